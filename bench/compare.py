@@ -26,7 +26,9 @@ from seatrial.journal.journal import Journal
 from seatrial.machine.model import Machine, NodeGroup
 from seatrial.suite.model import Case, Test
 from seatrial.suite.run_spec import RunSpec
-from seatrial.trial.folder import Record, TrialOptions, create
+from seatrial.trial.creation import create
+from seatrial.trial.folder import Record
+from seatrial.trial.options import TrialOptions
 
 SHAPES = ((2_000, 5), (500, 20), (100, 100))
 SLOWER = 0.05

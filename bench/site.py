@@ -32,7 +32,9 @@ from seatrial.journal.events import (
 from seatrial.machine.model import Machine, NodeGroup
 from seatrial.suite.model import Case, Test
 from seatrial.suite.run_spec import RunSpec
-from seatrial.trial.folder import Record, TrialFolder, TrialOptions, create
+from seatrial.trial.creation import create
+from seatrial.trial.folder import Record, TrialFolder
+from seatrial.trial.options import TrialOptions
 from seatrial.units import SECOND_NS
 
 RUNS = 111_000  # of a trial

@@ -41,7 +41,7 @@ from seatrial.suite import check_spec, run_spec
 from seatrial.suite import model as suite
 from seatrial.suite.expressions import _FUNCTIONS, FACTS
 from seatrial.suite.variables import BUILD_AND_RUN, RUN_ONLY
-from seatrial.trial.folder import TrialOptions
+from seatrial.trial.options import TrialOptions
 from seatrial.trial.prepare import prepare_trial, require_cases
 from seatrial.verify import references
 from seatrial.verify.formats import find_format, formats

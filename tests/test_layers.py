@@ -84,17 +84,24 @@ def room_of(path: Path) -> str:
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
+# A statement of import. Only these are parsed: to parse all of the source takes seconds. What a
+# docstring says in such words would be one, too.
+IMPORT = re.compile(r"^[ ]*((?:from [\w.]+ )?import (?:\([^)]*\)|[^\n(]+))", re.MULTILINE)
+
+
 def imports(text: str, package: tuple[str, ...]) -> Iterator[tuple[int, str]]:
     """(line, full name) of every module that a source imports, inside functions, too."""
-    for node in ast.walk(ast.parse(text)):
+    for found in IMPORT.finditer(text):
+        line = text.count("\n", 0, found.start(1)) + 1
+        (node,) = ast.parse(found[1]).body
         if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name) for alias in node.names)
+            yield from ((line, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             start = package[: len(package) - node.level + 1] if node.level else ()
             module = ".".join([*start, *filter(None, [node.module])])
             # `from seatrial import units` names the room only after the word import
             names = [alias.name for alias in node.names] if module == "seatrial" else [""]
-            yield from ((node.lineno, f"{module}.{name}".strip(".")) for name in names)
+            yield from ((line, f"{module}.{name}".strip(".")) for name in names)
 
 
 def seatrial_rooms(named: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
@@ -178,23 +185,23 @@ def test_the_pure_rooms_reach_for_no_clock_disk_or_chance() -> None:
 
 
 def test_no_pattern_is_compiled_by_an_import() -> None:
-    """But by those that a process of its own runs as scripts, without Seatrial."""
+    """But by the one that a process of its own runs as a script, without Seatrial."""
     begins = re.compile(r"^\w+(?:: [^=\n]+)? = \(?re\.compile\(", re.MULTILINE)
-    scripts = {"verify/python_function.py", "verify/search.py"}
     wrong = {
         str(p.relative_to(SOURCE)) for p in SOURCE.rglob("*.py") if begins.search(p.read_text())
     }
-    assert wrong == scripts, "seatrial.lazy.regex compiles them at their first use"
+    assert wrong == {"verify/search.py"}, "seatrial.lazy.regex compiles them at their first use"
 
 
-def loaded_by(statement: str) -> set[str]:
+def loaded_by(statement: str, whole: bool = False) -> set[str]:
+    """Return the packages that a statement loads, or the ``whole`` names of the modules."""
     text = (
         f"import sys; before = set(sys.modules); {statement}; print(*(set(sys.modules) - before))"
     )
     done = subprocess.run(
         [sys.executable, "-c", text], capture_output=True, text=True, check=True, timeout=60
     )
-    return {name.split(".")[0] for name in done.stdout.split()}
+    return {name if whole else name.split(".")[0] for name in done.stdout.split()}
 
 
 def test_the_command_line_starts_without_what_few_commands_need() -> None:
@@ -206,6 +213,15 @@ def test_the_command_line_starts_without_what_few_commands_need() -> None:
     assert "asyncio" in driver
     assert not driver & {"urllib3", "starlette", "numpy", "psycopg", "jinja2"}
     assert not loaded_by("import seatrial.rehearse.report") & {"asyncio", "ssl", "numpy"}
+
+
+def test_a_list_loads_no_more_than_what_makes_cases() -> None:
+    loaded = loaded_by("import seatrial.trial.prepare", whole=True)
+    assert "seatrial.suite.expand" in loaded
+    rooms = {name.split(".")[1] for name in loaded if name.startswith("seatrial.")}
+    assert not rooms & {"rules", "conduct", "plan", "runs", "backends", "store"}
+    assert not loaded & {*HEAVY, "json", "random", "statistics", "dataclasses", "socket"}
+    assert not loaded & {"seatrial.journal.events", "seatrial.verify.checks"}
 
 
 @pytest.mark.parametrize("name", ["yaml", "rich", "sqlite3", "ClusterShell", "asyncio"])

@@ -1,7 +1,7 @@
 """Commands that the server of commands (``tests/command_server.py``) runs itself before it forks.
 
 Code that has run is adapted by the interpreter: in a fork it is quicker, and writes to less of the
-memory that is shared.
+memory that is shared. Rules that ship are read, and their patterns compiled, once in a process.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import seatrial.cli
+from seatrial.rules.load import shipped_rules
+from seatrial.rules.log_rules import shipped_log_rules
+from seatrial.verify.causes import CauseSearch
 
 COMMANDS = ("accept plan.yaml", "accept status plan.yaml", "runs")
 FILES = {
@@ -37,6 +40,8 @@ def run_typical_commands() -> None:
             except SystemExit as end:
                 assert end.code == 0, words
         sys.stdout.flush()
+    shipped_rules()
+    CauseSearch(shipped_log_rules())
 
 
 @contextmanager

@@ -10,8 +10,6 @@
 The words and the rooms are described in ``docs/architecture.md``.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:

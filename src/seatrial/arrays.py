@@ -1,7 +1,5 @@
 """Types of arrays, for annotations."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:

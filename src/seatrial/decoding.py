@@ -8,8 +8,6 @@ What msgspec knows of a Struct it makes when the type is first decoded, and it l
 use that before it is whole: the process then dies of a segmentation fault (seen with 0.22).
 """
 
-from __future__ import annotations
-
 import threading
 from typing import Any, TypeVar
 

@@ -7,11 +7,9 @@
 The shape of a file is a msgspec Struct, which also yields its JSON Schema.
 """
 
-from __future__ import annotations
-
 import functools
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -66,11 +64,12 @@ def decode(node: YamlNode, shape: type[T], faults: Faults, **given: Any) -> T | 
 def decode_partly(node: YamlNode, shape: type[T], faults: Faults, **given: Any) -> T | None:
     """Decode, with defaults in place of what does not fit, so that the rest can be checked too.
     Return None only if the node is no mapping."""
-    value = _decode_struct(node, cast(Any, shape), faults, "", given)
+    own = cast(type[msgspec.Struct], shape)
+    value = _decode_struct(node, own, _fields(own), faults, "", given)
     return None if value is INVALID else cast(T, value)
 
 
-def load_checked(path: Path, shape: type[T], check: Callable[[T, Spot], None]) -> T:
+def load_checked(path: Path, shape: type[T], check: "Callable[[T, Spot], None]") -> T:
     """Return what a file holds. ``check`` adds the faults that its shape does not show. Raises
     InvalidFiles with every fault, also if there is no such file."""
     faults = Faults()
@@ -131,8 +130,8 @@ def _remedy(value: Any, options: list[Type]) -> str:
 def _decode_option(node: YamlNode, option: Type, faults: Faults, key: str) -> Any:
     value = node.value
     if isinstance(option, shapes.StructType):
-        types = {field.encode_name: field.type for field in option.fields}
-        return _decode_struct(node, option.cls, faults, key, {}, types)
+        fields = {field.encode_name: field for field in option.fields}
+        return _decode_struct(node, option.cls, fields, faults, key, {})
     if isinstance(option, shapes.ListType):
         inner = option.item_type
         items = [_decode(v, inner, faults, f"{key}[{i}]") for i, v in enumerate(value)]
@@ -166,17 +165,16 @@ def _beyond(value: float, bound: shapes.IntType | shapes.FloatType) -> str:
 def _decode_struct(
     node: YamlNode,
     shape: type[msgspec.Struct],
+    fields: Mapping[str, FieldInfo | shapes.Field],
     faults: Faults,
     key: str,
     given: dict[str, Any],
-    types: dict[str, Type] | None = None,
 ) -> Any:
-    """Decode a mapping. ``types`` are those of all fields, where a Struct around it told them."""
+    """Decode a mapping. ``fields`` are those of the Struct; one around it told their types."""
     prefix = f"{key}." if key else ""
     if not isinstance(node.value, dict):
         faults.add(node.place, key, f"{_show(node.value)} is not a mapping of keys to values")
         return INVALID
-    fields = _fields(shape)
     values: dict[str, Any] = dict(given)
     for name, inner in node.value.items():
         known = fields.get(name)
@@ -184,14 +182,15 @@ def _decode_struct(
             message = f"is not a key here{_nearest(name, fields, given)}"
             faults.add(node.keys[name], prefix + name, message)
         else:
-            kind = types[name] if types else _type(shape, name)
-            if (value := _decode(inner, kind, faults, prefix + name)) is not INVALID:
+            if (
+                value := _decode(inner, _type_of(known, shape), faults, prefix + name)
+            ) is not INVALID:
                 values[known.name] = value
     for name, known in fields.items():
         if known.required and known.name not in values:
             if name not in node.value:
                 faults.add(node.place, prefix + name, "is missing; it must be given")
-            values[known.name] = _blank(types[name] if types else _type(shape, name))
+            values[known.name] = _blank(_type_of(known, shape))
     return shape(**values)
 
 
@@ -209,6 +208,11 @@ def _blank(shape: Type) -> Any:
 def _fields(shape: type[msgspec.Struct]) -> dict[str, FieldInfo]:
     """Return the fields of a Struct by the key that files use."""
     return {field.encode_name: field for field in msgspec.structs.fields(shape)}
+
+
+def _type_of(field: FieldInfo | shapes.Field, shape: type[msgspec.Struct]) -> Type:
+    """Return what a field of a Struct holds."""
+    return field.type if isinstance(field, shapes.Field) else _type(shape, field.encode_name)
 
 
 @functools.cache
@@ -229,7 +233,9 @@ def _show(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _nearest(name: str, fields: dict[str, FieldInfo], given: dict[str, Any]) -> str:
+def _nearest(
+    name: str, fields: Mapping[str, FieldInfo | shapes.Field], given: dict[str, Any]
+) -> str:
     known = [key for key, item in fields.items() if item.name not in given]
     return "; " + (suggest(name, known) or f"the keys are {', '.join(known)}")
 
@@ -247,7 +253,7 @@ class Spot(NamedTuple):
     faulty: Sequence[str] = ()
     key: tuple[Step, ...] = ()
 
-    def inside(self, *key: Step) -> Spot:
+    def inside(self, *key: Step) -> "Spot":
         return self._replace(key=(*self.key, *key))
 
     def fault(self, message: str, *key: Step) -> None:

@@ -3,8 +3,6 @@
 Every error names the thing, the value and the place, and says what to do.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 

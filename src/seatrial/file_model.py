@@ -1,7 +1,5 @@
 """What all files that people write have in common, as the Structs that are their shape say it."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct

@@ -9,8 +9,6 @@ larger than memory.
 What is refused is an OSError, as for a file that cannot be read for any other reason.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

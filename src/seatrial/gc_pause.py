@@ -1,7 +1,5 @@
 """Work on millions of values that have no cycles."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -10,8 +10,6 @@ Python 3.12.3 a second thread could see it half-loaded (python/cpython#114763). 
 uses a module while another one loads it waits for the import lock.
 """
 
-from __future__ import annotations
-
 import importlib
 import re
 from collections.abc import Callable
@@ -24,9 +22,11 @@ __all__ = [
     "LazyModule",
     "futures",
     "jinja2",
+    "json",
     "multiprocessing",
     "nodeset",
     "np",
+    "random",
     "regex",
     "yaml",
 ]
@@ -59,7 +59,9 @@ class _LazyPattern:
 
 
 if TYPE_CHECKING:
+    import json
     import multiprocessing
+    import random
     from concurrent import futures
     from xml.etree import ElementTree
 
@@ -71,7 +73,9 @@ else:
     ElementTree = LazyModule("xml.etree.ElementTree")
     futures = LazyModule("concurrent.futures")
     jinja2 = LazyModule("jinja2")
+    json = LazyModule("json")
     multiprocessing = LazyModule("multiprocessing")
     nodeset = LazyModule("ClusterShell.NodeSet")
     np = LazyModule("numpy")
+    random = LazyModule("random")
     yaml = LazyModule("yaml")

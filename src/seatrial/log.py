@@ -8,8 +8,6 @@ A file is rotated at 1 MiB, and five are kept. It is made when its first message
 cannot be written, on a full disk for example, loses messages and disturbs nothing else.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import logging

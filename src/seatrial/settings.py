@@ -7,8 +7,6 @@ A file is ``~/.config/seatrial/config.yaml`` (the user's) or ``/etc/seatrial/con
 site's). The user's comes first; a command line and the variables ``SEATRIAL_...`` come before both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple

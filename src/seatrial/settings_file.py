@@ -1,7 +1,5 @@
 """The shape of the files of settings."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from seatrial.file_model import FileModel, doc

@@ -1,7 +1,5 @@
 """Structs and named tuples made of others."""
 
-from __future__ import annotations
-
 from typing import Any, TypeVar
 
 S = TypeVar("S")

@@ -1,7 +1,5 @@
 """Quantities as people write them: ``90s``, ``1h30m``, ``00:10:00``, ``64MiB``; figures."""
 
-from __future__ import annotations
-
 import math
 import re
 import time

@@ -7,13 +7,12 @@ YAML is read by the 1.2 core rules (``no`` and ``on`` are words, not false and t
 merge keys are refused. What is read is bounded in size and depth.
 """
 
-from __future__ import annotations
-
 import stat
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from msgspec import Struct
 
 from seatrial.errors import InvalidFiles
 from seatrial.file_model import Scalar
@@ -37,11 +36,10 @@ class SourceLocation(NamedTuple):
         return f"{self.path}:{self.line}"
 
 
-@dataclass(slots=True)
-class Faults:
+class Faults(Struct):
     """What is wrong in the files read so far: each text, its place and the key it is about."""
 
-    found: dict[str, tuple[SourceLocation, str]] = field(default_factory=dict)
+    found: dict[str, tuple[SourceLocation, str]] = {}
 
     @property
     def texts(self) -> list[str]:
@@ -52,7 +50,7 @@ class Faults:
         """Add a fault, once. Raises InvalidFiles when there are more than anyone reads."""
         self._record(f"{place}: {key}: {message}" if key else f"{place}: {message}", place, key)
 
-    def add_all(self, others: Faults) -> None:
+    def add_all(self, others: "Faults") -> None:
         for text, (place, key) in others.found.items():
             self._record(text, place, key)
 
@@ -66,15 +64,14 @@ class Faults:
             raise InvalidFiles(self.texts)
 
 
-@dataclass(slots=True)
-class YamlNode:
+class YamlNode(Struct):
     """A value with its place: a scalar or None, a list of nodes, or a mapping of nodes."""
 
     value: Any
     place: SourceLocation
-    keys: dict[str, SourceLocation] = field(default_factory=dict)
+    keys: dict[str, SourceLocation] = {}
 
-    def child(self, step: str | int) -> YamlNode | None:
+    def child(self, step: str | int) -> "YamlNode | None":
         """Return the value of a key or at an index, if there is one."""
         inside = self.value
         if isinstance(step, str):

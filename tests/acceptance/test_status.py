@@ -25,7 +25,8 @@ from seatrial.journal.events import (
 )
 from seatrial.machine.model import Machine, NodeGroup
 from seatrial.plan.model import Component, Criterion
-from seatrial.trial.folder import Record, TrialOptions
+from seatrial.trial.folder import Record
+from seatrial.trial.options import TrialOptions
 
 from .stories import Story, at, cases_of, sustained
 

@@ -109,7 +109,7 @@ def use_of(one: Drawn, hour: int) -> str | None:
     return "accepted" if hour < end else "kept"
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(DRAWN, max_size=10), DOWNS)
 def test_each_node_has_one_use_at_a_time_whatever_overlaps(
     drawn: list[Drawn], downs: list[tuple[str, int, int]]
@@ -179,7 +179,7 @@ SETS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 9)), min_size=1, ma
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(SETS, st.sets(st.integers(0, 40), min_size=2))
 def test_the_bits_of_a_node_set_are_those_of_its_names(spans: str, there: set[int]) -> None:
     names = [f"n{number:03}" for number in there]

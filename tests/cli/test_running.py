@@ -28,10 +28,12 @@ from seatrial.journal.events import (
     ScriptStarted,
     TrialEnded,
 )
+from seatrial.trial.creation import create
 from seatrial.trial.driver import Driver
-from seatrial.trial.folder import TrialOptions, create
 from seatrial.trial.observer import Observer
+from seatrial.trial.options import TrialOptions
 from seatrial.trial.prepare import new_tag, prepare_trial
+from seatrial.trial.suite_record import suite_record
 from tests.gates import wait_for
 from tests.journals import without_checksums
 from tests.programs import Workplace, until
@@ -135,7 +137,7 @@ def test_a_user_without_a_name_is_a_number(
     monkeypatch.setattr("getpass.getuser", nobody)
     place.test("a")
     plan = prepare_trial(TrialOptions(suites=[str(place.suite)]), str(place.machine))
-    assert plan.record("t").user == str(os.getuid())
+    assert suite_record(plan, "t").user == str(os.getuid())
 
 
 def test_a_trial_is_made_in_every_locale(place: Workplace) -> None:
@@ -162,9 +164,9 @@ def test_a_trial_that_is_not_made_leaves_nothing(
 
     place.test("a")
     plan = prepare_trial(TrialOptions(suites=[str(place.suite)]), str(place.machine))
-    monkeypatch.setattr("seatrial.trial.folder.write_script", interrupted)
+    monkeypatch.setattr("seatrial.trial.creation.write_script", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        create(place.trials, plan.record("t"), plan.cases)
+        create(place.trials, suite_record(plan, "t"), plan.cases)
     assert not list(place.trials.iterdir())
 
 

@@ -142,7 +142,7 @@ class AnyTrial(RuleBasedStateMachine):
 
 TestAnyTrial = AnyTrial.TestCase
 TestAnyTrial.settings = settings(
-    max_examples=60,
+    max_examples=40,
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],

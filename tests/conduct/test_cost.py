@@ -33,7 +33,7 @@ from seatrial.journal.events import (
 from .model import a_case
 from .world import a_run
 
-FEW, MANY = 500, 5_000
+FEW, MANY = 250, 2_500
 
 
 def cost(count: int, limits: Limits, *, sizes: int, builds: int, jumbled: bool) -> float:
@@ -168,7 +168,7 @@ NOUGHT: dict[type[RunEvent], dict[str, Any]] = {
 
 
 def test_cost_of_a_job_of_a_mix_is_flat_and_small() -> None:
-    few, many = cost_of_mix(500), cost_of_mix(6_000)
-    print(f"\na mix: {few * 1e6:.1f} us a job of 500, {many * 1e6:.1f} us of 6000")
+    few, many = cost_of_mix(250), cost_of_mix(3_000)
+    print(f"\na mix: {few * 1e6:.1f} us a job of 250, {many * 1e6:.1f} us of 3000")
     assert many < 3 * few
     assert many < 1000e-6

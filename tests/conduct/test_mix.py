@@ -67,7 +67,7 @@ def most_in_flight(world: World, since: int = START) -> int:
 
 
 @pytest.mark.parametrize(("nodes", "hours", "least"), [(32, 1, 0.45), (128, 0.25, 0.45)])
-@settings(max_examples=4, deadline=None, phases=[Phase.generate])
+@settings(max_examples=2, deadline=None, phases=[Phase.generate])
 @given(tests=st.lists(st.tuples(st.integers(1, 8), st.integers(1, 5)), min_size=2, max_size=5))
 def test_weights_are_the_shares_of_node_hours(
     nodes: int, hours: float, least: float, tests: list[tuple[int, int]]

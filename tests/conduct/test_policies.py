@@ -151,7 +151,7 @@ def worlds(draw: Any) -> dict[str, Any]:
 
 @settings(
     phases=[Phase.explicit, Phase.reuse, Phase.generate],  # each example is long: none is shrunk
-    max_examples=25,
+    max_examples=15,
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )

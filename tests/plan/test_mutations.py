@@ -82,7 +82,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return PlanPlace(tmp_path_factory.mktemp("plans")).folder
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.sampled_from(PLACES), st.sampled_from(ODD))
 def test_it_is_a_plan_or_has_faults(folder: Path, path: tuple[Any, ...], odd: Any) -> None:
     document = copy.deepcopy(WHOLE)

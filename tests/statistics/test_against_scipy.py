@@ -16,6 +16,7 @@ from seatrial.statistics import (
     modes,
     multiple_testing,
     rank_tests,
+    sample_sizes,
     scan_statistic,
     spread,
     suspects,
@@ -47,7 +48,7 @@ def test_mann_whitney_with_ties_is_corrected_for_them_and_for_continuity(levels:
             first[0] = second[0]  # one tie at least, so that it is never exact
             expected = scipy.stats.mannwhitneyu(first, second, method="asymptotic").pvalue
             ours = two_sample.mann_whitney(first.tolist(), second.tolist())
-            assert ours == pytest.approx(max(expected, two_sample.least_p(m, n)), rel=1e-12)
+            assert ours == pytest.approx(max(expected, sample_sizes.least_p(m, n)), rel=1e-12)
 
 
 def test_mann_whitney_of_many_figures_is_approximated() -> None:
@@ -61,7 +62,7 @@ def test_the_distribution_of_u_is_that_of_all_orders() -> None:
     for m, n in [(2, 2), (3, 7), (9, 5)]:
         low, high = list(range(m)), [m + 0.5 + i for i in range(n)]
         least = scipy.stats.mannwhitneyu(low, high, method="exact").pvalue
-        assert two_sample.least_p(m, n) == pytest.approx(least)
+        assert sample_sizes.least_p(m, n) == pytest.approx(least)
 
 
 def test_the_interval_of_a_ratio_is_the_percentile_bootstraps() -> None:

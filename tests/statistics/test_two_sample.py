@@ -9,15 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.statistics.two_sample import (
-    _side,
-    _ways,
-    compare,
-    enough,
-    interval,
-    least_p,
-    mann_whitney,
-)
+from seatrial.statistics.sample_sizes import enough, least_p
+from seatrial.statistics.two_sample import _side, _ways, compare, interval, mann_whitney
 
 BEFORE, AFTER = [5.1, 5.2, 5.0, 5.15], [5.6, 5.5, 5.7, 5.65]
 

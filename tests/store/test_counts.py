@@ -111,7 +111,7 @@ any_filters = st.builds(
 
 
 @settings(
-    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(filters=any_filters)
 def test_counts_agree_with_the_list_under_any_filter(store: Store, filters: Filters) -> None:

@@ -321,7 +321,7 @@ def _stream() -> bytes:
 STREAM = _stream()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     cuts=st.lists(st.integers(0, len(STREAM)), max_size=8).map(sorted),
     at_once=st.integers(1, 2000),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import multiprocessing
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from seatrial.store.opening import create, open_store, reopen_empty
 from seatrial.store.rows import Filters
 from seatrial.store.run_upserts import LONGEST_TEXT
 from seatrial.store.tables import VERSION
+from tests.waiting import LONG_S
 
 from .conftest import NEEDS_POSTGRES
 from .postgres import VIEWER, WRITER, PostgresServer
@@ -27,14 +27,7 @@ from .trials import TrialMaker, a_case, a_trial
 
 pytestmark = NEEDS_POSTGRES
 
-# What a collector does, as a process of its own. Small blocks, so that others come between.
-COLLECT = """
-import sys
-from pathlib import Path
-from seatrial.store import ingest
-ingest.READ_AT_ONCE = 700
-ingest.synced(sys.argv[1], Path(sys.argv[2])).close()
-"""
+FORK = multiprocessing.get_context("fork")
 
 
 @pytest.fixture(scope="module")
@@ -44,9 +37,10 @@ def fragile() -> Iterator[PostgresServer]:
         yield server
 
 
-def collector(url: str, trials: Path) -> subprocess.Popen[str]:
-    argv = [sys.executable, "-c", COLLECT, url, str(trials)]
-    return subprocess.Popen(argv, stderr=subprocess.PIPE, text=True)
+def collect(url: str, trials: Path) -> None:
+    """What a collector does, as a process of its own. Small blocks, so that others come between."""
+    ingest.READ_AT_ONCE = 700
+    synced(url, trials).close()
 
 
 # ---- several collectors -------------------------------------------------------------------
@@ -55,8 +49,12 @@ def collector(url: str, trials: Path) -> subprocess.Popen[str]:
 def test_collectors_at_once_double_and_lose_nothing(tmp_path: Path, postgres_url: str) -> None:
     for number in range(6):
         a_trial(tmp_path, f"t{number}")
-    for done in [collector(postgres_url, tmp_path) for _ in range(3)]:
-        assert done.wait(60) == 0, done.stderr and done.stderr.read()
+    collectors = [FORK.Process(target=collect, args=(postgres_url, tmp_path)) for _ in range(3)]
+    for each in collectors:
+        each.start()
+    for each in collectors:
+        each.join(LONG_S)
+        assert each.exitcode == 0
     with open_store(postgres_url) as store:
         assert store.rows("SELECT count(*), count(DISTINCT id) FROM runs") == [(18, 18)]
         assert number_of_events(store) == 6 * EVENTS

@@ -232,7 +232,7 @@ def test_a_bad_byte_in_the_schema_is_damage_that_a_rebuild_mends(tmp_path: Path)
     path = tmp_path / "store.sqlite"
     synced(path, tmp_path).close()
     whole = path.read_bytes()
-    for place in range(whole.index(b"CREATE TABLE"), whole.rindex(b"CREATE ") + 200, 101):
+    for place in range(whole.index(b"CREATE TABLE"), whole.rindex(b"CREATE ") + 200, 211):
         path.write_bytes(whole[:place] + b"\xfe" + whole[place + 1 :])
         try:
             synced(path, tmp_path).close()

@@ -31,7 +31,9 @@ from seatrial.journal.journal import Journal, read
 from seatrial.machine.model import Machine, NodeGroup
 from seatrial.suite.model import Build, Case, Test
 from seatrial.suite.run_spec import RunSpec
-from seatrial.trial.folder import Record, TrialFolder, TrialOptions, create
+from seatrial.trial.creation import create
+from seatrial.trial.folder import Record, TrialFolder
+from seatrial.trial.options import TrialOptions
 
 NOON = 1_795_262_400_000_000_000  # 2026-11-21 12:00:00 UTC, in ns
 SECOND = 1_000_000_000

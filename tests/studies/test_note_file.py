@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import multiprocessing
 from pathlib import Path
 
 import pytest
@@ -13,8 +12,10 @@ from hypothesis import strategies as st
 from seatrial.errors import TrialError, UsageError
 from seatrial.studies import note_file
 from seatrial.studies.note_file import Note, nearest
+from tests.waiting import LONG_S
 
 SECOND = 10**9
+FORK = multiprocessing.get_context("fork")
 
 
 @pytest.fixture
@@ -74,13 +75,16 @@ def test_damaged_lines_are_skipped_and_counted(file: Path) -> None:
 
 
 def test_many_may_write_at_once(file: Path) -> None:
-    code = (
-        "import sys; from pathlib import Path; from seatrial.studies import note_file\n"
-        "for i in range(25): note_file.write(Path(sys.argv[1]), f'{sys.argv[2]} {i}', i)"
-    )
-    line = [sys.executable, "-c", code, str(file)]
-    writers = [subprocess.Popen([*line, str(number)]) for number in range(4)]
-    assert [writer.wait(60) for writer in writers] == [0] * 4
+    def write(writer: int) -> None:
+        for i in range(25):
+            note_file.write(file, f"{writer} {i}", i)
+
+    writers = [FORK.Process(target=write, args=(number,)) for number in range(4)]
+    for each in writers:
+        each.start()
+    for each in writers:
+        each.join(LONG_S)
+        assert each.exitcode == 0
     found = note_file.read(file)
     assert (len(found.notes), found.damaged) == (100, 0)
     assert {note.text for note in found.notes} == {f"{w} {i}" for w in range(4) for i in range(25)}

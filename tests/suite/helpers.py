@@ -16,7 +16,7 @@ import yaml
 
 from seatrial.errors import InvalidFiles
 from seatrial.suite.model import Case
-from seatrial.trial.folder import TrialOptions
+from seatrial.trial.options import TrialOptions
 from seatrial.trial.prepare import Prepared, prepare_trial
 
 GCC = {"cc": "gcc", "cflags": "-O2"}

@@ -91,10 +91,10 @@ def write_suites(place: Workplace) -> None:
     shutil.copytree(SHIPPED / "suites" / "probes", place.folder / "probes")
     for test in (place.folder / "probes").glob("*/test.yaml"):
         text = re.sub("walltime: .*", "walltime: 20s", test.read_text())
-        text = text.replace("elements: auto", "elements: 1M")
+        text = text.replace("elements: auto", "elements: 100000")
         text = text.replace("$BUILD/hello", "$BUILD/hello; sleep 6")
-        text = text.replace("$BUILD/stream -r 5 $size", "$BUILD/stream -r 5 $size; sleep 2")
-        test.write_text(text.replace("$BUILD/compute", "$BUILD/compute -n 256 -r 3; sleep 2"))
+        text = text.replace("$BUILD/stream -r 5 $size", "$BUILD/stream -r 5 $size; sleep 3")
+        test.write_text(text.replace("$BUILD/compute", "$BUILD/compute -n 128 -r 3; sleep 3"))
     broken = place.folder / "applications" / "cm4"
     broken.mkdir(parents=True)
     (broken / "test.yaml").write_text(
@@ -114,7 +114,12 @@ def test_from_its_start_to_the_signed_report(place: Workplace, cluster: SlurmClu
         "command": chain.launcher.command,
         "options": ["--bind-to", "none"],
     }
-    gcc = {"mpicc": chain.mpicc, "launcher": launcher, "environment": chain.environment}
+    gcc = {
+        "mpicc": chain.mpicc,
+        "launcher": launcher,
+        "environment": chain.environment,
+        "cflags": "-O1",
+    }
     place.slurm(cluster, {"poll": "0.5s"}, toolchains={"gcc": gcc})
     write_suites(place)
     plan = place.folder / "plan.yaml"

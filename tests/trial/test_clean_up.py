@@ -123,14 +123,17 @@ def test_files_go_after_the_verdict_is_on_the_disk(
     import asyncio
 
     from seatrial.runs import keep
+    from seatrial.trial.creation import create
     from seatrial.trial.driver import Driver
-    from seatrial.trial.folder import TrialFolder, TrialOptions, create
+    from seatrial.trial.folder import TrialFolder
+    from seatrial.trial.options import TrialOptions
     from seatrial.trial.prepare import prepare_trial
+    from seatrial.trial.suite_record import suite_record
 
     place.test("good", WRITES, keep="failed")
     asked = TrialOptions(suites=[str(place.suite)])
     prepared = prepare_trial(asked, str(place.machine))
-    folder: TrialFolder = create(place.trials, prepared.record("t"), prepared.cases)
+    folder: TrialFolder = create(place.trials, suite_record(prepared, "t"), prepared.cases)
     order: list[str] = []
     real_sync, real_remove = Journal.sync, keep.remove
 

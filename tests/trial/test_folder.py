@@ -13,9 +13,12 @@ import msgspec
 import pytest
 
 from seatrial.errors import InvalidFiles, TrialError, UsageError
-from seatrial.trial import folder
-from seatrial.trial.folder import Record, TrialFolder, TrialOptions, create, references_of
+from seatrial.trial import creation, folder
+from seatrial.trial.creation import create
+from seatrial.trial.folder import Record, TrialFolder, references_of
+from seatrial.trial.options import TrialOptions
 from seatrial.trial.prepare import prepare_trial
+from seatrial.trial.suite_record import suite_record
 from seatrial.verify.references import Reference
 from tests.programs import Workplace
 
@@ -198,9 +201,9 @@ def test_a_trial_that_may_not_be_on_the_disk_itself_is_not_said_to_exist(
         if path == place.trials:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    monkeypatch.setattr(folder, "sync_folder", fail)
+    monkeypatch.setattr(creation, "sync_folder", fail)
     with pytest.raises(TrialError, match=r"the trial is there.*Input/output error.*resume"):
-        create(place.trials, prepared.record("t"), prepared.cases)
+        create(place.trials, suite_record(prepared, "t"), prepared.cases)
     assert place.resume().code == 0
     with pytest.raises(UsageError, match="a trial of this tag exists"):
-        create(place.trials, prepared.record("t"), prepared.cases)
+        create(place.trials, suite_record(prepared, "t"), prepared.cases)

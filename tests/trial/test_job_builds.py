@@ -19,10 +19,13 @@ from seatrial.runs.builds import BuildResult
 from seatrial.suite.build_key import BuildKeys
 from seatrial.suite.model import Build, Case, JobOptions, Test
 from seatrial.suite.run_spec import RunSpec
+from seatrial.trial.creation import create
 from seatrial.trial.driver import Driver
-from seatrial.trial.folder import TrialFolder, TrialOptions, create
+from seatrial.trial.folder import TrialFolder
 from seatrial.trial.job_builds import JobBuilds
+from seatrial.trial.options import TrialOptions
 from seatrial.trial.prepare import prepare_trial
+from seatrial.trial.suite_record import suite_record
 from tests.programs import Workplace
 
 MACHINE = Machine(
@@ -173,7 +176,7 @@ def test_excluded_nodes_are_those_of_the_trial(place: Workplace) -> None:
     machine = {**yaml.safe_load(place.machine.read_text()), "scheduler": "slurm"}
     place.machine.write_text(yaml.safe_dump(machine))
     prepared = prepare_trial(TrialOptions(suites=[str(place.suite)]), str(place.machine))
-    driver = Driver(create(place.trials, prepared.record("t"), prepared.cases))
+    driver = Driver(create(place.trials, suite_record(prepared, "t"), prepared.cases))
     in_jobs = driver._building._in_jobs
     assert in_jobs is not None
     for nodes, avoided in (("n2", "n2"), ("n3", "n[2-3]")):

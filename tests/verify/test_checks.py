@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from seatrial.journal.codes import CHECK_ERROR, FAILED, TOO_LARGE, WRONG_ANSWER, Code
-from seatrial.verify.checks import faults_of_check, find_fault, find_faults
+from seatrial.verify.check_faults import faults_of_check
+from seatrial.verify.checks import find_fault, find_faults
 
 from .helpers import a_check, a_test, sparse
 

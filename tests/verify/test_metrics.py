@@ -16,7 +16,8 @@ from seatrial.suite.check_spec import Metric, Reduce
 from seatrial.verify import search
 from seatrial.verify.figures import MetricValue
 from seatrial.verify.formats import formats
-from seatrial.verify.metrics import faults_of_metrics, figure_names, measure, reduced
+from seatrial.verify.metrics import measure, reduced
+from seatrial.verify.written_metrics import faults_of_metrics, figure_names
 from tests.programs import Workplace
 
 from .helpers import DATA, TRIAD, a_test, sparse

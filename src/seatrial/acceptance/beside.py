@@ -3,8 +3,6 @@
 for one in beside(statuses): one.components, one.utilisation
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct

@@ -6,8 +6,6 @@
 Most trials have few such nodes or none, because their scheduler gives whole nodes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 

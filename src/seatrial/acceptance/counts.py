@@ -1,7 +1,5 @@
 """Count the verdicts and the waits in the queue of each test of a trial, and list open alerts."""
 
-from __future__ import annotations
-
 from collections import Counter
 from statistics import median
 from typing import NamedTuple

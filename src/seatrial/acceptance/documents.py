@@ -4,8 +4,6 @@ document = given(Path("burn-in.pdf"), plan_folder)     # its name, size and SHA-
 with_evidence(status, evidence).verdict                # undecided where one has changed
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 evidence_of(component.evidence, records.given, folder)[0].state     # "awaited"
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

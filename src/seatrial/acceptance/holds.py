@@ -7,8 +7,6 @@
 The conductor decides by the same throttles. Here they are reported with their numbers and times.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from msgspec import Struct

@@ -5,8 +5,6 @@ sentence(history, timeline, now)
                             # idle 31 % of node-hours: nothing queued from hour 100 to 168
 """
 
-from __future__ import annotations
-
 from collections import Counter
 
 from seatrial.acceptance.trial_history import TrialHistory

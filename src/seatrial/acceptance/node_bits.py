@@ -4,8 +4,6 @@ bits = NodeBits(names)
 bits.of("n[001-128]") & bits.of("n[100-200]")
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator
 
 from seatrial.lazy import regex

@@ -12,8 +12,6 @@ start the next job, and its length is known to a poll only. The shares are of th
 were available; what no run had is unused.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -173,13 +171,11 @@ def _within(span: Span, counted: Sequence[Span]) -> list[Span]:
 def _overlap(span: Span, counted: Sequence[Span]) -> int:
     """Return for how long (ns) a span is in the counted ones."""
     start, end = span
-    return sum(
-        [
-            min(end, until) - max(start, since)
-            for since, until in counted
-            if start < until and since < end
-        ]
-    )
+    total = 0
+    for since, until in counted:  # mostly one
+        if start < until and since < end:
+            total += (end if end < until else until) - (start if start > since else since)
+    return total
 
 
 def _outside(spans: Sequence[Span], outages: Sequence[Span]) -> Iterator[Span]:

@@ -3,8 +3,6 @@
 action_of(event, policy)        # None for what nobody asked for
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Planned outages: spans of time that no criterion counts, of all nodes or of some."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import NamedTuple

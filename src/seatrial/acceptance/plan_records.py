@@ -6,8 +6,6 @@
 They are events of one trial of the plan, which runs nothing: see ``trial.plan_trials``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from msgspec import Struct

@@ -1,7 +1,5 @@
 """List what people said of the runs of a trial: causes, comments, exclusions by agreement."""
 
-from __future__ import annotations
-
 from msgspec import Struct
 
 from seatrial.acceptance.trial_history import TrialHistory

@@ -3,8 +3,6 @@
 status(record, cases, events)        # of one trial; `seatrial accept status` shows them
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -35,7 +33,7 @@ from seatrial.structs import copied
 from seatrial.suite.model import Case
 from seatrial.trial.folder import Record, references_of
 from seatrial.units import SECOND_NS
-from seatrial.verify.checks import unlearned_sums
+from seatrial.verify.learned_sums import unlearned_sums
 from seatrial.verify.references import References
 
 BINS = 48

@@ -3,8 +3,6 @@
 in_flight(history, now), target_loads(history, now)["scratch/mdt0"]
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple

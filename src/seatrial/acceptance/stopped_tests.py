@@ -8,8 +8,6 @@ that it would have made count as not passed, and those that the others made mean
 less.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator

@@ -7,8 +7,6 @@ not stop it, because its jobs go on: that sub-phase lasts until the trial is res
 of the sub-phases add up to the trial's clock.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import accumulate

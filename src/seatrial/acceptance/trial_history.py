@@ -10,8 +10,6 @@ matter. Times are in ns, None where there is none yet. ``acceptance.utilisation`
 follows over time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -26,9 +24,10 @@ from seatrial.machine.facts import unfold_or_empty
 from seatrial.plan.checklist import Ticks
 from seatrial.plan.model import ChecklistItem
 from seatrial.suite.model import Case
+from seatrial.trial.corrected_references import corrected
 from seatrial.units import SECOND_NS
 from seatrial.verify.figures import ELAPSED
-from seatrial.verify.references import References, corrected
+from seatrial.verify.references import References
 
 NO_ENTRY = -1
 _LATE = frozenset(

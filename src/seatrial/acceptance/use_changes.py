@@ -10,8 +10,6 @@ the nodes that are down, the runs that are queued, the nodes that are planned to
 of the trial, and the end of all starts.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, chain, compress

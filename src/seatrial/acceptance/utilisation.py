@@ -10,8 +10,6 @@ are available while its clock runs, without planned outages. Sums are of whole n
 they depend neither on the order of events nor on where time is cut.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Sequence

@@ -4,8 +4,6 @@ Times are timestamps in ns (UTC). A parameter ``edge`` of cases is the column ``
 whole numbers, numbers, truth values or text as its values are; null where a case does not have it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +23,7 @@ Parameters = Mapping[tuple[str, str, str], Mapping[str, Scalar]]
 PREFIX = "parameter_"
 
 
-def trials_table(rows: Sequence[TrialRow]) -> pyarrow.Table:
+def trials_table(rows: Sequence[TrialRow]) -> "pyarrow.Table":
     """Return trials as a table. Raises UsageError without pyarrow."""
     pa = _arrow()
     text, whole, time = pa.string(), pa.int64(), pa.timestamp("ns", "UTC")
@@ -40,13 +38,13 @@ def trials_table(rows: Sequence[TrialRow]) -> pyarrow.Table:
     return _table(columns, rows)
 
 
-def runs_table(rows: Sequence[RunRow], parameters: Parameters) -> pyarrow.Table:
+def runs_table(rows: Sequence[RunRow], parameters: Parameters) -> "pyarrow.Table":
     """Return runs as a table. Raises UsageError without pyarrow."""
     table = _table(_columns_of_runs(), rows)
     return _with_parameters(table, [parameters[run.trial, run.machine, run.case] for run in rows])
 
 
-def figures_table(figures: Sequence[Figure]) -> pyarrow.Table:
+def figures_table(figures: "Sequence[Figure]") -> "pyarrow.Table":
     """Return figures as a table, a row each, with what is known of their runs. Raises UsageError
     without pyarrow."""
     pa = _arrow()
@@ -58,7 +56,7 @@ def figures_table(figures: Sequence[Figure]) -> pyarrow.Table:
     return _with_parameters(table, [figure.parameters for figure in figures])
 
 
-def write_parquet(folder: Path, tables: Mapping[str, pyarrow.Table]) -> list[Path]:
+def write_parquet(folder: Path, tables: "Mapping[str, pyarrow.Table]") -> list[Path]:
     """Write each table to ``FOLDER/NAME.parquet``; a file is there whole or not at all. Raises
     UsageError without pyarrow, and OSError."""
     _arrow()
@@ -101,7 +99,7 @@ def _columns_of_runs() -> dict[str, Any]:
     return columns | {"rehearsed": pa.bool_(), "again": pa.bool_()}
 
 
-def _table(columns: Mapping[str, Any], rows: Iterable[object]) -> pyarrow.Table:
+def _table(columns: Mapping[str, Any], rows: Iterable[object]) -> "pyarrow.Table":
     pa = _arrow()
     rows = list(rows)
     arrays = [
@@ -111,15 +109,15 @@ def _table(columns: Mapping[str, Any], rows: Iterable[object]) -> pyarrow.Table:
 
 
 def _with_parameters(
-    table: pyarrow.Table, parameters: Sequence[Mapping[str, Scalar]]
-) -> pyarrow.Table:
+    table: "pyarrow.Table", parameters: Sequence[Mapping[str, Scalar]]
+) -> "pyarrow.Table":
     for name in dict.fromkeys(name for bound in parameters for name in bound):
         values = [bound.get(name) for bound in parameters]
         table = table.append_column(f"{PREFIX}{name}", _column(values))
     return table
 
 
-def _column(values: Sequence[Scalar | None]) -> pyarrow.Array:
+def _column(values: Sequence[Scalar | None]) -> "pyarrow.Array":
     """Return values as a column of the narrowest kind that has them all."""
     pa = _arrow()
     kinds = {type(value) for value in values if value is not None}

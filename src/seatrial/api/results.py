@@ -13,8 +13,6 @@ All objects are immutable. Times are ns since the epoch (UTC); None where there 
 filters and what they mean are those of ``Filters``.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -156,7 +154,7 @@ class Results(AbstractContextManager["Results"]):
         chosen = (lambda name: is_named(name, metrics)) if metrics else None
         return compare_sides(one, other, least, chosen)
 
-    def runs_table(self, **filters: Any) -> pyarrow.Table:
+    def runs_table(self, **filters: Any) -> "pyarrow.Table":
         """Return the runs that match as a table of Arrow, with a column for each parameter of their
         cases. Raises seatrial.UsageError without pyarrow (the extra ``arrow``)."""
         from seatrial.api.arrow_tables import runs_table
@@ -164,13 +162,13 @@ class Results(AbstractContextManager["Results"]):
         found = self.runs(**filters)
         return runs_table(found, self._parameters(found))
 
-    def figures_table(self, metric: str = "", **filters: Any) -> pyarrow.Table:
+    def figures_table(self, metric: str = "", **filters: Any) -> "pyarrow.Table":
         """Return the figures of the runs that match as a table of Arrow: a row for each figure."""
         from seatrial.api.arrow_tables import figures_table
 
         return figures_table(self.figures(metric, **filters))
 
-    def trials_table(self) -> pyarrow.Table:
+    def trials_table(self) -> "pyarrow.Table":
         """Return the trials as a table of Arrow."""
         from seatrial.api.arrow_tables import trials_table
 

@@ -8,8 +8,6 @@ and its own events have an end. A job that the scheduler does not know, without 
 after ``lost_after``.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import time

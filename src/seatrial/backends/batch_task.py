@@ -1,7 +1,5 @@
 """A run, or a bundle of runs, as a task of an array that the scheduler has."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass

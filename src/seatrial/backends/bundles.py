@@ -7,8 +7,6 @@ watch.look()                                # the starts and ends of its runs si
 watch.settle(code, state)                   # its job is over: what is left
 """
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence

@@ -1,7 +1,5 @@
 """Choose the backend that a machine asks for, and import that one alone."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,7 +31,7 @@ def choose_backend(machine: Machine, submissions: Path) -> Backend:
     return LocalBackend(node.cores, inherited(machine), node.gpus, submissions)
 
 
-def _client_of(machine: Machine) -> type[SchedulerClient]:
+def _client_of(machine: Machine) -> "type[SchedulerClient]":
     if machine.scheduler == "pbs":
         from seatrial.backends.pbs_client import PbsClient
 

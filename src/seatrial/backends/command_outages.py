@@ -4,8 +4,6 @@ outages.failed("squeue", "squeue failed: ...; waiting")     # reports, unless it
 outages.answered("squeue")                                  # reports after a calm minute
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 

@@ -5,8 +5,6 @@ A submission has a name of its own, and is submitted once. Where it was submitte
 run's directory is the run; the other one is cancelled, or has ended with 93 already.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
 

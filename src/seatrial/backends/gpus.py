@@ -1,7 +1,5 @@
 """The GPUs of this host, which jobs that run at the same time share."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection, Mapping
 from pathlib import Path

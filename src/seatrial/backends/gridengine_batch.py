@@ -1,7 +1,5 @@
 """Submissions to Grid Engine: a job array, and the qsub command."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What is asked of Grid Engine, by its commands."""
 
-from __future__ import annotations
-
 import os
 import pwd
 import time

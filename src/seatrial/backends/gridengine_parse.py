@@ -4,8 +4,6 @@ States are those of ``sge_status(5)``, and so are the numbers of failures in the
 fields are those of ``accounting(5)``. The states of tasks are said in the words of task_states.py.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import NamedTuple

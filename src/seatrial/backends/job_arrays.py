@@ -5,8 +5,6 @@ write_submission(folder, submission, index, line)   # its list of runs and its b
 places(folder)                              # the number of each run in its array
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 from pathlib import Path

@@ -7,8 +7,6 @@ A process that has left the session of its job (``setsid``) is found by ``SEATRI
 environment, unless it cleared that, too.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

@@ -5,8 +5,6 @@
 Jobs in the trial's own folder are read at once: where that hangs, the driver cannot go on anyway.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable
 from functools import partial

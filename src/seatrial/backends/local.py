@@ -7,8 +7,6 @@ To end a job the backend sends SIGTERM to all its processes, and SIGKILL after a
 launcher may have put some of them into process groups or sessions of their own.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -1,7 +1,5 @@
 """Watches the nodes of a cluster, once at each poll interval."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Collection
 

@@ -1,7 +1,5 @@
 """Submissions to PBS: a job array, and the qsub command."""
 
-from __future__ import annotations
-
 import functools
 import math
 import re

@@ -1,7 +1,5 @@
 """What is asked of OpenPBS and PBS Pro, by their commands."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import shlex

@@ -5,8 +5,6 @@ negative exit states those of ``pbs_job.h``, JOB_EXEC_*. The states of tasks are
 of task_states.py.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -6,8 +6,6 @@ await backend.find(submissions)            # after a restart: reports the state 
 updates = await backend.updates()          # waits for the next ones
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol

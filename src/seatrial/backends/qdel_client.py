@@ -1,7 +1,5 @@
 """What PBS and Grid Engine share: jobs that ``qdel`` deletes, in whatever state they are."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import ClassVar

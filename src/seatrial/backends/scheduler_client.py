@@ -3,8 +3,6 @@
 A scheduler has a subclass, which says what is asked and how the answers are read.
 """
 
-from __future__ import annotations
-
 import asyncio
 import fcntl
 import os

@@ -1,7 +1,5 @@
 """Submissions to Slurm: a job array, and the sbatch command."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What is asked of Slurm, by its commands."""
 
-from __future__ import annotations
-
 import os
 import re
 import time

@@ -3,8 +3,6 @@
 States are those of ``squeue(1)`` and ``sacct(1)``, "JOB STATE CODES".
 """
 
-from __future__ import annotations
-
 import pwd
 import re
 

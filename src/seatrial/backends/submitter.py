@@ -7,8 +7,6 @@ A command that fails, hangs or prints something unexpected is reported as troubl
 back-off: the scheduler may have the submission although it did not answer.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable, Collection, Iterator

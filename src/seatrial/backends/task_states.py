@@ -4,8 +4,6 @@ The words are those of ``squeue(1)`` and ``sacct(1)``, "JOB STATE CODES"; what o
 is translated into them.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from seatrial.journal import codes

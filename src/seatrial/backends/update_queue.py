@@ -1,7 +1,5 @@
 """The queue of updates from a backend to the driver."""
 
-from __future__ import annotations
-
 import asyncio
 
 from seatrial.backends.protocol import Update

@@ -6,8 +6,7 @@ that its `--help` stays fast.
 An error of Seatrial becomes one message on stderr and an exit code here.
 """
 
-from __future__ import annotations
-
+import gc
 import importlib
 import io
 import os
@@ -90,6 +89,9 @@ GROUPS: dict[str, dict[str, str]] = {
 }
 COMMANDS = [name for commands in GROUPS.values() for name in commands]
 DEFECT = 70  # exit code of an exception that is no error of ours (EX_SOFTWARE)
+# Objects that are made before garbage is searched for. With Python's 700 the imports of a command
+# alone cause hundreds of searches, which find nothing.
+GARBAGE = 50_000
 _WIDTH = max(map(len, COMMANDS))
 _MODULES = {"list": "list_cases", "import": "imports"}  # of commands whose module has another name
 
@@ -184,7 +186,7 @@ class Folders:
         self.store: Path | str = named_store or trials / "store.sqlite"
         self._named_store = named_store
 
-    def around(self, trial: Path) -> Folders:
+    def around(self, trial: Path) -> "Folders":
         """Return the folders for a trial that was named by its path."""
         if os.path.realpath(trial.parent) == os.path.realpath(self.trials):
             return self
@@ -215,6 +217,7 @@ def _same(one: Path | str, other: str | None) -> bool:
 
 def main() -> None:
     """Run the command line. Exit codes as in ``seatrial --help``."""
+    gc.set_threshold(GARBAGE)
     _open_standard_streams()
     try:
         code = seatrial.main(prog_name="seatrial", standalone_mode=False)

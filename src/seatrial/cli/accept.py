@@ -1,7 +1,5 @@
 """``seatrial accept``: run an acceptance plan, show its status, control its trials."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any
 
 import click

@@ -1,8 +1,6 @@
 """Commands of ``seatrial accept`` by which people record what is no job: items, documents, what
 happened."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 

@@ -1,7 +1,5 @@
 """Commands of ``seatrial accept`` that steer the trials of a plan while they are under way."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any
 
 import click

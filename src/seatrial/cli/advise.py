@@ -1,7 +1,5 @@
 """``seatrial advise``: the best setting that a tuning found, and what it could not tell."""
 
-from __future__ import annotations
-
 import click
 
 from seatrial.cli import Folders, complete

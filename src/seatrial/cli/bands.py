@@ -1,7 +1,5 @@
 """``seatrial bands``: latency and bandwidth of pairs by level of the network and kind of core."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

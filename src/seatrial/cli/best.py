@@ -1,7 +1,5 @@
 """``seatrial best``: the best setting, and those that cannot be told from it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

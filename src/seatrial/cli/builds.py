@@ -1,7 +1,5 @@
 """``seatrial builds``: the builds that trials share."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``seatrial cancel``: cancel the jobs of a trial and the runs still to start, or one run."""
 
-from __future__ import annotations
-
 import os
 
 import click

@@ -1,7 +1,5 @@
 """``seatrial check``: check the nodes of a machine."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -4,8 +4,6 @@ for page in pages(seatrial):                 # the command and all below it
     print(page.name, page.usage)
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """``seatrial compare``: compare two sides or more."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import click

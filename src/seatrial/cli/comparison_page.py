@@ -1,7 +1,5 @@
 """The output of ``seatrial compare``: text, or JSON."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

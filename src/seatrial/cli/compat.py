@@ -1,7 +1,5 @@
 """``seatrial compat``: a cluster inside a job, by hand."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,8 +1,6 @@
 """Shell completion of what people name: trials, runs, tests, machines. It reads names alone, so
 that the shell does not wait."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 from itertools import islice
@@ -61,7 +59,7 @@ def machines(context: click.Context, param: click.Parameter, begun: str) -> list
 
 def folders(
     context: click.Context, param: click.Parameter, begun: str
-) -> list[click.shell_completion.CompletionItem]:
+) -> "list[click.shell_completion.CompletionItem]":
     """Have the shell complete a folder."""
     return [click.shell_completion.CompletionItem(begun, type="dir")]
 

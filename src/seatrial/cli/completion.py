@@ -5,8 +5,6 @@ not those of click, which cut texts at commas, put a space behind ``TAG/``, and 
 ``--machine=lo``.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,5 @@
 """``seatrial config``: the settings, and where each comes from."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import NamedTuple

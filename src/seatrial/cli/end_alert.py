@@ -1,7 +1,5 @@
 """Tell people that a trial has ended, or could not go on: by the command of ``--alert``."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """``seatrial export``: a trial as JUnit XML or JSON; all results as files of Parquet."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``seatrial facts``: what the nodes of a machine are, and which of them differ."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -129,7 +127,7 @@ def rates(folders: Folders, source: str, other: str, machine: str, as_json: bool
     return 0
 
 
-def _before(store: Store, machine: str) -> FactSource:
+def _before(store: Store, machine: str) -> "FactSource":
     newest = node_facts.newest(store, machine)
     earlier = node_facts.before(store, newest)
     if earlier is None:

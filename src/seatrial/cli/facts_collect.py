@@ -1,7 +1,5 @@
 """``seatrial facts collect``: a trial that asks every node of a machine for its facts."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import tempfile

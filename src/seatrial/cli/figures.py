@@ -1,7 +1,5 @@
 """``seatrial figures``: figures that somebody else measured, such as a vendor."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

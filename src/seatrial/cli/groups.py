@@ -1,7 +1,5 @@
 """Kinds of command groups."""
 
-from __future__ import annotations
-
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +34,7 @@ class DefaultGroup(click.Group):
         """Return the names in the order in which the commands are defined."""
         return list(self.commands)
 
-    def shell_complete(self, context: click.Context, incomplete: str) -> list[CompletionItem]:
+    def shell_complete(self, context: click.Context, incomplete: str) -> "list[CompletionItem]":
         """Return what the default command takes, then the commands of the group."""
         # Bash drops the items before one of the type "file", so files come first.
         found = self._argument.shell_complete(context, incomplete)

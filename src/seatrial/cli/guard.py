@@ -1,7 +1,5 @@
 """``seatrial guard``: what programs are made for, and whether a site lets them be launched."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 from pathlib import Path

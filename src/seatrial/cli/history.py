@@ -1,7 +1,5 @@
 """``seatrial history``: a metric over time, and its changes."""
 
-from __future__ import annotations
-
 import string
 from collections.abc import Sequence
 from statistics import median

@@ -1,7 +1,5 @@
 """``seatrial import``: results of other tools become trials."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -112,7 +110,7 @@ def _figure(about: str) -> Callable[..., Any]:
 _PARAMETER = list_option("--parameter", "parameters", "COLUMN", "Parameter of the case.")
 
 
-def _columns(given: dict[str, Any]) -> Columns:
+def _columns(given: dict[str, Any]) -> "Columns":
     """Return the columns that options name, with the directions of metrics."""
     from seatrial.importers.table_results import Columns
 
@@ -195,7 +193,7 @@ def import_pavilion(folders: Folders, path: Path, tag: str, by: str, **given: An
 
 
 def make(
-    folders: Folders, tool: str, path: Path, tag: str, by: str, results: ImportedResults
+    folders: Folders, tool: str, path: Path, tag: str, by: str, results: "ImportedResults"
 ) -> int:
     """Make a trial of what a reader found, and tell people what is in it."""
     from seatrial.importers.imported_trial import ImportSource, make_trial

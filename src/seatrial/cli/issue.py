@@ -1,7 +1,5 @@
 """``seatrial issue``: the issues that were found in an acceptance."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 

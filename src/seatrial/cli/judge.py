@@ -1,7 +1,5 @@
 """``seatrial judge``: judge the runs of a trial again, or say something of single runs."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -139,7 +137,7 @@ def _judge_again(
     return 0 if all(one.code in (PASS, KNOWN) or one.run.life.will_rerun for one in found) else 1
 
 
-def _tell_sinks(folder: TrialFolder, folders: Folders) -> None:
+def _tell_sinks(folder: "TrialFolder", folders: Folders) -> None:
     from seatrial.sinks.process import start
 
     if trouble := start(folder, folders.log_level):
@@ -147,7 +145,7 @@ def _tell_sinks(folder: TrialFolder, folders: Folders) -> None:
         click.echo(f"seatrial: the sinks were not told: {trouble}; later: {again}", err=True)
 
 
-def _print_json(found: Sequence[SecondJudgement]) -> None:
+def _print_json(found: "Sequence[SecondJudgement]") -> None:
     from seatrial.store.export import to_json
 
     records = [
@@ -167,7 +165,7 @@ def _print_json(found: Sequence[SecondJudgement]) -> None:
 
 
 def _print_table(
-    folders: Folders, tag: str, found: Sequence[SecondJudgement], recorded: bool
+    folders: Folders, tag: str, found: "Sequence[SecondJudgement]", recorded: bool
 ) -> None:
     rows = TextTable("run | case~ | was~ | is~ | why~")
     changed = [one for one in found if one.changed]

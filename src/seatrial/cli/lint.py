@@ -1,7 +1,5 @@
 """``seatrial lint``: judge the facts of nodes by rules."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,6 @@
 """``seatrial list``: list the cases of a suite without running anything."""
 
-from __future__ import annotations
-
+import functools
 from typing import Any
 
 import click
@@ -22,7 +21,6 @@ def command(machine: str | None, commands: bool, form: str, **selection: Any) ->
     """
     import msgspec
 
-    from seatrial.runs.launchers import launch_line
     from seatrial.suite.job_options import described
     from seatrial.trial.prepare import notes_of, prepare_trial, require_cases
     from seatrial.verify.reading import plain
@@ -34,13 +32,14 @@ def command(machine: str | None, commands: bool, form: str, **selection: Any) ->
         return 0
     lines = [f"{'case':16}  {'nodes':>5} {'tasks':>5} {'threads':>7}  name"]
     for case in prepared.cases:
-        sizes = f"{case.nodes:>5} {case.tasks:>5} {case.threads:>7}"
-        lines.append(f"{case.id}  {sizes}  {case.name}")
+        lines.append(f"{case.id}  {_sizes(case.nodes, case.tasks, case.threads)}  {case.name}")
         if asked := described(case.job):
             lines.append(f"{'':18}asks for {asked}")
         if case.only_builds:
             lines.append(f"{'':18}(only builds)")
         elif commands:
+            from seatrial.runs.launchers import launch_line  # few ask for it
+
             line = launch_line(prepared.site.machine, prepared.tests[case.test], case)
             lines.append(f"{'':18}{line or '(the script starts itself)'}")
     tests = len({case.test for case in prepared.cases})
@@ -52,3 +51,8 @@ def command(machine: str | None, commands: bool, form: str, **selection: Any) ->
     )
     click.echo(plain("\n".join(lines)))
     return 0
+
+
+@functools.cache
+def _sizes(nodes: int, tasks: int, threads: int) -> str:
+    return f"{nodes:>5} {tasks:>5} {threads:>7}"

@@ -1,7 +1,5 @@
 """``seatrial lnet``: LNet of a machine from its routing plan."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

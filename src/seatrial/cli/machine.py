@@ -1,7 +1,5 @@
 """``seatrial machine``: show a machine file, or detect this machine."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

@@ -1,7 +1,5 @@
 """``seatrial man``: man pages, made of the help."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 

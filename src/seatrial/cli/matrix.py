@@ -1,7 +1,5 @@
 """``seatrial matrix``: tests by toolchains, or by another attribute."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from string import ascii_uppercase
 from typing import Any

@@ -1,7 +1,5 @@
 """``seatrial network``: judge all-pairs matrices and the impact of congestion."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The findings of ``seatrial network`` as text."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Any

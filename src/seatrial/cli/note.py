@@ -1,7 +1,5 @@
 """``seatrial note``: notes about the machine."""
 
-from __future__ import annotations
-
 import time
 from datetime import datetime
 

@@ -4,8 +4,6 @@
 @format_option("table", "json")
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,7 +17,7 @@ from seatrial.settings import setting
 from seatrial.units import moment_of, share_of
 
 if TYPE_CHECKING:
-    from seatrial.trial.folder import TrialOptions
+    from seatrial.trial.options import TrialOptions
 
 T = TypeVar("T")
 Decorator = Callable[..., Any]
@@ -255,12 +253,12 @@ def names_of(by: tuple[str, ...]) -> list[str]:
 # ---- what a trial records -----------------------------------------------------------------
 
 
-def asked_of(settings: tuple[str, ...], **chosen: Any) -> TrialOptions:
+def asked_of(settings: tuple[str, ...], **chosen: Any) -> "TrialOptions":
     """Return the options in the form that a trial records. Raises click.UsageError for a malformed
     --set."""
     import msgspec
 
-    from seatrial.trial.folder import TrialOptions
+    from seatrial.trial.options import TrialOptions
 
     pairs = {}
     for text in settings:

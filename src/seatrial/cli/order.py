@@ -1,7 +1,5 @@
 """``seatrial order``: rank orders, as MPI libraries and Slurm read them."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable

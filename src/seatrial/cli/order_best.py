@@ -1,7 +1,5 @@
 """The search of ``seatrial order best``: what it reads, and the table that it shows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import get_args
 

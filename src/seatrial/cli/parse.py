@@ -1,7 +1,5 @@
 """``seatrial parse``: print the figures of a known output format as JSON."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``seatrial pattern``: record which rank of a program sends how much to which, and show it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """``seatrial place``: draw the cores of each task of a case, and show what the launcher is told."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
@@ -67,7 +65,7 @@ def command(machine: str | None, form: str, **selection: Any) -> int:
     return 0
 
 
-def _title(case: Case) -> str:
+def _title(case: "Case") -> str:
     nodes = "a node" if case.nodes == 1 else f"each of {case.nodes} nodes"
     tasks = f"{count(case.tasks_per_node, 'task')} of {count(case.threads, 'thread')}"
     return f"{case.name}: {tasks} on {nodes}"
@@ -92,7 +90,7 @@ def _order_line(words: str, by_node: Sequence[Sequence[int]]) -> str:
     return line
 
 
-def _drawing(geometry: TaskGeometry) -> list[str]:
+def _drawing(geometry: "TaskGeometry") -> list[str]:
     """Return a line for each NUMA domain, at most 80 columns wide where its ranks allow that."""
     layout = geometry.layout
     rank_of = {core: str(rank) for rank, cores in enumerate(geometry.cores) for core in cores}

@@ -4,8 +4,6 @@ acceptance = Acceptance(folders, Path("plan.yaml"), components=("stability",))
 acceptance.run(quiet=False, form="table")     # the exit code
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from textwrap import wrap

@@ -1,7 +1,5 @@
 """``seatrial accept change``: have trials under way follow the plan as it is now."""
 
-from __future__ import annotations
-
 import sys
 import time
 from textwrap import wrap

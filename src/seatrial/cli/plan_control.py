@@ -4,8 +4,6 @@ The trials are found by their own records alone, so a running acceptance can be 
 its plan, a suite or a document has a fault by now.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path

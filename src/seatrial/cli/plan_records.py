@@ -4,8 +4,6 @@ issues.
     Recording(folders, Path("plan.yaml")).evidence("burn-in.pdf", GivenFile(Path("b.pdf"), ["Ann"]))
 """
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Sequence
 from pathlib import Path

@@ -10,8 +10,6 @@
                   a             notes
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Iterable, Sequence

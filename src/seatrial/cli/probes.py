@@ -1,7 +1,5 @@
 """``seatrial probes``: a copy of the suites that ship."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,5 @@
 """Live progress of a trial: one line for each verdict, and on a terminal a status line below."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time
@@ -215,7 +213,7 @@ class Progress(Observer):
 
     # ---- the status line ------------------------------------------------------------------
 
-    def _status(self) -> Text:
+    def _status(self) -> "Text":
         from rich.markup import escape
         from rich.text import Text
 

@@ -1,7 +1,5 @@
 """Shared by the commands that read the store: bring it up to date, show times, print CSV."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterable, Sequence
@@ -57,7 +55,7 @@ def tell_damage(store: Store, about: Filters | Iterable[TrialRow]) -> None:
         tell(f"{count(more, 'more trial')} with damaged journals; see `seatrial store info`")
 
 
-def sides_of(folders: Folders, texts: Iterable[str], tests: Sequence[str] = ()) -> list[Side]:
+def sides_of(folders: Folders, texts: Iterable[str], tests: Sequence[str] = ()) -> "list[Side]":
     """Return the sides of a study, and tell which of their trials have damaged journals."""
     from seatrial.studies.selection import gather, parse_side, trials_of  # which no help needs
 
@@ -67,7 +65,7 @@ def sides_of(folders: Folders, texts: Iterable[str], tests: Sequence[str] = ()) 
     return sides
 
 
-def known_machine(trial: TrialRow) -> Machine | None:
+def known_machine(trial: TrialRow) -> "Machine | None":
     """Return the machine of a trial; None if its record cannot be read: it is gone, or another
     version wrote it."""
     try:

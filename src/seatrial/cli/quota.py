@@ -1,7 +1,5 @@
 """``seatrial quota``: jobs that Slurm refuses because of quotas."""
 
-from __future__ import annotations
-
 import asyncio
 import pwd
 import time

@@ -1,7 +1,5 @@
 """``seatrial ratio``: what one way of running costs against another, over sizes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

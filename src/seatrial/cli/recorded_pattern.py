@@ -1,7 +1,5 @@
 """Communication patterns that commands are given: a file, or the run that was recorded."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,5 @@
 """``seatrial reference``: the expected values of metrics on a machine."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args

@@ -1,7 +1,5 @@
 """The results of a rehearsal as text for 80 columns."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from statistics import median

@@ -1,7 +1,5 @@
 """``seatrial rehearse``: run a plan in virtual time."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -101,7 +99,7 @@ def command(
     return 1 if any(report.missed for report in reports) else 0
 
 
-def _no_run(trial: Rehearsed) -> bool:
+def _no_run(trial: "Rehearsed") -> bool:
     """Return True if a trial is complete and no run of it has ended."""
     return not trial.why and not any(test.accepted + test.others for test in trial.tests)
 

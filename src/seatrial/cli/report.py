@@ -1,7 +1,5 @@
 """``seatrial report``: write, sign and verify the acceptance report."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
 
 _FORMS = {".html": "html", ".htm": "html", ".md": "md", ".json": "json"}
 _LONGEST_NAME = 100
-_DECISIONS: dict[str, Decision] = {
+_DECISIONS: "dict[str, Decision]" = {
     "accepted": "accepted",
     "reservations": "accepted with reservations",
     "rejected": "rejected",
@@ -158,9 +156,9 @@ def _report(
     asked: tuple[str, ...],
     name: str,
     rehearsed: bool,
-    author: Author,
+    author: "Author",
     given: str,
-) -> Report:
+) -> "Report":
     from seatrial.report.gather import gather
     from seatrial.report.planned import Planned, find
     from seatrial.trial.folder import find as find_trial
@@ -194,7 +192,7 @@ def _form(output: Path | None) -> str:
     return _FORMS.get(ending, "html")
 
 
-def _stem(asked: tuple[str, ...], name: str, made: Report) -> str:
+def _stem(asked: tuple[str, ...], name: str, made: "Report") -> str:
     """Return the name of a report's file: the common beginning of the tags of its plan's trials, or
     the names of all its trials."""
     plan = Path(asked[0])
@@ -206,7 +204,7 @@ def _stem(asked: tuple[str, ...], name: str, made: Report) -> str:
     return named if len(named) <= _LONGEST_NAME else f"{tags[0]}-and-{len(tags) - 1}-more"
 
 
-def _require_own(output: Path, made: Report) -> None:
+def _require_own(output: Path, made: "Report") -> None:
     """Raise UsageError if an unnamed output would overwrite the report of something else."""
     if not output.exists():
         return
@@ -216,7 +214,7 @@ def _require_own(output: Path, made: Report) -> None:
         raise UsageError(f"{output}: is {of}; remove it, or name another file with -o")
 
 
-def _text(made: Report, form: str) -> str:
+def _text(made: "Report", form: str) -> str:
     from seatrial.report import content, html, markdown
 
     if form == "json":

@@ -1,7 +1,5 @@
 """``seatrial report sign`` and ``seatrial report verify``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``seatrial resume``: continue a trial after an interruption or a crash."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 import click
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
 )
 @click.pass_obj
 def command(
-    folders: Folders, trial: str, alert: str, fail_on: FailOn, quiet: bool, host_is_gone: bool
+    folders: Folders, trial: str, alert: str, fail_on: "FailOn", quiet: bool, host_is_gone: bool
 ) -> int:
     """Continue a trial after an interruption or a crash.
 

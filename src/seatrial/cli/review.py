@@ -3,8 +3,6 @@
 `seatrial judge RUN` with one of these options does it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """``seatrial run``: build, launch, verify, record."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -53,7 +51,7 @@ def command(
     labels: tuple[tuple[str, str], ...],
     dry_run: bool,
     alert: str,
-    fail_on: FailOn,
+    fail_on: "FailOn",
     quiet: bool,
     **selection: Any,
 ) -> int:
@@ -71,9 +69,10 @@ def command(
     from seatrial.cli.run_driver import drive_and_tell, write_scripts
     from seatrial.machine.load import require_chosen
     from seatrial.suite.shared_allocations import described_groups
-    from seatrial.trial.folder import create
+    from seatrial.trial.creation import create
     from seatrial.trial.prepare import new_tag, notes_of, prepare_trial, require_cases
-    from seatrial.verify.checks import unlearned_sums
+    from seatrial.trial.suite_record import suite_record
+    from seatrial.verify.learned_sums import unlearned_sums
 
     if not dry_run:
         require_chosen(machine, "-m")
@@ -86,7 +85,7 @@ def command(
         require_scheduler(prepared.site.machine)
     folder = create(
         folders.trials,
-        prepared.record(tag or new_tag(folders.trials, asked.suites)),
+        suite_record(prepared, tag or new_tag(folders.trials, asked.suites)),
         prepared.cases,
     )
     for what, why in prepared.skipped[:10]:
@@ -102,7 +101,7 @@ def command(
     return drive_and_tell(folder, folders, quiet, alert=alert, fail_on=fail_on)
 
 
-def _only_failed(prepared: Prepared, folders: Folders, trial: str) -> Prepared:
+def _only_failed(prepared: "Prepared", folders: Folders, trial: str) -> "Prepared":
     """Return only the cases that did not pass in a trial. Raises UsageError if there are none."""
     from seatrial.cli.query_common import opened, tell_damage
     from seatrial.store import queries

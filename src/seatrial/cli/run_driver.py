@@ -1,7 +1,5 @@
 """Drive a trial from the command line: handle signals, show progress, print a summary."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

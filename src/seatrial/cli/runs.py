@@ -1,7 +1,5 @@
 """``seatrial runs``: list runs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

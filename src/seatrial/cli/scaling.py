@@ -1,7 +1,5 @@
 """``seatrial scaling``: the effect of more threads, nodes or tasks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

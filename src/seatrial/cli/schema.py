@@ -1,7 +1,5 @@
 """``seatrial schema``: print the JSON Schema of the files that people write."""
 
-from __future__ import annotations
-
 import json
 
 import click

@@ -1,7 +1,5 @@
 """``seatrial score``: SSP, SSI, HPL, HPCG, Graph500 and IO500, with their parts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """``seatrial serve``: serve the web pages."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """``seatrial show``: show one run in full."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

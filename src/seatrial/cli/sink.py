@@ -1,7 +1,5 @@
 """``seatrial sink``: send a trial's events to other systems."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from contextlib import suppress

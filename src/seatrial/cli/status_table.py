@@ -1,7 +1,5 @@
 """The status of a plan's components, as tables or JSON."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from textwrap import wrap

@@ -1,7 +1,5 @@
 """``seatrial store``: create, update, rebuild or inspect the store of results."""
 
-from __future__ import annotations
-
 import sys
 import time
 from pathlib import Path

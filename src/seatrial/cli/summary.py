@@ -1,7 +1,5 @@
 """The summary of a trial: a table of figures, the counts, its folder, the next command."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections import Counter

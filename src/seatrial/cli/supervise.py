@@ -8,8 +8,6 @@ killed the driver, or a defect ended it, it is started again, after a pause that
 keeps dying.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal

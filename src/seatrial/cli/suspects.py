@@ -1,7 +1,5 @@
 """``seatrial suspects``: find nodes that explain failed or slow runs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

@@ -13,8 +13,6 @@ said, and text is folded between words if there is room. In a pipe each row stay
 grep.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import sys

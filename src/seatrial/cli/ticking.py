@@ -1,7 +1,5 @@
 """Give an item of a plan's checklist its result."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """``seatrial trials``: list the trials."""
 
-from __future__ import annotations
-
 import click
 
 from seatrial.cli import Folders

@@ -1,7 +1,5 @@
 """``seatrial tune``: find the best setting of a test by a race, or show how one stands."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click
@@ -68,7 +66,8 @@ def command(
     from seatrial.cli.tuning_tables import print_rehearsal, print_status
     from seatrial.store.export import to_json
     from seatrial.studies.tuned import tuned
-    from seatrial.trial.folder import create, find
+    from seatrial.trial.creation import create
+    from seatrial.trial.folder import find
     from seatrial.trial.prepare import new_tag
     from seatrial.trial.tuning import prepare_tuning
 

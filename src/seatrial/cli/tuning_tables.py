@@ -1,7 +1,5 @@
 """A tuning as text: its advice, its settings, its rehearsal."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 import click
@@ -89,7 +87,7 @@ def _print_failed(found: Tuned) -> None:
             click.echo(f"  and {len(failed) - MAX_ROWS} more")
 
 
-def print_rehearsal(odds: TuningOdds, prepared: PreparedTuning) -> None:
+def print_rehearsal(odds: "TuningOdds", prepared: "PreparedTuning") -> None:
     """Print what a tuning would cost, and how likely it finds the best."""
     rules, tune = prepared.rules, prepared.tune
     click.echo(

@@ -1,7 +1,5 @@
 """``seatrial variability``: how much the tests of a trial vary, and which runs are outliers."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime

@@ -7,8 +7,6 @@
 An ``Offer`` (``demand``) is what one decision may launch, caps and targets included.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 

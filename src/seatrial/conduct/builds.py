@@ -1,7 +1,5 @@
 """The builds: which to start, which are running, and which cases wait for them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 

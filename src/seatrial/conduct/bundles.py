@@ -14,8 +14,6 @@ events and verdict, and is judged as soon as it has ended. Those that had not be
 ended (a dead node, its walltime) are submitted again together, which is no new launch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 from itertools import count
 

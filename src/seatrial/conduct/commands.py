@@ -1,7 +1,5 @@
 """A decision of the conductor: what a driver is to carry out. It answers with events."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from msgspec import Struct

@@ -11,8 +11,6 @@ A decision changes nothing by itself: the driver first records the event that an
 `decide` repeatedly until ``changed`` stays False; then wait for an event or for the ``wake`` time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 

@@ -4,8 +4,6 @@ for step in carry_out(conductor.decide(now), executor):
     await step                                # a rehearsal has nothing to wait for
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Protocol, TypeVar
 

@@ -1,7 +1,5 @@
 """The number of runs of each test that a sustained trial keeps in flight."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 

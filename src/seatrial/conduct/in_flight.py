@@ -1,7 +1,5 @@
 """What is in flight: launched and without a verdict, with the sums that caps are about."""
 
-from __future__ import annotations
-
 from typing import Self
 
 from msgspec import Struct

@@ -6,8 +6,6 @@ The program is taken to work up to some size, and to fail above it. So each run 
 that are left: of 31 sizes the largest is found in five runs. Each run is a block of its own.
 """
 
-from __future__ import annotations
-
 from seatrial.conduct.race import Dropped
 from seatrial.conduct.race_rules import RaceRules
 

@@ -29,8 +29,6 @@ is behind by more than a run (at first: by anything), or when ``PATIENCE`` runs 
 started before it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 
 from seatrial.conduct.admission import Shape
@@ -179,10 +177,13 @@ class Mix(Demand):
             return True
         return self._least <= nodes - counts.running and self._least <= counts.idle(nodes)
 
-    def asks_after_start(self, counts: InFlightCounts) -> bool:
-        """Return False for the last queued run: the nodes that it took were counted as its own. But
-        others may queue again, or get nodes that fit few of them."""
-        return counts.queued > 0 or self._reserve == 1 or bool(counts.confined)
+    def asks_after_start(self, counts: InFlightCounts, idle_changed: bool) -> bool:
+        """Return whether the reserve lacks a run from now on, or a start changed what is idle:
+        mostly the nodes that the run took were counted as its own. A start on a shared node takes
+        nothing that was free."""
+        if self._shared:
+            return False
+        return counts.queued == self._reserve - 1 or idle_changed or bool(counts.confined)
 
     def choose(self, offer: Offer) -> list[Candidate]:
         taking = _Taking(self, offer)
@@ -206,7 +207,7 @@ class Mix(Demand):
         shapes = [self._shapes[case] for case in launches]
         return self._pace.next_start(now, shapes, counts, self._usual)
 
-    def _to_copies(self, offer: Offer, taking: _Taking) -> None:
+    def _to_copies(self, offer: Offer, taking: "_Taking") -> None:
         copies = self._copies
 
         def lack(entry: int) -> tuple[float, float, int]:
@@ -218,7 +219,7 @@ class Mix(Demand):
             if not taking.take(entry) or offer.counts.in_flight[entry] >= copies[entry]:
                 short.remove(entry)
 
-    def _to_claims(self, offer: Offer, taking: _Taking) -> None:
+    def _to_claims(self, offer: Offer, taking: "_Taking") -> None:
         """Take runs of tests with a share, the fairest first."""
         open_ones = [n for n in self._claimed if n not in taking.shut]
         while open_ones:
@@ -244,7 +245,7 @@ class Mix(Demand):
                 open_ones.remove(entry)
 
     def _due(
-        self, entries: Sequence[int], taking: _Taking, offer: Offer, idle: int
+        self, entries: Sequence[int], taking: "_Taking", offer: Offer, idle: int
     ) -> Sequence[int]:
         """Return those of some entries that may have one more run in flight: they have fewer than
         their copies, or the run would wait and be ready when one of them ends; or the pace allows
@@ -297,7 +298,7 @@ class Mix(Demand):
         """Return the node-seconds of a usual run."""
         return self._widest[entry] * self._usual[entry]
 
-    def _to_gaps(self, offer: Offer, taking: _Taking) -> None:
+    def _to_gaps(self, offer: Offer, taking: "_Taking") -> None:
         open_ones = [n for n in self._unclaimed if n not in taking.shut]
         while open_ones:
             idle = offer.room if self._shared else offer.counts.idle(offer.nodes)
@@ -311,7 +312,7 @@ class Mix(Demand):
             if not taking.take(entry):
                 open_ones.remove(entry)
 
-    def _must_be_next(self, offer: Offer, taking: _Taking) -> int | None:
+    def _must_be_next(self, offer: Offer, taking: "_Taking") -> int | None:
         """Return the entry that all others wait for on a shared node; None where there is none."""
         ready = self._due([n for n in self._claimed if self._cases[n]], taking, offer, 0)
         had = dict(zip(ready, self._had(ready, offer.counts), strict=True))

@@ -1,7 +1,5 @@
 """The state of nodes: down, excluded for repeated failures, or to be avoided by one run."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple

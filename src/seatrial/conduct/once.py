@@ -3,8 +3,6 @@
 Repeats take turns, in rounds; cases that share an allocation are launched together (``bundles``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 
 from seatrial.conduct.admission import Shape

@@ -6,8 +6,6 @@ their usual time, have used up the share up to now (the generic cell rate algori
 Time that was lost before is made up for by one run at most.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

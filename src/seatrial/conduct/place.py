@@ -4,8 +4,6 @@ placer = NodePlacer(policy.placing, cases)
 choice = placer.choose(case, taken, seed)    # beside nodes that are taken, down or excluded
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct

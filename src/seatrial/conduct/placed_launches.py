@@ -4,8 +4,6 @@ placed = PlacedLaunches(state)              # of one decision
 placed.nodes_for(case, run_id, avoid, 0)    # "n003,n001", "" for a run that is not placed, or None
 """
 
-from __future__ import annotations
-
 from seatrial.conduct.state import ConductorState
 from seatrial.machine.facts import unfold_or_empty
 

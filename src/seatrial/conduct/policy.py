@@ -5,8 +5,6 @@ changes. `seatrial run` has a policy without a plan: every case its repeats, onc
 seconds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 

@@ -8,8 +8,6 @@ An event of a change holds the parts as JSON, so that a journal tells what chang
 the changed members of tests by their names; any other part replaces the member of the policy.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple

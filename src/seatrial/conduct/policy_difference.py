@@ -4,8 +4,6 @@ differences(before, parts)          # tests.hpl.copies: 3 -> 2
 conflicts(policy, before, parts)    # what somebody else changed in the meantime
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any

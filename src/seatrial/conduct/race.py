@@ -23,8 +23,6 @@ they had before it: the next only if the one before is shown to be better, so th
 spends error (Maurer, Hothorn and Lehmacher 1995).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import accumulate, chain, pairwise

@@ -5,8 +5,6 @@ those of one group of the policy share the allocation of a block, as a bundle (`
 run one after the other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 
 from seatrial.conduct.admission import Shape

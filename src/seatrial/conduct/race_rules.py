@@ -1,7 +1,5 @@
 """The rules of a race, which the policy of a trial holds: see ``race``."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from msgspec import Struct

@@ -1,8 +1,6 @@
 """The consequences of a failed run: whether and where it is retried, and when its test is
 stopped."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from seatrial.conduct.policy import Answer, Entry

@@ -11,8 +11,6 @@ often within a round. The cycle has as many rounds as there are cases, twice as 
 is odd. The order of the rows is drawn by the seed; the first row has the order of the cases.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable
 

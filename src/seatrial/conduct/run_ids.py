@@ -1,7 +1,5 @@
 """The ids of runs. They are known before a run is created, so that its intent can be recorded."""
 
-from __future__ import annotations
-
 import hashlib
 
 _BASE32 = "abcdefghijklmnopqrstuvwxyz234567"

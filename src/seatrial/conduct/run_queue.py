@@ -6,8 +6,6 @@ queues, not of cases. After ``PATIENCE`` younger cases overtook the oldest one, 
 that fits.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from heapq import heapify, heappop, heapreplace

@@ -1,7 +1,5 @@
 """The share of the machine that each test of a sustained trial is to get."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

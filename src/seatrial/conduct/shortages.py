@@ -10,8 +10,6 @@ holds are due: others may have their turn. It is not short while that is normal 
 the scheduler, or no nodes are free for it and none of the others was launched out of turn.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ The states of the trial and of its runs are those of ``journal.trial_life`` and 
 may start is kept by ``admission``, what is wanted by a demand (``once``, ``waves``, ``mix``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -121,14 +119,12 @@ class ConductorState:
     def apply(self, event: events.Event) -> None:
         """Fold one event into the state."""
         kind, watchdogs = type(event), self.watchdogs
-        if event.time > watchdogs.latest and kind in _NEWS:
+        if kind in _NEWS and event.time > watchdogs.latest:
             watchdogs.latest = event.time
-        handler = _HANDLERS.get(kind)
-        if handler is not None:
+        if (handler := _HANDLERS.get(kind)) is not None:
             handler(self, event)
-        elif (handler := _NEWS_HANDLERS.get(kind)) is not None:
-            handler(self, event)
-            self.changed = True
+            if kind in _NEWS_HANDLERS:
+                self.changed = True
 
     # ---- builds ---------------------------------------------------------------------------
 
@@ -187,13 +183,15 @@ class ConductorState:
     ) -> None:
         """Record the start or end of a job or its script: the job's own words are all there is of
         one that nobody saw start."""
-        flight = self.in_flight.get(event.run_id)
+        flight, nodes = self.in_flight.get(event.run_id), self.nodes.usable
         if flight is not None and flight.apply(event):
             self.queued.pop(event.run_id, None)
+            idle = self.counts.idle(nodes)
             self.counts.start(flight.entry, flight.width, flight.unfit)
             self.watchdogs.unqueued(event.run_id, event.time, started=True)
             self._count(flight.entry, event.time)
-            if self.placer is not None or self.demand.asks_after_start(self.counts):
+            idle_changed = self.counts.idle(nodes) != idle or bool(self.admission.shut)
+            if self.placer is not None or self.demand.asks_after_start(self.counts, idle_changed):
                 self.changed = True
 
     def _on_compat(self, event: events.CompatStarted) -> None:
@@ -499,7 +497,7 @@ def _why(event: events.NodeExcluded | events.TestStopped) -> str:
 
 
 _Handler = Callable[[ConductorState, Any], None]
-_HANDLERS: dict[type[events.Event], _Handler] = {
+_OWN_HANDLERS: dict[type[events.Event], _Handler] = {  # which set ``changed`` where they must
     events.RunSubmitted: ConductorState._on_submitted,
     events.JobQueued: ConductorState._on_queued,
     events.JobStarted: ConductorState._on_started,
@@ -537,3 +535,4 @@ _NEWS_HANDLERS: dict[type[events.Event], _Handler] = {
         event.kind, event.subject, event.time
     ),
 }
+_HANDLERS = _OWN_HANDLERS | _NEWS_HANDLERS

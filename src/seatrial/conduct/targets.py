@@ -1,7 +1,5 @@
 """Chooses the metadata target of a run."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 
@@ -51,7 +49,7 @@ class Targets:
             for name, members in self._by_file_system.items()
         }
 
-    def changed(self, targets: list[PolicyTarget], placement: Placement, caps: Caps) -> Targets:
+    def changed(self, targets: list[PolicyTarget], placement: Placement, caps: Caps) -> "Targets":
         """Return the targets by another policy; turns that were taken stay."""
         other = Targets(targets, placement, caps)
         other._turn |= {name: turn for name, turn in self._turn.items() if name in other._turn}
@@ -87,7 +85,7 @@ class Targets:
             weight = target.weight if self._placement == "weighted" else 1.0
             self._turn[name] = turn + 1 / weight
 
-    def copy(self) -> Targets:
+    def copy(self) -> "Targets":
         """Return a copy to try placements on."""
         other = object.__new__(Targets)
         other._placement, other._per_target = self._placement, self._per_target

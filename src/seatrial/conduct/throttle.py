@@ -1,7 +1,5 @@
 """A throttle by a gauge with hysteresis: it closes above ``high`` and opens below ``low``."""
 
-from __future__ import annotations
-
 from seatrial.conduct import policy
 from seatrial.journal.events import GaugeRead, finite
 from seatrial.units import SECOND_NS, show_seconds
@@ -10,7 +8,7 @@ from seatrial.units import SECOND_NS, show_seconds
 class ThrottleState:
     """The state of one throttle, a fold over the readings of its gauge."""
 
-    def __init__(self, about: policy.ThrottleRule, former: ThrottleState | None = None) -> None:
+    def __init__(self, about: policy.ThrottleRule, former: "ThrottleState | None" = None) -> None:
         """``former`` is the throttle by the same gauge that this one replaces."""
         self.about = about
         self._stale_after = round(about.stale_after * SECOND_NS)

@@ -4,8 +4,6 @@ Each looks at the fold of events and at the time, and returns alerts with the ti
 hold. The same alert is raised again only after a while; an alert is itself an event.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 

@@ -4,8 +4,6 @@ The runs come in waves. A wave starts when nothing else is in flight: first each
 often as its part says, then waves of as many copies as fit on the machine or as caps allow.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ bars([Bar("cm4", [812, 3, 0])], parts=["passed", "failed", "timeout"], title="..
      axis=Axis("runs"), colours=["good", "bad", "warn"])
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -6,8 +6,6 @@ The box reaches from the first to the third quartile and shows the median. The w
 farthest values within 1.5 times its length; values beyond them are drawn as marks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import chain
 from statistics import quantiles

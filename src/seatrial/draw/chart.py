@@ -4,8 +4,6 @@ chart([ChartSeries("accepted", points), ChartSeries("slow", others, "dots", colo
       title="...", x=Axis("start (UTC)", kind="time"), y=Axis("elapsed", "s"))
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import chain, groupby
 from typing import Literal, NamedTuple

@@ -4,8 +4,6 @@ forest([Interval("cm4", -1.2, -2.0, -0.4, label="-1.2 %", colour="bad")], title=
        axis=Axis("change", "%"), centre=0, bounds=[-5], ends=("worse", "better"))
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

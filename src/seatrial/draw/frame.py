@@ -1,7 +1,5 @@
 """Draw the grid, axes, legend and notes of a figure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 

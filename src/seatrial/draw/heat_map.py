@@ -3,8 +3,6 @@
 heat_map([[0, 80], [80, 0]], title="Bytes from rank to rank", show=show_bytes)
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Final

@@ -4,8 +4,6 @@ node_cores([NodeCores("n001", [CpuDomain("NUMA domain 0", [CpuUse(0, "0", 1), Cp
            title="...")
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

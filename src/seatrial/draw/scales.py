@@ -4,8 +4,6 @@ scale = scale_of(Axis("elapsed", "s"), values, 40, 620)
 scale.at(17.3), scale.ticks            # a place, and (place, label) of each tick
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime

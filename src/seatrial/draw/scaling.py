@@ -4,8 +4,6 @@ scaling([Curve("lj", [(1, 1.0, None, None), (2, 1.96, 1.9, 2.0)])], title="...",
         x=Axis("nodes"), y=Axis("speed-up"))
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import NamedTuple

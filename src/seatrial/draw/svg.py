@@ -6,8 +6,6 @@
 Text that is not ``Markup`` is escaped.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Final
 

@@ -3,8 +3,6 @@
 kept = thin_line(places)
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import groupby
 from operator import itemgetter

@@ -8,8 +8,6 @@ or compares runs works on it, and the store can be rebuilt. Nothing of it runs. 
 another imported trial has already is left out.
 """
 
-from __future__ import annotations
-
 import socket
 import time
 from collections import Counter
@@ -32,15 +30,9 @@ from seatrial.journal.journal import Journal, read
 from seatrial.machine.model import Machine
 from seatrial.suite.expand import case_id
 from seatrial.suite.model import Case, Test
-from seatrial.trial.folder import (
-    ImportedFrom,
-    Record,
-    TrialFolder,
-    TrialOptions,
-    create,
-    tags,
-    user_name,
-)
+from seatrial.trial.creation import create
+from seatrial.trial.folder import ImportedFrom, Record, TrialFolder, tags, user_name
+from seatrial.trial.options import TrialOptions
 
 
 class ImportSource(NamedTuple):

@@ -7,8 +7,6 @@ parameters), ``timestamps`` and ``result/NAME.dat``: a table in the style ``csv`
 (commas, too) or ``pretty`` (bars). A unit stands behind the name of a column: ``bw[MB/s]``.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """What an import did not carry over, with its place."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple

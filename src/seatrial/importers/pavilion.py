@@ -8,8 +8,6 @@ on each line, or one for each file that a result has figures of. The keys are th
 ``lib/pavilion/result/base.py`` in github.com/hpc/pavilion2.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping

@@ -7,8 +7,6 @@ Each reader (``oth/results.py``, ``csv_results.py``, ...) returns them with note
 not bring; ``imported_trial.py`` writes them.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@ columns = Columns(case="benchmark", metric="fom", value="result", time="date")
 results = read_csv(Path("results.csv"), columns)
 """
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Mapping, Sequence
@@ -62,7 +60,7 @@ class ResultTable(NamedTuple):
 
     path: Path
     head: list[str]
-    rows: list[TableRow]
+    rows: "list[TableRow]"
     notes: list[ImportNote]
 
 

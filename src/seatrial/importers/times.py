@@ -1,7 +1,5 @@
 """Read times as other tools write them."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 from seatrial.units import SECOND_NS

@@ -1,7 +1,5 @@
 """The words by which other tools say how a run ended."""
 
-from __future__ import annotations
-
 from seatrial.journal import codes
 
 _WORDS: dict[codes.Code, tuple[str, ...]] = {

@@ -10,8 +10,6 @@ whatever happens to the wall clock. A driver that goes on in the same boot keeps
 before.
 """
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

@@ -1,13 +1,10 @@
 """The registry of verdict codes. Names and numbers up to 23 are those of the OLCF Test Harness, so
 that dashboards made for it keep working; ``docs/events.md`` explains each."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
+class Code(NamedTuple):
     """A verdict: its number, its name, what it means."""
 
     number: int

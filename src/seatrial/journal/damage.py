@@ -4,8 +4,6 @@ damage_of(path)                     # None, or Damage(lines=3, first=812)
 told("stability", path, damage)     # one line, with the remedy
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple

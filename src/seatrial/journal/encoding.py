@@ -8,8 +8,6 @@ A member of a wrong type takes its default, so that one bad member does not cost
 an unknown kind becomes an ``UnknownEvent``, which keeps it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 from collections.abc import Callable, Iterable

@@ -10,8 +10,6 @@ far as it has them, of the OLCF Test Harness; ``docs/events.md`` lists them. An 
 this version does not know is an ``UnknownEvent``: it is kept as it was written and changes nothing.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar

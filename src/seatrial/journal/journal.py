@@ -10,8 +10,6 @@ damaged in the middle, which its checksum tells, is skipped and counted, never f
 lost its last whole lines, which its mark tells, counts as one with a damaged line.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl

@@ -7,8 +7,6 @@ A checksum for each line cannot tell that the last lines are missing. The mark c
 of a line, and the checksum of that line, which covers the lines before it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The owner of a journal: the process that its lock file names."""
 
-from __future__ import annotations
-
 import os
 import socket
 

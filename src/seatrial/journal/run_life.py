@@ -10,8 +10,6 @@ is none yet. Events may come late or twice, as a job's own are recorded after it
 follows their times.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from enum import IntEnum
 from typing import Any

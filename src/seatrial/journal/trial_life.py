@@ -8,8 +8,6 @@ No other module changes the state of a trial. ``TRIAL_TRANSITIONS`` holds every 
 state and event that it does not hold changes nothing. Times are in ns since the epoch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Any

@@ -8,8 +8,6 @@ these give none, cells of the grids that the pattern may be a halo exchange of, 
 make the best of these better.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections import Counter
@@ -48,7 +46,7 @@ def ranked(
     pattern: Pattern,
     network: PlacedNetwork,
     sizes: Sequence[int],
-    others: Mapping[str, Callable[[], Ints | None]] | None = None,
+    others: "Mapping[str, Callable[[], Ints | None]] | None" = None,
     by: ScoreKind = "hop_bytes",
     seconds: float = 0.0,
 ) -> list[ScoredOrder]:

@@ -8,8 +8,6 @@ axis of a torus. A half of the ranks grows from one end of the graph, and is ref
 many ranks at once, in the manner of Kernighan and Lin; or another program finds it (``split``).
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Sequence
 
@@ -91,7 +89,7 @@ def _filled(first: Bools, wanted: int, a: Ints, b: Ints, weights: Floats) -> Boo
 
 
 def _half(
-    random: np.random.Generator, number: int, wanted: int, a: Ints, b: Ints, weights: Floats
+    random: "np.random.Generator", number: int, wanted: int, a: Ints, b: Ints, weights: Floats
 ) -> Bools:
     """Return which of the vertices are in the first part, which has ``wanted`` of them."""
     best: Bools | None = None

@@ -8,8 +8,6 @@ A pattern file does not say how a program numbers its grid. So all factorisation
 ranks into up to three lengths are tried; the best is that in which messages go least far.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Sequence
 

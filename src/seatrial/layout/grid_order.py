@@ -17,8 +17,6 @@ the last for row-major. Where a cell does not divide a dimension, the grid has r
 of cut cells, one after the other, the whole ones first.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator, Sequence

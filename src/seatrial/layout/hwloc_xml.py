@@ -4,8 +4,6 @@ Objects are found by their sets of CPUs, not by their place in the tree, which d
 two versions of hwloc.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

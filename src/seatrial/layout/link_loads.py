@@ -9,8 +9,6 @@ on a ring, so loads are sums of differences along the ring, and sums along paths
 sums.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple, Protocol
 
 from seatrial.arrays import Floats, Ints

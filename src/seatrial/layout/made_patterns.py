@@ -9,8 +9,6 @@
 A message has 1 byte: scores compare orders of the same pattern.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence
@@ -97,7 +95,7 @@ def _among(groups: Sequence[Ints], ranks: int) -> Pattern:
     return _pattern(ranks, np.concatenate(senders), np.concatenate(receivers))
 
 
-def _pattern(ranks: int, a: Ints, b: Ints, volumes: Ints | None = None) -> Pattern:
+def _pattern(ranks: int, a: Ints, b: Ints, volumes: "Ints | None" = None) -> Pattern:
     ones = np.ones(len(a), np.int64)
     return Pattern(ranks, a, b, ones, ones if volumes is None else volumes)
 

@@ -6,8 +6,6 @@
 Distances and paths are those of ``Topology``, computed for all pairs at once by arrays.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
@@ -68,7 +66,7 @@ class PlacedNetwork:
         return hops
 
     @functools.cached_property
-    def distances(self) -> Ints | None:
+    def distances(self) -> "Ints | None":
         """The hops between any two nodes, as a matrix; None for more than MAX_NODES."""
         if len(self) > MAX_NODES:
             return None

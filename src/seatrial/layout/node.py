@@ -8,8 +8,6 @@ A CPU is a hardware thread, by its number of the operating system. A text of a d
 cores: ``0-5`` are six cores of one CPU each, ``0-5+24-29`` six cores of two: 0 and 24, 1 and 25.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterable, Sequence
 from functools import cached_property

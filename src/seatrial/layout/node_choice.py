@@ -9,9 +9,6 @@ a node of the role. ``order`` is that of the ranks; alone or with ``within``, no
 ones in this order. Ties are drawn by the seed.
 """
 
-from __future__ import annotations
-
-import random
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
@@ -20,6 +17,7 @@ from msgspec import Struct
 
 from seatrial.layout.node_order import in_order
 from seatrial.layout.topology import NetworkLevel, Topology
+from seatrial.lazy import random
 from seatrial.units import count
 
 
@@ -114,7 +112,7 @@ def _taken(
     among: Collection[int],
     wish: NodeWish,
     number: int,
-    chance: random.Random,
+    chance: "random.Random",
 ) -> tuple[list[int], str]:
     """Return nodes of a pool, or why it has none that hold the wish."""
     distance = _distances(topology, wish.near, pool)

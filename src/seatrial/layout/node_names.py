@@ -8,8 +8,6 @@ A field is a number; fields go from the largest to the smallest unit. The positi
 the nodes before it, as if every unit had as many as the fullest.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from functools import cached_property

@@ -7,12 +7,10 @@ in the next larger one, Y the place of that one in the next, ...: on a Cray XC t
 chassis, the chassis in its group, the group. Nodes of a smallest unit stay together.
 """
 
-from __future__ import annotations
-
-import random
 from collections.abc import Iterable
 
 from seatrial.layout.topology import Coordinates, Topology
+from seatrial.lazy import random
 
 RANDOM = "random"  # in place of an axis
 _LETTERS = "XYZUVW"

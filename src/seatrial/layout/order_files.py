@@ -5,8 +5,6 @@ hosts_by_rank(order, names, ...)  # Slurm: a file for SLURM_HOSTFILE and srun -m
 rankfile(order, names, sizes)     # Open MPI: mpirun --rankfile
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import groupby
 

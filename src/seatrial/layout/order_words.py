@@ -12,8 +12,6 @@
 - ``random SEED``: shuffled, the same for the same seed.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache

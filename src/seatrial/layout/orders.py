@@ -7,12 +7,11 @@ An order lists ranks by slot: the slots of the first node, then those of the sec
 permutation of 0 to n - 1. ``sizes`` are the slots of each node; they add up to n.
 """
 
-from __future__ import annotations
-
 import itertools
-import random
 from collections.abc import Sequence
 from typing import Literal
+
+from seatrial.lazy import random
 
 Order = list[int]
 MfdnKind = Literal["DM", "CM", "BDM", "BCM"]

@@ -7,8 +7,6 @@
 Each program has many ranks, so only the pairs with the most bytes are kept.
 """
 
-from __future__ import annotations
-
 from msgspec import Struct
 from msgspec.structs import replace
 

@@ -1,8 +1,6 @@
 """What a communication pattern says in a few figures: totals, the share that left its node, the
 pairs with the most bytes, and a map of bytes from ranks to ranks."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from msgspec import Struct

@@ -10,8 +10,6 @@ BYTES``, each kind of call and size ``NAME SIZE NUMBER BYTES``, each node ``NAME
 line is ``end``.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -90,7 +88,7 @@ class RankGraph(Struct, frozen=True):
 
 
 def pattern_of(
-    ranks: int, rows: Sequence[Sequence[int]] | Ints, calls: Sequence[PatternCall] = ()
+    ranks: int, rows: "Sequence[Sequence[int]] | Ints", calls: Sequence[PatternCall] = ()
 ) -> Pattern:
     """Return the pattern of rows of sender, receiver, messages and bytes. Raises ValueError with
     the row that cannot be."""

@@ -9,8 +9,6 @@ talk to each other, of ..., 4, 2 ranks: a swap of single ranks alone does not le
 grid.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 
@@ -45,7 +43,7 @@ def refined(
 
 
 def _levels(
-    graph: RankGraph, node_of: Ints, random: np.random.Generator
+    graph: RankGraph, node_of: Ints, random: "np.random.Generator"
 ) -> list[tuple[Ints, Bools]]:
     """Return the cluster of each rank, and which clusters can be swapped with each other, as they
     have as many ranks: whole nodes, and then ever smaller clusters. Each consists of whole clusters
@@ -68,7 +66,7 @@ def _levels(
     return found[::-1]
 
 
-def _pairs(graph: RankGraph, node_of: Ints, full: Bools, random: np.random.Generator) -> Ints:
+def _pairs(graph: RankGraph, node_of: Ints, full: Bools, random: "np.random.Generator") -> Ints:
     """Return the pair of each cluster: of two that are full and on the same node, and that talk
     most to each other where they chose each other. What is left alone is a pair of its own."""
     number = graph.ranks
@@ -119,7 +117,7 @@ class _Search:
         for cluster in np.flatnonzero(movable).tolist():
             self.members[self.node_of[cluster]].append(cluster)
 
-    def run(self, until: float, random: np.random.Generator) -> bool:
+    def run(self, until: float, random: "np.random.Generator") -> bool:
         """Exchange clusters between pairs of nodes until none gains, or the time is over. Return
         whether any gained."""
         nodes = len(self.distances)

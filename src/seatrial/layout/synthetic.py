@@ -8,8 +8,6 @@ in parentheses count only if they are the ``indexes`` of ``pu``: the numbers tha
 system gives to CPUs. Without them CPUs are numbered in order.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from typing import NamedTuple

@@ -10,8 +10,6 @@ smallest common switch and down again (2, 4, 6, ...). Dragonfly: the routers pas
 a router, 2 in a group and 4 else. Torus: the distance of the routers, around the ends.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Check a decoded machine file: names, node sets, quantities and references between keys."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,12 +1,9 @@
 """Check the sinks of a machine file. No message shows a secret."""
 
-from __future__ import annotations
-
-import json
 from urllib.parse import urlsplit
 
 from seatrial.documents import Spot
-from seatrial.lazy import regex
+from seatrial.lazy import json, regex
 from seatrial.machine.sinks import CHATS, Sink
 from seatrial.units import bytes_of, seconds
 

@@ -4,8 +4,6 @@ for line in differences(machine):      # asks scontrol once
     print(line)
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from seatrial.errors import UsageError

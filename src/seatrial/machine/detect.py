@@ -1,11 +1,8 @@
 """Detect this host as a machine: its cores, memory, GPUs, compilers and MPIs."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
-import socket
 import subprocess
 from pathlib import Path
 
@@ -24,7 +21,7 @@ NUMA_DOMAINS = Path("/sys/devices/system/node")
 
 def this_host() -> str:
     """Return the short name of this host, fit for a file name."""
-    return re.sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname().split(".")[0]) or "localhost"
+    return re.sub(r"[^A-Za-z0-9._-]", "-", os.uname().nodename.split(".")[0]) or "localhost"
 
 
 def detect(name: str, *, with_layout: bool = False) -> Machine:

@@ -5,8 +5,6 @@ Grid Engine knows cores, sockets, threads and memory of a host; no NUMA domains,
 name that each site chooses.
 """
 
-from __future__ import annotations
-
 import re
 
 from seatrial.errors import UsageError

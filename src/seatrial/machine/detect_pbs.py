@@ -4,15 +4,12 @@ PBS knows CPUs, memory, GPUs and what its administrators call resources; no sock
 domains. A host with several vnodes, ``n1[0]`` and ``n1[1]``, is one node.
 """
 
-from __future__ import annotations
-
-import json
 import re
 from collections.abc import Iterable
 from typing import Any
 
 from seatrial.errors import UsageError
-from seatrial.lazy import regex
+from seatrial.lazy import json, regex
 from seatrial.machine.model import Launcher, Machine, NodeGroup
 from seatrial.machine.scheduler_command import ask_scheduler, by_kind
 from seatrial.machine.toolchains import detect_toolchains

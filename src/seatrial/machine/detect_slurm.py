@@ -4,8 +4,6 @@ The nodes are those of the default partition, if there is one, because jobs with
 there and could not ask for others. The other partitions are named in ``about``.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 
@@ -86,7 +84,7 @@ def shown_topology() -> str:
     return ask_slurm("scontrol", "show", "topology")
 
 
-def _hint(others: Sequence[NodeSeen]) -> str:
+def _hint(others: "Sequence[NodeSeen]") -> str:
     """Return comments about the nodes of other partitions; "" if there are none."""
     lines = [msgspec.json.encode(msgspec.to_builtins(kind)).decode() for kind in _groups(others)]
     if not lines:

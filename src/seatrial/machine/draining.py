@@ -7,8 +7,6 @@ A node is drained with a note that begins ``seatrial: ``, and only a node with s
 returned. What others drained stays as it is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Facts of a machine's nodes for expressions; node sets, folded and unfolded."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby

@@ -3,8 +3,6 @@
 pattern = log_pattern("OOM|oom_kill")     # of re2: searching takes time linear in the text
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache

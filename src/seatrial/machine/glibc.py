@@ -6,8 +6,6 @@ Sources: `ld.so --list-tunables` of glibc 2.36, the manual's chapter Memory Allo
 `elf/dl-tunables.list`, which has the variables.
 """
 
-from __future__ import annotations
-
 from seatrial.errors import suggest
 from seatrial.file_model import Scalar
 from seatrial.lazy import regex

@@ -1,8 +1,6 @@
 """The hosts of Grid Engine, as ``qhost -q -xml`` shows them; states of queues are those of
 ``qstat(1)``."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 from seatrial.lazy import ElementTree

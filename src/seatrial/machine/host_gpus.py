@@ -1,7 +1,5 @@
 """Count the GPUs of this host that a process may use."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

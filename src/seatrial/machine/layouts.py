@@ -5,8 +5,6 @@ trials keep. Where the file says no layout, one is made of the numbers of cores,
 domains; the numbers of its CPUs are then not known.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 

@@ -8,8 +8,6 @@ Names are looked up in ``machines/`` below the working directory, then in
 ``~/.config/seatrial/machines``.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any, NamedTuple

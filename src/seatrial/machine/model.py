@@ -1,7 +1,5 @@
 """A machine as its file describes it (``machines/<name>.yaml``), or as this host was detected."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Meta

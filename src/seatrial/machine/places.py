@@ -8,15 +8,12 @@ or blocks are the groups), or JSON with the place of each node: a name, or an ob
 ``{"cabinet": "c0", "row": 2}``, as the OLCF Test Harness has it.
 """
 
-from __future__ import annotations
-
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from seatrial.files import read_regular
-from seatrial.lazy import regex
+from seatrial.lazy import json, regex
 from seatrial.machine.facts import fold, node_names, unfold
 from seatrial.machine.model import Machine, XnameLevel
 from seatrial.machine.slurm_topology import switches_of

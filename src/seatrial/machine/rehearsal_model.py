@@ -1,7 +1,5 @@
 """The model of a machine in a rehearsal, as its file states it (``rehearsal:``)."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from seatrial.file_model import Duration, FileModel, Share, doc

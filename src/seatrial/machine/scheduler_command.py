@@ -1,7 +1,5 @@
 """Ask a scheduler of this host by one of its commands, and describe the nodes that it shows."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections.abc import Iterable

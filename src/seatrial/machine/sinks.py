@@ -1,7 +1,5 @@
 """The sinks to which a machine's trials send their events (``sinks:`` in its file)."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Annotated, Literal

@@ -5,8 +5,6 @@ switches.leaves()        # {"leaf1": ("n001", "n002"), ...}
 switches.levels()        # the same, then the switches above these, ...
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple

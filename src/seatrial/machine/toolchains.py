@@ -1,7 +1,5 @@
 """Detect the compilers and MPIs of this host, as toolchains."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

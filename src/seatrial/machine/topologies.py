@@ -7,9 +7,6 @@ is read when the machine is loaded and becomes node sets in the description that
 Groups alone are a tree of one level.
 """
 
-from __future__ import annotations
-
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -20,6 +17,7 @@ from seatrial.errors import UsageError
 from seatrial.files import read_regular
 from seatrial.layout import topology
 from seatrial.layout.node_names import name_pattern, positions
+from seatrial.lazy import json
 from seatrial.machine.facts import fold, node_names, unfold
 from seatrial.machine.model import LevelModel, Machine, NetworkModel
 from seatrial.machine.places import MAX_FILE_BYTES, named, places_in

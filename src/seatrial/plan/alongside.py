@@ -3,8 +3,6 @@
 for group in together(plan, prepared.parts): ...      # those of a group run at once
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 

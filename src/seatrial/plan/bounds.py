@@ -1,7 +1,5 @@
 """The bounds of criteria and their quantities."""
 
-from __future__ import annotations
-
 from seatrial.plan.model import CriterionName
 from seatrial.units import seconds, share_of
 from seatrial.verify.figures import ELAPSED

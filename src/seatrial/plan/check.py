@@ -3,8 +3,6 @@
 ``seatrial.plan.check_mix`` checks what a component runs in a phase.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 

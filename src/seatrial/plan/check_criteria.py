@@ -1,7 +1,5 @@
 """Check the criteria, evidence, waivers and items of a component."""
 
-from __future__ import annotations
-
 import hashlib
 from functools import partial
 from pathlib import Path
@@ -23,7 +21,7 @@ from seatrial.suite.model import Test
 from seatrial.units import share_of
 from seatrial.verify.figures import ELAPSED
 from seatrial.verify.file_use import UNITS
-from seatrial.verify.metrics import figure_names
+from seatrial.verify.written_metrics import figure_names
 
 # Criteria that apply to components of one kind only.
 _OF_KIND = {"slowdown": "isolated_then_full", "jobs_in_flight": "sustained", "mix": "sustained"}

@@ -4,8 +4,6 @@
 walltimes, decks and the loads of metadata targets. ``check_sizes`` checks all its phases.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence

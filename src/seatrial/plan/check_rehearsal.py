@@ -1,7 +1,5 @@
 """Check the behaviours that a rehearsal of a plan assumes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from seatrial.documents import Spot
@@ -11,7 +9,7 @@ from seatrial.plan.rehearsal_model import Behaviour, ElapsedModel, Rehearsal, Re
 from seatrial.suite.load import Suite
 from seatrial.suite.model import Test
 from seatrial.units import seconds, share_of, span_of
-from seatrial.verify.metrics import figure_names
+from seatrial.verify.written_metrics import figure_names
 
 _SPAN = TimeSpan.__struct_fields__
 _EFFECTS = [each for each in RehearsedEvent.__struct_fields__ if each not in _SPAN]

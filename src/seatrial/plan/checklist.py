@@ -9,8 +9,6 @@ The first result of an item stands. A later one counts only if it says why: it t
 result before, which is kept.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """The tests that a component runs, and how each takes part."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterable
 from fnmatch import fnmatchcase

@@ -7,8 +7,6 @@
 Paths of suites and of a machine file are relative to the plan's folder.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@ The structs are the file's shape: the loader decodes by them and ``seatrial sche
 them. ``seatrial.plan.policy`` turns a component into a policy for the conductor.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Final, Literal, get_args
 
 from msgspec import Meta

@@ -1,8 +1,6 @@
 """Moments in plans, and spans between two: a time since the start of the trial, or a date with its
 time zone."""
 
-from __future__ import annotations
-
 from datetime import date, datetime
 from typing import Annotated, NamedTuple
 

@@ -1,7 +1,5 @@
 """The machine in a phase: with the nodes that exist then."""
 
-from __future__ import annotations
-
 from collections.abc import Container
 
 from msgspec.structs import replace

@@ -4,8 +4,6 @@ sentence(part)      # climate 50 %, waves 33.3 %, filler 16.7 % (what is left)
 warnings(part)      # what the mix may come to that its author may not expect
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from seatrial.conduct.shares import planned_for

@@ -6,8 +6,6 @@ The plan has been checked (``seatrial.plan.check``). What cannot be a policy rai
 here.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

@@ -5,8 +5,6 @@ for part in prepared.parts:
     part.tag, part.machine, part.cases, part.policy
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path

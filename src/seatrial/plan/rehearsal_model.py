@@ -1,7 +1,5 @@
 """What a rehearsal of a plan assumes: the key ``rehearsal`` of a plan.yaml."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Meta

@@ -3,8 +3,6 @@
 run_models = run_models_of(plan, tests, measured_in(store, trials))
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable, Collection, Iterable

@@ -8,8 +8,6 @@ The usual outcome of a run is drawn as ever; what an event adds is drawn apart. 
 event concerns turn out as they would without events.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple

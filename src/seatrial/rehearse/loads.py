@@ -4,8 +4,6 @@ for worst in worst_loads(trials): print(sentence(worst))
 # f2: highest 1.31 million open files on mdt2 (safe 1.4 million)
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import NamedTuple
 

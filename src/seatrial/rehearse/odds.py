@@ -3,8 +3,6 @@
 for odds in odds_of(rehearsed_by_seed): print(odds.label, odds.met, odds.of)
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple

@@ -4,8 +4,6 @@ rehearsed = rehearse(plan, run_models, seed=1, start=time.time_ns(), trials=Path
 with over_seeds(plan, run_models, range(2, 101), start) as many: ...     # in memory, on all cores
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,7 +26,8 @@ from seatrial.rehearse.sampling import RunModel
 from seatrial.rehearse.simulated_gauges import remarks_on_gauges
 from seatrial.rehearse.summary import Rehearsed, summarise
 from seatrial.rehearse.virtual_driver import VirtualDriver
-from seatrial.trial.folder import create, references_of
+from seatrial.trial.creation import create
+from seatrial.trial.folder import references_of
 from seatrial.trial.plan_record import record_of
 
 RunModels = Mapping[str, RunModel]

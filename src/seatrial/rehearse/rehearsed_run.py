@@ -1,7 +1,5 @@
 """A run of a rehearsal: what the simulated cluster is given of it, and how it is judged."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from msgspec import Struct

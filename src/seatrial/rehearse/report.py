@@ -4,8 +4,6 @@ report = rehearse_plan(path, trials=trials, store=store, seed=1, seeds=100)
 report.first, report.odds
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path

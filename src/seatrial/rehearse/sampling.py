@@ -7,8 +7,6 @@ What is drawn depends on the seed, the test and the number of its attempt alone,
 that are rehearsed with one seed get the same outcomes, test by test.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from hashlib import blake2b

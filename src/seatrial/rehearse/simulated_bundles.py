@@ -7,8 +7,6 @@ Each run takes the time that it was drawn to take, and has the events of a run w
 own. Runs that share an allocation do not slow each other down on file systems here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heapreplace

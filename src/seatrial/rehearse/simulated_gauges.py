@@ -1,7 +1,5 @@
 """Gauges of a rehearsal: what they read is the load of a simulated file system."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from seatrial.conduct.targets import STALE_NS

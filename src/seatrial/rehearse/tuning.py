@@ -10,8 +10,6 @@ slower for all settings and a little for each of its own, and drifts; one run in
 disturbed.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from itertools import combinations
@@ -117,7 +115,7 @@ def planted_effects(rules: RaceRules, planted: str, seed: int) -> Floats:
     return PLANTED[planted](rules, np.random.default_rng([seed, 0]))
 
 
-def _effects(rules: RaceRules, rng: np.random.Generator) -> Floats:
+def _effects(rules: RaceRules, rng: "np.random.Generator") -> Floats:
     levels = np.array(rules.levels).reshape(len(rules.levels), -1)
     sizes = levels.max(axis=0) + 1
     total = rng.normal(0, _SINGLE, len(levels))
@@ -129,18 +127,18 @@ def _effects(rules: RaceRules, rng: np.random.Generator) -> Floats:
     return np.asarray(total)
 
 
-def _one_setting(rules: RaceRules, rng: np.random.Generator) -> Floats:
+def _one_setting(rules: RaceRules, rng: "np.random.Generator") -> Floats:
     total = np.zeros(len(rules.levels))
     others = [each for each in range(len(total)) if each != rules.default] or [0]
     total[rng.choice(others)] = -_ONE
     return total
 
 
-def _none(rules: RaceRules, rng: np.random.Generator) -> Floats:
+def _none(rules: RaceRules, rng: "np.random.Generator") -> Floats:
     return np.zeros(len(rules.levels))
 
 
-PLANTED: dict[str, Callable[[RaceRules, np.random.Generator], Floats]] = {
+PLANTED: "dict[str, Callable[[RaceRules, np.random.Generator], Floats]]" = {
     "effects": _effects,
     "one setting": _one_setting,
     "none": _none,

@@ -7,8 +7,6 @@ It carries out commands and makes events of updates as the real driver does, in 
 is a number that jumps to when something happens next; it starts when the trial was created.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from heapq import heappop, heappush

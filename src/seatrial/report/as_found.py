@@ -5,8 +5,6 @@ status(record, cases, told(events, facts))     # the events are read once
 tables = as_found(facts)
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 

@@ -9,8 +9,6 @@ A journal only grows, and so do notes, so their checksum is that of the bytes th
 never change. The block tells the decision, too, so that whoever signs the report signs it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterable

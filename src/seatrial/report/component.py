@@ -4,8 +4,6 @@ gathered = gathered_trial(folder, record, store, kept)
 gathered.part        # what the report says of it
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -49,7 +47,7 @@ from seatrial.studies.variability import Variability, variability
 from seatrial.suite.model import Case
 from seatrial.trial.folder import Record, TrialFolder
 from seatrial.units import SECOND_NS, count
-from seatrial.verify.checks import unlearned_sums
+from seatrial.verify.learned_sums import unlearned_sums
 
 
 class GatheredTrial(NamedTuple):

@@ -3,8 +3,6 @@
 Numbers are unrounded; a column says how they are shown.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Final, Literal, get_args
 

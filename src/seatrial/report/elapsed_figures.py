@@ -3,8 +3,6 @@
 for figure in courses(varied.kinds, notes, outages): figure.title
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal

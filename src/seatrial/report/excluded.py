@@ -1,7 +1,5 @@
 """List what is in no figure, or was taken out of a trial, and why."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator
 

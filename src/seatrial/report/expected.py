@@ -3,8 +3,6 @@
 table = expected(view)      # a row for each case and metric with a reference
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

@@ -4,8 +4,6 @@ table = failed(history)
 table.rows[0]      # ["cm4", "failed", "over quota", "exit code 3, not 0", 38, None, "gee7..."]
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Final
 

@@ -6,8 +6,6 @@ Everything that is drawn was computed by ``acceptance`` and ``studies``: the res
 the classes of outliers, the table of variability, scaling.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise

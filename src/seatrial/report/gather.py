@@ -5,8 +5,6 @@
 Each journal is read once; its checksum is that of the bytes that were read.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Sequence
 from itertools import chain

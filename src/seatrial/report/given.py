@@ -1,7 +1,5 @@
 """The figure of what was measured beside figures that somebody else gave, such as a vendor."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

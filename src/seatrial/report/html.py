@@ -3,8 +3,6 @@
 page(report)         # its text
 """
 
-from __future__ import annotations
-
 from base64 import b64encode
 from functools import cache
 from hashlib import sha256
@@ -57,7 +55,7 @@ def page(report: content.Report) -> str:
 
 
 @cache
-def environment() -> jinja2.Environment:
+def environment() -> "jinja2.Environment":
     """Return what makes text from the templates; each is compiled once."""
     made = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),

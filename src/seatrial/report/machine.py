@@ -1,7 +1,5 @@
 """List the machines of a report as the trials knew them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from seatrial.machine.facts import fold, node_names, unfold

@@ -5,8 +5,6 @@
 Text that people wrote is escaped, and stays on one line.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 

@@ -7,8 +7,6 @@ appended after the report was made.
     appended(path, size, reading.life)       # what speaks against the bytes that came later
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from os.path import normpath
 from pathlib import Path

@@ -4,8 +4,6 @@ items(status.items).rows[0]
 tables_of(records)
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from seatrial.acceptance.operator_actions import CORRECT

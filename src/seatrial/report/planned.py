@@ -4,8 +4,6 @@ found = find(trials, Path("plan.yaml"))
 found.trials, found.others, found.remarks
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple

@@ -5,8 +5,6 @@ tables = tests([record, ...])      # checks, metrics, inputs
 texts = scripts([record, ...])     # for the annex
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
@@ -25,7 +23,7 @@ from seatrial.suite.model import Case, Test, bindings_text, show
 from seatrial.suite.toolchain_flags import changed_flags, own_flags
 from seatrial.trial.folder import Record
 from seatrial.units import count, listed, show_unit
-from seatrial.verify.checks import is_learned
+from seatrial.verify.learned_sums import is_learned
 
 MAX_ROWS: Final = 500
 SHA256_DIGITS: Final = 64  # a mark of executable files follows

@@ -9,8 +9,6 @@ Only ssh-keygen handles keys and passphrases. It gets absolute paths, so that no
 for an option.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import tempfile

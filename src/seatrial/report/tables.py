@@ -1,7 +1,5 @@
 """Make the tables of a component: node-hours, the mix, sub-phases, variability, notes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 

@@ -3,8 +3,6 @@
 tables = traceability(trials, others)       # none, where nothing has an id, a clause or a text
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 

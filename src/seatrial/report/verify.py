@@ -6,8 +6,6 @@ for each in found.files: each.state                  # "as it was", "went on sin
 found.code                                           # 0, 1 or 3
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 

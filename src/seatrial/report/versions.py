@@ -1,7 +1,5 @@
 """List what a report rests on: software, toolchains, files, tests, environments, with hashes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path

@@ -4,8 +4,6 @@ for row in from_majority(table, kinds, limits):
     row.key, row.usual, row.others        # node.kernel, 5.14.0-427, {"5.14.0-362": ["n007"]}
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple

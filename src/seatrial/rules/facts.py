@@ -13,8 +13,6 @@ Facts of the section ``now`` are readings, such as counters and free memory. The
 themselves, so differences leave them out.
 """
 
-from __future__ import annotations
-
 import codecs
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -52,7 +50,7 @@ class FactTable(NamedTuple):
     nodes: list[str]
     keys: list[str]
     lines: list[tuple[str, str]]
-    numbers: NDArray[np.int32]
+    numbers: "NDArray[np.int32]"
     silent: list[str]
     troubles: list[str]
     rows: dict[str, int]
@@ -79,7 +77,7 @@ class FactTable(NamedTuple):
             found.setdefault(value, []).append(node)
         return dict(sorted(found.items(), key=lambda item: -len(item[1])))
 
-    def only(self, nodes: Iterable[str]) -> FactTable:
+    def only(self, nodes: Iterable[str]) -> "FactTable":
         """Return the facts of some of the nodes."""
         wanted = set(nodes)
         rows = [i for i, node in enumerate(self.nodes) if node in wanted]
@@ -88,7 +86,7 @@ class FactTable(NamedTuple):
         index = {node: i for i, node in enumerate(chosen)}
         return self._replace(nodes=chosen, numbers=self.numbers[rows], silent=silent, rows=index)
 
-    def with_keys(self, patterns: Sequence[str]) -> FactTable:
+    def with_keys(self, patterns: Sequence[str]) -> "FactTable":
         """Return only the facts whose keys match a pattern, such as ``limit.*``."""
         columns = [
             i

@@ -5,8 +5,6 @@ for finding in found.findings:
     finding.rule, finding.nodes, finding.text    # pcie-width, n004, ...
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
@@ -56,7 +54,7 @@ class RuleJudgement(NamedTuple):
     judged: int
     idle: list[tuple[str, str]]
 
-    def joined(self, other: RuleJudgement) -> RuleJudgement:
+    def joined(self, other: "RuleJudgement") -> "RuleJudgement":
         """Return both judgements as one."""
         return RuleJudgement(
             self.findings + other.findings,

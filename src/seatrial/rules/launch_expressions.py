@@ -8,8 +8,6 @@ compared by their numbers: "3.10" is after "3.9". A comparison with a version th
 false.
 """
 
-from __future__ import annotations
-
 import ast
 from typing import Literal, NamedTuple
 

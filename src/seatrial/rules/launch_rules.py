@@ -4,8 +4,6 @@ rules = load(Path("guard.yaml"))
 rules_header(rules, "/var/log/guard")         # C, which runs/guard/guard.c includes
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated

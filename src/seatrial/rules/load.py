@@ -3,10 +3,9 @@
 rules = load([Path("rules/frost.yaml")])      # after the shipped ones; equal names replace
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import date
+from functools import cache
 from pathlib import Path
 
 from seatrial.documents import Faults, Spot, decode, read
@@ -34,11 +33,17 @@ def with_shipped(own: Iterable[RuleFile]) -> RuleFile:
     rules: dict[str, Rule] = {}
     values: dict[str, Scalar] = {}
     waivers: list[RuleWaiver] = []
-    for file in [*read_files(sorted(SHIPPED.glob("*.yaml"))), *own]:
+    for file in (*shipped_rules(), *own):
         rules.update({rule.name: rule for rule in file.rules})
         values.update(file.values)
         waivers += file.waivers
     return RuleFile(rules=list(rules.values()), values=values, waivers=waivers)
+
+
+@cache
+def shipped_rules() -> tuple[RuleFile, ...]:
+    """Return what the files of rules that ship hold."""
+    return tuple(read_files(sorted(SHIPPED.glob("*.yaml"))))
 
 
 def read_files(paths: Iterable[Path]) -> list[RuleFile]:

@@ -3,9 +3,8 @@
 for rule in log_rules_for(machine): rule.pattern, rule.cause
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 from seatrial.documents import Faults, Spot, decode, read
@@ -21,7 +20,8 @@ class LogRuleFile(FileModel, frozen=True):
     log_rules: list[LogRule] = []
 
 
-def shipped_log_rules() -> list[LogRule]:
+@cache
+def shipped_log_rules() -> tuple[LogRule, ...]:
     """Return the rules that ship, in the order of their files. Raises InvalidFiles."""
     faults = Faults()
     rules: list[LogRule] = []
@@ -32,7 +32,7 @@ def shipped_log_rules() -> list[LogRule]:
             check_log_rules(found.log_rules, Spot(node, faults))
             rules += found.log_rules
     faults.raise_any()
-    return rules
+    return tuple(rules)
 
 
 def log_rules_for(own: Sequence[LogRule]) -> list[LogRule]:

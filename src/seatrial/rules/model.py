@@ -1,7 +1,5 @@
 """Rules over the facts of nodes, as people write them (``rules/*.yaml``)."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from seatrial.file_model import FileModel, Scalar, doc

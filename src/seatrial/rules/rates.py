@@ -9,8 +9,6 @@ node that was started in between counts from its start. A time below an hour cou
 a single error between two collections that are close is no high rate.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 

@@ -8,8 +8,6 @@ file is follows from its text. The keys are those of ``runs/facts/node.sh`` wher
 same.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator, Sequence

@@ -9,8 +9,6 @@ Each group of servers is an LNet network of its own, which its own routers serve
 through these routers and no others, and it reaches clients through the same.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import IPv4Address

@@ -4,8 +4,6 @@ rules = load(Path("submit.yaml"))
 refused(rules, {"scratch": Quota(used=900, quota=1000)})     # the limits that hold for a user
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

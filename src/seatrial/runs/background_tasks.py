@@ -1,7 +1,5 @@
 """Coroutines that run in the background, until they are done or all are ended."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any

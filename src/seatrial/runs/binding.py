@@ -4,8 +4,6 @@ Each launcher is told by its own words where these mean the same cores, as it kn
 than a file does; else by a list: masks or numbers of CPUs, and of cores in a rankfile.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 

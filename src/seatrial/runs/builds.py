@@ -9,8 +9,6 @@ on ``seatrial.lock``, so that no second build starts there, and ``timeout(1)`` e
 time, with or without a driver.
 """
 
-from __future__ import annotations
-
 import asyncio
 import fcntl
 import os

@@ -10,8 +10,6 @@ its directory, and its own ``job.sh`` claims that and writes its events, as if i
 bundle writes the order of things to ``progress``, and ends a run that reaches its walltime.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from pathlib import Path

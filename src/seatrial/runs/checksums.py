@@ -1,7 +1,5 @@
 """Checksums of what a run wrote, by which `seatrial report verify` finds later changes."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import stat

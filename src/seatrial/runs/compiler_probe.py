@@ -7,8 +7,6 @@ The probe asks the questions of a build in its environment, so that builds of an
 not taken for new ones.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 from collections.abc import Mapping

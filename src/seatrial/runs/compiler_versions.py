@@ -6,8 +6,6 @@
 A build writes what it found by ``SCRIPT`` into its directory (``FILE``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -9,8 +9,6 @@ Sources of the options: the manuals apptainer-exec(1), ch-run(1) and podman-run(
 of Shifter and of Sarus.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Run work that may hang, such as access to a file system, in daemon threads. Unlike the threads of
 an executor, these do not delay the exit of the interpreter."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The directory of a run: prepared before the run is submitted, read after it has ended."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import time

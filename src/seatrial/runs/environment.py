@@ -1,8 +1,6 @@
 """The parts that job scripts and build scripts share: exports, the set-up of the machine, modules,
 and writing the script."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

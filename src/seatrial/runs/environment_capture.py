@@ -7,8 +7,6 @@ Variables that differ from job to job and from session to session are left out. 
 whether two runs had the same environment, and the files tell the differences.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

@@ -5,8 +5,6 @@ number of locks of the node's Lustre client. What file servers counted for the j
 after its end (``trial/job_stats.py``).
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from seatrial.machine.model import Machine

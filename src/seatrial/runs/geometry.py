@@ -9,8 +9,6 @@ threads of a task are in one domain where a domain has room for them, else in on
 socket has, and then in as few domains as hold them, evenly.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 from typing import NamedTuple

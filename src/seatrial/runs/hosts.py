@@ -6,8 +6,6 @@ With a rank order (``job.order``) the n-th line of ``$NODEFILE`` is the host of 
 script writes the files into the run's directory (``hosts.sh``).
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from pathlib import Path
 

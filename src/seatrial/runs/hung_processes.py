@@ -8,8 +8,6 @@ directory of the run; its first lines become a part of the verdict.
     waits_in(run_directory)               # "12 pw.x in futex_wait_queue, 1 mpirun in poll"
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections import Counter

@@ -9,8 +9,6 @@ ever touched. Links themselves stay: they take no space. What disappears meanwhi
 copy of a deck does, is passed over.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import stat

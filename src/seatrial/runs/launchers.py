@@ -1,8 +1,6 @@
 """The command line that starts the tasks of a case: srun, mpirun, mpiexec, aprun, jsrun or
 none."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -8,8 +8,6 @@ The digest of several nodes is made of the distinct digests of these: runs on di
 equal facts have the same.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping
 from hashlib import sha256

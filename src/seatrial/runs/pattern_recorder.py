@@ -9,8 +9,6 @@ Each rank writes a file into the folder ``pattern`` of the run directory when it
 (suite/seatrial_pattern.c). Those that were added up are removed; what cannot be read stays.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

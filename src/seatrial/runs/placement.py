@@ -9,8 +9,6 @@ On Lustre ``place`` is ``lfs mkdir -i "$TARGET_INDEX" "$DIRECTORY"``. Files in s
 on its target, too, so the command runs once for each test and target.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 from collections.abc import Callable, Coroutine, Mapping

@@ -7,8 +7,6 @@ tasks of a node by rank: where ranks do not go up with the slots, ``job.bind`` s
 the CPUs of its slot.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple

@@ -5,8 +5,6 @@ environment, writes its own events by shell builtins alone, and sources the scri
 which lies unchanged in a file of its own.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,7 +27,7 @@ from seatrial.suite.model import Case, Test
 from seatrial.suite.proving import HELLO, PLACEMENT_FILE, tells_placement
 from seatrial.suite.quantities import PIECE
 from seatrial.verify.formats import find_format
-from seatrial.verify.metrics import FROM
+from seatrial.verify.written_metrics import FROM
 
 NO_DIRECTORY, NOT_WRITABLE, CLAIMED = 91, 92, 93
 """The exit codes of a job script that started nothing: the directory of its run is not there, or
@@ -190,7 +188,7 @@ class ScriptWriter:
         self._ends: dict[str, str] = {}
         self._elsewhere = machine.jobs_run_elsewhere
 
-    def job_script(self, test: Test, case: Case, run: RunPlace) -> str:
+    def job_script(self, test: Test, case: Case, run: "RunPlace") -> str:
         """Return the text of ``job.sh`` for one run."""
         launch = launch_of(self.machine, test, case, run.nodes)
         compat = script_parts(self.machine, test, case)
@@ -232,7 +230,7 @@ class ScriptWriter:
             )
         )
 
-    def _run_variables(self, test: Test, case: Case, run: RunPlace) -> dict[str, Scalar]:
+    def _run_variables(self, test: Test, case: Case, run: "RunPlace") -> dict[str, Scalar]:
         return {
             "BUILD": run.build,
             "NODES": case.nodes,

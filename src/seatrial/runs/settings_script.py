@@ -5,8 +5,6 @@ Nothing of ours runs on a node but bash: the job script samples /proc beside the
 5 s, and asks Lustre about the files of the run after its end.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple

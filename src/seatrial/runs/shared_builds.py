@@ -7,8 +7,6 @@ with damage is not used again. Whoever makes a build or looks for one holds the 
 build that failed goes to its trial.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import fcntl

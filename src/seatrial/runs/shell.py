@@ -8,8 +8,6 @@ Nothing waits longer than the time limit: the command and its child processes ar
 command that cannot be killed, as it hangs in a file system, is not started a second time.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os
@@ -60,7 +58,7 @@ class Shell:
             return CommandResult(out.text, f"it did not end in {show_seconds(self.timeout)}")
         return CommandResult(out.text, _failure(process.returncode or 0, errors.text or out.text))
 
-    async def _watched(self, process: _Process, out: _Pipe, errors: _Pipe) -> bool:
+    async def _watched(self, process: _Process, out: "_Pipe", errors: "_Pipe") -> bool:
         """Return whether the process ended in time. Afterwards nothing of it runs, except what
         cannot be killed."""
         ended = False
@@ -85,7 +83,9 @@ def _failure(code: int, said: str) -> str:
     return f"it ended with {what}" + (f": {last}" if last else "")
 
 
-async def _start(command: str, variables: Mapping[str, str], out: _Pipe, errors: _Pipe) -> _Process:
+async def _start(
+    command: str, variables: Mapping[str, str], out: "_Pipe", errors: "_Pipe"
+) -> _Process:
     try:
         return await asyncio.create_subprocess_exec(
             *("bash", "-c", command),

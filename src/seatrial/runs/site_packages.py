@@ -10,8 +10,6 @@ installs it. The key is Spack's own hash of the concrete spec, or the SHA-256 of
 easyconfigs. Runs load exactly what their build recorded in ``seatrial.package``.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from seatrial.runs.compiler_versions import FILE

@@ -7,8 +7,6 @@ variables of the local rank are those of Open MPI (OMPI_COMM_WORLD_LOCAL_RANK), 
 MPICH and Intel MPI have (MPI_LOCALRANKID), and of Cray's PALS (PALS_LOCAL_RANKID).
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from seatrial.machine.model import Launcher, Machine

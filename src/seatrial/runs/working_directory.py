@@ -8,8 +8,6 @@ script has ended; then it is removed. A job that is killed leaves it: the driver
 sees it, and else the next run there by the same user on that node.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

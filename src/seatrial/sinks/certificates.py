@@ -1,7 +1,5 @@
 """Which certificates of servers a sink trusts (``ca``, ``verify``)."""
 
-from __future__ import annotations
-
 import ssl
 
 from seatrial.errors import UsageError

@@ -8,8 +8,6 @@ A cursor is saved after the server has answered, so everything before it was del
 holds what people are shown: how far behind the sink is, and why.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Annotated, BinaryIO

@@ -12,8 +12,6 @@ A server that refuses one event after the other is at fault itself. The delivery
 place and retries, with what has come since.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import random

@@ -1,7 +1,5 @@
 """The names that the OLCF Test Harness gives an event: its file, type and subtype."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import NamedTuple

@@ -9,8 +9,6 @@ The answer decides what becomes of a request:
   server is at fault, not the points.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from urllib.parse import urlencode
 

@@ -7,8 +7,6 @@ The report is made of the cursors and the journal's end, so it is right even if 
 process has died.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

@@ -4,8 +4,6 @@ lifetime = SinkLifetime(folder, follow=True)
 while not lifetime.is_over(): lifetime.wait(2)
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from dataclasses import dataclass

@@ -9,8 +9,6 @@ tags become blanks, and a backslash that would escape the next character becomes
 and numbers that are not finite are omitted.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from functools import lru_cache

@@ -5,8 +5,6 @@ incomplete is removed, and events that are in the file already are not written a
 a reader is retried later.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

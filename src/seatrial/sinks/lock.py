@@ -5,8 +5,6 @@ with held(folder):       # raises DeliveryLocked if another process has it
 holder(folder)           # "process 123 on login1", or ""
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

@@ -6,8 +6,6 @@ for a while (4xx), or no answer, is sent again later; what it refuses for good (
 A password is sent over TLS alone.
 """
 
-from __future__ import annotations
-
 import contextlib
 import getpass
 import shutil

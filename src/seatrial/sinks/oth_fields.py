@@ -5,8 +5,6 @@ Its own fields are described by `machine_types/base_machine.py` and `subtest_fac
 harness (https://github.com/olcf/olcf-test-harness).
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -16,8 +16,6 @@ differ. The same journal must always give the same times, so that sending twice 
   which have the time of the run's verdict.
 """
 
-from __future__ import annotations
-
 from seatrial.journal.events import Event, JobsOwnEvent, MetricRecorded
 from seatrial.units import SECOND_NS
 

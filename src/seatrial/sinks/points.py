@@ -16,8 +16,6 @@ What a run's end needs of its earlier events is kept until then. The points of a
 its events alone, so that one sent again replaces itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NamedTuple

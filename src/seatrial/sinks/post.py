@@ -10,8 +10,6 @@ read up to a bound, redirections are not followed, and nothing is retried: that 
 task. No message shows more of a URL than scheme, host and port.
 """
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import http.client

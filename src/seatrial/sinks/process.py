@@ -6,8 +6,6 @@
 Each sink has its own thread, so that one that hangs does not delay the others.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -4,8 +4,6 @@ pieces = target.pieces(event, number)        # a request consists of some pieces
 reply = target.send(pieces)                  # failures of the other side do not raise
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 

@@ -1,7 +1,5 @@
 """Read secrets from ``env:NAME`` or ``file:PATH`` when they are used; they are never shown."""
 
-from __future__ import annotations
-
 import os
 
 from seatrial.errors import UsageError

@@ -4,8 +4,6 @@ target = target_of(sink, about, case_name)
 planned(sink)                                # what people may see of it, before it is made
 """
 
-from __future__ import annotations
-
 from urllib.parse import urlsplit
 
 from seatrial.machine.sinks import Sink, path_of

@@ -3,8 +3,6 @@
 Only alerts, failures and the turns of a trial are worth a line to people: see ``is_news``.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Read what a sink needs to know about a trial from ``trial.json``, in any version of the file."""
 
-from __future__ import annotations
-
 from msgspec import Struct
 from msgspec.structs import replace
 

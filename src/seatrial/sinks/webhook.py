@@ -6,8 +6,6 @@ request is sent again later; so it is after 401, 403 and 407, because the token 
 Any other answer except 2xx: the request is sent again in halves, until the faulty event is found.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from seatrial.journal.events import Event, RunJudged

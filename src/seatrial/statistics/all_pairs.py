@@ -10,8 +10,6 @@ deviations of all nodes and 2 %, a link at 8 median absolute deviations of all l
 figures of which lower ones are better (latency), give the reciprocals.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 
@@ -121,7 +119,7 @@ class Network(Struct, frozen=True, kw_only=True):
 
 
 def survey(
-    matrix: Sequence[Sequence[float]] | Floats,
+    matrix: "Sequence[Sequence[float]] | Floats",
     names: Sequence[str] | None = None,
     groups: Sequence[str] | None = None,
     hosts: Sequence[str] | None = None,

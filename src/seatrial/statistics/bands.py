@@ -12,8 +12,6 @@ its interval that lies nearer to the band is judged. Where a pair has no interva
 judged, by a bound for heavy tails.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import pairwise

@@ -3,13 +3,11 @@
 best_of([10.4, 10.1, 11.0, 10.2, 10.9], "lower")      # best 10.1, bound 10.9
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from seatrial.statistics.two_sample import CONFIDENCE
+from seatrial.statistics.sample_sizes import CONFIDENCE
 from seatrial.units import Better
 
 

@@ -7,8 +7,6 @@ Gaps are NaN. The rows of one group are sorted in one step for all groups of col
 groups take seconds.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from seatrial.arrays import Floats, Indices

@@ -20,8 +20,6 @@ figures that fell into the same of two modes. A kept change is moved to its like
 between confirmed changes. One point is enough, so they appear early and often vanish again.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from functools import lru_cache

@@ -14,8 +14,6 @@ allocations is what the changes of settings from one allocation to the next have
 analysis of variance; degrees of freedom by Satterthwaite 1946).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import pairwise
@@ -50,7 +48,7 @@ class AllocationNoise(NamedTuple):
     allocation_freedom: int
 
     @classmethod
-    def of(cls, blocks: Sequence[Floats]) -> AllocationNoise | None:
+    def of(cls, blocks: Sequence[Floats]) -> "AllocationNoise | None":
         """Return the noise by the logarithms of figures of each allocation, shape (settings,
         rounds), NaN where a setting has none. None if fewer than two allocations have several
         rounds of some settings in common."""

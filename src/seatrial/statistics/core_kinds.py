@@ -8,8 +8,6 @@ modified residuals (Huber 1981, section 7.8): an odd pair moves it little. CPUs 
 each other are of two kinds where the gap is more than chance explains.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import pairwise

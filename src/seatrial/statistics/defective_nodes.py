@@ -11,8 +11,6 @@ nodes, 3.8 for 6,000. A node that is two deviations worse is suspect: measure it
 its figures; their median counts.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise

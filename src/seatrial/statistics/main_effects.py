@@ -16,8 +16,6 @@ given less weight (Student's t by scale mixture: Lange, Little and Taylor 1989),
 tells what the others say of it.
 """
 
-from __future__ import annotations
-
 import math
 from itertools import combinations
 from typing import NamedTuple

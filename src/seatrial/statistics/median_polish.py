@@ -3,8 +3,6 @@
 Tukey, Exploratory Data Analysis, 1977, chapter 11. The overall effect stays in those of the rows.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from seatrial.arrays import Floats
@@ -20,7 +18,7 @@ ROWS_AT_ONCE = 256
 STILL = 1e-4  # the rounds end early if no correction is larger
 
 
-def polish(rest: Single) -> tuple[Floats, Floats]:
+def polish(rest: "Single") -> tuple[Floats, Floats]:
     """Subtract the medians of rows and columns from a matrix in turn, in up to five rounds.
 
     ``rest``: shape (m, n), changed in place to the residuals; NaN is a gap. Returns the effects of
@@ -40,7 +38,7 @@ def polish(rest: Single) -> tuple[Floats, Floats]:
     return rows, columns
 
 
-def medians(matrix: Single) -> Floats:
+def medians(matrix: "Single") -> Floats:
     """Return the median of each row without its gaps, shape (m,); NaN if a row is all gaps."""
     result = np.full(len(matrix), np.nan)
     for start in range(0, len(matrix), ROWS_AT_ONCE):
@@ -52,7 +50,7 @@ def medians(matrix: Single) -> Floats:
     return result
 
 
-def _middles(rows: Single, count: int) -> Floats:
+def _middles(rows: "Single", count: int) -> Floats:
     """Return the medians of rows with ``count`` figures each.
 
     ``partition`` moves gaps to the end. Partitioning at one place and taking the maximum below it

@@ -12,8 +12,6 @@ The order of the figures is ignored. Split a series at its confirmed changes fir
 levels before and after a change appear as two modes.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import pairwise

@@ -4,8 +4,6 @@ kept = confirmed([student_p(*row) for row in rows], len(rows))     # indices, at
 kept = unshuffled(rows, kept, least=0.02)      # of these, those that shuffled rows rarely show
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Collection, Sequence

@@ -6,8 +6,6 @@ Classes: *walltime*: it ended at its limit; *slow*: complete, but far slower tha
 performance failure); *short*: reported as complete in far too little time; *failed*: by its cause.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from statistics import median

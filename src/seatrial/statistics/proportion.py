@@ -3,11 +3,9 @@
 wilson(19, 20)          # (0.764, 0.991)
 """
 
-from __future__ import annotations
-
 import math
 
-from seatrial.statistics.two_sample import CONFIDENCE
+from seatrial.statistics.sample_sizes import CONFIDENCE
 
 Z = 1.96  # 95 % of a normal distribution lie within so many standard deviations
 

@@ -11,8 +11,6 @@ covariates of all samples is as large (Westfall and Young 1993). So it is correc
 were looked at, and covariates that are nearly the same do not count twice.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -58,7 +56,7 @@ def correlations(samples: Sequence[CorrelationSample]) -> list[list[Correlation 
     ]
 
 
-def _largest(ranked: Sequence[_Ranked], at: int) -> Floats:
+def _largest(ranked: "Sequence[_Ranked]", at: int) -> Floats:
     """Return the largest absolute deviate of each of ``AT_ONCE`` deals; shape (AT_ONCE,)."""
     largest = np.zeros(AT_ONCE)
     for number, one in enumerate(ranked):
@@ -102,7 +100,7 @@ class _Ranked:
         found: Floats = figures @ self._covariates.T * self._scale
         return found
 
-    def dealt(self, rng: np.random.Generator) -> Floats:
+    def dealt(self, rng: "np.random.Generator") -> Floats:
         """Return the figures dealt anew within their strata; shape (AT_ONCE, n)."""
         keys = self._strata + rng.random((AT_ONCE, len(self._strata)))
         found: Floats = self.figures[keys.argsort(axis=1)]

@@ -8,8 +8,6 @@ however far apart they are. Wilcoxon's rank sum (Wilcoxon 1945; Mann and Whitney
 shift within two modes if the middle lies between these.
 """
 
-from __future__ import annotations
-
 import math
 from statistics import NormalDist
 

@@ -4,8 +4,6 @@ change = ratio_of_ratios(native_64, compat_64, native_1024, compat_1024)
 change.ratio, change.low, change.high            # 1.41, 1.33, 1.5
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from statistics import median
 
@@ -13,7 +11,8 @@ from msgspec import Struct
 
 from seatrial.lazy import np
 from seatrial.statistics.few_figures import are_few, ratio_interval
-from seatrial.statistics.two_sample import CONFIDENCE, resampled_medians
+from seatrial.statistics.sample_sizes import CONFIDENCE
+from seatrial.statistics.two_sample import resampled_medians
 
 
 class RatioChange(Struct, frozen=True):

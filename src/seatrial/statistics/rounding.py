@@ -5,8 +5,6 @@ step([2.25, 3.5])       # 0.01
 hides([2.0] * 4, [3.0] * 4, apart=1.0)      # 1.0: both may have been 2.5
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from decimal import Decimal
 

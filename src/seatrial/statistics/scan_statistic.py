@@ -7,8 +7,6 @@ a window. The p-value of the rarest is bounded twice: Chernoff's bound (1952) fo
 runs, times the number of windows (Bonferroni).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

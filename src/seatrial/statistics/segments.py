@@ -8,8 +8,6 @@ have the same optimum. The median of a piece can be chosen among the values, so 
 each prefix is kept for every level that occurs: one row of numbers a point, O(n^2), exact.
 """
 
-from __future__ import annotations
-
 from seatrial.arrays import Bools, Floats
 from seatrial.lazy import np
 

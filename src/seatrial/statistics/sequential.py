@@ -20,8 +20,6 @@ of one setting are enough where the others tell how noisy the machine is. The no
 is taken to be alike; ``bench/tune.py`` measures how often the intervals fail if it is not normal.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 
@@ -49,7 +47,7 @@ class BlockNoise(NamedTuple):
     cumulants: Floats
 
     @classmethod
-    def of(cls, figures: Floats) -> BlockNoise | None:
+    def of(cls, figures: Floats) -> "BlockNoise | None":
         """Return the noise by the logarithms of figures, shape (settings, rounds), NaN where a
         setting has none. None if no setting ran twice beside another."""
         residuals, freedom = residuals_of(figures)

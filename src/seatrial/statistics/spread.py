@@ -3,8 +3,6 @@
 spread([100.1, 99.8, ..., 61.2], deviations=5)     # n 20, mean 100.0, cv 0.2 %, 1 excluded
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from statistics import fmean, median, stdev
@@ -89,7 +87,7 @@ def spread(values: Sequence[float], deviations: float | None = None) -> Spread:
     )
 
 
-def clipped(away: NDArray[np.floating], bound: float) -> float:
+def clipped(away: "NDArray[np.floating]", bound: float) -> float:
     """Return the root mean square of distances from a centre, far ones excluded.
 
     A distance is far if it exceeds ``bound`` times the root mean square of the others. NaN is

@@ -5,8 +5,6 @@ compare_spread(before, after)      # ratio 3.0 (1.9..4.6), p 2e-05
 The deviations are shares of the medians, so samples of different levels can be compared.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Sequence
@@ -15,9 +13,9 @@ from typing import NamedTuple
 
 from seatrial.arrays import Floats
 from seatrial.lazy import np
+from seatrial.statistics.sample_sizes import CONFIDENCE
 from seatrial.statistics.spread import MAD_TO_SIGMA
 from seatrial.statistics.student import normal_deviate
-from seatrial.statistics.two_sample import CONFIDENCE
 
 LEAST = 5  # figures of a side: fewer tell nothing of a spread
 RECOMMENDED = 20

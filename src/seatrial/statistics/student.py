@@ -4,8 +4,6 @@ normal_deviate(2.2, 11)        # about 1.97
 student_quantile(0.975, 11)    # about 2.20
 """
 
-from __future__ import annotations
-
 import math
 from statistics import NormalDist
 

@@ -7,14 +7,13 @@ Each sample is compared with the one of the best median, one-sided, at 5 % divid
 (Holm 1979). So with 95 % a best one is among those that are not told to be worse.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
 from seatrial.statistics.multiple_testing import student_p
-from seatrial.statistics.two_sample import CONFIDENCE, least_p, mann_whitney
+from seatrial.statistics.sample_sizes import CONFIDENCE, least_p
+from seatrial.statistics.two_sample import mann_whitney
 from seatrial.units import Better
 
 

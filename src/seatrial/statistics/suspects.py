@@ -10,8 +10,6 @@ its cost, which grows with the number of possible choices, so chance alone rarel
 ``_Model.cost``). Candidates that were in exactly the same runs are accused together.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from itertools import chain

@@ -6,8 +6,6 @@ The estimate is the median of the slopes of all pairs of figures (Theil 1950; Se
 figures are in strata (cases of one test), only pairs of one stratum count.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from statistics import NormalDist

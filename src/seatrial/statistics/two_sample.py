@@ -10,8 +10,6 @@ figures on each side, or three and five: fewer cannot give p < 0.05. The verdict
 are as many and the whole interval is within the least effect of 1. Otherwise it is "unclear".
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -25,14 +23,13 @@ from seatrial.arrays import Floats, Ints
 from seatrial.lazy import np
 from seatrial.statistics.few_figures import are_few, ratio_interval
 from seatrial.statistics.rounding import hides
+from seatrial.statistics.sample_sizes import CONFIDENCE, REPEATS, enough, least_p, twice
 from seatrial.units import Better
 
 Verdict = Literal["better", "worse", "same", "unclear"]
 
 MIN_RELATIVE_CHANGE = 0.01
 RESAMPLES = 4000
-CONFIDENCE = 0.95
-REPEATS = 5  # figures of each side that are recommended: four can show a difference, if none fails
 ALMOST = 1 + 1e-9  # tolerance: 1 - 0.93 is less than 0.07 in the last bit
 MAX_RATIO = 1e300  # a ratio; means of several such ratios do not overflow
 SEED = 20260101
@@ -139,11 +136,6 @@ def _verdict(
     return "unclear", reason, more
 
 
-def twice(figures: int) -> int:
-    """Return how many figures of each side to try where so many did not decide."""
-    return max(REPEATS, 2 * figures)
-
-
 # ---- the bootstrap ------------------------------------------------------------------------
 
 
@@ -190,7 +182,7 @@ def _middles(values: Sequence[float], places: Ints) -> Floats:
 
 
 @lru_cache(maxsize=256)
-def _drawn(first: int, second: int) -> tuple[Ints, Ints, Ints | None]:
+def _drawn(first: int, second: int) -> "tuple[Ints, Ints, Ints | None]":
     """Return resamples of two samples of these sizes, as places of their middle figures.
 
     For each side an array of shape (2, n): the places of the two middle figures among the ordered
@@ -259,19 +251,6 @@ def _by_ranks(first: Sequence[float], second: Sequence[float]) -> float | None:
     deviation = math.sqrt(m * n / 12 * (total + 1 - ties))
     z = max(0.0, m * n / 2 - u - 0.5) / deviation
     return max(least_p(m, n), min(1.0, 2 * NormalDist().cdf(-z)))
-
-
-def least_p(m: int, n: int) -> float:
-    """Return the least p-value that Mann-Whitney's test can give for samples of these sizes."""
-    return min(1.0, 2 / math.comb(m + n, m))
-
-
-def enough(first: int) -> int:
-    """Return how many figures a second sample needs to show a difference from ``first`` ones.
-
-    With fewer, Mann-Whitney's test cannot give p < 0.05. ``first`` is two or more.
-    """
-    return next(n for n in range(2, 40) if least_p(first, n) < 1 - CONFIDENCE)
 
 
 @lru_cache(maxsize=256)

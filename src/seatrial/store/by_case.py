@@ -4,8 +4,6 @@ for found in by_case(store, trials, since, until):
     found.test, found.values[("triad", "MB/s", "higher")], found.excluded
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any

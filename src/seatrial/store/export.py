@@ -3,8 +3,6 @@
 ``junit`` yields text piece by piece, as a trial may have a hundred thousand runs.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime

@@ -5,8 +5,6 @@ may arrive late or twice, as a job's own events are merged after it has ended. S
 their time, not by their place.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from operator import attrgetter

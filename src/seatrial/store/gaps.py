@@ -6,8 +6,6 @@ Damaged lines are skipped when a journal is read. Here they are located, so that
 is missing. Adjacent damaged lines are one gap.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import BinaryIO
 

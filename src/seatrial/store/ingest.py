@@ -9,8 +9,6 @@ commands at once, neither lose nor double an event. A journal whose file was not
 and its machine, as several machines may share a store and have folders of the same name.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import os
@@ -220,7 +218,7 @@ def _ingest(store: Store, path: str, progress: Progress | None) -> int:
             return count
 
 
-def _open_row(writer: Writer, folder: TrialFolder, file: BinaryIO | None) -> TrialRecord:
+def _open_row(writer: Writer, folder: "TrialFolder", file: BinaryIO | None) -> TrialRecord:
     """Return the trial's row. It is empty if the trial is new or its journal is another than
     before."""
     sql = f"SELECT {', '.join(TrialRecord.__struct_fields__)} FROM trials WHERE path = ?"
@@ -307,7 +305,7 @@ def _require_sound(path: str, *_seen: int) -> None:
     _record(Path(path))
 
 
-def _take_moved(writer: Writer, folder: TrialFolder, record: _Record) -> None:
+def _take_moved(writer: Writer, folder: "TrialFolder", record: _Record) -> None:
     """Give the row of a trial that was moved its new path."""
     query = "SELECT id, path FROM trials WHERE tag = ? AND created = ? AND machine = ?"
     key = (folder.tag, record.created, record.machine.machine)
@@ -325,13 +323,13 @@ _OF_CASE = (
 _values_of_case = attrgetter("id", *_OF_CASE)
 
 
-def _known_values_of_case(case: Case) -> tuple[Any, ...]:
+def _known_values_of_case(case: "Case") -> tuple[Any, ...]:
     """Return the same of a case whose runs another tool made: a number that it did not tell is not
     known, and no 0."""
     return tuple(None if value == 0 else value for value in _values_of_case(case))
 
 
-def _make_row(writer: Writer, folder: TrialFolder, record: _Record) -> TrialRecord:
+def _make_row(writer: Writer, folder: "TrialFolder", record: _Record) -> TrialRecord:
     cases = {case.id: case for case in folder.cases()}.values()
     path, machine = str(folder.path), record.machine.machine
     row = msgspec.structs.asdict(TrialRecord(0)) | {

@@ -5,8 +5,6 @@ process of this host that is gone, the trial has no owner. Else the lock itself 
 for an instant.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 from pathlib import Path

@@ -6,8 +6,6 @@
 A URL may hold a password. Whatever people see goes through ``shown``.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

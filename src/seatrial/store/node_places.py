@@ -9,8 +9,6 @@ A job of neighbouring nodes is one span, however many nodes it has. So a row a s
 a row a run, where a row a node would cost a hundred times that for large jobs.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 

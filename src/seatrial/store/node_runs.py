@@ -4,8 +4,6 @@ runs_of_trial(store, trial.row)                    # the runs, and the spans of 
 figures_of(store, metrics, trial.row)              # the figures of those with a right answer
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 

@@ -6,8 +6,6 @@ with open_store(Path("trials/store.sqlite")) as store: ...
 with open_store("postgresql://ana@db/seatrial") as store: ...
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -57,7 +55,7 @@ def create(url: str, writer: str = "", viewers: Sequence[str] = ()) -> str:
     return found(url, writer, viewers)
 
 
-def _postgres_store(location: str, wait_s: float) -> PostgresStore:
+def _postgres_store(location: str, wait_s: float) -> "PostgresStore":
     _require_psycopg(location)
     from seatrial.store.postgres import PostgresStore
 

@@ -7,8 +7,6 @@ A place is the key by which the list is ordered, and the run's row. Newer runs d
 follows a place.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 

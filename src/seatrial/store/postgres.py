@@ -8,8 +8,6 @@ meanwhile. Journals can be read again, so commits do not wait for the disk. A qu
 connection that turns out to be lost is repeated once over a new one.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -8,8 +8,6 @@ The schema belongs to the writer, so that it can replace its tables. Every membe
 collects, too.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterator, Sequence
 from typing import Any

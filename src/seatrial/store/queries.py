@@ -9,8 +9,6 @@ or more than one thing has that name, a UsageError says what to type. Queries of
 rehearsals out; name one, or use ``Filters(rehearsed=True)``.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from itertools import groupby

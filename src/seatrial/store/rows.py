@@ -1,7 +1,5 @@
 """The rows that queries return, and the filters that they take. All are immutable."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 

@@ -8,8 +8,6 @@
 Names of tests and metrics are rows that all trials share.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any

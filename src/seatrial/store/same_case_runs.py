@@ -4,8 +4,6 @@ siblings(store, run)                 # the newest first, the run itself among th
 earlier(store, found, run)           # the figures of each metric up to it, by time
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from msgspec import Struct

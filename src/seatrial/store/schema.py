@@ -33,8 +33,6 @@ filled again from the journals; one of a newer version is refused. One that cann
 read as it is.
 """
 
-from __future__ import annotations
-
 import contextlib
 import threading
 from abc import ABC, abstractmethod

@@ -5,8 +5,6 @@ outcomes(store, Filters(trial="stability"))             # the runs that are over
 elapsed_points(store, trial.row, ["stream"])            # columns, for plots of any size
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from itertools import repeat
 from operator import attrgetter

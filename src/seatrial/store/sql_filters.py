@@ -7,8 +7,6 @@ Patterns are matched in Python, on the names of tests, machines and toolchains. 
 rows found so. It uses the table ``runs`` alone, whose indexes then suffice.
 """
 
-from __future__ import annotations
-
 import fnmatch
 import os
 from collections.abc import Iterable

@@ -7,8 +7,6 @@ journal. If the file was moved aside or replaced, the next use opens the file th
 SQLite's own errors become StoreError here.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sqlite3

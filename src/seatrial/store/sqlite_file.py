@@ -3,8 +3,6 @@
 SQLite's own errors become StoreError here.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sqlite3

@@ -6,8 +6,6 @@ SQLite takes the text as it is. PostgreSQL has no ``WITHOUT ROWID`` and no colum
 gives ids from a sequence, and must be told to compare text as bytes: see ``postgres_server``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from seatrial.journal import codes

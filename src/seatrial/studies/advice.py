@@ -1,7 +1,5 @@
 """The advice of a tuning in sentences, for the command line and the page."""
 
-from __future__ import annotations
-
 from seatrial.studies.tuned import FigureRatio, Tuned, TunedSetting
 from seatrial.units import count, listed, show_number, show_share
 

@@ -6,8 +6,6 @@ A figure is the median of the pairs of ranks of a level in one run of the test o
 ``pingpong``.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from pathlib import Path
 from statistics import median

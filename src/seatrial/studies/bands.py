@@ -7,8 +7,6 @@
 The pairs are those of the probe ``pingpong``.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path

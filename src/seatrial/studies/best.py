@@ -8,8 +8,6 @@ their figures, or by the least: the best of their n figures (``statistics.best_o
 best one is among those that are not told to be worse (``statistics.subset_selection``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from statistics import median
 from typing import Literal

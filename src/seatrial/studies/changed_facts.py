@@ -9,8 +9,6 @@ facts, so nothing is named. Runs without a digest are compared by the newest tri
 facts before them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 

@@ -7,8 +7,6 @@ Which cases are one row ``studies.pairing`` says; each row is compared by ``stat
 and all of them together by ``statistics.multiple_testing``.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from itertools import groupby
@@ -18,7 +16,7 @@ from statistics import geometric_mean, median
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
-from seatrial.statistics import two_sample
+from seatrial.statistics import sample_sizes, two_sample
 from seatrial.statistics.multiple_testing import confirmed, student_p, unshuffled
 from seatrial.store import by_case
 from seatrial.store.by_case import ELAPSED, NUMBERS, CaseRuns, Kind
@@ -276,7 +274,7 @@ def _sifted(found: list[tuple[ComparisonRow, Figures]], least: float) -> list[Co
     fall = {*told} - stand
     why = f"among {len(tested)} rows chance may make such a difference: repeat"
     return [
-        replace(row, verdict="unclear", why=why, needed=two_sample.twice(_least_n(row)))
+        replace(row, verdict="unclear", why=why, needed=sample_sizes.twice(_least_n(row)))
         if i in fall
         else row
         for i, row in enumerate(rows)

@@ -1,7 +1,5 @@
 """A comparison of two sides, as data: its rows, their samples, the means over them."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from msgspec import Struct

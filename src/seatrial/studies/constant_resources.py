@@ -7,8 +7,6 @@ Nothing is added from one x to the next, so there is neither a speed-up to expec
 counts is which x is best, which others are as good, and where the speed drops.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple

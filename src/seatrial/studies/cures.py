@@ -4,8 +4,6 @@ for one in cures_of(paired.pairs):
     one.failed, one.runs, one.clean, one.needed      # 3 of 60 failed; 80 clean runs; it takes 217
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct

@@ -1,7 +1,5 @@
 """One thing in which two sides of a comparison differ, and the records of a side's trials."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any
 

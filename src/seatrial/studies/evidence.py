@@ -7,8 +7,6 @@ Runs of one kind (a case, whatever node it is pinned to, on one machine) should 
 person or the scheduler ended, and what never started on a node, is evidence of nothing.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple

@@ -4,8 +4,6 @@ learned = learn_sums([trial])            # one reference for each case and file
 sums_of(TrialFolder(path), record)       # {(case id, "restart.nc"): Counter({"5d41...": 3})}
 """
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -21,7 +19,7 @@ from seatrial.studies.selection import Side
 from seatrial.suite.model import Case, Test, case_name, show
 from seatrial.trial.folder import Record, TrialFolder
 from seatrial.units import count
-from seatrial.verify.checks import learned_files
+from seatrial.verify.learned_sums import learned_files
 from seatrial.verify.references import Learned, Reference
 
 RIGHT = (PASS.number, PERFORMANCE.number)

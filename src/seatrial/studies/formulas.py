@@ -3,8 +3,6 @@
 ssp([rate(1065, 2048, 92.4), ...], 6384)        # Tflop/s of a system of 6,384 nodes
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from statistics import harmonic_mean

@@ -9,8 +9,6 @@ are of runs whose answer was right; what is left out is counted by its reason. W
 direction of a metric changed between trials, the latest kind is judged.
 """
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """In which inputs of tests the trials of two sides differ, by name and by content."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path

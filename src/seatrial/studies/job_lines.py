@@ -6,8 +6,6 @@ and settings, and the line that starts its tasks.
     #  "export GLIBC_TUNABLES=glibc.malloc.hugetlb=1", "srun --nodes=1 ... PROGRAM"]
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Callable, Sequence

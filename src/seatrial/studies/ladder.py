@@ -7,8 +7,6 @@ The product of the steps is the ratio of the last side to the first, so its inte
 own: what was measured in between cancels out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 

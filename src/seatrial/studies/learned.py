@@ -4,8 +4,6 @@ learn_from(store, [trial])            # of one trial: all its figures
 learn_from(store, trials)             # of a history: the figures since the last confirmed change
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple

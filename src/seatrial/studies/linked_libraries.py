@@ -3,8 +3,6 @@
 libraries_of(side)["stream"]["libmpi.so.40"]     # {"/opt/openmpi/lib/libmpi.so.40"}
 """
 
-from __future__ import annotations
-
 from itertools import islice
 from pathlib import Path
 

@@ -6,8 +6,6 @@ METIS knows no networks. So it halves the ranks, and the halves, ..., as the net
 halved (Karypis and Kumar 1998; ``layout/bisection.py``).
 """
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Sequence
 
@@ -27,7 +25,7 @@ def is_installed() -> bool:
 
 def mapped(
     graph: RankGraph, network: PlacedNetwork, sizes: Sequence[int], seed: int = 0
-) -> Ints | None:
+) -> "Ints | None":
     """Return the node of each rank; node i has ``sizes[i]`` of them. None without pymetis."""
     if not is_installed():
         return None

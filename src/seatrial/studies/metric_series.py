@@ -1,7 +1,5 @@
 """The figures of one metric over time, as History judges them."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from msgspec import Struct

@@ -4,8 +4,6 @@ collected(store, "frost")             # the runs that collected facts, newest tr
 table_of(runs_of_trial)               # one table of all that they found
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple

@@ -8,8 +8,6 @@ ever appended, a removal is a line, too. Many may write at once: each line is on
 lock. A line that a crash tore is skipped and counted, as in a journal.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import secrets

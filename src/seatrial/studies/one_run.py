@@ -6,8 +6,6 @@ launched(record, case, job_script) # Launched(kind="mpirun", line="mpirun -n 4 .
 expected(figure, case, references) # Expected(text=">= 11.4 GB/s", ...)
 """
 
-from __future__ import annotations
-
 import contextlib
 import re
 import shlex
@@ -87,7 +85,7 @@ def gpus_of(rows: Sequence[EventRow]) -> list[str]:
     return started[-1].split() if started and isinstance(started[-1], str) else []
 
 
-def told_by_rank(gpus: Sequence[str], how: Launched, case: CaseRow) -> list[str]:
+def told_by_rank(gpus: Sequence[str], how: "Launched", case: CaseRow) -> list[str]:
     """Return the GPUs of a run's first node in words: ``GPU-0a1b of rank 0`` where it is known
     which rank has which, else as they are."""
     ranks = min(case.tasks or 0, case.tasks_per_node or 0)

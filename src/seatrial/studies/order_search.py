@@ -3,8 +3,6 @@
 found = best_orders(pattern, network, sizes, by="hop_bytes", seconds=10)
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 

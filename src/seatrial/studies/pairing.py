@@ -9,8 +9,6 @@ by is left out of that where each side has one value of it, and not the same. Ca
 their node alone, and a case of several trials, are one group.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

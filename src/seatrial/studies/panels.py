@@ -4,8 +4,6 @@ follow = along(cases, ["threads"], chosen=["threads"])     # ["size"], which is 
 panels(cases, {"threads", *follow})                        # lists of cases
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 
 from msgspec import Struct

@@ -7,8 +7,6 @@ What is known of a trial: its record (machine, toolchains, tests, versions), the
 its runs had, and what its input files held. What cannot be told is said.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path

@@ -11,8 +11,6 @@ from that size to the largest one, tells how the cost grows with the size; it is
 first way over that of the second.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from msgspec import Struct

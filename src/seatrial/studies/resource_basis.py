@@ -8,8 +8,6 @@ like. A node-hour is the nodes times the time: of a time itself in hours, of a r
 elapsed time of the case.
 """
 
-from __future__ import annotations
-
 from statistics import median
 from typing import Literal
 

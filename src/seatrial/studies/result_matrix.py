@@ -7,8 +7,6 @@ A cell holds the runs of a test with one value of what the columns are by. Its f
 of its runs with a right answer, if their cases do not differ in anything else.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

@@ -3,8 +3,6 @@
 variables_of(trial_paths)["OMP_PLACES"]     # {"9f86d0..."}: every run had the same value
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterable

@@ -17,8 +17,6 @@ larger one has a gain of ``pays`` or more. It is certain where that holds of the
 these gains' intervals, too.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

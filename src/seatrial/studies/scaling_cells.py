@@ -4,8 +4,6 @@ cells = cells_of(cases, "threads", "triad", names_of(cases, "threads"))
 speeds(cells[0], cells[1], "higher")          # ratio, and the ends of its interval
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from statistics import median

@@ -3,8 +3,6 @@
 wanted = load_score(Path("score.yaml"))          # InvalidFiles, all faults with their lines
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Literal
 

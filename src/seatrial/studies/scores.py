@@ -7,8 +7,6 @@ The formulas are in ``studies.formulas``. Where a part has no figure there is no
 that failed is not left out of a mean.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

@@ -7,8 +7,6 @@ of 32. The caller checks what it gives. It has one thread: with more, each run g
 of the same pattern, and takes longer. Formats: Pellegrini, Scotch and libScotch 7.0 User's Guide.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import shutil
@@ -33,7 +31,7 @@ def program() -> str | None:
     return next(filter(None, map(shutil.which, _PROGRAMS)), None)
 
 
-def mapped(graph: RankGraph, network: PlacedNetwork, seconds: float = _SECONDS) -> Ints | None:
+def mapped(graph: RankGraph, network: PlacedNetwork, seconds: float = _SECONDS) -> "Ints | None":
     """Return the node of each rank by Scotch; None where there is no Scotch, or it fails or takes
     longer than this, which is logged."""
     gmap = program()

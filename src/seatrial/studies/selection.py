@@ -8,8 +8,6 @@ for all trials; behind `:` (behind `@` at once) stand conditions, joined by comm
 answer where one is named, or with the condition `rehearsed=yes`, which leaves out measured ones.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path

@@ -12,8 +12,6 @@ theirs: what slows the machine at a time slows them all. Welch's test on logarit
 by the number of questions (Bonferroni).
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence

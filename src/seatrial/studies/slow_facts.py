@@ -9,8 +9,6 @@ a value of a fact are compared with all others by Welch's test on logarithms. Fa
 nodes in the same way are one question, and p is multiplied by the number of questions (Bonferroni).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from statistics import mean, median

@@ -9,8 +9,6 @@ it ran. Each run is compared with the median of its case. Runs of a case on the 
 figure, the median of theirs, so that many runs on few nodes are no more evidence than these are.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence

@@ -7,8 +7,6 @@ Cases are paired as for a comparison of medians; each row is judged by ``statist
 all of them together by ``statistics.multiple_testing``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Literal
 

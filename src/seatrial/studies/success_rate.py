@@ -8,8 +8,6 @@ criterion ``pass_rate`` counts: no cancelled ones, no known failures, and none t
 what nodes or the scheduler did.
 """
 
-from __future__ import annotations
-
 from msgspec import Struct
 
 from seatrial.errors import UsageError

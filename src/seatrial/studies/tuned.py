@@ -8,8 +8,6 @@ No number is made up: a ratio is of figures of the same rounds, and a setting th
 none.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Literal

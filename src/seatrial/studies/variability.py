@@ -9,8 +9,6 @@ verdict; of the others those farther off than a number of robust deviations, whe
 What a row of numbers hides is told beside it: changes of the level, modes, defective nodes.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,8 +1,6 @@
 """The launcher of a case. A test asks for one by a word (``launcher: srun``), or by a parameter
 that has the word, so that launchers can be compared as an axis."""
 
-from __future__ import annotations
-
 import re
 import typing
 from collections.abc import Iterable, Mapping
@@ -17,39 +15,36 @@ from seatrial.machine.model import Machine
 from seatrial.suite.expressions import ExpressionError
 from seatrial.suite.model import Case, Test
 from seatrial.suite.quantities import DEFAULT
-from seatrial.suite.run_spec import Launcher, RunSpec
+from seatrial.suite.run_spec import Launcher
 
 LAUNCHERS: tuple[Launcher, ...] = typing.get_args(Launcher)
+_BY_WORD: dict[str, Launcher | None] = {**{name: name for name in LAUNCHERS}, DEFAULT: None}
 _LAUNCHES = regex(r"^[ \t]*\$(?:LAUNCH\b|\{LAUNCH\})", re.MULTILINE)
 
 
-def asked_launcher(run: RunSpec, parameters: Mapping[str, Scalar]) -> Launcher | None:
+def asked_launcher(test: Test, parameters: Mapping[str, Scalar]) -> Launcher | None:
     """Return the launcher that a test asks for with these parameters; None where the machine
     decides. Raises ExpressionError."""
-    written = run.launcher
-    if written is None or written == DEFAULT or written in LAUNCHERS:
-        return _launcher(written)
-    word = parameters.get(written)
-    if isinstance(word, str) and (word == DEFAULT or word in LAUNCHERS):
-        return _launcher(word)
+    written = test.run.launcher
+    if written is None:
+        return None
+    word = written if written in _BY_WORD else test.bound(parameters).get(written)
+    if isinstance(word, str) and word in _BY_WORD:
+        return _BY_WORD[word]
     message = f"{written} gives {word!r}: it must be one of {_choices()}"
     raise ExpressionError(message, "run", "launcher")
 
 
 def fault_of_launcher(word: str) -> str:
     """Return why a word that is no name of a parameter is no launcher; "" if it is one."""
-    if word == DEFAULT or word in LAUNCHERS:
+    if word in _BY_WORD:
         return ""
     near = suggest(word, LAUNCHERS)
     return f"{word!r} is none of {_choices()}, and no parameter" + (near and f"; {near}")
 
 
-def _launcher(word: str | None) -> Launcher | None:
-    return next((launcher for launcher in LAUNCHERS if launcher == word), None)
-
-
 def _choices() -> str:
-    return ", ".join((*LAUNCHERS, DEFAULT))
+    return ", ".join(_BY_WORD)
 
 
 # ---- of a case ----------------------------------------------------------------------------
@@ -95,7 +90,7 @@ def _of_kind(
 ) -> machines.Launcher:
     chain = machine.toolchains.get(toolchain)
     own = chain.launcher if chain else None
-    wanted = asked_launcher(test.run, test.bound(parameters))
+    wanted = asked_launcher(test, parameters)
     if wanted is None:
         return machine.launcher if machine.launcher.kind != "none" or own is None else own
     if machine.launcher.kind == wanted:

@@ -6,8 +6,6 @@ the name of a parameter that has the words.
     order_of(words, folder, [4, 4])          # [0, 3, 4, 7, 1, 2, 5, 6]
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path

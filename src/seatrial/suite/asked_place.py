@@ -9,8 +9,6 @@ A mapping (``{within: chassis, order: Y}``), or words: ``within chassis``, ``acr
 braces.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from seatrial.layout.node_choice import NodeWish, choose_nodes

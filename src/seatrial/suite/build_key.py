@@ -8,8 +8,6 @@ of the easyconfig. A build gets only those parameters that its
 script names or ``build.parameters`` lists, so cases that differ in other parameters share it.
 """
 
-from __future__ import annotations
-
 import errno
 import functools
 import hashlib

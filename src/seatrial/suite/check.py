@@ -1,7 +1,5 @@
 """Check a decoded ``test.yaml``: names, expressions, patterns, paths."""
 
-from __future__ import annotations
-
 import keyword
 import os
 from pathlib import Path

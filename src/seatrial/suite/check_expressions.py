@@ -1,7 +1,5 @@
 """Check the expressions of a decoded test, and texts with expressions in braces."""
 
-from __future__ import annotations
-
 from seatrial.documents import Spot
 from seatrial.errors import suggest
 from seatrial.suite.expressions import FACTS, Expression, ExpressionError, compile_expression

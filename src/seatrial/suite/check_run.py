@@ -1,7 +1,5 @@
 """Check the ``run`` of a decoded test: sizes, placement, what is asked of scheduler and memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """What makes an answer right, and the figures of merit: the keys ``verify`` and ``metrics`` of a
 test.yaml."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from seatrial.file_model import Duration, FileModel, Size, Unit, doc

@@ -6,9 +6,6 @@ expansion.cases      # in the order of the suite, parameters and toolchains
 expansion.skipped    # cases that this machine cannot run, with the reasons
 """
 
-from __future__ import annotations
-
-import base64
 import hashlib
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +18,7 @@ from seatrial.documents import Faults, plain_scalar
 from seatrial.errors import UsageError
 from seatrial.file_model import Scalar
 from seatrial.machine.facts import NodeFacts, facts_of, groups_with
-from seatrial.machine.model import Machine, NodeGroup, SlurmOverride
+from seatrial.machine.model import Launcher, Machine, NodeGroup, SlurmOverride
 from seatrial.machine.topologies import topology_of
 from seatrial.suite.asked_launcher import launcher_of, why_no_tasks
 from seatrial.suite.asked_order import AskedOrder, misfit_of_order
@@ -142,6 +139,8 @@ class _Binder:
     ) -> None:
         self.test = test
         self.machine = machine
+        self.launcher: Launcher | None = None  # of all cases of a toolchain
+        self.only_builds = test.only_builds
         self.repeat = 1 if test.only_builds else repeat
         self.skipped: list[tuple[Case, str]] = []  # with the reasons
         self.space = ParameterSpace.of(test, settings)
@@ -168,19 +167,21 @@ class _Binder:
         for facts in self._usable_nodes():
             for chain in self._toolchains(chains):
                 names = {**facts.names, "toolchain.name": chain, **self.test.defaults}
-                for binding in self.space.bindings(names):
-                    for piece in self._pieces(binding, names):
-                        yield from self._bind(piece, names, chain, facts)
+                bindings = self.space.bindings(names)
+                self.launcher = None
+                if self.test.run.launcher is None:  # no parameter chooses it
+                    self.launcher = launcher_of(self.machine, self.test, chain, {})
+                for binding in self._of_pieces(bindings, names) if self.pieces else bindings:
+                    yield from self._bind(binding, names, chain, facts)
 
-    def _pieces(
-        self, binding: dict[str, Scalar], names: dict[str, Any]
+    def _of_pieces(
+        self, bindings: Iterator[dict[str, Scalar]], names: dict[str, Any]
     ) -> Iterator[dict[str, Scalar]]:
-        """Yield the binding of each piece, for a test with ``run.pieces``; else the one binding."""
-        if self.pieces is None:
-            yield binding
-            return
-        for number in range(1, self.pieces({**names, **binding}) + 1):
-            yield {**binding, PIECE: number}
+        """Yield the binding of each piece, for a test with ``run.pieces``."""
+        assert self.pieces is not None
+        for binding in bindings:
+            for number in range(1, self.pieces({**names, **binding}) + 1):
+                yield {**binding, PIECE: number}
 
     def _skip(self, reason: str, case: Case | None = None) -> None:
         """Leave a case out, or without one the whole test."""
@@ -247,7 +248,7 @@ class _Binder:
         self, binding: dict[str, Scalar], names: dict[str, Any], chain: str, facts: NodeFacts
     ) -> Iterator[Case]:
         names = {**names, **binding}
-        if self.test.only_builds:
+        if self.only_builds:
             nodes = threads = tasks = per_node = 0
             walltime, at_once = 0.0, 1
             placement = TaskPlacement()
@@ -258,7 +259,7 @@ class _Binder:
             tasks = self._tasks_of(names, nodes, placement)
             walltime, at_once = self.walltime(names), self.at_once(names)
             per_node = -(-tasks // nodes)
-        launcher = launcher_of(self.machine, self.test, chain, binding)
+        launcher = self.launcher or launcher_of(self.machine, self.test, chain, binding)
         job = self.asked.of(names)
         settings = self.settings.of(names)
         gpus = job.gpus_of_node(per_node)
@@ -291,7 +292,7 @@ class _Binder:
                 order=self.order.of(names),
                 place=self.place.of(names, self.topology) if self.topology else None,
             )
-            if fault := misfit_of_order(case, self.test.folder, launcher):
+            if case.order and (fault := misfit_of_order(case, self.test.folder, launcher)):
                 raise ExpressionError(f"{case.order}: {fault}", "run", "order")
             unplaced = self._unplaced(case) if self.place.any else ""
             no_tasks = why_no_tasks(launcher, self.test.run.script, tasks)
@@ -365,6 +366,12 @@ def case_id(
     of the parameters does not matter. ``size``: nodes, tasks, threads of each task.
     ``gpus``, of each node, count where there are some, so that other cases keep their identity."""
     bound = [f"{name}={show(parameters[name])}" for name in sorted(parameters)]
-    shape = "x".join(map(str, size)) + (f" {gpus} gpus" if gpus else "")
+    nodes, tasks, threads = size
+    shape = f"{nodes}x{tasks}x{threads}" + (f" {gpus} gpus" if gpus else "")
     text = "\n".join((test, machine, toolchain, node, shape, *bound))  # each is one line of text
-    return base64.b32encode(hashlib.sha256(text.encode()).digest()[:10]).decode().lower()
+    number = int.from_bytes(hashlib.sha256(text.encode()).digest()[:10])
+    return "".join([_PAIRS[number >> bits & 1023] for bits in range(70, -10, -10)])
+
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyz234567"  # base 32 of RFC 4648
+_PAIRS = [first + second for first in _LETTERS for second in _LETTERS]  # for 10 bits each

@@ -8,8 +8,6 @@ Python's own parser parses them once; a fixed set of node types becomes function
 to ``eval``. The size of values is bounded, so no result can exhaust memory.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import math

@@ -5,8 +5,6 @@ of the first kind that fits: kinds of the machine's own partition come first, th
 GPUs for which nobody asks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

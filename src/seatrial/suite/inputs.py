@@ -3,8 +3,6 @@
 digests(tests) # {"/suite/deck.txt": "9f86d08188..."}, kept in trial.json
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

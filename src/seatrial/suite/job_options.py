@@ -7,8 +7,6 @@ Who decides, the strongest first: a component of a plan, the test, the machine a
 phase. The ``options`` of all are given to sbatch in the order machine, test, component.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -104,7 +102,7 @@ class Text(NamedTuple):
     key: tuple[str | int, ...]
 
     @classmethod
-    def of(cls, written: str, *key: str | int) -> Text:
+    def of(cls, written: str, *key: str | int) -> "Text":
         """Parse a text. Raises ExpressionError."""
         parts: list[str | Expression] = []
         end = 0
@@ -223,6 +221,8 @@ def effective(machine: BatchSettings, options: JobOptions) -> JobOptions:
 
 def described(options: JobOptions) -> str:
     """Return options for people: ``gpus_per_node=4 memory=16.0 GiB partition=gpu``; "" for none."""
+    if options == _NONE:
+        return ""
     words = [f"{key}={getattr(options, key)}" for key in GPU_KEYS if getattr(options, key)]
     words += [f"memory={show_bytes(options.memory).replace(' ', '')}"] if options.memory else []
     words += [f"{key}={value}" for key in _OVERRIDDEN if (value := getattr(options, key))]

@@ -7,8 +7,6 @@
 A run that passes keeps its verdict; ``about`` then says that it was expected to fail.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 

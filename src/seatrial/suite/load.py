@@ -10,7 +10,6 @@ trials are skipped. Loading runs no code of the suite.
 """
 
 # ruff: noqa: PTH100, PTH110, PTH119, PTH120 - os.path takes .. out, never raises, and is quick
-from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence

@@ -4,8 +4,6 @@ The structs are the file's shape: the loader decodes by them and ``seatrial sche
 the two cannot differ.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
@@ -171,12 +169,16 @@ class Test(TestFile, frozen=True, kw_only=True):
         """Return all parameters of a case, by those that it is told by."""
         return {**self.defaults, **parameters}
 
-    def told(self, bound: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    def told(self, bound: dict[str, Scalar]) -> dict[str, Scalar]:
         """Return the parameters that a case is told by: without those at their default, so that its
         name and identity stay when a test gets a parameter with a default."""
-        usual = {name: show(value) for name, value in self.defaults.items()}
-        order = dict.fromkeys((*self.parameter_names, *bound))
-        return {n: bound[n] for n in order if n in bound and usual.get(n) != show(bound[n])}
+        if not self.defaults and not self.zip:
+            return bound  # it is in the order of the file
+        told = {n: bound[n] for n in self.parameter_names if n in bound} | bound
+        for name, usual in self.defaults.items():
+            if name in told and show(told[name]) == show(usual):
+                del told[name]
+        return told
 
     @property
     def only_builds(self) -> bool:
@@ -319,7 +321,7 @@ def node_suffix(node: str) -> str:
 
 def bindings_text(parameters: Mapping[str, Scalar]) -> str:
     """Return parameters as people read them: ``touch=all,threads=2``."""
-    return ",".join(f"{name}={show(value)}" for name, value in parameters.items())
+    return ",".join([f"{name}={show(value)}" for name, value in parameters.items()])
 
 
 def show(value: Scalar) -> str:

@@ -7,12 +7,11 @@ Parameters are bound in the order in which they are written. An expression may u
 parameters above it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice, repeat
 from typing import Any
+
+from msgspec import Struct
 
 from seatrial.file_model import Scalar
 from seatrial.suite.expressions import Expression, ExpressionError, compile_expression
@@ -23,8 +22,7 @@ MAX_CASES = 1_000_000
 Source = list[Scalar] | Expression
 
 
-@dataclass(frozen=True, slots=True)
-class ParameterAxis:
+class ParameterAxis(Struct, frozen=True):
     """Parameters that advance together (mostly one), and the source of their values."""
 
     names: tuple[str, ...]
@@ -38,6 +36,9 @@ class ParameterAxis:
             counts = [f"{n} has {len(c)}" for n, c in zip(self.names, columns, strict=True)]
             message = f"zipped parameters need equally many values: {', '.join(counts)}"
             raise ExpressionError(message, "zip")
+        if len(columns) == 1:
+            (name,), (values,) = self.names, columns
+            return [{name: value} for value in {show(value): value for value in values}.values()]
         rows = zip(*columns, strict=True)
         distinct = {tuple(map(show, row)): row for row in rows}.values()
         return [dict(zip(self.names, row, strict=True)) for row in distinct]
@@ -48,8 +49,7 @@ class ParameterAxis:
         return frozenset().union(*used)
 
 
-@dataclass(frozen=True, slots=True)
-class ParameterSpace:
+class ParameterSpace(Struct, frozen=True):
     """The axes in order, and the conditions that exclude a binding."""
 
     axes: tuple[ParameterAxis, ...]
@@ -58,7 +58,7 @@ class ParameterSpace:
     @classmethod
     def of(
         cls, test: TestFile, settings: Mapping[str, list[Scalar]] | None = None
-    ) -> ParameterSpace:
+    ) -> "ParameterSpace":
         """Return the space of a checked test; ``settings`` replace the values of parameters."""
         settings = settings or {}
         sources: dict[str, Source] = {n: settings[n] for n in test.defaults if n in settings}
@@ -89,10 +89,12 @@ class ParameterSpace:
             if len(bound) > MAX_CASES:
                 message = f"the parameters give more than {MAX_CASES} cases"
                 raise ExpressionError(message, "parameters")
+        if not self.excluded:
+            return iter(bound)
         return (binding for binding in bound if not self._is_excluded(binding, facts))
 
     def _is_excluded(self, binding: dict[str, Scalar], facts: Mapping[str, Any]) -> bool:
-        names = {**facts, **binding} if self.excluded else {}
+        names = {**facts, **binding}
         return any(each.evaluate(names, "exclude", i) for i, each in enumerate(self.excluded))
 
 

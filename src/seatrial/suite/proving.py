@@ -2,8 +2,6 @@
 $LAUNCH, and what it says of ranks and threads is checked.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from msgspec.structs import replace

@@ -4,8 +4,6 @@ tasks = quantity("2 * node.cores", "tasks", whole)
 tasks({"node.cores": 4})                # 8
 """
 
-from __future__ import annotations
-
 import re
 import reprlib
 from collections.abc import Callable, Mapping

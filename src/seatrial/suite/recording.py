@@ -2,8 +2,6 @@
 $LAUNCH starts its programs under it.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from msgspec.structs import replace

@@ -6,8 +6,6 @@
 All of them may follow from parameters, so that a tuning can try several.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +43,12 @@ class AskedSettings:
         self._size = Text.of(stripe.size, "stripe", "size") if stripe and stripe.size else None
         self._directory = Text.of(run.directory, "directory") if run.directory else None
         self._container = Text.of(run.container, "container") if run.container else None
+        self._any = any((run.pages, run.malloc, stripe, run.directory, run.container))
 
     def of(self, names: Names) -> RunSettings:
         """Return the settings for the values of a case. Raises ExpressionError."""
+        if not self._any:
+            return _NONE
         tunables: dict[str, int] = {}
         for name, value_of in self._malloc.items():
             tunable, value = tunable_of(name), value_of(names)
@@ -109,6 +110,9 @@ class AskedSettings:
             text = f"{asked!r} is no file system of {self._machine.machine}; {there}"
             raise ExpressionError(text, "run", "directory")
         return systems[asked].path, systems[asked].type
+
+
+_NONE = RunSettings()
 
 
 def fault_of_directory(asked: str) -> str:

@@ -1,7 +1,5 @@
 """How a test is run: the key ``run`` of a test.yaml."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from seatrial.file_model import Duration, FileModel, doc

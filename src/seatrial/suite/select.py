@@ -7,8 +7,6 @@ or of the test's application begins with it, or if it is one of the test's tags:
 ``not`` and parentheses. Quotes keep spaces and parentheses in a word: ``flags="-O3 -g"``.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase

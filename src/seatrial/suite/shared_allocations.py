@@ -6,8 +6,6 @@ A test says so of its own cases (``run.within: allocation``, ``run.pieces``), a 
 of a trial (``--together``).
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 

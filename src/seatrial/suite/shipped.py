@@ -1,8 +1,6 @@
 """The suites that ship with Seatrial: in an installed package below its folder of this module, in a
 checkout in ``suites``."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

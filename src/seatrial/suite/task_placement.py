@@ -7,8 +7,6 @@ Each is a word (``spread: pack``), or an expression that gives one: the name of 
 it an axis. The word ``default`` says what a missing key says.
 """
 
-from __future__ import annotations
-
 import typing
 from collections.abc import Callable
 from typing import Any
@@ -76,6 +74,8 @@ def fault_of_choice(key: str, text: str) -> str:
 def misfit(placement: TaskPlacement, tasks: int, threads: int, names: Names) -> str:
     """Return why the tasks of a case do not fit on a node as they are to be placed; "" if they do,
     or nothing says how."""
+    if placement == _NONE:
+        return ""
     cores, domains = names["node.cores"], names["node.numa_domains"]
     if placement.spare_cores and tasks * threads + placement.spare_cores > cores:
         wanted = count(tasks * threads, "core")

@@ -3,8 +3,6 @@
 toolchain_of(machine, test, "intel-oneapi").cflags       # "-O2", where the machine says -fast
 """
 
-from __future__ import annotations
-
 from fnmatch import fnmatchcase
 
 from msgspec.structs import replace

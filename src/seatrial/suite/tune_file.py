@@ -6,8 +6,6 @@ The Structs are the file's shape. What depends on the test and the machine is ch
 known (``trial.tuning``).
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 

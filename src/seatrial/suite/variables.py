@@ -1,7 +1,5 @@
 """The environment variables that build and run scripts get, beside their parameters."""
 
-from __future__ import annotations
-
 BUILD_AND_RUN: dict[str, str] = {
     "BUILD": "directory of the build; a run finds its binaries there",
     "CC": "C compiler of the toolchain",

@@ -8,8 +8,6 @@ components of a plan nobody drives a trial: the alarm of the first is raised if 
 begins.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import fcntl

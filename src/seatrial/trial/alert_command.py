@@ -4,8 +4,6 @@ The command gets the alert in its environment: ALERT (the text), ALERT_KIND, ALE
 MACHINE. Alerts above the rate are counted, and reported with the next one.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import Iterable

@@ -6,8 +6,6 @@ A request comes from a file that anybody in the group may have written, and perh
 of it is checked again, against the trial as it is now.
 """
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from seatrial.conduct.policy_change import refused, too_short, with_parts

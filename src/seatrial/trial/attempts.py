@@ -1,7 +1,5 @@
 """The runs of a trial that have no verdict yet, each with its job and what its directory needs."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import NamedTuple

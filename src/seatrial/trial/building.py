@@ -1,7 +1,5 @@
 """The builds of a trial, in the background."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

@@ -4,8 +4,6 @@ First the verdict and an event that announces the removal are on the disk itself
 whoever misses a file finds out why, whatever happens to this host in between.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import Iterable, Sequence

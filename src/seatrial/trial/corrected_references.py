@@ -5,12 +5,12 @@
 A trial keeps the references that it was made with, until a person judges it again by others.
 """
 
-from __future__ import annotations
+import msgspec
 
 from seatrial.journal.events import ReferencesCorrected
 from seatrial.journal.journal import read
 from seatrial.trial.folder import Record, TrialFolder, references_of
-from seatrial.verify.references import References, corrected
+from seatrial.verify.references import Reference, References
 
 
 def references_by_now(folder: TrialFolder, record: Record) -> References:
@@ -21,3 +21,12 @@ def references_by_now(folder: TrialFolder, record: Record) -> References:
         if isinstance(event, ReferencesCorrected):
             found = corrected(event) or found
     return found or references_of(record)
+
+
+def corrected(event: ReferencesCorrected) -> References | None:
+    """Return the references that a person judged a trial again by; None if a later version wrote
+    them in another form."""
+    try:
+        return References.of(msgspec.convert(event.entries, list[Reference]))
+    except msgspec.ValidationError:
+        return None

@@ -7,8 +7,6 @@ records what the conductor decides, and does it. To start a trial and to resume 
 the journal is replayed.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 from logging import DEBUG, INFO, WARNING
@@ -32,6 +30,7 @@ from seatrial.trial.answers import answer_to
 from seatrial.trial.attempts import Attempts
 from seatrial.trial.building import Building
 from seatrial.trial.clean_up import CleanUp
+from seatrial.trial.creation import write_scripts
 from seatrial.trial.folder import TrialFolder, user_name
 from seatrial.trial.gauges import GaugeWatch
 from seatrial.trial.hang_detection import HangDetector
@@ -200,7 +199,7 @@ class Driver:
 
     def _restore_scripts(self) -> None:
         try:
-            self.folder.write_scripts(self.record)
+            write_scripts(self.folder, self.record)
         except OSError as error:
             raise TrialError(
                 f"{self.folder.path}: the scripts of the tests cannot be written: "

@@ -1,7 +1,5 @@
 """The reasons of runs that did not end by themselves."""
 
-from __future__ import annotations
-
 from seatrial.conduct.state import ConductorState
 from seatrial.journal.codes import CANCELLED, HUNG, RECALLED, TIMEOUT, Code
 from seatrial.units import show_seconds

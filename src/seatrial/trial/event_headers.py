@@ -1,7 +1,5 @@
 """The members of an event that follow from its trial and its test."""
 
-from __future__ import annotations
-
 from typing import TypedDict
 
 from seatrial.journal import events

@@ -6,8 +6,6 @@
 ``read_figures`` returns the rows, or raises InvalidFiles with each fault, its line and column.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import math

@@ -8,69 +8,36 @@ trials/<tag>/
   runs/<test>/<run id>/  job.sh  stdout  stderr  events.jsonl  and the files of the run
 """
 
-from __future__ import annotations
-
-import contextlib
 import getpass
 import hashlib
 import os
-import shutil
-import socket
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
-from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec import Struct
 
 from seatrial.conduct.policy import Policy
 from seatrial.decoding import DAMAGED, decoder
 from seatrial.errors import TrialError, UsageError
-from seatrial.files import is_utf8, read_regular, sync_folder, write_durably
-from seatrial.lazy import regex
+from seatrial.files import is_utf8, read_regular
 from seatrial.machine.facts import groups_of, node_names
 from seatrial.machine.failures import KnownFailure
 from seatrial.machine.model import Machine
 from seatrial.plan.model import Component, Tell
 from seatrial.rules.model import RuleFile
-from seatrial.runs.environment import write_script
-from seatrial.runs.file_use import FILE_USE_SCRIPT, file_use_script
-from seatrial.runs.hung_processes import HUNG_SCRIPT, hung_script
-from seatrial.runs.script import FACTS_SCRIPT, facts_script
-from seatrial.suite.model import Case, CaseSelection, Keep, KeepWord, Test
+from seatrial.runs.hung_processes import HUNG_SCRIPT
+from seatrial.suite.model import Case, Keep, KeepWord, Test
 from seatrial.suite.tune_file import TuneFile
-from seatrial.trial.outcome import remedy
+from seatrial.trial.options import TrialOptions
 from seatrial.verify.references import Reference, References, loads
 
 T = TypeVar("T")
 
 MAX_RECORD_BYTES = 64 << 20
 MAX_CASES_BYTES = 1 << 30
-
-MAKING_SECONDS = 86_400.0  # that the making of a trial can take
-_MAKING = ".making-"
-
-_TAG = regex(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
-
-
-class TrialOptions(CaseSelection, frozen=True, kw_only=True, omit_defaults=True):
-    """The options of the command line. ``together``: all runs share allocations, as far as they
-    need the same nodes; the repeats of a case are runs in each of so many ``allocations``.
-    ``labels`` say by name how the trial was run; sides of a comparison are chosen by them.
-    ``pattern``: it is recorded which rank sends how much to which."""
-
-    suites: list[str]
-    jobs: int = 0
-    max_failures: int = 0
-    failed_from: str = ""
-    rebuild: bool = False
-    together: bool = False
-    allocations: int = 1
-    labels: dict[str, str] = field(default_factory=dict)
-    pattern: bool = False
 
 
 class GivenFrom(Struct, frozen=True, kw_only=True):
@@ -208,31 +175,6 @@ class TrialFolder:
         name = test.replace("+", "++").replace("/", "+")
         return self.path / "scripts" / f"{name}.sh"
 
-    def write_scripts(self, record: Record) -> None:
-        """Write the run scripts of all tests that are not there whole, so that they are on the disk
-        itself where jobs run elsewhere; and the scripts that tell what jobs found, what hung runs
-        wait in, and what files runs hold open. Raises OSError."""
-        self.facts.mkdir(exist_ok=True)
-        write_script(self.facts / FACTS_SCRIPT, facts_script())
-        write_script(self.hung_script, hung_script())
-        if record.machine.file_use is not None:
-            write_script(self.facts / FILE_USE_SCRIPT, file_use_script())
-        for test in record.tests.values():
-            if test.only_builds:
-                continue
-            text = test.run.script.rstrip("\n") + "\n"
-            script = self.script(test.name)
-            if script.is_file() and script.read_bytes() == text.encode():
-                continue
-            part = script.with_name(f".{script.name}.part")  # a job may start at this moment
-            if record.machine.jobs_run_elsewhere:
-                write_durably(part, text.encode())
-            else:
-                write_script(part, text)
-            part.rename(script)
-        if record.machine.jobs_run_elsewhere:
-            sync_folder(self.path / "scripts")
-
     def run(self, test: str, run_id: str) -> Path:
         return Path(f"{self.path}/runs/{test}/{run_id}")
 
@@ -285,74 +227,6 @@ def _case_in(data: bytes, case_id: str) -> Case | None:
         return None
     end = data.find(b"\n", start)
     return decoder(Case).decode(data[start : end if end >= 0 else len(data)])
-
-
-def create(trials: Path, record: Record, cases: Iterable[Case]) -> TrialFolder:
-    """Create the folder of a trial, complete or not at all. Raises UsageError for a tag that exists
-    or cannot be the name of a folder, TrialError where the folder cannot be created."""
-    if not _TAG.fullmatch(record.tag):
-        raise UsageError(f"--name {record.tag!r}: a tag is letters, digits, ._+- (at most 100)")
-    folder = TrialFolder(trials / record.tag)
-    if not is_utf8(str(folder.path)):  # the journal stores paths as JSON
-        raise UsageError(
-            f"{str(folder.path)!r}: the path is not UTF-8 and cannot be recorded; "
-            "name another place with --trials"
-        )
-    first = not trials.exists()
-    making = trials.absolute() / f"{_MAKING}{record.tag}-{socket.gethostname()}-{os.getpid()}"
-    is_made = False
-    _remove_left(trials)
-    try:
-        making.mkdir(parents=True)
-        lines = msgspec.json.Encoder().encode_lines(cases)
-        digest = hashlib.sha256(lines).hexdigest()
-        record = replace(record, cases_bytes=len(lines), cases_sha256=digest)
-        pretty = msgspec.json.format(msgspec.json.encode(record), indent=2)
-        write_durably(making / "trial.json", pretty + b"\n")
-        write_durably(making / "cases.jsonl", lines)
-        for name in ("builds", "runs", "scripts", "submissions"):
-            (making / name).mkdir()
-        TrialFolder(making).write_scripts(record)
-        sync_folder(making)
-        making.rename(folder.path)
-        is_made = True
-        sync_folder(trials)
-        if first:
-            sync_folder(trials.absolute().parent)
-    except BaseException as error:
-        shutil.rmtree(making, ignore_errors=True)
-        if isinstance(error, UnicodeEncodeError):
-            raise UsageError(
-                f"{error.object[:200]!r}: the path is not UTF-8 and cannot be recorded; rename it"
-            ) from error
-        if not isinstance(error, OSError):
-            raise
-        if is_made:
-            raise TrialError(
-                f"{folder.path}: the trial is there, and a crash of this host could lose it: "
-                f"{error.strerror}; {remedy(error)}, then resume it"
-            ) from error
-        if folder.path.exists():
-            raise UsageError(
-                f"{folder.path}: a trial of this tag exists; choose another"
-            ) from error
-        raise TrialError(
-            f"{folder.path}: the trial cannot be created: {error.strerror}; "
-            f"{remedy(error)}, or name another place with --trials"
-        ) from error
-    return folder
-
-
-def _remove_left(trials: Path) -> None:
-    """Remove folders of trials whose making was killed: by a process of this host that is gone, or
-    a day ago, as processes of other hosts cannot be seen."""
-    for path in trials.glob(f"{_MAKING}*"):
-        before, _, number = path.name.rpartition("-")
-        with contextlib.suppress(OSError):
-            here = before.endswith(f"-{socket.gethostname()}") and number.isdecimal()
-            dead = here and not Path(f"/proc/{number}").exists()
-            if dead or path.lstat().st_mtime < time.time() - MAKING_SECONDS:
-                shutil.rmtree(path, ignore_errors=True)
 
 
 def find(trials: Path, tag: str) -> TrialFolder:

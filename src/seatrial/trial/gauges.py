@@ -1,7 +1,5 @@
 """Reads the gauges of a trial's throttles and metadata targets, in the background."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import math

@@ -6,8 +6,6 @@ It has a record, cases and a journal, as each trial has, so that the store can b
 events are of kinds of their own, which nothing that counts runs or measurements takes for these.
 """
 
-from __future__ import annotations
-
 import hashlib
 import socket
 import time
@@ -23,8 +21,10 @@ from seatrial.journal.journal import Journal
 from seatrial.machine.model import Machine
 from seatrial.structs import copied
 from seatrial.suite.model import Case
+from seatrial.trial.creation import create
 from seatrial.trial.figures_file import GivenRow, read_figures
-from seatrial.trial.folder import GivenFrom, Record, TrialFolder, TrialOptions, create, user_name
+from seatrial.trial.folder import GivenFrom, Record, TrialFolder, user_name
+from seatrial.trial.options import TrialOptions
 
 
 def import_figures(trials: Path, tag: str, machine: str, file: Path, by: str) -> TrialFolder:

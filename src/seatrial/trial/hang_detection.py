@@ -4,8 +4,6 @@ The output are the sizes and times of ``stdout``, ``stderr`` and the other files
 a run. Times of files are compared within one directory only, as a file server has its own clock.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 import os

@@ -9,8 +9,6 @@ it looks at the age of this file. The age needs no lock, so it is right on every
 folder.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 

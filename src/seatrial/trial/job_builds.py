@@ -5,8 +5,6 @@ submission, its output is the log of the build. A job that an earlier driver sub
 again, as those of runs are; one that a node failed under is submitted again.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import hashlib

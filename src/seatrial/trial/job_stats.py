@@ -6,8 +6,6 @@
 Runs that end at the same time share an answer: the first one that was asked for after they ended.
 """
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

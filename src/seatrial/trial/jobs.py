@@ -4,8 +4,6 @@ A job is created, announced, submitted, followed and collected. The ledger recor
 each act, and the outcome after it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import Coroutine, Sequence

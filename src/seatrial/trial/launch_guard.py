@@ -8,8 +8,6 @@ launch by hand is told. Programs that are found by PATH depend on the modules of
 of the site judges them when the job launches them.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Mapping, Sequence

@@ -4,8 +4,6 @@ Each event is appended to the journal, applied to the conductor and reported to 
 on with a trial that was interrupted, the ledger replays the journal.
 """
 
-from __future__ import annotations
-
 from collections import Counter, deque
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,12 +21,13 @@ from seatrial.journal.journal import Journal, read
 from seatrial.journal.run_life import RunLife, RunState
 from seatrial.suite.known_failures import KnownFailures
 from seatrial.suite.model import Case
+from seatrial.trial.corrected_references import corrected
 from seatrial.trial.event_headers import header_of, run_header
 from seatrial.trial.folder import Record
 from seatrial.trial.observer import Observer
 from seatrial.trial.run_collector import CollectedRun
 from seatrial.units import SECOND_NS, listed, show_seconds
-from seatrial.verify.references import References, corrected
+from seatrial.verify.references import References
 
 _AFTER_THE_END = (events.OutputRemoved, events.RunJudgedAgain, events.RunReviewed)
 

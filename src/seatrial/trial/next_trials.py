@@ -7,8 +7,6 @@ Between two components of a plan no driver is alive, so no heartbeat tells that 
 The file ``next`` in the folder of the first one tells what was to come.
 """
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Sequence

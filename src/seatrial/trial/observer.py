@@ -1,7 +1,5 @@
 """The interface through which a driver reports its progress, for the live view."""
 
-from __future__ import annotations
-
 from seatrial.journal.events import Event
 from seatrial.suite.model import Case
 

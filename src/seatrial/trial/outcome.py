@@ -1,7 +1,5 @@
 """The outcome of a drive of a trial."""
 
-from __future__ import annotations
-
 import errno
 from collections import Counter
 from typing import Literal, NamedTuple

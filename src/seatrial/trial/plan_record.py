@@ -1,7 +1,5 @@
 """Makes the record of a trial, real or rehearsed, from a prepared component of a plan."""
 
-from __future__ import annotations
-
 import os
 import socket
 
@@ -13,8 +11,9 @@ from seatrial.machine.rehearsal_model import MachineModel
 from seatrial.plan.prepare import PreparedComponent, PreparedPlan
 from seatrial.suite.inputs import digests
 from seatrial.suite.known_failures import known_failures_of
-from seatrial.trial.folder import Record, TrialOptions, user_name
-from seatrial.trial.prepare import MAX_LEFT_OUT
+from seatrial.trial.folder import Record, user_name
+from seatrial.trial.options import TrialOptions
+from seatrial.trial.suite_record import MAX_LEFT_OUT
 from seatrial.verify.node_findings import own_rules
 
 

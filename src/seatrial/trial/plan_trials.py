@@ -6,8 +6,6 @@
 A trial that was abandoned keeps its tag. The next one of its component gets a number: ``<tag>-2``.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Sequence
 from itertools import count
@@ -29,7 +27,8 @@ from seatrial.machine.model import Machine
 from seatrial.plan.model import Component
 from seatrial.plan.prepare import PreparedComponent, PreparedPlan
 from seatrial.suite.model import Case
-from seatrial.trial.folder import Record, TrialFolder, create, tags
+from seatrial.trial.creation import create
+from seatrial.trial.folder import Record, TrialFolder, tags
 from seatrial.trial.plan_record import record_of
 from seatrial.units import listed
 from seatrial.yaml_positions import MAX_FILE_BYTES

@@ -1,13 +1,10 @@
 """Prepares a trial from the options of a person.
 
 prepared = prepare_trial(asked, machine_name)       # reads and checks everything; runs nothing
-folder = create(trials, prepared.record(tag), prepared.cases)
+prepared.cases
 """
 
-from __future__ import annotations
-
 import re
-import socket
 import time
 from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
@@ -15,26 +12,20 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from seatrial import __version__
-from seatrial.conduct.place import placing_of
-from seatrial.conduct.policy import without_plan
 from seatrial.documents import Faults
 from seatrial.errors import UsageError
 from seatrial.machine.load import Site, find_machine
-from seatrial.statistics.two_sample import CONFIDENCE, REPEATS, least_p
+from seatrial.statistics.sample_sizes import CONFIDENCE, REPEATS, least_p
 from seatrial.suite.build_key import BuildKeys
 from seatrial.suite.expand import expand
-from seatrial.suite.inputs import digests
-from seatrial.suite.known_failures import known_failures_of
 from seatrial.suite.load import load
 from seatrial.suite.model import Case, Test
 from seatrial.suite.recording import recorded
 from seatrial.suite.select import idle_words
 from seatrial.suite.shared_allocations import sharing_groups
-from seatrial.trial.folder import Record, TrialOptions, user_name
+from seatrial.trial.options import TrialOptions
 from seatrial.units import count, listed
 from seatrial.verify.check_tests import check_bounds, check_judging
-from seatrial.verify.node_findings import own_rules
 from seatrial.verify.references import Reference
 from seatrial.verify.references import load as load_references
 
@@ -53,38 +44,13 @@ class Prepared(NamedTuple):
     skipped: list[tuple[str, str]]
     expected: list[Reference]
 
-    def only(self, case_ids: Container[str]) -> Prepared:
+    def only(self, case_ids: Container[str]) -> "Prepared":
         return self._replace(cases=[case for case in self.cases if case.id in case_ids])
 
     @property
     def groups(self) -> list[int]:
         """For each case the number of its group of cases that share allocations."""
         return sharing_groups(self.tests, self.cases, self.asked.together)
-
-    def record(self, tag: str) -> Record:
-        used = {case.test for case in self.cases}
-        tests = {name: test for name, test in self.tests.items() if name in used}
-        groups, allocations = self.groups, self.asked.allocations
-        own = without_plan(tests, self.cases)
-        if placing := placing_of(self.site.machine, tests, self.cases):
-            own = replace(own, placing=placing, nodes=len(placing.topology.nodes))
-        return Record(
-            tag=tag,
-            created=time.time_ns(),
-            version=__version__,
-            user=user_name(),
-            host=socket.gethostname(),
-            asked=self.asked,
-            machine=self.site.machine,
-            references=str(self.site.references.absolute()),
-            expected=self.expected,
-            inputs=digests(tests.values()),
-            tests=tests,
-            policy=replace(own, bundle_of=groups, allocations=allocations) if groups else own,
-            left_out=self.skipped[:MAX_LEFT_OUT],
-            rules=own_rules(tests.values()),
-            known_failures=known_failures_of(tests, of_machine=self.site.machine.known_failures),
-        )
 
 
 def prepare_trial(asked: TrialOptions, machine: str | None, with_builds: bool = True) -> Prepared:

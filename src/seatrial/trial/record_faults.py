@@ -6,8 +6,6 @@ A record comes from a command or from a file that anybody of the group may have 
 held to this.
 """
 
-from __future__ import annotations
-
 import datetime
 import time
 from collections.abc import Iterator

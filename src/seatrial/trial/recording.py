@@ -7,8 +7,6 @@ have left: the trial's driver, or one of the writers. So nobody waits for a lock
 is lost where a process is killed, and none is made twice.
 """
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import time

@@ -1,7 +1,5 @@
 """What keeps a trial from being driven, or cancelled. Each function raises TrialError for it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from socket import gethostname
 

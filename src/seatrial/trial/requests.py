@@ -10,8 +10,6 @@ where the folder of trials belongs to a group that may write there: see ``open_t
 `seatrial cancel` leaves a file of its own (``TrialFolder.cancel_request``).
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import errno

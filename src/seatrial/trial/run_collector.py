@@ -1,7 +1,5 @@
 """Collects runs that have ended: the events that their jobs wrote, their figures and verdicts."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

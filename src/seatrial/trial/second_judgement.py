@@ -10,8 +10,6 @@ wrote is still there. What was measured stays: figures that were recorded are ju
 and only those that had not been found are added.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -45,12 +43,12 @@ from seatrial.verify.check_tests import check_bounds, check_judging
 from seatrial.verify.check_values import names_of
 from seatrial.verify.figures import MetricValue
 from seatrial.verify.file_use import UNITS
-from seatrial.verify.metrics import PYTHON
 from seatrial.verify.reading import HostFailed
 from seatrial.verify.references import References
 from seatrial.verify.references import load as load_references
 from seatrial.verify.search import SearchTookLong
 from seatrial.verify.verdict import RunConditions, Verdict, judge
+from seatrial.verify.written_metrics import PYTHON
 
 OF_CHECKS = frozenset(
     code.number

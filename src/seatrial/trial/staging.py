@@ -1,7 +1,5 @@
 """The directories and decks of the runs of a trial."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import functools

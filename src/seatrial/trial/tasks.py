@@ -1,7 +1,5 @@
 """The background tasks of a driver, and the inbox through which they report to its loop."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import NamedTuple
 

@@ -6,8 +6,6 @@
 Settings are cases of the test, in the order of the grid. All faults of all files are told at once.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -32,14 +30,16 @@ from seatrial.suite.fitting_nodes import usable_nodes
 from seatrial.suite.load import Suite, load
 from seatrial.suite.model import Case, CaseSelection, Test, show
 from seatrial.suite.tune_file import MAX_SETTINGS, TOOLCHAIN, LoadedTuning, TuneFile, load_tune
-from seatrial.trial.folder import Record, TrialOptions
+from seatrial.trial.folder import Record
+from seatrial.trial.options import TrialOptions
 from seatrial.trial.prepare import Prepared
+from seatrial.trial.suite_record import suite_record
 from seatrial.units import Better, count, listed, share_of, show_share
 from seatrial.verify.check_tests import check_bounds, check_judging
 from seatrial.verify.check_values import names_of
 from seatrial.verify.figures import ELAPSED
-from seatrial.verify.metrics import figure_names
 from seatrial.verify.references import load as load_references
+from seatrial.verify.written_metrics import figure_names
 
 TUNE_SEED = 1  # of the order of runs: the same file asks for the same tuning
 
@@ -64,7 +64,7 @@ class PreparedTuning(NamedTuple):
         return runs * max(walltimes, default=0.0)
 
     def record(self, tag: str) -> Record:
-        record = self.prepared.record(tag)
+        record = suite_record(self.prepared, tag)
         policy = replace(record.policy, kind="race", race=self.rules)
         return replace(record, policy=policy, tuning=self.tune, tuning_text=self.text)
 

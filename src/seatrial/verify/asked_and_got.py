@@ -4,8 +4,6 @@ script wrote.
 faults_of_settings(case.settings, run_directory)   # "asked 2M pages, 0 of 512 MiB got"
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 

@@ -8,8 +8,6 @@ Searching takes time linear in what is read, which is bounded: RE2 never tries t
 wrote.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -10,8 +10,6 @@ prints goes to ``check.out`` there; the last line is the reason of a verdict tha
 ``check_alias.txt``, a file that it may write there, has the cause in its first line.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Check the ``verify`` and ``metrics`` keys of tests before anything runs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -11,11 +9,11 @@ from seatrial.suite.check_spec import Check
 from seatrial.suite.expressions import ExpressionError
 from seatrial.suite.load import Suite, names_known
 from seatrial.suite.model import Case, Test
+from seatrial.verify.check_faults import faults_of_check
 from seatrial.verify.check_script import faults_of_script
 from seatrial.verify.check_values import bounds_of, depends, faults_of_names, names_of
-from seatrial.verify.checks import faults_of_check
-from seatrial.verify.metrics import faults_of_metrics
 from seatrial.verify.python_source import fault_of_source
+from seatrial.verify.written_metrics import faults_of_metrics
 
 
 def check_judging(suite: Suite, faults: Faults) -> None:

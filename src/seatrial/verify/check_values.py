@@ -5,8 +5,6 @@ bounds_of(Check(value=r"^energy (\\S+)", equals="want"), names).equals      # 20
 pattern_of("^energy $want", names)           # "^energy 202500"
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping

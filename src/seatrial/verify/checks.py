@@ -1,33 +1,26 @@
-"""The checks of ``verify:``: one function for each kind, and the faults of a check as it is
-written.
+"""The checks of ``verify:``: one function for each kind.
 
 for finding in find_faults(test, run_directory, exit_code, names_of(test, case, machine)):
     print(finding.code.name, finding.text)   # wrong answer  stdout does not contain '...'
 """
 
-from __future__ import annotations
-
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-
-from msgspec.structs import replace
 
 from seatrial.journal.codes import CHECK_ERROR, FAILED, TOO_LARGE, WRONG_ANSWER, Code
 from seatrial.suite.check_spec import Check
-from seatrial.suite.expressions import ExpressionError
 from seatrial.suite.model import Test
-from seatrial.units import bytes_of, listed, show_number
+from seatrial.units import bytes_of, show_number
 from seatrial.verify import check_values, reading
+from seatrial.verify.check_faults import faults_of_check, kinds_of
 from seatrial.verify.check_script import find_by_script
 from seatrial.verify.figures import Finding, number, shown
 from seatrial.verify.placement_check import find_misplaced
 from seatrial.verify.python_function import FunctionFailed, fault_by
 from seatrial.verify.reading import own_words
-from seatrial.verify.references import Reference
 from seatrial.verify.search import SearchFailed, find_all, find_placed
 
-LONGEST_NAME = 100  # of a check
 LONGEST_REASON = 400
 
 
@@ -46,45 +39,6 @@ def find_faults(
     own = Path(test.folder)
     found = [find_fault(check, folder, exit_code, names, own) for check in ordered]
     return [finding for finding in found if finding is not None]
-
-
-def with_sums(test: Test, learned: Mapping[str, str]) -> Test:
-    """Return a test that checks ``learned`` sums, by the names of files. Of a file whose sum is not
-    known, its checks ask only that it is there."""
-    verify = [
-        replace(check, sha256=learned[str(check.identical)])
-        if is_learned(check) and learned.get(check.identical or "")
-        else replace(check, identical=None, file=check.identical)
-        if is_learned(check)
-        else check
-        for check in test.verify
-    ]
-    return replace(test, verify=verify)
-
-
-def is_learned(check: Check) -> bool:
-    """Return whether the sum of a check is a learned reference."""
-    return check.identical is not None and check.sha256 is None
-
-
-def learned_files(test: Test) -> list[str]:
-    """Return the files of a test whose sums are learned references."""
-    return [str(check.identical) for check in test.verify if is_learned(check)]
-
-
-def unlearned_sums(tests: Mapping[str, Test], expected: Iterable[Reference]) -> str:
-    """Return a note if files must be the same bit for bit and no sum of them has been learned; else
-    ""."""
-    known = {(one.test, one.file) for one in expected if one.file}
-    files = [
-        f"{file} of {name}"
-        for name, test in tests.items()
-        for file in learned_files(test)
-        if (name, file) not in known
-    ]
-    if not files:
-        return ""
-    return f"no sum of {listed(files, 3)} has been learned, so every file passes"
 
 
 def find_fault(
@@ -107,7 +61,7 @@ def _finding(
 ) -> Finding | None:
     if check.exit_code is not None:
         return _exit_code(check, folder, exit_code)
-    kinds = _kinds_of(check)
+    kinds = kinds_of(check)
     if len(kinds) != 1:
         return Finding(CHECK_ERROR, f"a check is not valid: {faults_of_check(check)[0][1]}")
     try:
@@ -236,86 +190,8 @@ _FUNCTIONS: dict[str, Callable[[Check, Path, check_values.Names], str]] = {
     "value": _value,
     "identical": _identical,
 }
-KINDS = ("exit_code", *_FUNCTIONS, "python", "script", "placement")
-_COMPANIONS = {**dict.fromkeys(check_values.BOUNDS, "value"), "sha256": "identical"}
 
 
 def _text_of(check: Check, folder: Path) -> str:
     limit = reading.DEFAULT_LIMIT if check.size_limit is None else bytes_of(check.size_limit)
     return reading.read_text(folder, check.in_file, limit)
-
-
-def _kinds_of(check: Check) -> list[str]:
-    return [kind for kind in KINDS if getattr(check, kind) is not None]
-
-
-# ---- what is wrong with a check as it is written ------------------------------------------
-
-
-def faults_of_check(check: Check) -> list[tuple[str, str]]:
-    """Return the faults of a check as a person wrote it, for the loader of suites: the key ("": the
-    check as a whole), and a message."""
-    kinds = _kinds_of(check)
-    if len(kinds) != 1:
-        given = f"{' and '.join(kinds)} are given" if kinds else "none is given"
-        return [("", f"a check has exactly one of {', '.join(KINDS)}; {given}")]
-    kind = kinds[0]
-    faults: list[tuple[str, str]] = []
-    if len(check.name) > LONGEST_NAME or not check.name.isprintable():
-        faults.append(("name", f"must be one line of at most {LONGEST_NAME} characters"))
-    if kind not in ("exit_code", "placement") and not getattr(check, kind):
-        faults.append((kind, "is empty"))
-    if kind in check_values.PATTERNS:
-        fault = fault_of_pattern(getattr(check, kind), 1 if kind == "value" else None)
-        faults += [(kind, fault)] if fault else []
-    for key, owner in _COMPANIONS.items():
-        if getattr(check, key) not in (None, 0.0) and kind != owner:
-            faults.append((key, f"belongs to {owner}:, which is not given"))
-    if kind == "value":
-        faults += _faults_of_bounds(check)
-    if kind == "identical" and not re.fullmatch("[0-9a-fA-F]{64}", check.sha256 or "0" * 64):
-        text = "must be 64 hexadecimal digits, as sha256sum prints them; without it, it is learned"
-        faults.append(("sha256", text))
-    if check.size_limit is not None and (fault := fault_of_size(check.size_limit)):
-        faults.append(("size_limit", fault))
-    return faults
-
-
-def _faults_of_bounds(check: Check) -> list[tuple[str, str]]:
-    limits = [key for key in ("at_least", "at_most") if getattr(check, key) is not None]
-    if check.equals is None and not limits:
-        text = "needs equals: the number that it must be, or at_least or at_most"
-        return [("value", text)]
-    if check.equals is not None and limits:
-        return [(limits[0], "give equals with its tolerance, or at_least and at_most, not both")]
-    named = [key for key in ("tolerance", "relative") if getattr(check, key) != 0.0]
-    if check.equals is None and named:
-        return [(named[0], "belongs to equals:, which is not given")]
-    if not check_values.depends(check):
-        try:
-            check_values.bounds_of(check, check_values.NO_NAMES)
-        except ExpressionError as error:
-            return [(str(error.key[0]), str(error))]
-    return []
-
-
-def fault_of_pattern(pattern: str, groups: int | None) -> str:
-    """Return the fault of a regular expression that must have so many groups; "" if it has none."""
-    try:
-        has = re.compile(pattern, re.MULTILINE).groups
-    except (re.error, OverflowError, RecursionError) as error:
-        return f"{shown(pattern)} is not a regular expression: {error}"
-    if groups is not None and has != groups:
-        return (
-            f"{shown(pattern)} has {has} groups and must have {groups}: put ( ) around the number "
-            "and write (?: ) for other groups"
-        )
-    return ""
-
-
-def fault_of_size(size: int | str) -> str:
-    """Return the fault of a size as it is written; "" if it has none."""
-    try:
-        return "" if bytes_of(size) > 0 else f"{size!r} must be more than 0"
-    except ValueError as error:
-        return str(error)

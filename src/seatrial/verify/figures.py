@@ -5,8 +5,6 @@ MetricValue("triad", 5693.6, "MB/s", "higher")
 Finding(codes.WRONG_ANSWER, "stdout does not contain 'Solution Validates'")
 """
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

@@ -8,8 +8,6 @@
 (``trial/job_stats.py``).
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping

@@ -4,11 +4,9 @@ form = find_format("ior")
 figures = form.read(text)             # ValueError with the reason if the output is not complete
 """
 
-from __future__ import annotations
-
 import functools
 import importlib
-import pkgutil
+from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
@@ -57,8 +55,7 @@ class Format(NamedTuple):
 @functools.cache
 def formats() -> tuple[str, ...]:
     """Return the names of the formats."""
-    names = (module.name for module in pkgutil.iter_modules(outputs.__path__))
-    return tuple(sorted(name for name in names if not name.startswith("_")))
+    return tuple(sorted(path.stem for path in Path(outputs.__path__[0]).glob("[!_]*.py")))
 
 
 def find_format(name: str) -> Format:

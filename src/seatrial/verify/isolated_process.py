@@ -1,8 +1,6 @@
 """Run a Python file, or a script of a test, in a separate process within bounds, so that it cannot
 harm the trial."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -3,8 +3,6 @@
 value, lower, upper = learn([5693.6, 5701.2, 5688.0], "higher")      # 5693.6, -0.02, None
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from statistics import median

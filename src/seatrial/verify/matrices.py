@@ -8,8 +8,6 @@ ranks of one node share memory, which says nothing about the network. ``by_rank`
 separately, for nodes on which each has its own network card.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping
 from pathlib import Path

@@ -3,9 +3,7 @@
 figures, findings = measure(test, run_directory)
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from math import isfinite
 from pathlib import Path
 from typing import cast
@@ -14,15 +12,15 @@ from seatrial.journal.codes import CHECK_ERROR, NO_FIGURE
 from seatrial.suite.check_spec import Metric, Reduce
 from seatrial.suite.model import Test
 from seatrial.units import Direction, bytes_of
-from seatrial.verify.checks import fault_of_pattern, fault_of_size, unreadable
+from seatrial.verify.check_faults import fault_of_pattern
+from seatrial.verify.checks import unreadable
 from seatrial.verify.figures import Finding, MetricValue, number, shown
-from seatrial.verify.formats import LESS, find_format, formats
+from seatrial.verify.formats import LESS, find_format
 from seatrial.verify.python_function import FunctionFailed, figures_by
-from seatrial.verify.python_source import fault_of_source
 from seatrial.verify.reading import DEFAULT_LIMIT, Unreadable, plain, read_text
 from seatrial.verify.search import MAX_MATCHES, SearchFailed, find_all
+from seatrial.verify.written_metrics import FROM, PYTHON
 
-FROM, PYTHON = "from", "python"
 LONGEST_REASON = 400
 
 Measured = tuple[list[MetricValue], list[Finding]]
@@ -54,22 +52,6 @@ def measure(test: Test, folder: Path) -> Measured:
         else:
             kept[figure.name] = figure
     return list(kept.values()), findings
-
-
-def figure_names(tests: Iterable[Test]) -> set[str] | None:
-    """Return the names of the figures of tests; None if some are known only after a run: those of a
-    function, and of a parser that does not name them."""
-    names: set[str] = set()
-    for test in tests:
-        names |= {name for name in test.metrics if name not in (FROM, PYTHON)}
-        if PYTHON in test.metrics:
-            return None
-        if isinstance(form := test.metrics.get(FROM), str):
-            told = find_format(form).figures if form in formats() else None
-            if told is None:
-                return None
-            names |= set(told)
-    return names
 
 
 # ---- by pattern ---------------------------------------------------------------------------
@@ -171,40 +153,3 @@ def _custom(named: str, test: Test, folder: Path) -> Measured:
         MetricValue(plain(name), value, plain(unit), cast(Direction, better))
         for name, value, unit, better in returned
     ], []
-
-
-# ---- what is wrong with metrics as they are written ---------------------------------------
-
-
-def faults_of_metrics(test: Test) -> list[tuple[str, str]]:
-    """Return the faults of a test's metrics as a person wrote them, for the loader of suites: the
-    key, such as ``metrics.triad.find``, and a message. No code of the test is imported."""
-    faults: list[tuple[str, str]] = []
-    for name, metric in test.metrics.items():
-        key = f"metrics.{name}"
-        if isinstance(metric, Metric):
-            faults += [(f"{key}{inner}", text) for inner, text in _faults_of_metric(name, metric)]
-        elif name == FROM:
-            try:
-                find_format(str(metric))
-            except ValueError as error:
-                faults.append((key, str(error)))
-        elif name == PYTHON:
-            if fault := fault_of_source(metric, Path(test.folder)):
-                faults.append((key, fault))
-        else:
-            faults.append((key, f"{shown(metric)} is not a metric; give find, unit and better"))
-    return faults
-
-
-def _faults_of_metric(name: str, metric: Metric) -> list[tuple[str, str]]:
-    faults = []
-    if name in (FROM, PYTHON):
-        faults.append(("", "is kept for an output format or a function; name the metric else"))
-    if fault := fault_of_pattern(metric.find, 1):
-        faults.append((".find", fault))
-    if not metric.unit.strip():
-        faults.append((".unit", "is empty; write 1 for a number without a unit"))
-    if metric.size_limit is not None and (fault := fault_of_size(metric.size_limit)):
-        faults.append((".size_limit", fault))
-    return faults

@@ -3,8 +3,6 @@
 findings_in(run_directory, groups)      # network_findings, network_silent_nodes, ...
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final

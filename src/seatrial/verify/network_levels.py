@@ -10,8 +10,6 @@ their nodes, the largest level first. What a larger unit explains is not told ag
 A slow node is left out unless most nodes of its unit are slow: then the unit is.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal

@@ -7,8 +7,6 @@
 REASON`` for each check that failed there. Other words of the OLCF Test Harness are read, too.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path

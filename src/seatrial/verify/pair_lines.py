@@ -6,8 +6,6 @@ The intervals hold the medians of a pair's repetitions with 95 % or more. They a
 than six repetitions, and in outputs of older versions of the probe.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from seatrial.lazy import regex

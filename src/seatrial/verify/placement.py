@@ -8,8 +8,6 @@
 Pure. CPUs have the numbers that Linux gives to hardware threads.
 """
 
-from __future__ import annotations
-
 import functools
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence

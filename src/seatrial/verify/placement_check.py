@@ -4,8 +4,6 @@ The job script writes the CPUs that the job was given and those that its launche
 ``run.prove`` the lines of hello, to ``placement.txt`` in the run directory.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from itertools import chain

@@ -13,12 +13,9 @@ The function runs in a separate process (this file is also its main program), so
 exit or its prints cannot harm the trial. Its working directory is the run directory.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os
-import re
 import signal
 import sys
 from collections.abc import Mapping
@@ -31,20 +28,9 @@ LONGEST_WORD = 200
 LONGEST_ANSWER = 1 << 20
 LONGEST_FAULT = 2000
 
-_NAMED = re.compile(r"(?P<file>[^:\0]+\.py):(?P<function>[A-Za-z_]\w*)")
-
 
 class FunctionFailed(Exception):
     """The function gave no answer; the text says why."""
-
-
-def fault_of_function(named: str, folder: Path) -> str:
-    """Return the fault of ``file.py:function``; "" if it has none. Nothing is imported."""
-    found = _NAMED.fullmatch(named)
-    if not found:
-        return f"{named[:80]!r} does not name a function; write file.py:function"
-    path = folder / found["file"]  # absolute if the test inherits it from another folder
-    return "" if path.is_file() else f"{path} is missing"
 
 
 def figures_by(named: str, folder: Path, run_directory: Path) -> list[tuple[str, float, str, str]]:
@@ -62,9 +48,9 @@ def fault_by(named: str, folder: Path, run_directory: Path, names: Mapping[str, 
 
 
 def _call(named: str, folder: Path, asked: dict[str, Any]) -> Any:
-    from seatrial.verify.isolated_process import Apart, run_apart
+    from seatrial.verify import isolated_process, python_source
 
-    if fault := fault_of_function(named, folder):
+    if fault := python_source.fault_of_function(named, folder):
         raise FunctionFailed(fault)
     file, function = named.rsplit(":", 1)
     asked |= {
@@ -75,9 +61,10 @@ def _call(named: str, folder: Path, asked: dict[str, Any]) -> Any:
     # From / and with -P: neither a json.py that the job left in its directory (an empty entry in
     # PYTHONPATH means the working directory) nor a module beside this file may shadow another.
     try:
-        answer = run_apart(__file__, ["-P"], json.dumps(asked).encode(), FUNCTION_SECONDS)
+        question = json.dumps(asked).encode()
+        answer = isolated_process.run_apart(__file__, ["-P"], question, FUNCTION_SECONDS)
         returned, fault = json.loads(answer)
-    except Apart as error:
+    except isolated_process.Apart as error:
         raise FunctionFailed(f"{named} {error}") from None
     if fault:
         raise FunctionFailed(f"{named}: {fault}")

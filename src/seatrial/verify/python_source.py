@@ -3,14 +3,22 @@
 fault_of_source("answer.py:check", folder)    # "answer.py has no function check; it has judge"
 """
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 
-from seatrial.verify.python_function import fault_of_function
+from seatrial.lazy import regex
 
+_NAMED = regex(r"(?P<file>[^:\0]+\.py):(?P<function>[A-Za-z_]\w*)")
 _ANY = {"*", "__getattr__", "globals"}  # with these a module has names that are not written in it
+
+
+def fault_of_function(named: str, folder: Path) -> str:
+    """Return the fault of ``file.py:function``; "" if it has none. Nothing is imported."""
+    found = _NAMED.fullmatch(named)
+    if not found:
+        return f"{named[:80]!r} does not name a function; write file.py:function"
+    path = folder / found["file"]  # absolute if the test inherits it from another folder
+    return "" if path.is_file() else f"{path} is missing"
 
 
 def fault_of_source(named: str, folder: Path) -> str:

@@ -6,8 +6,6 @@ piece = tail(run_directory / "stderr", 4096)
 print(plain(piece.text) if piece else "not there")
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Iterator
@@ -135,7 +133,10 @@ def plain_page(text: str) -> str:
 
 
 def _escaped(text: str, kept: str) -> str:
-    if text.isprintable():
+    printable = text
+    for character in kept:
+        printable = printable.replace(character, "")
+    if printable.isprintable():
         return text
     return "".join(c if c.isprintable() or c in kept else repr(c)[1:-1] for c in text)
 

@@ -3,8 +3,6 @@
 accept(path, [Reference(test="stream", metric="triad", unit="MB/s", value=5693.6, lower=-0.02)])
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

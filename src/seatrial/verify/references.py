@@ -7,8 +7,6 @@ finding = judge(figure, reference)          # None, or e.g. performance: triad .
 ``verify.learning`` learns them from measurements, ``verify.reference_file`` writes them.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 import re
@@ -16,14 +14,12 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Self
 
-import msgspec
 from msgspec import Struct
 
 from seatrial.documents import decode
 from seatrial.errors import UsageError
 from seatrial.file_model import FileModel, Scalar, Unit, doc
 from seatrial.journal.codes import CHECK_ERROR, PERFORMANCE
-from seatrial.journal.events import ReferencesCorrected
 from seatrial.suite.model import Case, Stage, show
 from seatrial.units import NO_DIRECTION, Better, show_number, show_unit
 from seatrial.verify.figures import Finding, MetricValue
@@ -88,15 +84,6 @@ class References(Struct, frozen=True):
             else:
                 by_metric.setdefault((entry.test, entry.metric), []).append(entry)
         return cls(entries, by_metric, by_file)
-
-
-def corrected(event: ReferencesCorrected) -> References | None:
-    """Return the references that a person judged a trial again by; None if a later version wrote
-    them in another form."""
-    try:
-        return References.of(msgspec.convert(event.entries, list[Reference]))
-    except msgspec.ValidationError:
-        return None
 
 
 class AmbiguousReference(UsageError):

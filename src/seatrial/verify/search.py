@@ -6,8 +6,6 @@ process, which can be killed. This file is its main program too, and imports not
 values, = find_all([r"Triad:\s+(\S+)"], text)        # ["5693.6"]
 """
 
-from __future__ import annotations
-
 import os
 import re
 import signal

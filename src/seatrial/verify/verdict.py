@@ -5,8 +5,6 @@ verdict = judge(test, case, run_directory, exit_code, references, names)
 verdict.code.name, verdict.why      # performance, triad 5694 MB/s is 12.4 % below its reference ...
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -19,8 +17,9 @@ from seatrial.suite.model import Case, Test
 from seatrial.verify import references as refs
 from seatrial.verify.asked_and_got import fault_of_container, fault_of_directory, faults_of_settings
 from seatrial.verify.check_values import NO_NAMES, Names
-from seatrial.verify.checks import find_faults, learned_files, with_sums
+from seatrial.verify.checks import find_faults
 from seatrial.verify.figures import ELAPSED, Finding, MetricValue
+from seatrial.verify.learned_sums import learned_files, with_sums
 from seatrial.verify.metrics import measure
 from seatrial.verify.reading import HostFailed, plain
 from seatrial.verify.references import References

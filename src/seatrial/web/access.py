@@ -12,8 +12,6 @@ bears the port of this server in its name, and is valid for the client that got 
 process ends.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hmac
 import re

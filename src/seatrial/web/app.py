@@ -4,8 +4,6 @@ app = create_app(ServerState(trials, store), token="")
 uvicorn.run(app)                               # what `seatrial serve` does
 """
 
-from __future__ import annotations
-
 import contextlib
 import html
 import json

@@ -1,7 +1,5 @@
 """A study of cases of trials that a form names: pages Scaling, Ratio, Best and Matrix share it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, TypeVar

@@ -3,8 +3,6 @@
 watch_drivers(trials, limit=600)     # in a thread of its own, until the process ends
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterator

@@ -5,8 +5,6 @@
 Times are shown in the zone of this machine, inside ``<time>`` with UTC in its title.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime

@@ -9,8 +9,6 @@ A listener holds only the number that it saw last. A slow one costs no memory, a
 numbers that newer ones have replaced.
 """
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time

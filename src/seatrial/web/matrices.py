@@ -7,8 +7,6 @@ A rate is drawn as one of 254 levels, by itself or relative to the median of its
 the picture that stands for several pairs shows their worst, median or best.
 """
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple

@@ -5,8 +5,6 @@ shows (as ``data``) and the page's JSON. It raises an error of ``seatrial.errors
 there or cannot be done; ``web.app`` makes a page of that.
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import NamedTuple
 

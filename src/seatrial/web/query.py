@@ -7,8 +7,6 @@ query.link(limit="", verdict="timeout")             # "?verdict=timeout"
 BadQuery is raised for what cannot be read. It names the parameter, the value and the remedy.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -74,7 +72,7 @@ class PageQuery:
                 remedy += f" {', '.join(known) or 'none'}"
                 raise BadQuery(f"{name[:40]!r} is no parameter of this page; {remedy}", name)
 
-    def without(self, name: str) -> PageQuery:
+    def without(self, name: str) -> "PageQuery":
         """Return the query without one parameter, or without any if ``name`` is ""."""
         query = [(key, value) for key, value in self.query if name and key != name]
         return PageQuery(self.path, query, self.address)

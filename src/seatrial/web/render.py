@@ -4,8 +4,6 @@ html = Renderer().html(page, state, query, data)
 text = as_json(data)                         # bytes; single times as ISO 8601 in UTC
 """
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import io

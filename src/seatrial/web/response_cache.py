@@ -7,8 +7,6 @@ to all. A response of an older generation (the store has news since), or older t
 made anew.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

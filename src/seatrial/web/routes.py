@@ -1,7 +1,5 @@
 """Every page, in one table. Each has a module in ``pages/`` and a template of the same name."""
 
-from __future__ import annotations
-
 from seatrial.web.page import Page
 
 PAGES = (

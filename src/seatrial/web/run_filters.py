@@ -7,8 +7,6 @@ A regular expression becomes the set of tests whose name or application it match
 never sees it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 from collections.abc import Iterable, Sequence

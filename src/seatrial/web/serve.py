@@ -1,7 +1,5 @@
 """The server process: its address, its token, its end."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import faulthandler

@@ -9,8 +9,6 @@ there may be, the one that has been without a whole request for longest makes ro
 ``TimeoutProtocol`` sees the bytes of a connection, ``TimeoutMiddleware`` its requests.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import OrderedDict
 from typing import Any
@@ -24,8 +22,8 @@ TAKING_S = 30.0  # for a client that takes nothing of a response
 
 Address = tuple[tuple[str, int], tuple[str, int]]  # of the client, and of this server
 
-_connections: dict[Address, TimeoutProtocol] = {}
-_waiting: OrderedDict[TimeoutProtocol, None] = OrderedDict()  # without a whole request, by age
+_connections: "dict[Address, TimeoutProtocol]" = {}
+_waiting: "OrderedDict[TimeoutProtocol, None]" = OrderedDict()  # without a whole request, by age
 
 
 class TimeoutProtocol(asyncio.Protocol):

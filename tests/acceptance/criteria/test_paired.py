@@ -84,13 +84,13 @@ def test_the_interval_covers_what_waves_vary_by() -> None:
     has the truth in about 19 of 20; that of runs had it in far fewer."""
     luck = random.Random(7)
     covered = 0
-    for _ in range(60):
+    for _ in range(30):
         alone = [1 + luck.gauss(0, 0.001) for _ in range(8)]
         moods = [1.1 + luck.gauss(0, 0.02) for _ in range(8)]
         waves = [[mood + luck.gauss(0, 0.002) for _ in range(10)] for mood in moods]
         numbers = compared(alone, *waves, at_most="5%").numbers
         covered += float(numbers["low"]) <= -10 <= float(numbers["high"])
-    assert covered >= 50
+    assert covered >= 25
 
 
 def test_a_run_that_is_made_good_belongs_to_its_wave() -> None:

@@ -7,8 +7,6 @@ A criterion returns the result on all its subjects together, then those of each 
 case) where there are several.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace

@@ -1,7 +1,5 @@
 """Criteria on verdicts: how many runs passed, how many answers were right."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence

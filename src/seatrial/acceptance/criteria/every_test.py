@@ -1,8 +1,6 @@
 """The criterion that holds for every component: each of its tests gave a right answer, with each of
 its toolchains, in each of its stages and with all parameters, and none was stopped."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence, Set
 from typing import NamedTuple

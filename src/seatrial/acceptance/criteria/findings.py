@@ -1,7 +1,5 @@
 """The criterion on nodes: what rules over facts, or a test's own checks, found on them."""
 
-from __future__ import annotations
-
 from seatrial.acceptance.criteria.result import Numbers, Result, decided, undecided, with_worst
 from seatrial.acceptance.criteria.view import NodeCases, TrialView
 from seatrial.plan.model import Criterion

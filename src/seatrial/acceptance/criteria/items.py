@@ -1,7 +1,5 @@
 """The criterion on the items of a checklist."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from msgspec.structs import replace

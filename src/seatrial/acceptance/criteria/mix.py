@@ -1,7 +1,5 @@
 """The criterion on the mix: how far the achieved shares of tests are from the planned ones."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from seatrial.acceptance.criteria.result import Result, decided, undecided, with_worst

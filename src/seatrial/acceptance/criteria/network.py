@@ -1,7 +1,5 @@
 """The criterion on the network: what its matrices of all pairs show."""
 
-from __future__ import annotations
-
 from seatrial.acceptance.criteria.result import Numbers, Result, decided, undecided, with_worst
 from seatrial.acceptance.criteria.view import NodeCases, TrialView
 from seatrial.plan.model import Criterion

@@ -1,7 +1,5 @@
 """Criteria on nodes and time: utilisation, availability, time between failures, jobs in flight."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -9,8 +9,6 @@ Runs that people excluded and failures that are known are said, too: "met, 1 by 
 known failures: pass rate 66.67 % with them (at least 100 %)".
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 

@@ -5,8 +5,6 @@ interval is therefore that of a bootstrap which draws whole waves (Efron 1979; c
 Davison and Hinkley 1997).
 """
 
-from __future__ import annotations
-
 import random
 import zlib
 from collections.abc import Iterator, Sequence

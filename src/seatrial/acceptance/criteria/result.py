@@ -1,7 +1,5 @@
 """The result of a criterion: met, not met, undecided or waived, with the numbers behind it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Literal, get_args

@@ -1,7 +1,5 @@
 """Criteria on the speed of runs: how much they vary, and how fast they are by references."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from statistics import fmean, median

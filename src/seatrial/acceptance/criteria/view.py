@@ -1,7 +1,5 @@
 """A trial at a moment, as criteria see it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Set
 from functools import cached_property
 from typing import Literal, NamedTuple, get_args
@@ -63,15 +61,15 @@ class TrialView:
 
         self.whole = whole
 
-    def without(self, cases: Set[int]) -> TrialView:
+    def without(self, cases: Set[int]) -> "TrialView":
         """Return the view without the runs of these cases."""
         return self._like(cases, self.whole)
 
-    def as_whole(self) -> TrialView:
+    def as_whole(self) -> "TrialView":
         """Return the view that counts the runs that both sides excluded."""
         return self._like(self.waived, True)
 
-    def _like(self, waived: Set[int], whole: bool) -> TrialView:
+    def _like(self, waived: Set[int], whole: bool) -> "TrialView":
         """Return another view of the same moment, with what was computed of its nodes."""
         found = TrialView(self.history, self.now, self.references, waived, whole)
         found.__dict__.update(

@@ -7,8 +7,6 @@ computed again without the runs that it covers: it is waived if it is met then, 
 decides.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 

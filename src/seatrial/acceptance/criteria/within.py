@@ -1,7 +1,5 @@
 """The criterion of contracts: a share of the runs is right, and as fast as expected within x %."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from statistics import median

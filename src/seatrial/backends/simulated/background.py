@@ -1,7 +1,5 @@
 """The jobs of others: from a log in the Standard Workload Format, or generated at random."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from pathlib import Path

@@ -9,8 +9,6 @@ The compiled code is not cached on disk, as numba would not notice changes of ``
 another file.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
@@ -27,10 +25,10 @@ INFINITY = float("inf")
 
 
 def simulate(
-    submit_s: ArrayLike,
-    nodes: ArrayLike,
-    elapsed_s: ArrayLike,
-    walltime_s: ArrayLike,
+    submit_s: "ArrayLike",
+    nodes: "ArrayLike",
+    elapsed_s: "ArrayLike",
+    walltime_s: "ArrayLike",
     total_nodes: int,
     compiled: bool = True,
 ) -> Floats:

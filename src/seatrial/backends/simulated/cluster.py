@@ -11,8 +11,6 @@ Failures, slow nodes and the jobs of others have separate random streams, so tha
 does not change the others.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from heapq import heappop, heappush

@@ -14,8 +14,6 @@ given ``free`` (the number of nodes that are free now) and ``outside`` (the numb
 first job cannot use).
 """
 
-from __future__ import annotations
-
 from typing import Protocol, TypeVar
 
 Time = TypeVar("Time", int, float)

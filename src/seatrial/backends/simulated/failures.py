@@ -1,7 +1,5 @@
 """Random failures and repairs of nodes, and the choice of slow nodes, from separate streams."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from random import Random
 from typing import NamedTuple

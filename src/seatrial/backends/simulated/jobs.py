@@ -1,8 +1,6 @@
 """The jobs that a simulated cluster accepts, its records of them, and the updates that only it
 reports."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -83,8 +81,8 @@ class JobRecord:
     script_ended: int = 0
     over_at: int = 0
     over: bool = False
-    group: SpeedGroup | None = None
-    queue: Queue | None = None
+    group: "SpeedGroup | None" = None
+    queue: "Queue | None" = None
     pool: int = 0
     line: int = 0
     number: int = 0

@@ -8,8 +8,6 @@ Bit i is the node at position i of the machine's list. Union, intersection and s
 some thousand nodes take a fraction of a microsecond.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 

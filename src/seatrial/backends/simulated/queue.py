@@ -9,8 +9,6 @@ A *pool* is a set of nodes that jobs may use: a partition, less the nodes that a
 one node that a job asks for. A planned outage closes its nodes for jobs that would run into it.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Sequence

@@ -22,8 +22,6 @@ counts its progress once: a run ends when the progress has grown by its elapsed 
 load costs one step for each group, not for each run, and none where speeds stay the same.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from heapq import heappop, heappush
@@ -54,7 +52,7 @@ class SpeedGroup:
     """Runs of one speed. ``progress`` is in ns of elapsed time without others."""
 
     def __init__(
-        self, shared: SharedFileSystem, target: SimulatedTarget, metadata: float, objects: float
+        self, shared: "SharedFileSystem", target: "SimulatedTarget", metadata: float, objects: float
     ) -> None:
         self.shared, self.target = shared, target
         self.metadata, self.objects = metadata, objects

@@ -7,8 +7,6 @@
 A line is a job: 18 numbers, -1 where one is missing. Lines that begin with ``;`` are comments.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import math

@@ -1,7 +1,5 @@
 """Read what the scripts of a run left in ``Run_Archive/ID``: figures, and what each node said."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

@@ -10,8 +10,6 @@ ini file; and if each value that differs may be a variable where the template us
 the test is a value like others, as templates look at it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

@@ -4,8 +4,6 @@ for folder in find_tests(Path("applications")):
     test = read_test(folder, environment)     # OthTest; raises ValueError with place and reason
 """
 
-from __future__ import annotations
-
 import configparser
 import os
 import re

@@ -8,8 +8,6 @@ The harness replaces ``__key__`` anywhere, also in comments and quotes. Some key
 folders of a test, which ``oth.sh`` beside the suite gives to each run.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Mapping, Sequence

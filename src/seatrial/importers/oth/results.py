@@ -11,8 +11,6 @@ epoch, so the first event tells the zone. The format is that of ``harness/librar
 in github.com/olcf/olcf-test-harness.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -5,8 +5,6 @@ building, submitting and checking; ``***`` is nothing yet. The harness rewrites 
 lock, so rows may be cut or missing.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 

@@ -8,8 +8,6 @@ test.yaml, with the lines of the template as its script, and a script for each o
 report_cmd. Nothing of what is imported is executed.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

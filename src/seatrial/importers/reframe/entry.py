@@ -1,7 +1,5 @@
 """What a log or a report of ReFrame tells of a run: its case, its figures, what was expected."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Patterns with several groups, as ReFrame has them, become patterns with one."""
 
-from __future__ import annotations
-
 import re
 
 

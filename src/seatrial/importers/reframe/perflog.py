@@ -8,8 +8,6 @@ line has one figure:
     u=null)|MB/s
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path

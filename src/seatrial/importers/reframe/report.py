@@ -4,8 +4,6 @@ Reports of 3.x and 4.0 have ``perfvars``, a list, and no times of test cases; si
 ``perfvalues`` by ``SYSTEM:PARTITION:METRIC`` and the time of completion.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path

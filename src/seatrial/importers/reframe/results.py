@@ -6,8 +6,6 @@ A report tells how a run ended, and a log of 3.x and 4.0 when: its runs are foun
 their names and jobs.
 """
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

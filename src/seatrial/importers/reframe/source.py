@@ -8,8 +8,6 @@ A test is understood if each statement of its class is of a known form: an attri
 values. Anything else is a refusal with its line, and the test is not translated.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable, Iterator
 from pathlib import Path

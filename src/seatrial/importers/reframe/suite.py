@@ -8,8 +8,6 @@ copied. A test that is not understood as a whole is not written: each reason is 
 line.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

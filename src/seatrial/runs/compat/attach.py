@@ -7,8 +7,6 @@ A job of Slurm is entered by a step of it, so Slurm itself keeps others out. On 
 the job is found among the processes of the user.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

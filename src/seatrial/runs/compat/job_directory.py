@@ -5,8 +5,6 @@
 Everything in it is bash, which does the work on the nodes; ``compat.sh`` says how.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from pathlib import Path

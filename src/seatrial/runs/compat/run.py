@@ -4,8 +4,6 @@ prepare(machine, test, case, run)       # writes the directory of the compat job
 parts = script_parts(machine, test, case)
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 

@@ -9,8 +9,6 @@ be told. Python would need a second reader (such as pyelftools), which could say
 which is slower.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -4,8 +4,6 @@ write(Path("/opt/site/guard"), rules)           # guard, cli_filter.lua, bin/sru
 list(log_entries(Path("/opt/site/guard")))      # what was refused, and what was warned of
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path

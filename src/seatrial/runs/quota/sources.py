@@ -3,8 +3,6 @@
 quotas = asyncio.run(asked(rules, "ann"))      # {"scratch": Quota(used=900.0, quota=1000.0)}
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 

@@ -7,8 +7,6 @@ A file begins with its version and the second (since the epoch) until which it c
 each limit follows (name, least nodes, partitions, accounts, sentence), then ``end``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

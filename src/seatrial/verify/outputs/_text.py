@@ -1,7 +1,5 @@
 """Helpers of several parsers."""
 
-from __future__ import annotations
-
 import re
 from typing import TypeVar
 

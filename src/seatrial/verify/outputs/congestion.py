@@ -4,8 +4,6 @@ latency avg alone 1.52 loaded 4.61 us impact 3.03 low 2.87 high 3.2
 congestion finished, all messages correct
 """
 
-from __future__ import annotations
-
 import re
 
 from seatrial.lazy import regex

@@ -4,8 +4,6 @@
 |          RR Two-sided Lat (8 B) |                 2.1X |                2.1X |      (impact)
 """
 
-from __future__ import annotations
-
 import re
 
 from seatrial.lazy import regex

@@ -6,8 +6,6 @@ bfs  harmonic_mean_TEPS:     !  2.71366e+09
 bfs  stddev_validate:           0
 """
 
-from __future__ import annotations
-
 import re
 
 from seatrial.lazy import regex

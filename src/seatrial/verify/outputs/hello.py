@@ -4,8 +4,6 @@ rank 0 of 4 thread 0 of 2 node n001 cpu 0 core 0,4 numa 0 mask 0-1
 hello finished
 """
 
-from __future__ import annotations
-
 import re
 
 from seatrial.lazy import regex

@@ -7,8 +7,6 @@ End of Summary section.
 End of HPC Challenge tests.
 """
 
-from __future__ import annotations
-
 import re
 
 from seatrial.lazy import regex

@@ -6,8 +6,6 @@ Final Summary::HPCG result is VALID with a GFLOP/s rating of=0.974
 Final Summary::HPCG 2.4 rating for historical reasons is=0.98
 """
 
-from __future__ import annotations
-
 import re
 
 from seatrial.lazy import regex

@@ -5,8 +5,6 @@ WC11C2R4        3520    80     1     2              19.36              1.503e+00
 End of Tests.
 """
 
-from __future__ import annotations
-
 import re
 
 from seatrial.lazy import regex

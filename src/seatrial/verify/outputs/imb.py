@@ -7,8 +7,6 @@
 # All processes entering MPI_Finalize
 """
 
-from __future__ import annotations
-
 import re
 
 from seatrial.lazy import regex

@@ -7,8 +7,6 @@ bandwidth is the fourth root of the product of the four IOR phases, iops the eig
 the eight others, score the square root of the product of both.
 """
 
-from __future__ import annotations
-
 import re
 from math import prod, sqrt
 

@@ -5,8 +5,6 @@ Operation   Max(MiB)   Min(MiB)  Mean(MiB)     StdDev   Max(OPs) ...
 write         547.70     540.32     544.01       3.69     547.70 ...
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 

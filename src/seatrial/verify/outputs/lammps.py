@@ -5,8 +5,6 @@ Performance: 21816.987 tau/day, 50.502 timesteps/s
 Total wall time: 0:00:02
 """
 
-from __future__ import annotations
-
 import re
 
 from seatrial.lazy import regex

@@ -6,8 +6,6 @@ SUMMARY rate (in ops/sec): (of 2 iterations)
 -- finished at 11/21/2026 18:58:34 --
 """
 
-from __future__ import annotations
-
 import re
 
 from seatrial.lazy import regex

@@ -9,8 +9,6 @@ The average is the harmonic mean over all pairs. ``rows`` reads the matrix itsel
 text.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Literal
 

@@ -7,8 +7,6 @@ Mop/s total     =                  5000.00
 Verification    =               SUCCESSFUL
 """
 
-from __future__ import annotations
-
 import re
 
 from seatrial.lazy import regex

@@ -9,8 +9,6 @@ lines before, and it is the run's exit code that tells. Sizes double from row to
 1), so that a row that is missing in the middle is noticed.
 """
 
-from __future__ import annotations
-
 import re
 
 from seatrial.lazy import regex

@@ -6,8 +6,6 @@ name become _, as there. The harness has no units and no directions: a figure ha
 direction is better.
 """
 
-from __future__ import annotations
-
 import re
 
 from seatrial.lazy import regex

@@ -5,8 +5,6 @@ Triad:           5693.6     0.023418     0.021076     0.028006
 Solution Validates: avg error less than 1.000000e-13 on all three arrays
 """
 
-from __future__ import annotations
-
 import re
 
 from seatrial.lazy import regex

@@ -10,8 +10,6 @@ Node    0, rank    1, thread   0, (cpu  17, set 16-31)
 The CPU that the last line tells is that of one moment, and not taken.
 """
 
-from __future__ import annotations
-
 from seatrial.lazy import regex
 from seatrial.verify.figures import MetricValue
 from seatrial.verify.outputs._text import end_whole, whole

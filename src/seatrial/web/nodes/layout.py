@@ -8,8 +8,6 @@ stands. Groups of the machine's file come before names, and the levels of its ne
 Without any there is a plain grid.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

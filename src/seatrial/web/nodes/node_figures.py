@@ -7,8 +7,6 @@ A run on many nodes speaks for each of them. Where the runs are of several kinds
 node they are pinned to) each figure is taken relative to the median of its kind.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from typing import NamedTuple

@@ -8,8 +8,6 @@ gives the numbers of each colour; the worst nodes carry a mark. Warm colours are
 better.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -4,8 +4,6 @@ turns = turns_of(store, trials)         # the events about nodes, in the order o
 states_of(turns)["n017"].down           # since when, and why
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from msgspec import Struct

@@ -8,8 +8,6 @@ over nodes are sums over the ends of spans. The runs of a trial are read again w
 news.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple, TypeVar

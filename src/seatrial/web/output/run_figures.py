@@ -1,7 +1,5 @@
 """The small figures and links of a run's page: filters of its template."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -36,11 +34,11 @@ class RunMetric(Struct, frozen=True, kw_only=True):
     value: float
     unit: str
     better: str
-    expected: Expected | None
+    expected: "Expected | None"
     past: list[EarlierValue]
 
 
-def phases_bar(phases: Sequence[RunPhase], now: int) -> Markup:
+def phases_bar(phases: "Sequence[RunPhase]", now: int) -> Markup:
     """Return a bar of the phases of a run, in the order of time."""
     parts = [(phase.seconds(now), f"phase-{phase.name}", f"s {phase.name}") for phase in phases]
     return shares(*parts)

@@ -7,8 +7,6 @@ links, so a job cannot make the server read another file by a link. A file syste
 these functions within ``state.background.in_time``.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

@@ -1,7 +1,5 @@
 """Which rank of a run sent how much to which, for its page: what its recorder left."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from msgspec import Struct

@@ -1,7 +1,5 @@
 """Where the ranks of a run were, for its page: what its check ``placement`` read."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any

@@ -4,8 +4,6 @@ search = search_of(query)                           # from find= and regex=1, or
 output_of(run, "stdout", search, whole=False)       # Output(blocks=[Block(...)], found=3, ...)
 """
 
-from __future__ import annotations
-
 import re
 import time
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Bands: latency and bandwidth of a trial's pairs by level, as ``seatrial bands`` tells it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from msgspec import Struct

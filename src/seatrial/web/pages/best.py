@@ -1,7 +1,5 @@
 """Best: settings ranked over any parameters, as ``seatrial best`` ranks them."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Compare: two sides as ``seatrial compare`` judges them, drawn and as a table."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 from msgspec import Struct

@@ -1,7 +1,5 @@
 """Facts: which nodes of a machine are not like the others, and what rules found on them."""
 
-from __future__ import annotations
-
 import contextlib
 
 from msgspec import Struct

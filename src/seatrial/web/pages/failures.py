@@ -1,7 +1,5 @@
 """Failures: the runs that failed, the newest verdict first."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,8 +1,6 @@
 """History: a metric over time in each case, with changes of its level, notes and references; or how
 often the runs of each test passed."""
 
-from __future__ import annotations
-
 from statistics import median
 from typing import Any, NamedTuple, get_args
 

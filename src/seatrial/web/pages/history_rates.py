@@ -1,7 +1,5 @@
 """The part of the page History that shows how often the runs of each test passed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

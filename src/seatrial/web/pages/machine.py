@@ -1,7 +1,5 @@
 """A machine: the map of its nodes, and a table of the worst."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple

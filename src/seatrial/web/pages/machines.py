@@ -1,7 +1,5 @@
 """Machines: each with its trials, its runs and its failures."""
 
-from __future__ import annotations
-
 from msgspec import Struct
 
 from seatrial.store import queries

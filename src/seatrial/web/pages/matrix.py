@@ -1,7 +1,5 @@
 """Matrix: tests by toolchains, as ``seatrial matrix`` shows them."""
 
-from __future__ import annotations
-
 from msgspec import Struct
 from msgspec.structs import replace
 

@@ -1,7 +1,5 @@
 """Networks: the runs that measured every pair of ranks, and one such matrix with its findings."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from msgspec import Struct

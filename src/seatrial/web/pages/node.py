@@ -1,7 +1,5 @@
 """A node: its states, its runs, its failures by cause, its values beside those of other nodes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

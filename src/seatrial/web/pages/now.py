@@ -1,7 +1,5 @@
 """Now: the trials that run, and those that ended last."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from msgspec import Struct

@@ -1,7 +1,5 @@
 """Ratio: what one way of running costs against another, as ``seatrial ratio`` tells it."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 from msgspec import Struct

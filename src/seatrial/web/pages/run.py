@@ -1,7 +1,5 @@
 """Run: one run: what was requested and what ran, its time, metrics, output and siblings."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Sequence

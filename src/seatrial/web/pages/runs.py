@@ -1,7 +1,5 @@
 """Runs: all that match the filters, in the order of time, with their counts."""
 
-from __future__ import annotations
-
 from msgspec import Struct
 from msgspec.structs import replace
 

@@ -1,7 +1,5 @@
 """Scaling: the gain of more threads, nodes or tasks, as ``seatrial scaling`` judges it."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Trial: one trial: its criteria, its node-hours, its tests."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from msgspec import Struct
@@ -84,7 +82,7 @@ class TrialPage(TrialFacts, frozen=True, kw_only=True):
     loads: list[Load] | None
     gaps: list[GapRow]
     chosen: list[str]
-    people: TrialPeople
+    people: "TrialPeople"
 
 
 def data(state: ServerState, query: PageQuery) -> TrialPage:

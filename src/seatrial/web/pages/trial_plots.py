@@ -1,7 +1,5 @@
 """The data of a trial's figures as columns of numbers; times in seconds since the epoch."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 

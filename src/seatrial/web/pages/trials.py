@@ -1,7 +1,5 @@
 """Trials: all that match the filters, newest first."""
 
-from __future__ import annotations
-
 from msgspec import Struct
 
 from seatrial.store import queries

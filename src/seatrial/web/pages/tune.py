@@ -1,7 +1,5 @@
 """Tune: the race of one tuning: its settings by block, their ratios to the best, the advice."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

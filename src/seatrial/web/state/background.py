@@ -9,8 +9,6 @@ pages ask again. A result that takes long is made so seldom that it costs a thir
 most.
 """
 
-from __future__ import annotations
-
 import heapq
 import itertools
 import math

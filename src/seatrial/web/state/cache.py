@@ -7,8 +7,6 @@
 What was used longest ago is dropped first. The item that was put last is kept whatever its size.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 from collections import OrderedDict

@@ -6,8 +6,6 @@ A file whose size, inode and times are the same has the same checksum. Large one
 background; until that is done they count as they were, and then open pages ask again.
 """
 
-from __future__ import annotations
-
 import stat
 from collections.abc import Callable
 from pathlib import Path

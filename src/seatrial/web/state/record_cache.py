@@ -4,8 +4,6 @@ state.records.record(trial)               # trial.json, None if it is gone or da
 state.records.references(store, trial)
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from seatrial.errors import SeatrialError

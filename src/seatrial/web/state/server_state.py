@@ -10,8 +10,6 @@ connection of its own. If the store cannot be written and is out of date, the se
 temporary folder until it ends.
 """
 
-from __future__ import annotations
-
 import tempfile
 import threading
 from collections.abc import Hashable
@@ -71,7 +69,7 @@ class ServerState:
         self._stand_in: tempfile.TemporaryDirectory[str] | None = None
 
     @property
-    def trials(self) -> TrialCache:
+    def trials(self) -> "TrialCache":
         """The trials that pages look at. What judges them is imported when it is first needed."""
         from seatrial.web.state.trial_cache import TrialCache
 
@@ -81,7 +79,7 @@ class ServerState:
             return self._trials
 
     @property
-    def documents(self) -> DocumentCache:
+    def documents(self) -> "DocumentCache":
         """The documents that people signed for. What looks at them is imported when it is first
         needed."""
         from seatrial.web.state.document_cache import DocumentCache

@@ -3,8 +3,6 @@
 state.studies.latest(("compare", "a", "b"), version, make)      # None: it is being made
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable
 from typing import Generic, NamedTuple, TypeVar
 

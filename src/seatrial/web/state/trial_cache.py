@@ -7,8 +7,6 @@
 A journal of a million events takes seconds at first; ``tailed.share_read`` says how far it is.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Hashable

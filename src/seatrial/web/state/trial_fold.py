@@ -8,8 +8,6 @@
 A journal that was replaced or cut is folded from its start. To be used by one thread at a time.
 """
 
-from __future__ import annotations
-
 import os
 from collections import Counter, deque
 from typing import BinaryIO

@@ -7,8 +7,6 @@
 Times are seconds since the epoch, so that all figures of a page share an axis.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
@@ -62,7 +60,7 @@ class UtilisationSteps(Struct, frozen=True):
     whole: NodeUses
     first: float
     step: float
-    rows: NDArray[np.float64]
+    rows: "NDArray[np.float64]"
 
     def bins(
         self, most: int, since: float = 0.0, until: float = 0.0

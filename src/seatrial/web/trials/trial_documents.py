@@ -3,8 +3,6 @@
 status = with_documents_now(state, row, record, status)      # as the report has it
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from msgspec.structs import replace

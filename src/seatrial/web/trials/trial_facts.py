@@ -4,8 +4,6 @@ facts = facts_of(state, row, tailed)
 copied(TrialPage, facts, ...)
 """
 
-from __future__ import annotations
-
 import contextlib
 import socket
 from collections import Counter
@@ -42,7 +40,7 @@ class TrialFacts(Struct, frozen=True, kw_only=True):
     standing: Standing | None
     status: Status | None
     tests: list[TestStatus]
-    builds: Builds
+    builds: "Builds"
     sinks: list[SinkLag]
     share_read: float
     trouble: str

@@ -4,8 +4,6 @@ variability_of(state, row, tailed)       # None: being judged
 classes_of(state, row, tailed)           # run ids of outliers: {"tu62xsh5xrpf": "slow"}
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Hashable
 
