@@ -221,7 +221,7 @@ def test_the_time_is_known_to_bash_4_too(tmp_path: Path) -> None:
 def test_a_locale_with_a_decimal_comma(tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.write_text('LC_NUMERIC\ncopy "de_DE"\nEND LC_NUMERIC\n')  # all of de_DE takes 2 s
-    line = ["localedef", "-c", "-i", source, "-f", "ANSI_X3.4-1968", tmp_path / "comma"]
+    line = ["localedef", "-c", "-i", str(source), "-f", "ANSI_X3.4-1968", f"{tmp_path}/comma"]
     if shutil.which("localedef"):
         subprocess.run(line, capture_output=True, check=False)  # 1: the rest is as in C
     if not (tmp_path / "comma").exists():
