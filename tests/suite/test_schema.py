@@ -134,7 +134,7 @@ def test_schema_and_loader_agree(name: str) -> None:
     seen = set()
 
     @settings(
-        max_examples=100, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+        max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
     )
     @given(spoilt(name))
     def agree(document: Any) -> None:
