@@ -84,17 +84,24 @@ def room_of(path: Path) -> str:
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
+# A statement of import. Only these are parsed: to parse all of the source takes seconds. What a
+# docstring says in such words would be one, too.
+IMPORT = re.compile(r"^[ ]*((?:from [\w.]+ )?import (?:\([^)]*\)|[^\n(]+))", re.MULTILINE)
+
+
 def imports(text: str, package: tuple[str, ...]) -> Iterator[tuple[int, str]]:
     """(line, full name) of every module that a source imports, inside functions, too."""
-    for node in ast.walk(ast.parse(text)):
+    for found in IMPORT.finditer(text):
+        line = text.count("\n", 0, found.start(1)) + 1
+        (node,) = ast.parse(found[1]).body
         if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name) for alias in node.names)
+            yield from ((line, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             start = package[: len(package) - node.level + 1] if node.level else ()
             module = ".".join([*start, *filter(None, [node.module])])
             # `from seatrial import units` names the room only after the word import
             names = [alias.name for alias in node.names] if module == "seatrial" else [""]
-            yield from ((node.lineno, f"{module}.{name}".strip(".")) for name in names)
+            yield from ((line, f"{module}.{name}".strip(".")) for name in names)
 
 
 def seatrial_rooms(named: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:

@@ -17,7 +17,7 @@ from tests.gridengine.server import CORES, NODES, PARALLEL, GridEngineCell
 from tests.mpich import MPIEXEC, NEEDS_MPICH
 from tests.programs import LONG_S, Workplace, until
 
-from .waiting_jobs import QUICK, claimed, go, job_of, wait_script
+from .waiting_jobs import OF_MPI, QUICK, claimed, go, job_of, wait_script
 
 pytestmark = pytest.mark.gridengine
 
@@ -201,11 +201,10 @@ def test_mpi_starts_its_ranks_on_every_host_of_a_job(
     name: str, quick: Workplace, cell: GridEngineCell
 ) -> None:
     """No host lets ssh in."""
-    variables = {"OMPI_ALLOW_RUN_AS_ROOT": 1, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": 1}
     programs = Path(MPIEXEC if name == "mpich" else sys.executable).parent
     toolchain = {"cc": "cc", "mpicc": str(programs / "mpicc")}
     launcher = {"kind": "mpiexec", "flavour": name, "command": str(programs / "mpiexec")}
-    quick.gridengine(cell, toolchains={"mpi": toolchain}, launcher=launcher, environment=variables)
+    quick.gridengine(cell, toolchains={"mpi": toolchain}, launcher=launcher, environment=OF_MPI)
     build = {"sources": ["hello.c"], "script": "$MPICC -o hello hello.c"}
     run = {"nodes": 2, "tasks": 4}
     shutil.copy(

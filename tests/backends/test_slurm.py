@@ -144,8 +144,8 @@ def quick(slurm_place: Workplace) -> Workplace:
 # ---- arrays ------------------------------------------------------------------------------------
 
 
-def test_fifty_cases_of_one_shape_are_one_array(quick: Workplace, cluster: SlurmCluster) -> None:
-    quick.test("many", parameters={"n": "range(0, 50)"})
+def test_twenty_cases_of_one_shape_are_one_array(quick: Workplace, cluster: SlurmCluster) -> None:
+    quick.test("many", parameters={"n": "range(0, 20)"})
     done = quick.run("--name", "t")
     assert done.code == 0, done.said
     (ids,) = arrays(quick, cluster).values()
@@ -165,11 +165,11 @@ def test_shapes_have_arrays_of_their_own(quick: Workplace, cluster: SlurmCluster
 
 
 def test_arrays_keep_within_the_largest_that_slurm_takes(place: Workplace) -> None:
-    options = ClusterOptions(nodes=2, cores=8, max_array_size=11)
+    options = ClusterOptions(nodes=2, cores=8, max_array_size=4)
     with SlurmCluster(place.folder / "cluster", options) as cluster:
         place.slurm(cluster)
         place.constants = dict(QUICK)
-        place.test("many", parameters={"n": "range(0, 25)"})
+        place.test("many", parameters={"n": "range(0, 9)"})
         done = place.run("--name", "t")
         assert done.code == 0, done.said
         assert len(arrays(place, cluster)) == 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from seatrial.journal.events import JobQueued
@@ -14,6 +15,14 @@ QUICK = {
     "backends.batch.POLL_SHARE": 1.0,
     "backends.submitter.LONGEST_BACK_OFF": 0.5,
     "backends.command_outages.CALM_SECONDS": 0.2,
+}
+
+# Jobs of PBS and of Grid Engine have no variables of this process: those that make Open MPI start
+# soon and wait without a core (tests/conftest.py), and that let root start it.
+OF_MPI = {
+    **{name: value for name, value in os.environ.items() if name.startswith(("OMPI_MCA_", "UCX_"))},
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
 }
 
 

@@ -78,11 +78,12 @@ qmgr -c "create node $name resources_available.ncpus = 4, queue = $queue"
 echo > "$home/go"
 """
 
-# Jobs have the shell of a login, and start sooner without the profile of this user, which is not
-# below $HOME where the tests have another.
+# Jobs have the shell of a login, and start sooner without Lmod, and without the profile of this
+# user, which is not below $HOME where the tests have another.
 _PROFILE = """\
 home=$(getent passwd "$(id -u)" | cut -d: -f6)
-for profile in "$home"/.bash_profile "$home"/.bash_login "$home"/.profile; do
+for profile in /etc/profile.d/lmod.sh "$home"/.bash_profile "$home"/.bash_login \\
+  "$home"/.profile; do
   [ ! -e "$profile" ] || mount --bind /dev/null "$profile"
 done
 """

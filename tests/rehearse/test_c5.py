@@ -63,7 +63,7 @@ class Reported(NamedTuple):
 @pytest.fixture(scope="module")
 def reported(tmp_path_factory: pytest.TempPathFactory) -> Reported:
     folder = tmp_path_factory.mktemp("reported")
-    return Reported(folder, rehearsed(folder, REPORTED_PLAN.name, seed=1))
+    return Reported(folder, rehearsed(folder, REPORTED_PLAN, seed=1))
 
 
 def test_as_reported_it_gives_the_papers_table(reported: Reported) -> None:
@@ -117,20 +117,38 @@ def test_what_was_reported_happens_when_it_was_reported(reported: Reported) -> N
     )
 
 
-def rehearsed(folder: Path, plan: str, seed: int) -> Rehearsed:
-    report = rehearse_plan(PLANS / plan, trials=folder, store=folder / "store.sqlite", seed=seed)
+def rehearsed(folder: Path, plan: Path, seed: int) -> Rehearsed:
+    report = rehearse_plan(plan, trials=folder, store=folder / "store.sqlite", seed=seed)
     (trial,) = report.first
     return trial
 
 
+SHARE = 0.4  # of the ten days
+
+
+def four_days(name: str) -> dict[str, Any]:
+    """Return one of C5's plans, of four days and with as many runs as four days can have."""
+    plan: dict[str, Any] = yaml.safe_load((PLANS / name).read_text())
+    plan |= {"machine": str(PLANS.parent / "machines" / "c5.yaml")}
+    plan |= {"suites": [str(PLANS.parent / "suites" / "c5")]}
+    (component,) = plan["components"]
+    component["duration"] = "4d"
+    for asked in component.get("criteria", ()):
+        if asked["criterion"] == "accepted_runs":
+            asked["at_least"] = round(SHARE * asked["at_least"])
+    return plan
+
+
 def test_ours_fills_the_machine_and_spares_every_target(tmp_path: Path) -> None:
-    trial = rehearsed(tmp_path, "c5-stability.yaml", seed=2)
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(yaml.safe_dump(four_days("c5-stability.yaml")))
+    trial = rehearsed(tmp_path, plan, seed=2)
     assert trial.utilisation >= 0.92
     assert len(trial.loads) == 4
     for load in trial.loads:
         assert load.highest <= load.safe, load
     accepted = {test.test: test.accepted for test in trial.tests}
-    assert all(accepted[test] > row.passed for test, row in REPORTED.items())
+    assert all(accepted[test] > SHARE * row.passed for test, row in REPORTED.items())
     assert not trial.missed
 
 
@@ -139,9 +157,8 @@ def healthy(folder: Path, name: str, **watch: Any) -> Path:
     machine = yaml.safe_load((PLANS.parent / "machines" / "c5.yaml").read_text())
     machine["rehearsal"]["node_failures"] = 0
     (folder / "c5.yaml").write_text(yaml.safe_dump(machine))
-    plan = yaml.safe_load((PLANS / name).read_text())
-    plan |= {"machine": "./c5.yaml", "suites": [str(PLANS.parent / "suites" / "c5")]}
-    plan["components"][0] |= {"watch": watch, "duration": "4d"}
+    plan = four_days(name) | {"machine": "./c5.yaml"}
+    plan["components"][0] |= {"watch": watch}
     plan["rehearsal"]["events"] = []
     for behaviour in plan["rehearsal"]["tests"].values():
         for fault in ("wrong", "fails", "hangs"):

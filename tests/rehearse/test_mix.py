@@ -146,7 +146,7 @@ def mixes(draw: Any) -> tuple[int, Tests, dict[str, float]]:
     return nodes, tests, planned
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(mixes(), st.integers(1, 100))
 def test_of_any_mix_the_shares_are_those_of_the_plan(
     mix: tuple[int, Tests, dict[str, float]], seed: int

@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
-from playwright.sync_api import Browser, Page, ViewportSize
 
 from seatrial.report import html
 from seatrial.report.content import Report
 from tests.web.served import chromium
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page, ViewportSize
 
 pytestmark = pytest.mark.needs("chromium")
 
@@ -52,7 +54,7 @@ def file(rehearsed: Report, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def opened(browser: Browser, file: Path, width: int = 1100, **more: Any) -> tuple[Page, list[str]]:
     """The report, and what the browser complained of or asked for besides it."""
-    size = ViewportSize(width=width, height=900)
+    size: ViewportSize = {"width": width, "height": 900}
     page = browser.new_context(offline=True, viewport=size, **more).new_page()
     odd: list[str] = []
     page.on("console", lambda message: odd.append(message.text))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from tests.programs import Workplace
 from tests.runs.helpers import a_case
 from tests.slurm.cluster import SlurmCluster
 
-PROBES = Path(__file__).parents[2] / "suites" / "probes"
+RING = Path(__file__).parents[2] / "suites" / "probes" / "ring"
 OPENMPI = Launcher(kind="mpirun", flavour="openmpi")
 HYDRA = Launcher(kind="mpiexec", flavour="mpich", command="/opt/mpi/bin/mpiexec.hydra")
 AGENTS = "--mca plm ^slurm --mca ras ^slurm --mca plm_ssh_agent rsh --mca plm_rsh_agent rsh"
@@ -111,19 +112,10 @@ def test_native_and_compat_are_two_toolchains(
             "compat": {**tools, "launcher": {"kind": "compat", **compat}},
         },
     )
-    words = (
-        "-m",
-        str(place.machine),
-        "-k",
-        "ring",
-        "--set",
-        "hosts=2",
-        "--set",
-        "ranks=1",
-        "--name",
-        "t",
-    )
-    done = place.seatrial("run", str(PROBES), *words, timeout=300)
+    shutil.copytree(RING, place.suite / "ring")
+    file = place.suite / "ring/test.yaml"
+    file.write_text(file.read_text().replace("$BUILD/ring", "$BUILD/ring -r 1 -k 1 -i 20 -s 64K"))
+    done = place.run("--set", "hosts=2", "--set", "ranks=1", "--name", "t", timeout=120)
     assert done.code == 0, done.said
     runs = place.events("t", RunJudged)
     assert len(runs) == 2

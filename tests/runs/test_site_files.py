@@ -18,6 +18,8 @@ from tests.runs import programs_to_judge as programs
 from tests.slurm.cluster import ClusterOptions, SlurmCluster
 from tests.waiting import until
 
+pytestmark = pytest.mark.usefixtures("quick_compiler")
+
 RULES = [
     LaunchRule(
         name="old-mpich",

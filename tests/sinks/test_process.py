@@ -328,14 +328,15 @@ def test_a_secret_that_is_not_set_is_told_at_the_start_and_holds_no_process(
 
 
 def test_the_process_of_a_trial_can_be_ended(place: Workplace) -> None:
-    place.fresh = True  # it is recognised by its command line
     folder = a_trial(place.trials, "t").folder
     assert place.seatrial("sink", "t", "--stop").out == "t: no process delivers its events\n"
     with Receiver() as receiver:
         receiver.otherwise = 503
         place.local(sinks=[hook(receiver)])
         line = ("sink", "t", "-m", str(place.machine))
+        place.fresh = True  # it is recognised by its command line
         with place.start(*line, "--patience", "1h") as sending:
+            place.fresh = False
             sending.until(lambda: bool(receiver.requests), "its first request")
             refused = place.seatrial(*line)
             assert refused.code == 3

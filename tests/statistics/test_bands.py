@@ -47,25 +47,25 @@ def network(seed: int, ratios: tuple[float, ...], node_noise: float = 0.0) -> li
 
 def test_planted_levels_are_told_in_order_with_ratio_and_hop() -> None:
     right = 0
-    for seed in range(50):
+    for seed in range(25):
         found = judge(network(seed, (1, 2, 4)), LEVELS, "lower")
         assert [band.level for band in found.bands] == LEVELS
         assert [step.ratio for step in found.steps] == pytest.approx([2, 2], rel=0.1)
         assert found.hop is not None and found.hop.low <= found.hop.cost <= found.hop.high
         assert found.hop.cost == pytest.approx(50, rel=0.15)
         right += all(step.proven for step in found.steps) and not found.odd
-    assert right >= 48
+    assert right >= 24
 
 
 @pytest.mark.parametrize("node_noise", [0.0, 0.1])
 def test_without_levels_no_band_is_claimed(node_noise: float) -> None:
     claimed = odd = 0
-    for seed in range(300):
+    for seed in range(150):
         found = judge(network(seed, (1, 1, 1), node_noise), LEVELS, "lower")
         claimed += any(step.proven for step in found.steps)
         odd += bool(found.odd)
-    assert claimed <= 24
-    assert odd <= 15
+    assert claimed <= 12
+    assert odd <= 8
 
 
 def test_one_odd_pair_is_named_and_no_other() -> None:
@@ -79,13 +79,13 @@ def test_one_odd_pair_is_named_and_no_other() -> None:
 @pytest.mark.parametrize("disturbed", [0.02, 0.2, 0.4])
 def test_disturbed_repetitions_name_no_pair(disturbed: float) -> None:
     right = nulls = 0
-    for seed in range(100):
+    for seed in range(50):
         pairs = repeated(seed, DELAYS, disturbed, slow=300)
         odd = judge(pairs, LEVELS, "lower").odd
         right += [(one.first, one.second) for one in odd] == [("n2", "n6")]
         nulls += not judge(repeated(seed, (0, 0, 0), disturbed), LEVELS, "lower").odd
-    assert right >= 98
-    assert nulls >= 96
+    assert right >= 49
+    assert nulls >= 48
 
 
 def test_pairs_without_intervals_are_judged_by_their_figures() -> None:

@@ -124,7 +124,7 @@ def test_the_unit_does_not_matter(power: int, seed: int) -> None:
 
 @pytest.fixture(scope="module")
 def ours() -> quality.Score:
-    return quality.score(confirmed, False, 25, seed=1234)
+    return quality.score(confirmed, False, 12, seed=1234)
 
 
 def test_noise_alarms_rarely(ours: quality.Score) -> None:
@@ -138,7 +138,7 @@ def test_small_steps_are_found(ours: quality.Score) -> None:
 
 
 def test_no_fixed_threshold_comes_near(ours: quality.Score) -> None:
-    best = max(quality.score(d, True, 25, seed=1234).f1 for d in THRESHOLDS.values())
+    best = max(quality.score(d, True, 12, seed=1234).f1 for d in THRESHOLDS.values())
     assert ours.f1 >= best + 0.3
 
 

@@ -28,7 +28,7 @@ def allocations(
 def test_an_end_misses_the_truth_as_often_as_it_says(own: float, noise: float) -> None:
     """Settings that are faster in one allocation than in another one are no proof."""
     rng = np.random.default_rng(1)
-    missed, trials = 0, 400
+    missed, trials = 0, 200
     for _ in range(trials):
         blocks = allocations(rng, own, noise)
         found = AllocationNoise.of(blocks)

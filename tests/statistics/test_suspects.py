@@ -9,13 +9,13 @@ from seatrial.statistics.suspects import RunOnNodes, find
 
 
 def test_eight_among_six_thousand_are_found() -> None:
-    told = quality.accused("8 bad, jobs of 500, each ruins its jobs, 2 % fail by chance", 6, 20)
+    told = quality.accused("8 bad, jobs of 500, each ruins its jobs, 2 % fail by chance", 6, 10)
     assert told.found >= 7.5
     assert told.none_false == 1
 
 
 def test_chance_accuses_none() -> None:
-    told = quality.accused("none bad, jobs of 400, 30 % fail by chance", 8, 20)
+    told = quality.accused("none bad, jobs of 400, 30 % fail by chance", 8, 10)
     assert told.none_false == 1
 
 

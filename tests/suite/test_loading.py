@@ -189,7 +189,7 @@ EVIL: dict[str, tuple[str | bytes, str]] = {
     "deep flow": ("\na: " + "[" * 500_000, f"2: {TOO_MUCH}"),
     "deep maps": ("{a: " * 100_000, f"1: {TOO_MUCH}"),
     "deep lists": ("- " * 400_000, f"1: {TOO_MUCH}"),
-    "wide": ("a: [" + "1, " * 200_000 + "]", f"1: {TOO_MUCH}"),
+    "wide": (f"a: &a [{'1, ' * 20_000}]\nb: [{'*a, ' * 10}]", f"2: {TOO_MUCH}"),
     "large": (b"#" * (10 << 20), "1: has 10485760 bytes; the most that is read is 1048576"),
     "not UTF-8": (b"app: x\nabout: \xff\n", "2: is not UTF-8 text; save the file as UTF-8"),
     "UTF-16": ("app: x".encode("utf-16"), "1: is not UTF-8 text; save the file as UTF-8"),
@@ -248,7 +248,7 @@ def test_special_files_are_not_read(place: Place) -> None:
 
 
 def test_a_file_with_thousands_of_faults_gives_the_first_thousand(place: Place) -> None:
-    place.write("t", GOOD + "".join(f"k{i}: 1\n" for i in range(100_000)))
+    place.write("t", GOOD + "".join(f"k{i}: 1\n" for i in range(20_000)))
     assert len(place.faults()) == 1000
 
 

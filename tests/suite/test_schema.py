@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jsonschema
 import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
@@ -16,16 +16,26 @@ from msgspec import Struct
 from seatrial.cli.schema import SHAPES
 from seatrial.documents import Faults, decode, json_schema, parse
 
+if TYPE_CHECKING:
+    import jsonschema
+
 SHAPES = {name: shape for name, shape in SHAPES.items() if name != "references"}
-SCHEMAS = {name: json_schema(shape, name) for name, shape in SHAPES.items()}
+
+
+@functools.cache  # it takes long, and every process of the tests collects this file
+def schema_of(name: str) -> dict[str, Any]:
+    return json_schema(SHAPES[name], name)
+
+
+def validator(schema: dict[str, Any]) -> jsonschema.Draft202012Validator:
+    import jsonschema
+
+    return jsonschema.Draft202012Validator(schema)
 
 
 def whole(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema of files that inherit nothing: what the loader decodes is always whole."""
     return {**schema, "anyOf": schema["anyOf"][:1]} if "anyOf" in schema else schema
-
-
-VALIDATORS = {n: jsonschema.Draft202012Validator(whole(s)) for n, s in SCHEMAS.items()}
 
 
 def loads(shape: type[Struct], document: Any) -> list[str]:
@@ -38,8 +48,13 @@ def loads(shape: type[Struct], document: Any) -> list[str]:
     return faults.texts
 
 
+@functools.cache
+def validator_of_whole(name: str) -> jsonschema.Draft202012Validator:
+    return validator(whole(schema_of(name)))
+
+
 def allows(name: str, document: Any) -> bool:
-    valid: bool = VALIDATORS[name].is_valid(document)
+    valid: bool = validator_of_whole(name).is_valid(document)
     return valid
 
 
@@ -82,14 +97,18 @@ def _within(number: float, part: dict[str, Any]) -> bool:
     return bool(part.get("minimum", -9) <= number <= part.get("maximum", 9))
 
 
-FITTING = {name: documents_of(schema, schema) for name, schema in SCHEMAS.items()}
+@functools.cache
+def fitting(name: str) -> Any:
+    return documents_of(schema_of(name), schema_of(name))
+
+
 REPLACEMENTS: st.SearchStrategy[Any] = SCALARS | st.just([]) | st.just({}) | st.just([1, "a"])
 
 
 @st.composite
 def spoilt(draw: st.DrawFn, name: str) -> Any:
     """A document with, mostly, one value replaced, one key removed or one added."""
-    document = draw(FITTING[name])
+    document = draw(fitting(name))
     holder = document
     while draw(st.booleans()):
         inner = [v for v in (holder.values() if isinstance(holder, dict) else holder) if v]
@@ -115,7 +134,7 @@ def test_schema_and_loader_agree(name: str) -> None:
     seen = set()
 
     @settings(
-        max_examples=100, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+        max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
     )
     @given(spoilt(name))
     def agree(document: Any) -> None:
@@ -145,11 +164,11 @@ def test_bounds_of_numbers(number: Any) -> None:
     ],
 )
 def test_an_heir_need_not_have_what_it_takes_over(document: Any, valid: bool) -> None:
-    assert jsonschema.Draft202012Validator(SCHEMAS["test"]).is_valid(document) == valid
+    assert validator(schema_of("test")).is_valid(document) == valid
 
 
 def test_a_machine_that_includes_need_not_have_what_it_takes_over() -> None:
-    schema = jsonschema.Draft202012Validator(SCHEMAS["machine"])
+    schema = validator(schema_of("machine"))
     assert schema.is_valid({"machine": "m", "include": "parts/nodes.yaml"})
     assert schema.is_valid({"include": ["a.yaml", "b.yaml"], "launcher": {"flavour": "openmpi"}})
     assert not schema.is_valid({"machine": "m"})
@@ -159,7 +178,7 @@ def test_a_machine_that_includes_need_not_have_what_it_takes_over() -> None:
 def test_the_tests_that_ship_fit_the_schema() -> None:
     files = sorted((Path(__file__).parents[2] / "suites").rglob("test.yaml"))
     assert files
-    schema = jsonschema.Draft202012Validator(SCHEMAS["test"])
+    schema = validator(schema_of("test"))
     for file in files:
         schema.validate(yaml.safe_load(file.read_text()))
 
@@ -168,12 +187,13 @@ def test_a_key_of_the_struct_that_is_not_of_the_file_is_in_neither() -> None:
     document = {"app": "a", "run": {"script": "x"}, "folder": "/"}
     assert not allows("test", document)
     assert loads(SHAPES["test"], document)
-    assert "folder" not in SCHEMAS["test"]["$defs"]["TestFile"]["properties"]
+    assert "folder" not in schema_of("test")["$defs"]["TestFile"]["properties"]
 
 
 def test_the_schema_is_itself_valid_and_tells_of_every_key() -> None:
-    for schema in SCHEMAS.values():
-        jsonschema.Draft202012Validator.check_schema(schema)
-    assert set(SCHEMAS["test"]["$defs"]["TestFile"]["properties"]) == set(
+    for name in SHAPES:
+        schema = schema_of(name)
+        validator(schema).check_schema(schema)
+    assert set(schema_of("test")["$defs"]["TestFile"]["properties"]) == set(
         SHAPES["test"].__struct_encode_fields__
     )

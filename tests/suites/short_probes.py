@@ -1,4 +1,5 @@
-"""A launcher that gives the probes fewer repetitions than they take by themselves.
+"""A launcher that gives the probes fewer repetitions and shorter messages than they take by
+themselves.
 
     place.slurm(cluster, toolchains={"mpi": {"launcher": short(place.folder, launcher), ...}})
 
@@ -17,12 +18,12 @@ _SHORT = """\
 #!/bin/sh
 case "$*" in
 */collectives) set -- "$@" -r 1 -i 20 ;;
-*/congestion' '*) set -- "$@" -r 6 -i 20 ;;
+*/congestion' '*) set -- "$@" -r 6 -i 20 -a 4K -s 16K ;;
 */io' '*) set -- "$@" -r 1 ;;
 */metadata' '*) set -- "$@" -r 1 ;;
-*/pairs' '*) set -- "$@" -r 1 -w 2 ;;
-*/pingpong' '*) set -- "$@" -r 6 -i 50 ;;
-*/ring) set -- "$@" -r 2 -k 2 -i 20 ;;
+*/pairs' '*) set -- "$@" -r 1 -w 2 -s 64K ;;
+*/pingpong' '*) set -- "$@" -r 6 -i 50 -s 64K ;;
+*/ring) set -- "$@" -r 2 -k 2 -i 20 -s 64K ;;
 esac
 exec {mpirun} "$@"
 """

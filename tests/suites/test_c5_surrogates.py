@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import yaml
 
 from seatrial.plan.prepare import prepare_plan
 from seatrial.rehearse.report import rehearse_plan
-from tests.programs import COMMAND
+from tests.programs import Workplace
 
 ROOT = Path(__file__).parents[2]
 APPLICATIONS = ["cm4", "esm4-small", "esm4-large", "spear", "shield", "ufs"]
@@ -48,20 +47,12 @@ def shortened(folder: Path) -> Path:
 
 
 def test_the_whole_plan_runs_on_this_host(tmp_path: Path) -> None:
-    plan = shortened(tmp_path)
-    words = [str(COMMAND), "--trials", str(tmp_path / "trials"), "accept"]
-    done = subprocess.run(
-        [*words, str(plan), "-q"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    told = subprocess.run(
-        [*words, "status", str(plan), "--format", "json"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    trials = json.loads(told.stdout)["trials"]
+    plan = str(shortened(tmp_path))
+    place = Workplace(tmp_path)
+    done = place.seatrial("accept", plan, "-q", timeout=600)
+    assert done.code == 0, done.said
+    told = place.seatrial("accept", "status", plan, "--format", "json")
+    trials = json.loads(told.out)["trials"]
     ran = {(each["component"], each["phase"]) for each in trials if each.get("parts")}
     assert {("functionality", "one"), ("performance", "two"), ("stability", "two")} <= ran
     for each in trials:

@@ -120,14 +120,14 @@ def is_gone(pid: int) -> bool:
 
 
 def test_memory_and_output_of_a_script_are_bounded(places: tuple[Path, Path]) -> None:
-    grow = "exec python3 -c 'b\"x\" * (600 << 20)'"
+    grow = "exec python3 -c 'b\"x\" * (300 << 20)'"
     assert judged(places, grow) is None
-    in_bash = 'x=$(head -c 100M /dev/zero | tr "\\0" a); y=$x$x$x$x'
+    in_bash = 'x=$(head -c 50M /dev/zero | tr "\\0" a); y=$x$x$x$x'
     for script, said in ((grow, "MemoryError"), (in_bash, "cannot allocate")):
-        found = judged(places, script, memory_limit="400MiB")
+        found = judged(places, script, memory_limit="200MiB")
         assert found is not None and found.code is CHECK_ERROR, found
         assert said in found.text and "memory_limit" in found.text
-    found = judged(places, "exec head -c 100M /dev/zero > large")
+    found = judged(places, "exec head -c 65M /dev/zero > large")
     assert found is not None
     assert found.code is CHECK_ERROR
     assert (places[1] / "large").stat().st_size == 64 << 20

@@ -43,11 +43,11 @@ def unit(size: int, number: int) -> slice:
 
 
 def test_a_sound_network_has_no_finding() -> None:
-    assert sum(bool(findings(rates(seed))) for seed in range(60)) <= 1
+    assert sum(bool(findings(rates(seed))) for seed in range(20)) <= 1
 
 
 def test_each_fault_is_named_by_its_level_and_no_other() -> None:
-    for seed in range(20):
+    for seed in range(5):
         group = rates(seed)
         for outside in (unit(16, 0), unit(16, 2)):
             group[unit(16, 1), outside] = group[outside, unit(16, 1)] = 0
@@ -74,7 +74,7 @@ def test_each_fault_is_named_by_its_level_and_no_other() -> None:
 
 
 def test_a_slow_or_silent_node_is_no_matter_of_its_unit() -> None:
-    for seed in range(20):
+    for seed in range(5):
         slow = rates(seed)
         slow[5] *= 0.7
         slow[:, 5] *= 0.7

@@ -23,6 +23,7 @@ from seatrial.journal.codes import (
 )
 from seatrial.verify import verdict
 from seatrial.verify.figures import MetricValue
+from seatrial.verify.reading import DEFAULT_LIMIT
 from seatrial.verify.references import Reference, References
 from seatrial.verify.verdict import judge
 
@@ -203,7 +204,7 @@ ALL = a_test(
 )
 
 
-@pytest.mark.parametrize("kind", ["missing", "directory", "fifo", "loop", "gigabytes", "long line"])
+@pytest.mark.parametrize("kind", ["missing", "directory", "fifo", "loop", "too large", "long line"])
 def test_whatever_the_job_left(tmp_path: Path, kind: str) -> None:
     stdout = tmp_path / "stdout"
     if kind == "directory":
@@ -212,12 +213,12 @@ def test_whatever_the_job_left(tmp_path: Path, kind: str) -> None:
         os.mkfifo(stdout)
     elif kind == "loop":
         stdout.symlink_to(stdout)
-    elif kind == "gigabytes":
-        sparse(stdout, 1 << 30)
+    elif kind == "too large":
+        sparse(stdout, 2 * DEFAULT_LIMIT)
     elif kind == "long line":
         stdout.write_bytes(b"Triad: " + b"1" * 1_000_000)
     found = judge(ALL, a_case(), tmp_path, 0, expect(value=1.0))
-    code = {"missing": WRONG_ANSWER, "long line": WRONG_ANSWER, "gigabytes": TOO_LARGE}
+    code = {"missing": WRONG_ANSWER, "long line": WRONG_ANSWER, "too large": TOO_LARGE}
     assert found.code is code.get(kind, CHECK_ERROR)
     assert "stdout" in found.why
     assert "judging the run failed" not in found.why

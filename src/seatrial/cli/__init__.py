@@ -6,6 +6,7 @@ that its `--help` stays fast.
 An error of Seatrial becomes one message on stderr and an exit code here.
 """
 
+import gc
 import importlib
 import io
 import os
@@ -88,6 +89,9 @@ GROUPS: dict[str, dict[str, str]] = {
 }
 COMMANDS = [name for commands in GROUPS.values() for name in commands]
 DEFECT = 70  # exit code of an exception that is no error of ours (EX_SOFTWARE)
+# Objects that are made before garbage is searched for. With Python's 700 the imports of a command
+# alone cause hundreds of searches, which find nothing.
+GARBAGE = 50_000
 _WIDTH = max(map(len, COMMANDS))
 _MODULES = {"list": "list_cases", "import": "imports"}  # of commands whose module has another name
 
@@ -213,6 +217,7 @@ def _same(one: Path | str, other: str | None) -> bool:
 
 def main() -> None:
     """Run the command line. Exit codes as in ``seatrial --help``."""
+    gc.set_threshold(GARBAGE)
     _open_standard_streams()
     try:
         code = seatrial.main(prog_name="seatrial", standalone_mode=False)

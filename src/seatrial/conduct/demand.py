@@ -207,9 +207,10 @@ class Demand(Protocol):
         """Return False where ``choose`` would choose nothing, to save the call."""
         return True
 
-    def asks_after_start(self, counts: InFlightCounts) -> bool:
+    def asks_after_start(self, counts: InFlightCounts, idle_changed: bool) -> bool:
         """Return False where nothing more is wanted as a queued run has started. ``counts`` has it
-        as started."""
+        as started; ``idle_changed``: the queued runs leave more nodes idle than before, or
+        fewer."""
         return True
 
     def choose(self, offer: Offer) -> Iterable[Candidate]: ...

@@ -177,10 +177,13 @@ class Mix(Demand):
             return True
         return self._least <= nodes - counts.running and self._least <= counts.idle(nodes)
 
-    def asks_after_start(self, counts: InFlightCounts) -> bool:
-        """Return False for the last queued run: the nodes that it took were counted as its own. But
-        others may queue again, or get nodes that fit few of them."""
-        return counts.queued > 0 or self._reserve == 1 or bool(counts.confined)
+    def asks_after_start(self, counts: InFlightCounts, idle_changed: bool) -> bool:
+        """Return whether the reserve lacks a run from now on, or a start changed what is idle:
+        mostly the nodes that the run took were counted as its own. A start on a shared node takes
+        nothing that was free."""
+        if self._shared:
+            return False
+        return counts.queued == self._reserve - 1 or idle_changed or bool(counts.confined)
 
     def choose(self, offer: Offer) -> list[Candidate]:
         taking = _Taking(self, offer)

@@ -5,7 +5,7 @@ may start is kept by ``admission``, what is wanted by a demand (``once``, ``wave
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from seatrial.conduct.admission import Admission, Shape, shapes_of
 from seatrial.conduct.builds import BuildTracker
@@ -18,7 +18,6 @@ from seatrial.conduct.once import Once
 from seatrial.conduct.place import NodePlacer
 from seatrial.conduct.policy import Limits, Policy, whole
 from seatrial.conduct.policy_change import followed
-from seatrial.conduct.race_demand import RaceDemand
 from seatrial.conduct.retry_policy import RetryPolicy
 from seatrial.conduct.run_ids import run_id_of
 from seatrial.conduct.shortages import Shortages, dues_of
@@ -28,8 +27,14 @@ from seatrial.journal import events
 from seatrial.journal.codes import CANCELLED, HUNG, KNOWN, PASS, RECALLED, code_of
 from seatrial.journal.run_life import RunState
 from seatrial.journal.trial_life import TrialLife, TrialState
+from seatrial.lazy import LazyModule
 from seatrial.suite.model import Case
 from seatrial.units import show_seconds
+
+if TYPE_CHECKING:
+    from seatrial.conduct import race_demand
+else:  # of tunings alone
+    race_demand = LazyModule("seatrial.conduct.race_demand")
 
 # What happens to runs and builds. Quiet output is nothing that happens; nor is the removal of
 # outputs, which follows a verdict.
@@ -110,7 +115,7 @@ class ConductorState:
         if policy.kind == "sustained":
             return Mix(cases, policy, shapes, limits.room)
         if policy.race is not None:
-            return RaceDemand(cases, policy, shapes, policy.race)
+            return race_demand.RaceDemand(cases, policy, shapes, policy.race)
         if policy.kind == "isolated_then_full":
             return Waves(cases, policy, limits, shapes)
         gated = len(policy.entries) > 1 or policy.nodes > 0 or limits.gpus > 0
@@ -119,14 +124,12 @@ class ConductorState:
     def apply(self, event: events.Event) -> None:
         """Fold one event into the state."""
         kind, watchdogs = type(event), self.watchdogs
-        if event.time > watchdogs.latest and kind in _NEWS:
+        if kind in _NEWS and event.time > watchdogs.latest:
             watchdogs.latest = event.time
-        handler = _HANDLERS.get(kind)
-        if handler is not None:
+        if (handler := _HANDLERS.get(kind)) is not None:
             handler(self, event)
-        elif (handler := _NEWS_HANDLERS.get(kind)) is not None:
-            handler(self, event)
-            self.changed = True
+            if kind in _NEWS_HANDLERS:
+                self.changed = True
 
     # ---- builds ---------------------------------------------------------------------------
 
@@ -185,13 +188,15 @@ class ConductorState:
     ) -> None:
         """Record the start or end of a job or its script: the job's own words are all there is of
         one that nobody saw start."""
-        flight = self.in_flight.get(event.run_id)
+        flight, nodes = self.in_flight.get(event.run_id), self.nodes.usable
         if flight is not None and flight.apply(event):
             self.queued.pop(event.run_id, None)
+            idle = self.counts.idle(nodes)
             self.counts.start(flight.entry, flight.width, flight.unfit)
             self.watchdogs.unqueued(event.run_id, event.time, started=True)
             self._count(flight.entry, event.time)
-            if self.placer is not None or self.demand.asks_after_start(self.counts):
+            idle_changed = self.counts.idle(nodes) != idle or bool(self.admission.shut)
+            if self.placer is not None or self.demand.asks_after_start(self.counts, idle_changed):
                 self.changed = True
 
     def _on_compat(self, event: events.CompatStarted) -> None:
@@ -497,7 +502,7 @@ def _why(event: events.NodeExcluded | events.TestStopped) -> str:
 
 
 _Handler = Callable[[ConductorState, Any], None]
-_HANDLERS: dict[type[events.Event], _Handler] = {
+_OWN_HANDLERS: dict[type[events.Event], _Handler] = {  # which set ``changed`` where they must
     events.RunSubmitted: ConductorState._on_submitted,
     events.JobQueued: ConductorState._on_queued,
     events.JobStarted: ConductorState._on_started,
@@ -535,3 +540,4 @@ _NEWS_HANDLERS: dict[type[events.Event], _Handler] = {
         event.kind, event.subject, event.time
     ),
 }
+_HANDLERS = _OWN_HANDLERS | _NEWS_HANDLERS

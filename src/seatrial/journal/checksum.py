@@ -26,16 +26,15 @@ def seal(lines: bytes | bytearray, seed: int) -> tuple[bytes, int]:
     crc32 = zlib.crc32
     objects = lines.split(b"}\n")
     del objects[-1]  # behind the last line
-    endings = []
+    sealed: list[bytes | bytearray] = []
+    crc, ending = seed, b""
     for object_ in objects:  # often 100,000 of them a second
-        crc = crc32(object_, seed)
+        piece = ending + object_
+        crc = crc32(piece, crc)
         ending = b',"crc":"%08x"}\n' % crc
-        seed = crc32(ending, crc)
-        endings.append(ending)
-    sealed: list[bytes | bytearray] = [b""] * (2 * len(objects))
-    sealed[::2] = objects
-    sealed[1::2] = endings
-    return b"".join(sealed), seed
+        sealed.append(piece)
+    sealed.append(ending)
+    return b"".join(sealed), crc32(ending, crc)
 
 
 def seed_of(before: bytes) -> int:

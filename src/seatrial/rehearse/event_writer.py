@@ -5,8 +5,9 @@
     writer.tell_all()
 
 A job has a dozen events, and a rehearsal a million jobs: an event is made with its header at once,
-by position, which takes half as long as by name. Where no journal is written, three of them are not
-made: they say when something began, and change nothing that the next event would not change.
+by position, which takes half as long as by name. Three of them change nothing that the next event
+of their run would not change, which is of the same time: they are told, but not applied, and not
+made where no journal is written.
 """
 
 from collections.abc import Callable, Sequence
@@ -44,6 +45,11 @@ class EventWriter:
         """Apply an event, and keep it to be told."""
         self._untold.append(event)
         self._apply(event)
+
+    def add_step(self, event: Event) -> None:
+        """Keep an event to be told that changes nothing; another one of its run and time
+        follows."""
+        self._untold.append(event)
 
     def tell_some(self) -> None:
         """Tell what there is if it is enough for a portion."""

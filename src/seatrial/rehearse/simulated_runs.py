@@ -50,7 +50,7 @@ class SimulatedRuns:
         """A run is launched, or refused."""
         self.runs[run.id] = run
         if self._writer.in_full:
-            self._writer.add(events.RunCreated(now, *run.header))
+            self._writer.add_step(events.RunCreated(now, *run.header))
 
     def receive(self, now: int, update: SimulatedUpdate) -> bool:
         """Make events of an update; whether there may be something to decide."""
@@ -67,7 +67,7 @@ class SimulatedRuns:
     def _on_queued(self, now: int, run: RehearsedRun, update: Queued) -> bool:
         """Nothing follows from that but, in time, an alert that it waits for long."""
         if self._writer.in_full:
-            self._writer.add(events.SubmitEnded(now, *run.header, refused=0))
+            self._writer.add_step(events.SubmitEnded(now, *run.header, refused=0))
         self._writer.add(events.JobQueued(now, *run.header, job_id=update.job_id))
         if self.patience is not None:
             self.look_by = sooner(self.look_by, now + self.patience)
@@ -116,7 +116,7 @@ class SimulatedRuns:
                 )
             )
         if self._writer.in_full:
-            add(events.CheckStarted(now, *run.header))
+            self._writer.add_step(events.CheckStarted(now, *run.header))
         if code is None:
             elapsed = (update.script_ended - update.script_started) / SECOND_NS
             self.verdict(now, run, *self._judged(now, run, elapsed))

@@ -18,7 +18,7 @@ from seatrial.documents import Faults, plain_scalar
 from seatrial.errors import UsageError
 from seatrial.file_model import Scalar
 from seatrial.machine.facts import NodeFacts, facts_of, groups_with
-from seatrial.machine.model import Machine, NodeGroup, SlurmOverride
+from seatrial.machine.model import Launcher, Machine, NodeGroup, SlurmOverride
 from seatrial.machine.topologies import topology_of
 from seatrial.suite.asked_launcher import launcher_of, why_no_tasks
 from seatrial.suite.asked_order import AskedOrder, misfit_of_order
@@ -139,6 +139,7 @@ class _Binder:
     ) -> None:
         self.test = test
         self.machine = machine
+        self.launcher: Launcher | None = None  # of all cases of a toolchain
         self.only_builds = test.only_builds
         self.repeat = 1 if test.only_builds else repeat
         self.skipped: list[tuple[Case, str]] = []  # with the reasons
@@ -167,6 +168,9 @@ class _Binder:
             for chain in self._toolchains(chains):
                 names = {**facts.names, "toolchain.name": chain, **self.test.defaults}
                 bindings = self.space.bindings(names)
+                self.launcher = None
+                if self.test.run.launcher is None:  # no parameter chooses it
+                    self.launcher = launcher_of(self.machine, self.test, chain, {})
                 for binding in self._of_pieces(bindings, names) if self.pieces else bindings:
                     yield from self._bind(binding, names, chain, facts)
 
@@ -255,7 +259,7 @@ class _Binder:
             tasks = self._tasks_of(names, nodes, placement)
             walltime, at_once = self.walltime(names), self.at_once(names)
             per_node = -(-tasks // nodes)
-        launcher = launcher_of(self.machine, self.test, chain, binding)
+        launcher = self.launcher or launcher_of(self.machine, self.test, chain, binding)
         job = self.asked.of(names)
         settings = self.settings.of(names)
         gpus = job.gpus_of_node(per_node)

@@ -36,6 +36,9 @@ class ParameterAxis(Struct, frozen=True):
             counts = [f"{n} has {len(c)}" for n, c in zip(self.names, columns, strict=True)]
             message = f"zipped parameters need equally many values: {', '.join(counts)}"
             raise ExpressionError(message, "zip")
+        if len(columns) == 1:
+            (name,), (values,) = self.names, columns
+            return [{name: value} for value in {show(value): value for value in values}.values()]
         rows = zip(*columns, strict=True)
         distinct = {tuple(map(show, row)): row for row in rows}.values()
         return [dict(zip(self.names, row, strict=True)) for row in distinct]

@@ -133,7 +133,10 @@ def plain_page(text: str) -> str:
 
 
 def _escaped(text: str, kept: str) -> str:
-    if text.translate(dict.fromkeys(map(ord, kept))).isprintable():
+    printable = text
+    for character in kept:
+        printable = printable.replace(character, "")
+    if printable.isprintable():
         return text
     return "".join(c if c.isprintable() or c in kept else repr(c)[1:-1] for c in text)
 

@@ -302,7 +302,7 @@ PARTITIONS = {"a": "n[001-005]", "b": "n[004-007]", "c": "n[008-010]"}
 OUTAGE = Window(start=80, end=110, nodes="n[003-008]")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(jobs_of_all_kinds(), st.integers(0, 5), st.booleans(), st.booleans())
 def test_no_node_is_used_twice_and_no_job_is_lost(
     jobs: list[tuple[float, SimulatedJob]], seed: int, failing: bool, outage: bool
@@ -356,7 +356,7 @@ def check_nodes(
     assert not busy
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(jobs_of_all_kinds())
 def test_the_first_of_a_queue_starts_as_soon_as_its_nodes_are_free(
     jobs: list[tuple[float, SimulatedJob]],

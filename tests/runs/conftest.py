@@ -1,0 +1,17 @@
+"""What the tests of runs share: a compiler of the guard that takes little time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from seatrial.runs.guard import program
+
+
+@pytest.fixture(scope="module")
+def quick_compiler() -> Iterator[None]:
+    """The guard is compiled without optimisation, in a third of the time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(program, "FLAGS", ("-std=c11", "-O0"))
+        yield
