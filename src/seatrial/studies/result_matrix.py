@@ -23,7 +23,7 @@ from seatrial.store.rows import Filters, TrialRow
 from seatrial.store.schema import Store
 from seatrial.studies.selection import Side
 from seatrial.suite.model import case_name
-from seatrial.suite.select import is_like
+from seatrial.suite.name_patterns import is_like
 from seatrial.trial.paths import TrialPaths
 
 State = Literal["", "passed", "failed", "build failed", "not run", "left out"]
