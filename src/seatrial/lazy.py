@@ -21,6 +21,7 @@ __all__ = [
     "ElementTree",
     "LazyModule",
     "futures",
+    "gzip",
     "jinja2",
     "json",
     "multiprocessing",
@@ -59,6 +60,7 @@ class _LazyPattern:
 
 
 if TYPE_CHECKING:
+    import gzip
     import json
     import multiprocessing
     import random
@@ -72,6 +74,7 @@ if TYPE_CHECKING:
 else:
     ElementTree = LazyModule("xml.etree.ElementTree")
     futures = LazyModule("concurrent.futures")
+    gzip = LazyModule("gzip")
     jinja2 = LazyModule("jinja2")
     json = LazyModule("json")
     multiprocessing = LazyModule("multiprocessing")

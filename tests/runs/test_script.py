@@ -15,13 +15,8 @@ from hypothesis import strategies as st
 
 from seatrial.machine.model import Toolchain
 from seatrial.runs.environment_capture import ENVIRONMENT, capture
-from seatrial.runs.script import (
-    FACTS_SCRIPT,
-    RunPlace,
-    ScriptWriter,
-    facts_script,
-    judged_files,
-)
+from seatrial.runs.job_facts import FACTS_SCRIPT, facts_script
+from seatrial.runs.script import RunPlace, ScriptWriter, judged_files
 from seatrial.suite.model import JobOptions
 from seatrial.units import SECOND_NS
 

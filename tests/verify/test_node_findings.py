@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from seatrial.rules.load import own_rules
 from seatrial.rules.model import Rule, RuleFile
 from seatrial.verify import node_findings
 from seatrial.verify.figures import MetricValue
-from seatrial.verify.node_findings import findings_in, is_named, metric_of, node_of, own_rules
+from seatrial.verify.node_findings import findings_in, is_named
+from seatrial.verify.node_metrics import metric_of, node_of
 
 from .helpers import a_test
 

@@ -14,7 +14,7 @@ def command(folders: Folders, trial: str, form: str) -> int:
     """Show which setting to use by the tuning TRIAL, how sure that is, and what it cost."""
     from seatrial.cli.query_common import tell_damaged_journal
     from seatrial.cli.tuning_tables import print_advice
-    from seatrial.store.export import to_json
+    from seatrial.store.interchange import to_json
     from seatrial.studies.tuned import tuned
     from seatrial.trial.folder import find
 

@@ -16,7 +16,7 @@ from seatrial.machine.model import Machine
 from seatrial.machine.topologies import known_topology
 from seatrial.statistics.bands import OddPair
 from seatrial.store import queries
-from seatrial.store.export import to_json
+from seatrial.store.interchange import to_json
 from seatrial.studies import bands
 from seatrial.units import count, show_number
 from seatrial.verify.pair_lines import PairLine

@@ -10,7 +10,7 @@ from seatrial.cli import Folders, options
 from seatrial.cli.query_common import sides_of
 from seatrial.cli.tables import TextTable, folded, in_per_cent, interval_in_per_cent
 from seatrial.store.by_case import causes
-from seatrial.store.export import to_json
+from seatrial.store.interchange import to_json
 from seatrial.studies.best import BestQuery, BestTable, Setting, best_settings
 from seatrial.studies.resource_basis import Resource, per_resource
 from seatrial.units import count, show_number, show_unit

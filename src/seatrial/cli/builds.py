@@ -12,7 +12,7 @@ from seatrial.cli.tables import TextTable, folded
 from seatrial.errors import UsageError
 from seatrial.machine.load import find_machine
 from seatrial.runs.shared_builds import FOLDER, StoredBuild, remove, stored
-from seatrial.store.export import to_json
+from seatrial.store.interchange import to_json
 from seatrial.units import count, listed, seconds, show_bytes
 from seatrial.verify.reading import plain_line
 

@@ -10,7 +10,7 @@ from seatrial.cli import Folders, complete
 from seatrial.cli.comparison_page import as_record, ladder_page, page, spread_page
 from seatrial.cli.options import SHARE, format_option, list_option, per_option, tests_filter
 from seatrial.cli.query_common import opened, tell_damage
-from seatrial.store.export import to_json
+from seatrial.store.interchange import to_json
 from seatrial.studies.changed_facts import facts_changed
 from seatrial.studies.compare import compare_sides
 from seatrial.studies.comparison import Comparison

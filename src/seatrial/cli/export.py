@@ -11,6 +11,7 @@ from seatrial.cli.options import format_option, path_option
 from seatrial.cli.query_common import opened, tell_damage
 from seatrial.errors import UsageError
 from seatrial.store import export, queries
+from seatrial.store.interchange import to_json
 from seatrial.units import count
 
 
@@ -46,7 +47,7 @@ def command(
         if form == "junit":
             pieces = export.junit(store, found)
         else:
-            pieces = [export.to_json(export.trial_record(store, found))]
+            pieces = [to_json(export.trial_record(store, found))]
         if output is None or os.fspath(output) == "-":
             for piece in pieces:
                 click.echo(piece, nl=False)

@@ -20,7 +20,7 @@ from seatrial.machine.model import Machine
 from seatrial.rules import drift, facts
 from seatrial.rules.facts import FactTable
 from seatrial.rules.rates import rises, with_rates
-from seatrial.store.export import to_json
+from seatrial.store.interchange import to_json
 from seatrial.store.schema import Store
 from seatrial.studies import node_facts
 from seatrial.units import count, share_of

@@ -14,7 +14,7 @@ from seatrial.rules import launch_rules
 from seatrial.rules.launch_rules import LaunchRule
 from seatrial.runs.guard import program, site_files
 from seatrial.runs.guard.program import ProgramFacts
-from seatrial.store.export import to_json
+from seatrial.store.interchange import to_json
 from seatrial.units import count
 from seatrial.verify.reading import plain_line
 

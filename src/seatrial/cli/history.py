@@ -16,7 +16,7 @@ from seatrial.cli.query_common import opened, print_csv, tell_damage
 from seatrial.cli.tables import TextTable, in_per_cent, interval_in_per_cent, print_first
 from seatrial.errors import UsageError
 from seatrial.statistics.changes import MIN_POINTS
-from seatrial.store.export import iso, to_json
+from seatrial.store.interchange import iso, to_json
 from seatrial.store.rows import Filters
 from seatrial.studies import success_rate
 from seatrial.studies.changed_facts import with_facts

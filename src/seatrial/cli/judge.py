@@ -146,7 +146,7 @@ def _tell_sinks(folder: "TrialFolder", folders: Folders) -> None:
 
 
 def _print_json(found: "Sequence[SecondJudgement]") -> None:
-    from seatrial.store.export import to_json
+    from seatrial.store.interchange import to_json
 
     records = [
         {

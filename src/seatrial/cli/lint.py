@@ -14,7 +14,7 @@ from seatrial.rules import judge, routing
 from seatrial.rules import load as rule_files
 from seatrial.rules.judge import RuleFinding, RuleJudgement
 from seatrial.rules.model import RuleFile
-from seatrial.store.export import to_json
+from seatrial.store.interchange import to_json
 from seatrial.units import count
 from seatrial.verify.reading import plain_line
 

@@ -12,7 +12,7 @@ from seatrial.cli.options import format_option, tests_filter, trials_argument
 from seatrial.cli.query_common import opened, tell_damage
 from seatrial.cli.tables import GAP, TextTable, folded, screen_width
 from seatrial.store.by_case import causes
-from seatrial.store.export import to_json
+from seatrial.store.interchange import to_json
 from seatrial.studies import result_matrix
 from seatrial.studies.selection import gather, parse_side, trials_of
 from seatrial.units import count, show_number, show_unit

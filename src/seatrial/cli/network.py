@@ -17,7 +17,7 @@ from seatrial.machine.load import find_machine
 from seatrial.machine.model import Machine
 from seatrial.machine.topologies import topology_of
 from seatrial.store import queries
-from seatrial.store.export import to_json
+from seatrial.store.interchange import to_json
 from seatrial.store.rows import Filters, RunRow
 from seatrial.verify import matrices
 from seatrial.verify.figures import MetricValue

@@ -104,7 +104,7 @@ def show(folders: Folders, source: str, top: int, form: str) -> int:
 
     RUN is a recorded run's id or a unique beginning of it; FILE a pattern file.
     """
-    from seatrial.store.export import to_json
+    from seatrial.store.interchange import to_json
 
     given = given_pattern(folders, source)
     told = summary_of(given.pattern, top)

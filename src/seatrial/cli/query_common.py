@@ -103,7 +103,7 @@ def nothing(folders: Folders) -> str:
 
 def print_csv(rows: Iterable[Sequence[object]]) -> None:
     """Print rows as CSV, the titles first. No text of a user or a job becomes a formula."""
-    from seatrial.store.export import no_formula
+    from seatrial.store.interchange import no_formula
 
     out = io.StringIO()
     safe = ([no_formula(plain_line(c)) if isinstance(c, str) else c for c in row] for row in rows)

@@ -15,7 +15,7 @@ from seatrial.rules import submit_rules
 from seatrial.rules.submit_rules import NO_QUOTA, Quota, SubmitRules
 from seatrial.runs.quota import sources, user_files
 from seatrial.runs.quota.sources import QuotaError
-from seatrial.store.export import to_json
+from seatrial.store.interchange import to_json
 from seatrial.suite.expressions import ExpressionError
 from seatrial.units import count, seconds, show_number
 from seatrial.verify.reading import plain_line

@@ -11,7 +11,7 @@ from seatrial.cli.options import format_option, tests_filter, trials_argument
 from seatrial.cli.query_common import print_csv, sides_of
 from seatrial.cli.tables import TextTable, folded
 from seatrial.store.by_case import causes
-from seatrial.store.export import to_json
+from seatrial.store.interchange import to_json
 from seatrial.studies import ratios
 from seatrial.units import show_number, show_unit
 from seatrial.verify.reading import plain_line

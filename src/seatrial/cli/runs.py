@@ -10,7 +10,8 @@ from seatrial.cli.options import format_option, run_filters, text_option
 from seatrial.cli.query_common import nothing, opened, print_csv, show_time, tell_damage
 from seatrial.cli.tables import TextTable
 from seatrial.store import queries
-from seatrial.store.export import run_record, to_json
+from seatrial.store.export import run_record
+from seatrial.store.interchange import to_json
 from seatrial.store.rows import Filters, MetricRow, RunRow
 from seatrial.store.schema import Store
 from seatrial.units import show_seconds, show_unit

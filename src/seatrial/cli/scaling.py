@@ -11,7 +11,7 @@ from seatrial.cli.options import SHARE, format_option, list_option, tests_filter
 from seatrial.cli.query_common import sides_of
 from seatrial.cli.tables import TextTable, folded, in_per_cent, interval_in_per_cent
 from seatrial.store.by_case import causes
-from seatrial.store.export import to_json
+from seatrial.store.interchange import to_json
 from seatrial.studies.scaling import (
     ScalingLine,
     ScalingQuery,

@@ -13,7 +13,7 @@ from seatrial.cli.tables import TextTable
 from seatrial.errors import TrialError, UsageError
 from seatrial.machine.facts import unfold
 from seatrial.store.by_case import causes
-from seatrial.store.export import to_json
+from seatrial.store.interchange import to_json
 from seatrial.studies.score_file import ScoreFile, load_score
 from seatrial.studies.scores import Phased, Score, TermScore, over_phases, score_of
 from seatrial.studies.selection import Side

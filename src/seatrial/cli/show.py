@@ -16,6 +16,7 @@ from seatrial.journal.codes import BUILD_FAILED
 from seatrial.runs.compiler_versions import PACKAGES, read_found, versions_of
 from seatrial.runs.keep import OUTPUTS, TAIL
 from seatrial.store import export, queries
+from seatrial.store.interchange import to_json
 from seatrial.store.rows import CaseRow, EventRow, MetricRow, RunRow, TrialRow
 from seatrial.studies import one_run
 from seatrial.suite.model import show
@@ -67,7 +68,7 @@ def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) ->
             "metrics": [export.record(figure) for figure in metrics],
             "files": {path.name: str(path) for path in _files(trial, found, case)},
         }
-        click.echo(export.to_json(record), nl=False)
+        click.echo(to_json(record), nl=False)
         return 0
     parts = [
         _head(trial, found, case, former, events, built),

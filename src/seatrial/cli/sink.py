@@ -22,7 +22,7 @@ from seatrial.sinks.lines_file import records
 from seatrial.sinks.lock import DeliveryLocked, stop
 from seatrial.sinks.process import deliver, wanted
 from seatrial.sinks.trial_info import TrialInfo, about_of
-from seatrial.store.export import to_json
+from seatrial.store.interchange import to_json
 from seatrial.trial.folder import TrialFolder, find, tags
 from seatrial.units import count, seconds, show_seconds
 

@@ -19,7 +19,7 @@ from seatrial.cli.query_common import show_time, tell_damaged_journal
 from seatrial.cli.tables import TextTable, folded, in_per_cent
 from seatrial.journal.journal import read
 from seatrial.plan.checklist import ItemResult
-from seatrial.store.export import to_json
+from seatrial.store.interchange import to_json
 from seatrial.store.liveness import owned
 from seatrial.trial.plan_trials import PlanTrial
 from seatrial.units import count, show_seconds

@@ -14,7 +14,7 @@ from seatrial.machine.model import Machine
 from seatrial.rules.facts import FactTable
 from seatrial.statistics.suspects import Suspect, Suspects, find
 from seatrial.store import queries, series
-from seatrial.store.export import to_json
+from seatrial.store.interchange import to_json
 from seatrial.store.rows import Filters, RunOutcome, TrialRow
 from seatrial.store.schema import Store
 from seatrial.studies import evidence, node_facts

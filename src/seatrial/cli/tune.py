@@ -64,7 +64,7 @@ def command(
     """
     from seatrial.cli.query_common import tell_damaged_journal
     from seatrial.cli.tuning_tables import print_rehearsal, print_status
-    from seatrial.store.export import to_json
+    from seatrial.store.interchange import to_json
     from seatrial.studies.tuned import tuned
     from seatrial.trial.creation import create
     from seatrial.trial.folder import find

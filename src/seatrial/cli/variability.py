@@ -17,7 +17,7 @@ from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
 from seatrial.statistics.outliers import Outlier
 from seatrial.store import queries, series
-from seatrial.store.export import iso, to_json
+from seatrial.store.interchange import iso, to_json
 from seatrial.store.rows import RunOutcome
 from seatrial.studies.evidence import RunKind
 from seatrial.studies.variability import Variability, VariabilityRow, variability

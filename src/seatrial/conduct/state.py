@@ -5,7 +5,7 @@ may start is kept by ``admission``, what is wanted by a demand (``once``, ``wave
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from seatrial.conduct.admission import Admission, Shape, shapes_of
 from seatrial.conduct.builds import BuildTracker
@@ -18,7 +18,6 @@ from seatrial.conduct.once import Once
 from seatrial.conduct.place import NodePlacer
 from seatrial.conduct.policy import Limits, Policy, whole
 from seatrial.conduct.policy_change import followed
-from seatrial.conduct.race_demand import RaceDemand
 from seatrial.conduct.retry_policy import RetryPolicy
 from seatrial.conduct.run_ids import run_id_of
 from seatrial.conduct.shortages import Shortages, dues_of
@@ -28,8 +27,14 @@ from seatrial.journal import events
 from seatrial.journal.codes import CANCELLED, HUNG, KNOWN, PASS, RECALLED, code_of
 from seatrial.journal.run_life import RunState
 from seatrial.journal.trial_life import TrialLife, TrialState
+from seatrial.lazy import LazyModule
 from seatrial.suite.model import Case
 from seatrial.units import show_seconds
+
+if TYPE_CHECKING:
+    from seatrial.conduct import race_demand
+else:  # of tunings alone
+    race_demand = LazyModule("seatrial.conduct.race_demand")
 
 # What happens to runs and builds. Quiet output is nothing that happens; nor is the removal of
 # outputs, which follows a verdict.
@@ -110,7 +115,7 @@ class ConductorState:
         if policy.kind == "sustained":
             return Mix(cases, policy, shapes, limits.room)
         if policy.race is not None:
-            return RaceDemand(cases, policy, shapes, policy.race)
+            return race_demand.RaceDemand(cases, policy, shapes, policy.race)
         if policy.kind == "isolated_then_full":
             return Waves(cases, policy, limits, shapes)
         gated = len(policy.entries) > 1 or policy.nodes > 0 or limits.gpus > 0

@@ -6,7 +6,8 @@ often as its part says, then waves of as many copies as fit on the machine or as
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from seatrial.conduct.admission import Shape
 from seatrial.conduct.demand import Candidate, Demand, Offer
@@ -17,8 +18,7 @@ from seatrial.suite.model import Case
 ALONE, FULL = "alone", "full"
 
 
-@dataclass(slots=True)
-class Wave:
+class Wave(Struct):
     """Copies of one case that start together; ``missing`` is the number of those not launched
     yet."""
 

@@ -8,7 +8,7 @@ or compares runs works on it, and the store can be rebuilt. Nothing of it runs. 
 another imported trial has already is left out.
 """
 
-import socket
+import os
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -85,7 +85,7 @@ def _make(
         created=now,
         version=__version__,
         user=user_name(),
-        host=socket.gethostname(),
+        host=os.uname().nodename,
         asked=TrialOptions(suites=[]),
         machine=Machine(machine=source.machine, nodes=[]),
         references="",
@@ -110,7 +110,7 @@ def _make(
         by=source.by,
         **of,
     )
-    start = events.TrialStarted(time=told[0].time, host=socket.gethostname(), **of)
+    start = events.TrialStarted(time=told[0].time, host=os.uname().nodename, **of)
     end = events.TrialEnded(time=told[-1].time, failed=int(failed), **of)
     with Journal.own(folder.journal) as journal:
         journal.extend([start, *told, end, imported])

@@ -1,7 +1,6 @@
 """The owner of a journal: the process that its lock file names."""
 
 import os
-import socket
 
 from seatrial.lazy import regex
 
@@ -10,13 +9,13 @@ _NAME = regex(r"process (\d+) on (\S+)")
 
 def own_name() -> str:
     """Return the name of this process as an owner."""
-    return f"seatrial, process {os.getpid()} on {socket.gethostname()}"
+    return f"seatrial, process {os.getpid()} on {os.uname().nodename}"
 
 
 def is_gone(name: str) -> bool:
     """Return whether an owner of this name is a process of this host that has ended."""
     found = _NAME.search(name)
-    return found is not None and found[2] == socket.gethostname() and not _alive(int(found[1]))
+    return found is not None and found[2] == os.uname().nodename and not _alive(int(found[1]))
 
 
 def _alive(process: int) -> bool:

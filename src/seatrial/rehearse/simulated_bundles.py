@@ -8,9 +8,9 @@ own. Runs that share an allocation do not slow each other down on file systems h
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from heapq import heapify, heapreplace
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.backends.protocol import Queued, Refused, Started
@@ -25,14 +25,13 @@ from seatrial.units import ns
 LAST_SECONDS = 1.0  # for which the job of a bundle goes on after its last run
 
 
-@dataclass(eq=False)
-class _Bundle:
+class _Bundle(Struct, eq=False):
     """The runs of a bundle that are left, by id: those that wait, and those that run, with their
     starts (ns). ``over``: its job has ended."""
 
     waiting: dict[str, SimulatedJob]
     at_once: int
-    running: dict[str, tuple[SimulatedJob, int]] = field(default_factory=dict)
+    running: dict[str, tuple[SimulatedJob, int]] = {}
     nodes: str = ""
     over: bool = False
 

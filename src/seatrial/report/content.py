@@ -18,7 +18,7 @@ from seatrial.acceptance.status import Status, TestStatus
 from seatrial.journal.codes import RECALLED
 from seatrial.plan.model import Criterion, Waiver
 from seatrial.report.checksums import File, block, digest
-from seatrial.store.export import iso, to_json
+from seatrial.store.interchange import iso, to_json
 from seatrial.units import SECOND_NS, count, show_number, show_seconds, show_share, show_unit
 from seatrial.verify.reading import plain_line
 

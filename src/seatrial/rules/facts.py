@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FILE = "facts.txt"
-APP = "facts"  # the application of the tests that collect them
 READINGS = "now."
 MISSING = -1
 CHUNK = 1 << 20  # bytes

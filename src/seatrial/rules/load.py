@@ -12,8 +12,9 @@ from seatrial.documents import Faults, Spot, decode, read
 from seatrial.file_model import Scalar
 from seatrial.lazy import regex
 from seatrial.machine.facts import unfold
-from seatrial.rules.model import Rule, RuleFile, RuleWaiver
+from seatrial.rules.model import FACTS_APP, Rule, RuleFile, RuleWaiver
 from seatrial.suite.expressions import ExpressionError, compile_expression
+from seatrial.suite.model import Test
 
 SHIPPED = Path(__file__).parent / "shipped"
 OWN = Path("rules")  # below the working directory, as machines are
@@ -96,3 +97,8 @@ def _check_waiver(waiver: RuleWaiver, at: Spot) -> None:
         at.parsed(unfold, waiver.nodes, "nodes")
     if waiver.until:
         at.parsed(date.fromisoformat, waiver.until, "until")
+
+
+def own_rules(tests: Iterable[Test]) -> list[RuleFile]:
+    """Return the site's own rules if one of the tests collects facts. Raises InvalidFiles."""
+    return read_files(own_files()) if any(test.app == FACTS_APP for test in tests) else []

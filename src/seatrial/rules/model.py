@@ -4,6 +4,8 @@ from typing import Annotated
 
 from seatrial.file_model import FileModel, Scalar, doc
 
+FACTS_APP = "facts"  # the application of the tests that collect facts
+
 
 class OtherFact(FileModel, frozen=True):
     """A fact of the nodes of another role."""

@@ -5,7 +5,6 @@ environment, writes its own events by shell builtins alone, and sources the scri
 which lies unchanged in a file of its own.
 """
 
-from pathlib import Path
 from typing import NamedTuple
 
 from seatrial.file_model import Scalar
@@ -35,8 +34,6 @@ cannot be written, or another job has claimed it."""
 
 END_NOT_WRITTEN = 94
 """The exit code of a job script that could not write the end of its run."""
-
-FACTS_SCRIPT = "facts.sh"
 
 LAST_LINE = "# end of the script"
 
@@ -272,11 +269,6 @@ def _proof(compat: CompatParts) -> str:
     """Return bash that starts the probe hello, with the programs of a compat job if it is one."""
     line = _PROVE % HELLO
     return f"(\n{compat.path}{line})\n" if compat.path else line
-
-
-def facts_script() -> str:
-    """Return the script by which a job tells what it found: kernel, CPU, compilers, ..."""
-    return (Path(__file__).parent / "facts" / "job.sh").read_text()
 
 
 def judged_files(test: Test) -> list[str]:

@@ -9,7 +9,6 @@ import contextlib
 import fcntl
 import os
 import signal
-import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,7 +51,7 @@ def held(folder: TrialFolder, wait_s: float = WAIT_S) -> Iterator[None]:
             raise TrialError(f"{path}: cannot be locked: {error.strerror}") from error
         with contextlib.suppress(OSError):  # on a full disk the lock holds all the same
             os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
+            os.pwrite(descriptor, f"process {os.getpid()} on {os.uname().nodename}".encode(), 0)
         yield
         with contextlib.suppress(OSError):
             os.ftruncate(descriptor, 0)
@@ -96,7 +95,7 @@ def stop(folder: TrialFolder) -> str:
     if not who:
         return ""
     words = _OWNER.fullmatch(who)
-    if words is None or words[2] != socket.gethostname():
+    if words is None or words[2] != os.uname().nodename:
         raise TrialError(f"{folder.tag}: its events are delivered by {who}; end it there")
     number = int(words[1])
     try:

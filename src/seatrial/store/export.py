@@ -3,9 +3,7 @@
 ``junit`` yields text piece by piece, as a trial may have a hundred thousand runs.
 """
 
-import functools
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -17,11 +15,12 @@ from seatrial.errors import TrialError
 from seatrial.journal import codes
 from seatrial.lazy import regex
 from seatrial.store import queries
+from seatrial.store.interchange import iso
 from seatrial.store.queries import NO_OUTCOME
 from seatrial.store.rows import RUN_TIMES, CaseRow, Filters, MetricRow, RunRow, TrialRow
 from seatrial.store.schema import Store
 from seatrial.trial.folder import TrialFolder
-from seatrial.units import SECOND_NS, show_number, show_unit
+from seatrial.units import show_number, show_unit
 from seatrial.verify.reading import tail
 
 LONGEST_OUTPUT = 16384
@@ -29,9 +28,6 @@ LONGEST_OUTPUT = 16384
 _TIMES = (*RUN_TIMES, "started", "last", "time")
 # What XML 1.0 cannot hold, and what a terminal would take for a command.
 _ILLEGAL = regex("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
-_BREAKS = ("\t", "\r", "\n")
-_FORMULAS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-_UNSAFE_IN_JSON = regex("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 
 
 # ---- JSON ---------------------------------------------------------------------------------
@@ -67,33 +63,6 @@ def record(row: msgspec.Struct) -> dict[str, Any]:
         if fields.get(name) is not None:
             fields[name] = iso(fields[name])
     return fields
-
-
-def iso(time: int) -> str:
-    """Return a time (ns) as ISO 8601 in UTC, to the microsecond."""
-    whole, rest = divmod(time, SECOND_NS)
-    return f"{_second(whole)}.{rest // 1000:06d}Z"
-
-
-@functools.lru_cache(maxsize=20_000)  # a live page shows the same times again and again
-def _second(time: int) -> str:
-    return datetime.fromtimestamp(time, UTC).isoformat()[:19]
-
-
-def to_json(value: Any) -> str:
-    """Return JSON text in which every control character is escaped, so that a terminal can show
-    it."""
-    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-    return _UNSAFE_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
-
-
-# ---- CSV ----------------------------------------------------------------------------------
-
-
-def no_formula(text: str) -> str:
-    """Return the text of a cell, with an apostrophe before what a spreadsheet would compute."""
-    text = text.replace("\0", "")
-    return f"'{text}" if text.lstrip().startswith(_FORMULAS) or text[:1] in _BREAKS else text
 
 
 # ---- JUnit --------------------------------------------------------------------------------

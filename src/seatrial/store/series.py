@@ -16,7 +16,7 @@ from seatrial.store.queries import MEASURED, NO_OUTCOME, OF_RUNS
 from seatrial.store.rows import CaseName, Filters, Measured, RunOutcome
 from seatrial.store.schema import Store
 from seatrial.store.sql_filters import conditions, listed
-from seatrial.verify.node_findings import node_of
+from seatrial.verify.node_metrics import node_of
 
 DAY_NS = 86_400 * 10**9
 

@@ -13,6 +13,7 @@ from seatrial.journal.codes import PASS
 from seatrial.machine.model import Machine
 from seatrial.rules import facts
 from seatrial.rules.facts import FactTable
+from seatrial.rules.model import FACTS_APP
 from seatrial.store import queries
 from seatrial.store.rows import Filters, RunRow
 from seatrial.store.schema import Store
@@ -54,7 +55,7 @@ def collected(store: Store, machine: str = "", trial: str = "") -> list[Collecti
     filters = Filters(machine=machine, trial=trial)
     found: dict[str, list[RunRow]] = {}
     for run in queries.runs(store, filters):
-        if run.app == facts.APP and run.code == PASS.number:
+        if run.app == FACTS_APP and run.code == PASS.number:
             found.setdefault(run.trial, []).append(run)
     made = [
         Collection(tag, runs[0].machine, max(run.created for run in runs), runs)

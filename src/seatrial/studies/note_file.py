@@ -11,7 +11,6 @@ lock. A line that a crash tore is skipped and counted, as in a journal.
 import fcntl
 import os
 import secrets
-import socket
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -109,7 +108,7 @@ def write(path: Path, text: str, at: int, machine: str = "") -> Note:
         raise UsageError("--at: a note's time is after 1969, and no more than a year ahead")
     known = {note.id for note in read(path).notes}
     new = next(number for number in iter(lambda: secrets.token_hex(4), "") if number not in known)
-    note = Note(new, at, text, machine, time.time_ns(), user_name(), socket.gethostname())
+    note = Note(new, at, text, machine, time.time_ns(), user_name(), os.uname().nodename)
     _append(path, msgspec.json.encode(note))
     return note
 

@@ -4,7 +4,6 @@ import contextlib
 import hashlib
 import os
 import shutil
-import socket
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,7 +17,7 @@ from seatrial.lazy import regex
 from seatrial.runs.environment import write_script
 from seatrial.runs.file_use import FILE_USE_SCRIPT, file_use_script
 from seatrial.runs.hung_processes import hung_script
-from seatrial.runs.script import FACTS_SCRIPT, facts_script
+from seatrial.runs.job_facts import FACTS_SCRIPT, facts_script
 from seatrial.suite.model import Case
 from seatrial.trial.folder import Record, TrialFolder
 from seatrial.trial.outcome import remedy
@@ -41,7 +40,7 @@ def create(trials: Path, record: Record, cases: Iterable[Case]) -> TrialFolder:
             "name another place with --trials"
         )
     first = not trials.exists()
-    making = trials.absolute() / f"{_MAKING}{record.tag}-{socket.gethostname()}-{os.getpid()}"
+    making = trials.absolute() / f"{_MAKING}{record.tag}-{os.uname().nodename}-{os.getpid()}"
     is_made = False
     _remove_left(trials)
     try:
@@ -91,7 +90,7 @@ def _remove_left(trials: Path) -> None:
     for path in trials.glob(f"{_MAKING}*"):
         before, _, number = path.name.rpartition("-")
         with contextlib.suppress(OSError):
-            here = before.endswith(f"-{socket.gethostname()}") and number.isdecimal()
+            here = before.endswith(f"-{os.uname().nodename}") and number.isdecimal()
             dead = here and not Path(f"/proc/{number}").exists()
             if dead or path.lstat().st_mtime < time.time() - MAKING_SECONDS:
                 shutil.rmtree(path, ignore_errors=True)

@@ -7,7 +7,7 @@ events are of kinds of their own, which nothing that counts runs or measurements
 """
 
 import hashlib
-import socket
+import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -38,7 +38,7 @@ def import_figures(trials: Path, tag: str, machine: str, file: Path, by: str) ->
         created=now,
         version=__version__,
         user=user_name(),
-        host=socket.gethostname(),
+        host=os.uname().nodename,
         asked=TrialOptions(suites=[]),
         machine=Machine(machine=machine, nodes=[]),
         references="",

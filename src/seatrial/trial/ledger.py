@@ -4,10 +4,10 @@ Each event is appended to the journal, applied to the conductor and reported to 
 on with a trial that was interrupted, the ledger replays the journal.
 """
 
+import os
 from collections import Counter, deque
 from collections.abc import Mapping
 from pathlib import Path
-from socket import gethostname
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -153,7 +153,7 @@ class Ledger:
         self.observer.on_open(self.conductor.state.finished, self.conductor.state.wanted)
         kind = events.TrialStarted if self._fresh else events.TrialResumed
         time, uptime = self.journal.now(), uptime_ns()
-        self.note(kind(time=time, host=gethostname(), boot=boot_id(), uptime=uptime))
+        self.note(kind(time=time, host=os.uname().nodename, boot=boot_id(), uptime=uptime))
         if self._damaged:
             self.note(events.AlertRaised(kind="journal", text=self._about_damage()))
 
@@ -168,7 +168,7 @@ class Ledger:
     def watch_clock(self) -> None:
         """Record a step of the wall clock, and alert people."""
         if step := self.journal.clock.step():
-            host = gethostname()
+            host = os.uname().nodename
             self.note(events.ClockStepped(host=host, seconds=step / SECOND_NS))
             way = "forward" if step > 0 else "back"
             text = (

@@ -1,7 +1,6 @@
 """Makes the record of a trial, real or rehearsed, from a prepared component of a plan."""
 
 import os
-import socket
 
 from msgspec.structs import replace
 
@@ -9,12 +8,12 @@ from seatrial import __version__
 from seatrial.machine.model import Machine
 from seatrial.machine.rehearsal_model import MachineModel
 from seatrial.plan.prepare import PreparedComponent, PreparedPlan
+from seatrial.rules.load import own_rules
 from seatrial.suite.inputs import digests
 from seatrial.suite.known_failures import known_failures_of
 from seatrial.trial.folder import Record, user_name
 from seatrial.trial.options import TrialOptions
 from seatrial.trial.suite_record import MAX_LEFT_OUT
-from seatrial.verify.node_findings import own_rules
 
 
 def record_of(
@@ -32,7 +31,7 @@ def record_of(
         created=created,
         version=__version__,
         user=user_name(),
-        host=socket.gethostname(),
+        host=os.uname().nodename,
         asked=TrialOptions(suites=part.suites, rebuild=rebuild),
         machine=part.machine if seed is None else as_rehearsed(part.machine),
         references=str(plan.site.references.absolute()),

@@ -8,7 +8,7 @@ is lost where a process is killed, and none is made twice.
 """
 
 import contextlib
-import socket
+import os
 import time
 
 from msgspec.structs import replace
@@ -31,7 +31,7 @@ LOOK_SECONDS = 0.05
 
 def account() -> str:
     """Return who runs this process: ``ann@login1``."""
-    return f"{user_name()}@{socket.gethostname()}"
+    return f"{user_name()}@{os.uname().nodename}"
 
 
 def record(

@@ -1,7 +1,7 @@
 """What keeps a trial from being driven, or cancelled. Each function raises TrialError for it."""
 
+import os
 from collections.abc import Sequence
-from socket import gethostname
 
 from seatrial.conduct.state import ConductorState
 from seatrial.errors import TrialError
@@ -36,7 +36,7 @@ def require_not_abandoned(tag: str, state: ConductorState) -> None:
 def require_host(tag: str, there: str) -> None:
     """Refuse any host but the one where processes of runs were started: another cannot see them,
     and would run them a second time. ``there`` is "" where no host is known."""
-    here = gethostname()
+    here = os.uname().nodename
     if there not in ("", here):
         raise TrialError(
             f"{tag}: its runs were started on {there}, and this is {here}; "

@@ -18,7 +18,6 @@ import pwd
 import stat
 import time
 from collections.abc import Callable, Container, Iterable
-from socket import gethostname
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -107,7 +106,7 @@ def left(folder: TrialFolder, answered: Container[str]) -> list[WaitingRequest]:
 def ask(folder: TrialFolder, request: Request) -> str:
     """Write a request for the driver of the trial; return its file, relative to the trial's
     folder. It appears when it is complete. Raises TrialError where it cannot be written."""
-    name = f"{time.time_ns():020d}-{gethostname()}-{os.getpid()}"
+    name = f"{time.time_ns():020d}-{os.uname().nodename}-{os.getpid()}"
     part = folder.requests / f".{name}"
     try:
         open_to_group(folder)

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Coroutine, Sequence
 from functools import cached_property
 from pathlib import Path
-from socket import gethostname
 from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
@@ -21,7 +20,7 @@ from seatrial.machine.facts import roles_of
 from seatrial.rules import facts
 from seatrial.rules.load import with_shipped
 from seatrial.rules.log_rules import log_rules_for
-from seatrial.rules.model import RuleFile
+from seatrial.rules.model import FACTS_APP, RuleFile
 from seatrial.runs import environment_capture
 from seatrial.runs.checksums import checksums, sizes_of
 from seatrial.runs.compat.job_directory import BROKEN, NOT_BOOTED
@@ -111,7 +110,7 @@ class RunCollector:
         self._job_stats = job_stats
         self._digests = NodeDigests(trials, record.machine.machine)
         self._patience = seconds(record.machine.batch.visible_after)
-        self._host = "" if record.machine.jobs_run_elsewhere else gethostname()
+        self._host = "" if record.machine.jobs_run_elsewhere else os.uname().nodename
         self.references = references_of(record)
         component = record.component
         asked = component is not None and any(c.criterion == "network" for c in component.criteria)
@@ -295,7 +294,7 @@ class RunCollector:
         if of_nodes or is_judged_by_script(test):
             self._roles = roles_of(self.record.machine) if self._roles is None else self._roles
             figures = [*figures, *node_findings.findings_in(run.path, self._roles, self._rules)]
-            if test.app == facts.APP:
+            if test.app == FACTS_APP:
                 self._keep_digests(run.path / facts.FILE)
         return figures, verdict.code, verdict.why
 

@@ -4,7 +4,7 @@ prepared = prepare_trial(asked, machine_name)
 folder = create(trials, suite_record(prepared, tag), prepared.cases)
 """
 
-import socket
+import os
 import time
 
 from msgspec.structs import replace
@@ -12,11 +12,11 @@ from msgspec.structs import replace
 from seatrial import __version__
 from seatrial.conduct.place import placing_of
 from seatrial.conduct.policy import without_plan
+from seatrial.rules.load import own_rules
 from seatrial.suite.inputs import digests
 from seatrial.suite.known_failures import known_failures_of
 from seatrial.trial.folder import Record, user_name
 from seatrial.trial.prepare import Prepared
-from seatrial.verify.node_findings import own_rules
 
 MAX_LEFT_OUT = 1000  # in a record
 
@@ -34,7 +34,7 @@ def suite_record(prepared: Prepared, tag: str) -> Record:
         created=time.time_ns(),
         version=__version__,
         user=user_name(),
-        host=socket.gethostname(),
+        host=os.uname().nodename,
         asked=prepared.asked,
         machine=prepared.site.machine,
         references=str(prepared.site.references.absolute()),

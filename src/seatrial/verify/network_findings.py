@@ -5,24 +5,14 @@ findings_in(run_directory, groups)      # network_findings, network_silent_nodes
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
 
 from seatrial.errors import UsageError
 from seatrial.verify import matrices
 from seatrial.verify.figures import MetricValue
 from seatrial.verify.matrices import MatrixJudgement
+from seatrial.verify.network_metrics import FINDINGS, PREFIX
 from seatrial.verify.reading import head
 
-PREFIX: Final = "network_"
-FINDINGS: Final = "network_findings"  # of all kinds together
-WORDS: Final[dict[str, str]] = {
-    "silent_nodes": "silent node",
-    "cut_groups": "cut-off group",
-    "mute_pairs": "mute pair",
-    "slow_nodes": "slow node",
-    "slow_links": "slow link",
-    "slow_groups": "slow group pair",
-}
 _HEAD_BYTES = 64
 
 

@@ -8,7 +8,7 @@ REASON`` for each check that failed there. Other words of the OLCF Test Harness 
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -17,16 +17,13 @@ from seatrial.lazy import regex
 from seatrial.machine.facts import unfold
 from seatrial.rules import facts
 from seatrial.rules.judge import judge
-from seatrial.rules.load import own_files, read_files
 from seatrial.rules.model import RuleFile
-from seatrial.suite.model import Test
 from seatrial.verify.figures import MetricValue
+from seatrial.verify.node_metrics import FINDINGS, PREFIX, metric_of
 from seatrial.verify.reading import TooLarge, Unreadable, read_text
 
 NODECHECK: Final = "nodecheck.txt"
 FILES: Final = frozenset({facts.FILE, NODECHECK})
-FINDINGS: Final = "findings"
-PREFIX: Final = "findings_of_"
 MAX_NODES: Final = 2000  # that have a metric of their own
 _LIMIT = 64 << 20
 _LESS = "write a line for each node, and no more"
@@ -38,17 +35,11 @@ BAD: Final = frozenset({"FAILED", "FAIL", "BAD", "INCORRECT", "HW-FAIL", "PERF",
 _LINE = regex(
     r"([A-Za-z0-9][\w.-]{0,99})[ \t]+([A-Za-z-]{2,9})(?:[ \t]+([a-z0-9][\w-]{0,59}))?\b.*"
 )
-_NODE = regex(r"failed_node\{node=([^}]+)\}")
 
 
 def is_named(names: Collection[str]) -> bool:
     """Return whether the files of a run that are judged tell of its nodes."""
     return not FILES.isdisjoint(names)
-
-
-def own_rules(tests: Iterable[Test]) -> list[RuleFile]:
-    """Return the site's own rules if one of the tests collects facts. Raises InvalidFiles."""
-    return read_files(own_files()) if any(test.app == facts.APP for test in tests) else []
 
 
 def findings_in(folder: Path, roles: Mapping[str, str], rules: RuleFile) -> list[MetricValue]:
@@ -86,14 +77,3 @@ def _figures(found: list[tuple[str, str]]) -> list[MetricValue]:
         ]
     )
     return [MetricValue(name, float(number), "1", "lower") for name, number in numbers]
-
-
-def metric_of(node: str) -> str:
-    """Return the metric that counts the findings on a node."""
-    return f"failed_node{{node={node}}}"
-
-
-def node_of(metric: str) -> str:
-    """Return the node of such a metric; "" for another metric."""
-    found = _NODE.fullmatch(metric)
-    return found[1] if found else ""

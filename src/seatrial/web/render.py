@@ -18,7 +18,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from msgspec import Struct, structs
 
 from seatrial import __version__
-from seatrial.store.export import iso, no_formula
+from seatrial.store.interchange import iso, no_formula
 from seatrial.store.rows import RUN_TIMES
 from seatrial.verify.reading import plain_page
 from seatrial.web.formatting import FILTERS, GLOBALS

@@ -4,7 +4,7 @@ from seatrial.acceptance.criteria.result import Numbers, Result, decided, undeci
 from seatrial.acceptance.criteria.view import NodeCases, TrialView
 from seatrial.plan.model import Criterion
 from seatrial.units import count
-from seatrial.verify.node_findings import FINDINGS, PREFIX
+from seatrial.verify.node_metrics import FINDINGS, PREFIX
 
 MAX_TOLD = 5
 

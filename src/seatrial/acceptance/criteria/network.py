@@ -4,7 +4,7 @@ from seatrial.acceptance.criteria.result import Numbers, Result, decided, undeci
 from seatrial.acceptance.criteria.view import NodeCases, TrialView
 from seatrial.plan.model import Criterion
 from seatrial.units import count
-from seatrial.verify.network_findings import FINDINGS, PREFIX, WORDS
+from seatrial.verify.network_metrics import FINDINGS, PREFIX, WORDS
 
 
 def network(view: TrialView, criterion: Criterion) -> list[Result]:

@@ -1,7 +1,6 @@
 """The jobs that a simulated cluster accepts, its records of them, and the updates that only it
 reports."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -59,8 +58,7 @@ class FinishedJob(Ended, frozen=True):
     script_ended: int = 0
 
 
-@dataclass(slots=True, eq=False)
-class JobRecord:
+class JobRecord(Struct, eq=False):
     """A job. Times are in ns. ``ours``: its updates are reported, unlike those of background jobs.
     ``nodes`` are bits, see ``names``, 0 before it starts; ``where`` has the same as text. ``limit``
     is the end of its walltime. ``script_started``, ``script_ended`` and ``over_at``, the time at

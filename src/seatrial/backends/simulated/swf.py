@@ -7,7 +7,6 @@
 A line is a job: 18 numbers, -1 where one is missing. Lines that begin with ``;`` are comments.
 """
 
-import gzip
 import io
 import math
 from collections.abc import Iterable
@@ -16,6 +15,7 @@ from typing import NamedTuple
 
 from seatrial.errors import UsageError
 from seatrial.files import open_regular
+from seatrial.lazy import gzip
 
 FIELDS = 18
 _COLUMNS = (0, 1, 3, 4, 7, 8)  # of the fields of ``SwfJob``

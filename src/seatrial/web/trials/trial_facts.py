@@ -5,7 +5,7 @@ copied(TrialPage, facts, ...)
 """
 
 import contextlib
-import socket
+import os
 from collections import Counter
 from collections.abc import Iterator
 from itertools import groupby
@@ -179,7 +179,7 @@ def trouble_of(store: Store, row: TrialRow, tailed: TailedTrial) -> str:
         return ""
     (found,) = store.rows("SELECT host, owner FROM trials WHERE id = ?", (row.row,))
     host, owner = found
-    here = socket.gethostname()
+    here = os.uname().nodename
     if not Path(row.path).exists():
         where = f"{row.path} is not there"
         if host and host != here:

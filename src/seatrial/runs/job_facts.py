@@ -1,0 +1,10 @@
+"""The script by which a job tells what it found."""
+
+from pathlib import Path
+
+FACTS_SCRIPT = "facts.sh"
+
+
+def facts_script() -> str:
+    """Return the script by which a job tells what it found: kernel, CPU, compilers, ..."""
+    return (Path(__file__).parent / "facts" / "job.sh").read_text()
