@@ -277,9 +277,9 @@ def _keep(writer: Writer, state: TrialRecord) -> None:
 
 
 def _record(trial: Path) -> _Record:
-    from seatrial.trial.folder import TrialFolder
+    from seatrial.trial.paths import TrialPaths
 
-    return TrialFolder(trial).record_as(_Record)
+    return TrialPaths(trial).record_as(_Record)
 
 
 def _changed_record(path: str, created: int) -> str:
