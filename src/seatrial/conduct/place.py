@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from seatrial.conduct.policy import NodePlacing
 from seatrial.layout.node_choice import NodeChoice, choose_nodes
-from seatrial.machine.facts import fold, unfold
 from seatrial.machine.model import Machine
+from seatrial.machine.node_sets import fold, unfold
 from seatrial.machine.topologies import topology_of
 from seatrial.suite.fitting_nodes import usable_nodes
 from seatrial.suite.model import Case, Test

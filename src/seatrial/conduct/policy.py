@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from seatrial.conduct.race_rules import RaceRules
 from seatrial.layout.topology import Topology
-from seatrial.machine.facts import unfold
+from seatrial.machine.node_sets import unfold
 from seatrial.suite.model import Case, Test
 from seatrial.units import SECOND_NS, span_of
 
