@@ -67,7 +67,7 @@ def child_of(driving: Driving) -> int:
 def test_it_fits_any_machine(place: Workplace) -> None:
     """A detected one, and one of many nodes: nothing to mend, and the rehearsed trials are met."""
     place.machine.write_text(place.seatrial("machine", "--detect").out)
-    many = "machine: many\nscheduler: slurm\nnodes: [{names: 'n[001-400]', cores: 64}]\n"
+    many = "machine: many\nscheduler: slurm\nnodes: [{names: 'n[001-100]', cores: 64}]\n"
     (place.folder / "many.yaml").write_text(many + "toolchains: {gcc: {}, cce: {}}\n")
     text = (SHIPPED / "plans" / "acceptance.yaml").read_text()
     text = edited(text, ("../suites", str(SHIPPED / "suites")))

@@ -16,7 +16,7 @@ from seatrial.journal.events import (
     RunSubmitted,
     TestHeld,
 )
-from seatrial.machine.facts import unfold
+from seatrial.machine.node_sets import unfold
 from tests.programs import Workplace
 from tests.slurm.cluster import SlurmCluster
 from tests.trial.disturbed import options
@@ -67,18 +67,18 @@ def test_a_trial_is_changed_held_and_cut_while_it_runs_and_its_driver_dies(
         node = cluster.node_names[-1]
         assert control(place, "exclude", node, "--reason", "the fan is loud").code == 0
         (excluded,) = place.events(TAG, NodeExcluded)
-        driving.until(lambda: since(place, excluded.time) > 8, "runs on the other nodes", 120)
+        driving.until(lambda: since(place, excluded.time) > 5, "runs on the other nodes", 120)
         assert control(place, "hold", "heavy", "--reason", "the forecast is late").code == 0
         (held,) = place.events(TAG, TestHeld)
         driving.kill()
     with start(place, "-q") as driving:
-        driving.until(lambda: since(place, held.time) > 8, "runs while one test is held", 120)
+        driving.until(lambda: since(place, held.time) > 5, "runs while one test is held", 120)
         run = [event.run_id for event in place.events(TAG, RunSubmitted)][-1]
         place.seatrial("cancel", f"{TAG}/{run}", "--reason", "try it")
         assert control(place, "release", "heavy").code == 0
         assert control(place, "admit", node).code == 0
         before = passed(place, "a")
-        driving.until(lambda: passed(place, "a") > before + 5, "the held test again", 120)
+        driving.until(lambda: passed(place, "a") > before + 2, "the held test again", 120)
         assert control(place, "pause").code == 0
         driving.end(120)
 

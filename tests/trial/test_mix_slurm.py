@@ -72,7 +72,7 @@ def test_the_achieved_shares_are_those_of_the_plan(tmp_path: Path, cluster: Slur
 
 def test_it_is_said_when_runs_share_nodes(tmp_path: Path, cluster: SlurmCluster) -> None:
     """Runs of one core, not exclusive, on nodes with four: Slurm puts several on one."""
-    place = write_mix(tmp_path, cluster, 6, "sleep 2\necho ok")
+    place = write_mix(tmp_path, cluster, 6, "sleep 3\necho ok")
     warned = place.seatrial("accept", "plan.yaml", "--dry-run")
     assert "climate (1 of 4 cores), filler (1 of 4 cores), waves (1 of 4 cores)" in warned.said
     found = shares_of(place)
@@ -89,7 +89,7 @@ def test_utilisation_is_of_nodes_where_jobs_share_them_and_one_dies(
     """The last test of this cluster: a node of it dies. Jobs of one core leave nodes empty, and two
     jobs on one node must not stand for one that is dead."""
     place = Workplace(tmp_path)
-    place.test("small", "sleep 2\necho ok", run={"walltime": "5s"})
+    place.test("small", "sleep 3\necho ok", run={"walltime": "5s"})
     place.slurm(cluster, {"poll": "1s"})
     criteria = [
         {"criterion": "utilisation", "at_least": "99%"},

@@ -49,7 +49,7 @@ from tests.waiting import until_true
 
 
 def test_a_long_judgement_holds_up_no_walltime(place: Workplace) -> None:
-    place.constants = {"verify.search.SEARCH_SECONDS": 2}
+    place.constants = {"verify.search.SEARCH_SECONDS": 1}
     print_xs = "head -c 20000 /dev/zero | tr '\\0' x"
     place.test("endless", print_xs, verify=[{"matches": "(x+x+)+y"}])
     place.test("long", "sleep 1000", run={"walltime": "500ms"})

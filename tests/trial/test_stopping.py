@@ -106,10 +106,9 @@ def test_ctrl_c_twice_cancels_what_runs(jobs: Jobs) -> None:
     assert jobs.tally() == {"cancelled": AT_ONCE, "pass": CASES}
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_to_end_leaves_the_jobs_at_work(jobs: Jobs, number: signal.Signals) -> None:
+def test_a_signal_to_end_leaves_the_jobs_at_work(jobs: Jobs) -> None:
     with jobs.start() as driving:
-        driving.send(number)
+        driving.send(signal.SIGTERM if jobs.cluster is None else signal.SIGHUP)
         done = driving.end()
     assert done.code == 3, done.said
     assert "seatrial resume t" in done.err
