@@ -3,7 +3,8 @@ themselves.
 
     place.slurm(cluster, toolchains={"mpi": {"launcher": short(place.folder, launcher), ...}})
 
-A test of what a probe prints, and where it runs, needs no good figures.
+A test of what a probe prints, and where it runs, needs no good figures. On nodes with few
+cores (``nodes_of``) there are few ranks.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.machine.model import Launcher
+from tests.slurm.cluster import SlurmCluster
 
 # A probe's later option replaces an earlier one. From 6 repetitions on there are intervals.
 _SHORT = """\
@@ -40,3 +42,9 @@ def short(folder: Path, launcher: Launcher, *options: str) -> dict[str, Any]:
         "command": str(program),
         "options": list(options),
     }
+
+
+def nodes_of(cluster: SlurmCluster, cores: int) -> list[dict[str, Any]]:
+    """Return nodes for a machine file that have fewer cores than the cluster says: where a host has
+    two, the ranks of more would only wait for each other."""
+    return [{"names": ",".join(cluster.node_names), "cores": cores}]

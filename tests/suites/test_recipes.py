@@ -12,6 +12,7 @@ import yaml
 from seatrial.verify.outputs.hpcc import FIGURES
 from tests.programs import Done, Workplace
 from tests.slurm.cluster import SlurmCluster
+from tests.suites.short_probes import nodes_of
 from tests.suites.test_probes import figures_of
 
 RECIPES = Path(__file__).parents[2] / "suites" / "recipes"
@@ -45,7 +46,7 @@ def test_every_recipe_gives_its_figures_here(place: Workplace) -> None:
 @needs_applications
 @pytest.mark.slurm
 def test_every_recipe_runs_in_jobs(place: Workplace, cluster: SlurmCluster) -> None:
-    place.slurm(cluster, toolchains=debian())
+    place.slurm(cluster, nodes=nodes_of(cluster, 2), toolchains=debian())
     done = run(place)
     assert done.code == 0, done.said
     assert figures_of(place, "t") == EXPECTED

@@ -35,7 +35,7 @@ static void got(int from, long size) { messages[from][rank]++, bytes[from][rank]
 static void *sender(void *argument) {
     char out[100] = "", in[100];
     int tag = (int)(long)argument;
-    for (int i = 0; i < 500; i++)
+    for (int i = 0; i < 150; i++)
         MPI_Sendrecv(out, 100, MPI_CHAR, rank ^ 1, tag, in, 100, MPI_CHAR, rank ^ 1, tag,
                      MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     return NULL;
@@ -45,7 +45,7 @@ static void threads(void) {
     pthread_t thread[4];
     for (long i = 0; i < 4; i++) pthread_create(&thread[i], NULL, sender, (void *)i);
     for (int i = 0; i < 4; i++) pthread_join(thread[i], NULL);
-    for (int i = 0; i < 2000; i++) sent("MPI_Sendrecv", rank ^ 1, 100);
+    for (int i = 0; i < 600; i++) sent("MPI_Sendrecv", rank ^ 1, 100);
 }
 
 static void point_to_point(void) {
