@@ -20,8 +20,8 @@ from bench.measuring import Row, scratch
 from seatrial.backends.simulated.batch import compiled_run, simulate
 from seatrial.backends.simulated.cluster import SimulatedCluster
 from seatrial.backends.simulated.jobs import SimulatedJob
-from seatrial.machine.facts import unfold
 from seatrial.machine.model import Machine, NodeGroup
+from seatrial.machine.node_sets import unfold
 from seatrial.units import SECOND_NS
 
 NODES = 2000

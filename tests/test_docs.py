@@ -187,35 +187,35 @@ def first_words(text: str, title: str) -> list[str]:
 # ---- keys of files ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("shape", "page", "title"), SHAPES, ids=lambda value: str(value))
-def test_every_key_is_told(shape: type[msgspec.Struct], page: str, title: str) -> None:
-    told = first_words(section(page, title), "key")
-    keys = [field.encode_name for field in msgspec.structs.fields(shape)]
-    others = {
-        field.encode_name
-        for other, other_page, other_title in SHAPES
-        if (other_page, other_title) == (page, title) and other is not shape
-        for field in msgspec.structs.fields(other)
-    }
-    assert set(told) - others == set(keys) - others, f"docs/{page}, section {title}"
-    assert set(keys) <= set(told), f"docs/{page}, section {title}"
-    assert len(told) == len(set(told)), f"docs/{page}, section {title}: a key is told twice"
+def test_every_key_is_told() -> None:
+    for shape, page, title in SHAPES:
+        told = first_words(section(page, title), "key")
+        keys = [field.encode_name for field in msgspec.structs.fields(shape)]
+        others = {
+            field.encode_name
+            for other, other_page, other_title in SHAPES
+            if (other_page, other_title) == (page, title) and other is not shape
+            for field in msgspec.structs.fields(other)
+        }
+        assert set(told) - others == set(keys) - others, f"docs/{page}, section {title}"
+        assert set(keys) <= set(told), f"docs/{page}, section {title}"
+        assert len(told) == len(set(told)), f"docs/{page}, section {title}: a key is told twice"
 
 
-@pytest.mark.parametrize(("shape", "page", "title"), SHAPES, ids=lambda value: str(value))
-def test_defaults_are_those_of_the_code(shape: type[msgspec.Struct], page: str, title: str) -> None:
-    fields = {field.encode_name: field for field in msgspec.structs.fields(shape)}
-    for row in rows(section(page, title), "key"):
-        field = fields.get(words(row[0])[0])
-        if field is None:
-            continue
-        required = field.required
-        assert (row[2] == "") <= (required or shape in (check_spec.Check,)), f"{title}: {row}"
-        assert required <= (row[2] == ""), f"{title}: {row[0]} must be given, and a default is told"
-        told = words(row[2])
-        plain = isinstance(field.default, str | int | float) and field.default != ""
-        if told and plain:
-            assert told[0] == suite.show(field.default).removesuffix(".0"), f"{title}: {row}"
+def test_defaults_are_those_of_the_code() -> None:
+    for shape, page, title in SHAPES:
+        fields = {field.encode_name: field for field in msgspec.structs.fields(shape)}
+        for row in rows(section(page, title), "key"):
+            field = fields.get(words(row[0])[0])
+            if field is None:
+                continue
+            required = field.required
+            assert (row[2] == "") <= (required or shape in (check_spec.Check,)), f"{title}: {row}"
+            assert required <= (row[2] == ""), f"{title}: {row[0]} is required, and has a default"
+            told = words(row[2])
+            plain = isinstance(field.default, str | int | float) and field.default != ""
+            if told and plain:
+                assert told[0] == suite.show(field.default).removesuffix(".0"), f"{title}: {row}"
 
 
 def test_every_struct_of_a_file_is_told() -> None:
@@ -249,20 +249,19 @@ def commands(command: click.Command, path: str) -> Iterator[tuple[str, click.Com
 ALL_COMMANDS = dict(commands(seatrial, "seatrial"))
 
 
-@pytest.mark.parametrize("path", ALL_COMMANDS)
-def test_every_command_and_option_is_told(path: str) -> None:
-    text = section("commands.md", path)
-    command = ALL_COMMANDS[path]
-    options = [p for p in command.params if isinstance(p, click.Option) and not p.hidden]
-    names = {name for option in options for name in option.opts}
-    told = {word for row in rows(text, "option") for word in words(row[0])}
-    own = {"--help", "-h"} if path == "seatrial" else set()
-    assert told == names | own, f"docs/commands.md, section {path}"
-    for argument in command.params:
-        if isinstance(argument, click.Argument):
-            name = (argument.metavar or str(argument.name)).upper()
-            name = name.removeprefix("[TAG/]").strip("[].").rstrip("]")
-            assert name in text, f"docs/commands.md, section {path}: {name}"
+def test_every_command_and_option_is_told() -> None:
+    for path, command in ALL_COMMANDS.items():
+        text = section("commands.md", path)
+        options = [p for p in command.params if isinstance(p, click.Option) and not p.hidden]
+        names = {name for option in options for name in option.opts}
+        told = {word for row in rows(text, "option") for word in words(row[0])}
+        own = {"--help", "-h"} if path == "seatrial" else set()
+        assert told == names | own, f"docs/commands.md, section {path}"
+        for argument in command.params:
+            if isinstance(argument, click.Argument):
+                name = (argument.metavar or str(argument.name)).upper()
+                name = name.removeprefix("[TAG/]").strip("[].").rstrip("]")
+                assert name in text, f"docs/commands.md, section {path}: {name}"
 
 
 def test_no_command_is_told_that_is_not_there() -> None:
@@ -413,17 +412,17 @@ def test_the_glossary_has_few_words_each_in_one_sentence() -> None:
 # ---- links and examples -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_lead_somewhere(page: Path) -> None:
-    text = without_examples(page.read_text())
-    for target in re.findall(r"\]\(([^)\s]+)\)", text):
-        if re.match(r"[a-z]+:", target):
-            continue
-        name, _, anchor = target.partition("#")
-        file = page.parent / name if name else page
-        assert file.exists(), f"{page.relative_to(ROOT)}: {target}"
-        if anchor:
-            assert anchor in anchors(file), f"{page.relative_to(ROOT)}: {target}"
+def test_links_lead_somewhere() -> None:
+    for page in PAGES:
+        text = without_examples(page.read_text())
+        for target in re.findall(r"\]\(([^)\s]+)\)", text):
+            if re.match(r"[a-z]+:", target):
+                continue
+            name, _, anchor = target.partition("#")
+            file = page.parent / name if name else page
+            assert file.exists(), f"{page.relative_to(ROOT)}: {target}"
+            if anchor:
+                assert anchor in anchors(file), f"{page.relative_to(ROOT)}: {target}"
 
 
 NAMING_FILES = [ROOT / "CONTRIBUTING.md", DOCS / "architecture.md"]

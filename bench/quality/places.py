@@ -9,7 +9,7 @@ import numpy as np
 
 from seatrial.journal.codes import PASS
 from seatrial.layout.topology import Topology, level_by_size
-from seatrial.machine.facts import fold
+from seatrial.machine.node_sets import fold
 from seatrial.store.rows import RunOutcome
 from seatrial.studies.slow_places import PlaceTrend, slow_places
 from seatrial.units import SECOND_NS

@@ -16,7 +16,7 @@ from seatrial.acceptance.utilisation import USES, timeline_of
 from seatrial.conduct.policy import Window
 from seatrial.journal.codes import FAILED, PASS, Code
 from seatrial.journal.events import NodeDown, NodeUp, TrialEnded
-from seatrial.machine.facts import unfold_or_empty
+from seatrial.machine.node_sets import unfold_or_empty
 from seatrial.units import SECOND_NS
 
 from .stories import HOUR, NODES, Story, at, cases_of, sustained

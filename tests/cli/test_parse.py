@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 
 from seatrial.verify.formats import formats
-from tests.programs import COMMAND, Done
+from tests.programs import COMMAND, Done, Workplace
 
 DATA = Path(__file__).parents[1] / "verify" / "outputs" / "data"
 
 
-def parse(*words: str, stdin: bytes = b"") -> Done:
+def parse(*words: str, stdin: bytes | None = None) -> Done:
+    if stdin is None:
+        return Workplace(Path.cwd()).seatrial("parse", *words)
     line = [str(COMMAND), "parse", *words]
     done = subprocess.run(line, input=stdin, capture_output=True, timeout=60)
     return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
@@ -46,17 +48,17 @@ def test_figures_of_stdin_whatever_ends_its_lines() -> None:
             "stdin: is not a whole",
         ),
         (["ior", "-"], b"\xff\xfe\0\x1b[31m" * 9, "title 'IOR-"),
-        (["hpcc", str(DATA / "ior.out")], b"", "ior.out: is not a whole hpcc output: its line"),
+        (["hpcc", str(DATA / "ior.out")], None, "ior.out: is not a whole hpcc output: its line"),
         (["osu", "-"], b"# OSU \x1b[31m\n", r"stdin: is not a whole osu output: .*\\x1b\[31m"),
         (["stream", "-"], b"x" * ((16 << 20) + 1), "stdin has more than 16.0? MiB"),
-        (["stream", "/no/such"], b"", "/no/such is missing"),
-        (["stream", "."], b"", "it is a folder"),
-        (["strem", "-"], b"", "did you mean 'stream'"),
-        (["stream"], b"", "name a format and a file"),
-        ([], b"", "--list"),
+        (["stream", "/no/such"], None, "/no/such is missing"),
+        (["stream", "."], None, "it is a folder"),
+        (["strem", "-"], None, "did you mean 'stream'"),
+        (["stream"], None, "name a format and a file"),
+        ([], None, "--list"),
     ],
 )
-def test_what_is_refused(words: list[str], stdin: bytes, said: str) -> None:
+def test_what_is_refused(words: list[str], stdin: bytes | None, said: str) -> None:
     import re
 
     done = parse(*words, stdin=stdin)

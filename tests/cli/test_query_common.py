@@ -592,13 +592,11 @@ def test_the_console_script_on_ten_thousand_runs(tmp_path: Path) -> None:
     words = [sys.executable, "-c", "from seatrial.cli import main; main()"]
     words += ["--trials", str(tmp_path), "runs"]
     subprocess.run(words, check=True, capture_output=True, timeout=LONG_S)
-    times = []
-    for _ in range(2):
-        began = processor_time()
-        done = subprocess.run(words, check=True, capture_output=True, timeout=LONG_S, text=True)
-        times.append(processor_time() - began)
+    began = processor_time()
+    done = subprocess.run(words, check=True, capture_output=True, timeout=LONG_S, text=True)
+    took = processor_time() - began
     assert "9950 older runs are not shown" in done.stdout
-    assert min(times) < 2  # 0.13 s on a quiet machine; the aim is 0.5 s
+    assert took < 2  # 0.13 s on a quiet machine; the aim is 0.5 s
 
 
 def test_a_store_that_was_copied_with_its_trials_is_told(tmp_path: Path) -> None:

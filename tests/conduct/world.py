@@ -49,7 +49,7 @@ from seatrial.journal.events import (
     TrialResumed,
     TrialStarted,
 )
-from seatrial.machine.facts import unfold
+from seatrial.machine.node_sets import unfold
 from seatrial.suite.model import Case
 
 from .model import a_case

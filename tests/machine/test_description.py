@@ -8,9 +8,10 @@ import pytest
 
 from seatrial.errors import InvalidFiles, UsageError
 from seatrial.machine.detect import this_host
-from seatrial.machine.facts import facts_of, unfold
+from seatrial.machine.facts import facts_of
 from seatrial.machine.load import find_machine, load_machine
 from seatrial.machine.model import Machine, NodeGroup
+from seatrial.machine.node_sets import unfold
 
 GOOD = "machine: m\nnodes:\n  - {names: n1, cores: 4}\n"
 

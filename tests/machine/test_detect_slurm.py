@@ -13,9 +13,9 @@ import yaml
 from seatrial.errors import UsageError
 from seatrial.machine import scheduler_command
 from seatrial.machine.detect_slurm import detect_cluster
-from seatrial.machine.facts import unfold
 from seatrial.machine.load import load_machine
 from seatrial.machine.model import Launcher, Machine, NodeGroup, Slurm
+from seatrial.machine.node_sets import unfold
 from tests.machine.fakes import program
 from tests.slurm.cluster import SlurmCluster
 

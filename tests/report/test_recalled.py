@@ -22,10 +22,10 @@ C5 = Path(__file__).parents[2] / "plans" / "c5-stability.yaml"
 
 @pytest.fixture(scope="module")
 def c5(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a rehearsal of three of C5's days."""
+    """The folder of a rehearsal of two of C5's days."""
     folder = tmp_path_factory.mktemp("c5")
     store = folder / "store.sqlite"
-    report = rehearse_plan(C5, trials=folder / "trials", store=store, seed=1, days=3)
+    report = rehearse_plan(C5, trials=folder / "trials", store=store, seed=1, days=2)
     assert len(report.first) == 1
     return folder
 

@@ -14,7 +14,8 @@ import pytest
 
 from seatrial.machine.model import Toolchain
 from seatrial.runs import builds
-from seatrial.runs.builds import LOCK, LOG, LOG_TAIL, RESULT, BuildResult, build
+from seatrial.runs.build_files import LOCK, LOG, RESULT
+from seatrial.runs.builds import LOG_TAIL, BuildResult, build
 from seatrial.suite.model import Build
 from tests.waiting import until, until_true
 

@@ -10,7 +10,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.machine.facts import fold, unfold
+from seatrial.machine.node_sets import fold, unfold
 from seatrial.runs.hosts import host_files
 from seatrial.suite.model import Case
 from tests.waiting import LONG_S

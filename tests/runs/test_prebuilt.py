@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.runs.builds import RESULT, BuildResult, build
+from seatrial.runs.build_files import RESULT
+from seatrial.runs.builds import BuildResult, build
 from seatrial.suite.build_key import BuildKeys
 from seatrial.suite.model import Build
 from tests.programs import Workplace

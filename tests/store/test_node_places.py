@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.journal.events import JobStarted, RunCreated, ScriptStarted
-from seatrial.machine.facts import fold, unfold
+from seatrial.machine.node_sets import fold, unfold
 from seatrial.store.ingest import sync, synced
 from seatrial.store.location import Location
 from seatrial.store.node_places import LONGEST_NODE_NAME, NodePlaces, Span

@@ -16,8 +16,8 @@ import yaml
 
 from seatrial.journal.events import MetricRecorded, RunJudged, ScriptStarted
 from seatrial.machine.detect import detect
-from seatrial.machine.facts import unfold
 from seatrial.machine.model import Toolchain
+from seatrial.machine.node_sets import unfold
 from tests.programs import Workplace
 from tests.slurm.cluster import ClusterOptions, SlurmCluster
 from tests.suites.short_probes import short

@@ -14,7 +14,7 @@ import yaml
 
 from seatrial.acceptance.status import Status
 from seatrial.journal.events import JobStarted, RunJudged, TrialPaused, TrialResumed, TrialStarted
-from seatrial.machine.facts import unfold
+from seatrial.machine.node_sets import unfold
 from tests.programs import Workplace
 from tests.slurm.cluster import ClusterOptions, SlurmCluster
 

@@ -15,7 +15,7 @@ from seatrial.conduct.in_flight import RunInFlight
 from seatrial.journal.codes import LOST
 from seatrial.journal.events import JobStarted, OutputQuiet, RunJudged
 from seatrial.journal.run_life import RunState
-from seatrial.machine.facts import unfold
+from seatrial.machine.node_sets import unfold
 from seatrial.runs.directory import JobEvents, job_events
 from seatrial.trial import hang_detection, run_collector
 from seatrial.trial.driver import Driver

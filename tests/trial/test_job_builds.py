@@ -14,7 +14,7 @@ from seatrial.backends.protocol import Ended, Job, NeverStarted, Queued, Refused
 from seatrial.journal.codes import CANCELLED, NODE_FAILURE, PREEMPTED, TIMEOUT, Code
 from seatrial.journal.events import NodeExcluded
 from seatrial.machine.model import Machine, NodeGroup, Slurm, Toolchain
-from seatrial.runs import builds
+from seatrial.runs import build_files
 from seatrial.runs.builds import BuildResult
 from seatrial.suite.build_key import BuildKeys
 from seatrial.suite.model import Build, Case, JobOptions, Test
@@ -76,7 +76,7 @@ class FakeBackend:
 
 
 def good(backend: FakeBackend, job: Job) -> Update:
-    (backend.directory / builds.RESULT).write_text("0\n")
+    (backend.directory / build_files.RESULT).write_text("0\n")
     return Ended(job.run_id, None, "COMPLETED", 0)
 
 

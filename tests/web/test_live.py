@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.needs("chromium")
 
 TAG = "harbour-stability"
-SECONDS = 10
+SECONDS = 5
 MORE_S = 3.0
 SOON_S = 5.0  # a second where nobody else computes
 ENOUGH = 12  # runs that passed while they were watched

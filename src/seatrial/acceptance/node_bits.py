@@ -7,7 +7,7 @@ bits.of("n[001-128]") & bits.of("n[100-200]")
 from collections.abc import Collection, Iterable, Iterator
 
 from seatrial.lazy import regex
-from seatrial.machine.facts import unfold_or_empty
+from seatrial.machine.node_sets import unfold_or_empty
 
 MAX_KNOWN = 20_000  # node sets whose bits are kept
 

@@ -23,7 +23,7 @@ from seatrial.acceptance.trial_history import TrialHistory
 from seatrial.acceptance.utilisation import Timeline
 from seatrial.conduct.policy import Policy
 from seatrial.conduct.shares import planned_for
-from seatrial.machine.facts import unfold_or_empty
+from seatrial.machine.node_sets import unfold_or_empty
 from seatrial.units import SECOND_NS, show_share
 
 MIN_SHARED = 0.01  # of the node-hours, from which it is said that runs shared nodes

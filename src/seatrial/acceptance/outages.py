@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from seatrial.acceptance.trial_history import TrialHistory
-from seatrial.machine.facts import unfold_or_empty
+from seatrial.machine.node_sets import unfold_or_empty
 
 Span = tuple[int, int]
 

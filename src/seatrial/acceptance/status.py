@@ -23,8 +23,9 @@ from seatrial.journal.clock import present
 from seatrial.journal.events import Event
 from seatrial.journal.run_life import RunState
 from seatrial.journal.trial_life import INTERRUPTED
-from seatrial.machine.facts import fold, node_names
+from seatrial.machine.facts import node_names
 from seatrial.machine.model import Machine
+from seatrial.machine.node_sets import fold
 from seatrial.plan.alongside import named_beside
 from seatrial.plan.checklist import ItemStatus, items_of
 from seatrial.plan.model import Component

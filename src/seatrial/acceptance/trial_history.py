@@ -20,7 +20,7 @@ from seatrial.conduct.policy_change import followed
 from seatrial.journal import codes, events
 from seatrial.journal.run_life import RunLife, RunState
 from seatrial.journal.trial_life import TrialLife, end_by
-from seatrial.machine.facts import unfold_or_empty
+from seatrial.machine.node_sets import unfold_or_empty
 from seatrial.plan.checklist import Ticks
 from seatrial.plan.model import ChecklistItem
 from seatrial.suite.model import Case

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from seatrial.backends.protocol import Ended, Job, NeverStarted, Started, Submission
 from seatrial.journal.codes import CANCELLED, LOST, TIMEOUT
-from seatrial.machine.facts import fold, unfold
+from seatrial.machine.node_sets import fold, unfold
 from seatrial.runs import bundle
 from seatrial.runs.directory import job_events
 

@@ -8,8 +8,8 @@ from seatrial.backends.bundles import allocation_of
 from seatrial.backends.job_arrays import write_submission
 from seatrial.backends.protocol import Job, Submission
 from seatrial.backends.scheduler_client import SubmissionRefused
-from seatrial.machine.facts import unfold
 from seatrial.machine.model import Machine
+from seatrial.machine.node_sets import unfold
 from seatrial.suite.job_options import effective
 
 

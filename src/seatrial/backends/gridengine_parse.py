@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from seatrial.backends.task_states import TaskState, UnexpectedOutput
 from seatrial.lazy import regex
-from seatrial.machine.facts import fold
 from seatrial.machine.gridengine_hosts import parse_hosts, root_of, short
+from seatrial.machine.node_sets import fold
 
 _STATE = regex(r"d?E?h?R?[qwrtsSTz]{1,3}")
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from seatrial.backends.command_outages import CommandOutages
 from seatrial.backends.protocol import NodesDown, NodesUp
 from seatrial.backends.scheduler_client import SchedulerClient, Unanswered
-from seatrial.machine.facts import fold
+from seatrial.machine.node_sets import fold
 
 MAX_REASON = 200
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from seatrial.backends.task_states import TaskState, UnexpectedOutput
 from seatrial.lazy import regex
-from seatrial.machine.facts import fold
+from seatrial.machine.node_sets import fold
 
 # States of a job that has not ended; of an array itself, B, nothing follows for its tasks.
 _ACTIVE = {

@@ -13,8 +13,8 @@ from seatrial.cli.options import choice_option, machine_option, text_option
 from seatrial.cli.query_common import opened
 from seatrial.errors import UsageError
 from seatrial.machine import draining
-from seatrial.machine.facts import fold, unfold
 from seatrial.machine.load import find_machine
+from seatrial.machine.node_sets import fold, unfold
 from seatrial.rules import judge
 from seatrial.rules import load as rule_files
 from seatrial.rules.judge import RuleJudgement

@@ -15,9 +15,10 @@ from seatrial.cli import run
 from seatrial.cli.options import choice_option, list_option, machine_option, text_option
 from seatrial.errors import UsageError
 from seatrial.machine.draining import states
-from seatrial.machine.facts import fold, node_names, unfold
+from seatrial.machine.facts import node_names
 from seatrial.machine.load import find_machine
 from seatrial.machine.model import Machine, NodeGroup
+from seatrial.machine.node_sets import fold, unfold
 from seatrial.machine.rehearsal_model import MachineModel
 from seatrial.rules import readers
 from seatrial.rules.facts import of_nodes, text_of

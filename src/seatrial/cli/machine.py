@@ -16,9 +16,9 @@ from seatrial.machine.detect import this_host
 from seatrial.machine.detect_gridengine import detect_gridengine
 from seatrial.machine.detect_pbs import detect_pbs
 from seatrial.machine.detect_slurm import detect_cluster
-from seatrial.machine.facts import fold
 from seatrial.machine.load import find_machine
 from seatrial.machine.model import Machine
+from seatrial.machine.node_sets import fold
 from seatrial.machine.topologies import known_topology
 from seatrial.units import count
 

@@ -9,9 +9,10 @@ import click
 import msgspec
 
 from seatrial.cli import Folders
+from seatrial.cli.known_machine import known_machine
 from seatrial.cli.network_page import impacts_of, print_impacts, print_network
 from seatrial.cli.options import json_option, text_option
-from seatrial.cli.query_common import known_machine, opened, tell_damage
+from seatrial.cli.query_common import opened, tell_damage
 from seatrial.errors import UsageError
 from seatrial.machine.load import find_machine
 from seatrial.machine.model import Machine

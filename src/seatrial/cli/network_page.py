@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from seatrial.cli.tables import TextTable, print_first
-from seatrial.machine.facts import fold
+from seatrial.machine.node_sets import fold
 from seatrial.statistics.all_pairs import GroupPair, Link, Network, Slow
 from seatrial.units import count, listed, show_change, show_figure, show_number
 from seatrial.verify.figures import MetricValue

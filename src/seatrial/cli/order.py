@@ -16,7 +16,7 @@ from seatrial.files import read_regular
 from seatrial.layout import grid_order, order_files, orders
 from seatrial.layout.grid_order import GridOrder
 from seatrial.layout.orders import MfdnKind, Order
-from seatrial.machine.facts import unfold
+from seatrial.machine.node_sets import unfold
 from seatrial.units import count
 
 _MAX_FILE_BYTES = 64 << 20

@@ -14,7 +14,8 @@ from seatrial.acceptance.operator_actions import HEAVY as OF_HEAVY
 from seatrial.cli import Folders, run_driver, status_table
 from seatrial.cli.options import parsed_for
 from seatrial.errors import InvalidFiles, UsageError
-from seatrial.machine.facts import fold, node_names, unfold
+from seatrial.machine.facts import node_names
+from seatrial.machine.node_sets import fold, unfold
 from seatrial.plan.model import Component
 from seatrial.trial.alarm import alarm_limit, alarms
 from seatrial.trial.answers import HEAVY

@@ -19,7 +19,8 @@ from seatrial.cli.plan_control import OfPlan
 from seatrial.cli.query_common import show_time
 from seatrial.errors import UsageError
 from seatrial.journal.events import EvidenceGiven, IssueRecorded, PersonsEvent, PlanEntry
-from seatrial.machine.facts import node_names, unfold
+from seatrial.machine.facts import node_names
+from seatrial.machine.node_sets import unfold
 from seatrial.plan.model import Evidence
 from seatrial.plan.moments import day_of
 from seatrial.plan.prepare import prepare_plan

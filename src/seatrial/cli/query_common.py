@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING
 import click
 
 from seatrial.cli import Folders, as_typed
-from seatrial.errors import SeatrialError
 from seatrial.journal.damage import Damage, damage_of, told
 from seatrial.store.rows import Filters, TrialRow
 from seatrial.store.schema import Store
-from seatrial.trial.folder import TrialFolder
+from seatrial.trial.paths import TrialPaths
 from seatrial.units import SECOND_NS, count
 from seatrial.verify.reading import plain_line
 
 if TYPE_CHECKING:
-    from seatrial.machine.model import Machine
     from seatrial.studies.selection import Side
 
 MAX_DAMAGED = 5  # trials whose damage is told
@@ -47,7 +45,7 @@ def tell_damage(store: Store, about: Filters | Iterable[TrialRow]) -> None:
     found = [row for row in trials if row.damaged]
     for row in found[:MAX_DAMAGED]:
         first = next((gap.line for gap in gaps.gaps(store, row)), 1)
-        journal = TrialFolder(Path(row.path)).journal
+        journal = TrialPaths(Path(row.path)).journal
         settled = row.state == "ended" and not row.running and not row.waiting
         tell(told(row.tag, Path(as_typed(journal)), Damage(row.damaged, first, settled)))
     more = len(found) - MAX_DAMAGED
@@ -65,16 +63,7 @@ def sides_of(folders: Folders, texts: Iterable[str], tests: Sequence[str] = ()) 
     return sides
 
 
-def known_machine(trial: TrialRow) -> "Machine | None":
-    """Return the machine of a trial; None if its record cannot be read: it is gone, or another
-    version wrote it."""
-    try:
-        return TrialFolder(Path(trial.path)).record().machine
-    except (SeatrialError, ValueError):
-        return None
-
-
-def tell_damaged_journal(folder: TrialFolder) -> None:
+def tell_damaged_journal(folder: TrialPaths) -> None:
     """Tell on stderr where a trial's journal is damaged, without a store. Reads all of it."""
     try:
         damage = damage_of(folder.journal)

@@ -11,7 +11,7 @@ from seatrial.cli.options import format_option, trials_argument
 from seatrial.cli.query_common import sides_of
 from seatrial.cli.tables import TextTable
 from seatrial.errors import TrialError, UsageError
-from seatrial.machine.facts import unfold
+from seatrial.machine.node_sets import unfold
 from seatrial.store.by_case import causes
 from seatrial.store.interchange import to_json
 from seatrial.studies.score_file import ScoreFile, load_score

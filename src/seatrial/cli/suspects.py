@@ -6,8 +6,9 @@ import click
 from msgspec.structs import asdict, replace
 
 from seatrial.cli import Folders
+from seatrial.cli.known_machine import known_machine
 from seatrial.cli.options import json_option, list_option, machine_filter, since_filter, test_filter
-from seatrial.cli.query_common import known_machine, opened, tell_damage
+from seatrial.cli.query_common import opened, tell_damage
 from seatrial.errors import UsageError
 from seatrial.machine.facts import groups_of
 from seatrial.machine.model import Machine

@@ -10,8 +10,9 @@ import click
 from msgspec.structs import asdict
 
 from seatrial.cli import Folders, complete
+from seatrial.cli.known_machine import known_machine
 from seatrial.cli.options import FiniteRange, json_option, test_filter
-from seatrial.cli.query_common import known_machine, opened, show_time, tell_damage
+from seatrial.cli.query_common import opened, show_time, tell_damage
 from seatrial.cli.suspects import print_places, print_suspects, suspects_record
 from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError

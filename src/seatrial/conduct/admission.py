@@ -19,7 +19,7 @@ from seatrial.conduct.targets import Targets
 from seatrial.conduct.throttle import ThrottleState
 from seatrial.journal.events import GaugeRead, RunSubmitted
 from seatrial.layout.node_choice import NodeWish
-from seatrial.machine.facts import unfold
+from seatrial.machine.node_sets import unfold
 from seatrial.suite.model import Case
 from seatrial.units import FAR_FUTURE_NS, SECOND_NS, show_seconds
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from seatrial.conduct.in_flight import RunInFlight
 from seatrial.conduct.policy import Exclusion
 from seatrial.journal.codes import BOOT_FAILURE
-from seatrial.machine.facts import fold, unfold_or_empty
+from seatrial.machine.node_sets import fold, unfold_or_empty
 from seatrial.units import SECOND_NS, count, show_seconds
 
 FEW = 4  # up to this size, each node of a failed run is suspected where none is named

@@ -6,24 +6,13 @@ choice = placer.choose(case, taken, seed)    # beside nodes that are taken, down
 
 from collections.abc import Collection, Mapping, Sequence
 
-from msgspec import Struct
-
+from seatrial.conduct.policy import NodePlacing
 from seatrial.layout.node_choice import NodeChoice, choose_nodes
-from seatrial.layout.topology import Topology
-from seatrial.machine.facts import fold, unfold
 from seatrial.machine.model import Machine
+from seatrial.machine.node_sets import fold, unfold
 from seatrial.machine.topologies import topology_of
 from seatrial.suite.fitting_nodes import usable_nodes
 from seatrial.suite.model import Case, Test
-
-
-class NodePlacing(Struct, frozen=True, kw_only=True):
-    """The network of a trial with placed runs. ``sets`` are sets of nodes that some cases can run
-    on, and ``set_of`` has for each case the number of its set, from 1 on (0: it is not placed)."""
-
-    topology: Topology
-    sets: list[str] = []
-    set_of: list[int] = []
 
 
 def placing_of(

@@ -5,7 +5,7 @@ placed.nodes_for(case, run_id, avoid, 0)    # "n003,n001", "" for a run that is 
 """
 
 from seatrial.conduct.state import ConductorState
-from seatrial.machine.facts import unfold_or_empty
+from seatrial.machine.node_sets import unfold_or_empty
 
 
 class PlacedLaunches:

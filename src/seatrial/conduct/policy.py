@@ -11,9 +11,9 @@ from typing import Literal, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from seatrial.conduct.place import NodePlacing
 from seatrial.conduct.race_rules import RaceRules
-from seatrial.machine.facts import unfold
+from seatrial.layout.topology import Topology
+from seatrial.machine.node_sets import unfold
 from seatrial.suite.model import Case, Test
 from seatrial.units import SECOND_NS, span_of
 
@@ -22,6 +22,15 @@ Kind = ComponentKind | Literal["race"]  # a race is a tuning, and no component o
 Weight = Literal["heavy", "normal", "light"]
 Answer = Literal["again", "elsewhere", "never"]
 Placement = Literal["round_robin", "weighted", "least_loaded"]
+
+
+class NodePlacing(Struct, frozen=True, kw_only=True):
+    """The network of a trial with placed runs. ``sets`` are sets of nodes that some cases can run
+    on, and ``set_of`` has for each case the number of its set, from 1 on (0: it is not placed)."""
+
+    topology: Topology
+    sets: list[str] = []
+    set_of: list[int] = []
 
 
 class Entry(Struct, frozen=True, kw_only=True):

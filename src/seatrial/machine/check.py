@@ -8,11 +8,11 @@ from seatrial.documents import Faults, Spot, YamlNode
 from seatrial.file_model import Scalar
 from seatrial.lazy import regex
 from seatrial.machine.check_sinks import check_sinks
-from seatrial.machine.facts import unfold
 from seatrial.machine.failures import check_known_failures, check_log_rules
 from seatrial.machine.glibc import fault_of_variable
 from seatrial.machine.layouts import check_layout
 from seatrial.machine.model import PAGES, FileSystem, FileUse, Gauge, Machine, Places
+from seatrial.machine.node_sets import unfold
 from seatrial.machine.rehearsal_model import Background, MachineModel
 from seatrial.machine.topologies import check_topology
 from seatrial.units import bytes_of, seconds, share_of, span_of

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from seatrial.errors import UsageError
 from seatrial.machine.detect_slurm import NodeSeen, nodes_seen, shown_topology
-from seatrial.machine.facts import fold, unfold
 from seatrial.machine.model import Machine, NodeGroup
+from seatrial.machine.node_sets import fold, unfold
 from seatrial.machine.topologies import levels_of_switches, topology_of
 from seatrial.units import bytes_of, show_bytes
 

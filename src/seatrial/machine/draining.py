@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from seatrial.lazy import regex
 from seatrial.machine.detect_slurm import ask_slurm, fields_of
-from seatrial.machine.facts import fold
+from seatrial.machine.node_sets import fold
 
 NOTE = "seatrial:"
 LONGEST_NOTE = 200

@@ -14,8 +14,9 @@ from typing import Any
 
 from seatrial.files import read_regular
 from seatrial.lazy import json, regex
-from seatrial.machine.facts import fold, node_names, unfold
+from seatrial.machine.facts import node_names
 from seatrial.machine.model import Machine, XnameLevel
+from seatrial.machine.node_sets import fold, unfold
 from seatrial.machine.slurm_topology import switches_of
 
 MAX_FILE_BYTES = 64 << 20

@@ -8,8 +8,8 @@ import msgspec
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
-from seatrial.machine.facts import fold
 from seatrial.machine.model import NodeGroup
+from seatrial.machine.node_sets import fold
 
 PATIENCE_SECONDS = 20.0
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from seatrial.lazy import regex
-from seatrial.machine.facts import unfold
+from seatrial.machine.node_sets import unfold
 
 _FIELD = regex(r"(?:^|\s)([A-Za-z]+)=(\S*)")
 _NONE = ("", "(null)")

@@ -18,8 +18,9 @@ from seatrial.files import read_regular
 from seatrial.layout import topology
 from seatrial.layout.node_names import name_pattern, positions
 from seatrial.lazy import json
-from seatrial.machine.facts import fold, node_names, unfold
+from seatrial.machine.facts import node_names
 from seatrial.machine.model import LevelModel, Machine, NetworkModel
+from seatrial.machine.node_sets import fold, unfold
 from seatrial.machine.places import MAX_FILE_BYTES, named, places_in
 from seatrial.machine.slurm_topology import switches_of
 from seatrial.units import bytes_of, count

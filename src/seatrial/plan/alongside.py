@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from seatrial.documents import Spot
-from seatrial.machine.facts import fold, node_names, unfold
+from seatrial.machine.facts import node_names
 from seatrial.machine.model import Machine
+from seatrial.machine.node_sets import fold, unfold
 from seatrial.plan.component_tests import only_evidence
 from seatrial.plan.model import Component, Phase, Plan
 from seatrial.plan.phases import phases_of

@@ -9,9 +9,10 @@ from fnmatch import fnmatchcase
 from seatrial.documents import Faults, Spot
 from seatrial.errors import UsageError, suggest
 from seatrial.lazy import regex
-from seatrial.machine.facts import node_names, unfold
+from seatrial.machine.facts import node_names
 from seatrial.machine.failures import check_known_failures
 from seatrial.machine.model import Gauge, Machine, SlurmOverride
+from seatrial.machine.node_sets import unfold
 from seatrial.plan.alongside import check_alongside
 from seatrial.plan.check_criteria import check_conditions, check_evidence, check_ids
 from seatrial.plan.check_rehearsal import check_rehearsal

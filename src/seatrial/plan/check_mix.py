@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from seatrial.documents import Spot
 from seatrial.lazy import regex
-from seatrial.machine.facts import node_names, unfold
+from seatrial.machine.facts import node_names
 from seatrial.machine.model import FileSystem, Machine
+from seatrial.machine.node_sets import unfold
 from seatrial.plan import policy
 from seatrial.plan.check import ROUNDING, listed, too_large_sum
 from seatrial.plan.component_tests import part_of, pattern_of, written_copies, written_shares

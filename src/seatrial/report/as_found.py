@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from seatrial.journal.events import BuildEnded, Event, ScriptStarted
-from seatrial.machine.facts import fold
+from seatrial.machine.node_sets import fold
 from seatrial.report.content import Cell, Table, bounded
 from seatrial.verify.reading import plain_line
 

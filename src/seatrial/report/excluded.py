@@ -7,7 +7,7 @@ from seatrial.acceptance.outages import outages_of
 from seatrial.acceptance.status import Status
 from seatrial.acceptance.step_functions import LevelSpan, target_loads
 from seatrial.acceptance.trial_history import TrialHistory
-from seatrial.machine.facts import fold
+from seatrial.machine.node_sets import fold
 from seatrial.report.content import Cell, Table, bounded
 from seatrial.report.tables import MAX_ROWS
 from seatrial.studies.variability import Variability

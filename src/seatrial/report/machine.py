@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from seatrial.machine.facts import fold, node_names, unfold
+from seatrial.machine.facts import node_names
 from seatrial.machine.model import Machine as MachineFile
+from seatrial.machine.node_sets import fold, unfold
 from seatrial.report.as_found import as_found
 from seatrial.report.component import GatheredTrial
 from seatrial.report.content import Cell, ReportMachine, Table, bounded

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from seatrial.lazy import np
-from seatrial.machine.facts import COMPUTE, fold, unfold
+from seatrial.machine.facts import COMPUTE
+from seatrial.machine.node_sets import fold, unfold
 from seatrial.rules.drift import USUAL, from_majority
 from seatrial.rules.facts import FactTable
 from seatrial.rules.model import Rule, RuleFile, RuleWaiver

@@ -11,7 +11,7 @@ from pathlib import Path
 from seatrial.documents import Faults, Spot, decode, read
 from seatrial.file_model import Scalar
 from seatrial.lazy import regex
-from seatrial.machine.facts import unfold
+from seatrial.machine.node_sets import unfold
 from seatrial.rules.model import FACTS_APP, Rule, RuleFile, RuleWaiver
 from seatrial.suite.expressions import ExpressionError, compile_expression
 from seatrial.suite.model import Test

@@ -18,7 +18,7 @@ from typing import Annotated, NamedTuple
 from seatrial.documents import Spot, load_checked
 from seatrial.file_model import FileModel, doc
 from seatrial.lazy import regex
-from seatrial.machine.facts import unfold
+from seatrial.machine.node_sets import unfold
 from seatrial.rules.facts import FactTable
 from seatrial.rules.model import Rule
 from seatrial.rules.readers import nets_by_address, routes_in

@@ -25,6 +25,7 @@ from seatrial.journal.codes import TIMEOUT
 from seatrial.lazy import regex
 from seatrial.machine.model import Machine
 from seatrial.runs import compiler_versions
+from seatrial.runs.build_files import JOB, LOCK, LOG, RESULT, SCRIPT
 from seatrial.runs.environment import (
     exports,
     inherited,
@@ -40,12 +41,6 @@ from seatrial.units import seconds, show_seconds
 
 LOG_TAIL = 2000
 CHANGED = "the sources changed since the trial was made; start a new trial"
-
-LOG = "build.log"
-LOCK = "seatrial.lock"
-SCRIPT = "seatrial.script"
-JOB = "seatrial.sh"
-RESULT = "seatrial.result"
 
 GRACE_SECONDS = 5
 _NO_SPACE = regex("No space left on device|Disk quota exceeded")

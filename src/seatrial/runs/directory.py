@@ -182,11 +182,3 @@ def _bounded(event: ScriptStarted) -> ScriptStarted:
         gpus=event.gpus[:TEXT_LIMIT],
         facts={name[:64]: text[:LONGEST_FACT] for name, text in facts} or None,
     )
-
-
-def run_directory(trial: Path | str, test: str, run_id: str, recorded: str) -> str:
-    """Return the directory of a run: in the folder of its trial if it is there, as the trial may
-    have been moved or copied, else as the journal has it, "" for none."""
-    own = f"{trial}/runs/{test}/{run_id}"
-    # Path.is_dir raises where a name is too long for the file system.
-    return own if recorded not in ("", own) and os.path.isdir(own) else recorded  # noqa: PTH112

@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from seatrial.files import read_start
-from seatrial.machine.facts import unfold_or_empty
+from seatrial.machine.node_sets import unfold_or_empty
 from seatrial.rules.facts import READINGS, FactTable
 
 FOLDER = ".facts"

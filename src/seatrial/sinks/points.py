@@ -26,7 +26,7 @@ from seatrial.journal import codes, events
 from seatrial.journal.codes import KNOWN, RECALLED
 from seatrial.journal.encoding import members
 from seatrial.journal.run_life import RunLife, RunState
-from seatrial.machine.facts import unfold
+from seatrial.machine.node_sets import unfold
 from seatrial.sinks.event_names import FIELDS, NO_VALUE, event_name, time_text
 from seatrial.sinks.line_protocol import field_text, line, tag_text
 from seatrial.sinks.oth_fields import OthFields

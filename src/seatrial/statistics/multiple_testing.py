@@ -81,10 +81,9 @@ def confirmed(ps: Sequence[float], tested: int) -> set[int]:
     difference with that probability. ``tested``: how many were tested; those without a p-value
     count as equal.
     """
-    order = np.argsort(ps, kind="stable")
-    bounds = FALSE * np.arange(1, len(ps) + 1) / tested
-    below = np.flatnonzero(np.asarray(ps)[order] <= bounds)
-    return set(order[: below[-1] + 1].tolist()) if below.size else set()
+    order = sorted(range(len(ps)), key=ps.__getitem__)
+    below = [place for place, i in enumerate(order, 1) if ps[i] <= FALSE * place / tested]
+    return set(order[: below[-1]]) if below else set()
 
 
 def unshuffled(rows: Sequence[Samples], told: Collection[int], least: float) -> set[int]:

@@ -19,7 +19,7 @@ from seatrial.store.interchange import iso
 from seatrial.store.queries import NO_OUTCOME
 from seatrial.store.rows import RUN_TIMES, CaseRow, Filters, MetricRow, RunRow, TrialRow
 from seatrial.store.schema import Store
-from seatrial.trial.folder import TrialFolder
+from seatrial.trial.paths import TrialPaths
 from seatrial.units import show_number, show_unit
 from seatrial.verify.reading import tail
 
@@ -128,7 +128,7 @@ def _entries(cases: Sequence[CaseRow], found: Sequence[RunRow]) -> list[Entry]:
 def _record(trial: TrialRow) -> _Record:
     """Return the record of a trial; an empty one where its folder is gone."""
     try:
-        return TrialFolder(Path(trial.path)).record_as(_Record)
+        return TrialPaths(Path(trial.path)).record_as(_Record)
     except TrialError:
         return _Record()
 

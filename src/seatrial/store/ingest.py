@@ -26,7 +26,7 @@ from seatrial.gc_pause import uncollected
 from seatrial.journal.events import Event
 from seatrial.journal.journal import Block, fingerprint, read_blocks
 from seatrial.journal.mark import path_of, read_mark
-from seatrial.machine.facts import unfold
+from seatrial.machine.node_sets import unfold
 from seatrial.store.folding import fold
 from seatrial.store.gaps import LinesBefore, keep_gaps, keep_lost_end
 from seatrial.store.location import Location
@@ -277,9 +277,9 @@ def _keep(writer: Writer, state: TrialRecord) -> None:
 
 
 def _record(trial: Path) -> _Record:
-    from seatrial.trial.folder import TrialFolder
+    from seatrial.trial.paths import TrialPaths
 
-    return TrialFolder(trial).record_as(_Record)
+    return TrialPaths(trial).record_as(_Record)
 
 
 def _changed_record(path: str, created: int) -> str:

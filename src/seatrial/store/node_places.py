@@ -13,7 +13,7 @@ import functools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from seatrial.lazy import regex
-from seatrial.machine.facts import unfold_or_empty
+from seatrial.machine.node_sets import unfold_or_empty
 from seatrial.store.schema import Writer, chunks, marks
 
 LONGEST_NODE_NAME = 200

@@ -21,7 +21,7 @@ import msgspec
 from seatrial.errors import UsageError
 from seatrial.journal import codes
 from seatrial.journal.events import EVENT_KINDS, ReferencesCorrected
-from seatrial.runs.directory import run_directory
+from seatrial.runs.run_path import run_directory
 from seatrial.store.liveness import owned
 from seatrial.store.rows import (
     CaseRow,

@@ -18,7 +18,7 @@ from seatrial.journal.codes import CODES, NO_VERDICT
 from seatrial.store.rows import GIVEN, Filters
 from seatrial.store.schema import Store, marks
 from seatrial.store.tables import ENDED, FAILED, STATES, UNFINISHED
-from seatrial.suite.select import is_like
+from seatrial.suite.name_patterns import is_like
 
 NOTHING = "1 = 0"
 MAX_NAMED = 5

@@ -19,7 +19,7 @@ from seatrial.store.rows import Filters, RunRow
 from seatrial.store.schema import Store
 from seatrial.studies.bands import METRICS, PairMetric, lines_of_file, placed
 from seatrial.studies.metric_series import MetricSeries, Point
-from seatrial.suite.select import is_like
+from seatrial.suite.name_patterns import is_like
 from seatrial.trial.folder import TrialFolder
 
 APP = "pingpong"

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
-from seatrial.machine.facts import fold, unfold_or_empty
+from seatrial.machine.node_sets import fold, unfold_or_empty
 from seatrial.rules import facts
 from seatrial.rules.drift import against, between
 from seatrial.rules.facts import FactTable

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from seatrial.journal import codes
-from seatrial.machine.facts import unfold_or_empty
+from seatrial.machine.node_sets import unfold_or_empty
 from seatrial.statistics import outliers, suspects
 from seatrial.statistics.outliers import Outlier, Outliers
 from seatrial.store.queries import MEASURED

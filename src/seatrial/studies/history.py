@@ -29,7 +29,7 @@ from seatrial.studies.band_series import BY_LEVEL, series_by_level
 from seatrial.studies.difference import Difference
 from seatrial.studies.metric_series import MetricSeries, Point
 from seatrial.studies.note_file import Near, Note, nearest
-from seatrial.suite.select import is_like
+from seatrial.suite.name_patterns import is_like
 from seatrial.units import SECOND_NS, direction_of, unfit
 from seatrial.verify.figures import ELAPSED
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from seatrial.files import read_regular
 from seatrial.lazy import regex
-from seatrial.runs.builds import RESULT
+from seatrial.runs.build_files import RESULT
 from seatrial.studies.selection import Side
-from seatrial.trial.folder import TrialFolder
+from seatrial.trial.paths import TrialPaths
 
 MAX_BUILDS = 500  # of a side that are read
 MAX_BYTES = 1 << 20
@@ -28,7 +28,7 @@ def libraries_of(side: Side) -> dict[str, dict[str, set[str]]]:
     found: dict[str, dict[str, set[str]]] = {}
     for test, path, build in islice((each for each in builds if each[2]), MAX_BUILDS):
         try:
-            data = read_regular(TrialFolder(Path(path)).builds / build / RESULT, MAX_BYTES)
+            data = read_regular(TrialPaths(Path(path)).builds / build / RESULT, MAX_BYTES)
         except OSError:
             continue
         libraries = found.setdefault(test, {})

@@ -23,8 +23,8 @@ from seatrial.store.rows import Filters, TrialRow
 from seatrial.store.schema import Store
 from seatrial.studies.selection import Side
 from seatrial.suite.model import case_name
-from seatrial.suite.select import is_like
-from seatrial.trial.folder import TrialFolder
+from seatrial.suite.name_patterns import is_like
+from seatrial.trial.paths import TrialPaths
 
 State = Literal["", "passed", "failed", "build failed", "not run", "left out"]
 STATES: tuple[str, ...] = ("passed", "failed", "build failed", "not run", "left out")
@@ -257,6 +257,6 @@ def reasons_of(
 def _left_out(trial: TrialRow) -> list[tuple[str, str]]:
     """Return what a trial left out, with the reasons; nothing where its folder is gone."""
     try:
-        return TrialFolder(Path(trial.path)).record_as(_LeftOutCases).left_out
+        return TrialPaths(Path(trial.path)).record_as(_LeftOutCases).left_out
     except TrialError:
         return []

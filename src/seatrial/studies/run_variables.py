@@ -11,7 +11,7 @@ from pathlib import Path
 
 from seatrial.files import read_regular
 from seatrial.lazy import regex
-from seatrial.trial.folder import TrialFolder
+from seatrial.trial.paths import TrialPaths
 
 MAX_ENVIRONMENTS = 200  # of a trial that are read
 MAX_BYTES = 4 << 20
@@ -26,7 +26,7 @@ def variables_of(trials: Iterable[str]) -> dict[str, set[str]]:
     """Return the hashes of the values that each variable had in runs of trials, by their paths."""
     found: dict[str, set[str]] = {}
     for path in trials:
-        folder = TrialFolder(Path(path)).environments
+        folder = TrialPaths(Path(path)).environments
         for file in sorted(islice(folder.glob("[!.]*"), MAX_ENVIRONMENTS)):
             try:  # not through a link: jobs write here, and what is read is shown
                 data = read_regular(file, MAX_BYTES, follow=False)

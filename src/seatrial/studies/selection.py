@@ -21,7 +21,7 @@ from seatrial.store import queries
 from seatrial.store.by_case import NUMBERS, CaseRuns, by_case
 from seatrial.store.rows import TrialRow
 from seatrial.store.schema import Store
-from seatrial.suite.select import is_like, is_pattern
+from seatrial.suite.name_patterns import is_like, is_pattern
 from seatrial.trial.folder import TrialFolder
 from seatrial.units import moment_of
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from seatrial.machine.facts import fold, unfold_or_empty
+from seatrial.machine.node_sets import fold, unfold_or_empty
 from seatrial.rules.facts import READINGS, FactTable
 from seatrial.statistics.multiple_testing import student_p
 from seatrial.store.queries import MEASURED

@@ -19,8 +19,8 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from seatrial.layout.topology import Topology
-from seatrial.machine.facts import unfold_or_empty
 from seatrial.machine.model import Machine
+from seatrial.machine.node_sets import unfold_or_empty
 from seatrial.machine.topologies import topology_of
 from seatrial.statistics.rank_correlation import Correlation, CorrelationSample, correlations
 from seatrial.statistics.theil_sen import theil_sen

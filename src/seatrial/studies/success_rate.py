@@ -15,7 +15,7 @@ from seatrial.statistics.proportion import wilson
 from seatrial.store.rows import Filters
 from seatrial.store.schema import Store
 from seatrial.store.series import case_names, metric_names, pass_counts
-from seatrial.suite.select import is_like
+from seatrial.suite.name_patterns import is_like
 
 SUCCESS_RATE = "success_rate"
 

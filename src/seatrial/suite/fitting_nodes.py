@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from seatrial.machine.facts import node_names, unfold, unfold_or_empty
+from seatrial.machine.facts import node_names
 from seatrial.machine.model import Machine, NodeGroup
+from seatrial.machine.node_sets import unfold, unfold_or_empty
 from seatrial.suite.model import Case, JobOptions
 from seatrial.units import bytes_of, count, show_bytes
 

@@ -9,7 +9,6 @@ or of the test's application begins with it, or if it is one of the test's tags:
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from fnmatch import fnmatchcase
 
 from seatrial.errors import UsageError
 from seatrial.lazy import regex
@@ -22,17 +21,6 @@ the case stands for a whole test (its ``id`` is "")."""
 _TOKEN = regex(r"""\s*([()]|(?:"[^"]*"|'[^']*'|[^\s()])+)""")
 _QUOTED = regex(r""""([^"]*)"|'([^']*)'""")
 _DEEPEST = 50
-
-
-def is_pattern(text: str) -> bool:
-    """Return True if a text holds a wildcard of the shell: ``*``, ``?`` or ``[``."""
-    return any(sign in text for sign in "*?[")
-
-
-def is_like(name: str, pattern: str) -> bool:
-    """Return True if a name matches a pattern such as ``io_*``, or contains a text without a
-    wildcard."""
-    return fnmatchcase(name, pattern) if is_pattern(pattern) else pattern in name
 
 
 def compile_keyword(text: str) -> Predicate:

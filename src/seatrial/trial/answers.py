@@ -12,7 +12,8 @@ from seatrial.conduct.policy_change import refused, too_short, with_parts
 from seatrial.conduct.policy_difference import conflicts
 from seatrial.conduct.state import ConductorState
 from seatrial.journal import events
-from seatrial.machine.facts import node_names, unfold
+from seatrial.machine.facts import node_names
+from seatrial.machine.node_sets import unfold
 from seatrial.trial.folder import Record
 from seatrial.trial.requests import MAX_REASON, Request, recorded
 from seatrial.units import seconds

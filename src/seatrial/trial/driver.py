@@ -21,7 +21,7 @@ from seatrial.errors import TrialError
 from seatrial.journal import events
 from seatrial.journal.journal import Journal
 from seatrial.log import logger
-from seatrial.machine.facts import fold
+from seatrial.machine.node_sets import fold
 from seatrial.plan.model import Tell
 from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.trial import requests

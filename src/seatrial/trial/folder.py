@@ -11,32 +11,27 @@ trials/<tag>/
 import getpass
 import hashlib
 import os
-from collections.abc import Callable
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from seatrial.conduct.policy import Policy
-from seatrial.decoding import DAMAGED, decoder
+from seatrial.decoding import decoder
 from seatrial.errors import TrialError, UsageError
-from seatrial.files import is_utf8, read_regular
+from seatrial.files import is_utf8
 from seatrial.machine.facts import groups_of, node_names
 from seatrial.machine.failures import KnownFailure
 from seatrial.machine.model import Machine
 from seatrial.plan.model import Component, Tell
 from seatrial.rules.model import RuleFile
-from seatrial.runs.hung_processes import HUNG_SCRIPT
 from seatrial.suite.model import Case, Keep, KeepWord, Test
 from seatrial.suite.tune_file import TuneFile
 from seatrial.trial.options import TrialOptions
+from seatrial.trial.paths import MAX_RECORD_BYTES, TrialPaths
 from seatrial.verify.references import Reference, References, loads
 
-T = TypeVar("T")
-
-MAX_RECORD_BYTES = 64 << 20
 MAX_CASES_BYTES = 1 << 30
 
 
@@ -145,47 +140,12 @@ class _CasesWritten(Struct):
     cases_sha256: str = ""
 
 
-class TrialFolder:
-    """The paths in the folder of one trial, and its files that are written once. ``environments``:
-    the distinct environments of runs, by their hashes. ``cancel_request``: the file that asks the
-    driver of the trial, on any host, to cancel. ``heartbeat``: its driver touches it; ``alarm``: of
-    which silence of the driver people were told; ``next``: which trials begin after it."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path.absolute()
-        self.tag = self.path.name
-        self.journal = self.path / "journal.jsonl"
-        self.builds = self.path / "builds"
-        self.submissions = self.path / "submissions"
-        self.environments = self.path / "environments"
-        self.facts = self.path / "facts"
-        self.hung_script = self.facts / HUNG_SCRIPT
-        self.requests = self.path / "requests"
-        self.cancel_request = self.path / "cancel"
-        self.heartbeat = self.path / "heartbeat"
-        self.alarm = self.path / "alarm"
-        self.next = self.path / "next"
-
-    def log(self, of: str) -> Path:
-        """The log file of one of the processes that work on the trial, ``driver`` or ``sinks``."""
-        return self.path / "log" / f"{of}.log"
-
-    def script(self, test: str) -> Path:
-        """Return the path of the run script of a test, which job scripts source."""
-        name = test.replace("+", "++").replace("/", "+")
-        return self.path / "scripts" / f"{name}.sh"
-
-    def run(self, test: str, run_id: str) -> Path:
-        return Path(f"{self.path}/runs/{test}/{run_id}")
+class TrialFolder(TrialPaths):
+    """The folder of one trial, with its files that are written once."""
 
     def record(self) -> Record:
         """Read the record. Raises TrialError."""
         return self._read("trial.json", MAX_RECORD_BYTES, _record, "is not a trial's record")
-
-    def record_as(self, kind: type[T]) -> T:
-        """Read the record as a type that has some of its members. Raises TrialError."""
-        decode = decoder(kind).decode
-        return self._read("trial.json", MAX_RECORD_BYTES, decode, "is not a trial's record")
 
     def cases(self) -> list[Case]:
         """Read the cases. Raises TrialError where they are not as they were written."""
@@ -210,15 +170,6 @@ class TrialFolder:
                 "not that in trial.json); restore it, or start a new trial"
             )
         return decoder(Case).decode_lines(data)
-
-    def _read(self, name: str, limit: int, decode: Callable[[bytes], T], fault: str) -> T:
-        path = self.path / name
-        try:
-            return decode(read_regular(path, limit))
-        except OSError as error:
-            raise TrialError(f"{path}: cannot be read: {error.strerror}") from error
-        except (*DAMAGED, ValueError) as error:
-            raise TrialError(f"{path}: {fault}: {error}") from error
 
 
 def _case_in(data: bytes, case_id: str) -> Case | None:

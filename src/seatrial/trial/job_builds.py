@@ -19,7 +19,7 @@ from seatrial.backends import protocol
 from seatrial.backends.task_states import PREFIX
 from seatrial.journal.codes import CANCELLED, TIMEOUT
 from seatrial.machine.model import Machine
-from seatrial.runs import builds
+from seatrial.runs import build_files, builds
 from seatrial.runs.builds import BuildResult
 from seatrial.runs.directory import job_events
 from seatrial.runs.environment import write_script
@@ -144,8 +144,8 @@ class JobBuilds:
     def _write(self, job: protocol.Job, directory: Path) -> None:
         job.path.mkdir(parents=True, exist_ok=True)
         script = _SCRIPT.format(
-            script=shlex.quote(str(directory / builds.JOB)),
-            log=shlex.quote(str(directory / builds.LOG)),
+            script=shlex.quote(str(directory / build_files.JOB)),
+            log=shlex.quote(str(directory / build_files.LOG)),
         )
         write_script(job.path / "job.sh", script)
 

@@ -28,7 +28,8 @@ from seatrial.journal.damage import Damage, damage_of, told
 from seatrial.journal.journal import Journal, read
 from seatrial.journal.run_life import RunLife
 from seatrial.runs.checksums import changed_file
-from seatrial.runs.directory import cut_file, run_directory
+from seatrial.runs.directory import cut_file
+from seatrial.runs.run_path import run_directory
 from seatrial.runs.script import judged_files
 from seatrial.structs import copied
 from seatrial.suite.known_failures import KnownFailures, known_failures_of

@@ -18,10 +18,10 @@ from seatrial.documents import Faults, Spot
 from seatrial.errors import UsageError, suggest
 from seatrial.file_model import Scalar
 from seatrial.layout.node import NodeLayout
-from seatrial.machine.facts import unfold
 from seatrial.machine.layouts import layout_of
 from seatrial.machine.load import Site, find_machine
 from seatrial.machine.model import Machine
+from seatrial.machine.node_sets import unfold
 from seatrial.suite.build_key import BuildKeys
 from seatrial.suite.check_spec import Metric
 from seatrial.suite.expand import expand

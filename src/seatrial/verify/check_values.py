@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 from seatrial.errors import suggest
 from seatrial.lazy import regex
-from seatrial.machine.facts import facts_of, groups_with, unfold
+from seatrial.machine.facts import facts_of, groups_with
 from seatrial.machine.model import Machine
+from seatrial.machine.node_sets import unfold
 from seatrial.suite.check_spec import Check
 from seatrial.suite.expressions import FACTS, ExpressionError, compile_expression
 from seatrial.suite.model import Case, Test, show

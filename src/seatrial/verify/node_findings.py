@@ -14,7 +14,7 @@ from typing import Final
 
 from seatrial.errors import UsageError
 from seatrial.lazy import regex
-from seatrial.machine.facts import unfold
+from seatrial.machine.node_sets import unfold
 from seatrial.rules import facts
 from seatrial.rules.judge import judge
 from seatrial.rules.model import RuleFile

@@ -9,8 +9,8 @@ from seatrial.backends.protocol import Started
 from seatrial.backends.simulated.cluster import SimulatedCluster, SimulatedUpdate
 from seatrial.backends.simulated.jobs import FinishedJob, SimulatedJob
 from seatrial.conduct.policy import Window
-from seatrial.machine.facts import unfold
 from seatrial.machine.model import FileSystem, Machine, NodeGroup
+from seatrial.machine.node_sets import unfold
 from seatrial.machine.rehearsal_model import MachineModel
 
 S = 1_000_000_000

@@ -16,7 +16,7 @@ from seatrial.backends.simulated.cluster import SimulatedUpdate
 from seatrial.backends.simulated.jobs import FinishedJob, Hangs, SimulatedJob
 from seatrial.conduct.policy import Window
 from seatrial.journal import codes
-from seatrial.machine.facts import unfold
+from seatrial.machine.node_sets import unfold
 from seatrial.machine.rehearsal_model import Background
 from tests.backends.simulated.helpers import (
     START,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.backends.simulated.names import NodeNames, choose, runs
-from seatrial.machine.facts import unfold
+from seatrial.machine.node_sets import unfold
 
 MACHINES = [
     unfold("n[001-120]"),

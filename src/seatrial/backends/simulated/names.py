@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from seatrial.lazy import regex
-from seatrial.machine.facts import unfold
+from seatrial.machine.node_sets import unfold
 
 _NUMBERED = regex(r"(.*?)([0-9]+)", re.DOTALL)
 

@@ -7,7 +7,7 @@ from seatrial.importers.notes import ImportNote
 from seatrial.importers.results import ImportedFigure, ImportedRun
 from seatrial.journal import codes
 from seatrial.lazy import regex
-from seatrial.machine.facts import fold
+from seatrial.machine.node_sets import fold
 from seatrial.verify.node_findings import BAD, GOOD, MAX_NODES, NODECHECK
 from seatrial.verify.node_metrics import FINDINGS, metric_of
 from seatrial.verify.outputs import oth

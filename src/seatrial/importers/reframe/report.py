@@ -15,7 +15,7 @@ from seatrial.files import read_regular
 from seatrial.importers.notes import ImportNote
 from seatrial.importers.reframe.entry import ReframeEntry, ReframeFigure, figure_of, number_or_none
 from seatrial.importers.times import time_of
-from seatrial.machine.facts import fold
+from seatrial.machine.node_sets import fold
 
 MAX_BYTES = 1 << 30
 LONGEST_REASON = 400

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from seatrial.errors import UsageError
 from seatrial.lazy import regex
-from seatrial.machine.facts import unfold
+from seatrial.machine.node_sets import unfold
 
 PATIENCE_SECONDS = 30.0
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.journal.events import NodeAdmitted, NodeDown, NodeExcluded, NodeUp
-from seatrial.machine.facts import unfold_or_empty
+from seatrial.machine.node_sets import unfold_or_empty
 from seatrial.store.rows import TrialRow
 from seatrial.store.schema import Store
 from seatrial.store.sql_filters import listed

@@ -6,7 +6,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
-from seatrial.machine.facts import fold, groups_of, nodes_besides, roles_of
+from seatrial.machine.facts import groups_of, nodes_besides, roles_of
+from seatrial.machine.node_sets import fold
 from seatrial.rules.drift import from_majority
 from seatrial.rules.judge import RuleFinding, judge
 from seatrial.rules.load import load, own_files

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from seatrial.machine.facts import fold
+from seatrial.machine.node_sets import fold
 from seatrial.statistics.all_pairs import Network
 from seatrial.store import queries
 from seatrial.store.rows import RunRow

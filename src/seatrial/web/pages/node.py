@@ -9,7 +9,7 @@ from seatrial import draw
 from seatrial.arrays import Bools
 from seatrial.errors import UsageError, suggest
 from seatrial.journal.codes import BOOT_FAILURE, NODE_FAILURE, code_of
-from seatrial.machine.facts import unfold_or_empty
+from seatrial.machine.node_sets import unfold_or_empty
 from seatrial.store import node_runs
 from seatrial.store.rows import RunRow
 from seatrial.structs import copied

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from seatrial.errors import TrialError, UsageError
 from seatrial.journal.codes import code_of
-from seatrial.machine.facts import unfold_or_empty
+from seatrial.machine.node_sets import unfold_or_empty
 from seatrial.store import pagination, queries
 from seatrial.store.gaps import gaps
 from seatrial.store.pagination import BuildRow

@@ -1,0 +1,62 @@
+"""The paths in the folder of a trial, for those who need not know what a record and cases are."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from seatrial.decoding import DAMAGED, decoder
+from seatrial.errors import TrialError
+from seatrial.files import read_regular
+from seatrial.runs.hung_processes import HUNG_SCRIPT
+
+T = TypeVar("T")
+
+MAX_RECORD_BYTES = 64 << 20
+
+
+class TrialPaths:
+    """The paths in the folder of one trial. ``environments``: the distinct environments of runs, by
+    their hashes. ``cancel_request``: the file that asks the driver of the trial, on any host, to
+    cancel. ``heartbeat``: its driver touches it; ``alarm``: of which silence of the driver people
+    were told; ``next``: which trials begin after it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        self.tag = self.path.name
+        self.journal = self.path / "journal.jsonl"
+        self.builds = self.path / "builds"
+        self.submissions = self.path / "submissions"
+        self.environments = self.path / "environments"
+        self.facts = self.path / "facts"
+        self.hung_script = self.facts / HUNG_SCRIPT
+        self.requests = self.path / "requests"
+        self.cancel_request = self.path / "cancel"
+        self.heartbeat = self.path / "heartbeat"
+        self.alarm = self.path / "alarm"
+        self.next = self.path / "next"
+
+    def log(self, of: str) -> Path:
+        """The log file of one of the processes that work on the trial, ``driver`` or ``sinks``."""
+        return self.path / "log" / f"{of}.log"
+
+    def script(self, test: str) -> Path:
+        """Return the path of the run script of a test, which job scripts source."""
+        name = test.replace("+", "++").replace("/", "+")
+        return self.path / "scripts" / f"{name}.sh"
+
+    def run(self, test: str, run_id: str) -> Path:
+        return Path(f"{self.path}/runs/{test}/{run_id}")
+
+    def record_as(self, kind: type[T]) -> T:
+        """Read the record as a type that has some of its members. Raises TrialError."""
+        decode = decoder(kind).decode
+        return self._read("trial.json", MAX_RECORD_BYTES, decode, "is not a trial's record")
+
+    def _read(self, name: str, limit: int, decode: Callable[[bytes], T], fault: str) -> T:
+        path = self.path / name
+        try:
+            return decode(read_regular(path, limit))
+        except OSError as error:
+            raise TrialError(f"{path}: cannot be read: {error.strerror}") from error
+        except (*DAMAGED, ValueError) as error:
+            raise TrialError(f"{path}: {fault}: {error}") from error
