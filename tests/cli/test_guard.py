@@ -21,9 +21,15 @@ rules:
 """
 
 
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the first command keeps the guard that it compiles."""
+    return tmp_path_factory.mktemp("cache")
+
+
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workplace:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+def place(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Workplace:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     return Workplace(tmp_path)
 
