@@ -67,7 +67,7 @@ def command(
     """
     from seatrial.backends.choose import require_scheduler
     from seatrial.cli.run_driver import drive_and_tell, write_scripts
-    from seatrial.machine.load import require_chosen
+    from seatrial.machine.login_node import require_chosen
     from seatrial.suite.shared_allocations import described_groups
     from seatrial.trial.creation import create
     from seatrial.trial.prepare import new_tag, notes_of, prepare_trial, require_cases
