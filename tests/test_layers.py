@@ -224,6 +224,22 @@ def test_a_list_loads_no_more_than_what_makes_cases() -> None:
     assert not loaded & {"seatrial.journal.events", "seatrial.verify.checks"}
 
 
+@pytest.mark.parametrize(
+    ("modules", "left_out"),
+    [
+        ("cli.trials, seatrial.cli.runs, seatrial.store.ingest", "trial.folder machine.model"),
+        ("cli.show, seatrial.cli.history, seatrial.cli.compare", "plan.prepare runs.builds"),
+        ("cli.rehearsal_page", "runs.script conduct.race store.queries verify.matrices"),
+        ("cli.run_driver", "plan.prepare conduct.race sinks.process"),
+    ],
+)
+def test_a_command_loads_no_room_that_it_does_not_need(modules: str, left_out: str) -> None:
+    loaded = loaded_by(f"import seatrial.{modules}", whole=True)
+    assert "seatrial.journal.events" in loaded
+    assert not loaded & {f"seatrial.{name}" for name in left_out.split()}
+    assert ("asyncio" in loaded) == (modules == "cli.run_driver")
+
+
 @pytest.mark.parametrize("name", ["yaml", "rich", "sqlite3", "ClusterShell", "asyncio"])
 def test_what_is_heavy_would_be_seen(name: str) -> None:
     assert name in loaded_by(f"import {name}")

@@ -264,5 +264,31 @@ def test_of_tests_that_lack_as_many_copies_the_larger_claim_is_first() -> None:
     assert launched([1, 1, 1], copies=[2, 4, 1], most=[2, 4, 1]) == [1, 0, 2, 1, 1, 0, 1]
 
 
+def test_the_cases_of_a_test_take_turns_within_a_decision() -> None:
+    entry = Entry(name="t", copies=5, most=5)
+    policy = Policy(kind="sustained", entries=[entry], entry_of=[0, 0, 0], duration=30, nodes=8)
+    world = World([a_run(n, "t") for n in range(3)], Limits(), policy).go()
+    assert [launch.case for when, launch in world.launches if when == START] == [0, 1, 2, 0, 1]
+
+
+@pytest.mark.parametrize("reserve", [1, 3])
+def test_where_few_nodes_fit_the_next_run_is_ready_when_one_has_started(reserve: int) -> None:
+    """Each start leaves as many nodes idle as before; the world finds what it could have decided
+    before. On the two nodes that fit is one run, and one waits."""
+    policy = Policy(
+        kind="sustained",
+        entries=[Entry(name="t0", weight=1)],
+        entry_of=[0],
+        duration=600,
+        nodes=16,
+        reserve=reserve,
+        unfit=["n[003-016]"],
+        unfit_of=[1],
+    )
+    world = World([a_run(0, "t0", 2)], Limits(), policy).go()
+    assert most_in_flight(world) == 2
+    assert node_seconds(world)[0] > 0.9 * 2 * 600 * NS
+
+
 def test_of_tests_that_had_as_little_the_widest_is_first() -> None:
     assert launched([1, 3, 2], weight=[1, 1, 1])[0] == 1

@@ -184,3 +184,13 @@ def test_elsewhere_is_for_the_next_run_of_that_case_as_far_as_there_are_others()
     assert nodes.avoid(3, 2) == "n[1-5,8]"
     nodes.launched(3)
     assert nodes.avoid(3, 2) == "n8"
+
+
+def test_excluded_nodes_are_lost_to_each_kind_of_run_once() -> None:
+    nodes = NodeRecord(Exclusion(), 10, ["n[1-3]", "n[1-10]"])
+    assert [nodes.allowed_for(unfit) for unfit in (0, 1, 2)] == [10, 7, 0]
+    nodes.exclude("n[3-4]", "the fan is loud")
+    assert [nodes.allowed_for(unfit) for unfit in (0, 1, 2)] == [8, 6, 0]
+    nodes.exclude("n[1-10],login", "no power")
+    assert [nodes.allowed_for(unfit) for unfit in (0, 1, 2)] == [0, 0, 0]
+    assert NodeRecord(Exclusion(), 0, ["n1"]).allowed_for(1) is None

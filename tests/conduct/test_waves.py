@@ -2,8 +2,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from seatrial.conduct.admission import Shape
 from seatrial.conduct.conductor import Limits
 from seatrial.conduct.policy import Caps, Entry, Policy, PolicyTarget
+from seatrial.conduct.waves import copies_at_full
 from seatrial.journal.events import RunJudged, RunSubmitted, TestStopped
 
 from .world import Luck, World, a_run
@@ -52,6 +56,49 @@ def test_caps_bound_the_copies() -> None:
     assert len(waves(entry, targets=target).go().launches) == 1 + 4
     assert len(waves(entry, targets=target, caps=Caps(machine=3)).go().launches) == 1 + 3
     assert len(waves(Entry(name="a", alone=1, most=2)).go().launches) == 1 + 2
+
+
+TWO_NODES = Shape(entry=0, nodes=2, size=0, width=2)
+ON_FS = Entry(name="a", file_system="fs", opens=2, bytes=5)
+
+
+def targets(*safe: float) -> list[PolicyTarget]:
+    """Those of a file system that hold so many opens, and one of another."""
+    own = [PolicyTarget(name=f"fs/{n}", file_system="fs", safe=s) for n, s in enumerate(safe)]
+    return [*own, PolicyTarget(name="other/0", file_system="other", safe=2)]
+
+
+@pytest.mark.parametrize(
+    ("copies", "about"),
+    [
+        (8, {}),
+        (6, {"shape": TWO_NODES._replace(unfit=1), "unfit": ["n[001-004]"]}),
+        (3, {"shape": TWO_NODES._replace(size=3), "limits": Limits(room=10)}),
+        (2, {"shape": TWO_NODES._replace(size=3, gpus=2), "limits": Limits(room=99, gpus=5)}),
+        (3, {"entry": Entry(name="a", most=3)}),
+        (3, {"caps": Caps(machine=3)}),
+        (1, {"caps": Caps(machine=1)}),
+        (3, {"limits": Limits(jobs=3)}),
+        (3, {"entry": ON_FS, "caps": Caps(file_systems={"fs": 3})}),
+        (8, {"entry": ON_FS, "caps": Caps(file_systems={"other": 3}, bytes={"other": 3})}),
+        (2, {"entry": ON_FS, "caps": Caps(bytes={"fs": 14})}),
+        (8, {"caps": Caps(file_systems={"fs": 3}, bytes={"fs": 14})}),
+        (4, {"entry": ON_FS, "caps": Caps(per_target=2), "targets": targets(99, 99)}),
+        (5, {"entry": ON_FS, "targets": targets(5, 7)}),
+        (8, {"entry": ON_FS, "targets": targets(5, 0)}),
+        (8, {"entry": Entry(name="a", file_system="fs"), "targets": targets(5, 7)}),
+        (8, {"caps": Caps(per_target=1), "targets": targets(5, 7)}),
+        (1, {"shape": TWO_NODES._replace(nodes=20)}),
+        (1, {"nodes": 0}),
+    ],
+)
+def test_copies_at_full_are_those_of_the_narrowest_limit(
+    copies: int, about: dict[str, Any]
+) -> None:
+    entry, limits = about.pop("entry", Entry(name="a")), about.pop("limits", Limits())
+    shape = about.pop("shape", TWO_NODES)
+    policy = Policy(**{"entries": [entry], "entry_of": [0], "nodes": 16, **about})
+    assert copies_at_full(policy, shape, limits) == copies
 
 
 def test_a_run_is_made_good_within_its_wave() -> None:

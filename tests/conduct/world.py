@@ -119,6 +119,7 @@ class World:
         self.conductor = self._new()
         self.events: list[Event] = []
         self.names = [f"n{number:03}" for number in range(1, self.policy.nodes + 1)]
+        self.unfit = [set[str](), *(set(unfold(names)) for names in self.policy.unfit)]
         self.free = set(self.names)
         self.down: set[str] = set()
         self.runs: dict[str, Run] = {}  # in flight, by the scheduler's word
@@ -438,7 +439,8 @@ class World:
         for run_id in list(self.queue):
             run = self.runs[run_id]
             case = self.cases[run.case]
-            usable = sorted(self.free - run.avoid - self.down)
+            unfit = self.unfit[self.conductor.state.shapes[run.case].unfit]
+            usable = sorted(self.free - run.avoid - self.down - unfit)
             if self.names and len(usable) < case.nodes:
                 if self.now - run.launched > 30 * NS:
                     return  # it has waited for long: nobody passes it any more

@@ -42,7 +42,7 @@ def test_a_halo_exchange_is_cut_into_cells(kind: str) -> None:
     """Ranks in their order fill nodes with 1 x 4 x 8, which sends 80; cells of 2 x 2 x 8 and of
     2 x 4 x 4 send 64, and none sends less."""
     network = network_of(kind, 16)
-    found = ranked(stencil((8, 8, 8)), network, [32] * 16, seconds=1.0)
+    found = ranked(stencil((8, 8, 8)), network, [32] * 16, seconds=0.2)
     assert sorted(found[0].order or []) == list(range(512))
     assert found[0].score is not None
     assert found[0].score.off_node == 16 * 64
@@ -107,7 +107,7 @@ def test_scotch_is_a_candidate(kind: str) -> None:
     pattern = stencil((16, 16))
     of = scotch.mapped(graph_of(pattern), network)
     assert of is not None
-    found = ranked(pattern, network, [16] * 16, {"scotch": lambda: of}, seconds=0.5)
+    found = ranked(pattern, network, [16] * 16, {"scotch": lambda: of}, seconds=0.2)
     (by_scotch,) = (one for one in found if one.name == "scotch")
     assert by_scotch.score is None or by_scotch.score.hop_bytes < cost(found, "round robin")
 
@@ -129,7 +129,7 @@ def test_metis_is_a_candidate(kind: str) -> None:
     pattern = irregular(256, 3)
     of = metis.mapped(graph_of(pattern), network, sizes)
     assert of is not None and np.bincount(of).tolist() == sizes
-    found = ranked(pattern, network, sizes, {"metis": lambda: of}, seconds=0.5)
+    found = ranked(pattern, network, sizes, {"metis": lambda: of}, seconds=0.2)
     assert found[0].score is not None
     assert found[0].score.hop_bytes <= cost(found, "metis") < 0.5 * cost(found, DEFAULT)
 
@@ -158,7 +158,7 @@ def test_orders_of_a_stencil_on_a_tree() -> None:
     for cost, order in known.items():
         node_of = np.array(orders.nodes_of_ranks(order, sizes))
         assert network.score(pattern, node_of).hop_bytes == 2 * cost
-    best = ranked(pattern, network, sizes, seconds=2.0)[0]
+    best = ranked(pattern, network, sizes, seconds=0.3)[0]
     assert best.score is not None and best.score.hop_bytes <= 2 * 12288
 
 
@@ -166,7 +166,7 @@ def test_an_order_that_cannot_be_better_is_kept() -> None:
     """A stencil of 8 x 8 x 8 on a torus of as many routers: nobody is nearer than a neighbour."""
     model = NetworkModel(kind="torus", axes={"x": 8, "y": 8, "z": 8})
     network = PlacedNetwork(made(model, [f"n{number:03}" for number in range(512)]), range(512))
-    found = ranked(stencil((8, 8, 8)), network, [1] * 512, seconds=1.0)
+    found = ranked(stencil((8, 8, 8)), network, [1] * 512, seconds=0.2)
     assert found[0].name == DEFAULT
     assert found[0].score == (3072, 3072, 1)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 
 from tests.slurm import named_hosts
@@ -120,16 +121,25 @@ def _plugin_lines(options: ClusterOptions) -> list[str]:
 
 
 def _node_lines(options: ClusterOptions, ports: Sequence[int]) -> list[str]:
+    """Return a line for neighbours of one kind: each command and each job reads all lines."""
     lines = ["SlurmdParameters=config_overrides"]
-    for number, (name, port) in enumerate(zip(options.node_names, ports, strict=True), 1):
-        host, address = hostname(), LOOPBACK
+    numbers = range(1, options.nodes + 1)
+    for kind, group in groupby(numbers, lambda number: _kind(options, number)):
+        nodes = list(group)
+        names = ",".join(options.node_names[number - 1] for number in nodes)
+        hosts, addresses = hostname(), LOOPBACK
         if options.hosts:
-            host, address = name, named_hosts.address(number)
-        feature = f" Feature={options.features[name]}" if name in options.features else ""
-        feature += f" Gres=gpu:{options.gpus[name]}" if name in options.gpus else ""
+            hosts, addresses = names, ",".join(map(named_hosts.address, nodes))
+        listening = ",".join(str(ports[number - 1]) for number in nodes)
         lines.append(
-            f"NodeName={name} NodeHostname={host} NodeAddr={address} Port={port}"
+            f"NodeName={names} NodeHostname={hosts} NodeAddr={addresses} Port={listening}"
             f" CPUs={options.cores} Boards=1 SocketsPerBoard=1 CoresPerSocket={options.cores}"
-            f" ThreadsPerCore=1 RealMemory=16000 State=UNKNOWN{feature}"
+            f" ThreadsPerCore=1 RealMemory=16000 State=UNKNOWN{kind}"
         )
     return lines
+
+
+def _kind(options: ClusterOptions, number: int) -> str:
+    name = options.node_names[number - 1]
+    feature = f" Feature={options.features[name]}" if name in options.features else ""
+    return feature + (f" Gres=gpu:{options.gpus[name]}" if name in options.gpus else "")

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from seatrial.store.location import Location
-from seatrial.store.opening import reopen_empty
 
 from .postgres import PostgresServer, program, shared_server
 
@@ -26,9 +25,10 @@ def _shared(postgres: PostgresServer) -> str:
 
 
 @pytest.fixture
-def postgres_url(_shared: str) -> str:
-    """The writer's URL of an empty store in PostgreSQL, with a viewer beside."""
-    reopen_empty(_shared).close()
+def postgres_url(postgres: PostgresServer, _shared: str) -> str:
+    """The writer's URL of an empty store in PostgreSQL, with a viewer beside. A test that changes
+    its tables makes a database of its own."""
+    postgres.empty(_shared)
     return _shared
 
 

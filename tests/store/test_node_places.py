@@ -16,7 +16,7 @@ from seatrial.machine.node_sets import fold, unfold
 from seatrial.store.ingest import sync, synced
 from seatrial.store.location import Location
 from seatrial.store.node_places import LONGEST_NODE_NAME, NodePlaces, Span
-from seatrial.store.opening import open_memory, open_store, reopen_empty
+from seatrial.store.opening import open_memory, open_store
 from seatrial.store.schema import Store
 
 from .trials import TrialMaker, a_case
@@ -24,7 +24,6 @@ from .trials import TrialMaker, a_case
 
 @pytest.fixture
 def store(tmp_path: Path, location: Location) -> Iterator[Store]:
-    reopen_empty(location).close()
     with open_store(location) as opened:
         yield opened
 
@@ -171,7 +170,6 @@ def test_a_journal_in_pieces_gives_the_same_nodes(tmp_path: Path, location: Loca
     for number in range(9):
         trial.run(trial.cases[0], f"r{number}")
     events, trial.events = trial.events, []
-    reopen_empty(location).close()
     for start in range(0, len(events), 4):
         trial.events = events[start : start + 4]
         trial.write()

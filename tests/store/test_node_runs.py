@@ -16,7 +16,7 @@ from seatrial.store.node_runs import (
     runs_of_trial,
     versions_of,
 )
-from seatrial.store.opening import open_store, reopen_empty
+from seatrial.store.opening import open_store
 
 from .trials import TrialMaker, a_case
 
@@ -59,7 +59,6 @@ def test_a_trial_without_runs_has_empty_arrays(tmp_path: Path, location: Locatio
 
 def test_a_version_changes_with_the_journal(tmp_path: Path, location: Location) -> None:
     trial = TrialMaker(tmp_path, "t", [a_case(1)])
-    reopen_empty(location).close()
     versions: list[tuple[int, ...]] = []
     for number in range(2):
         trial.run(trial.cases[0], f"r{number}")

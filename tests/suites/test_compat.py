@@ -16,6 +16,7 @@ from tests.slurm.cluster import SlurmCluster
 from tests.suites.test_recipes import debian
 
 SUITE = Path(__file__).parents[2] / "suites" / "compat"
+SMALL = ("number=2", "exchanges=60", "points=8")
 PASSED = {"espresso": 2, "farm": 1, "kpoints": 1, "linda": 1, "namd": 1, "replica": 1, "serial": 2}
 
 
@@ -32,8 +33,10 @@ def told(place: Workplace, tag: str) -> dict[str, list[tuple[str, str]]]:
 @pytest.mark.slurm(hosts=True)
 def test_every_recipe_is_right_on_two_nodes(place: Workplace, cluster: SlurmCluster) -> None:
     place.slurm(cluster, toolchains=debian())
-    small = ("--set", "number=2", "--set", "exchanges=60", "--name", "t")
-    done = place.seatrial("run", str(SUITE), "-m", str(place.machine), *small, timeout=300)
+    small = [word for each in SMALL for word in ("--set", each)]
+    done = place.seatrial(
+        "run", str(SUITE), "-m", str(place.machine), *small, "--name", "t", timeout=300
+    )
     assert done.code == 0, done.said
     assert {test: len(runs) for test, runs in told(place, "t").items()} == PASSED
     metrics = json.loads(place.seatrial("export", "t", "--format", "json").out)["metrics"]
@@ -78,9 +81,9 @@ def test_k_points_run_by_mpi_on_a_node_and_on_two(place: Workplace, cluster: Slu
 
 
 @pytest.mark.slurm(hosts=True)
-def test_what_does_not_come_or_dies_is_named(slurm_place: Workplace) -> None:
+def test_what_does_not_come_or_dies_is_named(place: Workplace, cluster: SlurmCluster) -> None:
     """A worker on a node that is not of the job, a replica that is killed, a command that fails."""
-    place = slurm_place
+    place.slurm(cluster, toolchains={"plain": {"cflags": "-O0"}})
     broken = ("--set", "further=n099", "--set", "killed=1", "--set", "broken=5", "--name", "t")
     names = ("-k", "linda or replica or farm")
     done = place.seatrial("run", str(SUITE), "-m", str(place.machine), *names, *broken)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from seatrial.arrays import Floats
 from seatrial.layout.topology import Topology, level_by_size
@@ -70,6 +71,7 @@ def test_each_fault_is_named_by_its_level_and_no_other() -> None:
         merged = rates(seed)
         merged[unit(16, 1), unit(16, 2)] *= 9.3 / 8
         merged[unit(16, 2), unit(16, 1)] *= 9.3 / 8
+        merged[35, 20] *= 0.8
         assert findings(merged) == [("group", "merged", ["1", "2"])]
 
 
@@ -115,22 +117,43 @@ def test_the_groups_of_a_network() -> None:
 
 
 def test_what_units_explain_is_told_of_no_node_or_pair() -> None:
-    """A pair that is slower than the slow link of its groups is told, with its measured rate."""
+    """A pair that is slower than what its groups have between them in this direction is told, with
+    its measured rate."""
     for seed in range(5):
         slow = rates(seed)
         slow[unit(16, 0), unit(16, 2)] *= 0.8
         slow[3, 40] *= 0.5
+        slow[41, 4] *= 0.7
         merged = rates(seed)
         merged[unit(16, 1), unit(16, 2)] *= 9.3 / 8
         merged[unit(16, 2), unit(16, 1)] *= 9.3 / 8
+        merged[35, 20] *= 0.8
         groups = {name: f"g{i // 16}" for i, name in enumerate(NAMES)}
         names = [f"{name}:{i}" for i, name in enumerate(NAMES)]
-        for found, links in ((slow, [("n03", "n40")]), (merged, [])):
+        for found, pairs in ((slow, [(3, 40), (41, 4)]), (merged, [(35, 20)])):
+            links = [(NAMES[one], NAMES[other]) for one, other in pairs]
             matrix = Matrix(names, found, "made")
             judgement, levels = judged_by_level(matrix, groups, topology())
             network = judgement.network
             assert len(levels) == 1 and not network.senders and not network.receivers
             assert [(one.sender, one.receiver) for one in network.links] == links
-            assert [one.value for one in network.links] == [slow[3, 40]][: len(links)]
+            values = [found[pair] for pair in pairs]
+            assert [one.value for one in network.links] == pytest.approx(values)
             assert network.slow_links == len(links)
             assert min(one.effect or 0 for one in network.groups) < -0.15 or found is merged
+
+
+def test_a_host_without_a_place_is_judged_by_its_rates_as_they_are() -> None:
+    """What groups 0 and 2 have between them is no matter of it. Other hosts are named in full."""
+    found = np.full((NODES + 1, NODES + 1), RATES[-1])
+    found[:NODES, :NODES] = rates()
+    found *= np.random.default_rng(2).normal(1, 0.01, found.shape)
+    for one, other in ((0, 2), (2, 0)):
+        found[unit(16, one), unit(16, other)] *= 9.3 / 8
+    np.fill_diagonal(found, 0)
+    hosts = [*(f"{name}.site" for name in NAMES), "login"]
+    matrix = Matrix([f"{host}:{i}" for i, host in enumerate(hosts)], found, "made")
+    judgement, levels = judged_by_level(matrix, {}, topology())
+    assert [(one.kind, one.units) for one in levels] == [("merged", ["0", "2"])]
+    network = judgement.network
+    assert not network.senders and not network.receivers and not network.links

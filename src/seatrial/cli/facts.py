@@ -8,8 +8,8 @@ from typing import NamedTuple
 import click
 
 from seatrial.cli import Folders
+from seatrial.cli.diary import show_minute
 from seatrial.cli.facts_collect import collect, unfolded, write_suite
-from seatrial.cli.note import show_minute
 from seatrial.cli.options import json_option, list_option, machine_filter, text_option
 from seatrial.cli.query_common import opened, tell
 from seatrial.cli.tables import TextTable, print_first

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from seatrial.cli import Folders
-from seatrial.cli.note import diary, show_minute
+from seatrial.cli.diary import diary, show_minute
 from seatrial.cli.options import format_option, run_filters, text_option
 from seatrial.cli.plots import TextMark, time_line
 from seatrial.cli.query_common import opened, print_csv, tell_damage

@@ -1,11 +1,11 @@
 """``seatrial note``: notes about the machine."""
 
 import time
-from datetime import datetime
 
 import click
 
 from seatrial.cli import Folders
+from seatrial.cli.diary import diary, show_minute
 from seatrial.cli.options import MOMENT, value_option
 from seatrial.cli.query_common import opened
 from seatrial.cli.tables import TextTable
@@ -13,7 +13,6 @@ from seatrial.errors import UsageError
 from seatrial.machine.load import machine_file
 from seatrial.store import queries
 from seatrial.studies import note_file
-from seatrial.studies.note_file import Diary
 from seatrial.units import SECOND_NS, show_seconds
 from seatrial.verify.reading import plain_line
 
@@ -69,19 +68,6 @@ def _list(folders: Folders, machine: str) -> int:
     rows = ((note.id, show_minute(note.time), note.machine, note.text, note.user) for note in notes)
     click.echo(TextTable("id | time | machine | note~ | by", rows))
     return 0
-
-
-def diary(folders: Folders) -> Diary:
-    """Return the notes; if lines of their file are damaged, say so."""
-    found = note_file.read(folders.trials / note_file.FILE)
-    if found.damaged:
-        click.echo(f"seatrial: {found.damaged} lines of {note_file.FILE} are not notes", err=True)
-    return found
-
-
-def show_minute(time_ns: int) -> str:
-    """Return a time in the local time zone, to the minute."""
-    return f"{datetime.fromtimestamp(time_ns // SECOND_NS):%Y-%m-%d %H:%M}"
 
 
 def _require_known(folders: Folders, machine: str) -> None:

@@ -22,7 +22,7 @@ from seatrial.cli.plan_control import OfPlan
 from seatrial.cli.run_driver import answer_late, drive, drive_together
 from seatrial.cli.tables import folded
 from seatrial.errors import UsageError
-from seatrial.machine.load import require_chosen
+from seatrial.machine.login_node import require_chosen
 from seatrial.plan import planned_mix
 from seatrial.plan.alongside import place_of, together
 from seatrial.plan.model import Component

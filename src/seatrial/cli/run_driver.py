@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -18,8 +18,8 @@ from seatrial.cli.summary import print_summary
 from seatrial.errors import JournalError, Owned, SeatrialError, UsageError
 from seatrial.journal.events import Event, JobEnded, RequestRefused, RunJudged, RunSubmitted
 from seatrial.journal.journal import read
+from seatrial.lazy import LazyModule
 from seatrial.log import log_to
-from seatrial.sinks.process import Starting
 from seatrial.store.liveness import owned
 from seatrial.trial import requests
 from seatrial.trial.driver import DriveOutcome, Driver, Stop
@@ -29,6 +29,11 @@ from seatrial.trial.outcome import WAS_COMPLETE, FailOn
 from seatrial.trial.requests import Request
 from seatrial.units import count, listed
 from seatrial.verify.reading import plain_line
+
+if TYPE_CHECKING:
+    from seatrial.sinks import process
+else:  # for machines that name sinks
+    process = LazyModule("seatrial.sinks.process")
 
 ANSWER_SECONDS = 10.0  # in which a driver is to answer
 
@@ -127,7 +132,7 @@ def _driver(
 ) -> Driver:
     """Return a trial's driver. If the trial's machine names sinks, it also starts their process."""
     if folder.record().machine.sinks:
-        observer = Starting(folder, observer or Observer(), folders.log_level)
+        observer = process.Starting(folder, observer or Observer(), folders.log_level)
     return Driver(folder, observer, alert)
 
 

@@ -24,7 +24,8 @@ from seatrial.cli import DEFECT, Folders
 from seatrial.journal.events import AlertRaised
 from seatrial.store.liveness import owned
 from seatrial.trial.alarm import RESTART, note, run_command
-from seatrial.trial.plan_trials import PlanTrial, life_of, made
+from seatrial.trial.life import life_of
+from seatrial.trial.plan_trials import PlanTrial, made
 from seatrial.units import show_seconds
 
 OPTION = "--supervise"

@@ -92,7 +92,7 @@ def command(
     from seatrial.backends.choose import require_scheduler
     from seatrial.cli.run_driver import drive
     from seatrial.cli.tuning_tables import print_advice
-    from seatrial.machine.load import require_chosen
+    from seatrial.machine.login_node import require_chosen
 
     require_chosen(machine, "-m")
     require_scheduler(prepared.prepared.site.machine)

@@ -194,8 +194,8 @@ class NodeRecord:
     def allowed_for(self, unfit: int) -> int | None:
         """Return the number of nodes that are not excluded and that runs with this set of unfit
         nodes can use (None: unknown)."""
-        if self.allowed is None or not unfit:
-            return self.allowed
+        if self.allowed is None:
+            return None
         return max(0, self._all - len(self.unfit[unfit].union(self.excluded)))
 
     def lost_for(self, unfit: int, shut: frozenset[str]) -> int:

@@ -133,7 +133,7 @@ def copies_at_full(policy: Policy, shape: Shape, limits: Limits) -> int:
         most.append(caps.file_systems.get(name, 0))
         most.append(caps.bytes.get(name, 0) // entry.bytes if entry.bytes else 0)
         safe = [t.safe for t in policy.targets if t.file_system == name]
-        if safe and caps.per_target:
+        if caps.per_target:
             most.append(caps.per_target * len(safe))
         if all(safe) and entry.opens:
             most.append(sum(int(each / entry.opens) for each in safe))

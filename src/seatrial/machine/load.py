@@ -19,7 +19,6 @@ from seatrial.errors import UsageError
 from seatrial.machine.check import check, workload_of
 from seatrial.machine.check_sinks import check_sinks
 from seatrial.machine.detect import detect, this_host
-from seatrial.machine.detect_slurm import cluster_name
 from seatrial.machine.layouts import with_layout
 from seatrial.machine.model import Machine, Places
 from seatrial.machine.places import placed
@@ -224,15 +223,3 @@ def _plain(node: YamlNode) -> Any:
     if isinstance(node.value, dict):
         return {name: _plain(inner) for name, inner in node.value.items()}
     return [_plain(each) for each in node.value] if isinstance(node.value, list) else node.value
-
-
-def require_chosen(name: str | None, key: str) -> None:
-    """Raise UsageError where no machine is named, no file describes this host, and a Slurm answers
-    here: this is a login node, where nobody wants to run tests unasked. ``key`` names a machine:
-    ``-m``, or the plan's."""
-    if name is None and machine_file(None) is None and (cluster := cluster_name()):
-        raise UsageError(
-            f"a Slurm answers here (cluster {cluster}), and no machine is named: name its file with"
-            f" {key} (`seatrial machine {cluster} --detect --scheduler slurm` makes a first one),"
-            f" or say {key} {LOCAL} to run on this host itself"
-        )

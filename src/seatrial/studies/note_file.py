@@ -10,7 +10,6 @@ lock. A line that a crash tore is skipped and counted, as in a journal.
 
 import fcntl
 import os
-import secrets
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -107,7 +106,7 @@ def write(path: Path, text: str, at: int, machine: str = "") -> Note:
     if not 0 <= at <= time.time_ns() + AHEAD:
         raise UsageError("--at: a note's time is after 1969, and no more than a year ahead")
     known = {note.id for note in read(path).notes}
-    new = next(number for number in iter(lambda: secrets.token_hex(4), "") if number not in known)
+    new = next(number for number in iter(lambda: os.urandom(4).hex(), "") if number not in known)
     note = Note(new, at, text, machine, time.time_ns(), user_name(), os.uname().nodename)
     _append(path, msgspec.json.encode(note))
     return note

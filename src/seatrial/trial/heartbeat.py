@@ -14,7 +14,7 @@ import time
 
 from seatrial.log import logger
 from seatrial.trial.folder import Record, TrialFolder
-from seatrial.trial.plan_trials import life_of
+from seatrial.trial.life import life_of
 
 _log = logger(__name__)
 

@@ -17,7 +17,7 @@ from seatrial.journal.trial_life import TrialState
 from seatrial.log import logger
 from seatrial.trial.folder import Record, TrialFolder
 from seatrial.trial.heartbeat import last_beat
-from seatrial.trial.plan_trials import life_of
+from seatrial.trial.life import life_of
 
 _log = logger(__name__)
 

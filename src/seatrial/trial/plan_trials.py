@@ -210,15 +210,6 @@ def _plan_trial(folder: TrialFolder, record: Record) -> PlanTrial:
     return PlanTrial(folder, record, state, policy, life, damaged)
 
 
-def life_of(folder: TrialFolder, duration: float) -> TrialLife:
-    """Return the life of a trial, by its journal; ``duration`` is its policy's. Raises
-    JournalError."""
-    life = TrialLife(duration)
-    for event in read(folder.journal):
-        life.apply(event)
-    return life
-
-
 def _read_life(folder: TrialFolder, policy: Policy) -> tuple[TrialLife, Policy, bool]:
     """Return the life of a trial, its policy by now, and whether its journal is damaged."""
     life, reading = TrialLife(policy.duration), read(folder.journal)
