@@ -15,6 +15,11 @@ from tests.programs import COMMAND, Done, Workplace
 DATA = Path(__file__).parents[1] / "verify" / "outputs" / "data"
 
 
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
 def parse(*words: str, stdin: bytes | None = None) -> Done:
     if stdin is None:
         return Workplace(Path.cwd()).seatrial("parse", *words)

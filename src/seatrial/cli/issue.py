@@ -101,13 +101,12 @@ def close_issue(folders: Folders, /, path: Path, name: str, **given: Any) -> int
 def list_issues(folders: Folders, /, path: Path, name: str, closed: bool, form: str) -> int:
     """List the issues of PLAN that are open, the most severe first."""
     from seatrial.cli.status_table import issues_table
-    from seatrial.store.export import record
-    from seatrial.store.interchange import to_json
+    from seatrial.store import export, interchange
 
     records = plan_records.Recording(folders, path, name).read()
     found = list(records.issues.values()) if closed else records.open_issues
     if form == "json":
-        click.echo(to_json([record(issue) for issue in found]), nl=False)
+        click.echo(interchange.to_json([export.record(issue) for issue in found]), nl=False)
     elif found:
         click.echo(issues_table(found))
     else:

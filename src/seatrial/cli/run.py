@@ -69,9 +69,8 @@ def command(
     from seatrial.cli.run_driver import drive_and_tell, write_scripts
     from seatrial.machine.login_node import require_chosen
     from seatrial.suite.shared_allocations import described_groups
-    from seatrial.trial.creation import create
+    from seatrial.trial import creation, suite_record
     from seatrial.trial.prepare import new_tag, notes_of, prepare_trial, require_cases
-    from seatrial.trial.suite_record import suite_record
     from seatrial.verify.learned_sums import unlearned_sums
 
     if not dry_run:
@@ -83,9 +82,9 @@ def command(
         prepared = _only_failed(prepared, folders, asked.failed_from)
     if not dry_run:
         require_scheduler(prepared.site.machine)
-    folder = create(
+    folder = creation.create(
         folders.trials,
-        suite_record(prepared, tag or new_tag(folders.trials, asked.suites)),
+        suite_record.suite_record(prepared, tag or new_tag(folders.trials, asked.suites)),
         prepared.cases,
     )
     for what, why in prepared.skipped[:10]:
