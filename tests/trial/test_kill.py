@@ -19,8 +19,8 @@ from tests.programs import Driving, Workplace, job_shells
 from tests.slurm.cluster import ClusterOptions, SlurmCluster
 from tests.waiting import LONG_S
 
-CASES = 40
-SLURM_CASES = 20  # as each is a job of Slurm's
+CASES = 50
+SLURM_CASES = 24  # as each is a job of Slurm's
 KILLS = 10
 KILLS_OF_A_TRIAL = 5
 # A step daemon whose message of a job's end was lost on a busy host sends it again 15 s later
