@@ -54,8 +54,8 @@ os.environ |= {
     "OMPI_MCA_threads_pthreads_nanosleep_time": "20000",
 }
 
-# Drivers and stores wait until what they wrote is on the disk itself, thousands of times in a run of
-# the tests, which takes most of the time of some. In memory that takes none.
+# Drivers and stores wait until what they wrote is on the disk itself, thousands of times in a run
+# of the tests, which takes most of the time of some. In memory that takes none.
 _MEMORY = Path("/dev/shm")
 _ROOM = 4 << 30  # bytes: four times what a run of all tests leaves there at most
 if "PYTEST_DEBUG_TEMPROOT" not in os.environ and _MEMORY.is_mount():

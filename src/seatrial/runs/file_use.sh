@@ -9,8 +9,8 @@ run=$1 directory=$2 seconds=$3
 shift 3
 root=${SEATRIAL_ROOT-}
 shopt -s nullglob
-[ "$#" -gt 0 ] || set -- ''
-which=()
+which=(-o -lname '/*' ! -lname '/dev/*' ! -lname '/proc/*' ! -lname '/sys/*' ! -lname '/memfd:*')
+[ "$#" -eq 0 ] || which=()
 for path; do which+=(-o -lname "${path%/}/*"); done
 own=(.) # Nodes of an emulated cluster see each other's processes.
 [ -z "${SLURMD_NODENAME-}" ] || own=(xargs -r grep -lszxF "SLURMD_NODENAME=$SLURMD_NODENAME")
@@ -26,7 +26,6 @@ look() {  # files, locks
   files=0 locks=-
   if [ "${#folders[@]}" -gt 0 ]; then
     files=$(find "${folders[@]}" -mindepth 1 -maxdepth 1 ! -name '[012]' \
-      ! -lname '/dev/*' ! -lname '/proc/*' ! -lname '/sys/*' ! -lname '/memfd:*' \
       \( "${which[@]:1}" \) -printf '.' 2> /dev/null)
     files=${#files}
   fi
