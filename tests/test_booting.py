@@ -4,7 +4,8 @@ boots, and go on when a driver is killed, and after a reboot."""
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,15 @@ QUICK = {
     "cli.supervise.FIRST_PAUSE_SECONDS": 0.2,
     "trial.requests.LOOK_SECONDS": 0.05,
 }
+
+
+@pytest.fixture
+def place() -> Iterator[Workplace]:
+    """Return a place below /tmp: a host that boots has a /dev of its own."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        workplace = Workplace(Path(folder))
+        workplace.local(cores=2)
+        yield workplace
 
 
 def acceptance(place: Workplace) -> None:
