@@ -14,8 +14,10 @@ from pathlib import Path
 
 
 def wait_for(gate: Path) -> str:
-    """Return bash that waits until the file is there."""
-    return f"until [ -e {gate} ]; do {pause(gate.parent, 0.05)}; done"
+    """Return bash that waits until the file is there, or its folder is not: that of a test that has
+    passed is removed."""
+    ended = f"[ -e {gate} -o ! -d {gate.parent} ]"
+    return f"until {ended}; do {pause(gate.parent, 0.05)}; done"
 
 
 def pause(folder: Path, seconds: float) -> str:
