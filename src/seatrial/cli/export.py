@@ -49,8 +49,9 @@ def command(
         else:
             pieces = [to_json(export.trial_record(store, found))]
         if output is None or os.fspath(output) == "-":
-            for piece in pieces:
-                click.echo(piece, nl=False)
+            out = click.get_text_stream("stdout")  # `echo` looks for colours, line by line
+            out.writelines(pieces)
+            out.flush()
             return 0
         _write(output, pieces)
     click.echo(f"{output}: trial {found.tag} as {form}")

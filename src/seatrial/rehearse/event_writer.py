@@ -18,7 +18,7 @@ from seatrial.journal.events import Event
 from seatrial.trial.event_headers import header_of
 from seatrial.trial.folder import Record
 
-PORTION = 2000  # events that are told together
+PORTION = 500  # events that are told together: their buffers are small enough to be used again
 
 Tell = Callable[[Sequence[Event]], None]
 """Is given the events of a rehearsal, in order, some at a time."""
