@@ -1,6 +1,7 @@
 """``seatrial export``: a trial as JUnit XML or JSON; all results as files of Parquet."""
 
 import os
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -49,9 +50,8 @@ def command(
         else:
             pieces = [to_json(export.trial_record(store, found))]
         if output is None or os.fspath(output) == "-":
-            out = click.get_text_stream("stdout")  # `echo` looks for colours, line by line
-            out.writelines(pieces)
-            out.flush()
+            sys.stdout.writelines(pieces)  # `echo` looks for colours, line by line
+            sys.stdout.flush()
             return 0
         _write(output, pieces)
     click.echo(f"{output}: trial {found.tag} as {form}")
