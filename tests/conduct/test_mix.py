@@ -19,6 +19,7 @@ from seatrial.journal.events import (
     RunSubmitted,
     TestAdmitted,
     TestStopped,
+    TrialStarted,
 )
 
 from .world import NS, START, World, a_run
@@ -288,6 +289,21 @@ def test_where_few_nodes_fit_the_next_run_is_ready_when_one_has_started(reserve:
     world = World([a_run(0, "t0", 2)], Limits(), policy).go()
     assert most_in_flight(world) == 2
     assert node_seconds(world)[0] > 0.9 * 2 * 600 * NS
+
+
+@pytest.mark.parametrize(("first", "asks"), [(0, False), (1, True)])
+def test_it_is_asked_after_a_start_that_changes_what_is_idle(first: int, asks: bool) -> None:
+    """Of eight nodes the queued runs leave two idle, as six go to the wide one. They do once it has
+    started; where the narrow one, of three, starts before it, five are idle until one ends."""
+    world = mixed([6, 3, 2], 8, 1.0, weight=[1, 1, 1])
+    conductor = world.conductor
+    conductor.apply(TrialStarted(time=START))
+    for case in world.cases[:2]:
+        conductor.apply(RunSubmitted(time=START, run_id=case.id, case=case.id))
+    conductor.state.changed = False
+    case = world.cases[first]
+    conductor.apply(JobStarted(time=START, run_id=case.id, case=case.id, nodes="n[001-006]"))
+    assert conductor.state.changed is asks
 
 
 def test_of_tests_that_had_as_little_the_widest_is_first() -> None:
