@@ -24,6 +24,7 @@ ROOMS = [
         "units",
         "lazy",
         "arrays",
+        "base32",
         "structs",
         "gc_pause",
         "decoding",

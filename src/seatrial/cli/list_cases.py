@@ -1,6 +1,5 @@
 """``seatrial list``: list the cases of a suite without running anything."""
 
-import functools
 from typing import Any
 
 import click
@@ -32,7 +31,8 @@ def command(machine: str | None, commands: bool, form: str, **selection: Any) ->
         return 0
     lines = [f"{'case':16}  {'nodes':>5} {'tasks':>5} {'threads':>7}  name"]
     for case in prepared.cases:
-        lines.append(f"{case.id}  {_sizes(case.nodes, case.tasks, case.threads)}  {case.name}")
+        sizes = f"{case.nodes:>5} {case.tasks:>5} {case.threads:>7}"
+        lines.append(f"{case.id}  {sizes}  {case.name}")
         if asked := described(case.job):
             lines.append(f"{'':18}asks for {asked}")
         if case.only_builds:
@@ -51,8 +51,3 @@ def command(machine: str | None, commands: bool, form: str, **selection: Any) ->
     )
     click.echo(plain("\n".join(lines)))
     return 0
-
-
-@functools.cache
-def _sizes(nodes: int, tasks: int, threads: int) -> str:
-    return f"{nodes:>5} {tasks:>5} {threads:>7}"

@@ -14,6 +14,7 @@ from seatrial.journal.codes import RECALLED, WITHDRAWN
 from seatrial.plan.alongside import named_beside
 from seatrial.plan.prepare import PreparedComponent
 from seatrial.rehearse.virtual_driver import Ending
+from seatrial.statistics.variance import variance
 from seatrial.verify.references import References
 
 BINS = 60  # spans of time for which utilisation is given
@@ -146,18 +147,16 @@ def _of_test(
     passed = [run for run in runs if run.passed]
     elapsed = [run.elapsed or 0.0 for run in passed]
     spent = sum(run.size * seconds for run, seconds in zip(passed, elapsed, strict=True))
-    mean = math.fsum(elapsed) / len(elapsed) if elapsed else 0.0
-    squares = math.fsum([(seconds - mean) ** 2 for seconds in elapsed])
     return TestTally(
         test=name,
         nodes=max(case.nodes for case in part.cases if case.test == name),
         accepted=len(passed),
         others=len(runs) - len(passed),
         node_hours=spent / 3600,
-        elapsed=mean if elapsed else None,
+        elapsed=math.fsum(elapsed) / len(elapsed) if elapsed else None,
         wait=waited.median if waited else None,
         long_wait=waited.high if waited else None,
-        sd=math.sqrt(squares / (len(elapsed) - 1)) if len(elapsed) > 1 else None,
+        sd=math.sqrt(variance(elapsed)) if len(elapsed) > 1 else None,
         failed=sum(run.over and not run.passed and run.code not in WITHDRAWN for run in runs),
         recalled=sum(run.code == RECALLED.number for run in runs),
     )

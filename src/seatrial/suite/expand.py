@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from seatrial.base32 import base32
 from seatrial.documents import Faults, plain_scalar
 from seatrial.errors import UsageError
 from seatrial.file_model import Scalar
@@ -370,8 +371,4 @@ def case_id(
     shape = f"{nodes}x{tasks}x{threads}" + (f" {gpus} gpus" if gpus else "")
     text = "\n".join((test, machine, toolchain, node, shape, *bound))  # each is one line of text
     number = int.from_bytes(hashlib.sha256(text.encode()).digest()[:10])
-    return "".join([_PAIRS[number >> bits & 1023] for bits in range(70, -10, -10)])
-
-
-_LETTERS = "abcdefghijklmnopqrstuvwxyz234567"  # base 32 of RFC 4648
-_PAIRS = [first + second for first in _LETTERS for second in _LETTERS]  # for 10 bits each
+    return base32(number, 16)
