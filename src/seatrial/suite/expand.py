@@ -169,7 +169,6 @@ class _Binder:
             for chain in self._toolchains(chains):
                 names = {**facts.names, "toolchain.name": chain, **self.test.defaults}
                 bindings = self.space.bindings(names)
-                self.launcher = None
                 if self.test.run.launcher is None:  # no parameter chooses it
                     self.launcher = launcher_of(self.machine, self.test, chain, {})
                 for binding in self._of_pieces(bindings, names) if self.pieces else bindings:
