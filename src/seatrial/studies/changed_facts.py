@@ -188,7 +188,7 @@ def facts_changed(store: Store, first: Side, second: Side) -> list[Difference]:
     known = {name: CollectedStates(collected(store, name)) for each in names for name in each}
     sides = [known[name] for each in names for name in each]
     runs = [_runs_of_side(store, side) for side in (first, second)]
-    if all(each and all(run.digest for run in each) for each in runs):
+    if all(runs):
         return _of_runs(*(ComparedRuns(*each) for each in zip(sides, runs, strict=True)))
     one, other = (
         in_force(states.collections, max(trial.created for trial in side.trials))
@@ -198,11 +198,13 @@ def facts_changed(store: Store, first: Side, second: Side) -> list[Difference]:
 
 
 def _runs_of_side(store: Store, side: Side) -> list[RunDigest]:
-    """Return the runs of a side, the newest first."""
+    """Return the runs of a side, the newest first; none where one of them has no digest."""
     found: list[RunDigest] = []
     for rows in chunks([row for case in side.cases for row in case.runs]):
         sql = f"SELECT nodes, node_facts, created FROM runs WHERE id IN ({marks(len(rows))})"
         found += [RunDigest(*row) for row in store.rows(sql, rows)]
+        if not all(run.digest for run in found[-len(rows) :]):
+            return []
     return sorted(found, key=lambda run: -run.time)
 
 
