@@ -19,8 +19,8 @@ from seatrial.statistics.changes import MIN_POINTS
 from seatrial.store.interchange import iso, to_json
 from seatrial.store.rows import Filters
 from seatrial.studies import success_rate
-from seatrial.studies.changed_facts import with_facts
 from seatrial.studies.history import History, LevelModes, ReportedChange, histories
+from seatrial.studies.history_facts import with_facts
 from seatrial.studies.note_file import Note
 from seatrial.suite.model import Stage
 from seatrial.units import better_by, count, direction_text, show_change, show_figure, show_unit
