@@ -91,7 +91,7 @@ COMMANDS = [name for commands in GROUPS.values() for name in commands]
 DEFECT = 70  # exit code of an exception that is no error of ours (EX_SOFTWARE)
 # Objects that are made before garbage is searched for. With Python's 700 the imports of a command
 # alone cause hundreds of searches, which find nothing.
-GARBAGE = 50_000
+GARBAGE = 200_000
 _WIDTH = max(map(len, COMMANDS))
 _MODULES = {"list": "list_cases", "import": "imports"}  # of commands whose module has another name
 
