@@ -30,6 +30,7 @@ ROOMS = [
         "decoding",
         "files",
         "log",
+        "log_file",
         "file_model",
         "settings",
         "settings_file",

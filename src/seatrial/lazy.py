@@ -29,6 +29,7 @@ __all__ = [
     "np",
     "random",
     "regex",
+    "statistics",
     "yaml",
 ]
 
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     import json
     import multiprocessing
     import random
+    import statistics
     from concurrent import futures
     from xml.etree import ElementTree
 
@@ -81,4 +83,5 @@ else:
     nodeset = LazyModule("ClusterShell.NodeSet")
     np = LazyModule("numpy")
     random = LazyModule("random")
+    statistics = LazyModule("statistics")
     yaml = LazyModule("yaml")

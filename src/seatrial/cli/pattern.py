@@ -14,7 +14,7 @@ from seatrial.errors import UsageError
 from seatrial.layout.node import spans
 from seatrial.layout.pattern_summary import PatternSummary, summary_of
 from seatrial.layout.patterns import Traffic
-from seatrial.runs.pattern_recorder import faults_of, pattern_of
+from seatrial.runs.pattern_collector import faults_of, pattern_of
 from seatrial.store import queries
 from seatrial.store.rows import Filters
 from seatrial.trial.prepare import new_tag
