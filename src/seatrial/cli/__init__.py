@@ -7,6 +7,11 @@ An error of Seatrial becomes one message on stderr and an exit code here.
 """
 
 import gc
+
+# Objects that are made before garbage is searched for. With Python's 700 the imports of a command
+# alone, which come now, cause hundreds of searches that find nothing.
+gc.set_threshold(50_000)
+
 import importlib
 import io
 import os
@@ -89,9 +94,6 @@ GROUPS: dict[str, dict[str, str]] = {
 }
 COMMANDS = [name for commands in GROUPS.values() for name in commands]
 DEFECT = 70  # exit code of an exception that is no error of ours (EX_SOFTWARE)
-# Objects that are made before garbage is searched for. With Python's 700 the imports of a command
-# alone cause hundreds of searches, which find nothing.
-GARBAGE = 50_000
 _WIDTH = max(map(len, COMMANDS))
 _MODULES = {"list": "list_cases", "import": "imports"}  # of commands whose module has another name
 
@@ -217,7 +219,6 @@ def _same(one: Path | str, other: str | None) -> bool:
 
 def main() -> None:
     """Run the command line. Exit codes as in ``seatrial --help``."""
-    gc.set_threshold(GARBAGE)
     _open_standard_streams()
     try:
         code = seatrial.main(prog_name="seatrial", standalone_mode=False)
@@ -248,6 +249,7 @@ def main() -> None:
         traceback.print_exc()
         print("seatrial: this is a defect of Seatrial; a trial can be resumed", file=sys.stderr)
         code = DEFECT
+    gc.freeze()  # else the end of the process searches all of its objects for garbage
     sys.exit(code if isinstance(code, int) else 0)
 
 
