@@ -29,6 +29,7 @@ __all__ = [
     "np",
     "random",
     "regex",
+    "shlex",
     "yaml",
 ]
 
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     import json
     import multiprocessing
     import random
+    import shlex
     from concurrent import futures
     from xml.etree import ElementTree
 
@@ -81,4 +83,5 @@ else:
     nodeset = LazyModule("ClusterShell.NodeSet")
     np = LazyModule("numpy")
     random = LazyModule("random")
+    shlex = LazyModule("shlex")
     yaml = LazyModule("yaml")

@@ -1,7 +1,7 @@
 """The command line: one short file for each command, loaded when it is called.
 
-A command that uses most of Seatrial (a driver, a rehearsal, a report) imports it when it runs, so
-that its `--help` stays fast.
+It has the options and the help; what the command does is in ``cli/actions``, loaded when it runs,
+so that `--help` and the completion of a shell stay fast.
 
 An error of Seatrial becomes one message on stderr and an exit code here.
 """
@@ -15,7 +15,6 @@ gc.set_threshold(50_000)
 import importlib
 import io
 import os
-import shlex
 import sys
 from pathlib import Path
 
@@ -23,6 +22,7 @@ import click
 
 from seatrial import __version__
 from seatrial.errors import InvalidFiles, SeatrialError, suggest
+from seatrial.lazy import shlex
 from seatrial.settings import setting
 from seatrial.store.location import shown
 
