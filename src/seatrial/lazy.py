@@ -29,6 +29,7 @@ __all__ = [
     "np",
     "random",
     "regex",
+    "shlex",
     "statistics",
     "yaml",
 ]
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     import json
     import multiprocessing
     import random
+    import shlex
     import statistics
     from concurrent import futures
     from xml.etree import ElementTree
@@ -83,5 +85,6 @@ else:
     nodeset = LazyModule("ClusterShell.NodeSet")
     np = LazyModule("numpy")
     random = LazyModule("random")
+    shlex = LazyModule("shlex")
     statistics = LazyModule("statistics")
     yaml = LazyModule("yaml")
