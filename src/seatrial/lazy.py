@@ -29,6 +29,8 @@ __all__ = [
     "np",
     "random",
     "regex",
+    "shlex",
+    "statistics",
     "yaml",
 ]
 
@@ -64,6 +66,8 @@ if TYPE_CHECKING:
     import json
     import multiprocessing
     import random
+    import shlex
+    import statistics
     from concurrent import futures
     from xml.etree import ElementTree
 
@@ -81,4 +85,6 @@ else:
     nodeset = LazyModule("ClusterShell.NodeSet")
     np = LazyModule("numpy")
     random = LazyModule("random")
+    shlex = LazyModule("shlex")
+    statistics = LazyModule("statistics")
     yaml = LazyModule("yaml")
