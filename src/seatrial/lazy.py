@@ -22,6 +22,7 @@ __all__ = [
     "LazyModule",
     "futures",
     "gzip",
+    "hashlib",
     "jinja2",
     "json",
     "multiprocessing",
@@ -63,6 +64,7 @@ class _LazyPattern:
 
 if TYPE_CHECKING:
     import gzip
+    import hashlib
     import json
     import multiprocessing
     import random
@@ -79,6 +81,7 @@ else:
     ElementTree = LazyModule("xml.etree.ElementTree")
     futures = LazyModule("concurrent.futures")
     gzip = LazyModule("gzip")
+    hashlib = LazyModule("hashlib")
     jinja2 = LazyModule("jinja2")
     json = LazyModule("json")
     multiprocessing = LazyModule("multiprocessing")

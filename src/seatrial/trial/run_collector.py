@@ -30,8 +30,8 @@ from seatrial.runs.script import CLAIMED, END_NOT_WRITTEN, NO_DIRECTORY, NOT_WRI
 from seatrial.suite.check_spec import Metric
 from seatrial.suite.model import Case, Test
 from seatrial.trial.end_reason import end_reason
-from seatrial.trial.folder import Record, references_of
 from seatrial.trial.job_stats import JobStats
+from seatrial.trial.record import Record, references_of
 from seatrial.units import seconds
 from seatrial.verify import file_use
 from seatrial.verify.causes import NO_CAUSE, CauseSearch, FoundCause

@@ -56,7 +56,8 @@ def _judge_again(
 ) -> int:
     """Judge the runs of a trial again; return the exit code."""
     from seatrial.trial.corrected_references import references_by_now
-    from seatrial.trial.folder import checksum_of, find
+    from seatrial.trial.folder import find
+    from seatrial.trial.record import checksum_of
     from seatrial.trial.recording import account
     from seatrial.trial.second_judgement import definitions_now, judge_again, record_judgements
 
