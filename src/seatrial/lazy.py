@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, AnyStr, cast
 __all__ = [
     "ElementTree",
     "LazyModule",
+    "asyncio",
     "futures",
     "gzip",
     "hashlib",
@@ -63,6 +64,7 @@ class _LazyPattern:
 
 
 if TYPE_CHECKING:
+    import asyncio
     import gzip
     import hashlib
     import json
@@ -78,6 +80,7 @@ if TYPE_CHECKING:
     import yaml
     from ClusterShell import NodeSet as nodeset
 else:
+    asyncio = LazyModule("asyncio")
     ElementTree = LazyModule("xml.etree.ElementTree")
     futures = LazyModule("concurrent.futures")
     gzip = LazyModule("gzip")

@@ -3,7 +3,7 @@
 import string
 from collections.abc import Sequence
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -21,9 +21,11 @@ from seatrial.studies import success_rate
 from seatrial.studies.history import History, LevelModes, ReportedChange, histories
 from seatrial.studies.history_facts import with_facts
 from seatrial.studies.note_file import Note
-from seatrial.suite.model import Stage
 from seatrial.units import better_by, count, direction_text, show_change, show_figure, show_unit
 from seatrial.verify.reading import plain_line
+
+if TYPE_CHECKING:
+    from seatrial.suite.model import Stage
 
 MAX_PLOTS = 4  # series that get a plot each; if there are more, only the changed ones do
 MAX_ROWS = 100
@@ -35,7 +37,7 @@ def command(
     /,
     metric: str,
     case: str,
-    stage: Stage | None,
+    stage: "Stage | None",
     check: bool,
     form: str,
     **wanted: Any,
