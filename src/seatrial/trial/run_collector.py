@@ -36,7 +36,7 @@ from seatrial.units import seconds
 from seatrial.verify import file_use
 from seatrial.verify.causes import NO_CAUSE, CauseSearch, FoundCause
 from seatrial.verify.check_script import alias_of, is_judged_by_script
-from seatrial.verify.check_values import names_of
+from seatrial.verify.check_values import NO_NAMES, names_of
 from seatrial.verify.figures import MetricValue
 from seatrial.verify.node_metrics import is_named
 from seatrial.verify.reading import HostFailed, own_words
@@ -290,7 +290,7 @@ class RunCollector:
         if left.cut:
             return (), codes.LOST, f"{left.cut}; it is not judged"
         test = self.record.tests[run.case.test]
-        names = names_of(test, run.case, self.record.machine)
+        names = names_of(test, run.case, self.record.machine) if test.verify else NO_NAMES
         of_files = file_use.figures_in(run.path) if self.record.machine.file_use else ()
         ran = RunConditions(run.stage, own.elapsed, of_files)
         verdict = judge(test, run.case, run.path, own.exit_code, self.references, names, ran)
