@@ -1,6 +1,5 @@
 """What is in flight: launched and without a verdict, with the sums that caps are about."""
 
-from collections import defaultdict
 from typing import Self
 
 from msgspec import Struct
@@ -122,17 +121,17 @@ class InFlightCounts:
         self.total = 0
         self.queued = 0
         self.running = 0  # the width of what has started
-        self.queued_widths: defaultdict[int, int] = defaultdict(int)
+        self.queued_widths: dict[int, int] = {}
         self._idle: tuple[int, int] | None = None  # the latest answer: of so many nodes, so many
         self.in_flight = [0] * len(entries)
         self.waiting = [0] * len(entries)
         self.width = [0] * len(entries)
-        self.on_target: defaultdict[str, int] = defaultdict(int)
-        self.opens: defaultdict[str, float] = defaultdict(float)
-        self.on_file_system: defaultdict[str, int] = defaultdict(int)
-        self.bytes: defaultdict[str, int] = defaultdict(int)
-        self.confined: defaultdict[int, int] = defaultdict(int)
-        self.confined_queued: defaultdict[int, int] = defaultdict(int)
+        self.on_target: dict[str, int] = {}
+        self.opens: dict[str, float] = {}
+        self.on_file_system: dict[str, int] = {}
+        self.bytes: dict[str, int] = {}
+        self.confined: dict[int, int] = {}
+        self.confined_queued: dict[int, int] = {}
 
     def copy(self) -> Self:
         """One to try things out on."""
@@ -153,9 +152,9 @@ class InFlightCounts:
         self.queued += 1
         self.waiting[entry] += 1
         if unfit:
-            self.confined[unfit] += width
-            self.confined_queued[unfit] += 1
-        self.queued_widths[width] += 1
+            self.confined[unfit] = self.confined.get(unfit, 0) + width
+            self.confined_queued[unfit] = self.confined_queued.get(unfit, 0) + 1
+        self.queued_widths[width] = self.queued_widths.get(width, 0) + 1
         self._add(entry, width, target, 1)
 
     def start(self, entry: int, width: int, unfit: int = 0) -> None:
@@ -205,11 +204,10 @@ class InFlightCounts:
         self.width[entry] += sign * width
         about = self._entries[entry]
         if target:
-            self.on_target[target] += sign
-            if self.on_target[target]:
-                self.opens[target] += sign * about.opens
-            else:  # sums of floats keep a rest; where no run is, nothing is open
-                self.opens[target] = 0.0
+            there = self.on_target[target] = self.on_target.get(target, 0) + sign
+            # Sums of floats keep a rest; where no run is, nothing is open.
+            load = self.opens.get(target, 0.0) + sign * about.opens if there else 0.0
+            self.opens[target] = load
         if name := about.file_system:
-            self.on_file_system[name] += sign
-            self.bytes[name] += sign * about.bytes
+            self.on_file_system[name] = self.on_file_system.get(name, 0) + sign
+            self.bytes[name] = self.bytes.get(name, 0) + sign * about.bytes
