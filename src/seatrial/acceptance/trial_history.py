@@ -113,7 +113,9 @@ class RunHistory(RunLife, kw_only=True):
         start, end = self.script_started, self.script_ended
         if start is None:
             return held
-        return start, max(start, end if end is not None and end >= start else held[1])
+        if end is None or end < start:
+            end = held[1]
+        return start, (end if end > start else start)
 
     def waited(self, held: tuple[int, int] | None, now: int) -> tuple[int, int] | None:
         """Return from when to when (ns) it was queued, of a run that held its nodes for that long;
@@ -122,7 +124,7 @@ class RunHistory(RunLife, kw_only=True):
         if start is None:
             return None
         if held is not None:
-            return start, max(start, held[0])
+            return start, (held[0] if held[0] > start else start)
         ends = [time for time in (self.job_ended, self.judged) if time is not None]
         return start, max(start, min(ends, default=now))
 

@@ -262,12 +262,13 @@ class Admission:
         why += ["tests whose I/O is not light are held"] * (self.heavy_held is not None)
         return "; ".join(why)
 
-    def next_token(self, now: int, launched: Sequence[int]) -> int | None:
-        """Return the time at which there is a token for a start (now if there is one), if these
-        entries are launched now; None where none is needed."""
+    def next_token(self, now: int, launches: Sequence[Shape]) -> int | None:
+        """Return the time at which there is a token for a start (now if there is one), if runs of
+        these shapes are launched now; None where none is needed."""
         if self.bucket is None:
             return None
-        return self.bucket.next(now, sum([entry in self.heavy for entry in launched]))
+        heavy = [shape for shape in launches if shape.entry in self.heavy]
+        return self.bucket.next(now, len(heavy))
 
 
 def _any_gate(policy: Policy) -> bool:
@@ -297,7 +298,8 @@ class TokenBucket:
     def take(self, time: int) -> None:
         """Record a start. It may have been decided a moment before ``time``."""
         self._level = max(0, self._at(time) - self._token)
-        self._time = max(time, self._time)
+        if time > self._time:
+            self._time = time
 
     def whole(self, now: int) -> int:
         """Return how many starts can be made now."""
@@ -306,8 +308,8 @@ class TokenBucket:
     def next(self, now: int, taken: int = 0) -> int:
         """Return the time at which there is a whole token if ``taken`` are taken now; now if there
         is one."""
-        missing = max(0, (taken + 1) * self._token - self._at(now))
-        return now + -(-missing // self._rate)
+        missing = (taken + 1) * self._token - self._at(now)
+        return now + -(-missing // self._rate) if missing > 0 else now
 
     def _at(self, now: int) -> int:
         level = self._level

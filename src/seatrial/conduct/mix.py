@@ -199,13 +199,12 @@ class Mix(Demand):
             self._to_gaps(offer, taking)
         return taking.choices
 
-    def next_start(self, now: int, launches: Sequence[int], counts: InFlightCounts) -> int | None:
-        """Return when a test that is kept to its share may start its next run (ns), if these cases
-        are launched now; None where only an event can let one start."""
+    def next_start(self, now: int, launches: Sequence[Shape], counts: InFlightCounts) -> int | None:
+        """Return when a test that is kept to its share may start its next run (ns), if runs of
+        these shapes are launched now; None where only an event can let one start."""
         if self._pace is None:
             return None
-        shapes = [self._shapes[case] for case in launches]
-        return self._pace.next_start(now, shapes, counts, self._usual)
+        return self._pace.next_start(now, launches, counts, self._usual)
 
     def _to_copies(self, offer: Offer, taking: "_Taking") -> None:
         copies = self._copies

@@ -81,8 +81,8 @@ class Targets:
         if target is not None:
             if (known := self._measured.get(name)) is not None:
                 self._measured[name] = known._replace(placed=known.placed + opens)
-            latest = self._time.get(target.file_system, 0.0)
-            turn = self._time[target.file_system] = max(self._turn[name], latest)
+            turn, latest = self._turn[name], self._time.get(target.file_system, 0.0)
+            turn = self._time[target.file_system] = turn if turn > latest else latest
             weight = target.weight if self._placement == "weighted" else 1.0
             self._turn[name] = turn + 1 / weight
 

@@ -69,8 +69,8 @@ class SimulatedRuns:
         if self._writer.in_full:
             self._writer.add_step(events.SubmitEnded(now, *run.header, refused=0))
         self._writer.add(events.JobQueued(now, *run.header, job_id=update.job_id))
-        if self.patience is not None:
-            self.look_by = sooner(self.look_by, now + self.patience)
+        if self.patience is not None and self.look_by is None:
+            self.look_by = now + self.patience
         return False
 
     def _on_refused(self, now: int, run: RehearsedRun, update: Refused) -> bool:
@@ -183,4 +183,4 @@ def sooner(one: int | None, other: int | None) -> int | None:
     """The earlier of two times, either of which may be missing."""
     if one is None or other is None:
         return other if one is None else one
-    return min(one, other)
+    return one if one < other else other
