@@ -96,9 +96,15 @@ class SimulatedRuns:
             code = codes.RECALLED.number
         if code == codes.TIMEOUT.number and update.script_ended and run.run_model.keeps:
             code = None  # its test was over; it kept its nodes as long as it could
+        trial, machine, app, test, case, run_id = run.header
         ended = events.JobEnded(
             now,
-            *run.header,
+            trial,
+            machine,
+            app,
+            test,
+            case,
+            run_id,
             code=code or 0,
             state=update.state,
             text="" if update.exit_code is None else f"exit code {update.exit_code}",
@@ -149,9 +155,15 @@ class SimulatedRuns:
     def verdict(self, now: int, run: RehearsedRun, code: codes.Code, reason: str) -> None:
         code, reason, known = self._known.judged(run.case, code, reason, now)
         reruns = self._conductor.state.will_rerun(run.number, run.id, code.number)
+        trial, machine, app, test, case, run_id = run.header
         judged = events.RunJudged(
             now,
-            *run.header,
+            trial,
+            machine,
+            app,
+            test,
+            case,
+            run_id,
             code=code.number,
             verdict=code.name,
             reason=reason,

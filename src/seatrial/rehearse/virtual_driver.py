@@ -190,9 +190,15 @@ class VirtualDriver:
             array = launch.bundle or arrays.setdefault(
                 (launch.case, launch.avoid, launch.nodes), run.id
             )
+            trial, machine, app, test, case, run_id = run.header
             announced = events.RunSubmitted(
                 self.now,
-                *run.header,
+                trial,
+                machine,
+                app,
+                test,
+                case,
+                run_id,
                 submission=array,
                 target=launch.target,
                 stage=launch.stage,
