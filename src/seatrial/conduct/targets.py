@@ -122,11 +122,12 @@ class Targets:
         by_gauge = least_loaded and measured.keys() >= self._names[entry.file_system]
         for target in self._open(entry, counts):
             name, weight = target.name, target.weight
-            turn = turns[name]
-            order = 0.0, 0.0, (turn if turn > latest else latest)
+            turn = turns[name] if turns[name] > latest else latest
             if least_loaded:
                 load = sum(measured[name][1:]) if by_gauge else opens.get(name, 0.0)
-                order = load / weight, on_target.get(name, 0) / weight, order[2]
+                order = load / weight, on_target.get(name, 0) / weight, turn
+            else:
+                order = 0.0, 0.0, turn
             if order < first:
                 chosen, first = name, order
         return chosen
