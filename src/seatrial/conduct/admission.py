@@ -197,24 +197,28 @@ class Admission:
         return gates
 
     def _gates_at(self, now: int) -> Gates:
-        stale = [throttle.stale_at(self.since) for throttle in self.throttles]
-        windows = self._blackouts + self.shut
-        holds = [time for time in [each.start for each in windows] + stale if time > now]
-        starts = [time for time in [each.end for each in windows] + stale if time > now]
-        held = set(self.shelved)
-        if any(throttle.closed(now, self.since) for throttle in self.throttles):
-            held |= self.heavy
-        for each in self._blackouts:
-            if each.start <= now < each.end:
-                held.update(each.entries or range(len(self.policy.entries)))
-        return Gates(
-            start=now,
-            end=min(holds + starts, default=FAR_FUTURE_NS),
-            held=frozenset(held),
-            next_hold=min(holds, default=None),
-            next_start=min(starts, default=None),
-            failing=[each for each in self.throttles if each.trouble(now, self.since)],
-        )
+        held, failing = self.shelved, []
+        holds, starts = [], []
+        for throttle in self.throttles:
+            if (stale := throttle.stale_at(self.since)) > now:
+                holds.append(stale)
+                starts.append(stale)
+            if throttle.closed(now, self.since):
+                held |= self.heavy
+            if throttle.trouble(now, self.since):
+                failing.append(throttle)
+        for window in self._blackouts:
+            if window.start <= now < window.end:
+                held |= set(window.entries or range(len(self.policy.entries)))
+        for window in self._blackouts + self.shut:
+            if window.start > now:
+                holds.append(window.start)
+            if window.end > now:
+                starts.append(window.end)
+        next_hold = min(holds) if holds else None
+        next_start = min(starts) if starts else None
+        end = min(next_hold or FAR_FUTURE_NS, next_start or FAR_FUTURE_NS)
+        return Gates(now, end, held, next_hold, next_start, failing)
 
     def has_place(self, entry: int, counts: InFlightCounts) -> bool:
         """Return whether a metadata target can take one more run of an entry, if it needs one."""
