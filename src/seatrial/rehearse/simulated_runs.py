@@ -114,13 +114,11 @@ class SimulatedRuns:
         )
         add(ended)
         if update.script_started:
-            add(events.ScriptStarted(update.script_started, *run.header, nodes=update.nodes))
+            start, nodes = update.script_started, update.nodes
+            add(events.ScriptStarted(start, trial, machine, app, test, case, run_id, nodes=nodes))
         if update.script_ended:
-            add(
-                events.ScriptEnded(
-                    update.script_ended, *run.header, exit_code=run.sampled.exit_code
-                )
-            )
+            end, status = update.script_ended, run.sampled.exit_code
+            add(events.ScriptEnded(end, trial, machine, app, test, case, run_id, exit_code=status))
         if self._writer.in_full:
             self._writer.add_step(events.CheckStarted(now, *run.header))
         if code is None:

@@ -115,9 +115,11 @@ class SimulatedTarget:
     def watch(self, now: int) -> None:
         """Record a change of the load."""
         if now > self._changed:
-            self._highest, self._above = self.highest, self.above(now)
+            self._above = self.above(now)
+            if self._latest > self._highest:
+                self._highest = self._latest
             self._changed = now
-        self._latest = self.load
+        self._latest = self.own + self.production
 
     def above(self, now: int) -> int:
         """Return the time in ns for which the load was above the safe load."""
@@ -160,7 +162,7 @@ class FileSystems:
         highest number."""
         targets = self._shared[name].targets
         asked = [targets[target]] if target else targets.values()
-        return max(each.load for each in asked)
+        return max([each.load for each in asked])
 
     def loads(self, now: int) -> list[TargetLoad]:
         """Return the load of each target so far."""
@@ -219,7 +221,7 @@ class FileSystems:
 
     def _weigh(self, now: int, shared: SharedFileSystem, target: SimulatedTarget) -> None:
         target.watch(now)
-        slow = stretch(target.load, shared.model.metadata)
+        slow = stretch(target.own + target.production, shared.model.metadata)
         if slow != target.slow:
             target.slow = slow
             self._change(now, target)
