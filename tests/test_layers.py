@@ -25,11 +25,13 @@ ROOMS = [
         "lazy",
         "arrays",
         "base32",
+        "account",
         "structs",
         "gc_pause",
         "decoding",
         "files",
         "log",
+        "log_file",
         "file_model",
         "settings",
         "settings_file",
@@ -209,11 +211,28 @@ def test_the_command_line_starts_without_what_few_commands_need() -> None:
     loaded = loaded_by("import seatrial.cli")
     assert "click" in loaded
     assert not loaded & set(HEAVY)
-    assert not loaded_by("import seatrial.cli.accept, seatrial.cli.run") & {*HEAVY, "msgspec"}
     driver = loaded_by("import seatrial.cli.run_driver")
     assert "asyncio" in driver
     assert not driver & {"urllib3", "starlette", "numpy", "psycopg", "jinja2"}
     assert not loaded_by("import seatrial.rehearse.report") & {"asyncio", "ssl", "numpy"}
+
+
+def test_a_help_loads_only_what_the_command_line_is_made_of() -> None:
+    """What a command does is in ``cli/actions``, or imported when it runs."""
+    statement = (
+        "import click; from seatrial.cli import COMMANDS, seatrial; at = click.Context(seatrial);"
+        "commands = [seatrial.get_command(at, name) for name in COMMANDS]"
+    )
+    loaded = loaded_by(statement, whole=True)
+    own = {name.removeprefix("seatrial.") for name in loaded if name.startswith("seatrial.")}
+    assert {"cli.history", "cli.report_signatures", "cli.options"} < own
+    assert {name for name in own if not name.startswith("cli")} == {
+        *("errors", "lazy", "settings", "units", "store", "store.location"),
+    }
+    assert not {name for name in own if name.startswith("cli.actions.")}
+    shared = {"cli.query_common", "cli.run_driver", "cli.tables", "cli.plan_control"}
+    assert not own & shared
+    assert not loaded & {*HEAVY, "msgspec", "json", "csv", "statistics", "tempfile", "subprocess"}
 
 
 def test_a_list_loads_no_more_than_what_makes_cases() -> None:
@@ -228,14 +247,15 @@ def test_a_list_loads_no_more_than_what_makes_cases() -> None:
 @pytest.mark.parametrize(
     ("modules", "left_out"),
     [
-        ("cli.trials, seatrial.cli.runs, seatrial.store.ingest", "trial.folder machine.model"),
-        ("cli.show, seatrial.cli.history, seatrial.cli.compare", "plan.prepare runs.builds"),
+        ("cli.actions.trials cli.actions.runs store.ingest", "trial.folder machine.model"),
+        ("cli.actions.show cli.actions.history cli.actions.compare", "plan.prepare runs.builds"),
         ("cli.rehearsal_page", "runs.script conduct.race store.queries verify.matrices"),
         ("cli.run_driver", "plan.prepare conduct.race sinks.process"),
     ],
 )
 def test_a_command_loads_no_room_that_it_does_not_need(modules: str, left_out: str) -> None:
-    loaded = loaded_by(f"import seatrial.{modules}", whole=True)
+    names = ", ".join(f"seatrial.{name}" for name in modules.split())
+    loaded = loaded_by(f"import {names}", whole=True)
     assert "seatrial.journal.events" in loaded
     assert not loaded & {f"seatrial.{name}" for name in left_out.split()}
     assert ("asyncio" in loaded) == (modules == "cli.run_driver")

@@ -22,6 +22,7 @@ __all__ = [
     "LazyModule",
     "futures",
     "gzip",
+    "hashlib",
     "jinja2",
     "json",
     "multiprocessing",
@@ -29,6 +30,8 @@ __all__ = [
     "np",
     "random",
     "regex",
+    "shlex",
+    "statistics",
     "yaml",
 ]
 
@@ -61,9 +64,12 @@ class _LazyPattern:
 
 if TYPE_CHECKING:
     import gzip
+    import hashlib
     import json
     import multiprocessing
     import random
+    import shlex
+    import statistics
     from concurrent import futures
     from xml.etree import ElementTree
 
@@ -75,10 +81,13 @@ else:
     ElementTree = LazyModule("xml.etree.ElementTree")
     futures = LazyModule("concurrent.futures")
     gzip = LazyModule("gzip")
+    hashlib = LazyModule("hashlib")
     jinja2 = LazyModule("jinja2")
     json = LazyModule("json")
     multiprocessing = LazyModule("multiprocessing")
     nodeset = LazyModule("ClusterShell.NodeSet")
     np = LazyModule("numpy")
     random = LazyModule("random")
+    shlex = LazyModule("shlex")
+    statistics = LazyModule("statistics")
     yaml = LazyModule("yaml")

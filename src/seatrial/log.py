@@ -9,12 +9,18 @@ cannot be written, on a full disk for example, loses messages and disturbs nothi
 """
 
 import contextlib
-import io
 import logging
-import sys
 from collections.abc import Iterator
-from logging.handlers import RotatingFileHandler
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seatrial.lazy import LazyModule
+
+if TYPE_CHECKING:
+    from seatrial import log_file
+else:  # for the first message: most commands write none
+    log_file = LazyModule("seatrial.log_file")
 
 LEVELS = ("debug", "info", "warning", "error")
 DEFAULT_LEVEL = "warning"
@@ -39,8 +45,7 @@ def log_to(file: Path, level: str = DEFAULT_LEVEL) -> Iterator[None]:
     """Write the messages of all loggers of Seatrial to a file while the block runs. ``level``: the
     least of the ``LEVELS`` that is written. The folder of the file is made if the one above it is
     there."""
-    handler = _File(file, maxBytes=MAX_BYTES, backupCount=FILES - 1, encoding="utf-8", delay=True)
-    handler.setFormatter(_OneLine("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    handler = _Messages(file)
     root = logging.getLogger(_ROOT)
     before = root.level
     root.setLevel(level.upper())
@@ -54,15 +59,26 @@ def log_to(file: Path, level: str = DEFAULT_LEVEL) -> Iterator[None]:
             handler.close()
 
 
-class _File(RotatingFileHandler):
-    def _open(self) -> io.TextIOWrapper:
-        Path(self.baseFilename).parent.mkdir(exist_ok=True)
-        return super()._open()
+class _Messages(logging.Handler):
+    """Hands messages to a file."""
 
-    def handleError(self, record: logging.LogRecord) -> None:
-        """Report a defect as Python does; the message is lost if the file cannot be written."""
-        if not isinstance(sys.exc_info()[1], OSError):
-            super().handleError(record)
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._path = path.absolute()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._file.emit(record)
+
+    def close(self) -> None:
+        if "_file" in self.__dict__:
+            self._file.close()
+        super().close()
+
+    @cached_property
+    def _file(self) -> "log_file.LogFile":
+        file = log_file.LogFile(self._path, MAX_BYTES, FILES)
+        file.setFormatter(_OneLine("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+        return file
 
 
 class _OneLine(logging.Formatter):

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from seatrial.machine.detect import detect
-from seatrial.runs.pattern_recorder import read_pattern
+from seatrial.runs.pattern_collector import read_pattern
 from tests.mpich import MPIEXEC, NEEDS_MPICH
 from tests.programs import Done, Workplace
 from tests.slurm.cluster import SlurmCluster

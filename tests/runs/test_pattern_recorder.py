@@ -15,7 +15,8 @@ import pytest
 
 import seatrial.suite.recording as recording
 from seatrial.layout.patterns import Pattern
-from seatrial.runs.pattern_recorder import CLEARED, START, collect, faults_of, pattern_of, prepare
+from seatrial.runs.pattern_collector import collect, faults_of, pattern_of
+from seatrial.runs.pattern_recorder import CLEARED, START, prepare
 from seatrial.suite.model import Test
 from seatrial.suite.run_spec import RunSpec
 from tests.mpich import MPIEXEC, NEEDS_MPICH

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from seatrial.cli.schema import SHAPES
+from seatrial.cli.actions.schema import SHAPES
 from seatrial.documents import Faults, decode, json_schema, parse
 
 if TYPE_CHECKING:

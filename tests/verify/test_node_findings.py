@@ -12,8 +12,8 @@ from seatrial.rules.load import own_rules
 from seatrial.rules.model import Rule, RuleFile
 from seatrial.verify import node_findings
 from seatrial.verify.figures import MetricValue
-from seatrial.verify.node_findings import findings_in, is_named
-from seatrial.verify.node_metrics import metric_of, node_of
+from seatrial.verify.node_findings import findings_in
+from seatrial.verify.node_metrics import is_named, metric_of, node_of
 
 from .helpers import a_test
 

@@ -1,16 +1,20 @@
 """The command line: one short file for each command, loaded when it is called.
 
-A command that uses most of Seatrial (a driver, a rehearsal, a report) imports it when it runs, so
-that its `--help` stays fast.
+It has the options and the help; what the command does is in ``cli/actions``, loaded when it runs,
+so that `--help` and the completion of a shell stay fast.
 
 An error of Seatrial becomes one message on stderr and an exit code here.
 """
 
 import gc
+
+# Objects that are made before garbage is searched for. With Python's 700 the imports of a command
+# alone, which come now, cause hundreds of searches that find nothing.
+gc.set_threshold(200_000)
+
 import importlib
 import io
 import os
-import shlex
 import sys
 from pathlib import Path
 
@@ -18,6 +22,7 @@ import click
 
 from seatrial import __version__
 from seatrial.errors import InvalidFiles, SeatrialError, suggest
+from seatrial.lazy import shlex
 from seatrial.settings import setting
 from seatrial.store.location import shown
 
@@ -89,9 +94,6 @@ GROUPS: dict[str, dict[str, str]] = {
 }
 COMMANDS = [name for commands in GROUPS.values() for name in commands]
 DEFECT = 70  # exit code of an exception that is no error of ours (EX_SOFTWARE)
-# Objects that are made before garbage is searched for. With Python's 700 the imports of a command
-# alone cause hundreds of searches, which find nothing.
-GARBAGE = 50_000
 _WIDTH = max(map(len, COMMANDS))
 _MODULES = {"list": "list_cases", "import": "imports"}  # of commands whose module has another name
 
@@ -217,7 +219,6 @@ def _same(one: Path | str, other: str | None) -> bool:
 
 def main() -> None:
     """Run the command line. Exit codes as in ``seatrial --help``."""
-    gc.set_threshold(GARBAGE)
     _open_standard_streams()
     try:
         code = seatrial.main(prog_name="seatrial", standalone_mode=False)
@@ -248,6 +249,7 @@ def main() -> None:
         traceback.print_exc()
         print("seatrial: this is a defect of Seatrial; a trial can be resumed", file=sys.stderr)
         code = DEFECT
+    gc.freeze()  # else the end of the process searches all of its objects for garbage
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -1,22 +1,10 @@
 """``seatrial builds``: the builds that trials share."""
 
-import time
-from pathlib import Path
-
 import click
 
-from seatrial.cli import Folders, as_typed
+from seatrial.cli.actions import action
 from seatrial.cli.options import Parsed, format_option, machine_option
-from seatrial.cli.query_common import show_time
-from seatrial.cli.tables import TextTable, folded
-from seatrial.errors import UsageError
-from seatrial.machine.load import find_machine
-from seatrial.runs.shared_builds import FOLDER, StoredBuild, remove, stored
-from seatrial.store.interchange import to_json
-from seatrial.units import count, listed, seconds, show_bytes
-from seatrial.verify.reading import plain_line
-
-MAX_USERS = 3
+from seatrial.units import seconds
 
 
 @click.command("builds")
@@ -31,9 +19,8 @@ MAX_USERS = 3
 )
 @format_option("table", "json")
 @click.pass_obj
-def command(
-    folders: Folders, machine: str | None, removes: bool, older_than: float, form: str
-) -> int:
+@action
+def command() -> None:
     """List the builds that trials share, or remove those that no trial uses.
 
     They lie in .builds beside the trials, or where `builds: {folder: ...}` of MACHINE says.
@@ -42,66 +29,3 @@ def command(
     seatrial builds
     seatrial builds --remove --older-than 30d
     """
-    if older_than and not removes:
-        raise UsageError("--older-than goes with --remove")
-    folder = folders.trials / FOLDER
-    if machine is not None:
-        folder = Path(find_machine(machine).machine.builds.folder or folder)
-    found = list(stored(folder))
-    if removes:
-        return _remove(found, older_than, folder)
-    if form == "json":
-        click.echo(to_json([_record(each) for each in found]), nl=False)
-        return 0
-    table = TextTable(
-        "build | test~ | toolchain~ | compiler~?2 | size> | made?1 | by~?3 | used by~"
-    )
-    for each in found:
-        table.add(*_row(each))
-    if found:
-        click.echo(table)
-    size = sum(each.record.bytes for each in found if each.record)
-    where = plain_line(as_typed(folder))
-    click.echo(folded(f"{count(len(found), 'build')} in {where}, {show_bytes(size)}"))
-    return 0
-
-
-def _row(each: StoredBuild) -> tuple[object, ...]:
-    record = each.record
-    name = f"{each.place.parent.name}/{each.place.name}"
-    users = listed(each.users, MAX_USERS) or "nobody"
-    if record is None:
-        return name, "not published", "", "", "", "", "", users
-    made = show_time(record.made)
-    compiler = record.facts.get("cc", "")
-    size = show_bytes(record.bytes)
-    return name, record.test, record.toolchain, compiler, size, made, record.trial, users
-
-
-def _record(each: StoredBuild) -> dict[str, object]:
-    record = each.record
-    about: dict[str, object] = {"path": str(each.place), "used_by": each.users}
-    if record is not None:
-        for name in ("key", "test", "toolchain", "machine", "made", "trial", "facts", "bytes"):
-            about[name] = getattr(record, name)
-    return about
-
-
-def _remove(found: list[StoredBuild], older_than: float, folder: Path) -> int:
-    before = time.time() - older_than
-    freed, gone = 0, 0
-    for each in found:
-        if each.users or each.used > before:
-            continue
-        try:
-            if not remove(each):
-                continue
-        except OSError as error:
-            raise UsageError(f"{each.place}: cannot be removed: {error.strerror}") from error
-        gone += 1
-        freed += each.record.bytes if each.record else 0
-    left = len(found) - gone
-    where = plain_line(as_typed(folder))
-    removed = f"{count(gone, 'build')} removed, {show_bytes(freed)}; {left} left in {where}"
-    click.echo(folded(removed))
-    return 0

@@ -1,17 +1,17 @@
 """``seatrial cancel``: cancel the jobs of a trial and the runs still to start, or one run."""
 
-import os
-
 import click
 
-from seatrial.cli import Folders, complete
+from seatrial.cli import complete
+from seatrial.cli.actions import action
 
 
 @click.command("cancel")
 @click.argument("trial", metavar="TRIAL[/RUN]", shell_complete=complete.trials)
 @click.option("--reason", default="", help="Why one run is cancelled; recorded with your name.")
 @click.pass_obj
-def command(folders: Folders, trial: str, reason: str) -> int:
+@action
+def command() -> None:
     """Cancel the jobs of a trial and the runs still to start, or one run.
 
     The trial keeps everything that it has recorded. `seatrial resume` continues it.
@@ -28,17 +28,3 @@ def command(folders: Folders, trial: str, reason: str) -> int:
                  2  no such trial or run, the run is over, or usage
                  3  the driver has not answered yet, or nothing can be cancelled
     """
-    from seatrial.cli import run_driver
-    from seatrial.cli.query_common import tell_damaged_journal
-    from seatrial.trial.folder import find
-
-    tag, run = trial, ""
-    if "/" in trial and not os.path.exists(f"{trial}/trial.json"):  # noqa: PTH110
-        tag, _, run = trial.rpartition("/")
-    folder = find(folders.trials, tag)
-    tell_damaged_journal(folder)
-    if run:
-        return run_driver.cancel_run(folder, folders, run, reason)
-    if reason:
-        raise click.UsageError("--reason is for one run: TRIAL/RUN")
-    return run_driver.cancel(folder, folders)

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import click
 
-from seatrial.journal.codes import CODES
-
 MAX_SHOWN = 200
 
 
@@ -47,6 +45,8 @@ def tests(context: click.Context, param: click.Parameter, begun: str) -> list[st
 
 def verdicts(context: click.Context, param: click.Parameter, begun: str) -> list[str]:
     """Return the verdicts that begin so, as one word each."""
+    from seatrial.journal.codes import CODES
+
     return _beginning((code.name.replace(" ", "-") for code in CODES.values()), begun)
 
 

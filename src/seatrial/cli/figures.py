@@ -4,10 +4,8 @@ from pathlib import Path
 
 import click
 
-from seatrial.cli import Folders
+from seatrial.cli.actions import action
 from seatrial.cli.options import text_option
-from seatrial.units import count
-from seatrial.verify.reading import plain_line
 
 
 @click.group("figures")
@@ -23,7 +21,8 @@ def command() -> None:
 )
 @text_option("--by", "WHO", "Who gave them; default: you.")
 @click.pass_obj
-def import_(folders: Folders, file: Path, tag: str, machine: str, by: str) -> int:
+@action
+def import_() -> None:
     """Import a CSV file of figures as one side of comparisons.
 
     Its first line names the columns: case (or test, parameters, toolchain), metric, unit, value and
@@ -34,12 +33,3 @@ def import_(folders: Folders, file: Path, tag: str, machine: str, by: str) -> in
     seatrial figures import vt.csv --as vt --by "Example Corp."
     seatrial compare vt accept-pt:stage=alone
     """
-    from seatrial.trial.given import import_figures
-    from seatrial.trial.recording import account
-
-    by = by.strip() or account()
-    folder = import_figures(folders.trials, tag, machine or tag, file, by)
-    about = f"figures of {count(len(folder.cases()), 'case')}, given by {plain_line(by)}"
-    click.echo(f"{folder.tag}: {about}")
-    click.echo(f"next   {folders.command('compare', folder.tag, 'TRIAL')}")
-    return 0

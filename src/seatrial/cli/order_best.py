@@ -20,7 +20,6 @@ from seatrial.machine.topologies import topology_of
 from seatrial.studies.order_search import best_orders, missing_programs
 from seatrial.units import count
 
-KINDS = tuple(kind.replace("_", "-") for kind in get_args(ScoreKind))
 _MAX_NAME = 38
 
 

@@ -10,7 +10,7 @@ from seatrial.cli.query_common import opened
 from seatrial.errors import UsageError
 from seatrial.layout.made_patterns import EXAMPLES, is_pattern_in_words, parse_pattern
 from seatrial.layout.patterns import Pattern
-from seatrial.runs.pattern_recorder import faults_of, pattern_of, read_pattern
+from seatrial.runs.pattern_collector import faults_of, pattern_of, read_pattern
 from seatrial.store import queries
 
 

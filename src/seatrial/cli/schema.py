@@ -1,38 +1,19 @@
 """``seatrial schema``: print the JSON Schema of the files that people write."""
 
-import json
-
 import click
-from msgspec import Struct
 
-from seatrial.documents import json_schema
-from seatrial.machine.model import Machine
-from seatrial.plan.model import Plan
-from seatrial.studies.score_file import ScoreFile
-from seatrial.suite.model import TestFile
-from seatrial.suite.tune_file import TuneFile
-from seatrial.verify.references import ReferencesFile
+from seatrial.cli.actions import action
 
-# the Struct by which the loader decodes each kind of file
-SHAPES: dict[str, type[Struct]] = {
-    "test": TestFile,
-    "machine": Machine,
-    "references": ReferencesFile,
-    "plan": Plan,
-    "score": ScoreFile,
-    "tune": TuneFile,
-}
+FILES = ("test", "machine", "references", "plan", "score", "tune")
 
 
 @click.command("schema")
-@click.argument("file", type=click.Choice(list(SHAPES)), default="test")
-def command(file: str) -> int:
+@click.argument("file", type=click.Choice(FILES), default="test")
+@action
+def command() -> None:
     """Print the JSON Schema of test.yaml (or of a machine, of references, of a plan, of a score,
     of a tuning).
 
     Editors use it to complete and check keys; for the YAML language server write
     `# yaml-language-server: $schema=test.schema.json` on the first line of a test.
     """
-    schema = json_schema(SHAPES[file], f"Seatrial: {file}")
-    click.echo(json.dumps(schema, indent=2))
-    return 0

@@ -1,25 +1,11 @@
 """``seatrial score``: SSP, SSI, HPL, HPCG, Graph500 and IO500, with their parts."""
 
 from pathlib import Path
-from typing import Any
 
 import click
-import msgspec
 
-from seatrial.cli import Folders
+from seatrial.cli.actions import action
 from seatrial.cli.options import format_option, trials_argument
-from seatrial.cli.query_common import sides_of
-from seatrial.cli.tables import TextTable
-from seatrial.errors import TrialError, UsageError
-from seatrial.machine.node_sets import unfold
-from seatrial.store.by_case import causes
-from seatrial.store.interchange import to_json
-from seatrial.studies.score_file import ScoreFile, load_score
-from seatrial.studies.scores import Phased, Score, TermScore, over_phases, score_of
-from seatrial.studies.selection import Side
-from seatrial.trial.folder import TrialFolder
-from seatrial.units import show_number, show_unit
-from seatrial.verify.reading import plain_line
 
 
 @click.command("score")
@@ -27,7 +13,8 @@ from seatrial.verify.reading import plain_line
 @trials_argument
 @format_option("table", "json")
 @click.pass_obj
-def command(folders: Folders, file: Path, trials: tuple[str, ...], form: str) -> int:
+@action
+def command() -> None:
     """Compute the score that FILE (a score.yaml) describes from the figures of TRIAL.
 
     The parts come first: a score hides them. Each TRIAL has its own score; where the file has
@@ -35,92 +22,3 @@ def command(folders: Folders, file: Path, trials: tuple[str, ...], form: str) ->
     time is the sum. TRIAL may have conditions, as for `seatrial compare`. Exit code 1: a part has
     no figure, so there is no score.
     """
-    wanted = load_score(file)
-    if wanted.phases and len(wanted.phases) != len(trials):
-        named = ", ".join(phase.phase for phase in wanted.phases)
-        raise UsageError(f"{file}: name a trial for each phase, in their order: {named}")
-    sides = sides_of(folders, trials)
-    scores = [
-        score_of(wanted, side, _size(wanted, side), i if wanted.phases else -1)
-        for i, side in enumerate(sides)
-    ]
-    phased = over_phases(wanted, scores) if wanted.phases else None
-    if form == "json":
-        click.echo(to_json(_record(wanted, sides, scores, phased)), nl=False)
-    else:
-        pages = [_page(wanted, *pair) for pair in zip(sides, scores, strict=True)]
-        click.echo("\n\n".join([*pages, *([_phases(phased)] if phased else [])]))
-    return 0 if all(score.value is not None for score in scores) else 1
-
-
-def _size(wanted: ScoreFile, side: Side) -> int | None:
-    """Return the nodes, or cores, of the machine of a side; None if there is not exactly one."""
-    sizes = set()
-    for trial in side.trials:
-        try:
-            machine = TrialFolder(Path(trial.path)).record().machine
-        except TrialError:
-            return None
-        whole = wanted.per == "node"
-        sizes.add(sum(len(unfold(k.names)) * (1 if whole else k.cores) for k in machine.nodes))
-    return sizes.pop() if len(sizes) == 1 else None
-
-
-def _record(
-    wanted: ScoreFile, sides: list[Side], scores: list[Score], phased: Phased | None
-) -> dict[str, Any]:
-    return {
-        "score": wanted.score,
-        "about": wanted.about,
-        "scores": [
-            {**msgspec.to_builtins(score), "rehearsed": _rehearsed(side)}
-            for side, score in zip(sides, scores, strict=True)
-        ],
-        "phases": None if phased is None else msgspec.to_builtins(phased),
-    }
-
-
-def _rehearsed(side: Side) -> bool:
-    return any(trial.rehearsed for trial in side.trials)
-
-
-def _page(wanted: ScoreFile, side: Side, score: Score) -> str:
-    title = f"{score.score.upper()} of {score.side}"
-    title += " (rehearsed: nothing of it was measured)" if _rehearsed(side) else ""
-    lines = [click.style(plain_line(title), bold=True)]
-    lines += [plain_line(wanted.about)] if wanted.about else []
-    lines += ["", _table(wanted, score.parts), ""]
-    if score.value is None:
-        return "\n".join([*lines, plain_line(f"no score: {score.why}")])
-    return "\n".join([*lines, plain_line(_total(wanted, score))])
-
-
-def _total(wanted: ScoreFile, score: Score) -> str:
-    said = f"{score.score.upper()}: {show_number(score.value or 0)} {score.unit}".rstrip()
-    if score.size is not None:
-        said += f", of {score.size} {wanted.per}s"
-    if score.share is not None:
-        said += f", {100 * score.share:.1f} % of the peak"
-    return said
-
-
-def _table(wanted: ScoreFile, parts: list[TermScore]) -> str:
-    columns = f"part~ | metric~ | figure> | unit | n> | {wanted.per}s> | rate> | of~ | excluded~"
-    rated = wanted.score in ("ssp", "ssi") or any(part.rate != part.figure for part in parts)
-    found = TextTable(columns)
-    for part in parts:
-        metric = part.metric if part.metric != part.part else ""
-        unit = show_unit(part.unit, "{}")
-        rate = (part.rate, part.rate_unit) if rated else ("", "")
-        excluded = causes(part.excluded) or ("" if part.n else "no figure")
-        found.add(part.part, metric, part.figure, unit, part.n, part.count, *rate, excluded)
-    return str(found)
-
-
-def _phases(phased: Phased) -> str:
-    if phased.total is None or phased.average is None:
-        return plain_line(f"over all phases: no score: {phased.why}")
-    return plain_line(
-        f"over all phases, {show_number(phased.days)} days: {show_number(phased.total)} "
-        f"{phased.unit}, {show_number(phased.average)} {phased.average_unit} on the average"
-    )

@@ -1,12 +1,10 @@
 """``seatrial serve``: serve the web pages."""
 
 from pathlib import Path
-from typing import Any
 
 import click
 
-from seatrial.cli import Folders
-from seatrial.cli.options import parsed_for
+from seatrial.cli.actions import action
 
 PORT = 8420
 
@@ -28,15 +26,10 @@ PORT = 8420
     help="Run the alert command of a trial of yours whose driver is silent for so long.",
 )
 @click.pass_obj
-def command(folders: Folders, /, alarm: str | None, **asked: Any) -> int:
+@action
+def command() -> None:
     """Show trials, runs and results as live web pages. Read only.
 
     The server listens on this machine only. From elsewhere, use an ssh tunnel:
     ssh -L 8420:localhost:8420 LOGIN-NODE
     """
-    from seatrial.trial.alarm import alarm_limit
-    from seatrial.web.serve import serve
-
-    limit = None if alarm is None else parsed_for("--alarm", alarm_limit, alarm)
-    level = folders.log_level
-    return serve(folders.trials, folders.store, log_level=level, alarm=limit, **asked)

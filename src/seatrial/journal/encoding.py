@@ -127,19 +127,24 @@ def decode_lines(lines: Iterable[bytes], seed: int = 0) -> tuple[list[Event], in
 def decode_block(data: bytes, seed: int = 0) -> tuple[list[Event], int]:
     """Decode whole lines with their ends, as ``decode_lines`` does: all at once where each line is
     one event of a known kind, which takes half as long."""
-    if not all_hold(data, seed) and b',"crc":"' in data:
-        return decode_lines(data.split(b"\n"), seed)
-    count = data.count(b"\n")
-    # Within an object no "{" follows a "}", so each line is whole; then there are as many as lines.
-    if data[:1] == b"{" and data[-2:] == b"}\n" and data.count(b"}\n{") == count - 1:
+    sealed = all_hold(data, seed)  # then each line is an object, as the journal wrote it
+    if sealed or (b',"crc":"' not in data and _are_objects(data)):
         try:
             events = _decoder().decode_lines(data)
         except DAMAGED:
             return decode_lines(data.split(b"\n"), seed)
         times = [event.time for event in events]
-        if len(events) == count and min(times) > 0 and max(times) < _MAX_TIME:
+        whole = sealed or len(events) == data.count(b"\n")
+        if whole and min(times) > 0 and max(times) < _MAX_TIME:
             return events, 0
     return decode_lines(data.split(b"\n"), seed)
+
+
+def _are_objects(data: bytes) -> bool:
+    """Return whether each of some whole lines is an object, if all of them are valid JSON: within
+    an object no "{" follows a "}"."""
+    ends = data.count(b"\n") - 1
+    return data[:1] == b"{" and data[-2:] == b"}\n" and data.count(b"}\n{") == ends
 
 
 def members(kind: type[Event], *names: str) -> Callable[[Any], tuple[Any, ...]]:

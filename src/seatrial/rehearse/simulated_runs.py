@@ -18,7 +18,7 @@ from seatrial.rehearse.rehearsed_run import RehearsedRun, judge
 from seatrial.rehearse.sampling import figures
 from seatrial.suite.known_failures import KnownFailures
 from seatrial.trial.end_reason import cancellation, end_reason
-from seatrial.trial.folder import Record, references_of
+from seatrial.trial.record import Record, references_of
 from seatrial.units import SECOND_NS, ns
 from seatrial.verify.figures import MetricValue
 

@@ -33,7 +33,7 @@ from seatrial.rehearse.simulated_gauges import RehearsedGauge, gauges_of
 from seatrial.rehearse.simulated_runs import SimulatedRuns, sooner
 from seatrial.suite.fitting_nodes import lacking
 from seatrial.suite.model import Case
-from seatrial.trial.folder import Record
+from seatrial.trial.record import Record
 from seatrial.units import ns, seconds, show_seconds
 
 JOBS = 1000  # given to a scheduler at a time, as to a real one

@@ -28,7 +28,8 @@ from seatrial.report.ran import plan_texts, scripts, tests
 from seatrial.report.traceability import traceability
 from seatrial.report.versions import versions
 from seatrial.store.schema import Store
-from seatrial.trial.folder import Record, TrialFolder
+from seatrial.trial.folder import TrialFolder
+from seatrial.trial.record import Record
 from seatrial.trial.recording import account
 from seatrial.units import count, listed
 

@@ -21,7 +21,7 @@ from seatrial.suite.check_spec import Check, Metric, PlacementCheck
 from seatrial.suite.inputs import name_of, path_of
 from seatrial.suite.model import Case, Test, bindings_text, show
 from seatrial.suite.toolchain_flags import changed_flags, own_flags
-from seatrial.trial.folder import Record
+from seatrial.trial.record import Record
 from seatrial.units import count, listed, show_unit
 from seatrial.verify.learned_sums import is_learned
 

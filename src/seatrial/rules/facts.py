@@ -26,7 +26,6 @@ from seatrial.lazy import np, regex
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-FILE = "facts.txt"
 READINGS = "now."
 MISSING = -1
 CHUNK = 1 << 20  # bytes

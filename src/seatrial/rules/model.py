@@ -5,6 +5,7 @@ from typing import Annotated
 from seatrial.file_model import FileModel, Scalar, doc
 
 FACTS_APP = "facts"  # the application of the tests that collect facts
+FACTS_FILE = "facts.txt"  # what these leave
 
 
 class OtherFact(FileModel, frozen=True):

@@ -48,11 +48,13 @@ _PREFIXES = (
     *_OF_CI,
 )
 
+_LEFT_OUT = frozenset(name.encode() for name in _NAMES)
+
 # A variable in the output of bash's ``declare -x``: a name, and a value in quotes, which may have
-# several lines.
+# several lines. Else a line, which has no name.
+_VALUE = rb"""(?:"[^"\\]*(?:\\.[^"\\]*)*"|\$'[^'\\]*(?:\\.[^'\\]*)*'|[^\n]*)"""
 _VARIABLE = regex(
-    rb"""^declare -\w*x\w* ([^=\n]*)(?:=(?:"(?:[^"\\]|\\.)*"|\$'(?:[^'\\]|\\.)*'|[^\n]*))?\n""",
-    re.MULTILINE | re.DOTALL,
+    rb"(declare -\w*x\w* ([^=\n]*)(?:=" + _VALUE + rb")?\n|[^\n]*\n|[^\n]+)", re.DOTALL
 )
 
 
@@ -81,13 +83,12 @@ def drop(run: Path) -> None:
 
 def _stable(text: bytes, parameters: Iterable[str]) -> bytes:
     """Return the text without the variables that do not count."""
-    left_out = {name.encode() for name in (*_NAMES, *parameters)}
-
-    def kept(variable: re.Match[bytes]) -> bytes:
-        name = variable[1]
-        return b"" if name in left_out or name.startswith(_PREFIXES) else variable[0]
-
-    return _VARIABLE.sub(kept, text)
+    left_out = _LEFT_OUT.union(name.encode() for name in parameters)
+    return b"".join(
+        line
+        for line, name in _VARIABLE.findall(text)
+        if name not in left_out and not name.startswith(_PREFIXES)
+    )
 
 
 def _write(target: Path, text: bytes) -> None:

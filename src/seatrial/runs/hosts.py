@@ -33,14 +33,14 @@ _nodes_of_job=${_list:=$HOSTNAME}
 # Most runs are on one node, whose name a machine without Slurm gives as it is: they begin sooner
 # without the functions of hosts.sh.
 _ONE_NODE = """\
-printf '%s slots=%d\\n' "$_list" "$_tasks" >| "$_run/job.hostfile"
-printf '%s:%d\\n' "$_list" "$_tasks" >| "$_run/job.machinefile"
+echo "$_list slots=$_tasks" >| job.hostfile
+echo "$_list:$_tasks" >| job.machinefile
 printf -v _text '%*s' "$_tasks" ''
-printf '%s' "${_text// /"$_list"$'\\n'}" >| "$_run/job.nodefile"
+printf '%s' "${_text// /"$_list"$'\\n'}" >| job.nodefile
 """
 _EXPORTS = """\
-export HOSTFILE=$_run/job.hostfile MACHINEFILE=$_run/job.machinefile
-export NODEFILE=$_run/job.nodefile NODELIST=$_list
+export HOSTFILE=$_run/job.hostfile MACHINEFILE=$_run/job.machinefile \\
+  NODEFILE=$_run/job.nodefile NODELIST=$_list
 """
 
 

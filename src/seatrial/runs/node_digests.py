@@ -12,10 +12,16 @@ import os
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from seatrial.files import read_start
+from seatrial.lazy import LazyModule
 from seatrial.machine.node_sets import unfold_or_empty
-from seatrial.rules.facts import READINGS, FactTable
+
+if TYPE_CHECKING:
+    from seatrial.rules import facts
+else:  # for runs that collect facts
+    facts = LazyModule("seatrial.rules.facts")
 
 FOLDER = ".facts"
 DIGITS = 16
@@ -23,9 +29,11 @@ MAX_BYTES = 64 << 20
 _SKIPPED = "skipped."
 
 
-def digests(table: FactTable) -> dict[str, str]:
+def digests(table: "facts.FactTable") -> dict[str, str]:
     """Return the digest of the facts of each node, without readings."""
-    columns = [i for i, key in enumerate(table.keys) if not key.startswith((READINGS, _SKIPPED))]
+    columns = [
+        i for i, key in enumerate(table.keys) if not key.startswith((facts.READINGS, _SKIPPED))
+    ]
     known: dict[bytes, str] = {}
     found: dict[str, str] = {}
     for node, row in zip(table.nodes, table.numbers[:, columns], strict=True):

@@ -71,13 +71,10 @@ set +C
 # Bash before 5.0 has no EPOCHREALTIME.
 _EVENTS = r"""
 seatrial_clock() {  # _time = the clock in ns, _up = the time since boot in 1/100 s
-  _time=${EPOCHREALTIME-}
-  if [ -n "$_time" ]; then
-    _time=${_time//[!0-9]/}000  # microseconds to nanoseconds, whatever the decimal sign
-  else
-    _time=$(date +%s%N)
-  fi
-  [ -r /proc/uptime ] && IFS=' ' read -r _up _ < /proc/uptime
+  _time=${EPOCHREALTIME-}  # in microseconds, whatever the decimal sign
+  _time=${_time//[!0-9]/}000
+  [[ $_time != 000 ]] || _time=$(date +%s%N)
+  [[ -r /proc/uptime ]] && IFS=' ' read -r _up _ < /proc/uptime
   _up=${_up//[!0-9]/}
 }
 seatrial_event() {  # name, further members of the JSON object, number of blanks
@@ -93,22 +90,20 @@ seatrial_json() {  # _text = its argument, fit for a JSON string
 # The unique ids of the GPUs that the job may use. The programs number GPUs as the variables do: all
 # that they see are those of the job where Slurm constrains devices.
 _GPUS = r"""
-seatrial_gpus() {  # _gpus = ids, separated by blanks
-  if command -v nvidia-smi > /dev/null; then
-    _gpus=$(timeout 20 nvidia-smi --query-gpu=uuid --format=csv,noheader \
-      ${CUDA_VISIBLE_DEVICES:+--id="$CUDA_VISIBLE_DEVICES"} 2> /dev/null) || _gpus=
-  elif command -v rocm-smi > /dev/null; then
-    _gpus=
-    while read -r _line; do
-      case $_line in "GPU["*"Unique ID: "*) ;; *) continue ;; esac
-      _index=${_line#GPU[} _index=${_index%%]*}
-      case ,${ROCR_VISIBLE_DEVICES:-$_index}, in
-        *,"$_index",*) _gpus+="${_gpus:+ }${_line##*Unique ID: }" ;;
-      esac
-    done < <(timeout 20 rocm-smi --showuniqueid 2> /dev/null)
-  fi
-  _gpus=${_gpus//$'\n'/ }
-}
+if command -v nvidia-smi > /dev/null; then
+  _gpus=$(timeout 20 nvidia-smi --query-gpu=uuid --format=csv,noheader \
+    ${CUDA_VISIBLE_DEVICES:+--id="$CUDA_VISIBLE_DEVICES"} 2> /dev/null) || _gpus=
+elif command -v rocm-smi > /dev/null; then
+  while read -r _line; do
+    case $_line in "GPU["*"Unique ID: "*) ;; *) continue ;; esac
+    _index=${_line#GPU[} _index=${_index%%]*}
+    case ,${ROCR_VISIBLE_DEVICES:-$_index}, in
+      *,"$_index",*) _gpus+="${_gpus:+ }${_line##*Unique ID: }" ;;
+    esac
+  done < <(timeout 20 rocm-smi --showuniqueid 2> /dev/null)
+fi
+seatrial_json "${_gpus//$'\n'/ }"
+_gpus=${_gpus:+",\"gpus\":\"$_text\""}
 """
 
 # The CPUs that the job was given, before a launcher binds anything.
@@ -124,26 +119,26 @@ _PROVE = 'timeout -k 5 60 $LAUNCH "$BUILD/%s" < /dev/null >> placement.txt 2>&1\
 # The environment goes to a file that the driver created, readable by its owner alone. The driver
 # computes the hash (runs/environment_capture.py), as a checksum here would cost three processes.
 # The set-up of a site may have changed shell options; they are reset for the script of the test.
-_START = r"""
+_ENVIRONMENT = r"""
 set +aeu
 declare -x >| job.environment
 _said= _gpus=
-[ "${GPUS_PER_NODE:-0}" -gt 0 ] && seatrial_gpus
+"""
+
+_START = r"""
 _mark=$_told/$HOSTNAME+${TOOLCHAIN//\//+}
-[ -e "$_mark" ] || { [ -r "$_told/facts.sh" ] && . "$_told/facts.sh"; }
+[[ -e $_mark || ! -r $_told/facts.sh ]] || . "$_told/facts.sh"
 _job=${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID}${PBS_JOBID:+${PBS_JOBID%%.*}}
 _job=${_job:-${SGE_TASK_ID:+$JOB_ID.$SGE_TASK_ID}}
 seatrial_clock
 _start=$_time _start_up=$_up
-_facts=",\"job_id\":\"${_job:-${SLURM_JOB_ID:-$$}}\""
 seatrial_json "${SLURM_JOB_NODELIST:-${_nodes_of_job:-$HOSTNAME}}"
-_facts+=",\"nodes\":\"$_text\""
-seatrial_json "${LOADEDMODULES:-}"
-_facts+=",\"text\":\"$_text\""
-seatrial_json "$_gpus"
-_facts+=${_gpus:+",\"gpus\":\"$_text\""}
-seatrial_event binary_execute_start "$_facts${_said:+,\"facts\":{$_said\}}"
-if [ -n "$_said" ]; then : >| "$_mark"; fi 2> /dev/null
+_facts=",\"job_id\":\"${_job:-${SLURM_JOB_ID:-$$}}\",\"nodes\":\"$_text\""
+_text=
+[[ -z ${LOADEDMODULES-} ]] || seatrial_json "$LOADEDMODULES"
+_facts+=",\"text\":\"$_text\"$_gpus${_said:+,\"facts\":{$_said\}}"
+seatrial_event binary_execute_start "$_facts"
+[[ -z $_said ]] || : 2> /dev/null >| "$_mark"
 """
 
 # The blanks need a block of the file system: where it is full, the output may not be whole, and the
@@ -154,9 +149,8 @@ seatrial_clock
 """
 
 _END = r"""
-_right=$((_start + (${_up:-0} - ${_start_up:-0}) * 10000000))
-_off=$((_time - _right))
-if [ -n "$_up" ] && [ "${_off#-}" -gt 50000000 ]; then _time=$_right; fi
+_off=$((_time - _start - (${_up:-0} - ${_start_up:-0}) * 10000000))
+[[ -z $_up || ${_off#-} -le 50000000 ]] || _time=$((_time - _off))
 _sizes=
 %sseatrial_event binary_execute_end ",\"value\":$_code,\"sizes\":{${_sizes#,}}" 4096 || exit 94
 exit "$_code"
@@ -211,6 +205,7 @@ class ScriptWriter:
                 compat.start,
                 _proof(compat) if test.run.prove else "",
                 CLEARED if test.run.pattern else "",
+                _ENVIRONMENT,
                 _GPUS if case.gpus else "",
                 _START,
                 compat.path,

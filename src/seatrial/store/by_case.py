@@ -5,7 +5,7 @@ for found in by_case(store, trials, since, until):
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -22,6 +22,8 @@ from seatrial.suite.model import show
 ELAPSED = ("elapsed", "s", "lower")
 NUMBERS = ("nodes", "tasks", "threads")  # of a case without a parameter of that name
 CORES = "cores"  # tasks x threads, likewise
+_RIGHT = (*MEASURED, codes.GIVEN.number)
+_NOT_EXCLUDED = (*_RIGHT, *UNFINISHED, codes.RECALLED.number)
 _ATTRIBUTES = (*NUMBERS, "machine", "toolchain", "stage", "node", "trial", "test")
 
 Kind = tuple[str, str, str]  # a metric's name, unit and direction
@@ -105,38 +107,64 @@ def by_case(
     if not trials:
         return []
     rows = listed(trial.row for trial in trials)
-    cases = _cases(store, rows)
     where = f"runs.trial IN ({rows})"
     where += f" AND runs.created >= {since}" if since else ""
     where += f" AND runs.created < {until}" if until else ""
-    where += f" AND runs.code NOT IN ({listed((*UNFINISHED, codes.RECALLED.number))})"
-    groups: dict[tuple[int, str], CaseRuns] = {}
-    of_run: dict[int, CaseRuns] = {}
-    sql = "SELECT id, case_row, code, again, elapsed, stage, job_id FROM runs"
-    for run, case, code, again, elapsed, stage, job in store.rows(
-        f"{sql} WHERE {where} ORDER BY id"
-    ):
-        group = groups.get((case, stage))
-        if group is None:
-            nothing: dict[str, Any] = {"runs": [], "values": {}, "excluded": {}, "given": {}}
-            nothing["jobs"] = {}
-            group = msgspec.structs.replace(cases[case], stage=stage, **nothing)
-            groups[case, stage] = group
-        if code == codes.GIVEN.number:
-            of_run[run] = group
-        elif code in MEASURED:
-            of_run[run] = group
-            group.runs.append(run)
-            if elapsed is not None:
-                group.values.setdefault(ELAPSED, []).append(elapsed)
-                group.jobs.setdefault(ELAPSED, []).append(job)
-        elif not again:
-            name = codes.code_of(code).name
-            group.excluded[name] = group.excluded.get(name, 0) + 1
-    _add_figures(store, where, of_run)
+    cases = _cases(store, rows)
+    groups = _Groups(cases)
+    right = f"{where} AND runs.code IN ({listed(_RIGHT)})"
+    of_run = _add_runs(store, right, groups)
+    _add_excluded(store, where, groups)
+    _add_figures(store, right, of_run)
     begun = {case for case, _ in groups}
-    groups |= {(row, ""): case for row, case in cases.items() if row not in begun}
-    return [groups[key] for key in sorted(groups)]
+    found = {**groups, **{(row, ""): case for row, case in cases.items() if row not in begun}}
+    return [found[key] for key in sorted(found)]
+
+
+class _Groups(dict[tuple[int, str], CaseRuns]):
+    """The runs of cases by case and stage, each made when it is first asked for."""
+
+    def __init__(self, cases: Mapping[int, CaseRuns]) -> None:
+        super().__init__()
+        self._cases = cases
+
+    def __missing__(self, key: tuple[int, str]) -> CaseRuns:
+        case, stage = key
+        nothing: dict[str, Any] = {"runs": [], "values": {}, "excluded": {}, "given": {}}
+        found = msgspec.structs.replace(self._cases[case], stage=stage, jobs={}, **nothing)
+        self[key] = found
+        return found
+
+
+def _add_runs(store: Store, right: str, groups: _Groups) -> dict[int, CaseRuns]:
+    """Add the runs whose answer was right. Returns the group of each, and of each given figure."""
+    of_run: dict[int, CaseRuns] = {}
+    sql = f"SELECT id, case_row, stage, code, elapsed, job_id FROM runs WHERE {right} ORDER BY id"
+    for run, case, stage, code, elapsed, job in store.rows(sql):
+        of_run[run] = group = groups[case, stage]
+        if code == codes.GIVEN.number:
+            continue
+        group.runs.append(run)
+        if elapsed is not None:
+            if ELAPSED not in group.values:
+                group.values[ELAPSED], group.jobs[ELAPSED] = [], []
+            group.values[ELAPSED].append(elapsed)
+            group.jobs[ELAPSED].append(job)
+    return of_run
+
+
+def _add_excluded(store: Store, where: str, groups: _Groups) -> None:
+    """Add the numbers of runs whose answer was not right."""
+    sql = (
+        "SELECT case_row, stage, code, sum(CASE WHEN again THEN 0 ELSE 1 END) FROM runs"
+        f" WHERE {where} AND runs.code NOT IN ({listed(_NOT_EXCLUDED)})"
+        " GROUP BY case_row, stage, code ORDER BY min(id)"
+    )
+    for case, stage, code, count in store.rows(sql):
+        excluded = groups[case, stage].excluded
+        if count:
+            name = codes.code_of(code).name
+            excluded[name] = excluded.get(name, 0) + count
 
 
 def _cases(store: Store, trials: str) -> dict[int, CaseRuns]:
@@ -154,17 +182,16 @@ def _cases(store: Store, trials: str) -> dict[int, CaseRuns]:
     return found
 
 
-def _add_figures(store: Store, where: str, of_run: dict[int, CaseRuns]) -> None:
+def _add_figures(store: Store, right: str, of_run: dict[int, CaseRuns]) -> None:
     """Add the figures. A metric of a test that is itself called elapsed replaces the script's
     time."""
     names = "SELECT id, name, unit, better FROM metric_names"
     kinds: dict[int, Kind] = {number: (n, u, b) for number, n, u, b in store.rows(names)}
+    if not kinds:
+        return
     own = {number for number, kind in kinds.items() if kind[0] == ELAPSED[0]}
     replaced: set[int] = set()
-    sql = (
-        "SELECT run, metric, value, job_id FROM runs JOIN metrics ON run = runs.id"
-        f" WHERE {where} AND runs.code IN ({listed((*MEASURED, codes.GIVEN.number))})"
-    )
+    sql = f"SELECT run, metric, value, job_id FROM runs JOIN metrics ON run = runs.id WHERE {right}"
     for run, metric, value, job in store.rows(sql):
         group = of_run[run]
         if metric in own and id(group) not in replaced:
@@ -177,7 +204,7 @@ def _add_figures(store: Store, where: str, of_run: dict[int, CaseRuns]) -> None:
         "SELECT given_figures.run, given_figures.metric, value, n, sd, least, greatest"
         " FROM runs JOIN given_figures ON given_figures.run = runs.id JOIN metrics"
         " ON metrics.run = runs.id AND metrics.metric = given_figures.metric"
-        f" WHERE {where}"
+        f" WHERE {right}"
     )
     for run, metric, *figure in store.rows(sql):
         of_run[run].given.setdefault(kinds[metric], []).append(GivenFigure(*figure))

@@ -9,7 +9,6 @@ A job of neighbouring nodes is one span, however many nodes it has. So a row a s
 a row a run, where a row a node would cost a hundred times that for large jobs.
 """
 
-import functools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from seatrial.lazy import regex
@@ -17,13 +16,10 @@ from seatrial.machine.node_sets import unfold_or_empty
 from seatrial.store.schema import Writer, chunks, marks
 
 LONGEST_NODE_NAME = 200
-MAX_NODE_SETS = 10_000  # whose ends are remembered, as many jobs have the same nodes
 
 Span = tuple[int, int]
 
-_NAME = regex(r"[A-Za-z0-9._-]+")
-_RANGE = "[0-9]+(?:-[0-9]+)?"
-_SIMPLE = regex(rf"([A-Za-z0-9._-]*)\[({_RANGE}(?:,{_RANGE})*)\]([A-Za-z0-9._-]*)")
+_RANGE = regex("[0-9]+(?:-[0-9]+)?")
 _NUMBERED = regex(r"(.*?)([0-9]+)([^0-9]*)")
 
 
@@ -61,23 +57,31 @@ class NodePlaces:
     def spans(self, node_sets: Collection[str]) -> dict[str, list[Span]]:
         """Return the spans of places of each node set; none of what is no node set. Nodes that have
         no place yet get one."""
-        ends = {folded: _ends_of(folded) for folded in node_sets}
-        self._look_up({name for own in ends.values() for pair in own for name in pair})
+        ranges = [(folded, *_ranges_of(folded)) for folded in node_sets]
+        wanted: dict[_Around, set[str]] = {}
+        for _, around, parts in ranges:
+            wanted.setdefault(around, set()).update(parts)
+        spans = self._spans_of_ranges(wanted)
         return {
-            folded: self._spans_between(own) or self._spans_of_names(folded)
-            for folded, own in ends.items()
+            folded: _joined(spans[around], parts) or self._spans_of_names(folded)
+            for folded, around, parts in ranges
         }
 
-    def _spans_between(self, ends: Sequence[tuple[str, str]]) -> list[Span]:
-        """Return the spans between known nodes of one chain each; none where there are others, or
-        these are out of order."""
-        found: list[Span] = []
-        for first, last in ends:
-            low, chain = self._places.get(first, (-1, -1))
-            high, other = self._places.get(last, (-1, -2))
-            if chain != other or high < low or (found and low <= found[-1][1]):
-                return []
-            found.append((low, high))
+    def _spans_of_ranges(
+        self, wanted: Mapping["_Around", Collection[str]]
+    ) -> dict["_Around", dict[str, Span]]:
+        """Return the spans of ranges whose ends are known and of one chain. Many jobs have the same
+        ranges, so each is looked at once."""
+        ends = {around: _ends_of(around, parts) for around, parts in wanted.items()}
+        self._look_up({name for own in ends.values() for pair in own.values() for name in pair})
+        found: dict[_Around, dict[str, Span]] = {}
+        for around, own in ends.items():
+            spans = found[around] = {}
+            for part, (first, last) in own.items():
+                low, chain = self._places.get(first, (-1, -1))
+                high, other = self._places.get(last, (-1, -2))
+                if chain == other and low <= high:
+                    spans[part] = (low, high)
         return found
 
     def _spans_of_names(self, folded: str) -> list[Span]:
@@ -98,18 +102,41 @@ class NodePlaces:
             self._places |= {name: (place, chain) for name, place, chain in rows}
 
 
-@functools.lru_cache(maxsize=MAX_NODE_SETS)
-def _ends_of(folded: str) -> Sequence[tuple[str, str]]:
-    """Return the first and the last node of each range of a node set with one pair of brackets, or
-    one node twice; none of any other."""
-    if _NAME.fullmatch(folded):
-        return [(folded, folded)]
-    simple = _SIMPLE.fullmatch(folded)
-    if simple is None:
-        return []
-    before, ranges, after = simple.groups()
-    ends = [part.partition("-")[::2] for part in ranges.split(",")]
-    return [(before + first + after, before + (last or first) + after) for first, last in ends]
+_Around = tuple[str, str] | None  # the text before and behind brackets; None: there are none
+
+
+def _ranges_of(folded: str) -> tuple[_Around, list[str]]:
+    """Return the ranges of a node set with one pair of brackets. Any other is a range of its own;
+    it is known if it is the name of a node."""
+    before, bracket, rest = folded.partition("[")
+    inside, end, after = rest.partition("]")
+    return ((before, after), inside.split(",")) if bracket and end else (None, [folded])
+
+
+def _ends_of(around: _Around, ranges: Collection[str]) -> dict[str, tuple[str, str]]:
+    """Return the names of the first and the last node of each range, without what is none."""
+    if around is None:
+        return {name: (name, name) for name in ranges}
+    before, after = around
+    found = {}
+    for part in ranges:
+        if _RANGE.fullmatch(part):
+            first, _, last = part.partition("-")
+            found[part] = (before + first + after, before + (last or first) + after)
+    return found
+
+
+def _joined(spans: Mapping[str, Span], ranges: Sequence[str]) -> list[Span]:
+    """Return the spans of ranges; none where one is not known, or they are out of order."""
+    found: list[Span] = []
+    end = -1
+    for part in ranges:
+        span = spans.get(part)
+        if span is None or span[0] <= end:
+            return []
+        found.append(span)
+        end = span[1]
+    return found
 
 
 def _follows(name: str, before: str) -> bool:

@@ -21,6 +21,7 @@ import msgspec
 from seatrial.errors import UsageError
 from seatrial.journal import codes
 from seatrial.journal.events import EVENT_KINDS, ReferencesCorrected
+from seatrial.lazy import statistics
 from seatrial.runs.run_path import run_directory
 from seatrial.store.liveness import owned
 from seatrial.store.rows import (
@@ -337,14 +338,12 @@ def elapsed_summary(store: Store, trial: TrialRow, tests: Sequence[str]) -> list
 
 def _summarised(figures_of_cases: Sequence[Any]) -> list[SummaryRow]:
     """Return a summary of the figures of each case, stage and metric, in their order."""
-    from statistics import median  # takes long to import, for this query alone
-
     found = []
     for key, rows in groupby(figures_of_cases, itemgetter(0, 1, 2, 3, 4, 5)):
         figures = [(code in MEASURED, value) for *_, code, value in rows]
         values = sorted(value for right, value in figures if right)
         counts = (len(values), len(figures) - len(values))
-        middle = median(values) if values else None
+        middle = statistics.median(values) if values else None
         spread = (values[-1] - values[0]) / abs(middle) if middle and len(values) > 1 else None
         ends = (values[0], middle, values[-1]) if values else (None, None, None)
         found.append(SummaryRow(*(*key, *counts, *ends, spread)))

@@ -1,7 +1,6 @@
 """Which facts of nodes changed between runs, by the digests that these recorded.
 
-    facts_changed(store, side, other)      # beside a comparison
-    with_facts(store, histories)           # beside the changes of a history
+    facts_changed(store, side, other)      # beside a comparison; ``history_facts``: of a history
 
 A run records the digest of its nodes' facts (``runs/node_digests.py``). It stands for what trials
 had collected of these nodes: that is found again, and compared. Runs with equal digests have equal
@@ -12,8 +11,6 @@ facts before them.
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from msgspec.structs import replace
-
 from seatrial.errors import UsageError
 from seatrial.machine.node_sets import fold, unfold_or_empty
 from seatrial.rules import facts
@@ -22,8 +19,6 @@ from seatrial.rules.facts import FactTable
 from seatrial.runs.node_digests import digest_of_nodes, digests
 from seatrial.store.schema import Store, chunks, marks
 from seatrial.studies.difference import Difference
-from seatrial.studies.history import History, ReportedChange
-from seatrial.studies.metric_series import Point
 from seatrial.studies.node_facts import Collection, collected, in_force
 from seatrial.studies.selection import Side
 from seatrial.units import listed
@@ -31,8 +26,6 @@ from seatrial.units import listed
 MAX_CHANGES = 20
 MAX_DIGESTS = 4
 MAX_STATES = 16  # of a machine that are looked into for a digest
-MAX_RUNS = 20  # of each side of a change in a history, those next to it
-MAX_LEVELS = 12  # changes of a level whose facts are read, the latest
 
 
 class RunDigest(NamedTuple):
@@ -129,7 +122,7 @@ class ComparedRuns(NamedTuple):
         return self.states.facts_of(self.runs)
 
 
-def _of_runs(first: ComparedRuns, second: ComparedRuns) -> list[Difference]:
+def changed_between_runs(first: ComparedRuns, second: ComparedRuns) -> list[Difference]:
     """Return in which facts the nodes of runs differ from those of other runs. Where their digests
     differ and what these stand for is gone, the digests are told."""
     if first.digests == second.digests:
@@ -141,7 +134,7 @@ def _of_runs(first: ComparedRuns, second: ComparedRuns) -> list[Difference]:
     return _shortened(_between(before, after) or _against(before, after), "")
 
 
-def _of_trials(one: Collection, other: Collection) -> list[Difference]:
+def changed_between_trials(one: Collection, other: Collection) -> list[Difference]:
     """Return in which facts two trials differ: node by node on one machine, else by what most nodes
     have; nothing where the facts of one are gone."""
     try:
@@ -188,77 +181,25 @@ def facts_changed(store: Store, first: Side, second: Side) -> list[Difference]:
     known = {name: CollectedStates(collected(store, name)) for each in names for name in each}
     sides = [known[name] for each in names for name in each]
     runs = [_runs_of_side(store, side) for side in (first, second)]
-    if all(each and all(run.digest for run in each) for each in runs):
-        return _of_runs(*(ComparedRuns(*each) for each in zip(sides, runs, strict=True)))
-    one, other = (
+    if all(runs):
+        return changed_between_runs(
+            *(ComparedRuns(*each) for each in zip(sides, runs, strict=True))
+        )
+    before, after = (
         in_force(states.collections, max(trial.created for trial in side.trials))
         for states, side in zip(sides, (first, second), strict=True)
     )
-    return _of_trials(one, other) if one and other and one.trial != other.trial else []
+    if before is None or after is None or before.trial == after.trial:
+        return []
+    return changed_between_trials(before, after)
 
 
 def _runs_of_side(store: Store, side: Side) -> list[RunDigest]:
-    """Return the runs of a side, the newest first."""
+    """Return the runs of a side, the newest first; none where one of them has no digest."""
     found: list[RunDigest] = []
     for rows in chunks([row for case in side.cases for row in case.runs]):
         sql = f"SELECT nodes, node_facts, created FROM runs WHERE id IN ({marks(len(rows))})"
         found += [RunDigest(*row) for row in store.rows(sql, rows)]
+        if not all(run.digest for run in found[-len(rows) :]):
+            return []
     return sorted(found, key=lambda run: -run.time)
-
-
-# ---- beside a history ---------------------------------------------------------------------
-
-
-def with_facts(store: Store, found: Sequence[History]) -> list[History]:
-    """Return histories whose latest confirmed changes have the facts of nodes that changed then: by
-    the digests of the runs on both sides, or, where one has none, by the last trial that collected
-    facts before the change, and the first one after it."""
-    confirmed = [told.first for history in found for told in history.told if told.confirmed]
-    since = min(sorted(confirmed)[-MAX_LEVELS:], default=0)
-    machines: dict[str, CollectedStates] = {}
-    changed: list[History] = []
-    for history in found:
-        name = history.series.machine
-        edges = [0, *(told.change.index for told in history.told), len(history.series.points)]
-        told = []
-        for number, one in enumerate(history.told, 1):
-            if one.confirmed and one.first >= since:
-                if name not in machines:
-                    machines[name] = CollectedStates(collected(store, name))
-                start, middle, end = edges[number - 1 : number + 2]
-                points = history.series.points
-                before = points[max(start, middle - MAX_RUNS) : middle][::-1]
-                after = points[middle : min(end, middle + MAX_RUNS)]
-                sides = [_runs_of_points(store, each) for each in (before, after)]
-                one = replace(one, facts=_of_change(machines[name], one, *sides))
-            told.append(one)
-        changed.append(replace(history, told=told))
-    return changed
-
-
-def _of_change(
-    states: CollectedStates,
-    told: ReportedChange,
-    before: Sequence[RunDigest],
-    after: Sequence[RunDigest],
-) -> list[Difference]:
-    if before and after and all(run.digest for run in (*before, *after)):
-        return _of_runs(ComparedRuns(states, before), ComparedRuns(states, after))
-    one = in_force(states.collections, told.last)
-    later = [each for each in states.collections if each.time > told.last]
-    return _of_trials(one, later[-1]) if one and later else []
-
-
-def _runs_of_points(store: Store, points: Sequence[Point]) -> list[RunDigest]:
-    """Return the runs of points, in their order; points that are medians of runs have none."""
-    wanted = {(point.trial, point.run_id): i for i, point in enumerate(points)}
-    names = [point.run_id for point in points]
-    columns = "trials.tag, runs.run_id, runs.nodes, runs.node_facts, runs.created"
-    where = f"runs.run_id IN ({marks(len(names))})"
-    sql = f"SELECT {columns} FROM runs JOIN trials ON trials.id = runs.trial WHERE {where}"
-    found = [
-        (wanted[tag, run_id], RunDigest(*row))
-        for tag, run_id, *row in store.rows(sql, names)
-        if (tag, run_id) in wanted
-    ]
-    return [run for _, run in sorted(found, key=lambda each: each[0])]

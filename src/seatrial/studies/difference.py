@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from seatrial.store.rows import TrialRow
 from seatrial.studies.selection import Side
-from seatrial.trial.folder import Record
+from seatrial.trial.record import Record
 
 LONGEST = 60
 

@@ -17,7 +17,8 @@ from seatrial.journal.journal import read
 from seatrial.store.rows import TrialRow
 from seatrial.studies.selection import Side
 from seatrial.suite.model import Case, Test, case_name, show
-from seatrial.trial.folder import Record, TrialFolder
+from seatrial.trial.folder import TrialFolder
+from seatrial.trial.record import Record
 from seatrial.units import count
 from seatrial.verify.learned_sums import learned_files
 from seatrial.verify.references import Learned, Reference

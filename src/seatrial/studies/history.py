@@ -41,7 +41,7 @@ class ReportedChange(Struct, frozen=True):
     """A change as people are told it. ``last`` and ``first`` are the times (ns) of the figures on
     either side; ``percent`` is None where levels have no ratio, ``worse`` where the metric has no
     direction; ``facts`` are those of nodes that changed then, where somebody asked for them
-    (``changed_facts.with_facts``)."""
+    (``history_facts.with_facts``)."""
 
     change: changes.LevelChange
     last: int

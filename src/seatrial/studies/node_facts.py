@@ -13,7 +13,7 @@ from seatrial.journal.codes import PASS
 from seatrial.machine.model import Machine
 from seatrial.rules import facts
 from seatrial.rules.facts import FactTable
-from seatrial.rules.model import FACTS_APP
+from seatrial.rules.model import FACTS_APP, FACTS_FILE
 from seatrial.store import queries
 from seatrial.store.rows import Filters, RunRow
 from seatrial.store.schema import Store
@@ -31,7 +31,7 @@ class Collection(NamedTuple):
     @property
     def files(self) -> list[Path]:
         """The files of its facts. Raises UsageError if they are gone."""
-        paths = [Path(run.path) / facts.FILE for run in self.runs if run.path]
+        paths = [Path(run.path) / FACTS_FILE for run in self.runs if run.path]
         there = [path for path in paths if path.is_file()]
         if not there:
             raise UsageError(f"{self.trial}: its files of facts are gone")

@@ -35,7 +35,8 @@ from seatrial.studies.selection import Side
 from seatrial.suite.asked_launcher import launcher_of
 from seatrial.suite.job_options import ASKED_KEYS, as_written
 from seatrial.suite.model import Test
-from seatrial.trial.folder import Record, TrialFolder
+from seatrial.trial.folder import TrialFolder
+from seatrial.trial.record import Record
 from seatrial.units import listed
 
 MAX_TRIALS = 32  # of a side that are looked into, the newest

@@ -30,7 +30,8 @@ from seatrial.lazy import np
 from seatrial.studies.job_lines import job_lines
 from seatrial.suite.model import Case, bindings_text
 from seatrial.suite.tune_file import TOOLCHAIN, TuneFile
-from seatrial.trial.folder import Record, TrialFolder
+from seatrial.trial.folder import TrialFolder
+from seatrial.trial.record import Record
 from seatrial.trial.tuning import setting_of
 from seatrial.units import count
 from seatrial.verify.figures import ELAPSED

@@ -12,6 +12,7 @@ import os
 from logging import DEBUG, INFO, WARNING
 from typing import Any
 
+from seatrial.account import user_name
 from seatrial.backends.choose import choose_backend
 from seatrial.backends.protocol import Disturbed, Doubled, NodesDown, NodesUp, Trouble
 from seatrial.conduct.commands import Finish, Launch, in_bundles
@@ -31,7 +32,7 @@ from seatrial.trial.attempts import Attempts
 from seatrial.trial.building import Building
 from seatrial.trial.clean_up import CleanUp
 from seatrial.trial.creation import write_scripts
-from seatrial.trial.folder import TrialFolder, user_name
+from seatrial.trial.folder import TrialFolder
 from seatrial.trial.gauges import GaugeWatch
 from seatrial.trial.hang_detection import HangDetector
 from seatrial.trial.heartbeat import beat, beat_regularly

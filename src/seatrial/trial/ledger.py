@@ -23,8 +23,8 @@ from seatrial.suite.known_failures import KnownFailures
 from seatrial.suite.model import Case
 from seatrial.trial.corrected_references import corrected
 from seatrial.trial.event_headers import header_of, run_header
-from seatrial.trial.folder import Record
 from seatrial.trial.observer import Observer
+from seatrial.trial.record import Record
 from seatrial.trial.run_collector import CollectedRun
 from seatrial.units import SECOND_NS, listed, show_seconds
 from seatrial.verify.references import References

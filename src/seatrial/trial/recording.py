@@ -13,6 +13,7 @@ import time
 
 from msgspec.structs import replace
 
+from seatrial.account import user_name
 from seatrial.errors import JournalError, Owned, UsageError
 from seatrial.journal import events
 from seatrial.journal.encoding import encode
@@ -20,7 +21,7 @@ from seatrial.journal.journal import Journal, read
 from seatrial.plan.checklist import Ticks, items_of
 from seatrial.trial import requests
 from seatrial.trial.event_headers import header_of
-from seatrial.trial.folder import TrialFolder, user_name
+from seatrial.trial.folder import TrialFolder
 from seatrial.trial.record_faults import fault_of
 from seatrial.trial.requests import Request
 from seatrial.units import SECOND_NS

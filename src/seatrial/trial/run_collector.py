@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Coroutine, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -15,12 +15,9 @@ from seatrial.errors import UsageError
 from seatrial.files import is_full, open_regular
 from seatrial.journal import codes
 from seatrial.journal.events import JobsOwnEvent
-from seatrial.lazy import regex
+from seatrial.lazy import LazyModule, regex
 from seatrial.machine.facts import roles_of
-from seatrial.rules import facts
-from seatrial.rules.load import with_shipped
-from seatrial.rules.log_rules import log_rules_for
-from seatrial.rules.model import FACTS_APP, RuleFile
+from seatrial.rules.model import FACTS_APP, FACTS_FILE, RuleFile
 from seatrial.runs import environment_capture
 from seatrial.runs.checksums import checksums, sizes_of
 from seatrial.runs.compat.job_directory import BROKEN, NOT_BOOTED
@@ -29,25 +26,35 @@ from seatrial.runs.directory import JobEvents, cut_file, job_events
 from seatrial.runs.environment import NO_MODULE
 from seatrial.runs.hung_processes import waits_in
 from seatrial.runs.node_digests import NodeDigests, digests, keep
-from seatrial.runs.pattern_recorder import collect as collect_pattern
 from seatrial.runs.script import CLAIMED, END_NOT_WRITTEN, NO_DIRECTORY, NOT_WRITABLE, judged_files
 from seatrial.suite.check_spec import Metric
 from seatrial.suite.model import Case, Test
 from seatrial.trial.end_reason import end_reason
-from seatrial.trial.folder import Record, references_of
 from seatrial.trial.job_stats import JobStats
+from seatrial.trial.record import Record, references_of
 from seatrial.units import seconds
-from seatrial.verify import file_use, node_findings
+from seatrial.verify import file_use
 from seatrial.verify.causes import NO_CAUSE, CauseSearch, FoundCause
 from seatrial.verify.check_script import alias_of, is_judged_by_script
 from seatrial.verify.check_values import names_of
 from seatrial.verify.figures import MetricValue
-from seatrial.verify.network_findings import findings_in
-from seatrial.verify.network_levels import network_groups
-from seatrial.verify.node_findings import is_named
+from seatrial.verify.node_metrics import is_named
 from seatrial.verify.reading import HostFailed, own_words
 from seatrial.verify.search import PAGE, SearchTookLong
 from seatrial.verify.verdict import RunConditions, judge
+
+if TYPE_CHECKING:
+    from seatrial.rules import facts, load, log_rules
+    from seatrial.runs import pattern_collector
+    from seatrial.verify import network_findings, network_levels, node_findings
+else:  # for runs that failed, and for tests of nodes, of the network and of patterns
+    facts = LazyModule("seatrial.rules.facts")
+    load = LazyModule("seatrial.rules.load")
+    log_rules = LazyModule("seatrial.rules.log_rules")
+    pattern_collector = LazyModule("seatrial.runs.pattern_collector")
+    network_findings = LazyModule("seatrial.verify.network_findings")
+    network_levels = LazyModule("seatrial.verify.network_levels")
+    node_findings = LazyModule("seatrial.verify.node_findings")
 
 THREADS = 2
 SUMMED_AT_ONCE = 256 << 10  # bytes whose checksums are made in the loop itself
@@ -116,7 +123,7 @@ class RunCollector:
         asked = component is not None and any(c.criterion == "network" for c in component.criteria)
         self._roles: dict[str, str] | None = None  # of each node, once a test tells of nodes
         self._network = (
-            network_groups(record.machine) if asked else None
+            network_levels.network_groups(record.machine) if asked else None
         )  # of each node, if asked for
         self._captured: list[Path] = []  # directories of runs whose outcome is not written yet
         self._named: dict[str, tuple[str, ...]] = {}  # by test
@@ -224,7 +231,7 @@ class RunCollector:
         test = self.record.tests[run.case.test]
         if test.run.pattern:
             with contextlib.suppress(OSError):
-                collect_pattern(run.path)
+                pattern_collector.collect(run.path)
         bound = test.bound(run.case.parameters)
         environment = environment_capture.capture(run.path, self.environments, bound)
         if not run.file_system:
@@ -254,11 +261,11 @@ class RunCollector:
 
     @cached_property
     def _rules(self) -> RuleFile:
-        return with_shipped(self.record.rules)
+        return load.with_shipped(self.record.rules)
 
     @cached_property
     def _causes(self) -> CauseSearch:
-        return CauseSearch(log_rules_for(self.record.machine.log_rules))
+        return CauseSearch(log_rules.log_rules_for(self.record.machine.log_rules))
 
     def _outputs(self, test: Test) -> tuple[str, ...]:
         """Return the names of the files that a run leaves and that its verdict may rest on."""
@@ -289,13 +296,13 @@ class RunCollector:
         verdict = judge(test, run.case, run.path, own.exit_code, self.references, names, ran)
         figures = verdict.figures
         if self._network is not None and verdict.code in (codes.PASS, codes.PERFORMANCE):
-            figures = [*figures, *findings_in(run.path, self._network)]
+            figures = [*figures, *network_findings.findings_in(run.path, self._network)]
         of_nodes = is_named(self._outputs(test)) and verdict.code in (codes.PASS, codes.PERFORMANCE)
         if of_nodes or is_judged_by_script(test):
             self._roles = roles_of(self.record.machine) if self._roles is None else self._roles
             figures = [*figures, *node_findings.findings_in(run.path, self._roles, self._rules)]
             if test.app == FACTS_APP:
-                self._keep_digests(run.path / facts.FILE)
+                self._keep_digests(run.path / FACTS_FILE)
         return figures, verdict.code, verdict.why
 
     def _keep_digests(self, file: Path) -> None:

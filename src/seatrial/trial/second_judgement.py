@@ -38,7 +38,8 @@ from seatrial.suite.model import Case, Test, show
 from seatrial.suite.parameters import ParameterSpace
 from seatrial.trial.corrected_references import references_by_now
 from seatrial.trial.event_headers import header_of, run_header
-from seatrial.trial.folder import Record, TrialFolder, checksum_of
+from seatrial.trial.folder import TrialFolder
+from seatrial.trial.record import Record, checksum_of
 from seatrial.units import SECOND_NS
 from seatrial.verify.check_tests import check_bounds, check_judging
 from seatrial.verify.check_values import names_of

@@ -24,8 +24,9 @@ from seatrial.runs.task_gpus import prepare as prepare_gpus
 from seatrial.runs.working_directory import remove as remove_directory
 from seatrial.runs.working_directory import working_directory
 from seatrial.suite.model import Case, Input, Test
-from seatrial.trial.folder import Record, TrialFolder
+from seatrial.trial.folder import TrialFolder
 from seatrial.trial.outcome import remedy
+from seatrial.trial.record import Record
 from seatrial.trial.tasks import Tasks
 from seatrial.units import show_seconds
 

@@ -30,9 +30,9 @@ from seatrial.suite.fitting_nodes import usable_nodes
 from seatrial.suite.load import Suite, load
 from seatrial.suite.model import Case, CaseSelection, Test, show
 from seatrial.suite.tune_file import MAX_SETTINGS, TOOLCHAIN, LoadedTuning, TuneFile, load_tune
-from seatrial.trial.folder import Record
 from seatrial.trial.options import TrialOptions
 from seatrial.trial.prepare import Prepared
+from seatrial.trial.record import Record
 from seatrial.trial.suite_record import suite_record
 from seatrial.units import Better, count, listed, share_of, show_share
 from seatrial.verify.check_tests import check_bounds, check_judging

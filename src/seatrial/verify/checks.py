@@ -7,8 +7,10 @@ for finding in find_faults(test, run_directory, exit_code, names_of(test, case, 
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from seatrial.journal.codes import CHECK_ERROR, FAILED, TOO_LARGE, WRONG_ANSWER, Code
+from seatrial.lazy import LazyModule
 from seatrial.suite.check_spec import Check
 from seatrial.suite.model import Test
 from seatrial.units import bytes_of, show_number
@@ -16,10 +18,14 @@ from seatrial.verify import check_values, reading
 from seatrial.verify.check_faults import faults_of_check, kinds_of
 from seatrial.verify.check_script import find_by_script
 from seatrial.verify.figures import Finding, number, shown
-from seatrial.verify.placement_check import find_misplaced
-from seatrial.verify.python_function import FunctionFailed, fault_by
 from seatrial.verify.reading import own_words
 from seatrial.verify.search import SearchFailed, find_all, find_placed
+
+if TYPE_CHECKING:
+    from seatrial.verify import placement_check, python_function
+else:  # for tests with such checks
+    placement_check = LazyModule("seatrial.verify.placement_check")
+    python_function = LazyModule("seatrial.verify.python_function")
 
 LONGEST_REASON = 400
 
@@ -66,7 +72,7 @@ def _finding(
         return Finding(CHECK_ERROR, f"a check is not valid: {faults_of_check(check)[0][1]}")
     try:
         if check.placement is not None:
-            return find_misplaced(check, _text_of(check, folder), folder, names)
+            return placement_check.find_misplaced(check, _text_of(check, folder), folder, names)
         if check.script is not None:
             return find_by_script(check, test_folder, folder, names)
         if check.python is not None:
@@ -77,7 +83,7 @@ def _finding(
         return unreadable(error, WRONG_ANSWER)
     except SearchFailed as error:
         return Finding(CHECK_ERROR, f"{check.in_file}: the pattern of a check {error}")
-    except FunctionFailed as error:
+    except python_function.FunctionFailed as error:
         return Finding(CHECK_ERROR, reading.plain(str(error)[:LONGEST_REASON]))
     except (re.error, ValueError, IndexError) as error:
         return Finding(CHECK_ERROR, f"the check of {check.in_file} is not valid: {error}")
@@ -178,7 +184,7 @@ def _identical(check: Check, folder: Path, names: check_values.Names) -> str:
 
 
 def _python(named: str, test_folder: Path, folder: Path, names: check_values.Names) -> str:
-    fault = fault_by(named, test_folder, folder, names)
+    fault = python_function.fault_by(named, test_folder, folder, names)
     return f"{Path(named).name}: {reading.plain(fault)}" if fault else ""
 
 

@@ -6,9 +6,10 @@ figures, findings = measure(test, run_directory)
 from collections.abc import Callable
 from math import isfinite
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from seatrial.journal.codes import CHECK_ERROR, NO_FIGURE
+from seatrial.lazy import LazyModule
 from seatrial.suite.check_spec import Metric, Reduce
 from seatrial.suite.model import Test
 from seatrial.units import Direction, bytes_of
@@ -16,10 +17,14 @@ from seatrial.verify.check_faults import fault_of_pattern
 from seatrial.verify.checks import unreadable
 from seatrial.verify.figures import Finding, MetricValue, number, shown
 from seatrial.verify.formats import LESS, find_format
-from seatrial.verify.python_function import FunctionFailed, figures_by
 from seatrial.verify.reading import DEFAULT_LIMIT, Unreadable, plain, read_text
 from seatrial.verify.search import MAX_MATCHES, SearchFailed, find_all
 from seatrial.verify.written_metrics import FROM, PYTHON
+
+if TYPE_CHECKING:
+    from seatrial.verify import python_function
+else:  # for tests with such metrics
+    python_function = LazyModule("seatrial.verify.python_function")
 
 LONGEST_REASON = 400
 
@@ -146,8 +151,8 @@ def _parsed(name: str, folder: Path) -> Measured:
 
 def _custom(named: str, test: Test, folder: Path) -> Measured:
     try:
-        returned = figures_by(named, Path(test.folder), folder)
-    except FunctionFailed as error:
+        returned = python_function.figures_by(named, Path(test.folder), folder)
+    except python_function.FunctionFailed as error:
         return [], [Finding(CHECK_ERROR, plain(str(error)[:LONGEST_REASON]))]
     return [
         MetricValue(plain(name), value, plain(unit), cast(Direction, better))

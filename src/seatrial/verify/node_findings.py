@@ -8,7 +8,7 @@ REASON`` for each check that failed there. Other words of the OLCF Test Harness 
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -17,13 +17,11 @@ from seatrial.lazy import regex
 from seatrial.machine.node_sets import unfold
 from seatrial.rules import facts
 from seatrial.rules.judge import judge
-from seatrial.rules.model import RuleFile
+from seatrial.rules.model import FACTS_FILE, RuleFile
 from seatrial.verify.figures import MetricValue
-from seatrial.verify.node_metrics import FINDINGS, PREFIX, metric_of
+from seatrial.verify.node_metrics import FINDINGS, NODECHECK, PREFIX, metric_of
 from seatrial.verify.reading import TooLarge, Unreadable, read_text
 
-NODECHECK: Final = "nodecheck.txt"
-FILES: Final = frozenset({facts.FILE, NODECHECK})
 MAX_NODES: Final = 2000  # that have a metric of their own
 _LIMIT = 64 << 20
 _LESS = "write a line for each node, and no more"
@@ -37,17 +35,12 @@ _LINE = regex(
 )
 
 
-def is_named(names: Collection[str]) -> bool:
-    """Return whether the files of a run that are judged tell of its nodes."""
-    return not FILES.isdisjoint(names)
-
-
 def findings_in(folder: Path, roles: Mapping[str, str], rules: RuleFile) -> list[MetricValue]:
     """Return the figures of a run's directory: the number of findings, of each rule or check that
     has some, and of each node with some; none where it has no such file."""
-    if (folder / facts.FILE).is_file():
+    if (folder / FACTS_FILE).is_file():
         try:
-            table = facts.read([folder / facts.FILE])
+            table = facts.read([folder / FACTS_FILE])
         except UsageError:
             return []
         judged = judge(table, rules, roles).findings

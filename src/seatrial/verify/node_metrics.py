@@ -1,13 +1,22 @@
-"""The names of the metrics of what was found on nodes."""
+"""The names of the files that tell what was found on nodes, and of its metrics."""
 
+from collections.abc import Collection
 from typing import Final
 
 from seatrial.lazy import regex
+from seatrial.rules.model import FACTS_FILE
 
 FINDINGS: Final = "findings"
 PREFIX: Final = "findings_of_"
+NODECHECK: Final = "nodecheck.txt"
+FILES: Final = frozenset({FACTS_FILE, NODECHECK})
 
 _NODE = regex(r"failed_node\{node=([^}]+)\}")
+
+
+def is_named(names: Collection[str]) -> bool:
+    """Return whether the files of a run that are judged tell of its nodes."""
+    return not FILES.isdisjoint(names)
 
 
 def metric_of(node: str) -> str:

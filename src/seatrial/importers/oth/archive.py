@@ -8,8 +8,8 @@ from seatrial.importers.results import ImportedFigure, ImportedRun
 from seatrial.journal import codes
 from seatrial.lazy import regex
 from seatrial.machine.node_sets import fold
-from seatrial.verify.node_findings import BAD, GOOD, MAX_NODES, NODECHECK
-from seatrial.verify.node_metrics import FINDINGS, metric_of
+from seatrial.verify.node_findings import BAD, GOOD, MAX_NODES
+from seatrial.verify.node_metrics import FINDINGS, NODECHECK, metric_of
 from seatrial.verify.outputs import oth
 from seatrial.verify.reading import Missing, Unreadable, plain_line, read_text, tail
 

@@ -15,9 +15,9 @@ from seatrial.store.series import metric_names
 from seatrial.structs import copied
 from seatrial.studies import note_file
 from seatrial.studies.band_series import BY_LEVEL
-from seatrial.studies.changed_facts import with_facts
 from seatrial.studies.difference import Difference
 from seatrial.studies.history import History, LevelModes, ReportedChange, histories
+from seatrial.studies.history_facts import with_facts
 from seatrial.studies.note_file import Note
 from seatrial.studies.one_run import Expected, expected
 from seatrial.studies.success_rate import SUCCESS_RATE, is_success_rate, success_rates

@@ -1,0 +1,21 @@
+"""``seatrial advise``: the best setting that a tuning found, and what it could not tell."""
+
+import click
+
+from seatrial.cli import Folders
+from seatrial.cli.query_common import tell_damaged_journal
+from seatrial.cli.tuning_tables import print_advice
+from seatrial.store.interchange import to_json
+from seatrial.studies.tuned import tuned
+from seatrial.trial.folder import find
+
+
+def command(folders: Folders, trial: str, form: str) -> int:
+    folder = find(folders.trials, trial)
+    tell_damaged_journal(folder)
+    found = tuned(folder)
+    if form == "json":
+        click.echo(to_json(found), nl=False)
+    else:
+        print_advice(found, folders)
+    return 0

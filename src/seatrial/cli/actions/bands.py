@@ -1,0 +1,110 @@
+"""``seatrial bands``: latency and bandwidth of pairs by level of the network and kind of core."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from seatrial.cli import Folders
+from seatrial.cli.query_common import opened, tell_damage
+from seatrial.cli.tables import TextTable
+from seatrial.errors import UsageError
+from seatrial.machine.load import find_machine
+from seatrial.machine.model import Machine
+from seatrial.machine.topologies import known_topology
+from seatrial.statistics.bands import OddPair
+from seatrial.store import queries
+from seatrial.store.interchange import to_json
+from seatrial.studies import bands
+from seatrial.units import count, show_number
+from seatrial.verify.pair_lines import PairLine
+from seatrial.verify.reading import plain_line
+
+MAX_ODD = 20
+
+
+def command(folders: Folders, source: str, machine: str | None, as_json: bool) -> int:
+    site: Machine | None = None
+    if Path(source).is_file():
+        lines = bands.lines_of_file(Path(source))
+    else:
+        lines, site = _of_trial(folders, source)
+    if machine is not None:
+        site = find_machine(machine).machine
+    if site is None:
+        raise UsageError(f"{source}: levels come from a machine; name it with --machine")
+    found = bands.bands_of(lines, known_topology(site))
+    if as_json:
+        click.echo(to_json({one.name: _record(one) for one in found}), nl=False)
+        return 0
+    for number, one in enumerate(found):
+        if number:
+            click.echo()
+        _print(one)
+    return 0
+
+
+def _of_trial(folders: Folders, source: str) -> tuple[list[PairLine], Machine]:
+    with opened(folders) as store:
+        try:
+            trial = queries.trial(store, source)
+        except UsageError as error:
+            raise UsageError(f"{error}; and there is no file {source!r}") from None
+        tell_damage(store, [trial])
+        return bands.lines_of_trial(store, trial)
+
+
+def _record(one: bands.LevelFigures) -> dict[str, Any]:
+    record: dict[str, Any] = msgspec.to_builtins(one)
+    del record["name"], record["quantiles"]
+    found: dict[str, Any] = record.pop("found")
+    return record | found
+
+
+# ---- in words -----------------------------------------------------------------------------
+
+
+def _print(one: bands.LevelFigures) -> None:
+    found = one.found
+    rows = TextTable(f"level | pairs> | {one.name} {one.unit}> | 95 %> | modes>")
+    for band in found.bands:
+        ends = _interval(band.low, band.high)
+        rows.add(band.level, band.pairs, f"{band.median:.4g}", ends, band.modes)
+    click.echo(rows)
+    if len(found.bands) == 1:
+        click.echo(f"all pairs are of one level, {found.bands[0].level}: nothing to compare")
+    for step in found.steps:
+        click.echo(bands.step_text(one.name, step))
+    if found.hop is not None:
+        hop = found.hop
+        click.echo(f"{hop.cost:.3g} {one.unit} a hop ({hop.low:.3g}..{hop.high:.3g})")
+    if one.expected_mean is not None:
+        mean = f"{one.expected_mean:.4g} {one.unit}"
+        click.echo(f"expected mean of evenly drawn pairs of nodes: {mean}")
+    for odd in found.odd[:MAX_ODD]:
+        click.echo(f"beyond its band: {_odd_text(odd, one.unit)}")
+    if len(found.odd) > MAX_ODD:
+        click.echo(f"and {count(len(found.odd) - MAX_ODD, 'pair')} more; --json has them")
+    if one.cores is not None:
+        click.echo()
+        click.echo(_cores_table(one))
+
+
+def _cores_table(one: bands.LevelFigures) -> TextTable:
+    rows = TextTable(f"level | cores~ | pairs> | share> | {one.name} {one.unit}> | 95 %>")
+    for band in one.core_bands:
+        figures = (f"{100 * band.share:.3g} %", f"{band.median:.4g}")
+        cores = one.cores_text(band)
+        rows.add(band.level, cores, band.pairs, *figures, _interval(band.low, band.high))
+    return rows
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    return "" if low is None else f"{low:.4g}..{high:.4g}"
+
+
+def _odd_text(odd: OddPair, unit: str) -> str:
+    pair = f"{plain_line(odd.first)}-{plain_line(odd.second)}"
+    how = f"{odd.ratio:.3g} times the median of its level ({odd.level})"
+    return f"{pair}: {show_number(odd.value)} {unit}, {how}"

@@ -1,0 +1,102 @@
+"""``seatrial best``: the best setting, and those that cannot be told from it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+import msgspec
+
+from seatrial.cli import Folders
+from seatrial.cli.query_common import sides_of
+from seatrial.cli.tables import TextTable, folded, in_per_cent, interval_in_per_cent
+from seatrial.store.by_case import causes
+from seatrial.store.interchange import to_json
+from seatrial.studies.best import BestQuery, BestTable, Setting, best_settings
+from seatrial.studies.resource_basis import Resource, per_resource
+from seatrial.units import count, show_number, show_unit
+from seatrial.verify.reading import plain_line
+
+MAX_NAMED = 6
+
+
+def command(
+    folders: Folders,
+    /,
+    trials: tuple[str, ...],
+    over: str,
+    tests: tuple[str, ...],
+    per: Resource | None,
+    form: str,
+    **asked: Any,
+) -> int:
+    names = tuple(dict.fromkeys(name.strip() for name in over.split(",") if name.strip()))
+    query = BestQuery(over=names, **asked)
+    sides = sides_of(folders, trials, tests)
+    if per:
+        sides = [per_resource(side, per) for side in sides]
+    found = best_settings(sides, query)
+    if form == "json":
+        click.echo(to_json(msgspec.to_builtins(found)), nl=False)
+    else:
+        click.echo("\n\n".join(map(_page, found)))
+    return 0
+
+
+def _page(one: BestTable) -> str:
+    unit = show_unit(one.unit, " in {}")
+    better = f" ({one.better} is better)" if any(each.n for each in one.settings) else ""
+    title = f"{one.case}: {one.metric}{unit}{better} over {', '.join(one.over)}"
+    lines = [click.style(plain_line(title), bold=True)]
+    if one.along:
+        lines.append(plain_line(f"along with them: {', '.join(one.along)}"))
+    if one.cores:
+        lines.append(f"constant resources: {count(one.cores, 'core')} in each setting")
+    lines += ["", _table(one), ""]
+    lines += [folded(plain_line(told)) for told in _told(one)]
+    return "\n".join(lines)
+
+
+def _table(one: BestTable) -> str:
+    ranked = "least> | bound" if one.statistic == "least" else "median"
+    columns = " | ".join(f"{name}>~" for name in one.over)
+    found = TextTable(f"{columns} | {ranked}> | runs> | of the best> | 95 %>?-1 |  | excluded~")
+    for each in one.settings:
+        least = one.statistic == "least"
+        figures = (each.least, each.bound) if least else (each.median,)
+        interval, ratio = interval_in_per_cent(each.low, each.high), in_per_cent(each.ratio)
+        why = each.why or causes(each.excluded)
+        verdict = "" if each.verdict == "no figure" else each.verdict
+        found.add(*each.values.values(), *figures, each.n, ratio, interval, verdict, why)
+    return str(found)
+
+
+def _told(one: BestTable) -> Iterator[str]:
+    """Yield what is told below the table."""
+    if one.why:
+        yield one.why
+        return
+    best = one.settings[0]
+    figure = best.least if one.statistic == "least" else best.median
+    yield f"best: {best.name}: {show_number(figure)}{show_unit(one.unit)}"
+    if one.as_good:
+        yield f"cannot be told from the best: {_named(one.as_good)}"
+    elif any(each.verdict == "worse" for each in one.settings):
+        yield "all others are worse, beyond noise"
+    if one.agreement[1]:
+        yield "best in {} of {} {}".format(*one.agreement, one.blocks)
+    around = [each for each in one.settings if each.on_plateau and each is not best]
+    if one.plateau and around:
+        said = f"plateau: the best and {_named(around)}"
+        yield f"{said}: within 5 % of it, or as good within the noise"
+    for drop in one.drops:
+        yield drop.told(one.over[0])
+    if failed := sum(each.verdict == "no figure" for each in one.settings):
+        yield f"{count(failed, 'setting')} without a figure"
+    if min(each.n for each in one.settings if each.n) < 2:
+        yield "single runs tell no difference: repeat"
+
+
+def _named(settings: list[Setting]) -> str:
+    more = len(settings) - MAX_NAMED
+    named = "; ".join(each.name for each in settings[:MAX_NAMED])
+    return f"{named} and {more} more" if more > 0 else named

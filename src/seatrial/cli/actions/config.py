@@ -1,0 +1,66 @@
+"""``seatrial config``: the settings, and where each comes from."""
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from seatrial import settings
+from seatrial.cli import BUILT_IN
+from seatrial.cli.config import NAMES
+from seatrial.store.location import shown
+
+VARIABLES = {
+    "machine": "SEATRIAL_MACHINE",
+    "trials": "SEATRIAL_TRIALS",
+    "store": "SEATRIAL_STORE",
+    "log_level": "SEATRIAL_LOG_LEVEL",
+}
+
+
+class EffectiveSetting(NamedTuple):
+    """A setting as the next command would take it, and where that comes from: a variable, a file
+    with its line, the command line, "default" or "" (not set)."""
+
+    key: str
+    value: str
+    origin: str
+
+
+def command(context: click.Context, key: str | None, show_origin: bool) -> int:
+    root = context.find_root()
+    found = [effective(each, root) for each in ([key] if key else NAMES)]
+    if key and not show_origin:
+        click.echo(found[0].value)
+        return 0 if found[0].value else 1
+    width = max(len(each.key) for each in found)
+    for each in found:
+        value = each.value or "(not set)"
+        click.echo(f"{each.key.ljust(width)}  {value}")
+        if show_origin and each.origin:
+            click.echo(f"{' ' * width}  from {each.origin}")
+    return 0
+
+
+def effective(key: str, root: click.Context) -> EffectiveSetting:
+    """Return a setting as the next command would take it. Raises InvalidFiles."""
+    if key in root.params and _is_typed(root, key):
+        return EffectiveSetting(key, shown(str(root.params[key])), "the command line")
+    variable = VARIABLES.get(key, "")
+    if value := os.environ.get(variable, ""):
+        return EffectiveSetting(key, shown(value), f"${variable}")
+    found = settings.origin(key)
+    if found.value:
+        return EffectiveSetting(key, shown(found.value), as_home(found.place))
+    return EffectiveSetting(key, BUILT_IN.get(key, ""), "default" if key in BUILT_IN else "")
+
+
+def _is_typed(root: click.Context, key: str) -> bool:
+    return root.get_parameter_source(key) is click.core.ParameterSource.COMMANDLINE
+
+
+def as_home(place: str) -> str:
+    """Return a place with ``~`` for the user's home."""
+    home = f"{Path.home()}/"
+    return f"~/{place.removeprefix(home)}" if place.startswith(home) else place

@@ -1,0 +1,20 @@
+"""``seatrial figures``: figures that somebody else measured, such as a vendor."""
+
+from pathlib import Path
+
+import click
+
+from seatrial.cli import Folders
+from seatrial.trial.given import import_figures
+from seatrial.trial.recording import account
+from seatrial.units import count
+from seatrial.verify.reading import plain_line
+
+
+def import_(folders: Folders, file: Path, tag: str, machine: str, by: str) -> int:
+    by = by.strip() or account()
+    folder = import_figures(folders.trials, tag, machine or tag, file, by)
+    about = f"figures of {count(len(folder.cases()), 'case')}, given by {plain_line(by)}"
+    click.echo(f"{folder.tag}: {about}")
+    click.echo(f"next   {folders.command('compare', folder.tag, 'TRIAL')}")
+    return 0

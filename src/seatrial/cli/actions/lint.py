@@ -1,0 +1,86 @@
+"""``seatrial lint``: judge the facts of nodes by rules."""
+
+from pathlib import Path
+
+import click
+import msgspec
+
+from seatrial.cli import Folders
+from seatrial.cli.actions.facts import source_of, tell_not_asked, tell_troubles
+from seatrial.cli.query_common import opened
+from seatrial.cli.tables import folded
+from seatrial.rules import judge, routing
+from seatrial.rules import load as rule_files
+from seatrial.rules.judge import RuleFinding, RuleJudgement
+from seatrial.rules.model import RuleFile
+from seatrial.store.interchange import to_json
+from seatrial.units import count
+from seatrial.verify.reading import plain_line
+
+MAX_FINDINGS = 100
+
+
+def command(
+    folders: Folders,
+    sources: tuple[str, ...],
+    machine: str,
+    files: tuple[Path, ...],
+    plan: Path | None,
+    listed: bool,
+    as_json: bool,
+) -> int:
+    rules = rule_files.load(files or rule_files.own_files())
+    if listed:
+        _list(rules, as_json)
+        return 0
+    with opened(folders) as store:
+        found = source_of(store, sources, machine, rates=True)
+    tell_troubles(found.table)
+    tell_not_asked(found)
+    judged = judge.judge(found.table, rules, found.roles, found.groups)
+    if plan is not None:
+        judged = judged.joined(judge.found(routing.check(routing.load(plan), found.table), rules))
+    if as_json:
+        click.echo(to_json(msgspec.to_builtins(judged._asdict())), nl=False)
+    else:
+        print_judgement(judged, f"{count(len(found.table.nodes), 'node')} of {found.name}")
+    return 1 if judged.findings else 0
+
+
+def print_judgement(judged: RuleJudgement, about: str) -> None:
+    """Print findings, what is waived, and the rules that could judge nothing."""
+    for finding in judged.findings[:MAX_FINDINGS]:
+        _print(finding)
+    if len(judged.findings) > MAX_FINDINGS:
+        click.echo(f"and {len(judged.findings) - MAX_FINDINGS} more findings; --json has all")
+    for finding in judged.waived:
+        click.echo(f"waived: {finding.rule} on {plain_line(finding.nodes)}: {finding.waived}")
+    idle = sorted({name for name, _ in judged.idle})
+    if idle:
+        about_idle = f"not judged, or not on all nodes, for want of facts: {', '.join(idle)}"
+        click.echo(folded(about_idle))
+    said = count(len(judged.findings), "finding") if judged.findings else "no findings"
+    click.echo(f"{plain_line(about)}, {count(judged.judged, 'rule')}: {said}")
+
+
+def _print(finding: RuleFinding) -> None:
+    nodes = plain_line(finding.nodes)
+    click.echo(click.style(f"{finding.rule}: {nodes} ({count(finding.count, 'node')})", bold=True))
+    for label, text in (
+        ("", finding.text),
+        ("do: ", finding.do),
+        ("source: ", "; ".join(finding.source)),
+    ):
+        click.echo(folded(f"  {label}{plain_line(text)}"))
+
+
+def _list(rules: RuleFile, as_json: bool) -> None:
+    if as_json:
+        click.echo(to_json(msgspec.to_builtins(rules.rules)), nl=False)
+        return
+    for rule in rules.rules:
+        said = [rule.source] if isinstance(rule.source, str) else rule.source
+        roles = f" ({', '.join(rule.roles)})" if rule.roles else ""
+        click.echo(click.style(f"{rule.name}{roles}", bold=True))
+        click.echo(folded(f"  {rule.about}"))
+        click.echo(folded(f"  source: {'; '.join(said)}"))
