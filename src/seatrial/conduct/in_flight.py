@@ -191,12 +191,7 @@ class InFlightCounts:
         """Return whether a queued run that starts now takes nodes that were counted as its own, so
         that as many will be idle as before: it fits, and no wider one that is queued does."""
         free = nodes - self.running
-        if width > free:
-            return False
-        for other in self.queued_widths:
-            if width < other <= free:
-                return False
-        return True
+        return width <= free and not [n for n in self.queued_widths if width < n <= free]
 
     def _unqueue(self, entry: int, width: int, unfit: int) -> None:
         self.queued -= 1
