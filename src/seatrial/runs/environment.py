@@ -61,10 +61,13 @@ def write_script(path: str | Path, text: str, mode: int | None = None) -> None:
     """Write a script as UTF-8 in every locale. Bytes of a path that are not UTF-8 stay as they are
     on disk. The permissions are those of any new file, or ``mode``."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-    with open(os.open(path, flags, 0o666), "wb", buffering=0) as file:  # noqa: PTH123
-        file.write(text.encode("utf-8", errors="surrogateescape"))
+    descriptor = os.open(path, flags, 0o666)
+    try:
+        os.write(descriptor, text.encode("utf-8", errors="surrogateescape"))
         if mode is not None:
-            os.fchmod(file.fileno(), mode)
+            os.fchmod(descriptor, mode)
+    finally:
+        os.close(descriptor)
 
 
 def quote(text: str) -> str:

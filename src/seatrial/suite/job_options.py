@@ -9,8 +9,8 @@ phase. The ``options`` of all are given to sbatch in the order machine, test, co
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.lazy import regex
@@ -96,7 +96,7 @@ class AskedOptions:
         return self._by_node and not names["node.gpus"]
 
 
-class Text(NamedTuple):
+class Text(Struct, frozen=True):
     """A text in which ``{name}``, or another expression in braces, stands for its value."""
 
     parts: tuple[str | Expression, ...]
