@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, AnyStr, cast
 __all__ = [
     "ElementTree",
     "LazyModule",
+    "csv",
     "futures",
     "gzip",
     "hashlib",
@@ -63,6 +64,7 @@ class _LazyPattern:
 
 
 if TYPE_CHECKING:
+    import csv
     import gzip
     import hashlib
     import json
@@ -79,6 +81,7 @@ if TYPE_CHECKING:
     from ClusterShell import NodeSet as nodeset
 else:
     ElementTree = LazyModule("xml.etree.ElementTree")
+    csv = LazyModule("csv")
     futures = LazyModule("concurrent.futures")
     gzip = LazyModule("gzip")
     hashlib = LazyModule("hashlib")
