@@ -21,6 +21,7 @@ __all__ = [
     "ElementTree",
     "LazyModule",
     "asyncio",
+    "csv",
     "futures",
     "gzip",
     "hashlib",
@@ -65,6 +66,7 @@ class _LazyPattern:
 
 if TYPE_CHECKING:
     import asyncio
+    import csv
     import gzip
     import hashlib
     import json
@@ -82,6 +84,7 @@ if TYPE_CHECKING:
 else:
     asyncio = LazyModule("asyncio")
     ElementTree = LazyModule("xml.etree.ElementTree")
+    csv = LazyModule("csv")
     futures = LazyModule("concurrent.futures")
     gzip = LazyModule("gzip")
     hashlib = LazyModule("hashlib")

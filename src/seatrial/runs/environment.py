@@ -23,7 +23,10 @@ _PLAIN = regex(r"[A-Za-z0-9_./:,+-]+")
 
 def exports(variables: Mapping[str, Scalar]) -> str:
     """Return one ``export`` line; the values are quoted."""
-    words = [f"{name}={quote(show(value))}" for name, value in variables.items()]
+    words = [
+        f"{name}={value if value.__class__ is int else quote(show(value))}"
+        for name, value in variables.items()
+    ]
     return f"export {' '.join(words)}\n" if words else ""
 
 

@@ -13,13 +13,12 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
 from seatrial.layout.topology import Topology
-from seatrial.lazy import LazyModule
+from seatrial.lazy import LazyModule, statistics
 from seatrial.machine.node_sets import unfold_or_empty
 from seatrial.statistics.rank_correlation import Correlation, CorrelationSample, correlations
 from seatrial.statistics.theil_sen import theil_sen
@@ -135,7 +134,7 @@ def _figures(
             _Figure(
                 case,
                 {**covariates_of(nodes), shared_name: float(units)},
-                median(own),
+                statistics.median(own),
                 len(own),
             )
             for (case, nodes, units), own in groups.items()

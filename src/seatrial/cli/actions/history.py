@@ -2,7 +2,6 @@
 
 import string
 from collections.abc import Sequence
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,6 +13,7 @@ from seatrial.cli.plots import TextMark, time_line
 from seatrial.cli.query_common import opened, print_csv, tell_damage
 from seatrial.cli.tables import TextTable, in_per_cent, interval_in_per_cent, print_first
 from seatrial.errors import UsageError
+from seatrial.lazy import statistics
 from seatrial.statistics.changes import MIN_POINTS
 from seatrial.store.interchange import iso, to_json
 from seatrial.store.rows import Filters
@@ -100,7 +100,7 @@ def _print_overview(found: list[History]) -> None:
     ordered = _changed(found) + rest
     for history in ordered[:MAX_ROWS]:
         series = history.series
-        middle = median(series.values) if series.values else None
+        middle = statistics.median(series.values) if series.values else None
         median_text = None if middle is None else show_figure(middle, series.unit)
         share = history.analysis.noise / abs(middle) if middle else 0
         noise = f"{100 * share:.2g} %" if share else ""
