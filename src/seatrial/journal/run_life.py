@@ -268,6 +268,9 @@ _RUN_HANDLERS: dict[type[events.Event], Callable[[RunLife, Any], None]] = {
     events.RunReviewed: RunLife._on_reviewed,
     events.FigureGiven: RunLife._on_given,
 }
+LIFE_EVENTS = frozenset(_RUN_HANDLERS)
+"""The kinds of events that may change a life; the first of any kind says when a run was created."""
+
 # For each state (by its number) and kind of event, what it changes and the state behind it.
 _RUN_STEPS = [
     {
