@@ -27,8 +27,8 @@ from seatrial.machine.model import Machine, NodeGroup
 from seatrial.suite.model import Case, Test
 from seatrial.suite.run_spec import RunSpec
 from seatrial.trial.creation import create
-from seatrial.trial.folder import Record
 from seatrial.trial.options import TrialOptions
+from seatrial.trial.record import Record
 
 SHAPES = ((2_000, 5), (500, 20), (100, 100))
 SLOWER = 0.05

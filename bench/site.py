@@ -33,8 +33,9 @@ from seatrial.machine.model import Machine, NodeGroup
 from seatrial.suite.model import Case, Test
 from seatrial.suite.run_spec import RunSpec
 from seatrial.trial.creation import create
-from seatrial.trial.folder import Record, TrialFolder
+from seatrial.trial.folder import TrialFolder
 from seatrial.trial.options import TrialOptions
+from seatrial.trial.record import Record
 from seatrial.units import SECOND_NS
 
 RUNS = 111_000  # of a trial

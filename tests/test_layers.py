@@ -25,6 +25,7 @@ ROOMS = [
         "lazy",
         "arrays",
         "base32",
+        "account",
         "structs",
         "gc_pause",
         "decoding",

@@ -20,8 +20,11 @@ from typing import TYPE_CHECKING, AnyStr, cast
 __all__ = [
     "ElementTree",
     "LazyModule",
+    "asyncio",
+    "csv",
     "futures",
     "gzip",
+    "hashlib",
     "jinja2",
     "json",
     "multiprocessing",
@@ -62,7 +65,10 @@ class _LazyPattern:
 
 
 if TYPE_CHECKING:
+    import asyncio
+    import csv
     import gzip
+    import hashlib
     import json
     import multiprocessing
     import random
@@ -76,9 +82,12 @@ if TYPE_CHECKING:
     import yaml
     from ClusterShell import NodeSet as nodeset
 else:
+    asyncio = LazyModule("asyncio")
     ElementTree = LazyModule("xml.etree.ElementTree")
+    csv = LazyModule("csv")
     futures = LazyModule("concurrent.futures")
     gzip = LazyModule("gzip")
+    hashlib = LazyModule("hashlib")
     jinja2 = LazyModule("jinja2")
     json = LazyModule("json")
     multiprocessing = LazyModule("multiprocessing")

@@ -12,8 +12,8 @@ from seatrial.conduct.shortages import Due, dues_of
 from seatrial.conduct.watchdogs import Watchdogs
 from seatrial.machine.model import Machine, NodeGroup
 from seatrial.suite.model import Case
-from seatrial.trial.folder import Record
 from seatrial.trial.options import TrialOptions
+from seatrial.trial.record import Record
 
 HOUR_NS = 3600 * 10**9
 

@@ -25,8 +25,8 @@ from seatrial.journal.events import (
 )
 from seatrial.machine.model import Machine, NodeGroup
 from seatrial.plan.model import Component, Criterion
-from seatrial.trial.folder import Record
 from seatrial.trial.options import TrialOptions
+from seatrial.trial.record import Record
 
 from .stories import Story, at, cases_of, sustained
 

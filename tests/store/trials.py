@@ -32,8 +32,9 @@ from seatrial.machine.model import Machine, NodeGroup
 from seatrial.suite.model import Build, Case, Test
 from seatrial.suite.run_spec import RunSpec
 from seatrial.trial.creation import create
-from seatrial.trial.folder import Record, TrialFolder
+from seatrial.trial.folder import TrialFolder
 from seatrial.trial.options import TrialOptions
+from seatrial.trial.record import Record
 
 NOON = 1_795_262_400_000_000_000  # 2026-11-21 12:00:00 UTC, in ns
 SECOND = 1_000_000_000

@@ -17,7 +17,7 @@ from seatrial.suite import build_key
 from seatrial.suite.check_spec import Metric
 from seatrial.suite.model import FailureMode, Input
 from seatrial.suite.run_spec import RunSpec
-from seatrial.trial.folder import Record
+from seatrial.trial.record import Record
 
 from ..store.trials import NOON
 from .figures import TRIAD, Measuring, bound

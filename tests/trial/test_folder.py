@@ -13,11 +13,12 @@ import msgspec
 import pytest
 
 from seatrial.errors import InvalidFiles, TrialError, UsageError
-from seatrial.trial import creation, folder
+from seatrial.trial import creation
 from seatrial.trial.creation import create
-from seatrial.trial.folder import Record, TrialFolder, references_of
+from seatrial.trial.folder import TrialFolder
 from seatrial.trial.options import TrialOptions
 from seatrial.trial.prepare import prepare_trial
+from seatrial.trial.record import Record, references_of
 from seatrial.trial.suite_record import suite_record
 from seatrial.verify.references import Reference
 from tests.programs import Workplace
@@ -135,7 +136,7 @@ def test_new_trials_hold_references_as_json(tmp_path: Path) -> None:
 def test_references_are_decoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record = written(tmp_path, RECORD_0_1)
     first = references_of(record)
-    monkeypatch.delattr(folder, "loads")
+    monkeypatch.delattr("seatrial.trial.record.loads")
     assert references_of(record) is first
 
 

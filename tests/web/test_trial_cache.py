@@ -15,7 +15,8 @@ from seatrial.acceptance.step_functions import in_flight
 from seatrial.acceptance.utilisation import USES, timeline_of
 from seatrial.journal.journal import read
 from seatrial.store.rows import TrialRow
-from seatrial.trial.folder import Record, TrialFolder
+from seatrial.trial.folder import TrialFolder
+from seatrial.trial.record import Record
 from seatrial.units import SECOND_NS
 from seatrial.web.state import trial_cache
 from seatrial.web.state.background import BackgroundCompute

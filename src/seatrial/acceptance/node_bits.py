@@ -23,6 +23,7 @@ class NodeBits:
         self._position = {name: number for number, name in enumerate(self.names)}
         self._row: list[int] = []  # where the consecutive numbers begin that a node is one of
         self._known: dict[str, int] = {}
+        self._spans: dict[str, dict[str, int]] = {}
         before: tuple[str, int, int] | None = None
         for number, name in enumerate(self.names):
             found = _NUMBERED.fullmatch(name)
@@ -37,6 +38,7 @@ class NodeBits:
         if bits is None:
             if len(self._known) >= MAX_KNOWN:
                 self._known.clear()
+                self._spans.clear()
             bits = self._known[folded] = self._bits(folded)
         return bits
 
@@ -60,15 +62,23 @@ class NodeBits:
 
     def _of_spans(self, stem: str, spans: str) -> int | None:
         """Return the bits of ``001-128,200``; None if they are not rows of known nodes."""
-        position, bits = self._position.get, 0
+        bits, known = 0, self._spans.setdefault(stem, {})
         for span in spans.split(","):
-            first, _, last = span.partition("-")
-            low = position(stem + first)
-            high = position(stem + last) if last else low
-            if low is None or high is None or self._row[low] != self._row[high] or high < low:
+            if (row := known.get(span)) is None:
+                row = known[span] = self._of_row(stem, span)
+            if not row:
                 return None
-            bits |= ((1 << (high - low + 1)) - 1) << low
+            bits |= row
         return bits
+
+    def _of_row(self, stem: str, span: str) -> int:
+        """Return the bits of ``001-128``; 0 if it is not a row of known nodes."""
+        first, _, last = span.partition("-")
+        low = self._position.get(stem + first)
+        high = self._position.get(stem + last) if last else low
+        if low is None or high is None or self._row[low] != self._row[high] or high < low:
+            return 0
+        return ((1 << (high - low + 1)) - 1) << low
 
     def names_in(self, bits: int) -> Iterator[str]:
         """Yield the names of the nodes of these bits."""

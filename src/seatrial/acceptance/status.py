@@ -32,7 +32,7 @@ from seatrial.plan.model import Component
 from seatrial.plan.policy import shared_node, width_of_machine, widths_of
 from seatrial.structs import copied
 from seatrial.suite.model import Case
-from seatrial.trial.folder import Record, references_of
+from seatrial.trial.record import Record, references_of
 from seatrial.units import SECOND_NS
 from seatrial.verify.learned_sums import unlearned_sums
 from seatrial.verify.references import References

@@ -18,7 +18,7 @@ from seatrial.acceptance.operator_actions import OperatorAction, action_of
 from seatrial.conduct.policy import Policy
 from seatrial.conduct.policy_change import followed
 from seatrial.journal import codes, events
-from seatrial.journal.run_life import RunLife, RunState
+from seatrial.journal.run_life import RUN_KINDS, RunLife, RunState
 from seatrial.journal.trial_life import TrialLife, end_by
 from seatrial.machine.node_sets import unfold_or_empty
 from seatrial.plan.checklist import Ticks
@@ -113,7 +113,9 @@ class RunHistory(RunLife, kw_only=True):
         start, end = self.script_started, self.script_ended
         if start is None:
             return held
-        return start, max(start, end if end is not None and end >= start else held[1])
+        if end is None or end < start:
+            end = held[1]
+        return start, (end if end > start else start)
 
     def waited(self, held: tuple[int, int] | None, now: int) -> tuple[int, int] | None:
         """Return from when to when (ns) it was queued, of a run that held its nodes for that long;
@@ -122,7 +124,7 @@ class RunHistory(RunLife, kw_only=True):
         if start is None:
             return None
         if held is not None:
-            return start, max(start, held[0])
+            return start, (held[0] if held[0] > start else start)
         ends = [time for time in (self.job_ended, self.judged) if time is not None]
         return start, max(start, min(ends, default=now))
 
@@ -207,12 +209,14 @@ class TrialHistory(TrialLife):
                 last = event.time
             if run_id := event.run_id:
                 run = known(run_id) or self._new_run(event)
-                if run is not None:
+                if run is None:
+                    continue
+                if kind in RUN_KINDS:
                     run.apply(event)
-                    if event.__class__ is events.MetricRecorded:
-                        _add_figure(run, event)
-                    elif kind is events.RunCancelAsked:
-                        self._note_action(event)
+                elif isinstance(event, events.MetricRecorded):
+                    _add_figure(run, event)
+                elif kind is events.RunCancelAsked:
+                    self._note_action(event)
             else:
                 self._note_action(event)  # by the policy before it
                 _HANDLERS.get(kind, TrialLife.apply)(self, event)
@@ -271,7 +275,13 @@ class TrialHistory(TrialLife):
             return None
         of = self.policy.entry_of
         entry = of[number] if number < len(of) else NO_ENTRY
-        run = RunHistory(id=event.run_id, case=number, entry=entry, size=self.cases[number].nodes)
+        run = RunHistory(
+            id=event.run_id,
+            case=number,
+            entry=entry,
+            size=self.cases[number].nodes,
+            created=event.time,
+        )
         self._by_id[event.run_id] = run
         self.runs.append(run)
         return run

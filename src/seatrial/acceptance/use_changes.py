@@ -85,8 +85,11 @@ def add_claims(
     of some of the nodes. Nodes that are not known count by the number that was asked for."""
     outages = [(each.start, each.end, bits.of_names(each.names)) for each in partial]
     for start, end, own, run in claims:
-        known = own.bit_count()
-        size = max(run.size, known) - ((own & several).bit_count() if several else 0)
+        size, known = run.size, own.bit_count()
+        if known > size:
+            size = known
+        if several:
+            size -= (own & several).bit_count()
         if not size:
             continue
         for use, begin, stop in _parts(run, (start, end)):

@@ -197,24 +197,28 @@ class Admission:
         return gates
 
     def _gates_at(self, now: int) -> Gates:
-        stale = [throttle.stale_at(self.since) for throttle in self.throttles]
-        windows = self._blackouts + self.shut
-        holds = [time for time in [each.start for each in windows] + stale if time > now]
-        starts = [time for time in [each.end for each in windows] + stale if time > now]
-        held = set(self.shelved)
-        if any(throttle.closed(now, self.since) for throttle in self.throttles):
-            held |= self.heavy
-        for each in self._blackouts:
-            if each.start <= now < each.end:
-                held.update(each.entries or range(len(self.policy.entries)))
-        return Gates(
-            start=now,
-            end=min(holds + starts, default=FAR_FUTURE_NS),
-            held=frozenset(held),
-            next_hold=min(holds, default=None),
-            next_start=min(starts, default=None),
-            failing=[each for each in self.throttles if each.trouble(now, self.since)],
-        )
+        held, failing = self.shelved, []
+        holds, starts = [], []
+        for throttle in self.throttles:
+            if (stale := throttle.stale_at(self.since)) > now:
+                holds.append(stale)
+                starts.append(stale)
+            if throttle.closed(now, self.since):
+                held |= self.heavy
+            if throttle.trouble(now, self.since):
+                failing.append(throttle)
+        for window in self._blackouts:
+            if window.start <= now < window.end:
+                held |= set(window.entries or range(len(self.policy.entries)))
+        for window in self._blackouts + self.shut:
+            if window.start > now:
+                holds.append(window.start)
+            if window.end > now:
+                starts.append(window.end)
+        next_hold = min(holds) if holds else None
+        next_start = min(starts) if starts else None
+        end = min(next_hold or FAR_FUTURE_NS, next_start or FAR_FUTURE_NS)
+        return Gates(now, end, held, next_hold, next_start, failing)
 
     def has_place(self, entry: int, counts: InFlightCounts) -> bool:
         """Return whether a metadata target can take one more run of an entry, if it needs one."""
@@ -262,12 +266,13 @@ class Admission:
         why += ["tests whose I/O is not light are held"] * (self.heavy_held is not None)
         return "; ".join(why)
 
-    def next_token(self, now: int, launched: Sequence[int]) -> int | None:
-        """Return the time at which there is a token for a start (now if there is one), if these
-        entries are launched now; None where none is needed."""
+    def next_token(self, now: int, launches: Sequence[Shape]) -> int | None:
+        """Return the time at which there is a token for a start (now if there is one), if runs of
+        these shapes are launched now; None where none is needed."""
         if self.bucket is None:
             return None
-        return self.bucket.next(now, sum([entry in self.heavy for entry in launched]))
+        heavy = [shape for shape in launches if shape.entry in self.heavy]
+        return self.bucket.next(now, len(heavy))
 
 
 def _any_gate(policy: Policy) -> bool:
@@ -297,7 +302,8 @@ class TokenBucket:
     def take(self, time: int) -> None:
         """Record a start. It may have been decided a moment before ``time``."""
         self._level = max(0, self._at(time) - self._token)
-        self._time = max(time, self._time)
+        if time > self._time:
+            self._time = time
 
     def whole(self, now: int) -> int:
         """Return how many starts can be made now."""
@@ -306,8 +312,8 @@ class TokenBucket:
     def next(self, now: int, taken: int = 0) -> int:
         """Return the time at which there is a whole token if ``taken`` are taken now; now if there
         is one."""
-        missing = max(0, (taken + 1) * self._token - self._at(now))
-        return now + -(-missing // self._rate)
+        missing = (taken + 1) * self._token - self._at(now)
+        return now + -(-missing // self._rate) if missing > 0 else now
 
     def _at(self, now: int) -> int:
         level = self._level

@@ -24,6 +24,7 @@ from seatrial.conduct.watchdogs import PendingAlert
 from seatrial.journal.codes import BUILD_FAILED, PASS
 from seatrial.journal.events import AlertRaised, Event, NodeExcluded, TestStopped
 from seatrial.suite.model import Case
+from seatrial.units import FAR_FUTURE_NS
 
 __all__ = ["Conductor", "Limits"]
 
@@ -182,12 +183,11 @@ class Conductor:
         admission = state.admission
         # When something else may start, or end, or be held back, though nothing happens.
         times = [decision.wake, state.over_at]
+        shapes = [state.shapes[each.case] for each in launches]
         if not over:
-            cases = [each.case for each in launches]
-            times.append(state.demand.next_start(now, cases, state.counts))
+            times.append(state.demand.next_start(now, shapes, state.counts))
         if not admission.lets_all:
-            launched = [state.shapes[each.case].entry for each in launches]
-            times += gates.next_start, admission.next_token(now, launched)
+            times += gates.next_start, admission.next_token(now, shapes)
         if launches and (silent_for := state.watchdogs.silent_for):
             times.append(now + silent_for)
         for finding in self._findings(now, over, gates):
@@ -195,7 +195,11 @@ class Conductor:
                 kind, subject, text = finding.kind, finding.subject, finding.text()
                 decision.alerts.append(AlertRaised(kind=kind, subject=subject, text=text))
             times.append(finding.time)
-        decision.wake = min([time for time in times if time and time > now], default=None)
+        earliest = FAR_FUTURE_NS
+        for time in times:
+            if time and now < time < earliest:
+                earliest = time
+        decision.wake = earliest if earliest < FAR_FUTURE_NS else None
 
     def _findings(self, now: int, over: bool, gates: Gates) -> list[PendingAlert]:
         state = self.state
@@ -319,12 +323,14 @@ class Conductor:
         """How many runs may be given to the backend. A queue is topped up in large portions."""
         state = self.state
         waiting = len(state.demand)
-        if state.policy.caps.machine:
-            waiting = min(waiting, state.policy.caps.machine - state.counts.total)
+        if most := state.policy.caps.machine:
+            waiting = min(waiting, most - state.counts.total)
         if not state.limits.jobs:
             return waiting
-        free = max(0, state.limits.jobs - state.free.jobs)
+        free = state.limits.jobs - state.free.jobs
+        if free <= 0:
+            return 0
         if state.policy.kind == "sustained":
-            return min(free, waiting)
+            return free if free < waiting else waiting
         worth_it = free >= min(state.limits.refill, state.limits.jobs) or waiting <= free
         return free if worth_it else 0

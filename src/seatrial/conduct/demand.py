@@ -215,7 +215,7 @@ class Demand(Protocol):
 
     def choose(self, offer: Offer) -> Iterable[Candidate]: ...
 
-    def next_start(self, now: int, launches: Sequence[int], counts: InFlightCounts) -> int | None:
+    def next_start(self, now: int, launches: Sequence[Shape], counts: InFlightCounts) -> int | None:
         """Return the time (ns) from which more runs are wanted though nothing happens, if runs of
-        these cases are launched now; None if there is none."""
+        these shapes are launched now; None if there is none."""
         return None

@@ -49,7 +49,9 @@ class RunTimes:
 
     def passed(self, flight: RunInFlight) -> None:
         """Record a run that passed."""
-        self._longest[flight.entry] = max(self._longest[flight.entry], ns(flight.seconds))
+        time = ns(flight.seconds)
+        if time > self._longest[flight.entry]:
+            self._longest[flight.entry] = time
 
     def of(self, entry: int) -> int:
         return self._longest[entry] or self._walltime[entry]

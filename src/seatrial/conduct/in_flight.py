@@ -65,7 +65,7 @@ class RunInFlight(RunLife, kw_only=True):
         start, end = self.job_started, self.job_ended or self.judged
         if start is None:
             start, end = self.script_started, self.script_ended
-        return max(0, (end or 0) - start) / SECOND_NS if start else 0.0
+        return ((end or 0) - start) / SECOND_NS if start and end and end > start else 0.0
 
 
 class FreeRoom:
@@ -159,9 +159,10 @@ class InFlightCounts:
 
     def start(self, entry: int, width: int, unfit: int = 0) -> None:
         """A queued run has started."""
+        if self._idle is not None and not self._takes_its_own(width, self._idle[0]):
+            self._idle = None
         self._unqueue(entry, width, unfit)
         self.running += width
-        self._idle = None
 
     def end(self, entry: int, width: int, target: str, started: bool, unfit: int = 0) -> None:
         """A run's job is over."""
@@ -185,6 +186,12 @@ class InFlightCounts:
                     idle -= width * min(self.queued_widths[width], idle // width)
         self._idle = nodes, idle
         return idle
+
+    def _takes_its_own(self, width: int, nodes: int) -> bool:
+        """Return whether a queued run that starts now takes nodes that were counted as its own, so
+        that as many will be idle as before: it fits, and no wider one that is queued does."""
+        free = nodes - self.running
+        return width <= free and not [n for n in self.queued_widths if width < n <= free]
 
     def _unqueue(self, entry: int, width: int, unfit: int) -> None:
         self.queued -= 1

@@ -60,6 +60,10 @@ class Mix(Demand):
         self._closed = set(range(len(entries)))  # entries without such cases
         self._least = 0  # the width of the narrowest such case
         self._widest = widest_of(shapes, len(entries))
+        self._width = self._widest.copy()  # of each case of an entry; 0 where they differ
+        for shape in shapes:
+            if shape.width < self._widest[shape.entry]:
+                self._width[shape.entry] = 0
         self._whole = room or policy.nodes
         self._follow(policy)
         self._delivered = [0.0] * len(entries)  # width x seconds
@@ -199,13 +203,12 @@ class Mix(Demand):
             self._to_gaps(offer, taking)
         return taking.choices
 
-    def next_start(self, now: int, launches: Sequence[int], counts: InFlightCounts) -> int | None:
-        """Return when a test that is kept to its share may start its next run (ns), if these cases
-        are launched now; None where only an event can let one start."""
+    def next_start(self, now: int, launches: Sequence[Shape], counts: InFlightCounts) -> int | None:
+        """Return when a test that is kept to its share may start its next run (ns), if runs of
+        these shapes are launched now; None where only an event can let one start."""
         if self._pace is None:
             return None
-        shapes = [self._shapes[case] for case in launches]
-        return self._pace.next_start(now, shapes, counts, self._usual)
+        return self._pace.next_start(now, launches, counts, self._usual)
 
     def _to_copies(self, offer: Offer, taking: "_Taking") -> None:
         copies = self._copies
@@ -234,10 +237,13 @@ class Mix(Demand):
             entry = self._fairest(due, counts, (self._turns + taking.turns) % 2 == 1)
             if not waits and taking.width(entry) > idle and taking.gives(entry):
                 fitting = [n for n in due if taking.width(n) <= idle]
-                surplus, total = self._surplus(counts)
-                fitting = [
-                    n for n in fitting if surplus[n] <= max(MAX_OVER * total, 2 * self._of_run(n))
-                ]
+                if fitting:
+                    surplus, total = self._surplus(counts)
+                    fitting = [
+                        n
+                        for n in fitting
+                        if surplus[n] <= max(MAX_OVER * total, 2 * self._of_run(n))
+                    ]
                 if not fitting:
                     return
                 entry = self._fairest(fitting, counts, odd=False)
@@ -275,7 +281,11 @@ class Mix(Demand):
             least = min((self._held(n, counts), -widest[n], n) for n in entries)
             if least[0] <= sum(width) / 2:
                 return least[2]
-        return min(zip(had, [-widest[n] for n in entries], entries, strict=True))[2]
+        least_had = min(had)
+        if had.count(least_had) == 1:
+            return entries[had.index(least_had)]
+        equal = [n for n, each in zip(entries, had, strict=True) if each == least_had]
+        return min(equal, key=lambda n: (-widest[n], n))
 
     def _held(self, entry: int, counts: InFlightCounts) -> float:
         """Return what an entry would hold with one more run, over its share."""
@@ -354,7 +364,7 @@ class _Taking:
         return self._mix._turn[entry] + self._ahead.get(entry, 0)
 
     def width(self, entry: int) -> int:
-        return self._mix._shapes[self.next(entry)].width
+        return self._mix._width[entry] or self._mix._shapes[self.next(entry)].width
 
     def gives(self, entry: int) -> bool:
         """Return whether an entry may start a run now, targets aside."""

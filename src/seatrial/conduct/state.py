@@ -36,14 +36,6 @@ if TYPE_CHECKING:
 else:  # of tunings alone
     race_demand = LazyModule("seatrial.conduct.race_demand")
 
-# What happens to runs and builds. Quiet output is nothing that happens; nor is the removal of
-# outputs, which follows a verdict.
-_NEWS = {
-    kind
-    for kind in events.EVENT_KINDS.values()
-    if issubclass(kind, events.RunEvent | events.BuildEvent)
-}
-_NEWS -= {events.OutputQuiet, events.OutputRemoved, events.RunCancelAsked}
 _QUEUED = RunState.QUEUED
 _CANCELLED_BY_US = (CANCELLED.number, RECALLED.number)
 
@@ -123,12 +115,12 @@ class ConductorState:
 
     def apply(self, event: events.Event) -> None:
         """Fold one event into the state."""
-        kind, watchdogs = type(event), self.watchdogs
-        if kind in _NEWS and event.time > watchdogs.latest:
-            watchdogs.latest = event.time
-        if (handler := _HANDLERS.get(kind)) is not None:
+        handler, is_news, decides = _FOLDS.get(type(event), _NO_FOLD)
+        if is_news and event.time > self.watchdogs.latest:
+            self.watchdogs.latest = event.time
+        if handler is not None:
             handler(self, event)
-            if kind in _NEWS_HANDLERS:
+            if decides:
                 self.changed = True
 
     # ---- builds ---------------------------------------------------------------------------
@@ -186,8 +178,6 @@ class ConductorState:
     def _on_started(
         self, event: events.JobStarted | events.ScriptStarted | events.ScriptEnded
     ) -> None:
-        """Record the start or end of a job or its script: the job's own words are all there is of
-        one that nobody saw start."""
         flight, nodes = self.in_flight.get(event.run_id), self.nodes.usable
         if flight is not None and flight.apply(event):
             self.queued.pop(event.run_id, None)
@@ -198,6 +188,12 @@ class ConductorState:
             idle_changed = self.counts.idle(nodes) != idle or bool(self.admission.shut)
             if self.placer is not None or self.demand.asks_after_start(self.counts, idle_changed):
                 self.changed = True
+
+    def _on_script(self, event: events.ScriptStarted | events.ScriptEnded) -> None:
+        """Record the job's own words, which are all there is of one that nobody saw start."""
+        flight = self.in_flight.get(event.run_id)
+        if flight is not None and flight.job_started is None:
+            self._on_started(event)
 
     def _on_compat(self, event: events.CompatStarted) -> None:
         """Remember the nodes that did not answer. If none did, no node is to blame."""
@@ -506,8 +502,8 @@ _OWN_HANDLERS: dict[type[events.Event], _Handler] = {  # which set ``changed`` w
     events.RunSubmitted: ConductorState._on_submitted,
     events.JobQueued: ConductorState._on_queued,
     events.JobStarted: ConductorState._on_started,
-    events.ScriptStarted: ConductorState._on_started,
-    events.ScriptEnded: ConductorState._on_started,
+    events.ScriptStarted: ConductorState._on_script,
+    events.ScriptEnded: ConductorState._on_script,
     events.CompatStarted: ConductorState._on_compat,
     events.MetricRecorded: ConductorState._on_metric,
     events.JobEnded: ConductorState._on_job_ended,
@@ -540,4 +536,22 @@ _NEWS_HANDLERS: dict[type[events.Event], _Handler] = {
         event.kind, event.subject, event.time
     ),
 }
-_HANDLERS = _OWN_HANDLERS | _NEWS_HANDLERS
+# What happens to runs and builds. Quiet output is nothing that happens; nor is the removal of
+# outputs, which follows a verdict.
+_NEWS = {
+    kind
+    for kind in events.EVENT_KINDS.values()
+    if issubclass(kind, events.RunEvent | events.BuildEvent)
+}
+_NEWS -= {events.OutputQuiet, events.OutputRemoved, events.RunCancelAsked}
+# For each kind of event: its handler, whether something happened to a run or a build, and whether
+# there is always something new to decide.
+_NO_FOLD: tuple[_Handler | None, bool, bool] = None, False, False
+_FOLDS = {
+    kind: (
+        _OWN_HANDLERS.get(kind) or _NEWS_HANDLERS.get(kind),
+        kind in _NEWS,
+        kind in _NEWS_HANDLERS,
+    )
+    for kind in events.EVENT_KINDS.values()
+}

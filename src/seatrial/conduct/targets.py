@@ -1,6 +1,7 @@
 """Chooses the metadata target of a run."""
 
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from seatrial.conduct.in_flight import InFlightCounts
@@ -80,8 +81,8 @@ class Targets:
         if target is not None:
             if (known := self._measured.get(name)) is not None:
                 self._measured[name] = known._replace(placed=known.placed + opens)
-            latest = self._time.get(target.file_system, 0.0)
-            turn = self._time[target.file_system] = max(self._turn[name], latest)
+            turn, latest = self._turn[name], self._time.get(target.file_system, 0.0)
+            turn = self._time[target.file_system] = turn if turn > latest else latest
             weight = target.weight if self._placement == "weighted" else 1.0
             self._turn[name] = turn + 1 / weight
 
@@ -100,32 +101,33 @@ class Targets:
 
     def has_place(self, entry: Entry, counts: InFlightCounts) -> bool:
         """Return whether a target can take a run of an entry now."""
-        members = self._by_file_system[entry.file_system]
-        return any(self._takes(target, entry, counts) for target in members)
+        return next(self._open(entry, counts), None) is not None
 
-    def _takes(self, target: PolicyTarget, entry: Entry, counts: InFlightCounts) -> bool:
-        name, most, safe = target.name, self._per_target, target.safe
-        if most and counts.on_target.get(name, 0) >= most:
-            return False
-        return not safe or counts.opens.get(name, 0.0) + entry.opens <= safe * _ROUNDING
+    def _open(self, entry: Entry, counts: InFlightCounts) -> Iterator[PolicyTarget]:
+        """Yield the targets that can take a run of an entry now."""
+        most, on_target, opens = self._per_target, counts.on_target, counts.opens
+        for target in self._by_file_system[entry.file_system]:
+            name, safe = target.name, target.safe
+            if most and on_target.get(name, 0) >= most:
+                continue
+            if not safe or opens.get(name, 0.0) + entry.opens <= safe * _ROUNDING:
+                yield target
 
     def choose(self, entry: Entry, counts: InFlightCounts) -> str | None:
         """Return the target for a run of an entry; None where none can take it now."""
-        least_loaded = self._placement == "least_loaded"
+        least_loaded, measured = self._placement == "least_loaded", self._measured
         opens, on_target, turns = counts.opens, counts.on_target, self._turn
         latest = self._time.get(entry.file_system, 0.0)
         chosen, first = None, _LAST
-        members, measured = self._by_file_system[entry.file_system], self._measured
         by_gauge = least_loaded and measured.keys() >= self._names[entry.file_system]
-        for target in members:
-            if not self._takes(target, entry, counts):
-                continue
+        for target in self._open(entry, counts):
             name, weight = target.name, target.weight
-            turn = max(turns[name], latest)
-            order = 0.0, 0.0, turn
+            turn = turns[name] if turns[name] > latest else latest
             if least_loaded:
                 load = sum(measured[name][1:]) if by_gauge else opens.get(name, 0.0)
                 order = load / weight, on_target.get(name, 0) / weight, turn
+            else:
+                order = 0.0, 0.0, turn
             if order < first:
                 chosen, first = name, order
         return chosen

@@ -56,7 +56,7 @@ class ThrottleState:
     def stale_at(self, since: int) -> int:
         """Return the time (ns) from which the latest good reading is too old. The gauge is not read
         while the trial is paused, so ``since`` counts if it is later."""
-        return max(self._read, since) + self._stale_after
+        return (self._read if self._read > since else since) + self._stale_after
 
     def trouble(self, now: int, since: int) -> str:
         """Return the alert about the gauge, "" if it works."""

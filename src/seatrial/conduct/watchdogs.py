@@ -61,7 +61,8 @@ class Watchdogs:
         """Record that a queued run has started, or ended before it started."""
         since = self._queue.pop(run_id, None) if self._queue else None
         if since is not None and started:
-            self._waits += max(0, time - since[0])
+            if time > since[0]:
+                self._waits += time - since[0]
             self._started += 1
 
     def tell_once(self, kind: str, subject: str, text: str) -> None:
@@ -117,7 +118,8 @@ class Watchdogs:
         holds them back."""
         if not self.silent_for or not (runs or why):
             return None
-        time = _after(max(self.latest, until), self.silent_for, quiet)
+        since = until if until > self.latest else self.latest
+        time = _after(since, self.silent_for, quiet)
         says = partial(self._silent_text, time, runs, why)
         return self.pending("silent", "", says, time)
 

@@ -20,6 +20,7 @@ import msgspec
 from msgspec.structs import replace
 
 from seatrial import __version__
+from seatrial.account import user_name
 from seatrial.conduct.run_ids import run_id_of
 from seatrial.errors import JournalError, TrialError, UsageError
 from seatrial.gc_pause import uncollected
@@ -31,8 +32,9 @@ from seatrial.machine.model import Machine
 from seatrial.suite.expand import case_id
 from seatrial.suite.model import Case, Test
 from seatrial.trial.creation import create
-from seatrial.trial.folder import ImportedFrom, Record, TrialFolder, tags, user_name
+from seatrial.trial.folder import TrialFolder, tags
 from seatrial.trial.options import TrialOptions
+from seatrial.trial.record import ImportedFrom, Record
 
 
 class ImportSource(NamedTuple):

@@ -130,7 +130,7 @@ class RunLife(Struct, gc=False):
             return False
         handler, state = step
         handler(self, event)
-        if state is self.state:
+        if state is None:
             return False
         self.state = state
         return True
@@ -255,6 +255,12 @@ def _named(before: events.RunReviewed, event: events.RunReviewed) -> list[str]:
     return list(dict.fromkeys([*before.names, *event.names]))
 
 
+def _next(state: RunState, kind: type[events.Event]) -> RunState | None:
+    """Return the state behind an event, None where it is the same."""
+    after = RUN_TRANSITIONS[state].get(kind, state)
+    return None if after is state else after
+
+
 _RUN_HANDLERS: dict[type[events.Event], Callable[[RunLife, Any], None]] = {
     events.RunCreated: RunLife._on_created,
     events.RunSubmitted: RunLife._on_submitted,
@@ -268,14 +274,12 @@ _RUN_HANDLERS: dict[type[events.Event], Callable[[RunLife, Any], None]] = {
     events.RunReviewed: RunLife._on_reviewed,
     events.FigureGiven: RunLife._on_given,
 }
-LIFE_EVENTS = frozenset(_RUN_HANDLERS)
-"""The kinds of events that may change a life; the first of any kind says when a run was created."""
+RUN_KINDS = frozenset(_RUN_HANDLERS)
+"""The kinds of events that say anything of the life of a run, but that it is there."""
 
-# For each state (by its number) and kind of event, what it changes and the state behind it.
+# For each state (by its number) and kind of event, what it changes and the state behind it, None
+# where that is the same.
 _RUN_STEPS = [
-    {
-        kind: (handler, RUN_TRANSITIONS[state].get(kind, state))
-        for kind, handler in _RUN_HANDLERS.items()
-    }
+    {kind: (handler, _next(state, kind)) for kind, handler in _RUN_HANDLERS.items()}
     for state in RunState
 ]

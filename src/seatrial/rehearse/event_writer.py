@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from seatrial.journal.events import Event
 from seatrial.trial.event_headers import header_of
-from seatrial.trial.folder import Record
+from seatrial.trial.record import Record
 
 PORTION = 500  # events that are told together: their buffers are small enough to be used again
 

@@ -27,8 +27,8 @@ from seatrial.rehearse.simulated_gauges import remarks_on_gauges
 from seatrial.rehearse.summary import Rehearsed, summarise
 from seatrial.rehearse.virtual_driver import VirtualDriver
 from seatrial.trial.creation import create
-from seatrial.trial.folder import references_of
 from seatrial.trial.plan_record import record_of
+from seatrial.trial.record import references_of
 
 RunModels = Mapping[str, RunModel]
 

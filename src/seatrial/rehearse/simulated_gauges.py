@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from seatrial.conduct.targets import STALE_NS
-from seatrial.trial.folder import Record
+from seatrial.trial.record import Record
 from seatrial.units import ns, seconds
 
 Load = Callable[[str, str], float]

@@ -18,7 +18,7 @@ from seatrial.rehearse.rehearsed_run import RehearsedRun, judge
 from seatrial.rehearse.sampling import figures
 from seatrial.suite.known_failures import KnownFailures
 from seatrial.trial.end_reason import cancellation, end_reason
-from seatrial.trial.folder import Record, references_of
+from seatrial.trial.record import Record, references_of
 from seatrial.units import SECOND_NS, ns
 from seatrial.verify.figures import MetricValue
 
@@ -69,8 +69,8 @@ class SimulatedRuns:
         if self._writer.in_full:
             self._writer.add_step(events.SubmitEnded(now, *run.header, refused=0))
         self._writer.add(events.JobQueued(now, *run.header, job_id=update.job_id))
-        if self.patience is not None:
-            self.look_by = sooner(self.look_by, now + self.patience)
+        if self.patience is not None and self.look_by is None:
+            self.look_by = now + self.patience
         return False
 
     def _on_refused(self, now: int, run: RehearsedRun, update: Refused) -> bool:
@@ -96,9 +96,15 @@ class SimulatedRuns:
             code = codes.RECALLED.number
         if code == codes.TIMEOUT.number and update.script_ended and run.run_model.keeps:
             code = None  # its test was over; it kept its nodes as long as it could
+        trial, machine, app, test, case, run_id = run.header
         ended = events.JobEnded(
             now,
-            *run.header,
+            trial,
+            machine,
+            app,
+            test,
+            case,
+            run_id,
             code=code or 0,
             state=update.state,
             text="" if update.exit_code is None else f"exit code {update.exit_code}",
@@ -108,13 +114,11 @@ class SimulatedRuns:
         )
         add(ended)
         if update.script_started:
-            add(events.ScriptStarted(update.script_started, *run.header, nodes=update.nodes))
+            start, nodes = update.script_started, update.nodes
+            add(events.ScriptStarted(start, trial, machine, app, test, case, run_id, nodes=nodes))
         if update.script_ended:
-            add(
-                events.ScriptEnded(
-                    update.script_ended, *run.header, exit_code=run.sampled.exit_code
-                )
-            )
+            end, status = update.script_ended, run.sampled.exit_code
+            add(events.ScriptEnded(end, trial, machine, app, test, case, run_id, exit_code=status))
         if self._writer.in_full:
             self._writer.add_step(events.CheckStarted(now, *run.header))
         if code is None:
@@ -149,9 +153,15 @@ class SimulatedRuns:
     def verdict(self, now: int, run: RehearsedRun, code: codes.Code, reason: str) -> None:
         code, reason, known = self._known.judged(run.case, code, reason, now)
         reruns = self._conductor.state.will_rerun(run.number, run.id, code.number)
+        trial, machine, app, test, case, run_id = run.header
         judged = events.RunJudged(
             now,
-            *run.header,
+            trial,
+            machine,
+            app,
+            test,
+            case,
+            run_id,
             code=code.number,
             verdict=code.name,
             reason=reason,
@@ -183,4 +193,4 @@ def sooner(one: int | None, other: int | None) -> int | None:
     """The earlier of two times, either of which may be missing."""
     if one is None or other is None:
         return other if one is None else one
-    return min(one, other)
+    return one if one < other else other

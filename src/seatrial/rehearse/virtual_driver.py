@@ -33,7 +33,7 @@ from seatrial.rehearse.simulated_gauges import RehearsedGauge, gauges_of
 from seatrial.rehearse.simulated_runs import SimulatedRuns, sooner
 from seatrial.suite.fitting_nodes import lacking
 from seatrial.suite.model import Case
-from seatrial.trial.folder import Record
+from seatrial.trial.record import Record
 from seatrial.units import ns, seconds, show_seconds
 
 JOBS = 1000  # given to a scheduler at a time, as to a real one
@@ -141,7 +141,7 @@ class VirtualDriver:
             self._lull = self.now
         while True:
             by = runs.look_by
-            limit = sooner(wake, by)
+            limit = wake if by is None or (wake is not None and wake < by) else by
             if to_come and (limit is None or to_come[0][0] < limit):
                 limit = to_come[0][0]
             if limit is None and cluster.next_time() is None:
@@ -158,7 +158,9 @@ class VirtualDriver:
                 of_bundle = self._bundles.receive(self.now, update) if self._bundled else None
                 news = runs.receive(self.now, update) if of_bundle is None else of_bundle
                 happened |= news
-            self.now = time = max(self.now, cluster.now)
+            if cluster.now > self.now:
+                self.now = cluster.now
+            time = self.now
             happened |= time in (wake, by)
             while to_come and to_come[0][0] <= time:
                 _, _, happen, what = heappop(to_come)
@@ -188,9 +190,15 @@ class VirtualDriver:
             array = launch.bundle or arrays.setdefault(
                 (launch.case, launch.avoid, launch.nodes), run.id
             )
+            trial, machine, app, test, case, run_id = run.header
             announced = events.RunSubmitted(
                 self.now,
-                *run.header,
+                trial,
+                machine,
+                app,
+                test,
+                case,
+                run_id,
                 submission=array,
                 target=launch.target,
                 stage=launch.stage,

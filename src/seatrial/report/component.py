@@ -45,7 +45,8 @@ from seatrial.studies.selection import Side, SideSelection
 from seatrial.studies.selection import gather as gather_side
 from seatrial.studies.variability import Variability, variability
 from seatrial.suite.model import Case
-from seatrial.trial.folder import Record, TrialFolder
+from seatrial.trial.folder import TrialFolder
+from seatrial.trial.record import Record
 from seatrial.units import SECOND_NS, count
 from seatrial.verify.learned_sums import unlearned_sums
 

@@ -11,7 +11,7 @@ from seatrial.machine.node_sets import fold
 from seatrial.report.content import Cell, Table, bounded
 from seatrial.report.tables import MAX_ROWS
 from seatrial.studies.variability import Variability
-from seatrial.trial.folder import Record
+from seatrial.trial.record import Record
 from seatrial.units import SECOND_NS
 
 

@@ -11,7 +11,7 @@ from seatrial.report.content import Cell, ReportMachine, Table, bounded
 from seatrial.report.tables import MAX_ROWS
 from seatrial.report.versions import digest_of_struct
 from seatrial.suite.asked_launcher import launchers_of
-from seatrial.trial.folder import Record
+from seatrial.trial.record import Record
 from seatrial.units import show_bytes
 
 _SCHEDULERS = {

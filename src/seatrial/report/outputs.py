@@ -21,7 +21,8 @@ from seatrial.journal.journal import Block, read_blocks
 from seatrial.journal.trial_life import TrialLife
 from seatrial.runs.checksums import checksum
 from seatrial.runs.keep import removal_rule, removes
-from seatrial.trial.folder import Record, TrialFolder
+from seatrial.trial.folder import TrialFolder
+from seatrial.trial.record import Record
 from seatrial.units import count
 
 _AFTER_END: Final = (  # may follow its end

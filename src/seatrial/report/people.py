@@ -13,7 +13,7 @@ from seatrial.acceptance.trial_history import RunHistory, TrialHistory
 from seatrial.journal.codes import code_of
 from seatrial.plan.checklist import ItemResult, ItemStatus
 from seatrial.report.content import Cell, Table, bounded, moment
-from seatrial.trial.folder import Record, checksum_of, references_of
+from seatrial.trial.record import Record, checksum_of, references_of
 from seatrial.units import count, listed
 from seatrial.verify.reading import plain_line
 

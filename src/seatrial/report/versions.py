@@ -14,7 +14,8 @@ from seatrial.report.checksums import digest, sum_of
 from seatrial.report.content import Cell, Table, bounded
 from seatrial.report.tables import MAX_ROWS
 from seatrial.suite.model import Case
-from seatrial.trial.folder import Record, TrialFolder
+from seatrial.trial.folder import TrialFolder
+from seatrial.trial.record import Record
 from seatrial.units import listed
 
 SHORT: Final = 16  # digits of a checksum in a table

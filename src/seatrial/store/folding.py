@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from seatrial.journal import events
-from seatrial.journal.run_life import LIFE_EVENTS
+from seatrial.journal.run_life import RUN_KINDS
 from seatrial.journal.trial_life import TrialLife, TrialState
 from seatrial.store.run_upserts import (
     LONGEST_TEXT,
@@ -84,7 +84,7 @@ def _kind(kind: type[events.Event]) -> _Kind:
     value = at.get(_VALUES.get(kind, "value"), 0)
     detail = _APPENDED if is_late else at.get(_DETAILS.get(kind, "alias"), 0)
     columns = _Columns(kind.number, value, detail, at.get("text", at.get("unit", 0)))
-    is_of_run, of_life = issubclass(kind, events.RunEvent), kind in LIFE_EVENTS
+    is_of_run, of_life = issubclass(kind, events.RunEvent), kind in RUN_KINDS
     return _Kind(columns, is_of_run, is_late, of_life, _FURTHER.get(kind))
 
 

@@ -18,10 +18,10 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Struct
 
+from seatrial.account import user_name
 from seatrial.decoding import DAMAGED, decoder
 from seatrial.errors import TrialError, UsageError
 from seatrial.files import open_descriptor, open_regular
-from seatrial.trial.folder import user_name
 from seatrial.units import SECOND_NS, show_seconds
 
 FILE = "notes.jsonl"

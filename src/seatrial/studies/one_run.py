@@ -28,7 +28,8 @@ from seatrial.structs import copied
 from seatrial.suite.asked_launcher import launcher_of
 from seatrial.suite.model import Case
 from seatrial.trial.corrected_references import references_by_now
-from seatrial.trial.folder import Record, TrialFolder, references_of
+from seatrial.trial.folder import TrialFolder
+from seatrial.trial.record import Record, references_of
 from seatrial.units import NO_DIRECTION, SECOND_NS, better_of, count, show_figure
 from seatrial.verify import references as refs
 from seatrial.verify.figures import ELAPSED, MetricValue

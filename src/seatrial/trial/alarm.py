@@ -27,9 +27,10 @@ from seatrial.journal.journal import Journal
 from seatrial.runs.shell import Shell
 from seatrial.trial.alert_command import variables
 from seatrial.trial.event_headers import header_of
-from seatrial.trial.folder import Record, TrialFolder
+from seatrial.trial.folder import TrialFolder
 from seatrial.trial.heartbeat import last_beat, silence
 from seatrial.trial.next_trials import next_of, not_begun
+from seatrial.trial.record import Record
 from seatrial.units import listed, seconds, show_seconds
 
 SILENT = "silent driver"  # kind of the dead man's alarm

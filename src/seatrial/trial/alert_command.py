@@ -13,8 +13,8 @@ from seatrial.journal.events import AlertRaised, Event
 from seatrial.plan.model import Tell
 from seatrial.runs.shell import Shell
 from seatrial.suite.model import Case
-from seatrial.trial.folder import Record
 from seatrial.trial.observer import Observer
+from seatrial.trial.record import Record
 from seatrial.trial.tasks import Tasks
 from seatrial.units import SECOND_NS, count, seconds
 

@@ -14,7 +14,7 @@ from seatrial.conduct.state import ConductorState
 from seatrial.journal import events
 from seatrial.machine.facts import node_names
 from seatrial.machine.node_sets import unfold
-from seatrial.trial.folder import Record
+from seatrial.trial.record import Record
 from seatrial.trial.requests import MAX_REASON, Request, recorded
 from seatrial.units import seconds
 from seatrial.verify.reading import plain_line

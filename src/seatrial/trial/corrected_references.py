@@ -9,7 +9,8 @@ import msgspec
 
 from seatrial.journal.events import ReferencesCorrected
 from seatrial.journal.journal import read
-from seatrial.trial.folder import Record, TrialFolder, references_of
+from seatrial.trial.folder import TrialFolder
+from seatrial.trial.record import Record, references_of
 from seatrial.verify.references import Reference, References
 
 

@@ -19,8 +19,9 @@ from seatrial.runs.file_use import FILE_USE_SCRIPT, file_use_script
 from seatrial.runs.hung_processes import hung_script
 from seatrial.runs.job_facts import FACTS_SCRIPT, facts_script
 from seatrial.suite.model import Case
-from seatrial.trial.folder import Record, TrialFolder
+from seatrial.trial.folder import TrialFolder
 from seatrial.trial.outcome import remedy
+from seatrial.trial.record import Record
 
 MAKING_SECONDS = 86_400.0  # that the making of a trial can take
 _MAKING = ".making-"

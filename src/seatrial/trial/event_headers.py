@@ -4,7 +4,7 @@ from typing import TypedDict
 
 from seatrial.journal import events
 from seatrial.suite.model import Case
-from seatrial.trial.folder import Record
+from seatrial.trial.record import Record
 
 _OF_A_TEST = (events.BuildEvent, events.TestEvent, events.AlertRaised)
 

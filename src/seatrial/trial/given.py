@@ -15,6 +15,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from seatrial import __version__
+from seatrial.account import user_name
 from seatrial.conduct.run_ids import run_id_of
 from seatrial.journal.events import Event, FigureGiven, FiguresImported
 from seatrial.journal.journal import Journal
@@ -23,8 +24,9 @@ from seatrial.structs import copied
 from seatrial.suite.model import Case
 from seatrial.trial.creation import create
 from seatrial.trial.figures_file import GivenRow, read_figures
-from seatrial.trial.folder import GivenFrom, Record, TrialFolder, user_name
+from seatrial.trial.folder import TrialFolder
 from seatrial.trial.options import TrialOptions
+from seatrial.trial.record import GivenFrom, Record
 
 
 def import_figures(trials: Path, tag: str, machine: str, file: Path, by: str) -> TrialFolder:

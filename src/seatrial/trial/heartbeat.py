@@ -13,8 +13,9 @@ import asyncio
 import time
 
 from seatrial.log import logger
-from seatrial.trial.folder import Record, TrialFolder
+from seatrial.trial.folder import TrialFolder
 from seatrial.trial.life import life_of
+from seatrial.trial.record import Record
 
 _log = logger(__name__)
 

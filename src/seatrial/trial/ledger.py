@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.conduct.conductor import Conductor
@@ -23,8 +24,8 @@ from seatrial.suite.known_failures import KnownFailures
 from seatrial.suite.model import Case
 from seatrial.trial.corrected_references import corrected
 from seatrial.trial.event_headers import header_of, run_header
-from seatrial.trial.folder import Record
 from seatrial.trial.observer import Observer
+from seatrial.trial.record import Record
 from seatrial.trial.run_collector import CollectedRun
 from seatrial.units import SECOND_NS, listed, show_seconds
 from seatrial.verify.references import References
@@ -36,7 +37,7 @@ MAX_ALERTS = 1000
 MAX_NAMED = 20  # runs in an alert
 
 
-class Unresolved(NamedTuple):
+class Unresolved(Struct, frozen=True):
     """A run that was submitted and has no verdict yet; ``ended`` is the end of its job, if that was
     recorded; ``before_boot``: it was submitted before this host booted."""
 

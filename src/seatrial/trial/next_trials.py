@@ -15,9 +15,10 @@ from typing import NamedTuple
 from seatrial.files import read_regular
 from seatrial.journal.trial_life import TrialState
 from seatrial.log import logger
-from seatrial.trial.folder import Record, TrialFolder
+from seatrial.trial.folder import TrialFolder
 from seatrial.trial.heartbeat import last_beat
 from seatrial.trial.life import life_of
+from seatrial.trial.record import Record
 
 _log = logger(__name__)
 

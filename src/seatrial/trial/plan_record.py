@@ -5,14 +5,15 @@ import os
 from msgspec.structs import replace
 
 from seatrial import __version__
+from seatrial.account import user_name
 from seatrial.machine.model import Machine
 from seatrial.machine.rehearsal_model import MachineModel
 from seatrial.plan.prepare import PreparedComponent, PreparedPlan
 from seatrial.rules.load import own_rules
 from seatrial.suite.inputs import digests
 from seatrial.suite.known_failures import known_failures_of
-from seatrial.trial.folder import Record, user_name
 from seatrial.trial.options import TrialOptions
+from seatrial.trial.record import Record
 from seatrial.trial.suite_record import MAX_LEFT_OUT
 
 

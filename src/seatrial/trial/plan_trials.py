@@ -28,8 +28,9 @@ from seatrial.plan.model import Component
 from seatrial.plan.prepare import PreparedComponent, PreparedPlan
 from seatrial.suite.model import Case
 from seatrial.trial.creation import create
-from seatrial.trial.folder import Record, TrialFolder, tags
+from seatrial.trial.folder import TrialFolder, tags
 from seatrial.trial.plan_record import record_of
+from seatrial.trial.record import Record
 from seatrial.units import listed
 from seatrial.yaml_positions import MAX_FILE_BYTES
 

@@ -8,11 +8,11 @@ is lost where a process is killed, and none is made twice.
 """
 
 import contextlib
-import os
 import time
 
 from msgspec.structs import replace
 
+from seatrial.account import account
 from seatrial.errors import JournalError, Owned, UsageError
 from seatrial.journal import events
 from seatrial.journal.encoding import encode
@@ -20,18 +20,13 @@ from seatrial.journal.journal import Journal, read
 from seatrial.plan.checklist import Ticks, items_of
 from seatrial.trial import requests
 from seatrial.trial.event_headers import header_of
-from seatrial.trial.folder import TrialFolder, user_name
+from seatrial.trial.folder import TrialFolder
 from seatrial.trial.record_faults import fault_of
 from seatrial.trial.requests import Request
 from seatrial.units import SECOND_NS
 
 PATIENCE_SECONDS = 30.0  # for the process that owns the journal
 LOOK_SECONDS = 0.05
-
-
-def account() -> str:
-    """Return who runs this process: ``ann@login1``."""
-    return f"{user_name()}@{os.uname().nodename}"
 
 
 def record(

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from seatrial.conduct.state import ConductorState
 from seatrial.errors import TrialError
-from seatrial.trial.folder import Record
 from seatrial.trial.ledger import Ledger, Unresolved
+from seatrial.trial.record import Record
 
 
 def require_real(tag: str, record: Record) -> None:

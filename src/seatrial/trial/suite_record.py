@@ -10,13 +10,14 @@ import time
 from msgspec.structs import replace
 
 from seatrial import __version__
+from seatrial.account import user_name
 from seatrial.conduct.place import placing_of
 from seatrial.conduct.policy import without_plan
 from seatrial.rules.load import own_rules
 from seatrial.suite.inputs import digests
 from seatrial.suite.known_failures import known_failures_of
-from seatrial.trial.folder import Record, user_name
 from seatrial.trial.prepare import Prepared
+from seatrial.trial.record import Record
 
 MAX_LEFT_OUT = 1000  # in a record
 

@@ -115,15 +115,15 @@ class SimulatedCluster:
     ) -> list[tuple[int, SimulatedUpdate]]:
         """Return the updates up to and including a time, in order. With ``to_news`` stop at the
         time of the first update, those aside that a job is queued."""
-        events = self._events
-        while events and (until is None or events[0][0] <= until):
-            self.now = now = events[0][0]
-            while events and events[0][0] == now:
-                _, _, happen, what = heappop(events)
-                happen(what)
+        events, latest = self._events, FAR_FUTURE_NS if until is None else until
+        while events and events[0][0] <= latest:
+            self.now, _, happen, what = heappop(events)
+            happen(what)
+            if events and events[0][0] == self.now:
+                continue
             if self._changed:
                 self._schedule()
-            if to_news and self._is_news and not (events and events[0][0] == now):
+            if to_news and self._is_news and not (events and events[0][0] == self.now):
                 break
         else:
             self.now = max(self.now, until or 0)

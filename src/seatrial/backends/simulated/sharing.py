@@ -40,7 +40,7 @@ At = Callable[[int, Callable[..., None], object], None]
 def stretch(load: float, capacity: float) -> float:
     """Return the factor by which work on a server takes longer; 1 where the capacity is unknown
     (0)."""
-    return max(1.0, load / capacity) if capacity else 1.0
+    return load / capacity if capacity and load > capacity else 1.0
 
 
 def speed(metadata: float, objects: float, slow_metadata: float, slow_objects: float) -> float:
@@ -74,7 +74,8 @@ class SpeedGroup:
         if not self.ends:
             self.progress = 0.0  # to keep the precision
             return None
-        return self.since + max(0, math.ceil((self.ends[0][0] - self.progress) / self.speed))
+        left = self.ends[0][0] - self.progress
+        return self.since + math.ceil(left / self.speed) if left > 0 else self.since
 
 
 class TargetLoad(NamedTuple):
@@ -109,14 +110,16 @@ class SimulatedTarget:
     @property
     def highest(self) -> float:
         """The highest load so far, except loads that lasted no time."""
-        return max(self._highest, self._latest)
+        return self._highest if self._highest > self._latest else self._latest
 
     def watch(self, now: int) -> None:
         """Record a change of the load."""
         if now > self._changed:
-            self._highest, self._above = self.highest, self.above(now)
+            self._above = self.above(now)
+            if self._latest > self._highest:
+                self._highest = self._latest
             self._changed = now
-        self._latest = self.load
+        self._latest = self.own + self.production
 
     def above(self, now: int) -> int:
         """Return the time in ns for which the load was above the safe load."""
@@ -159,7 +162,7 @@ class FileSystems:
         highest number."""
         targets = self._shared[name].targets
         asked = [targets[target]] if target else targets.values()
-        return max(each.load for each in asked)
+        return max([each.load for each in asked])
 
     def loads(self, now: int) -> list[TargetLoad]:
         """Return the load of each target so far."""
@@ -218,7 +221,7 @@ class FileSystems:
 
     def _weigh(self, now: int, shared: SharedFileSystem, target: SimulatedTarget) -> None:
         target.watch(now)
-        slow = stretch(target.load, shared.model.metadata)
+        slow = stretch(target.own + target.production, shared.model.metadata)
         if slow != target.slow:
             target.slow = slow
             self._change(now, target)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from seatrial.account import user_name
 from seatrial.cli import Folders
 from seatrial.report.checksums import based_on
 from seatrial.report.outputs import OutputsFound
@@ -12,7 +13,6 @@ from seatrial.report.sign import sign, signature_of, signatures_that_do_not_fit
 from seatrial.report.verify import Asked, FileFound, SignatureFound, Verified
 from seatrial.report.verify import verify as check
 from seatrial.runs.checksums import MAX_BYTES
-from seatrial.trial.folder import user_name
 from seatrial.units import count, show_bytes
 from seatrial.verify.reading import plain_line
 

@@ -22,7 +22,8 @@ from seatrial.structs import copied
 from seatrial.studies import one_run
 from seatrial.suite.job_options import described, effective
 from seatrial.suite.model import JobOptions, Test
-from seatrial.trial.folder import Record, TrialFolder
+from seatrial.trial.folder import TrialFolder
+from seatrial.trial.record import Record
 from seatrial.units import SECOND_NS
 from seatrial.verify.reading import plain
 from seatrial.verify.references import References

@@ -13,7 +13,7 @@ from seatrial.store.gaps import gaps
 from seatrial.store.rows import GapRow, TrialRow
 from seatrial.store.schema import Store
 from seatrial.structs import copied
-from seatrial.trial.folder import Record
+from seatrial.trial.record import Record
 from seatrial.units import count, listed
 from seatrial.web.pages.trial_plots import WindowSpan, windows_of
 from seatrial.web.query import PageQuery

@@ -11,7 +11,8 @@ from seatrial.store import queries
 from seatrial.store.rows import TrialRow
 from seatrial.store.schema import Store
 from seatrial.trial.corrected_references import references_by_now
-from seatrial.trial.folder import Record, TrialFolder, references_of
+from seatrial.trial.folder import TrialFolder
+from seatrial.trial.record import Record, references_of
 from seatrial.verify.references import References
 from seatrial.web.state.background import in_time
 from seatrial.web.state.cache import LruCache

@@ -21,7 +21,8 @@ from seatrial.acceptance.status import OpenAlert, Status, TestStatus, alerts_of
 from seatrial.errors import SeatrialError
 from seatrial.plan.checklist import ItemStatus, items_of
 from seatrial.store.rows import TrialRow
-from seatrial.trial.folder import Record, TrialFolder
+from seatrial.trial.folder import TrialFolder
+from seatrial.trial.record import Record
 from seatrial.units import SECOND_NS
 from seatrial.web.state import trial_results
 from seatrial.web.state.background import MIN_IDLE_FACTOR, BackgroundCompute, ResultSlots

@@ -20,8 +20,8 @@ from seatrial.acceptance.plan_records import PlanRecords, records_in
 from seatrial.acceptance.status import Status
 from seatrial.errors import JournalError, TrialError
 from seatrial.store.rows import TrialRow
-from seatrial.trial.folder import Record
 from seatrial.trial.plan_trials import records
+from seatrial.trial.record import Record
 from seatrial.web.state.server_state import ServerState
 from seatrial.web.state.trial_cache import JudgedTrial
 
