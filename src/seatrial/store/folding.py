@@ -60,7 +60,7 @@ class _Places(NamedTuple):
 
 
 def _places_in(kind: type[events.Event]) -> _Places:
-    names = [about.encode_name for about in msgspec.structs.fields(kind)]
+    names = kind.__struct_encode_fields__
     at = {name: place for place, name in enumerate(names)}
     detail = _APPENDED if kind in _OF_PEOPLE else at.get(_DETAILS.get(kind, "alias"), 0)
     value = at.get(_VALUES.get(kind, "value"), 0)
