@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, AnyStr, cast
 __all__ = [
     "ElementTree",
     "LazyModule",
+    "asyncio",
     "csv",
     "futures",
     "gzip",
@@ -64,6 +65,7 @@ class _LazyPattern:
 
 
 if TYPE_CHECKING:
+    import asyncio
     import csv
     import gzip
     import hashlib
@@ -80,6 +82,7 @@ if TYPE_CHECKING:
     import yaml
     from ClusterShell import NodeSet as nodeset
 else:
+    asyncio = LazyModule("asyncio")
     ElementTree = LazyModule("xml.etree.ElementTree")
     csv = LazyModule("csv")
     futures = LazyModule("concurrent.futures")

@@ -11,7 +11,8 @@ from pathlib import Path
 from seatrial.file_model import Scalar
 from seatrial.lazy import regex
 from seatrial.machine.model import Machine
-from seatrial.suite.model import Test, show
+from seatrial.suite.case_names import show
+from seatrial.suite.model import Test
 from seatrial.suite.toolchain_flags import toolchain_of
 from seatrial.verify.reading import OWN_WORDS
 

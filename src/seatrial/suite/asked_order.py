@@ -16,9 +16,10 @@ from seatrial.layout.order_files import rankmap, refused
 from seatrial.layout.orders import Order, slots_of_tasks
 from seatrial.lazy import LazyModule
 from seatrial.machine.model import Launcher
+from seatrial.suite.case_names import show
 from seatrial.suite.expressions import ExpressionError
 from seatrial.suite.job_options import Text
-from seatrial.suite.model import Case, show
+from seatrial.suite.model import Case
 from seatrial.suite.quantities import DEFAULT, Names
 from seatrial.suite.run_spec import RunSpec
 

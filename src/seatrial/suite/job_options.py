@@ -15,8 +15,9 @@ from msgspec.structs import replace
 
 from seatrial.lazy import regex
 from seatrial.machine.model import BatchSettings, GridEngine, Pbs, Slurm, SlurmOverride
+from seatrial.suite.case_names import show
 from seatrial.suite.expressions import Expression, ExpressionError, compile_expression
-from seatrial.suite.model import JobOptions, show
+from seatrial.suite.model import JobOptions
 from seatrial.suite.quantities import Names, memory, quantity, whole_or_none
 from seatrial.suite.run_spec import RunSpec
 from seatrial.units import show_bytes

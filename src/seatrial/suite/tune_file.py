@@ -14,8 +14,8 @@ from msgspec import Struct
 from seatrial.documents import Faults, Spot, YamlNode, decode_partly, read
 from seatrial.errors import UsageError
 from seatrial.file_model import FileModel, Scalar, Share, doc
+from seatrial.suite.case_names import show
 from seatrial.suite.expressions import ExpressionError, compile_expression
-from seatrial.suite.model import show
 from seatrial.units import share_of
 
 TOOLCHAIN = "toolchain"  # an axis that is no parameter
