@@ -11,7 +11,6 @@ from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
 from seatrial.lazy import LazyModule
 from seatrial.suite.case_names import show
-from seatrial.trial.folder import TrialFolder
 from seatrial.units import count, show_change, show_figure
 from seatrial.verify.figures import ELAPSED
 from seatrial.verify.reading import plain_line
@@ -24,10 +23,12 @@ if TYPE_CHECKING:
     from seatrial.store.schema import Store
     from seatrial.studies import file_sums, learned
     from seatrial.suite.model import Stage
+    from seatrial.trial import folder
     from seatrial.verify import reference_file
     from seatrial.verify import references as written
 else:  # each is for one of the two commands
     file_sums = LazyModule("seatrial.studies.file_sums")
+    folder = LazyModule("seatrial.trial.folder")
     learned = LazyModule("seatrial.studies.learned")
     machines = LazyModule("seatrial.machine.load")
     queries = LazyModule("seatrial.store.queries")
@@ -57,7 +58,7 @@ def accept(
         sums, without_sum = ([], []) if metric else file_sums.learn_sums(rows)
         found = [*learning.references, *sums]
         no_figure = "" if found else _no_figure(store, rows, metric, stage)
-    path = Path(TrialFolder(Path(rows[0].path)).record().references)
+    path = Path(folder.TrialFolder(Path(rows[0].path)).record().references)
     for what, why in (*learning.left_out, *without_sum):
         click.echo(f"left out: {plain_line(what)}: {plain_line(why)}", err=True)
     for what, why in learning.older:
