@@ -314,8 +314,11 @@ class Mix(Demand):
             idle = offer.room if self._shared else offer.counts.idle(offer.nodes)
             if idle < self._least:
                 return
-            widths = [(taking.width(n), n) for n in open_ones]
-            fitting = [(width, -taking.turn(n), -n) for width, n in widths if width <= idle]
+            fitting = [
+                (width, -taking.turn(n), -n)
+                for n in open_ones
+                if (width := taking.width(n)) <= idle
+            ]
             if not fitting:
                 return
             entry = -max(fitting)[2]
