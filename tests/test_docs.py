@@ -37,7 +37,7 @@ from seatrial.rules import model as rules
 from seatrial.store.by_case import NUMBERS
 from seatrial.studies import score_file
 from seatrial.studies.selection import KEYS
-from seatrial.suite import check_spec, run_spec
+from seatrial.suite import case_names, check_spec, run_spec
 from seatrial.suite import model as suite
 from seatrial.suite.expressions import _FUNCTIONS, FACTS
 from seatrial.suite.variables import BUILD_AND_RUN, RUN_ONLY
@@ -215,7 +215,8 @@ def test_defaults_are_those_of_the_code() -> None:
             told = words(row[2])
             plain = isinstance(field.default, str | int | float) and field.default != ""
             if told and plain:
-                assert told[0] == suite.show(field.default).removesuffix(".0"), f"{title}: {row}"
+                default = case_names.show(field.default).removesuffix(".0")
+                assert told[0] == default, f"{title}: {row}"
 
 
 def test_every_struct_of_a_file_is_told() -> None:

@@ -10,3 +10,8 @@ def user_name() -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         return str(os.getuid())
+
+
+def account() -> str:
+    """Return who runs this process: ``ann@login1``."""
+    return f"{user_name()}@{os.uname().nodename}"

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, AnyStr, cast
 __all__ = [
     "ElementTree",
     "LazyModule",
+    "asyncio",
+    "csv",
     "futures",
     "gzip",
     "hashlib",
@@ -63,6 +65,8 @@ class _LazyPattern:
 
 
 if TYPE_CHECKING:
+    import asyncio
+    import csv
     import gzip
     import hashlib
     import json
@@ -78,7 +82,9 @@ if TYPE_CHECKING:
     import yaml
     from ClusterShell import NodeSet as nodeset
 else:
+    asyncio = LazyModule("asyncio")
     ElementTree = LazyModule("xml.etree.ElementTree")
+    csv = LazyModule("csv")
     futures = LazyModule("concurrent.futures")
     gzip = LazyModule("gzip")
     hashlib = LazyModule("hashlib")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from seatrial.errors import UsageError
 from seatrial.file_model import Scalar
 from seatrial.store.rows import RUN_TIMES, RunRow, TrialRow
-from seatrial.suite.model import show
+from seatrial.suite.case_names import show
 
 if TYPE_CHECKING:
     import pyarrow

@@ -3,15 +3,13 @@
 import click
 
 from seatrial.cli.actions import action
-from seatrial.cli.options import format_option, run_filters, text_option
+from seatrial.cli.options import STAGES, format_option, run_filters, text_option
 
 
 @click.command("history")
 @click.argument("metric")
 @text_option("--case", "case", "PATTERN", "Cases: a part of the name, or the id.")
-@click.option(
-    "--stage", type=click.Choice(["alone", "full"]), default=None, help="Only of this stage."
-)
+@click.option("--stage", type=click.Choice(STAGES), default=None, help="Only of this stage.")
 @run_filters
 @click.option("--check", is_flag=True, help="Exit code 1 if a change for the worse is confirmed.")
 @format_option("table", "json", "csv")

@@ -196,9 +196,9 @@ def make(
     folders: Folders, tool: str, path: Path, tag: str, by: str, results: "ImportedResults"
 ) -> int:
     """Make a trial of what a reader found, and tell people what is in it."""
+    from seatrial.account import account
     from seatrial.importers.imported_trial import ImportSource, make_trial
     from seatrial.importers.notes import by_text
-    from seatrial.trial.recording import account
 
     if not results.runs:
         grouped = by_text(results.notes)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Decorator = Callable[..., Any]
 
+STAGES = ("alone", "full")  # of suite.model.Stage
 _LABEL = regex(r"([A-Za-z]\w{0,99})=([^,\"'\x00-\x1f\x7f]{1,100})")
 
 

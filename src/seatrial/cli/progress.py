@@ -130,7 +130,7 @@ class Progress(Observer):
 
     def on_event(self, event: events.Event, case: Case | None) -> None:
         if isinstance(event, events.RunEvent):
-            if case is not None:
+            if case is not None and not self.quiet:
                 self._on_run(event, case)
         elif isinstance(event, events.BuildStarted):
             self.building[event.key] = event
@@ -169,8 +169,6 @@ class Progress(Observer):
         self.finished += not event.will_rerun
         took = show_seconds(life.elapsed) if life.elapsed else ""
         figures = self._figures.pop(run, [])
-        if self.quiet:
-            return
         good = event.code == PASS.number
         said = ", ".join(figures) if good else event.reason.partition("\n")[0]
         if event.code == BUILD_FAILED.number:

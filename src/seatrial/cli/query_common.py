@@ -1,6 +1,5 @@
 """Shared by the commands that read the store: bring it up to date, show times, print CSV."""
 
-import csv
 import io
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -11,6 +10,7 @@ import click
 
 from seatrial.cli import Folders, as_typed
 from seatrial.journal.damage import Damage, damage_of, told
+from seatrial.lazy import csv
 from seatrial.store.rows import Filters, TrialRow
 from seatrial.store.schema import Store
 from seatrial.trial.paths import TrialPaths

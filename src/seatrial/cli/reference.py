@@ -4,7 +4,7 @@ import click
 
 from seatrial.cli import complete
 from seatrial.cli.actions import action
-from seatrial.cli.options import MOMENT, machine_option, value_option
+from seatrial.cli.options import MOMENT, STAGES, machine_option, value_option
 
 
 @click.group("reference")
@@ -23,7 +23,7 @@ def command() -> None:
 )
 @click.option(
     "--stage",
-    type=click.Choice(["alone", "full"]),
+    type=click.Choice(STAGES),
     default="alone",
     help="Of runs at full machine (full), or of all others.  [default: alone]",
 )

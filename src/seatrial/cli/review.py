@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import click
 
+from seatrial.account import account
 from seatrial.cli import Folders
 from seatrial.cli.query_common import opened
 from seatrial.errors import UsageError
@@ -19,7 +20,7 @@ from seatrial.store import queries
 from seatrial.store.rows import RunRow
 from seatrial.trial.event_headers import run_header
 from seatrial.trial.folder import TrialFolder
-from seatrial.trial.recording import account, record
+from seatrial.trial.recording import record
 from seatrial.units import listed
 from seatrial.verify.reading import plain_line
 

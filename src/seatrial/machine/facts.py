@@ -1,12 +1,17 @@
 """Facts of a machine's nodes for expressions."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from seatrial.lazy import LazyModule
 from seatrial.machine.layouts import layout_of
-from seatrial.machine.model import Machine, NodeGroup
 from seatrial.machine.node_sets import unfold
 from seatrial.units import bytes_of
+
+if TYPE_CHECKING:
+    from seatrial.machine import model
+else:  # few make one
+    model = LazyModule("seatrial.machine.model")
 
 
 class NodeFacts(NamedTuple):
@@ -14,22 +19,22 @@ class NodeFacts(NamedTuple):
 
     names: dict[str, Any]
     available: int
-    kinds: tuple[NodeGroup, ...]
+    kinds: "tuple[model.NodeGroup, ...]"
 
     def node_names(self) -> list[str]:
         return [name for kind in self.kinds for name in unfold(kind.names)]
 
 
-def groups_with(machine: Machine, features: Iterable[str]) -> list[NodeGroup]:
+def groups_with(machine: "model.Machine", features: Iterable[str]) -> "list[model.NodeGroup]":
     """Return the groups of nodes that have all of these features."""
     needed = set(features)
     return [kind for kind in machine.nodes if needed <= {*kind.features}]
 
 
-def facts_of(machine: Machine, usable: Sequence[NodeGroup]) -> NodeFacts:
+def facts_of(machine: "model.Machine", usable: "Sequence[model.NodeGroup]") -> NodeFacts:
     """Return the facts of the nodes of these kinds. ``node.*`` describe the first kind; a test for
     mixed nodes names a feature."""
-    kind = usable[0] if usable else NodeGroup(names="", cores=1)
+    kind = usable[0] if usable else model.NodeGroup(names="", cores=1)
     layout = layout_of(kind)
     keys = ("cores", "sockets", "numa_domains", "threads_per_core", "gpus")
     names: dict[str, Any] = {
@@ -44,12 +49,12 @@ def facts_of(machine: Machine, usable: Sequence[NodeGroup]) -> NodeFacts:
     return NodeFacts(names, available, tuple(usable))
 
 
-def node_names(machine: Machine) -> list[str]:
+def node_names(machine: "model.Machine") -> list[str]:
     """Return the names of all nodes, in the order of the machine file."""
     return list(dict.fromkeys(name for kind in machine.nodes for name in unfold(kind.names)))
 
 
-def nodes_besides(machine: Machine, asked: Collection[str]) -> list[str]:
+def nodes_besides(machine: "model.Machine", asked: Collection[str]) -> list[str]:
     """Return the nodes of a machine that are not among those that were asked; none where those are
     no nodes of its own, but servers or login nodes."""
     names = node_names(machine)
@@ -58,7 +63,7 @@ def nodes_besides(machine: Machine, asked: Collection[str]) -> list[str]:
     return left if len(left) < len(names) else []
 
 
-def groups_of(machine: Machine) -> dict[str, str]:
+def groups_of(machine: "model.Machine") -> dict[str, str]:
     """Return the group of each node that is in a group."""
     return {node: name for name, folded in machine.groups.items() for node in unfold(folded)}
 
@@ -67,7 +72,7 @@ COMPUTE = "compute"
 """The role of the nodes of a machine that have no other."""
 
 
-def roles_of(machine: Machine) -> dict[str, str]:
+def roles_of(machine: "model.Machine") -> dict[str, str]:
     """Return the role of each node and host: the first that names it, else ``COMPUTE``."""
     found: dict[str, str] = {}
     for role, folded in machine.roles.items():
@@ -76,7 +81,9 @@ def roles_of(machine: Machine) -> dict[str, str]:
     return {**dict.fromkeys(node_names(machine), COMPUTE), **found}
 
 
-def unknown_features(machine: Machine, there: Mapping[str, Collection[str]]) -> dict[str, str]:
+def unknown_features(
+    machine: "model.Machine", there: Mapping[str, Collection[str]]
+) -> dict[str, str]:
     """Return the features that the machine's file gives to nodes and Slurm does not, each with the
     first node that shows it. ``there`` are the features that Slurm has, by node; nothing is said
     about nodes that it does not have."""

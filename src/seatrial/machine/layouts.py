@@ -7,6 +7,7 @@ domains; the numbers of its CPUs are then not known.
 
 import functools
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -14,7 +15,12 @@ from seatrial.documents import Spot
 from seatrial.files import read_regular
 from seatrial.layout import hwloc_xml, synthetic
 from seatrial.layout.node import NodeLayout, from_sockets, plain, written
-from seatrial.machine.model import NodeGroup, WrittenLayout
+from seatrial.lazy import LazyModule
+
+if TYPE_CHECKING:
+    from seatrial.machine import model
+else:  # few make one
+    model = LazyModule("seatrial.machine.model")
 
 MAX_FILE_BYTES = 16 << 20
 _COUNTS: dict[str, Callable[[NodeLayout], int]] = {
@@ -25,7 +31,7 @@ _COUNTS: dict[str, Callable[[NodeLayout], int]] = {
 }
 
 
-def layout_of(kind: NodeGroup) -> NodeLayout:
+def layout_of(kind: "model.NodeGroup") -> NodeLayout:
     """Return the layout of nodes of a kind that was loaded."""
     if isinstance(kind.layout, str):
         return _of_notation(kind.layout)
@@ -38,7 +44,7 @@ _of_notation = functools.lru_cache(maxsize=64)(synthetic.parse)
 _of_texts = functools.lru_cache(maxsize=64)(from_sockets)
 
 
-def check_layout(kind: NodeGroup, at: Spot) -> None:
+def check_layout(kind: "model.NodeGroup", at: Spot) -> None:
     """Add the faults of the layout of a kind of nodes, which is at ``at``."""
     layout = _read(kind.layout, at)
     if layout is None:
@@ -50,18 +56,18 @@ def check_layout(kind: NodeGroup, at: Spot) -> None:
             at.fault(text, key)
 
 
-def with_layout(kind: NodeGroup, at: Spot) -> NodeGroup:
+def with_layout(kind: "model.NodeGroup", at: Spot) -> "model.NodeGroup":
     """Return a kind of nodes that was checked with the numbers that its layout has, and with the
     texts of a layout that is in a file."""
     layout = _read(kind.layout, at) if kind.layout is not None else None
     if layout is None:
         return kind
-    if isinstance(kind.layout, WrittenLayout) and kind.layout.file:
-        kind = replace(kind, layout=WrittenLayout(sockets=written(layout)))
+    if isinstance(kind.layout, model.WrittenLayout) and kind.layout.file:
+        kind = replace(kind, layout=model.WrittenLayout(sockets=written(layout)))
     return replace(kind, **{key: number_in(layout) for key, number_in in _COUNTS.items()})
 
 
-def _read(said: str | WrittenLayout | None, at: Spot) -> NodeLayout | None:
+def _read(said: "str | model.WrittenLayout | None", at: Spot) -> NodeLayout | None:
     """Return what ``layout`` of the nodes at ``at`` says; None, with a fault added, if it cannot be
     read."""
     if isinstance(said, str):

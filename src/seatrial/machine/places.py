@@ -10,18 +10,20 @@ or blocks are the groups), or JSON with the place of each node: a name, or an ob
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from seatrial.files import read_regular
 from seatrial.lazy import json, regex
 from seatrial.machine.facts import node_names
-from seatrial.machine.model import Machine, XnameLevel
 from seatrial.machine.node_sets import fold, unfold
 from seatrial.machine.slurm_topology import switches_of
 
+if TYPE_CHECKING:
+    from seatrial.machine.model import Machine, XnameLevel
+
 MAX_FILE_BYTES = 64 << 20
 _XNAME = regex(r"x(\d+)c(\d+)s(\d+)b(\d+)n(\d+)")
-_LEVELS: dict[XnameLevel, int] = {"cabinet": 1, "chassis": 2, "blade": 3}
+_LEVELS: "dict[XnameLevel, int]" = {"cabinet": 1, "chassis": 2, "blade": 3}
 _USUAL = ("group", "switch", "cabinet", "rack", "row")  # of the keys of a place
 _OUTSIDE = regex(r"[^A-Za-z0-9._-]+")  # what the name of a group has not
 
@@ -98,7 +100,7 @@ def named(text: str) -> str:
     return _OUTSIDE.sub("-", text)
 
 
-def groups_by_xname(names: Iterable[str], level: XnameLevel) -> dict[str, str]:
+def groups_by_xname(names: Iterable[str], level: "XnameLevel") -> dict[str, str]:
     """Return nodes by cabinet, chassis or blade, as their xnames (``x1000c0s0b0n0``) tell; nodes
     with other names are in no group."""
     members: dict[str, list[str]] = {}
@@ -110,7 +112,7 @@ def groups_by_xname(names: Iterable[str], level: XnameLevel) -> dict[str, str]:
     return {place: fold(nodes) for place, nodes in members.items()}
 
 
-def of_machine(machine: Machine, groups: Mapping[str, str]) -> dict[str, str]:
+def of_machine(machine: "Machine", groups: Mapping[str, str]) -> dict[str, str]:
     """Return groups with the nodes of a machine alone. Raises ValueError if none is there, or a
     node is in two groups."""
     there, seen = set(node_names(machine)), dict[str, str]()
@@ -127,7 +129,7 @@ def of_machine(machine: Machine, groups: Mapping[str, str]) -> dict[str, str]:
     return kept
 
 
-def placed(machine: Machine, folder: Path) -> dict[str, str]:
+def placed(machine: "Machine", folder: Path) -> dict[str, str]:
     """Return the groups that the ``places`` of a machine tell; paths start at ``folder``. Raises
     OSError and ValueError."""
     places = machine.places

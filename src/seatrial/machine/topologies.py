@@ -9,6 +9,7 @@ Groups alone are a tree of one level.
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -17,13 +18,17 @@ from seatrial.errors import UsageError
 from seatrial.files import read_regular
 from seatrial.layout import topology
 from seatrial.layout.node_names import name_pattern, positions
-from seatrial.lazy import json
+from seatrial.lazy import LazyModule, json
 from seatrial.machine.facts import node_names
-from seatrial.machine.model import LevelModel, Machine, NetworkModel
 from seatrial.machine.node_sets import fold, unfold
 from seatrial.machine.places import MAX_FILE_BYTES, named, places_in
 from seatrial.machine.slurm_topology import switches_of
 from seatrial.units import bytes_of, count
+
+if TYPE_CHECKING:
+    from seatrial.machine import model
+else:  # few make one
+    model = LazyModule("seatrial.machine.model")
 
 LevelOfSets = dict[str, dict[str, str]]  # the node set of each unit, by the name of the level
 ROUTER = "router"  # the first level of a torus, where the file does not name it
@@ -37,7 +42,7 @@ class TopologyFault(ValueError):
         self.key = key
 
 
-def topology_of(machine: Machine) -> topology.Topology | None:
+def topology_of(machine: "model.Machine") -> topology.Topology | None:
     """Return the network of a machine that was loaded; None if nothing is told of it. Raises
     TopologyFault, which a machine that was loaded does not."""
     if machine.topology is not None:
@@ -45,10 +50,10 @@ def topology_of(machine: Machine) -> topology.Topology | None:
     names = [node for folded in machine.groups.values() for node in unfold(folded)]
     if not names:
         return None
-    return made(NetworkModel(kind="tree", levels=[{"group": {**machine.groups}}]), names)
+    return made(model.NetworkModel(kind="tree", levels=[{"group": {**machine.groups}}]), names)
 
 
-def known_topology(machine: Machine) -> topology.Topology:
+def known_topology(machine: "model.Machine") -> topology.Topology:
     """Return the network of a machine. Raises UsageError where its file tells nothing of it."""
     found = topology_of(machine)
     if found is None:
@@ -59,7 +64,7 @@ def known_topology(machine: Machine) -> topology.Topology:
     return found
 
 
-def check_topology(machine: Machine, at: Spot) -> None:
+def check_topology(machine: "model.Machine", at: Spot) -> None:
     """Add the fault of a machine's topology, which is at ``at``. That of a file is found when it is
     read."""
     assert machine.topology is not None
@@ -72,7 +77,7 @@ def check_topology(machine: Machine, at: Spot) -> None:
         at.fault(str(fault), *fault.key)
 
 
-def with_topology(machine: Machine, folder: Path) -> Machine:
+def with_topology(machine: "model.Machine", folder: Path) -> "model.Machine":
     """Return a machine whose topology has what its file tells; the path starts at ``folder``.
     Raises OSError and ValueError."""
     told = machine.topology
@@ -93,7 +98,7 @@ def with_topology(machine: Machine, folder: Path) -> Machine:
 # ---- from the keys of the file ------------------------------------------------------------
 
 
-def made(told: NetworkModel, nodes: Sequence[str]) -> topology.Topology:
+def made(told: "model.NetworkModel", nodes: Sequence[str]) -> topology.Topology:
     """Return a network of these nodes. Raises TopologyFault."""
     _sources(told)
     rows = _numbers(told, nodes) if told.names else []
@@ -132,7 +137,7 @@ def _roles(told: Mapping[str, str], nodes: Sequence[str]) -> dict[str, tuple[int
     return found
 
 
-def _sources(told: NetworkModel) -> None:
+def _sources(told: "model.NetworkModel") -> None:
     """Check which keys stand beside each other. Raises TopologyFault."""
     if told.kind == "torus" and not told.axes:
         raise TopologyFault("a torus has axes; write e.g. axes: {x: 17, y: 8, z: 24}")
@@ -168,7 +173,7 @@ def _sources(told: NetworkModel) -> None:
         names.add(name)
 
 
-def _numbers(told: NetworkModel, nodes: Sequence[str]) -> list[tuple[int, ...]]:
+def _numbers(told: "model.NetworkModel", nodes: Sequence[str]) -> list[tuple[int, ...]]:
     """Return the numbers of the fields in the name of each node."""
     try:
         pattern = name_pattern(told.names)
@@ -187,7 +192,7 @@ def _numbers(told: NetworkModel, nodes: Sequence[str]) -> list[tuple[int, ...]]:
     return found
 
 
-def _ordered(told: NetworkModel, rows: Sequence[Sequence[int]]) -> list[list[int]]:
+def _ordered(told: "model.NetworkModel", rows: Sequence[Sequence[int]]) -> list[list[int]]:
     """Return rows of numbers, that of the largest unit first."""
     fields = name_pattern(told.names).fields
     if told.order and sorted(told.order) != sorted(fields):
@@ -198,7 +203,7 @@ def _ordered(told: NetworkModel, rows: Sequence[Sequence[int]]) -> list[list[int
 
 
 def _level(
-    told: LevelModel, i: int, nodes: Sequence[str], places: Sequence[int]
+    told: "model.LevelModel", i: int, nodes: Sequence[str], places: Sequence[int]
 ) -> topology.NetworkLevel:
     assert not isinstance(told, str)
     ((name, units),) = told.items()
@@ -230,7 +235,7 @@ def _level_of_sets(
     return topology.NetworkLevel(name, tuple(units), tuple(unit_of[node] for node in nodes))
 
 
-def _bandwidths(told: NetworkModel, levels: Sequence[str]) -> dict[str, float]:
+def _bandwidths(told: "model.NetworkModel", levels: Sequence[str]) -> dict[str, float]:
     known, found = [*told.axes, *levels, topology.SYSTEM], {}
     for name, written in told.links.items():
         if name not in known:
@@ -247,7 +252,7 @@ def _bandwidths(told: NetworkModel, levels: Sequence[str]) -> dict[str, float]:
 
 
 def _coordinates(
-    told: NetworkModel,
+    told: "model.NetworkModel",
     nodes: Sequence[str],
     rows: Sequence[Sequence[int]],
     places: Sequence[int],

@@ -28,10 +28,10 @@ from seatrial.plan.load import Loaded, unread
 from seatrial.plan.model import Component, ComponentTest, Plan, Throttle
 from seatrial.plan.moments import TimeSpan, moment_of
 from seatrial.plan.phases import phases_of, tag_of
+from seatrial.suite.case_names import show
 from seatrial.suite.check import check_keep
 from seatrial.suite.job_options import faults_of_override
 from seatrial.suite.load import Suite
-from seatrial.suite.model import show
 from seatrial.suite.select import compile_keyword
 from seatrial.units import seconds, share_of, show_seconds, span_of
 

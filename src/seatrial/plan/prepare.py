@@ -24,9 +24,10 @@ from seatrial.plan.model import Component, Phase, Plan
 from seatrial.plan.phases import WHOLE, machine_of, phases_of, tag_of
 from seatrial.plan.policy import policy_of
 from seatrial.suite.build_key import BuildKeys
+from seatrial.suite.case_names import show
 from seatrial.suite.expand import Expansion, expand
 from seatrial.suite.fitting_nodes import has_partitions
-from seatrial.suite.model import Case, CaseSelection, Test, show
+from seatrial.suite.model import Case, CaseSelection, Test
 from seatrial.verify.check_tests import check_bounds
 from seatrial.verify.references import Reference
 from seatrial.verify.references import load as load_references

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from seatrial import __version__
 from seatrial.acceptance.criteria import overall
 from seatrial.acceptance.plan_records import PlanRecords
+from seatrial.account import account
 from seatrial.errors import UsageError
 from seatrial.gc_pause import uncollected
 from seatrial.journal.journal import read
@@ -30,7 +31,6 @@ from seatrial.report.versions import versions
 from seatrial.store.schema import Store
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.record import Record
-from seatrial.trial.recording import account
 from seatrial.units import count, listed
 
 MAX_NAMED = 8  # items in a notice

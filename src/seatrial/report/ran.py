@@ -17,9 +17,10 @@ from seatrial.machine.model import Toolchain
 from seatrial.report.content import Cell, Listing, Table, bounded
 from seatrial.report.versions import digest_of_struct
 from seatrial.runs.launchers import launch_line
+from seatrial.suite.case_names import bindings_text, show
 from seatrial.suite.check_spec import Check, Metric, PlacementCheck
 from seatrial.suite.inputs import name_of, path_of
-from seatrial.suite.model import Case, Test, bindings_text, show
+from seatrial.suite.model import Case, Test
 from seatrial.suite.toolchain_flags import changed_flags, own_flags
 from seatrial.trial.record import Record
 from seatrial.units import count, listed, show_unit

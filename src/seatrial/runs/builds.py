@@ -17,7 +17,8 @@ import shutil
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from seatrial.errors import TrialError, UsageError
 from seatrial.files import is_full, is_of_host
@@ -83,7 +84,7 @@ ln -s {path} {name}
 """
 
 
-class BuildResult(NamedTuple):
+class BuildResult(Struct, frozen=True):
     """``code`` is 0 for success, 23 for a timeout, else a failure; ``text`` is the end of the
     log."""
 

@@ -13,7 +13,8 @@ bundle writes the order of things to ``progress``, and ends a run that reaches i
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from seatrial.files import open_regular
 from seatrial.runs.environment import quote
@@ -25,7 +26,7 @@ MARGIN_SECONDS = 30  # of the walltime of a bundle beyond those of its runs
 _PORTION = 1 << 20
 
 
-class BundleMember(NamedTuple):
+class BundleMember(Struct, frozen=True):
     """A run of a bundle: its id, its walltime in seconds, its directory."""
 
     run_id: str
@@ -33,7 +34,7 @@ class BundleMember(NamedTuple):
     path: Path
 
 
-class BundleLine(NamedTuple):
+class BundleLine(Struct, frozen=True):
     """A line of what a bundle wrote of its runs. Of a run that it began, ``exit_code`` is None. Of
     one that is over, ``reason`` is ``-`` if it ended by itself, ``timeout``, ``cancelled``, or
     ``skipped`` if it was never begun."""

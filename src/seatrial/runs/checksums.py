@@ -17,9 +17,10 @@ OF_NOTHING: Final = hashlib.sha256().hexdigest()
 def sizes_of(folder: Path, names: Iterable[str]) -> dict[str, int]:
     """Return the bytes of those files of a run that are there and are regular ones."""
     sizes = {}
+    start = f"{folder}/"
     for name in names:
         try:
-            status = os.stat(f"{folder}/{name}")  # noqa: PTH116
+            status = os.stat(start + name)  # noqa: PTH116
         except (OSError, ValueError):  # ValueError: a NUL in the name
             continue
         if stat.S_ISREG(status.st_mode):

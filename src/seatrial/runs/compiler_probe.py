@@ -10,7 +10,8 @@ not taken for new ones.
 import asyncio
 import hashlib
 from collections.abc import Mapping
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from seatrial.machine.model import Machine
 from seatrial.runs.compiler_versions import SCRIPT, parsed
@@ -30,7 +31,7 @@ printf 'seatrial:path wrapper=%s\n' "$(timeout 10 $MPICC -show 2> /dev/null < /d
 """
 
 
-class FoundCompilers(NamedTuple):
+class FoundCompilers(Struct, frozen=True):
     """What a build finds: ``facts``, as a run's (host, toolchain, cc, ...), and the hash of the
     versions and of where programs, headers and libraries are looked for."""
 

@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.decoding import DAMAGED
@@ -100,7 +100,7 @@ def cut_file(path: Path, end: ScriptEnded, names: Iterable[str]) -> str:
     return ""
 
 
-class JobEvents(NamedTuple):
+class JobEvents(Struct, frozen=True):
     """The events that a job wrote: the first start and the last end of its script, None where there
     is none: its own script writes first and last. ``claimed``: the job has claimed its
     directory. ``compat``: how its nodes answered, of a compat job. ``refused``: the names of other

@@ -11,7 +11,8 @@ from pathlib import Path
 from seatrial.file_model import Scalar
 from seatrial.lazy import regex
 from seatrial.machine.model import Machine
-from seatrial.suite.model import Test, show
+from seatrial.suite.case_names import show
+from seatrial.suite.model import Test
 from seatrial.suite.toolchain_flags import toolchain_of
 from seatrial.verify.reading import OWN_WORDS
 
@@ -22,7 +23,10 @@ _PLAIN = regex(r"[A-Za-z0-9_./:,+-]+")
 
 def exports(variables: Mapping[str, Scalar]) -> str:
     """Return one ``export`` line; the values are quoted."""
-    words = [f"{name}={quote(show(value))}" for name, value in variables.items()]
+    words = [
+        f"{name}={value if value.__class__ is int else quote(show(value))}"
+        for name, value in variables.items()
+    ]
     return f"export {' '.join(words)}\n" if words else ""
 
 
@@ -60,10 +64,13 @@ def write_script(path: str | Path, text: str, mode: int | None = None) -> None:
     """Write a script as UTF-8 in every locale. Bytes of a path that are not UTF-8 stay as they are
     on disk. The permissions are those of any new file, or ``mode``."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-    with open(os.open(path, flags, 0o666), "wb", buffering=0) as file:  # noqa: PTH123
-        file.write(text.encode("utf-8", errors="surrogateescape"))
+    descriptor = os.open(path, flags, 0o666)
+    try:
+        os.write(descriptor, text.encode("utf-8", errors="surrogateescape"))
         if mode is not None:
-            os.fchmod(file.fileno(), mode)
+            os.fchmod(descriptor, mode)
+    finally:
+        os.close(descriptor)
 
 
 def quote(text: str) -> str:

@@ -84,11 +84,12 @@ def drop(run: Path) -> None:
 def _stable(text: bytes, parameters: Iterable[str]) -> bytes:
     """Return the text without the variables that do not count."""
     left_out = _LEFT_OUT.union(name.encode() for name in parameters)
-    return b"".join(
+    kept = [
         line
         for line, name in _VARIABLE.findall(text)
         if name not in left_out and not name.startswith(_PREFIXES)
-    )
+    ]
+    return b"".join(kept)
 
 
 def _write(target: Path, text: bytes) -> None:

@@ -11,7 +11,8 @@ socket has, and then in as few domains as hold them, evenly.
 
 import functools
 from collections.abc import Sequence
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from seatrial.layout.node import NodeLayout
 from seatrial.machine.layouts import layout_of
@@ -24,7 +25,7 @@ from seatrial.suite.run_spec import Bind, Spread
 Cores = tuple[int, ...]
 
 
-class TaskGeometry(NamedTuple):
+class TaskGeometry(Struct, frozen=True):
     """The cores of each task of a full node, by local rank, and what tasks are bound to."""
 
     layout: NodeLayout
@@ -42,7 +43,7 @@ class TaskGeometry(NamedTuple):
         return [self.layout.cpus_of(cores) for cores in self.bound]
 
 
-class NoGeometry(NamedTuple):
+class NoGeometry(Struct, frozen=True):
     """Launcher and scheduler decide where tasks are: the reason."""
 
     reason: str

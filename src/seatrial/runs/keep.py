@@ -15,7 +15,8 @@ import stat
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from seatrial.journal.codes import LOST, PASS, Code
 from seatrial.suite.model import Keep, KeepWord
@@ -34,7 +35,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class RemovalRule(NamedTuple):
+class RemovalRule(Struct, frozen=True):
     """Files that match ``remove`` and not ``keep`` are removed; of stdout and stderr the last
     ``tail`` bytes stay. ``word`` says which runs are kept."""
 
@@ -44,7 +45,7 @@ class RemovalRule(NamedTuple):
     tail: int
 
 
-class RemovedFiles(NamedTuple):
+class RemovedFiles(Struct, frozen=True):
     """What a rule removes of a run: the number of files, their bytes, the first names."""
 
     files: int
@@ -98,7 +99,7 @@ def remove(path: Path, rule: RemovalRule) -> None:
                 os.rmdir(name, dir_fd=parent)
 
 
-class _Found(NamedTuple):
+class _Found(Struct, frozen=True):
     """A file: its path in the run's directory, its folder and its name there, its bytes."""
 
     name: str

@@ -3,7 +3,8 @@ none."""
 
 import shlex
 from collections.abc import Sequence
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from seatrial.lazy import regex
 from seatrial.machine.model import Launcher, Machine
@@ -21,7 +22,7 @@ from seatrial.suite.variables import HOSTFILE, MACHINEFILE, NODEFILE, ORDER_FILE
 _FILES_OF_HOSTS = {"openmpi": ["--hostfile", HOSTFILE], "mpich": ["-f", MACHINEFILE]}
 
 
-class LaunchLine(NamedTuple):
+class LaunchLine(Struct, frozen=True):
     """The value of $LAUNCH, quoted for the shell ("" where the script starts itself), and bash that
     comes before it: it writes the rankfile that the line names, or sets what an MPI reads. ``cpus``
     are those that it asks for, of each slot of a node; none where the launcher decides."""

@@ -10,12 +10,11 @@ equal facts have the same.
 
 import os
 from collections.abc import Iterable, Mapping
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seatrial.files import read_start
-from seatrial.lazy import LazyModule
+from seatrial.lazy import LazyModule, hashlib
 from seatrial.machine.node_sets import unfold_or_empty
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ def digests(table: "facts.FactTable") -> dict[str, str]:
     for node, row in zip(table.nodes, table.numbers[:, columns], strict=True):
         if (key := row.tobytes()) not in known:
             lines = sorted("\t".join(table.lines[number]) for number in row[row >= 0].tolist())
-            known[key] = sha256("\n".join(lines).encode()).hexdigest()[:DIGITS]
+            known[key] = hashlib.sha256("\n".join(lines).encode()).hexdigest()[:DIGITS]
         found[node] = known[key]
     return found
 
@@ -50,7 +49,7 @@ def digest_of_nodes(found: Iterable[str]) -> str:
     return (
         each.pop()
         if len(each) == 1
-        else sha256("\n".join(sorted(each)).encode()).hexdigest()[:DIGITS]
+        else hashlib.sha256("\n".join(sorted(each)).encode()).hexdigest()[:DIGITS]
     )
 
 

@@ -13,7 +13,8 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from seatrial.machine.model import FileSystem
 from seatrial.runs.daemon_thread import run_in_thread
@@ -24,7 +25,7 @@ from seatrial.units import seconds
 DECKS = ".decks"
 
 
-class PlacementTarget(NamedTuple):
+class PlacementTarget(Struct, frozen=True):
     """A place for run directories: a metadata target, a whole file system that has none, or
     (without a file system) the folder of the trial. ``root`` holds the directories of the tests."""
 

@@ -5,7 +5,7 @@ environment, writes its own events by shell builtins alone, and sources the scri
 which lies unchanged in a file of its own.
 """
 
-from typing import NamedTuple
+from msgspec import Struct
 
 from seatrial.file_model import Scalar
 from seatrial.layout.node import spans
@@ -277,7 +277,7 @@ def judged_files(test: Test) -> list[str]:
     return sorted({name for name in names if name not in (None, "stdout")})
 
 
-class RunPlace(NamedTuple):
+class RunPlace(Struct, frozen=True):
     """The id of a run, its directory, the directory of its build, the script of its test, the
     folder in which jobs mark the nodes whose facts they told, and the nodes that were chosen for
     it, in the order of its ranks."""
@@ -291,4 +291,4 @@ class RunPlace(NamedTuple):
 
 
 def _comment(text: str) -> str:
-    return "".join(c if c.isprintable() else "?" for c in text)
+    return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)

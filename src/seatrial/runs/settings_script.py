@@ -7,7 +7,8 @@ Nothing of ours runs on a node but bash: the job script samples /proc beside the
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from seatrial.file_model import Scalar
 from seatrial.machine.glibc import PREFIX, TUNABLES
@@ -22,7 +23,7 @@ HUGETLB = {"4k": 0, "thp": 1, "2M": 2 << 20, "1G": 1 << 30}
 MAX_FILES = 16  # of a run, whose stripes are asked for
 
 
-class RunVariables(NamedTuple):
+class RunVariables(Struct, frozen=True):
     """The modules, variables and tunables of malloc by which a run has what its case asks for."""
 
     modules: list[str]

@@ -13,7 +13,8 @@ import contextlib
 import os
 import signal
 from collections.abc import Mapping
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from seatrial.units import show_seconds
 
@@ -25,7 +26,7 @@ GRACE_SECONDS = 1.0
 _Process = asyncio.subprocess.Process
 
 
-class CommandResult(NamedTuple):
+class CommandResult(Struct, frozen=True):
     """The beginning of the output of a command, and its failure ("" where it succeeded)."""
 
     output: str

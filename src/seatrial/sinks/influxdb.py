@@ -10,17 +10,20 @@ The answer decides what becomes of a request:
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 import msgspec
 
 from seatrial.journal.events import Event
 from seatrial.lazy import regex
-from seatrial.machine.sinks import Sink
 from seatrial.sinks.points import TrialPoints
 from seatrial.sinks.post import HttpResponse, Server, Unreachable
 from seatrial.sinks.protocol import Reply, SinkTarget
 from seatrial.sinks.trial_info import TrialInfo
+
+if TYPE_CHECKING:
+    from seatrial.machine.sinks import Sink
 
 _DROPPED = regex(r"dropped[= ](\d+)")
 
@@ -30,7 +33,7 @@ class InfluxDB(SinkTarget):
 
     folds = True
 
-    def __init__(self, sink: Sink, about: TrialInfo) -> None:
+    def __init__(self, sink: "Sink", about: TrialInfo) -> None:
         where = {"org": sink.org, "bucket": sink.bucket, "precision": "ns"}
         if not sink.bucket:
             where = {"db": sink.database, "precision": "ns"}

@@ -15,17 +15,20 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
+from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urlsplit
 
 from seatrial.errors import UsageError
 from seatrial.journal.events import Event, RunJudged
-from seatrial.machine.sinks import Sink
 from seatrial.sinks.certificates import trusted
 from seatrial.sinks.protocol import CaseName, Reply, SinkTarget
 from seatrial.sinks.secrets import token_of, url_of
 from seatrial.sinks.text import line_of, shortened
 from seatrial.sinks.trial_info import TrialInfo
 from seatrial.units import seconds
+
+if TYPE_CHECKING:
+    from seatrial.machine.sinks import Sink
 
 MAX_SUBJECT = 68  # so that its header is one line
 _PORTS = {"smtp": 25, "smtps": 465}
@@ -35,7 +38,7 @@ _TRY_AGAIN = 75  # EX_TEMPFAIL of sysexits.h
 class Mail(SinkTarget):
     """Addresses that get a mail for what is worth a line."""
 
-    def __init__(self, sink: Sink, about: TrialInfo, case_name: CaseName) -> None:
+    def __init__(self, sink: "Sink", about: TrialInfo, case_name: CaseName) -> None:
         self._case_name = case_name
         self._sink = sink
         self._timeout = seconds(sink.timeout)
@@ -131,7 +134,7 @@ def _words(error: Exception) -> str:
     return words or str(error) or type(error).__name__
 
 
-def _server(sink: Sink) -> SplitResult | None:
+def _server(sink: "Sink") -> SplitResult | None:
     """Return the address of the server, None where the host's own program sends. Raises
     UsageError."""
     url = url_of(sink)

@@ -17,7 +17,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -26,10 +26,12 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError, InsecureRequestWarning, ProxyError, ReadTimeoutError
 
 from seatrial.errors import SeatrialError, UsageError
-from seatrial.machine.sinks import Sink
 from seatrial.sinks.certificates import trusted
 from seatrial.sinks.secrets import token_of, url_of
 from seatrial.units import seconds
+
+if TYPE_CHECKING:
+    from seatrial.machine.sinks import Sink
 
 MAX_RESPONSE_BYTES = 65536
 LONGEST_REASON = 300
@@ -60,7 +62,7 @@ class Server:
     may see it, without user, password and path. Raises UsageError for a URL, a secret or
     certificates that cannot be used."""
 
-    def __init__(self, sink: Sink, content: str, scheme: str) -> None:
+    def __init__(self, sink: "Sink", content: str, scheme: str) -> None:
         self._headers = {"User-Agent": "seatrial", "Content-Type": content}
         if token := token_of(sink):
             self._headers["Authorization"] = (
@@ -208,7 +210,7 @@ def _split(url: str) -> SplitResult | None:
     return None
 
 
-def _trusted(sink: Sink) -> ssl.SSLContext:
+def _trusted(sink: "Sink") -> ssl.SSLContext:
     """Return which certificates are trusted, without the warning of urllib3 where none is checked.
     Raises UsageError."""
     if not sink.verify:

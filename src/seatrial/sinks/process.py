@@ -14,20 +14,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
+from typing import TYPE_CHECKING
 
 from seatrial.errors import SeatrialError
 from seatrial.journal.events import Event
 from seatrial.log import DEFAULT_LEVEL, log_to, logger
-from seatrial.machine.sinks import Sink
 from seatrial.sinks.cursor import folder_of, forget
 from seatrial.sinks.delivery import Delivery, Tell
 from seatrial.sinks.lifetime import SinkLifetime
 from seatrial.sinks.lock import WAIT_S, DeliveryLocked, held
 from seatrial.sinks.secrets import missing
 from seatrial.sinks.trial_info import TrialInfo, about_of
-from seatrial.suite.model import Case
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.observer import Observer
+
+if TYPE_CHECKING:
+    from seatrial.machine.sinks import Sink
+    from seatrial.suite.model import Case
 
 _log = logger(__name__)
 
@@ -90,7 +93,7 @@ class Starting(Observer):
         _warn(self._folder)
         self._observer.on_open(finished, wanted)
 
-    def on_event(self, event: Event, case: Case | None) -> None:
+    def on_event(self, event: Event, case: "Case | None") -> None:
         self._observer.on_event(event, case)
 
 
@@ -107,7 +110,7 @@ def _warn(folder: TrialFolder) -> None:
 
 def deliver(
     folder: TrialFolder,
-    sinks: Sequence[Sink],
+    sinks: "Sequence[Sink]",
     lifetime: SinkLifetime,
     tell: Tell,
     wait_s: float = WAIT_S,
@@ -143,7 +146,7 @@ def deliver(
         return len(done) == len(threads)
 
 
-def wanted(about: TrialInfo, names: Sequence[str] = ()) -> list[Sink]:
+def wanted(about: TrialInfo, names: Sequence[str] = ()) -> "list[Sink]":
     """Return the sinks of a trial's machine with these names. Without names they are all sinks, but
     for a rehearsal only those that want rehearsals."""
     sinks = about.machine.sinks

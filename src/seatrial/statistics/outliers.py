@@ -8,11 +8,11 @@ performance failure); *short*: reported as complete in far too little time; *fai
 
 import math
 from collections.abc import Sequence
-from statistics import median
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
+from seatrial.lazy import statistics
 from seatrial.statistics.spread import MAD_TO_SIGMA
 
 Class = Literal["walltime", "slow", "short", "failed"]
@@ -66,7 +66,7 @@ def classify(runs: Sequence[RunSample]) -> Outliers:
     complete = [run.seconds for run in runs if not run.cause and not _at_limit(run)]
     times = [time for time in complete if time is not None and math.isfinite(time)]
     few = len(times) < MIN_RUNS
-    middle = median(times) if times else None
+    middle = statistics.median(times) if times else None
     noise = _deviation(times, middle) if middle is not None and not few else None
     outliers = [outlier for run in runs if (outlier := _outlier(run, middle, noise))]
     reason = ""
@@ -85,7 +85,7 @@ def _deviation(times: Sequence[float], middle: float) -> float:
     If more than half of the times are equal, their rounding hides a median deviation of up to half
     a step, which is taken instead.
     """
-    robust = MAD_TO_SIGMA * median(abs(time - middle) for time in times)
+    robust = MAD_TO_SIGMA * statistics.median(abs(time - middle) for time in times)
     return robust or MAD_TO_SIGMA * _step(times) / 2
 
 

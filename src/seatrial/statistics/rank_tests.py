@@ -9,10 +9,9 @@ shift within two modes if the middle lies between these.
 """
 
 import math
-from statistics import NormalDist
 
 from seatrial.arrays import Floats
-from seatrial.lazy import np
+from seatrial.lazy import np, statistics
 
 MAX_DEVIATE = 37.0  # of the least probability that a float holds
 
@@ -48,7 +47,7 @@ def fisher(high: int, count: int, other_high: int, other: int) -> float:
         share /= (more + 1) * (total - drawn - count + more + 1)
         if share < 1e-9 * chance:
             break
-    return -NormalDist().inv_cdf(min(chance, 0.5)) if chance > 1e-300 else MAX_DEVIATE
+    return -statistics.NormalDist().inv_cdf(min(chance, 0.5)) if chance > 1e-300 else MAX_DEVIATE
 
 
 def log_choices(count: int, chosen: int) -> float:

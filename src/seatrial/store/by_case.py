@@ -17,7 +17,7 @@ from seatrial.store.rows import TrialRow
 from seatrial.store.schema import Store
 from seatrial.store.sql_filters import listed
 from seatrial.store.tables import UNFINISHED
-from seatrial.suite.model import show
+from seatrial.suite.case_names import show
 
 ELAPSED = ("elapsed", "s", "lower")
 NUMBERS = ("nodes", "tasks", "threads")  # of a case without a parameter of that name

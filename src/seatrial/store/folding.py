@@ -6,8 +6,7 @@ their time, not by their place.
 """
 
 import math
-from collections.abc import Iterable, Sequence
-from operator import attrgetter
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, cast
 
 import msgspec
@@ -15,15 +14,19 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from seatrial.journal import events
+from seatrial.journal.run_life import RUN_KINDS
 from seatrial.journal.trial_life import TrialLife, TrialState
 from seatrial.store.run_upserts import (
-    LONGEST_NAME,
     LONGEST_TEXT,
     MAX_INTEGER,
+    RunRecord,
     RunUpserts,
     TrialRecord,
+    bounded,
 )
 from seatrial.store.schema import Writer
+
+ROWS_AT_ONCE = 4096  # of a table
 
 _MIN, _MAX = -MAX_INTEGER, MAX_INTEGER
 _EVENT = ("run", "time", "seq", "number", "value", "detail", "text")
@@ -44,12 +47,16 @@ _DETAILS: dict[type[events.Event], str] = {
     events.UnknownEvent: "kind",
 }
 
-_OF_PEOPLE = (events.RunJudgedAgain, events.RunReviewed)  # long after the trial, as a rule
+_Late = events.RunJudgedAgain | events.RunReviewed  # by people, long after the trial as a rule
 _BESIDE = (events.ReferencesCorrected, *events.PERSONAL)  # so are these, of no run
+_OF_BUILDS = (events.BuildStarted, events.BuildEnded)
 _APPENDED = -1  # the place of who judged a run, and why, which are several members
 
 
-class _Places(NamedTuple):
+_Rows = list[tuple[Any, ...]]
+
+
+class _Columns(NamedTuple):
     """The number of a kind of event, and where ``astuple`` has the members that its row needs: 0
     for none."""
 
@@ -59,21 +66,42 @@ class _Places(NamedTuple):
     text: int
 
 
-def _places_in(kind: type[events.Event]) -> _Places:
+class _Kind(NamedTuple):
+    """What the fold does with an event of a kind: its row, whether it is of a run, whether people
+    write it, whether it may change the life of a run, and what else there is to do, if anything."""
+
+    columns: _Columns
+    is_of_run: bool
+    is_late: bool
+    of_life: bool
+    further: "_Further | None"
+
+
+def _kind(kind: type[events.Event]) -> _Kind:
     names = [about.encode_name for about in msgspec.structs.fields(kind)]
     at = {name: place for place, name in enumerate(names)}
-    detail = _APPENDED if kind in _OF_PEOPLE else at.get(_DETAILS.get(kind, "alias"), 0)
+    is_late = issubclass(kind, _Late)
     value = at.get(_VALUES.get(kind, "value"), 0)
-    return _Places(kind.number, value, detail, at.get("text", at.get("unit", 0)))
+    detail = _APPENDED if is_late else at.get(_DETAILS.get(kind, "alias"), 0)
+    columns = _Columns(kind.number, value, detail, at.get("text", at.get("unit", 0)))
+    is_of_run, of_life = issubclass(kind, events.RunEvent), kind in RUN_KINDS
+    return _Kind(columns, is_of_run, is_late, of_life, _FURTHER.get(kind))
 
 
-_KINDS: tuple[type[events.Event], ...] = (*events.EVENT_KINDS.values(), events.UnknownEvent)
-_PLACES = {kind: _places_in(kind) for kind in _KINDS}
-_PLACES_OF_RUNS: dict[type[events.Event], _Places] = {
-    kind: places for kind, places in _PLACES.items() if issubclass(kind, events.RunEvent)
+def _keep_metric(runs: RunUpserts, run: RunRecord, event: events.MetricRecorded) -> None:
+    figure = events.finite(event.value)
+    if figure is not None:
+        runs.figures[run.id, runs.metric(event)] = figure
+
+
+_Further = Callable[[RunUpserts, RunRecord, Any], None]
+_FURTHER: dict[type[events.Event], _Further] = {
+    events.MetricRecorded: _keep_metric,
+    events.FigureGiven: RunUpserts.keep_given,
 }
+_ALL: tuple[type[events.Event], ...] = (*events.EVENT_KINDS.values(), events.UnknownEvent)
+_KINDS = {kind: _kind(kind) for kind in _ALL}
 _TIME, _RUN_ID = map(events.RunEvent.__struct_fields__.index, ("time", "run_id"))
-_run_id_of, _case_of = attrgetter("run_id"), attrgetter("case")
 
 
 class _Build(Struct):
@@ -92,79 +120,76 @@ def fold(writer: Writer, trial: TrialRecord, blocks: Iterable[Sequence[events.Ev
     """Update the rows of a trial by the next events of its journal; ``trial`` itself is changed. A
     block is folded before the next one is asked for: small ones stay in the processor's cache."""
     runs = RunUpserts(writer, trial)
+    of_runs: _Rows = []
+    of_trial: _Rows = []
     for block in blocks:
-        _fold_block(writer, trial, runs, block)
+        _fold_trial(writer, trial, _fold_runs(trial, runs, block, of_runs, of_trial))
+        trial.events += len(block)
+        if len(of_runs) >= ROWS_AT_ONCE:
+            writer.insert("events", _EVENT, of_runs)
+            of_runs.clear()
+    if of_runs:
+        writer.insert("events", _EVENT, of_runs)
+    if of_trial:
+        writer.insert("trial_events", _TRIAL_EVENT, of_trial)
     runs.write()
 
 
-def _fold_block(
-    writer: Writer, trial: TrialRecord, runs: RunUpserts, block: Sequence[events.Event]
-) -> None:
-    block, cases = _bounded(block)
-    runs.look_up(cases)
-    known, places_of, figures = runs.known.get, _PLACES_OF_RUNS.get, runs.figures
-    rows: list[tuple[Any, ...]] = []
-    of_trial: list[tuple[int, events.Event]] = []
-    latest = trial.last or 0
+def _fold_runs(
+    trial: TrialRecord,
+    runs: RunUpserts,
+    block: Sequence[events.Event],
+    of_runs: _Rows,
+    of_trial: _Rows,
+) -> list[events.Event]:
+    """Fold the events of runs, and add the rows of all. Returns the events of no run."""
+    others: list[events.Event] = []
+    block = runs.look_up(block)
+    known, latest, before = runs.known.get, trial.last or 0, len(of_runs)
     for seq, event in enumerate(block, trial.events + 1):  # often 200,000 of them a second
-        places = places_of(event.__class__)
+        columns, is_of_run, is_late, of_life, further = _KINDS[type(event)]
         members = astuple(event)  # quicker than to read each by its name
-        if places is None or not members[_RUN_ID]:
-            of_trial.append((seq, event))
-            continue
-        run = known(members[_RUN_ID]) or runs.make(cast(events.RunEvent, event))
-        time = members[_TIME]
-        if event.__class__ in _OF_PEOPLE:
-            members = (*members, event.by_and_why)
-        elif time > run.last:
-            run.last = time
-            if time > latest:
-                latest = time
-        run.life.apply(event)
-        if event.__class__ is events.MetricRecorded:
-            figure = events.finite(event.value)
-            if figure is not None:
-                figures[run.id, runs.metric(event)] = figure
-        elif event.__class__ is events.FigureGiven:
-            runs.keep_given(run.id, event)
-        rows.append(_row(run.id, seq, members, places))
-    trial.events += len(block)
-    if rows:
+        if is_of_run and members[_RUN_ID]:
+            run = known(members[_RUN_ID]) or runs.make(cast(events.RunEvent, event))
+            if is_late:
+                members = (*members, cast("_Late", event).by_and_why)
+            elif members[_TIME] > run.last:
+                run.last = time = members[_TIME]
+                if time > latest:
+                    latest = time
+            if of_life:
+                run.life.apply(event)
+            if further is not None:
+                further(runs, run, event)
+            of, rows = run.id, of_runs
+        else:
+            others.append(event)
+            of, rows = trial.id, of_trial
+        number, at_value, at_detail, at_text = columns
+        value = members[at_value] if at_value else None
+        if value is not None and (type(value) is not int or not _MIN < value < _MAX):
+            value = _kept(value)
+        detail = members[at_detail] if at_detail else ""
+        text = members[at_text] if at_text else ""
+        if len(detail) + len(text) > LONGEST_TEXT:
+            detail, text = detail[:LONGEST_TEXT], text[:LONGEST_TEXT]
+        rows.append((of, members[_TIME], seq, number, value, detail, text))
+    if len(of_runs) > before:
         trial.last = latest
-        writer.insert("events", _EVENT, rows)
-    _fold_trial(writer, trial, of_trial)
+    return others
 
 
-def _row(of: int, seq: int, members: Sequence[Any], places: _Places) -> tuple[Any, ...]:
-    """Return the row of an event of the run or trial ``of``."""
-    number, at_value, at_detail, at_text = places
-    value = members[at_value] if at_value else None
-    if value is not None and (value.__class__ is not int or not _MIN < value < _MAX):
-        value = _kept(value)
-    detail = members[at_detail] if at_detail else ""
-    text = members[at_text] if at_text else ""
-    if len(detail) + len(text) > LONGEST_TEXT:
-        detail, text = detail[:LONGEST_TEXT], text[:LONGEST_TEXT]
-    return of, members[_TIME], seq, number, value, detail, text
-
-
-def _fold_trial(
-    writer: Writer, trial: TrialRecord, block: Sequence[tuple[int, events.Event]]
-) -> None:
-    """Fold the events that are of no run, with their places in the journal."""
+def _fold_trial(writer: Writer, trial: TrialRecord, block: Sequence[events.Event]) -> None:
+    """Fold the events that are of no run."""
     builds: dict[str, _Build] = {}
-    rows = []
     life = TrialLife(math.inf, TrialState(trial.state))  # it may be extended
-    for seq, event in block:
-        rows.append(_row(trial.id, seq, astuple(event), _PLACES[type(event)]))
+    for event in block:
         if not isinstance(event, _BESIDE):
             trial.last = max(trial.last or 0, event.time)
-        if isinstance(event, events.BuildStarted | events.BuildEnded):
+        if isinstance(event, _OF_BUILDS):
             _change_build(_build_of(writer, trial.id, builds, event.key), event)
         else:
             _change_trial(trial, life, event)
-    if rows:
-        writer.insert("trial_events", _TRIAL_EVENT, rows)
     if builds:
         changed = map(astuple, builds.values())
         writer.upsert("builds", _Build.__struct_fields__, "trial, key", changed)
@@ -178,38 +203,8 @@ def _change_trial(trial: TrialRecord, life: TrialLife, event: events.Event) -> N
             trial.started = event.time
 
 
-def _bounded(block: Sequence[events.Event]) -> tuple[Sequence[events.Event], dict[str, str]]:
-    """Return the events with names that the indexes of either database can hold, and the case of
-    each run."""
-    cases = _cases(block)
-    names = (*cases, *cases.values())
-    if max(map(len, names), default=0) > LONGEST_NAME or "\0" in "".join(names):
-        block = [
-            msgspec.structs.replace(event, run_id=_name(event.run_id), case=_name(event.case))
-            if isinstance(event, events.RunEvent)
-            else event
-            for event in block
-        ]
-        cases = _cases(block)
-    return block, cases
-
-
-def _cases(block: Sequence[events.Event]) -> dict[str, str]:
-    """Return the case of each run, by its first event."""
-    ids, cases_of = map(_run_id_of, reversed(block)), map(_case_of, reversed(block))
-    cases = dict(zip(ids, cases_of, strict=True))  # of the same run, the last one is kept
-    cases.pop("", None)
-    return cases
-
-
-def _name(text: str) -> str:
-    """Return a name of bounded length without NUL, which PostgreSQL cannot hold. So a lookup finds
-    what was kept."""
-    return text[:LONGEST_NAME].replace("\0", "\ufffd")
-
-
 def _build_of(writer: Writer, trial: int, builds: dict[str, _Build], key: str) -> _Build:
-    key = _name(key)
+    key = bounded(key)
     if key not in builds:
         columns = ", ".join(_Build.__struct_fields__)
         query = f"SELECT {columns} FROM builds WHERE trial = ? AND key = ?"
@@ -230,8 +225,10 @@ def _change_build(build: _Build, event: events.BuildEvent) -> None:
         build.text = event.log[:LONGEST_TEXT]
 
 
-def _kept(value: int | float | str | None) -> int | float | str | None:
+def _kept(value: float | str) -> int | float | str | None:
     """Return an event's value as a row holds it; an empty text is none."""
+    if isinstance(value, str):
+        return value[:LONGEST_TEXT] or None
     if isinstance(value, int) and not _MIN < value < _MAX:
-        value = str(value)
-    return (value[:LONGEST_TEXT] or None) if isinstance(value, str) else value
+        return str(value)
+    return value

@@ -13,7 +13,7 @@ from seatrial.store.queries import MEASURED, NEWEST, run_rows
 from seatrial.store.rows import RunRow
 from seatrial.store.schema import Store
 from seatrial.store.sql_filters import listed
-from seatrial.suite.model import node_suffix
+from seatrial.suite.case_names import node_suffix
 from seatrial.units import SECOND_NS
 
 NO_TIME = -1

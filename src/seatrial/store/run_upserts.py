@@ -1,7 +1,7 @@
 """The runs of a part of a journal, read from the store and written back at once.
 
     runs = RunUpserts(writer, trial)
-    runs.look_up(cases)                         # one query
+    block = runs.look_up(block)                 # one query
     run = runs.known.get(run_id) or runs.make(event)
     runs.write()                                # one statement, with the trial's counts
 
@@ -10,12 +10,13 @@ Names of tests and metrics are rows that all trials share.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import Any
 
 from msgspec import Struct, field
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
-from seatrial.journal.events import FigureGiven, MetricRecorded, RunEvent, finite
+from seatrial.journal.events import Event, FigureGiven, MetricRecorded, RunEvent, finite
 from seatrial.journal.run_life import RunLife, RunState
 from seatrial.journal.trial_life import TrialState
 from seatrial.store.node_places import keep_nodes
@@ -24,6 +25,7 @@ from seatrial.store.tables import STATES, outcome_of
 
 MAX_INTEGER = 1 << 62
 LONGEST_TEXT = 16384
+NAMES_AT_ONCE = 16
 LONGEST_NAME = 200  # of what is looked up by an index, which has a largest entry
 
 
@@ -65,6 +67,7 @@ class RunRecord(Struct):
     life: RunLife = field(default_factory=RunLife)
 
 
+_run_id_of, _case_of = attrgetter("run_id"), attrgetter("case")
 _OWN = RunRecord.__struct_fields__[:-1]
 _STORED = slice(1, -6)  # of a life: not its state, its submission, and what people said of it
 _OF_LIFE = RunLife.__struct_fields__[_STORED]
@@ -101,37 +104,60 @@ class RunUpserts:
         self._old: set[str] = set()
         self._nodes_before: dict[int, str] = {}
         self._ids: Iterator[int] = iter(())
+        self._block: Sequence[Event] = ()
         self._cases: dict[str, tuple[int, int]] = {}
 
-    def look_up(self, cases: dict[str, str]) -> None:
-        """Read what the store has of the runs of the next events. ``cases`` maps their ids to their
-        cases."""
-        wanted = [run_id for run_id in cases if run_id not in self.known]
-        if not self._none_before:
+    def look_up(self, block: Sequence[Event]) -> Sequence[Event]:
+        """Read what the store has of the runs of the next events. Returns these, with ids that the
+        indexes of either database can hold."""
+        new = self._new_in(block)
+        if max(map(len, new), default=0) > LONGEST_NAME or "\0" in "".join(new):
+            block = [
+                replace(event, run_id=bounded(event.run_id))
+                if isinstance(event, RunEvent)
+                else event
+                for event in block
+            ]
+            new = self._new_in(block)
+        if new and not self._none_before:
             sql = f"SELECT {', '.join(COLUMNS)} FROM runs WHERE trial = ? AND run_id IN"
-            for run in map(_run_of, _rows_of(self._writer, sql, self._trial.id, wanted)):
+            for run in map(_run_of, _rows_of(self._writer, sql, self._trial.id, list(new))):
                 self.known[run.run_id] = run
                 self._old.add(run.run_id)
                 self._nodes_before[run.id] = run.life.nodes
-            wanted = [run_id for run_id in wanted if run_id not in self._old]
-        self._ids = iter(self._writer.new_ids("runs", len(wanted)) if wanted else ())
-        new = {cases[run_id] for run_id in wanted} - self._cases.keys()
-        self._cases |= self._read_cases(list(new))
+            new -= self._old
+        self._ids = iter(self._writer.new_ids("runs", len(new)) if new else ())
+        self._block = block
+        return block
+
+    def _new_in(self, block: Sequence[Event]) -> set[str]:
+        """Return the ids of runs that are not known."""
+        return set(map(_run_id_of, block)).difference(self.known, ("",))
 
     def make(self, event: RunEvent) -> RunRecord:
-        """Make the run of an event."""
-        case, test = self._cases.get(event.case) or self._make_case(event)
+        """Make the run of an event of the block that was looked up."""
+        case, test = self._case(event)
         self._trial.runs += 1
         of = (self._trial.id, event.run_id, case, test)
         run = self.known[event.run_id] = RunRecord(next(self._ids), *of, self._trial.runs)
+        run.life.created = event.time
         return run
 
-    def keep_given(self, run: int, event: FigureGiven) -> None:
+    def _case(self, event: RunEvent) -> tuple[int, int]:
+        """Return the rows of an event's case and its test. All cases of the block are read at
+        once."""
+        name = bounded(event.case)
+        if name not in self._cases:
+            wanted = {*map(bounded, set(map(_case_of, self._block)))}.difference(self._cases)
+            self._cases |= self._read_cases(sorted(wanted))
+        return self._cases.get(name) or self._make_case(event, name)
+
+    def keep_given(self, run: RunRecord, event: FigureGiven) -> None:
         """Keep a figure that somebody else gave."""
         if (figure := finite(event.figure)) is not None:
             metric = self.metric(event)
-            self.figures[run, metric] = figure
-            self._given[run, metric] = (event.n, event.sd, event.least, event.greatest)
+            self.figures[run.id, metric] = figure
+            self._given[run.id, metric] = (event.n, event.sd, event.least, event.greatest)
 
     def metric(self, event: MetricRecorded | FigureGiven) -> int:
         """Return the id of a metric's name, unit and direction."""
@@ -192,7 +218,7 @@ class RunUpserts:
         rows = _rows_of(self._writer, query, self._trial.id, ids)
         return {case: (row, test) for case, row, test in rows}
 
-    def _make_case(self, event: RunEvent) -> tuple[int, int]:
+    def _make_case(self, event: RunEvent, name: str) -> tuple[int, int]:
         """Make a row for a case that the trial's files do not have."""
         query = (
             "SELECT tests.id FROM cases JOIN tests ON tests.id = cases.test"
@@ -203,10 +229,10 @@ class RunUpserts:
         self._writer.execute(
             "INSERT INTO cases (trial, case_id, test, name, toolchain, parameters, node, build,"
             " repeat) VALUES (?, ?, ?, ?, '', '{}', '', '', 0)",
-            (self._trial.id, event.case, test, event.test or event.case),
+            (self._trial.id, name, test, event.test or name),
         )
-        self._cases |= self._read_cases([event.case])
-        return self._cases[event.case]
+        self._cases |= self._read_cases([name])
+        return self._cases[name]
 
 
 def test_row(writer: Writer, name: str, app: str, tags: str) -> int:
@@ -230,6 +256,16 @@ def _named(writer: Writer, table: str, columns: tuple[str, ...], key: tuple[str,
 
 
 def _rows_of(writer: Writer, query: str, trial: int, names: Sequence[str]) -> Iterable[Any]:
-    """Yield the rows of a query that ends in IN, for any number of names."""
+    """Yield the rows of a query that ends in IN, for any number of names. The last one is repeated,
+    so that a statement of few lengths is prepared once for many parts."""
     for some in chunks(names):
-        yield from writer.rows(f"{query} ({marks(len(some))})", (trial, *some))
+        repeated = [some[-1]] * (-len(some) % NAMES_AT_ONCE)
+        yield from writer.rows(
+            f"{query} ({marks(len(some) + len(repeated))})", (trial, *some, *repeated)
+        )
+
+
+def bounded(name: str) -> str:
+    """Return a name of bounded length without NUL, which PostgreSQL cannot hold. So a lookup finds
+    what was kept."""
+    return name[:LONGEST_NAME].replace("\0", "\ufffd")

@@ -21,16 +21,23 @@ STATES = {"waiting": 0, "running": 1, "passed": 2, "failed": 3, "again": 4}
 WAITING, RUNNING, PASSED, FAILED, AGAIN = STATES.values()
 
 
+_OUTCOMES = {
+    codes.PENDING.number: WAITING,
+    codes.IN_PROGRESS.number: RUNNING,
+    codes.RECALLED.number: AGAIN,
+    codes.GIVEN.number: AGAIN,
+    codes.KNOWN.number: AGAIN,
+    codes.PASS.number: PASSED,
+}
+_UNFINISHED = frozenset(UNFINISHED)
+
+
 def outcome_of(code: int, again: bool) -> int:
     """Return the state of a run with that verdict. A recalled run and a given figure count as run
     again: they neither passed nor failed."""
-    if code == codes.PENDING.number:
-        return WAITING
-    if code == codes.IN_PROGRESS.number:
-        return RUNNING
-    if again or code in (codes.RECALLED.number, codes.GIVEN.number, codes.KNOWN.number):
+    if again and code not in _UNFINISHED:
         return AGAIN
-    return PASSED if code == codes.PASS.number else FAILED
+    return _OUTCOMES.get(code, FAILED)
 
 
 TABLES = f"""

@@ -9,11 +9,11 @@ A figure is the median of the pairs of ranks of a level in one run of the test o
 from collections import Counter, defaultdict
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from seatrial.errors import UsageError
 from seatrial.layout.topology import NODE, SYSTEM, Topology
-from seatrial.machine.topologies import topology_of
+from seatrial.lazy import LazyModule
 from seatrial.store import queries
 from seatrial.store.rows import Filters, RunRow
 from seatrial.store.schema import Store
@@ -21,6 +21,11 @@ from seatrial.studies.bands import METRICS, PairMetric, lines_of_file, placed
 from seatrial.studies.metric_series import MetricSeries, Point
 from seatrial.suite.name_patterns import is_like
 from seatrial.trial.folder import TrialFolder
+
+if TYPE_CHECKING:
+    from seatrial.machine import topologies
+else:  # machines that are known
+    topologies = LazyModule("seatrial.machine.topologies")
 
 APP = "pingpong"
 BY_LEVEL = {f"{metric.name}_by_level": metric for metric in METRICS}
@@ -55,7 +60,9 @@ def series_by_level(
             continue
         trial = queries.trial_of(store, run)
         if trial.path not in networks:
-            networks[trial.path] = topology_of(TrialFolder(Path(trial.path)).record().machine)
+            networks[trial.path] = topologies.topology_of(
+                TrialFolder(Path(trial.path)).record().machine
+            )
         network = networks[trial.path]
         own = run.machine, run.case, run.stage
         if network is None:

@@ -11,14 +11,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
 from seatrial.errors import UsageError
 from seatrial.layout.node import spans
 from seatrial.layout.topology import NODE, SYSTEM, Topology
-from seatrial.machine.model import Machine
 from seatrial.statistics import modes
 from seatrial.statistics.bands import (
     Bands,
@@ -37,6 +36,9 @@ from seatrial.store.schema import Store
 from seatrial.trial.folder import TrialFolder
 from seatrial.verify.pair_lines import PairLine, pair_lines
 from seatrial.verify.reading import Unreadable, head, plain, plain_line, read_text
+
+if TYPE_CHECKING:
+    from seatrial.machine.model import Machine
 
 LIMIT = 2**26
 HEAD = 4096
@@ -113,7 +115,7 @@ def runs_with_pairs(store: Store, filters: Filters) -> Iterator[tuple[RunRow, li
             yield run, lines_of_file(file)
 
 
-def lines_of_trial(store: Store, trial: TrialRow) -> tuple[list[PairLine], Machine]:
+def lines_of_trial(store: Store, trial: TrialRow) -> "tuple[list[PairLine], Machine]":
     """Return the pairs of all right runs of a trial, and its machine. Raises UsageError if there
     are none."""
     runs = runs_with_pairs(store, Filters(trial=trial.path))

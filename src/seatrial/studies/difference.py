@@ -1,14 +1,16 @@
 """One thing in which two sides of a comparison differ, and the records of a side's trials."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
 
 from seatrial.store.rows import TrialRow
 from seatrial.studies.selection import Side
-from seatrial.trial.record import Record
+
+if TYPE_CHECKING:
+    from seatrial.trial.record import Record
 
 LONGEST = 60
 
@@ -27,7 +29,7 @@ class SideRecords(Struct):
     """What is known of a side's trials; ``unread`` are trials whose record could not be read."""
 
     side: Side
-    records: list[tuple[TrialRow, Record]]
+    records: "list[tuple[TrialRow, Record]]"
     unread: list[str]
 
 

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from seatrial.errors import SeatrialError
 from seatrial.file_model import Scalar
@@ -16,12 +17,15 @@ from seatrial.journal.events import RunJudged, RunJudgedAgain
 from seatrial.journal.journal import read
 from seatrial.store.rows import TrialRow
 from seatrial.studies.selection import Side
-from seatrial.suite.model import Case, Test, case_name, show
+from seatrial.suite.case_names import case_name, show
 from seatrial.trial.folder import TrialFolder
-from seatrial.trial.record import Record
 from seatrial.units import count
 from seatrial.verify.learned_sums import learned_files
 from seatrial.verify.references import Learned, Reference
+
+if TYPE_CHECKING:
+    from seatrial.suite.model import Case, Test
+    from seatrial.trial.record import Record
 
 RIGHT = (PASS.number, PERFORMANCE.number)
 DIGITS = 12  # of a sum, as people see it
@@ -30,7 +34,7 @@ Sums = Mapping[tuple[str, str], Counter[str]]
 """How many runs wrote a file with which sum, by (case id, file)."""
 
 
-def files_of(tests: Iterable[Test]) -> dict[str, list[str]]:
+def files_of(tests: "Iterable[Test]") -> dict[str, list[str]]:
     """Return the files that must be the same bit for bit, by test."""
     found = {}
     for test in tests:
@@ -40,7 +44,7 @@ def files_of(tests: Iterable[Test]) -> dict[str, list[str]]:
     return found
 
 
-def sums_of(folder: TrialFolder, record: Record, right_only: bool = True) -> Sums:
+def sums_of(folder: TrialFolder, record: "Record", right_only: bool = True) -> Sums:
     """Return the sums of such files, by the journal: those of runs with a right answer, or of all
     runs that were judged. A trial without such files is not read. Raises JournalError."""
     files = files_of(record.tests.values())
@@ -65,7 +69,7 @@ def sums_of(folder: TrialFolder, record: Record, right_only: bool = True) -> Sum
 
 
 def sums_of_side(
-    side: Side, records: Iterable[tuple[TrialRow, Record]]
+    side: Side, records: "Iterable[tuple[TrialRow, Record]]"
 ) -> dict[tuple[str, str], set[str]]:
     """Return the sums that all runs of a side wrote, right or wrong, by (case, file). Where the
     side has one toolchain, cases do not name it: sides of two toolchains are compared."""
@@ -128,11 +132,11 @@ def learn_sums(trials: Iterable[TrialRow]) -> tuple[list[Reference], list[tuple[
     return list(references.values()), left_out
 
 
-def _identity(case: Case, name: str) -> tuple[object, ...]:
+def _identity(case: "Case", name: str) -> tuple[object, ...]:
     return case.test, name, case.toolchain, _bound(case.parameters)
 
 
-def _reference(case: Case, name: str, sums: Counter[str], tag: str) -> Reference:
+def _reference(case: "Case", name: str, sums: Counter[str], tag: str) -> Reference:
     ((sha256, runs),) = sums.items()
     return Reference(
         test=case.test,

@@ -13,25 +13,30 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from seatrial.errors import UsageError, suggest
 from seatrial.gc_pause import uncollected
-from seatrial.lazy import futures
+from seatrial.lazy import LazyModule, futures
 from seatrial.statistics import changes, modes
 from seatrial.statistics.modes import Mode
 from seatrial.store.rows import CaseName, Filters, Measured
 from seatrial.store.schema import Store
 from seatrial.store.series import case_names, measured, metric_names, not_measured
 from seatrial.structs import copied
-from seatrial.studies.band_series import BY_LEVEL, series_by_level
 from seatrial.studies.difference import Difference
 from seatrial.studies.metric_series import MetricSeries, Point
 from seatrial.studies.note_file import Near, Note, nearest
 from seatrial.suite.name_patterns import is_like
 from seatrial.units import SECOND_NS, direction_of, unfit
 from seatrial.verify.figures import ELAPSED
+
+if TYPE_CHECKING:
+    from seatrial.studies import band_series
+else:  # series by level alone
+    band_series = LazyModule("seatrial.studies.band_series")
 
 MANY = 400  # series for which several processes are worth their start
 MAX_NAMED = 12
@@ -110,8 +115,8 @@ def series_of(
     """The series of a metric in every case that matches, those of a ``stage`` if one is given.
     Raises UsageError where none does."""
     known = metric_names(store)
-    if metric in BY_LEVEL and metric not in known:
-        return series_by_level(store, metric, filters, case, stage)
+    if metric not in known and metric in band_series.BY_LEVEL:
+        return band_series.series_by_level(store, metric, filters, case, stage)
     if metric != ELAPSED and metric not in known:
         known.append(ELAPSED)
         more = f", and {len(known) - MAX_NAMED} more" if len(known) > MAX_NAMED else ""

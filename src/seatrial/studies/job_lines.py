@@ -10,26 +10,33 @@ import re
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from seatrial.backends import gridengine_batch, pbs_batch, slurm_batch
 from seatrial.backends.protocol import Job
 from seatrial.lazy import regex
-from seatrial.machine.model import Machine
 from seatrial.runs.environment import exports, quote
 from seatrial.runs.launchers import launch_of
 from seatrial.runs.settings_script import stripe_line, tunables_line, variables_of
 from seatrial.structs import copied
 from seatrial.suite.asked_launcher import launcher_of
-from seatrial.suite.model import Case, Test, show
+from seatrial.suite.case_names import show
 from seatrial.suite.toolchain_flags import toolchain_of
 from seatrial.trial.tuning import setting_of
+
+if TYPE_CHECKING:
+    from seatrial.machine.model import Machine
+    from seatrial.suite.model import Case, Test
 
 PROGRAM = "PROGRAM"  # stands for the program in a line that starts it
 
 # By scheduler: what begins a line for it in a job script, and how a job asks for what it needs.
-_OF_SLURM: tuple[str, Callable[[Job, Machine], list[str]]] = ("#SBATCH", slurm_batch.request_words)
+_OF_SLURM: "tuple[str, Callable[[Job, Machine], list[str]]]" = (
+    "#SBATCH",
+    slurm_batch.request_words,
+)
 _REQUESTS = {
     "pbs": ("#PBS", pbs_batch.request_words),
     "gridengine": ("#$", gridengine_batch.request_words),
@@ -38,7 +45,7 @@ _REQUESTS = {
 _OF_RUN = regex(r"\bjob\.[a-z]+\b")  # files that a run's directory has
 
 
-def job_lines(machine: Machine, test: Test, case: Case, axes: Sequence[str]) -> list[str]:
+def job_lines(machine: "Machine", test: "Test", case: "Case", axes: Sequence[str]) -> list[str]:
     """Return the lines of a job script that give a program what a case has. ``axes`` are the
     parameters that are named in comments. What a site's ``setup`` does is not among them."""
     return [
@@ -50,7 +57,7 @@ def job_lines(machine: Machine, test: Test, case: Case, axes: Sequence[str]) -> 
     ]
 
 
-def _request(machine: Machine, test: Test, case: Case) -> list[str]:
+def _request(machine: "Machine", test: "Test", case: "Case") -> list[str]:
     """Return the lines by which a job script asks the scheduler for its nodes and its time."""
     features, options = tuple(test.requires.features), case.job
     alone = {"run_id": "", "path": Path(), "at_once": 1}
@@ -64,7 +71,7 @@ def _request(machine: Machine, test: Test, case: Case) -> list[str]:
     return lines
 
 
-def _variables(machine: Machine, test: Test, case: Case) -> list[str]:
+def _variables(machine: "Machine", test: "Test", case: "Case") -> list[str]:
     chain, found = toolchain_of(machine, test, case.toolchain), variables_of(machine, test, case)
     modules = [*machine.modules, *chain.modules, *test.modules, *found.modules]
     variables = {**machine.environment, **chain.environment, **test.fixed_environment}
@@ -74,13 +81,13 @@ def _variables(machine: Machine, test: Test, case: Case) -> list[str]:
     return [*lines, *tunables_line(found.tunables).splitlines()]
 
 
-def _directory(case: Case) -> list[str]:
+def _directory(case: "Case") -> list[str]:
     settings = case.settings
     lines = [f"cd {quote(settings.directory)}"] if settings.directory else []
     return [*lines, *filter(None, [stripe_line(settings)])]
 
 
-def _launch(machine: Machine, test: Test, case: Case) -> list[str]:
+def _launch(machine: "Machine", test: "Test", case: "Case") -> list[str]:
     """Return the line that starts the tasks, after what it needs. A compat job has its own lines,
     and the line of a container is that of the site."""
     image = case.settings.container

@@ -12,7 +12,8 @@ from seatrial.statistics import changes
 from seatrial.store import queries, series
 from seatrial.store.rows import CaseRow, Filters, Measured, TrialRow
 from seatrial.store.schema import Store
-from seatrial.suite.model import Stage, show
+from seatrial.suite.case_names import show
+from seatrial.suite.model import Stage
 from seatrial.units import NO_DIRECTION, better_of, count
 from seatrial.verify.figures import ELAPSED
 from seatrial.verify.learning import learn

@@ -6,11 +6,10 @@ table_of(runs_of_trial)               # one table of all that they found
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.journal.codes import PASS
-from seatrial.machine.model import Machine
 from seatrial.rules import facts
 from seatrial.rules.facts import FactTable
 from seatrial.rules.model import FACTS_APP, FACTS_FILE
@@ -18,6 +17,9 @@ from seatrial.store import queries
 from seatrial.store.rows import Filters, RunRow
 from seatrial.store.schema import Store
 from seatrial.trial.folder import TrialFolder
+
+if TYPE_CHECKING:
+    from seatrial.machine.model import Machine
 
 
 class Collection(NamedTuple):
@@ -41,7 +43,7 @@ class Collection(NamedTuple):
         """Return what it found. Raises UsageError if no file of it can be read."""
         return facts.read(self.files)
 
-    def description(self) -> Machine | None:
+    def description(self) -> "Machine | None":
         """Return the machine as the trial recorded it; None if its record cannot be read."""
         folder = next((path for path in self.files[0].parents if path.name == self.trial), None)
         try:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from seatrial.errors import UsageError
 from seatrial.store.by_case import CaseRuns
 from seatrial.studies.selection import Side
-from seatrial.suite.model import case_name
+from seatrial.suite.case_names import case_name
 
 CROSSED = ("machine", "toolchain", "stage")
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from msgspec import Struct
 
 from seatrial.store.by_case import CaseRuns
-from seatrial.suite.model import case_name
+from seatrial.suite.case_names import case_name
 from seatrial.units import Better
 
 APART = ("toolchain", "machine", "stage")  # in one table only where they are chosen

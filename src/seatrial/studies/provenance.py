@@ -10,7 +10,7 @@ its runs had, and what its input files held. What cannot be told is said.
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
@@ -34,10 +34,12 @@ from seatrial.studies.run_variables import variables_of
 from seatrial.studies.selection import Side
 from seatrial.suite.asked_launcher import launcher_of
 from seatrial.suite.job_options import ASKED_KEYS, as_written
-from seatrial.suite.model import Test
 from seatrial.trial.folder import TrialFolder
-from seatrial.trial.record import Record
 from seatrial.units import listed
+
+if TYPE_CHECKING:
+    from seatrial.suite.model import Test
+    from seatrial.trial.record import Record
 
 MAX_TRIALS = 32  # of a side that are looked into, the newest
 MAX_NAMED = 12
@@ -231,7 +233,7 @@ def _tests(sides: BothSides) -> Iterator[Difference]:
             yield Difference(f"test {name}", "sources, or what else its build depends on")
 
 
-def _parts(test: Test) -> dict[str, Any]:
+def _parts(test: "Test") -> dict[str, Any]:
     """What a test is, key by key, as its file has them: ``run.script``, ``metrics.triad``."""
     parts: dict[str, Any] = {}
     for name, value in _fields(test, "test").items():
@@ -243,7 +245,7 @@ def _parts(test: Test) -> dict[str, Any]:
     return parts
 
 
-def _asked(record: Record, name: str) -> tuple[str, dict[str, str]]:
+def _asked(record: "Record", name: str) -> tuple[str, dict[str, str]]:
     """Return what a trial asked of the scheduler for a test: a text of what the test and its plan
     say, and what it came to on the machine."""
     run = record.tests[name].run

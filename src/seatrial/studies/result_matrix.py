@@ -22,7 +22,7 @@ from seatrial.store.by_case import CORES, ELAPSED, NUMBERS, CaseRuns, Kind, excl
 from seatrial.store.rows import Filters, TrialRow
 from seatrial.store.schema import Store
 from seatrial.studies.selection import Side
-from seatrial.suite.model import case_name
+from seatrial.suite.case_names import case_name
 from seatrial.suite.name_patterns import is_like
 from seatrial.trial.paths import TrialPaths
 

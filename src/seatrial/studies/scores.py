@@ -30,7 +30,7 @@ from seatrial.studies.formulas import (
 )
 from seatrial.studies.score_file import ScoreFile, ScoreTerm
 from seatrial.studies.selection import Side
-from seatrial.suite.model import show
+from seatrial.suite.case_names import show
 from seatrial.units import NO_DIRECTION, direction_text, seconds, show_unit, unfit, unfit_of
 from seatrial.verify.outputs.io500 import BANDWIDTH, METADATA
 

@@ -15,11 +15,11 @@ by the number of questions (Bonferroni).
 import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from statistics import mean, median
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
+from seatrial.lazy import statistics
 from seatrial.statistics.multiple_testing import student_p
 from seatrial.store.rows import RunOutcome
 from seatrial.studies.slow_facts import LEAST, LEVEL, deviations
@@ -94,7 +94,7 @@ def _of_gauges(known: Sequence[Deviation], readings: Readings) -> list[Question]
         means = {one.row: level for one, _ in known if (level := _level(one, series)) is not None}
         if not means:
             continue
-        middle = median(means.values())
+        middle = statistics.median(means.values())
         read = [(one, x) for one, x in known if one.row in means]
         high = {row for row, level in means.items() if level > middle}
         found.append(_question("gauge", name, middle, read, high))
@@ -112,7 +112,7 @@ def _of_figures(known: Sequence[Deviation], figures: Figures) -> list[Question]:
                 cases.setdefault(one.case_key, []).append(one)
         high: set[int] = set()
         for runs in cases.values():
-            middle = median(values[one.row] for one in runs)
+            middle = statistics.median(values[one.row] for one in runs)
             high |= {one.row for one in runs if values[one.row] > middle}
         told = [(one, x) for one, x in known if one.row in values]
         found.append(_question("figure", name, None, told, high))
@@ -127,7 +127,7 @@ def _level(one: RunOutcome, series: Sequence[tuple[int, float]]) -> float | None
     first = bisect_left(series, (one.script_started, -math.inf))
     last = bisect_left(series, (end, math.inf))
     if last > first:
-        return mean(value for _, value in series[first:last])
+        return statistics.mean(value for _, value in series[first:last])
     if first and one.script_started - series[first - 1][0] <= MAX_READINGS_APART_NS:
         return series[first - 1][1]
     return None
@@ -145,9 +145,9 @@ def _question(
     for one, x in known:
         at = (one.script_started or 0) // SPAN_NS
         sides[one.row not in members].setdefault(at, []).append(x)
-    inside, outside = ([median(xs) for xs in side.values()] for side in sides)
+    inside, outside = ([statistics.median(xs) for xs in side.values()] for side in sides)
     if min(len(inside), len(outside)) < MIN_FIGURES:
         return None
-    ratio = math.exp(mean(inside) - mean(outside))
+    ratio = math.exp(statistics.mean(inside) - statistics.mean(outside))
     about = SlowCondition(kind, name, above, len(members), len(known), ratio, 1.0)
     return about, ([math.exp(x) for x in inside], [math.exp(x) for x in outside])

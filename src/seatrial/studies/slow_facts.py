@@ -11,11 +11,11 @@ nodes in the same way are one question, and p is multiplied by the number of que
 
 import math
 from collections.abc import Iterator, Sequence
-from statistics import mean, median
 from typing import NamedTuple
 
 from msgspec import Struct
 
+from seatrial.lazy import statistics
 from seatrial.machine.node_sets import fold, unfold_or_empty
 from seatrial.rules.facts import READINGS, FactTable
 from seatrial.statistics.multiple_testing import student_p
@@ -62,7 +62,9 @@ def slow_facts(outcomes: Sequence[RunOutcome], table: FactTable) -> SlowFacts:
         p = student_p(inside, outside)
         if p is None or min(len(inside), len(outside)) < MIN_NODES:
             continue
-        ratio = math.exp(mean(map(math.log, inside)) - mean(map(math.log, outside)))
+        ratio = math.exp(
+            statistics.mean(map(math.log, inside)) - statistics.mean(map(math.log, outside))
+        )
         corrected = min(1.0, p * len(questions))
         if corrected < LEVEL and abs(math.log(ratio)) >= LEAST:
             keys = [key for key, _ in facts]
@@ -81,7 +83,7 @@ def _figures(outcomes: Sequence[RunOutcome], known: set[str]) -> dict[tuple[str,
         nodes = unfold_or_empty(one.nodes)
         if nodes and known.issuperset(nodes):
             of_nodes.setdefault(nodes, []).append(deviation)
-    return {nodes: median(times) for nodes, times in of_nodes.items()}
+    return {nodes: statistics.median(times) for nodes, times in of_nodes.items()}
 
 
 def deviations(outcomes: Sequence[RunOutcome]) -> Iterator[tuple[RunOutcome, float]]:
@@ -94,7 +96,7 @@ def deviations(outcomes: Sequence[RunOutcome]) -> Iterator[tuple[RunOutcome, flo
     for runs in cases.values():
         if len(runs) >= MIN_RUNS:
             times = [math.log(one.elapsed or 1.0) for one in runs]
-            middle = median(times)
+            middle = statistics.median(times)
             yield from zip(runs, (time - middle for time in times), strict=True)
 
 

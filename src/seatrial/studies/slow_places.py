@@ -13,20 +13,24 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from statistics import median
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
 from seatrial.layout.topology import Topology
-from seatrial.machine.model import Machine
+from seatrial.lazy import LazyModule, statistics
 from seatrial.machine.node_sets import unfold_or_empty
-from seatrial.machine.topologies import topology_of
 from seatrial.statistics.rank_correlation import Correlation, CorrelationSample, correlations
 from seatrial.statistics.theil_sen import theil_sen
 from seatrial.store.rows import RunOutcome
 from seatrial.studies.slow_facts import LEAST, deviations
 from seatrial.units import SECOND_NS
+
+if TYPE_CHECKING:
+    from seatrial.machine import topologies
+    from seatrial.machine.model import Machine
+else:  # machines that are known
+    topologies = LazyModule("seatrial.machine.topologies")
 
 LEVEL = 0.001  # stricter than for other causes: covariates of places are many and go together
 MIN_FIGURES = 6  # of a test: with fewer no order of them is rare
@@ -93,10 +97,10 @@ def slow_places(
 
 
 def places_of(
-    outcomes: Sequence[RunOutcome], machine: Machine | None, beside: Sequence[RunOutcome]
+    outcomes: Sequence[RunOutcome], machine: "Machine | None", beside: Sequence[RunOutcome]
 ) -> SlowPlaces:
     """Return the same of the runs of a machine; nothing where its network is not known."""
-    topology = topology_of(machine) if machine else None
+    topology = topologies.topology_of(machine) if machine else None
     return slow_places(outcomes, topology, beside) if topology else SlowPlaces([], 0)
 
 
@@ -130,7 +134,7 @@ def _figures(
             _Figure(
                 case,
                 {**covariates_of(nodes), shared_name: float(units)},
-                median(own),
+                statistics.median(own),
                 len(own),
             )
             for (case, nodes, units), own in groups.items()

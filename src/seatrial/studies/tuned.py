@@ -10,7 +10,7 @@ none.
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -28,13 +28,16 @@ from seatrial.journal.events import MetricRecorded, RunJudged, ScriptStarted
 from seatrial.journal.journal import read
 from seatrial.lazy import np
 from seatrial.studies.job_lines import job_lines
-from seatrial.suite.model import Case, bindings_text
+from seatrial.suite.case_names import bindings_text
 from seatrial.suite.tune_file import TOOLCHAIN, TuneFile
 from seatrial.trial.folder import TrialFolder
-from seatrial.trial.record import Record
 from seatrial.trial.tuning import setting_of
 from seatrial.units import count
 from seatrial.verify.figures import ELAPSED
+
+if TYPE_CHECKING:
+    from seatrial.suite.model import Case
+    from seatrial.trial.record import Record
 
 State = Literal["best", "in the race", "dropped", "left out", "failed", "never ran"]
 
@@ -172,7 +175,7 @@ def tuned(folder: TrialFolder) -> Tuned:
 
 
 def _of_race(
-    race: Race, cases: Sequence[Case], tune: TuneFile
+    race: Race, cases: "Sequence[Case]", tune: TuneFile
 ) -> tuple[list[TunedSetting], int | None, int | None]:
     answer = race.answer()
     rows = []
@@ -218,7 +221,9 @@ def _with_log(row: TunedSetting, log: str) -> TunedSetting:
     return replace(row, cause=f"build failed: {line.strip()[:LONGEST_CAUSE]}")
 
 
-def _of_search(search: LargestSearch, cases: Sequence[Case], tune: TuneFile) -> list[TunedSetting]:
+def _of_search(
+    search: LargestSearch, cases: "Sequence[Case]", tune: TuneFile
+) -> list[TunedSetting]:
     rows = []
     for number, case in enumerate(cases):
         told: State = "never ran" if not search.runs[number] else "in the race"
@@ -281,7 +286,7 @@ def _figures(race: Race) -> list[list[float | None]]:
 
 
 def _of_grid(
-    spent: Sequence[float], runs: Sequence[int], rules: RaceRules, cases: Sequence[Case]
+    spent: Sequence[float], runs: Sequence[int], rules: RaceRules, cases: "Sequence[Case]"
 ) -> float:
     """Return the node-hours that the whole grid would take: a setting that never ran is taken to
     cost as much as the mean of those that did."""
@@ -292,7 +297,7 @@ def _of_grid(
     return rounds * sum(mean if hours is None else hours for hours in each)
 
 
-def _untried(record: Record, cases: Sequence[Case], tune: TuneFile) -> dict[str, list[str]]:
+def _untried(record: "Record", cases: "Sequence[Case]", tune: TuneFile) -> dict[str, list[str]]:
     """Return the parameters of the test that are no axis, with the value that they had; and the
     toolchains, if there are others."""
     found = {
@@ -305,7 +310,7 @@ def _untried(record: Record, cases: Sequence[Case], tune: TuneFile) -> dict[str,
     return found
 
 
-def _script(record: Record, case: Case, tune: TuneFile) -> list[str]:
+def _script(record: "Record", case: "Case", tune: TuneFile) -> list[str]:
     """Return the lines of a job script for a setting."""
     return job_lines(record.machine, record.tests[case.test], case, list(tune.axes))
 

@@ -11,12 +11,11 @@ What a row of numbers hides is told beside it: changes of the level, modes, defe
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import astuple
 
 from seatrial.machine.facts import groups_of
-from seatrial.machine.model import Machine
 from seatrial.statistics import changes, defective_nodes, modes, suspects
 from seatrial.statistics.defective_nodes import Survey
 from seatrial.statistics.modes import Mode
@@ -30,6 +29,9 @@ from seatrial.studies.evidence import NodeEvidence, RunKind, classified, jobs_of
 from seatrial.studies.slow_places import SlowPlaces, places_of
 from seatrial.units import SECOND_NS, Direction, count, direction_of, listed, unfit
 from seatrial.verify.figures import ELAPSED
+
+if TYPE_CHECKING:
+    from seatrial.machine.model import Machine
 
 
 class VariabilityRow(NamedTuple):
@@ -75,7 +77,7 @@ class Variability(NamedTuple):
 def variability(
     store: Store,
     trial: TrialRow,
-    machine: Machine | None,
+    machine: "Machine | None",
     test: str = "",
     metric: str = "",
     deviations: float | None = None,

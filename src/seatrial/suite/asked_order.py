@@ -9,17 +9,24 @@ the name of a parameter that has the words.
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from seatrial.files import read_regular
 from seatrial.layout.order_files import rankmap, refused
-from seatrial.layout.order_words import order_in, parse_order
 from seatrial.layout.orders import Order, slots_of_tasks
+from seatrial.lazy import LazyModule
 from seatrial.machine.model import Launcher
+from seatrial.suite.case_names import show
 from seatrial.suite.expressions import ExpressionError
 from seatrial.suite.job_options import Text
-from seatrial.suite.model import Case, show
+from seatrial.suite.model import Case
 from seatrial.suite.quantities import DEFAULT, Names
 from seatrial.suite.run_spec import RunSpec
+
+if TYPE_CHECKING:
+    from seatrial.layout import order_words
+else:  # for tests that ask for an order
+    order_words = LazyModule("seatrial.layout.order_words")
 
 MAX_FILE_BYTES = 64 << 20
 LONGEST_RANKMAP = 120_000  # characters; Linux takes 128 KiB as one argument of a command
@@ -42,7 +49,7 @@ class AskedOrder:
         if words == DEFAULT:
             return ""
         try:
-            return parse_order(words).text
+            return order_words.parse_order(words).text
         except ValueError as error:
             raise ExpressionError(str(error), "run", "order") from None
 
@@ -51,7 +58,7 @@ def fault_of_order(text: str) -> str:
     """Return why a text cannot be an order; "" if it can."""
     try:
         if text != DEFAULT:
-            parse_order(text)
+            order_words.parse_order(text)
     except ValueError as error:
         return str(error)
     return ""
@@ -60,13 +67,13 @@ def fault_of_order(text: str) -> str:
 def order_of(words: str, folder: str, sizes: Sequence[int]) -> Order:
     """Return the order that words say for nodes with so many slots; files are below the test's
     ``folder``. Raises ValueError."""
-    written = parse_order(words)
+    written = order_words.parse_order(words)
     if not written.file:
         return _made(words, tuple(sizes))
     path = Path(folder, written.file)
     try:
         text = read_regular(path, MAX_FILE_BYTES).decode(errors="replace")
-        return order_in(text, words, sizes)
+        return order_words.order_in(text, words, sizes)
     except OSError as error:
         raise ValueError(f"{path}: {error.strerror or error}") from None
     except ValueError as error:
@@ -75,7 +82,7 @@ def order_of(words: str, folder: str, sizes: Sequence[int]) -> Order:
 
 @lru_cache(maxsize=16)
 def _made(words: str, sizes: tuple[int, ...]) -> Order:
-    return parse_order(words).of(sizes)
+    return order_words.parse_order(words).of(sizes)
 
 
 def sizes_of(case: Case) -> list[int]:

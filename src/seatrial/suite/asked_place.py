@@ -16,10 +16,11 @@ from seatrial.layout.node_order import RANDOM, axes_of
 from seatrial.layout.topology import Topology
 from seatrial.lazy import regex
 from seatrial.machine.model import Machine
+from seatrial.suite.case_names import show
 from seatrial.suite.expressions import ExpressionError
 from seatrial.suite.fitting_nodes import usable_nodes
 from seatrial.suite.job_options import Text
-from seatrial.suite.model import Case, show
+from seatrial.suite.model import Case
 from seatrial.suite.quantities import DEFAULT, Names
 from seatrial.suite.run_spec import AskedNodes, RunSpec
 

@@ -25,7 +25,8 @@ from seatrial.errors import UsageError
 from seatrial.file_model import Scalar
 from seatrial.lazy import regex
 from seatrial.machine.model import Machine
-from seatrial.suite.model import Build, Case, JobOptions, Test, show
+from seatrial.suite.case_names import show
+from seatrial.suite.model import Build, Case, JobOptions, Test
 from seatrial.suite.toolchain_flags import toolchain_of
 
 # Of a larger link or input only the name counts.

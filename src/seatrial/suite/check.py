@@ -10,11 +10,12 @@ from seatrial.file_model import Scalar
 from seatrial.lazy import regex
 from seatrial.machine.check import faults_of_variables
 from seatrial.machine.failures import check_known_failures, log_pattern
+from seatrial.suite.case_names import show
 from seatrial.suite.check_expressions import ExpressionChecker
 from seatrial.suite.check_run import RunChecker
 from seatrial.suite.expressions import FACTS
 from seatrial.suite.inputs import name_of
-from seatrial.suite.model import Build, FromParameter, Input, Keep, KeepWord, Test, show
+from seatrial.suite.model import Build, FromParameter, Input, Keep, KeepWord, Test
 from seatrial.suite.parameters import fault_of_value
 from seatrial.suite.proving import PLACEMENT_FILE
 from seatrial.suite.run_settings import (

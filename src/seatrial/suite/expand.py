@@ -25,11 +25,12 @@ from seatrial.suite.asked_launcher import launcher_of, why_no_tasks
 from seatrial.suite.asked_order import AskedOrder, misfit_of_order
 from seatrial.suite.asked_place import AskedPlace, why_never
 from seatrial.suite.build_key import BuildKeys
+from seatrial.suite.case_names import show
 from seatrial.suite.expressions import ExpressionError
 from seatrial.suite.fitting_nodes import fit, has_partitions, in_partition
 from seatrial.suite.job_options import AskedOptions
 from seatrial.suite.load import Suite
-from seatrial.suite.model import Case, CaseSelection, TaskPlacement, Test, show
+from seatrial.suite.model import Case, CaseSelection, TaskPlacement, Test
 from seatrial.suite.parameters import ParameterSpace, fault_of_value
 from seatrial.suite.quantities import PIECE, pieces, quantity, whole
 from seatrial.suite.run_settings import AskedSettings

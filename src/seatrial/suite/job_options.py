@@ -9,14 +9,15 @@ phase. The ``options`` of all are given to sbatch in the order machine, test, co
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.lazy import regex
 from seatrial.machine.model import BatchSettings, GridEngine, Pbs, Slurm, SlurmOverride
+from seatrial.suite.case_names import show
 from seatrial.suite.expressions import Expression, ExpressionError, compile_expression
-from seatrial.suite.model import JobOptions, show
+from seatrial.suite.model import JobOptions
 from seatrial.suite.quantities import Names, memory, quantity, whole_or_none
 from seatrial.suite.run_spec import RunSpec
 from seatrial.units import show_bytes
@@ -95,7 +96,7 @@ class AskedOptions:
         return self._by_node and not names["node.gpus"]
 
 
-class Text(NamedTuple):
+class Text(Struct, frozen=True):
     """A text in which ``{name}``, or another expression in braces, stands for its value."""
 
     parts: tuple[str | Expression, ...]

@@ -12,6 +12,7 @@ from msgspec import Struct
 from seatrial.file_model import Duration, FileModel, Scalar, Size, doc
 from seatrial.layout.node_choice import NodeWish
 from seatrial.machine.failures import KnownFailure
+from seatrial.suite.case_names import case_name, show
 from seatrial.suite.check_spec import Check, Metric
 from seatrial.suite.run_spec import NO_RUN, Bind, NumaPolicy, RunSpec, Spread
 
@@ -298,32 +299,3 @@ class Case(Struct, frozen=True, kw_only=True):
     def name(self) -> str:
         """The display name: ``stream{touch=all,threads=2}@gcc``."""
         return case_name(self.test, self.parameters, self.toolchain, self.node)
-
-
-def case_name(
-    test: str,
-    parameters: Mapping[str, Scalar],
-    toolchain: str = "",
-    node: str = "",
-    stage: str = "",
-) -> str:
-    """Return the display name of a case: ``stream{touch=all,threads=2}@gcc%n017 [full]``."""
-    bound = f"{{{bindings_text(parameters)}}}" if parameters else ""
-    chain = f"@{toolchain}" if toolchain else ""
-    name = f"{test}{bound}{chain}{node_suffix(node)}"
-    return f"{name} [{stage}]" if stage else name
-
-
-def node_suffix(node: str) -> str:
-    """Return the end of a case's name that tells its node: ``%n017``, or ""."""
-    return f"%{node}" if node else ""
-
-
-def bindings_text(parameters: Mapping[str, Scalar]) -> str:
-    """Return parameters as people read them: ``touch=all,threads=2``."""
-    return ",".join([f"{name}={show(value)}" for name, value in parameters.items()])
-
-
-def show(value: Scalar) -> str:
-    """Return a parameter's value as scripts and people see it; true and false in lower case."""
-    return str(value).lower() if isinstance(value, bool) else str(value)

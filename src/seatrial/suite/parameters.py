@@ -14,8 +14,9 @@ from typing import Any
 from msgspec import Struct
 
 from seatrial.file_model import Scalar
+from seatrial.suite.case_names import show
 from seatrial.suite.expressions import Expression, ExpressionError, compile_expression
-from seatrial.suite.model import TestFile, show
+from seatrial.suite.model import TestFile
 
 MAX_CASES = 1_000_000
 

@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from seatrial.errors import UsageError
 from seatrial.lazy import regex
-from seatrial.suite.model import Case, Test, show
+from seatrial.suite.case_names import show
+from seatrial.suite.model import Case, Test
 
 Predicate = Callable[[Case, Test], bool | None]
 """Whether a case of a test is selected; None if that depends on parameters that are not bound, as

@@ -7,13 +7,15 @@ known (``trial.tuning``).
 """
 
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
+
+from msgspec import Struct
 
 from seatrial.documents import Faults, Spot, YamlNode, decode_partly, read
 from seatrial.errors import UsageError
 from seatrial.file_model import FileModel, Scalar, Share, doc
+from seatrial.suite.case_names import show
 from seatrial.suite.expressions import ExpressionError, compile_expression
-from seatrial.suite.model import show
 from seatrial.units import share_of
 
 TOOLCHAIN = "toolchain"  # an axis that is no parameter
@@ -59,7 +61,7 @@ class TuneFile(FileModel, frozen=True):
     least: Annotated[Share, doc("least effect that matters, as a share")] = "1%"
 
 
-class LoadedTuning(NamedTuple):
+class LoadedTuning(Struct, frozen=True):
     """A tuning as it is written, with the places of its values, and the keys that could not be
     decoded."""
 

@@ -29,6 +29,8 @@ class Attempts:
         self._cases = ledger.conductor.state.cases
         self._staging = staging
         self._scripts = ScriptWriter(self._record.machine, self._record.tag)
+        self._test_scripts = {name: str(folder.script(name)) for name in self._record.tests}
+        self._facts = str(folder.facts)
         self._builds: dict[str, str] = {}  # directories by key
         self.of: dict[str, Attempt] = {}
 
@@ -58,8 +60,8 @@ class Attempts:
         launch, job = self.of[run_id]
         case = self._cases[launch.case]
         build = self.build(case.build)
-        script, facts = str(self._folder.script(case.test)), str(self._folder.facts)
-        place = RunPlace(run_id, str(job.path), build, script, facts, launch.nodes)
+        own = self._test_scripts[case.test]
+        place = RunPlace(run_id, str(job.path), build, own, self._facts, launch.nodes)
         script = self._scripts.job_script(self._record.tests[case.test], case, place)
         target = self._staging.place(case.test, launch.target)
         return Room(case, job.path, target, script, launch.nodes, build)

@@ -1,25 +1,26 @@
 """The builds of a trial, in the background."""
 
 import asyncio
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from seatrial.backends.protocol import Update
 from seatrial.journal.events import BuildEnded, BuildStarted
-from seatrial.machine.model import Machine
+from seatrial.lazy import LazyModule
 from seatrial.runs.builds import BuildResult, build
 from seatrial.runs.compiler_versions import read_found
-from seatrial.runs.shared_builds import FOLDER, BuildOutcome, SharedBuilds
 from seatrial.suite.build_key import is_in_job
 from seatrial.suite.model import Case, Test
 from seatrial.trial.folder import TrialFolder
-from seatrial.trial.job_builds import JobBuilds
 from seatrial.trial.ledger import Ledger
 from seatrial.trial.tasks import Tasks
 
-
-def shared_folder(folder: TrialFolder, machine: Machine) -> Path:
-    """Return the folder of the builds that trials of a machine share."""
-    return Path(machine.builds.folder or folder.path.parent / FOLDER)
+if TYPE_CHECKING:
+    from seatrial.runs import shared_builds
+    from seatrial.trial.job_builds import JobBuilds
+else:  # for tests that are built
+    shared_builds = LazyModule("seatrial.runs.shared_builds")
 
 
 class Building:
@@ -27,12 +28,10 @@ class Building:
     a job; None where the machine has no scheduler."""
 
     def __init__(
-        self, folder: TrialFolder, ledger: Ledger, tasks: Tasks, in_jobs: JobBuilds | None
+        self, folder: TrialFolder, ledger: Ledger, tasks: Tasks, in_jobs: "JobBuilds | None"
     ) -> None:
         self._folder = folder.builds
-        machine, rebuild = ledger.record.machine, ledger.record.asked.rebuild
-        shared = shared_folder(folder, machine)
-        self._shared = machine.builds.shared and SharedBuilds(shared, folder.path, machine, rebuild)
+        self._trial = folder.path
         self._ledger = ledger
         self._in_jobs = in_jobs
         self._tasks = tasks
@@ -62,7 +61,16 @@ class Building:
 
         self._running[key] = self._tasks.spawn(work())
 
-    async def _made(self, folder: Path, test: Test, case: Case) -> BuildOutcome:
+    @cached_property
+    def _shared(self) -> "shared_builds.SharedBuilds | None":
+        """The builds that trials of the machine share; None where they share none."""
+        machine, rebuild = self._ledger.record.machine, self._ledger.record.asked.rebuild
+        if not machine.builds.shared:
+            return None
+        folder = Path(machine.builds.folder or self._trial.parent / shared_builds.FOLDER)
+        return shared_builds.SharedBuilds(folder, self._trial, machine, rebuild)
+
+    async def _made(self, folder: Path, test: Test, case: Case) -> "shared_builds.BuildOutcome":
         machine, in_jobs = self._ledger.record.machine, self._in_jobs
 
         async def make(directory: Path) -> BuildResult:
@@ -71,7 +79,7 @@ class Building:
             return await build(directory, test, case, machine)
 
         if not self._shared or (test.build is not None and test.build.of_others):
-            return BuildOutcome(await make(folder), read_found(folder))
+            return shared_builds.BuildOutcome(await make(folder), read_found(folder))
         return await self._shared.build(folder, test, case, make)
 
     def receive(self, update: Update) -> bool:

@@ -9,7 +9,8 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from seatrial.journal.codes import Code, code_of
 from seatrial.journal.events import OutputRemoved
@@ -27,7 +28,7 @@ LONGEST_END_SECONDS = 300.0
 _log = logger(__name__)
 
 
-class _Waiting(NamedTuple):
+class _Waiting(Struct, frozen=True):
     """A run whose outputs are to be removed."""
 
     run_id: str

@@ -10,7 +10,7 @@ the journal is replayed.
 import asyncio
 import os
 from logging import DEBUG, INFO, WARNING
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from seatrial.account import user_name
 from seatrial.backends.choose import choose_backend
@@ -21,6 +21,7 @@ from seatrial.conduct.executor import carry_out
 from seatrial.errors import TrialError
 from seatrial.journal import events
 from seatrial.journal.journal import Journal
+from seatrial.lazy import LazyModule
 from seatrial.log import logger
 from seatrial.machine.node_sets import fold
 from seatrial.plan.model import Tell
@@ -36,7 +37,6 @@ from seatrial.trial.folder import TrialFolder
 from seatrial.trial.gauges import GaugeWatch
 from seatrial.trial.hang_detection import HangDetector
 from seatrial.trial.heartbeat import beat, beat_regularly
-from seatrial.trial.job_builds import JobBuilds
 from seatrial.trial.job_stats import JobStats
 from seatrial.trial.jobs import Jobs
 from seatrial.trial.ledger import JudgedDirectory, Ledger
@@ -53,6 +53,11 @@ from seatrial.trial.run_collector import RunCollector
 from seatrial.trial.staging import Staging
 from seatrial.trial.tasks import News, Nudge, Tasks
 from seatrial.units import SECOND_NS
+
+if TYPE_CHECKING:
+    from seatrial.trial import job_builds
+else:  # for machines with a scheduler
+    job_builds = LazyModule("seatrial.trial.job_builds")
 
 __all__ = ["DriveOutcome", "Driver", "Stop"]
 
@@ -100,7 +105,7 @@ class Driver:
         in_jobs = None
         if record.machine.jobs_run_elsewhere:
             nodes = self.conductor.state.nodes
-            in_jobs = JobBuilds(
+            in_jobs = job_builds.JobBuilds(
                 folder, record.machine, self.backend, unique, lambda: fold(nodes.excluded)
             )
         self._building = Building(folder, self.ledger, self._tasks, in_jobs)

@@ -13,6 +13,8 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from seatrial.conduct.conductor import Conductor
 from seatrial.journal.events import OutputQuiet
 from seatrial.journal.run_life import RunState
@@ -28,7 +30,7 @@ SHORTEST_SECONDS, LONGEST_SECONDS = 0.1, 60.0
 MAX_FILES = 200
 
 
-class OutputState(NamedTuple):
+class OutputState(Struct, frozen=True):
     """The output of a run: a signature that changes with it, and the time of its last write in
     seconds after the run was created, by the clock of the file server."""
 

@@ -99,18 +99,22 @@ class Jobs:
         submit."""
         jobs, self._again = self._again, []
         jobs += [self._begin(launch) for launch in launches]
-        refused = {job.run_id: why for job in jobs if (why := await self._why_refused(job))}
+        refused = await self._refused(jobs) if self._record.machine.guard else {}
         if refused:
             self._announce([job for job in jobs if job.run_id in refused])
         for run_id, why in refused.items():
             self.on_update(protocol.Refused(run_id, why, codes.REFUSED.number))
         await self._submit([job for job in jobs if job.run_id not in refused])
 
-    async def _why_refused(self, job: protocol.Job) -> str:
-        """Return why the launch guard of the site refuses a run; "" if it does not."""
-        case = self._ledger.case(job.run_id)
-        build = self._attempts.build(case.build)
-        return await self._guard.refusal(case, self._record.tests[case.test], build)
+    async def _refused(self, jobs: Sequence[protocol.Job]) -> dict[str, str]:
+        """Return why the launch guard of the site refuses runs, by their ids."""
+        refused = {}
+        for job in jobs:
+            case = self._ledger.case(job.run_id)
+            build = self._attempts.build(case.build)
+            if why := await self._guard.refusal(case, self._record.tests[case.test], build):
+                refused[job.run_id] = why
+        return refused
 
     def judge_by_build(self, command: BuildVerdict) -> None:
         """Record a run without a job, which has no directory."""

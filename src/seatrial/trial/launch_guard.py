@@ -16,7 +16,8 @@ from pathlib import Path
 from seatrial.file_model import Scalar
 from seatrial.lazy import regex
 from seatrial.runs.daemon_thread import run_in_thread
-from seatrial.suite.model import Case, Test, show
+from seatrial.suite.case_names import show
+from seatrial.suite.model import Case, Test
 from seatrial.trial.tasks import Tasks
 
 PATIENCE_S = 10.0

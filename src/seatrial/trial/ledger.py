@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.conduct.conductor import Conductor
@@ -36,7 +37,7 @@ MAX_ALERTS = 1000
 MAX_NAMED = 20  # runs in an alert
 
 
-class Unresolved(NamedTuple):
+class Unresolved(Struct, frozen=True):
     """A run that was submitted and has no verdict yet; ``ended`` is the end of its job, if that was
     recorded; ``before_boot``: it was submitted before this host booted."""
 

@@ -1,7 +1,11 @@
 """The interface through which a driver reports its progress, for the live view."""
 
+from typing import TYPE_CHECKING
+
 from seatrial.journal.events import Event
-from seatrial.suite.model import Case
+
+if TYPE_CHECKING:
+    from seatrial.suite.model import Case
 
 
 class Observer:
@@ -11,5 +15,5 @@ class Observer:
     def on_open(self, finished: int, wanted: int) -> None:
         pass
 
-    def on_event(self, event: Event, case: Case | None) -> None:
+    def on_event(self, event: Event, case: "Case | None") -> None:
         pass

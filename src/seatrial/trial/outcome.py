@@ -2,7 +2,9 @@
 
 import errno
 from collections import Counter
-from typing import Literal, NamedTuple
+from typing import Literal
+
+from msgspec import Struct
 
 from seatrial.journal.codes import CODES, ERRORS, KNOWN, PASS
 
@@ -17,7 +19,7 @@ WAS_COMPLETE = "it was complete already"
 TWICE = "interrupted twice by Ctrl-C"
 
 
-class DriveOutcome(NamedTuple):
+class DriveOutcome(Struct, frozen=True):
     """The outcome of a drive: verdicts by name, whether all cases have their runs, the reason if
     not, and the number of runs that are left."""
 

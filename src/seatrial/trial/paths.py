@@ -42,7 +42,7 @@ class TrialPaths:
     def script(self, test: str) -> Path:
         """Return the path of the run script of a test, which job scripts source."""
         name = test.replace("+", "++").replace("/", "+")
-        return self.path / "scripts" / f"{name}.sh"
+        return Path(f"{self.path}/scripts/{name}.sh")
 
     def run(self, test: str, run_id: str) -> Path:
         return Path(f"{self.path}/runs/{test}/{run_id}")

@@ -8,12 +8,11 @@ is lost where a process is killed, and none is made twice.
 """
 
 import contextlib
-import os
 import time
 
 from msgspec.structs import replace
 
-from seatrial.account import user_name
+from seatrial.account import account
 from seatrial.errors import JournalError, Owned, UsageError
 from seatrial.journal import events
 from seatrial.journal.encoding import encode
@@ -28,11 +27,6 @@ from seatrial.units import SECOND_NS
 
 PATIENCE_SECONDS = 30.0  # for the process that owns the journal
 LOOK_SECONDS = 0.05
-
-
-def account() -> str:
-    """Return who runs this process: ``ann@login1``."""
-    return f"{user_name()}@{os.uname().nodename}"
 
 
 def record(

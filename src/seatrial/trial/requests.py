@@ -10,7 +10,6 @@ where the folder of trials belongs to a group that may write there: see ``open_t
 `seatrial cancel` leaves a file of its own (``TrialFolder.cancel_request``).
 """
 
-import asyncio
 import contextlib
 import errno
 import os
@@ -29,6 +28,7 @@ from seatrial.errors import TrialError
 from seatrial.files import is_of_host, open_regular
 from seatrial.journal.encoding import decode
 from seatrial.journal.events import PERSONAL, PersonsEvent, RunReviewed
+from seatrial.lazy import asyncio
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.outcome import remedy
 from seatrial.trial.record_faults import fault_of

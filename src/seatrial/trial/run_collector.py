@@ -6,8 +6,9 @@ import os
 from collections.abc import Callable, Coroutine, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.backends.protocol import Ended
@@ -36,7 +37,7 @@ from seatrial.units import seconds
 from seatrial.verify import file_use
 from seatrial.verify.causes import NO_CAUSE, CauseSearch, FoundCause
 from seatrial.verify.check_script import alias_of, is_judged_by_script
-from seatrial.verify.check_values import names_of
+from seatrial.verify.check_values import NO_NAMES, names_of
 from seatrial.verify.figures import MetricValue
 from seatrial.verify.node_metrics import is_named
 from seatrial.verify.reading import HostFailed, own_words
@@ -68,7 +69,7 @@ _WRITE_ERROR = regex(
 T = TypeVar("T")
 
 
-class CollectedRun(NamedTuple):
+class CollectedRun(Struct, frozen=True):
     """The outcome of one run. ``stop`` is why the trial cannot go on, "" where it can. ``sums`` are
     the checksums of what the run wrote, by name; ``refused`` are the names of events in its file
     that a job may not write; ``cause`` is what it failed of."""
@@ -83,7 +84,7 @@ class CollectedRun(NamedTuple):
     cause: FoundCause = NO_CAUSE
 
 
-class EndedRun(NamedTuple):
+class EndedRun(Struct, frozen=True):
     """A run whose job has ended, and its stage. ``file_system`` has its directory, "" stands for
     the trial's own folder. ``explain`` returns the end of the job, given the events that the job
     wrote; ``output`` is the file in which the scheduler says what it did to the job."""
@@ -96,7 +97,7 @@ class EndedRun(NamedTuple):
     output: Path | None = None
 
 
-class LeftByJob(NamedTuple):
+class LeftByJob(Struct, frozen=True):
     """What a job left: its events, and which file is shorter here than it was there, "" if none."""
 
     own: JobEvents
@@ -290,7 +291,7 @@ class RunCollector:
         if left.cut:
             return (), codes.LOST, f"{left.cut}; it is not judged"
         test = self.record.tests[run.case.test]
-        names = names_of(test, run.case, self.record.machine)
+        names = names_of(test, run.case, self.record.machine) if test.verify else NO_NAMES
         of_files = file_use.figures_in(run.path) if self.record.machine.file_use else ()
         ran = RunConditions(run.stage, own.elapsed, of_files)
         verdict = judge(test, run.case, run.path, own.exit_code, self.references, names, ran)

@@ -32,9 +32,10 @@ from seatrial.runs.directory import cut_file
 from seatrial.runs.run_path import run_directory
 from seatrial.runs.script import judged_files
 from seatrial.structs import copied
+from seatrial.suite.case_names import show
 from seatrial.suite.known_failures import KnownFailures, known_failures_of
 from seatrial.suite.load import load
-from seatrial.suite.model import Case, Test, show
+from seatrial.suite.model import Case, Test
 from seatrial.suite.parameters import ParameterSpace
 from seatrial.trial.corrected_references import references_by_now
 from seatrial.trial.event_headers import header_of, run_header

@@ -8,7 +8,9 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
+
+from msgspec import Struct
 
 from seatrial.errors import TrialError
 from seatrial.plan.component_tests import part_of
@@ -36,7 +38,7 @@ LONGEST_END_SECONDS = 30.0
 SILENT_SECONDS = 60.0  # added to the time limit of the placement command
 
 
-class Room(NamedTuple):
+class Room(Struct, frozen=True):
     """A run that is to be created: its case, its directory, its place, its job script, the nodes
     that were chosen for it, in order, and the directory of its build ("": it has none)."""
 

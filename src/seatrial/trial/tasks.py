@@ -1,7 +1,8 @@
 """The background tasks of a driver, and the inbox through which they report to its loop."""
 
 import asyncio
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from seatrial.backends.protocol import Update
 from seatrial.journal.events import AlertRaised, Event
@@ -9,7 +10,7 @@ from seatrial.runs.background_tasks import BackgroundTasks
 from seatrial.trial.requests import WaitingRequest
 
 
-class Nudge(NamedTuple):
+class Nudge(Struct, frozen=True):
     """Makes the loop ask the conductor again, though there is nothing to record."""
 
 

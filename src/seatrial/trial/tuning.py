@@ -23,12 +23,13 @@ from seatrial.machine.load import Site, find_machine
 from seatrial.machine.model import Machine
 from seatrial.machine.node_sets import unfold
 from seatrial.suite.build_key import BuildKeys
+from seatrial.suite.case_names import show
 from seatrial.suite.check_spec import Metric
 from seatrial.suite.expand import expand
 from seatrial.suite.expressions import ExpressionError, compile_expression
 from seatrial.suite.fitting_nodes import usable_nodes
 from seatrial.suite.load import Suite, load
-from seatrial.suite.model import Case, CaseSelection, Test, show
+from seatrial.suite.model import Case, CaseSelection, Test
 from seatrial.suite.tune_file import MAX_SETTINGS, TOOLCHAIN, LoadedTuning, TuneFile, load_tune
 from seatrial.trial.options import TrialOptions
 from seatrial.trial.prepare import Prepared

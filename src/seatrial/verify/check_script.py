@@ -19,8 +19,9 @@ from typing import Any
 from seatrial.files import is_of_host
 from seatrial.journal import codes
 from seatrial.lazy import regex
+from seatrial.suite.case_names import show
 from seatrial.suite.check_spec import Check
-from seatrial.suite.model import Test, show
+from seatrial.suite.model import Test
 from seatrial.units import bytes_of, seconds, show_bytes, show_seconds
 from seatrial.verify.figures import Finding
 from seatrial.verify.reading import (

@@ -16,9 +16,10 @@ from seatrial.lazy import regex
 from seatrial.machine.facts import facts_of, groups_with
 from seatrial.machine.model import Machine
 from seatrial.machine.node_sets import unfold
+from seatrial.suite.case_names import show
 from seatrial.suite.check_spec import Check
 from seatrial.suite.expressions import FACTS, ExpressionError, compile_expression
-from seatrial.suite.model import Case, Test, show
+from seatrial.suite.model import Case, Test
 
 CASE_NAMES = ("nodes", "tasks", "tasks_per_node", "threads")
 """What expressions of checks may use besides parameters and facts: the numbers of the case."""

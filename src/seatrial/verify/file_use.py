@@ -12,11 +12,16 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from seatrial.files import read_regular
-from seatrial.lazy import regex
-from seatrial.suite.run_settings import JOB_STATS_FILE, OPEN_FILES_FILE
+from seatrial.lazy import LazyModule, regex
 from seatrial.verify.figures import MetricValue
+
+if TYPE_CHECKING:
+    from seatrial.suite import run_settings
+else:  # those that read the files
+    run_settings = LazyModule("seatrial.suite.run_settings")
 
 MAX_BYTES = 16 << 20
 
@@ -44,8 +49,10 @@ _OF_DATA = frozenset({"read_bytes", "write_bytes", "read", "write", "punch"})  #
 def figures_in(folder: Path) -> list[MetricValue]:
     """Return the figures of the run in ``folder``; those of which nothing is known are missing.
     Raises nothing, whatever the files hold."""
-    sums = (_SUM.fullmatch(line) for line in _text(folder / JOB_STATS_FILE).splitlines())
-    found = _of_looks(_text(folder / OPEN_FILES_FILE))
+    sums = (
+        _SUM.fullmatch(line) for line in _text(folder / run_settings.JOB_STATS_FILE).splitlines()
+    )
+    found = _of_looks(_text(folder / run_settings.OPEN_FILES_FILE))
     found |= {told[1]: int(told[2]) for told in sums if told}
     return [
         MetricValue(name, float(found[name]), unit, "none")
@@ -74,7 +81,7 @@ def _of_looks(text: str) -> dict[str, int]:
 def job_number(folder: Path) -> str:
     """Return the number of a run's job, as its script told it; "" if the counters of the job are
     not those of this run alone, or the script did not start."""
-    word, _, number = _text(folder / JOB_STATS_FILE).partition("\n")[0].partition(" ")
+    word, _, number = _text(folder / run_settings.JOB_STATS_FILE).partition("\n")[0].partition(" ")
     return number if word == "job" else ""
 
 

@@ -8,7 +8,8 @@ import functools
 import importlib
 from pathlib import Path
 from types import ModuleType
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from seatrial.errors import suggest
 from seatrial.verify import outputs
@@ -20,7 +21,7 @@ LESS = "print what is not the benchmark's elsewhere"  # the remedy for an output
 LONGEST_LABEL = 200
 
 
-class Format(NamedTuple):
+class Format(Struct, frozen=True):
     """A format: a description (``about``), the file of a run that it reads, the maximum bytes of
     that file; the names of its figures if all are known in advance."""
 

@@ -1,16 +1,19 @@
 """The sums of files that must be the same bit for bit, where they are learned references."""
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from seatrial.suite.check_spec import Check
-from seatrial.suite.model import Test
 from seatrial.units import listed
-from seatrial.verify.references import Reference
+
+if TYPE_CHECKING:
+    from seatrial.suite.model import Test
+    from seatrial.verify.references import Reference
 
 
-def with_sums(test: Test, learned: Mapping[str, str]) -> Test:
+def with_sums(test: "Test", learned: Mapping[str, str]) -> "Test":
     """Return a test that checks ``learned`` sums, by the names of files. Of a file whose sum is not
     known, its checks ask only that it is there."""
     verify = [
@@ -29,12 +32,12 @@ def is_learned(check: Check) -> bool:
     return check.identical is not None and check.sha256 is None
 
 
-def learned_files(test: Test) -> list[str]:
+def learned_files(test: "Test") -> list[str]:
     """Return the files of a test whose sums are learned references."""
     return [str(check.identical) for check in test.verify if is_learned(check)]
 
 
-def unlearned_sums(tests: Mapping[str, Test], expected: Iterable[Reference]) -> str:
+def unlearned_sums(tests: "Mapping[str, Test]", expected: "Iterable[Reference]") -> str:
     """Return a note if files must be the same bit for bit and no sum of them has been learned; else
     ""."""
     known = {(one.test, one.file) for one in expected if one.file}

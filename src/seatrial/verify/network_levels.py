@@ -12,7 +12,7 @@ A slow node is left out unless most nodes of its unit are slow: then the unit is
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,13 +21,15 @@ from seatrial.arrays import Bools, Floats, Indices
 from seatrial.layout.topology import NetworkLevel, Topology
 from seatrial.lazy import np
 from seatrial.machine.facts import groups_of
-from seatrial.machine.model import Machine
 from seatrial.machine.topologies import topology_of
 from seatrial.statistics import all_pairs
 from seatrial.statistics.all_pairs import Network
 from seatrial.statistics.blocks import Blocks, blocks
 from seatrial.statistics.spread import MAD_TO_SIGMA
 from seatrial.verify.matrices import Matrix, MatrixJudgement, between_nodes, judged
+
+if TYPE_CHECKING:
+    from seatrial.machine.model import Machine
 
 SLOW = 0.05
 MIN_GAP = 0.05  # between the rates within units and those between them, for merged ones to be told
@@ -63,7 +65,7 @@ class LevelFinding(Struct, frozen=True):
         return f"{first} and {second} look merged: rates between them are as within one"
 
 
-def network_groups(machine: Machine) -> dict[str, str]:
+def network_groups(machine: "Machine") -> dict[str, str]:
     """Return the group of each node by which a matrix is judged: that of the machine's file, else
     its unit of the largest level, by its name (``group 3``)."""
     groups = groups_of(machine)

@@ -18,7 +18,7 @@ from seatrial.errors import InvalidFiles, UsageError
 from seatrial.file_model import Scalar
 from seatrial.files import open_descriptor, read_regular, write_durably
 from seatrial.lazy import regex
-from seatrial.suite.model import show
+from seatrial.suite.case_names import show
 from seatrial.verify.references import Reference, References, faults_of, identity, loads
 from seatrial.yaml_positions import MAX_FILE_BYTES, Faults, parse, plain_scalar
 

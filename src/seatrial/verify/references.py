@@ -20,7 +20,8 @@ from seatrial.documents import decode
 from seatrial.errors import UsageError
 from seatrial.file_model import FileModel, Scalar, Unit, doc
 from seatrial.journal.codes import CHECK_ERROR, PERFORMANCE
-from seatrial.suite.model import Case, Stage, show
+from seatrial.suite.case_names import show
+from seatrial.suite.model import Case, Stage
 from seatrial.units import NO_DIRECTION, Better, show_number, show_unit
 from seatrial.verify.figures import Finding, MetricValue
 from seatrial.yaml_positions import Faults, YamlNode, parse, read

@@ -7,7 +7,6 @@ verdict.code.name, verdict.why      # performance, triad 5694 MB/s is 12.4 % bel
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -28,7 +27,7 @@ from seatrial.verify.search import SearchTookLong
 LONGEST_WHY = 1000
 
 
-class RunConditions(NamedTuple):
+class RunConditions(Struct, frozen=True):
     """What a verdict depends on beside a run's output: its stage, the seconds of its script (None
     where they are not known), and figures that others measured (``file_use.py``)."""
 

@@ -13,7 +13,8 @@ from seatrial.acceptance.trial_history import RunHistory, TrialHistory
 from seatrial.conduct.shares import planned_for
 from seatrial.journal.codes import KNOWN, code_of
 from seatrial.plan.model import Criterion
-from seatrial.suite.model import Case, Stage, bindings_text
+from seatrial.suite.case_names import bindings_text
+from seatrial.suite.model import Case, Stage
 from seatrial.units import count
 from seatrial.verify.reading import plain_line
 

@@ -10,7 +10,8 @@ from seatrial.acceptance.utilisation import Timeline, Utilisation
 from seatrial.journal.trial_life import TrialState
 from seatrial.plan.component_tests import fits
 from seatrial.plan.model import Criterion
-from seatrial.suite.model import Case, Stage, show
+from seatrial.suite.case_names import show
+from seatrial.suite.model import Case, Stage
 from seatrial.units import show_seconds
 from seatrial.verify.references import References
 

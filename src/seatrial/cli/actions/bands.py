@@ -1,7 +1,7 @@
 """``seatrial bands``: latency and bandwidth of pairs by level of the network and kind of core."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -11,7 +11,6 @@ from seatrial.cli.query_common import opened, tell_damage
 from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
 from seatrial.machine.load import find_machine
-from seatrial.machine.model import Machine
 from seatrial.machine.topologies import known_topology
 from seatrial.statistics.bands import OddPair
 from seatrial.store import queries
@@ -20,6 +19,9 @@ from seatrial.studies import bands
 from seatrial.units import count, show_number
 from seatrial.verify.pair_lines import PairLine
 from seatrial.verify.reading import plain_line
+
+if TYPE_CHECKING:
+    from seatrial.machine.model import Machine
 
 MAX_ODD = 20
 
@@ -45,7 +47,7 @@ def command(folders: Folders, source: str, machine: str | None, as_json: bool) -
     return 0
 
 
-def _of_trial(folders: Folders, source: str) -> tuple[list[PairLine], Machine]:
+def _of_trial(folders: Folders, source: str) -> "tuple[list[PairLine], Machine]":
     with opened(folders) as store:
         try:
             trial = queries.trial(store, source)

@@ -1,6 +1,7 @@
 """``seatrial compare``: compare two sides or more."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -9,15 +10,20 @@ from msgspec import Struct
 from seatrial.cli import Folders
 from seatrial.cli.comparison_page import as_record, ladder_page, page, spread_page
 from seatrial.cli.query_common import opened, tell_damage
+from seatrial.lazy import LazyModule
 from seatrial.store.interchange import to_json
 from seatrial.studies.changed_facts import facts_changed
 from seatrial.studies.compare import compare_sides
 from seatrial.studies.comparison import Comparison
 from seatrial.studies.ladder import ladders
-from seatrial.studies.provenance import differences
 from seatrial.studies.resource_basis import Resource, per_resource
 from seatrial.studies.selection import Side, gather, is_named, parse_side, trials_of
 from seatrial.studies.spread_comparison import compare_spreads
+
+if TYPE_CHECKING:
+    from seatrial.studies import provenance
+else:  # what sides that were found differ in
+    provenance = LazyModule("seatrial.studies.provenance")
 
 UNDECIDED = 3
 
@@ -60,7 +66,7 @@ def command(
         return _said(form, built, ladder_page(built))
     compared = [compare(found[0], other) for other in found[1:]]
     origins = [
-        differences(found[0], other) + changed
+        provenance.differences(found[0], other) + changed
         for other, changed in zip(found[1:], facts, strict=True)
     ]
     if form == "json":

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import click
 
+from seatrial.account import account
 from seatrial.cli import Folders
 from seatrial.trial.given import import_figures
-from seatrial.trial.recording import account
 from seatrial.units import count
 from seatrial.verify.reading import plain_line
 

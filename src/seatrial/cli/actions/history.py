@@ -2,8 +2,7 @@
 
 import string
 from collections.abc import Sequence
-from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -14,6 +13,7 @@ from seatrial.cli.plots import TextMark, time_line
 from seatrial.cli.query_common import opened, print_csv, tell_damage
 from seatrial.cli.tables import TextTable, in_per_cent, interval_in_per_cent, print_first
 from seatrial.errors import UsageError
+from seatrial.lazy import statistics
 from seatrial.statistics.changes import MIN_POINTS
 from seatrial.store.interchange import iso, to_json
 from seatrial.store.rows import Filters
@@ -21,9 +21,11 @@ from seatrial.studies import success_rate
 from seatrial.studies.history import History, LevelModes, ReportedChange, histories
 from seatrial.studies.history_facts import with_facts
 from seatrial.studies.note_file import Note
-from seatrial.suite.model import Stage
 from seatrial.units import better_by, count, direction_text, show_change, show_figure, show_unit
 from seatrial.verify.reading import plain_line
+
+if TYPE_CHECKING:
+    from seatrial.suite.model import Stage
 
 MAX_PLOTS = 4  # series that get a plot each; if there are more, only the changed ones do
 MAX_ROWS = 100
@@ -35,7 +37,7 @@ def command(
     /,
     metric: str,
     case: str,
-    stage: Stage | None,
+    stage: "Stage | None",
     check: bool,
     form: str,
     **wanted: Any,
@@ -98,7 +100,7 @@ def _print_overview(found: list[History]) -> None:
     ordered = _changed(found) + rest
     for history in ordered[:MAX_ROWS]:
         series = history.series
-        middle = median(series.values) if series.values else None
+        middle = statistics.median(series.values) if series.values else None
         median_text = None if middle is None else show_figure(middle, series.unit)
         share = history.analysis.noise / abs(middle) if middle else 0
         noise = f"{100 * share:.2g} %" if share else ""

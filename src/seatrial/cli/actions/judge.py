@@ -55,10 +55,10 @@ def _judge_again(
     dry_run: bool,
 ) -> int:
     """Judge the runs of a trial again; return the exit code."""
+    from seatrial.account import account
     from seatrial.trial.corrected_references import references_by_now
     from seatrial.trial.folder import find
     from seatrial.trial.record import checksum_of
-    from seatrial.trial.recording import account
     from seatrial.trial.second_judgement import definitions_now, judge_again, record_judgements
 
     folder = find(folders.trials, trial)

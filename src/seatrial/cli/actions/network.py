@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 import msgspec
@@ -13,8 +13,7 @@ from seatrial.cli.known_machine import known_machine
 from seatrial.cli.network_page import impacts_of, print_impacts, print_network
 from seatrial.cli.query_common import opened, tell_damage
 from seatrial.errors import UsageError
-from seatrial.machine.load import find_machine
-from seatrial.machine.model import Machine
+from seatrial.lazy import LazyModule
 from seatrial.machine.topologies import topology_of
 from seatrial.store import queries
 from seatrial.store.interchange import to_json
@@ -25,6 +24,12 @@ from seatrial.verify.formats import LESS, find_format
 from seatrial.verify.matrices import Matrix, MatrixJudgement
 from seatrial.verify.network_levels import LevelFinding, judged_by_level, network_groups
 from seatrial.verify.reading import Unreadable, head, plain, plain_line, read_text
+
+if TYPE_CHECKING:
+    from seatrial.machine import load as machines
+    from seatrial.machine.model import Machine
+else:  # few name a machine
+    machines = LazyModule("seatrial.machine.load")
 
 HEAD = 64
 
@@ -47,7 +52,7 @@ def command(
     else:
         found, site = _of_trial(folders, source, run_id)
     if machine is not None:
-        site = find_machine(machine).machine
+        site = machines.find_machine(machine).machine
     groups = network_groups(site) if site is not None else {}
     topology = topology_of(site) if site is not None and site.topology is not None else None
     records = []
@@ -95,7 +100,7 @@ def _of_file(file: Path) -> _Found:
     )
 
 
-def _of_trial(folders: Folders, source: str, run_id: str) -> tuple[list[_Found], Machine | None]:
+def _of_trial(folders: Folders, source: str, run_id: str) -> "tuple[list[_Found], Machine | None]":
     with opened(folders) as store:
         try:
             trial = queries.trial(store, source)

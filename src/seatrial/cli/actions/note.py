@@ -1,6 +1,7 @@
 """``seatrial note``: notes about the machine."""
 
 import time
+from typing import TYPE_CHECKING
 
 import click
 
@@ -9,11 +10,16 @@ from seatrial.cli.diary import diary, show_minute
 from seatrial.cli.query_common import opened
 from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
-from seatrial.machine.load import machine_file
+from seatrial.lazy import LazyModule
 from seatrial.store import queries
 from seatrial.studies import note_file
 from seatrial.units import SECOND_NS, show_seconds
 from seatrial.verify.reading import plain_line
+
+if TYPE_CHECKING:
+    from seatrial.machine import load as machines
+else:  # few name a machine
+    machines = LazyModule("seatrial.machine.load")
 
 
 def command(
@@ -64,7 +70,7 @@ def _require_known(folders: Folders, machine: str) -> None:
     if machine in known:
         return
     try:
-        machine_file(machine)
+        machines.machine_file(machine)
     except UsageError as error:
         tried = f"; trials are on {', '.join(known[:12])}" if known else ""
         raise UsageError(f"{error}{tried}") from None

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -9,26 +10,34 @@ from seatrial.cli import Folders, as_typed
 from seatrial.cli.query_common import opened, tell_damage
 from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
-from seatrial.machine.load import find_machine
+from seatrial.lazy import LazyModule
 from seatrial.store import queries
 from seatrial.store.rows import TrialRow
 from seatrial.store.schema import Store
-from seatrial.studies.file_sums import DIGITS, learn_sums
-from seatrial.studies.learned import learn_from
-from seatrial.suite.model import Stage, show
+from seatrial.suite.case_names import show
 from seatrial.trial.folder import TrialFolder
 from seatrial.units import count, show_change, show_figure
 from seatrial.verify import reference_file
 from seatrial.verify.figures import ELAPSED
 from seatrial.verify.reading import plain_line
-from seatrial.verify.references import Reference, load
+
+if TYPE_CHECKING:
+    from seatrial.machine import load as machines
+    from seatrial.studies import file_sums, learned
+    from seatrial.suite.model import Stage
+    from seatrial.verify import references as written
+else:  # each is for one of the two commands
+    file_sums = LazyModule("seatrial.studies.file_sums")
+    learned = LazyModule("seatrial.studies.learned")
+    machines = LazyModule("seatrial.machine.load")
+    written = LazyModule("seatrial.verify.references")
 
 
 def accept(
     folders: Folders,
     trials: tuple[str, ...],
     metric: str,
-    stage: Stage,
+    stage: "Stage",
     since: int,
     machine: str,
     two_sided: bool,
@@ -41,8 +50,8 @@ def accept(
         rows = _trials_of(store, trials, since, machine, rehearsed)
         tell_damage(store, rows)
         _require_whole(rows, damaged)
-        learning = learn_from(store, rows, metric, since, two_sided, force, stage)
-        sums, without_sum = ([], []) if metric else learn_sums(rows)
+        learning = learned.learn_from(store, rows, metric, since, two_sided, force, stage)
+        sums, without_sum = ([], []) if metric else file_sums.learn_sums(rows)
         found = [*learning.references, *sums]
         no_figure = "" if found else _no_figure(store, rows, metric, stage)
     path = Path(TrialFolder(Path(rows[0].path)).record().references)
@@ -73,7 +82,7 @@ def _require_whole(rows: list[TrialRow], damaged: bool) -> None:
         )
 
 
-def _no_figure(store: Store, rows: list[TrialRow], metric: str, stage: Stage) -> str:
+def _no_figure(store: Store, rows: list[TrialRow], metric: str, stage: "Stage") -> str:
     """Return why there is no figure to accept."""
     tags = ", ".join(row.tag for row in rows)
     known = {sample.metric for row in rows for sample in queries.summary(store, row)}
@@ -118,8 +127,8 @@ def _trials_of(
 
 
 def list_references(machine: str | None) -> int:
-    site = find_machine(machine)
-    references = load(site.references)
+    site = machines.find_machine(machine)
+    references = written.load(site.references)
     if not references.entries:
         click.echo(
             f"{as_typed(site.references)}: no references yet; `seatrial reference accept TRIAL`"
@@ -129,13 +138,13 @@ def list_references(machine: str | None) -> int:
     return 0
 
 
-def _table(references: Sequence[Reference]) -> TextTable:
+def _table(references: "Sequence[written.Reference]") -> TextTable:
     found = TextTable("test~ | where~ | toolchain~ | metric~ | expected> | allowed> | stage")
     for one in references:
         where = ",".join(f"{name}={show(value)}" for name, value in one.where.items())
         about = (one.test, where, one.toolchain)
         if one.file:
-            found.add(*about, one.file, one.sha256[:DIGITS], "identical", "")
+            found.add(*about, one.file, one.sha256[: file_sums.DIGITS], "identical", "")
             continue
         if one.value is None:
             expected = ""

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -9,7 +10,8 @@ from seatrial.cli import Folders
 from seatrial.cli.query_common import opened, tell_damaged_journal
 from seatrial.cli.report import DECISIONS
 from seatrial.errors import UsageError
-from seatrial.report import content, html, markdown
+from seatrial.lazy import LazyModule
+from seatrial.report import content
 from seatrial.report.content import Report
 from seatrial.report.gather import Author, gather
 from seatrial.report.planned import Planned, find
@@ -19,6 +21,12 @@ from seatrial.settings import setting
 from seatrial.store.schema import Store
 from seatrial.trial.folder import find as find_trial
 from seatrial.units import show_bytes
+
+if TYPE_CHECKING:
+    from seatrial.report import html, markdown
+else:  # one of them
+    html = LazyModule("seatrial.report.html")
+    markdown = LazyModule("seatrial.report.markdown")
 
 _FORMS = {".html": "html", ".htm": "html", ".md": "md", ".json": "json"}
 _LONGEST_NAME = 100

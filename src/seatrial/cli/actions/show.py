@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -12,16 +13,22 @@ from seatrial.cli.query_common import opened, show_time, tell_damage
 from seatrial.cli.tables import TextTable, labelled
 from seatrial.errors import TrialError
 from seatrial.journal.codes import BUILD_FAILED
+from seatrial.lazy import LazyModule
 from seatrial.runs.compiler_versions import PACKAGES, read_found, versions_of
-from seatrial.runs.keep import OUTPUTS, TAIL
 from seatrial.store import export, queries
 from seatrial.store.interchange import to_json
 from seatrial.store.rows import CaseRow, EventRow, MetricRow, RunRow, TrialRow
-from seatrial.studies import one_run
-from seatrial.suite.model import show
+from seatrial.suite.case_names import show
 from seatrial.trial.folder import TrialFolder
 from seatrial.verify.reading import head, plain, plain_line, tail
-from seatrial.verify.references import References
+
+if TYPE_CHECKING:
+    from seatrial.runs import keep
+    from seatrial.studies import one_run
+    from seatrial.verify.references import References
+else:  # what a run that was found is shown by
+    keep = LazyModule("seatrial.runs.keep")
+    one_run = LazyModule("seatrial.studies.one_run")
 
 MAX_TAIL_BYTES = 1 << 16
 MAX_SCRIPT_BYTES = 1 << 18
@@ -58,7 +65,7 @@ def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) ->
         _figures(metrics, references, case, found),
     ]
     if lines:
-        parts += [_tail(found, name, lines) for name in OUTPUTS]
+        parts += [_tail(found, name, lines) for name in keep.OUTPUTS]
     parts += [_section_of_files(trial, found, case, events), _time_line(found, events)]
     if scripts:
         parts.append(_scripts(trial, found))
@@ -73,7 +80,7 @@ def _head(
     trial: TrialRow,
     run: RunRow,
     case: CaseRow,
-    former: one_run.FormerVerdict | None,
+    former: "one_run.FormerVerdict | None",
     events: Sequence[EventRow],
     built: Mapping[str, str],
 ) -> str:
@@ -122,7 +129,7 @@ def _asked(case: CaseRow) -> str:
     return ", ".join(resources)
 
 
-def _launched(trial: TrialRow, run: RunRow, case: CaseRow) -> one_run.Launched:
+def _launched(trial: TrialRow, run: RunRow, case: CaseRow) -> "one_run.Launched":
     try:
         record = TrialFolder(Path(trial.path)).record()
     except TrialError:
@@ -143,7 +150,7 @@ def _package(built: Mapping[str, str]) -> str:
     return "; ".join(f"{name} {built[name]}" for name in PACKAGES if name in built)
 
 
-def _former(former: one_run.FormerVerdict) -> str:
+def _former(former: "one_run.FormerVerdict") -> str:
     was = ": ".join(filter(None, (former.verdict, former.reason)))
     return f"{was}; judged again {show_time(former.time)} by {former.by_and_why}"
 
@@ -177,7 +184,7 @@ def _time_line(run: RunRow, events: list[EventRow]) -> str:
     return str(rows) or "No events."
 
 
-def _figures(metrics: list[MetricRow], references: References, case: CaseRow, run: RunRow) -> str:
+def _figures(metrics: list[MetricRow], references: "References", case: CaseRow, run: RunRow) -> str:
     rows = TextTable("figure~ | value> | better | reference> | better by>")
     for m in one_run.with_elapsed(metrics, run, references):
         wanted = one_run.expected(m, case, references, run.stage)
@@ -195,8 +202,8 @@ def _files(trial: TrialRow, run: RunRow, case: CaseRow) -> list[Path]:
     if not run.path:
         return []
     folder = Path(run.path)
-    tails = [folder / (name + TAIL) for name in OUTPUTS]
-    named = [folder / name for name in ("job.sh", *OUTPUTS)]
+    tails = [folder / (name + keep.TAIL) for name in keep.OUTPUTS]
+    named = [folder / name for name in ("job.sh", *keep.OUTPUTS)]
     return named + [path for path in tails if path.is_file()]
 
 
@@ -234,7 +241,7 @@ def _scripts(trial: TrialRow, run: RunRow) -> str:
 def _tail(run: RunRow, name: str, lines: int) -> str:
     piece = tail(Path(run.path) / name, MAX_TAIL_BYTES) if run.path else None
     if piece is None and run.path:
-        name += TAIL
+        name += keep.TAIL
         piece = tail(Path(run.path) / name, MAX_TAIL_BYTES)
     if piece is None:
         return ""

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -12,18 +13,25 @@ from seatrial.cli.query_common import show_time, tell, tell_damaged_journal
 from seatrial.cli.tables import TextTable
 from seatrial.errors import TrialError, UsageError
 from seatrial.journal.mark import has_lost_end
-from seatrial.log import log_to
-from seatrial.machine.load import find_machine
-from seatrial.machine.sinks import Sink
+from seatrial.lazy import LazyModule
 from seatrial.sinks.lag import SinkLag, sink_lags
 from seatrial.sinks.lifetime import SinkLifetime
 from seatrial.sinks.lines_file import records
 from seatrial.sinks.lock import DeliveryLocked, stop
-from seatrial.sinks.process import deliver, wanted
 from seatrial.sinks.trial_info import TrialInfo, about_of
 from seatrial.store.interchange import to_json
 from seatrial.trial.folder import TrialFolder, find, tags
 from seatrial.units import count, show_seconds
+
+if TYPE_CHECKING:
+    from seatrial import log
+    from seatrial.machine import load as machines
+    from seatrial.machine.sinks import Sink
+    from seatrial.sinks import process
+else:  # what sends
+    log = LazyModule("seatrial.log")
+    machines = LazyModule("seatrial.machine.load")
+    process = LazyModule("seatrial.sinks.process")
 
 FOREGROUND_PATIENCE = 60.0  # seconds
 
@@ -93,7 +101,7 @@ def _about(folder: TrialFolder, machine: str | None) -> TrialInfo:
     """Return a trial's tag and machine, with the sinks of another machine if that is named."""
     about = about_of(folder)
     if machine is not None:
-        about.machine.sinks = find_machine(machine).machine.sinks
+        about.machine.sinks = machines.find_machine(machine).machine.sinks
     return about
 
 
@@ -115,8 +123,10 @@ def _send(
         if not sinks:
             return True
         before = {} if from_start else {each.name: each for each in sink_lags(folder)}
-        with log_to(folder.log("sinks"), folders.log_level):
-            done = deliver(folder, sinks, lifetime, tell, again=again, from_start=from_start)
+        with log.log_to(folder.log("sinks"), folders.log_level):
+            done = process.deliver(
+                folder, sinks, lifetime, tell, again=again, from_start=from_start
+            )
     except DeliveryLocked as busy:
         tell(f"{busy}, --status shows how far it is")
         return every  # it is running
@@ -135,11 +145,11 @@ def _send(
 
 def _sinks(
     folder: TrialFolder, names: Sequence[str], machine: str | None, every: bool
-) -> list[Sink]:
+) -> "list[Sink]":
     """Return the sinks of a trial. Raises UsageError if there are none."""
     about = _about(folder, machine)
     if every:
-        return [] if about.rehearsed else wanted(about, names)
+        return [] if about.rehearsed else process.wanted(about, names)
     own = f"{folder.tag}: its machine {about.machine.machine}"
     whose = own if machine is None else f"the machine {machine}"
     known = [sink.name for sink in about.machine.sinks]
@@ -150,7 +160,7 @@ def _sinks(
             f"{whose} names no sinks; see `sinks:` in docs/machines.md, and give --machine for one "
             "that does"
         )
-    found = wanted(about, names)
+    found = process.wanted(about, names)
     if not found:
         raise UsageError(
             f"{folder.tag} is a rehearsal; say which of its sinks is to have it: --sink"

@@ -1,6 +1,6 @@
 """``seatrial suspects``: find nodes that explain failed or slow runs."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec.structs import asdict, replace
@@ -9,8 +9,7 @@ from seatrial.cli import Folders
 from seatrial.cli.known_machine import known_machine
 from seatrial.cli.query_common import opened, tell_damage
 from seatrial.errors import UsageError
-from seatrial.machine.facts import groups_of
-from seatrial.machine.model import Machine
+from seatrial.lazy import LazyModule
 from seatrial.rules.facts import FactTable
 from seatrial.statistics.suspects import Suspect, Suspects, find
 from seatrial.store import queries, series
@@ -25,6 +24,12 @@ from seatrial.studies.slow_places import SlowPlaces, places_of
 from seatrial.units import count, listed, show_number
 from seatrial.verify import file_use
 from seatrial.verify.reading import plain_line
+
+if TYPE_CHECKING:
+    from seatrial.machine import facts
+    from seatrial.machine.model import Machine
+else:  # machines that are known
+    facts = LazyModule("seatrial.machine.facts")
 
 MAX_SUSPECTS = 30
 MAX_FACTS = 10
@@ -59,7 +64,7 @@ def command(folders: Folders, /, trials: tuple[str, ...], as_json: bool, **wante
         kinds = evidence.classified(ours)
         jobs = evidence.jobs_of(kinds, failed)
         site = described[name]
-        groups = groups_of(site) if site else {}
+        groups = facts.groups_of(site) if site else {}
         suspects = find(jobs.jobs, {node: [group] for node, group in groups.items()})
         table = tables[name]
         slow = slow_facts(ours, table) if table else None
@@ -97,7 +102,7 @@ def _outcomes(store: Store, trials: list[TrialRow], base: Filters) -> list[RunOu
     return [one for path in paths for one in series.outcomes(store, replace(base, trial=path))]
 
 
-def _machine(store: Store, machine: str, runs: list[RunOutcome]) -> Machine | None:
+def _machine(store: Store, machine: str, runs: list[RunOutcome]) -> "Machine | None":
     """Return the description of a machine, from the latest trial of these runs that has one."""
     tags = {one.trial for one in runs}
     trials = (each for each in queries.trials(store) if each.tag in tags)  # newest first

@@ -5,7 +5,8 @@ parts = script_parts(machine, test, case)
 """
 
 from pathlib import Path
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from seatrial.machine.model import Machine
 from seatrial.runs.compat.job_directory import DIRECTORY, CompatNodes, settings_of, write
@@ -16,7 +17,7 @@ from seatrial.suite.toolchain_flags import toolchain_of
 from seatrial.suite.variables import RUN_ONLY
 
 
-class CompatParts(NamedTuple):
+class CompatParts(Struct, frozen=True):
     """Bash for the job script of a compat job: at its very beginning, before the script of the
     test, in the environment of that script alone, and after it. Empty for other jobs."""
 
