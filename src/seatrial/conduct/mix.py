@@ -237,13 +237,10 @@ class Mix(Demand):
             entry = self._fairest(due, counts, (self._turns + taking.turns) % 2 == 1)
             if not waits and taking.width(entry) > idle and taking.gives(entry):
                 fitting = [n for n in due if taking.width(n) <= idle]
-                if fitting:
-                    surplus, total = self._surplus(counts)
-                    fitting = [
-                        n
-                        for n in fitting
-                        if surplus[n] <= max(MAX_OVER * total, 2 * self._of_run(n))
-                    ]
+                surplus, total = self._surplus(counts) if fitting else ([], 0.0)
+                fitting = [
+                    n for n in fitting if surplus[n] <= max(MAX_OVER * total, 2 * self._of_run(n))
+                ]
                 if not fitting:
                     return
                 entry = self._fairest(fitting, counts, odd=False)
