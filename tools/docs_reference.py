@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from seatrial.cli import seatrial
-from seatrial.cli.actions.schema import SHAPES
+from seatrial.cli.actions.schema import SHAPES, shape_of
 from seatrial.cli.command_help import CommandHelp, pages
 from seatrial.documents import json_schema
 
@@ -68,7 +68,8 @@ def _cell(text: str) -> str:
 
 def file_pages() -> Iterator[tuple[str, str]]:
     """Yield the place and the text of the page of each kind of file that people write."""
-    for kind, shape in SHAPES.items():
+    for kind in SHAPES:
+        shape = shape_of(kind)
         schema = json_schema(shape, kind)
         lines = [f"# {FILES[kind]}", ""]
         lines += [f"Every key, its type and its default, as `seatrial schema {kind}` has them.", ""]

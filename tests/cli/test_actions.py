@@ -37,7 +37,7 @@ def actions() -> Iterator[tuple[click.Command, Callable[..., Any]]]:
     for command in commands_below(seatrial.cli.seatrial):
         definition = inspect.unwrap(command.callback or len)
         name = definition.__module__.rpartition(".")[2]
-        if name in MODULES:
+        if name in MODULES and definition.__annotations__ == {"return": None}:
             module = importlib.import_module(f"seatrial.cli.actions.{name}")
             yield command, getattr(module, definition.__name__)
 

@@ -33,7 +33,7 @@ from seatrial.journal.events import (
     RunJudged,
     ScriptEnded,
 )
-from seatrial.store import ingest, queries
+from seatrial.store import queries, trial_ingest
 from seatrial.store.ingest import Synced, sync, synced
 from seatrial.store.location import Location
 from seatrial.store.opening import open_memory, open_store, reopen_empty
@@ -338,8 +338,8 @@ def test_any_split_of_the_bytes_gives_the_same_store(
         trial.folder.journal.write_bytes(b"")
         done = 0
         with pytest.MonkeyPatch.context() as patch, open_store(folder / "store.sqlite") as store:
-            patch.setattr(ingest, "READ_AT_ONCE", at_once)
-            patch.setattr(ingest, "FOLD_AT_ONCE", fold_at_once)
+            patch.setattr(trial_ingest, "READ_AT_ONCE", at_once)
+            patch.setattr(trial_ingest, "FOLD_AT_ONCE", fold_at_once)
             for cut in [*cuts, len(STREAM)]:
                 with trial.folder.journal.open("ab") as file:
                     file.write(STREAM[done:cut])
@@ -354,16 +354,16 @@ def test_a_crash_in_the_middle_loses_and_doubles_nothing(
     tmp_path: Path, location: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     a_trial(tmp_path)
-    monkeypatch.setattr(ingest, "READ_AT_ONCE", 1000)
+    monkeypatch.setattr(trial_ingest, "READ_AT_ONCE", 1000)
     calls = iter(range(1000))
-    keep = ingest._keep
+    keep = trial_ingest._keep
 
     def failing(*given: Any) -> None:
         keep(*given)
         if next(calls) == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(ingest, "_keep", failing)
+    monkeypatch.setattr(trial_ingest, "_keep", failing)
     with open_store(location) as store:
         with pytest.raises(KeyboardInterrupt):
             sync(store, tmp_path)
@@ -378,7 +378,7 @@ def test_two_at_once_double_nothing(
 ) -> None:
     for number in range(8):
         a_trial(tmp_path, f"t{number}")
-    monkeypatch.setattr(ingest, "READ_AT_ONCE", 700)
+    monkeypatch.setattr(trial_ingest, "READ_AT_ONCE", 700)
     open_store(location).close()
     errors: list[BaseException] = []
 
@@ -405,7 +405,7 @@ def test_a_journal_may_change_between_two_transactions(
 ) -> None:
     journal = a_trial(tmp_path).folder.journal
     data = journal.read_bytes()
-    monkeypatch.setattr(ingest, "READ_AT_ONCE", 1000)
+    monkeypatch.setattr(trial_ingest, "READ_AT_ONCE", 1000)
     changed: list[bool] = []
 
     def changing(*_: object) -> None:
@@ -532,13 +532,13 @@ def test_a_record_is_read_again_when_it_changed_and_not_before(
     record = trial.folder.path / "trial.json"
     good = record.read_bytes()
     looked: list[Path] = []
-    read = ingest._record
+    read = trial_ingest.record_of
 
     def look(path: Path) -> Any:
         looked.append(path)
         return read(path)
 
-    monkeypatch.setattr(ingest, "_record", look)
+    monkeypatch.setattr(trial_ingest, "record_of", look)
     with synced(tmp_path / "store.sqlite", tmp_path) as store:
         looked.clear()
         for content, said, times in ((good, 0, 1), (b"garbage", 1, 3), (good, 0, 1)):
@@ -663,7 +663,7 @@ def test_another_programs_database_is_not_touched(tmp_path: Path) -> None:
 def test_a_journal_line_longer_than_a_block_is_read(
     tmp_path: Path, location: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ingest, "READ_AT_ONCE", 64)
+    monkeypatch.setattr(trial_ingest, "READ_AT_ONCE", 64)
     trial = TrialMaker(tmp_path, "long", [a_case(1)])
     line = encode(AlertRaised(time=NOON, text="x" * 5000))
     trial.folder.journal.write_bytes(line + b"\n" + line + b"\n")

@@ -12,7 +12,7 @@ import pytest
 from seatrial.errors import StoreError
 from seatrial.journal.encoding import encode
 from seatrial.journal.events import AlertRaised, BuildEnded, MetricRecorded, RunCreated, RunJudged
-from seatrial.store import ingest, queries
+from seatrial.store import queries, trial_ingest
 from seatrial.store.ingest import Synced, sync, synced
 from seatrial.store.opening import create, open_store, reopen_empty
 from seatrial.store.rows import Filters
@@ -39,7 +39,7 @@ def fragile() -> Iterator[PostgresServer]:
 
 def collect(url: str, trials: Path) -> None:
     """What a collector does, as a process of its own. Small blocks, so that others come between."""
-    ingest.READ_AT_ONCE = 700
+    trial_ingest.READ_AT_ONCE = 700
     synced(url, trials).close()
 
 
@@ -113,16 +113,16 @@ def test_a_server_killed_half_way_loses_and_doubles_nothing(
 ) -> None:
     url = fragile.database()
     a_trial(tmp_path)
-    monkeypatch.setattr(ingest, "READ_AT_ONCE", 1000)
+    monkeypatch.setattr(trial_ingest, "READ_AT_ONCE", 1000)
     blocks = iter(range(1000))
-    keep = ingest._keep
+    keep = trial_ingest._keep
 
     def killing(*given: Any) -> None:
         keep(*given)
         if next(blocks) == 3:
             fragile.kill()
 
-    monkeypatch.setattr(ingest, "_keep", killing)
+    monkeypatch.setattr(trial_ingest, "_keep", killing)
     with open_store(url) as store:
         with pytest.raises(StoreError, match="cannot be reached") as raised:
             sync(store, tmp_path)

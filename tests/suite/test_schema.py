@@ -13,13 +13,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from seatrial.cli.actions.schema import SHAPES
+from seatrial.cli.actions.schema import SHAPES as ALL_SHAPES
+from seatrial.cli.actions.schema import shape_of
 from seatrial.documents import Faults, decode, json_schema, parse
 
 if TYPE_CHECKING:
     import jsonschema
 
-SHAPES = {name: shape for name, shape in SHAPES.items() if name != "references"}
+SHAPES = {name: shape_of(name) for name in ALL_SHAPES if name != "references"}
 
 
 @functools.cache  # it takes long, and every process of the tests collects this file

@@ -1,9 +1,13 @@
 """``seatrial store``: create, update, rebuild or inspect the store of results."""
 
+from pathlib import Path
+
 import click
 
+from seatrial.cli import Folders
 from seatrial.cli.actions import action
 from seatrial.cli.options import list_option, text_option
+from seatrial.store.location import shown
 
 
 @click.group("store")
@@ -13,9 +17,11 @@ def command() -> None:
 
 @command.command("path")
 @click.pass_obj
-@action
-def path() -> None:
+def path(folders: Folders) -> int:
     """Print the store's path."""
+    place = folders.store
+    click.echo(str(place.absolute()) if isinstance(place, Path) else shown(place))
+    return 0
 
 
 @command.command("info")

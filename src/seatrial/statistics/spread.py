@@ -5,12 +5,11 @@ spread([100.1, 99.8, ..., 61.2], deviations=5)     # n 20, mean 100.0, cv 0.2 %,
 
 import math
 from collections.abc import Mapping, Sequence
-from statistics import fmean, median, stdev
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from seatrial.lazy import np
+from seatrial.lazy import np, statistics
 from seatrial.units import unfit
 
 if TYPE_CHECKING:
@@ -66,8 +65,8 @@ def spread(values: Sequence[float], deviations: float | None = None) -> Spread:
     excluded.sort(key=lambda each: each.index)
     if not figures:
         return Spread(n=0, excluded=excluded, why="there is no figure to judge")
-    middle, mean = median(figures), fmean(figures)
-    deviation = stdev(figures) if len(figures) > 1 else None
+    middle, mean = statistics.median(figures), statistics.fmean(figures)
+    deviation = statistics.stdev(figures) if len(figures) > 1 else None
     reason = ""
     if deviation is None:
         reason = "one figure has no spread"
@@ -79,7 +78,9 @@ def spread(values: Sequence[float], deviations: float | None = None) -> Spread:
         deviation=deviation,
         cv=None if deviation is None or reason else deviation / mean,
         median=middle,
-        mad=None if deviation is None else median(abs(figure - middle) for figure in figures),
+        mad=None
+        if deviation is None
+        else statistics.median(abs(figure - middle) for figure in figures),
         low=min(figures),
         high=max(figures),
         excluded=excluded,
@@ -109,8 +110,8 @@ def _outlying(kept: Mapping[int, float], deviations: float) -> list[Excluded]:
     """Return the outliers; none among few figures, nor if more than half are equal."""
     if len(kept) < MIN_FIGURES:
         return []
-    middle = median(kept.values())
-    robust = MAD_TO_SIGMA * median(abs(value - middle) for value in kept.values())
+    middle = statistics.median(kept.values())
+    robust = MAD_TO_SIGMA * statistics.median(abs(value - middle) for value in kept.values())
     rule = f"farther than {deviations:g} robust deviations ({robust:.4g} each) from the median"
     bound = deviations * robust
     return [

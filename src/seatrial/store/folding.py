@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, cast
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import astuple
 
@@ -78,7 +77,7 @@ class _Kind(NamedTuple):
 
 
 def _kind(kind: type[events.Event]) -> _Kind:
-    names = [about.encode_name for about in msgspec.structs.fields(kind)]
+    names = kind.__struct_encode_fields__
     at = {name: place for place, name in enumerate(names)}
     is_late = issubclass(kind, _Late)
     value = at.get(_VALUES.get(kind, "value"), 0)

@@ -3,45 +3,22 @@
     with synced(Path("trials/store.sqlite"), Path("trials")) as store:
         ...                                            # what the journals say by now
 
-One transaction changes both what was read of a journal and how far it was read. So a crash, or two
-commands at once, neither lose nor double an event. A journal whose file was not touched costs one
-``stat``. One that was replaced or cut is read from its beginning. A trial is identified by its path
-and its machine, as several machines may share a store and have folders of the same name.
+A journal whose file was not touched costs one ``stat``; ``trial_ingest`` reads the others.
 """
 
-import contextlib
 import functools
 import os
-from collections.abc import Callable, Iterator, Sequence
-from operator import attrgetter
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
-
-import msgspec
-from msgspec import Struct
+from typing import NamedTuple
 
 from seatrial.errors import TrialError
-from seatrial.files import is_utf8, open_regular
-from seatrial.gc_pause import uncollected
-from seatrial.journal.events import Event
-from seatrial.journal.journal import Block, fingerprint, read_blocks
-from seatrial.journal.mark import path_of, read_mark
-from seatrial.machine.node_sets import unfold
-from seatrial.store.folding import fold
-from seatrial.store.gaps import LinesBefore, keep_gaps, keep_lost_end
+from seatrial.files import is_utf8
+from seatrial.journal.mark import path_of
 from seatrial.store.location import Location
-from seatrial.store.node_places import NodePlaces
 from seatrial.store.opening import open_memory, open_store
-from seatrial.store.run_upserts import LONGEST_NAME, TrialRecord, test_row
-from seatrial.store.schema import CannotGrow, Store, Writer
+from seatrial.store.schema import CannotGrow, Store
 
-if TYPE_CHECKING:  # where nothing is new, a trial's files are not looked at
-    from seatrial.suite.model import Case
-    from seatrial.trial.folder import TrialFolder  # not needed where nothing changed
-
-READ_AT_ONCE = 8 << 20  # bytes of a journal, in one transaction
-FOLD_AT_ONCE = 1 << 16  # bytes of a journal whose events fit into a processor's cache
-LONGEST_TAGS = 5 * LONGEST_NAME  # bytes of all tags of a test together
 RECORD_WITHIN_NS = 500_000_000  # a record is written so soon after it was made
 MAX_SOUND_RECORDS = 10_000  # how many are remembered as readable
 MAX_DATABASE_INTEGER = (1 << 63) - 1  # of a database's integers
@@ -56,44 +33,6 @@ class Synced(NamedTuple):
 
     trials: int
     events: int
-
-
-class _NodeNames(Struct):
-    names: str = ""
-
-
-class _Machine(Struct):
-    machine: str
-    nodes: list[_NodeNames] = []
-
-
-class _TestWords(Struct):
-    app: str = ""
-    tags: list[str] = []
-
-
-class _ComponentName(Struct):
-    component: str
-
-
-class _Tool(Struct):
-    tool: str = ""
-
-
-class _Record(Struct):
-    """The part of ``trial.json`` that the store needs, so that it reads every version's."""
-
-    created: int
-    machine: _Machine
-    version: str = ""
-    user: str = ""
-    host: str = ""
-    tests: dict[str, _TestWords] = {}
-    plan: str = ""
-    component: _ComponentName | None = None
-    phase: str = ""
-    rehearsed: bool = False
-    imported: _Tool | None = None
 
 
 def synced(location: Location, trials: Path) -> Store:
@@ -141,7 +80,9 @@ def sync(store: Store, trials: Path, progress: Progress | None = None) -> Synced
             stale += 1
             continue
         try:
-            count += _ingest(store, path, progress)
+            from seatrial.store.trial_ingest import ingest_trial  # where nothing is new, not needed
+
+            count += ingest_trial(store, path, progress)
             changed += 1
         except TrialError as error:  # which must not hide the others
             store.notices.append(f"{error}; trial left out")
@@ -170,116 +111,14 @@ def _journals(trials: Path) -> Iterator[tuple[str, _Seen]]:
         if name.startswith("."):
             continue
         try:
-            yield path, _seen(os.stat(path + "/journal.jsonl"))  # noqa: PTH116
+            yield path, file_state(os.stat(path + "/journal.jsonl"))  # noqa: PTH116
         except OSError:
             if os.path.exists(path + "/trial.json"):  # noqa: PTH110
                 yield path, _NO_FILE
 
 
-def _seen(found: os.stat_result) -> _Seen:
+def file_state(found: os.stat_result) -> _Seen:
     return found.st_ino & MAX_DATABASE_INTEGER, found.st_size, found.st_mtime_ns
-
-
-def _inode(file: BinaryIO) -> int:
-    return _seen(os.fstat(file.fileno()))[0]
-
-
-# ---- one trial ----------------------------------------------------------------------------
-
-
-def _ingest(store: Store, path: str, progress: Progress | None) -> int:
-    """Read a trial's journal to its end, one block in one transaction at a time. Returns the number
-    of events."""
-    from seatrial.trial.folder import TrialFolder
-
-    folder = TrialFolder(Path(path))
-    count = 0
-    mark = read_mark(folder.journal)
-    lines = LinesBefore()
-    while True:
-        with uncollected(), store.writing() as writer:
-            writer.lock(folder.tag)  # the path may be another elsewhere
-            if not folder.journal.exists():
-                _open_row(writer, folder, None)
-                return count
-            with open_regular(folder.journal) as file:
-                state = _open_row(writer, folder, file)
-                before = state.events
-                lines = lines if state.ingested else LinesBefore()  # it may be another journal
-                fold(writer, state, _next_blocks(writer, file, state, lines))
-                state.fingerprint = fingerprint(file, state.ingested)
-                if mark is not None and state.size >= 0 and not state.damaged:
-                    keep_lost_end(writer, file, state, folder.journal, mark)
-            _keep(writer, state)
-        count += state.events - before
-        if progress is not None:
-            progress(folder.tag, state.ingested, folder.journal.stat().st_size)
-        if state.size >= 0:
-            return count
-
-
-def _open_row(writer: Writer, folder: "TrialFolder", file: BinaryIO | None) -> TrialRecord:
-    """Return the trial's row. It is empty if the trial is new or its journal is another than
-    before."""
-    sql = f"SELECT {', '.join(TrialRecord.__struct_fields__)} FROM trials WHERE path = ?"
-    path = str(folder.path)
-    rows = [TrialRecord(*row) for row in writer.rows(sql, (path,))]
-    for state in rows:
-        if file is not None and _goes_on(file, state):
-            return state
-    record = _record(folder.path)
-    if not rows:
-        _take_moved(writer, folder, record)
-    for row in writer.rows(f"{sql} AND machine = ?", (path, record.machine.machine)):
-        state = TrialRecord(*row)
-        if file is None or _goes_on(file, state):
-            return state
-        _forget(writer, state.id)
-    return _make_row(writer, folder, record)
-
-
-def _goes_on(file: BinaryIO, state: TrialRecord) -> bool:
-    """Return whether a journal is the one that was read, up to where it was read."""
-    return (
-        state.ingested > 0
-        and _inode(file) == state.inode
-        and os.fstat(file.fileno()).st_size >= state.ingested
-        and fingerprint(file, state.ingested) == state.fingerprint
-    )
-
-
-def _next_blocks(
-    writer: Writer, file: BinaryIO, state: TrialRecord, lines: LinesBefore
-) -> Iterator[Sequence[Event]]:
-    """Yield the events of the next blocks of a journal, for one transaction, and record in
-    ``state`` how far it was read; its size is -1 if more follows."""
-    state.inode, size, state.modified = _seen(os.fstat(file.fileno()))
-    state.size, until = -1, state.ingested + READ_AT_ONCE
-    while state.size < 0 and state.ingested < until:
-        start, at_once = state.ingested, min(FOLD_AT_ONCE, READ_AT_ONCE)
-        block = next(read_blocks(file, start, at_once), Block([], start, 0))
-        if file.tell() >= size:
-            state.size = size
-        keep_gaps(writer, file, state, block, lines)
-        state.damaged += block.damaged
-        state.ingested = block.end
-        yield block.events
-
-
-def _keep(writer: Writer, state: TrialRecord) -> None:
-    fields = state.__struct_fields__[1:]
-    changes = ", ".join(f"{name} = ?" for name in fields)
-    values = msgspec.structs.astuple(state)
-    writer.execute(f"UPDATE trials SET {changes} WHERE id = ?", [*values[1:], state.id])
-
-
-# ---- a trial's own files ------------------------------------------------------------------
-
-
-def _record(trial: Path) -> _Record:
-    from seatrial.trial.paths import TrialPaths
-
-    return TrialPaths(trial).record_as(_Record)
 
 
 def _changed_record(path: str, created: int) -> str:
@@ -302,96 +141,6 @@ def _changed_record(path: str, created: int) -> str:
 def _require_sound(path: str, *_seen: int) -> None:
     """Raise TrialError where a record cannot be read. One that was read is not read again until it
     has changed, as a server asks several times a second."""
-    _record(Path(path))
+    from seatrial.store.trial_ingest import record_of  # which a record as it was does not need
 
-
-def _take_moved(writer: Writer, folder: "TrialFolder", record: _Record) -> None:
-    """Give the row of a trial that was moved its new path."""
-    query = "SELECT id, path FROM trials WHERE tag = ? AND created = ? AND machine = ?"
-    key = (folder.tag, record.created, record.machine.machine)
-    for row, path in writer.rows(query, key):
-        if not Path(path).exists():
-            values = (str(folder.path), row)
-            writer.execute("UPDATE trials SET path = ? WHERE id = ?", values)
-            return
-
-
-_OF_CASE = (
-    *("name", "toolchain", "nodes", "tasks", "tasks_per_node", "threads", "walltime"),
-    *("node", "build", "repeat"),
-)
-_values_of_case = attrgetter("id", *_OF_CASE)
-
-
-def _known_values_of_case(case: "Case") -> tuple[Any, ...]:
-    """Return the same of a case whose runs another tool made: a number that it did not tell is not
-    known, and no 0."""
-    return tuple(None if value == 0 else value for value in _values_of_case(case))
-
-
-def _make_row(writer: Writer, folder: "TrialFolder", record: _Record) -> TrialRecord:
-    cases = {case.id: case for case in folder.cases()}.values()
-    path, machine = str(folder.path), record.machine.machine
-    row = msgspec.structs.asdict(TrialRecord(0)) | {
-        "path": path,
-        "machine": machine,
-        "tag": folder.tag,
-        "created": record.created,
-        "version": record.version,
-        "owner": record.user,
-        "host": record.host,
-        "cases": len(cases),
-        "planned": sum(case.repeat for case in cases),
-        "plan": record.plan,
-        "component": record.component.component if record.component else "",
-        "phase": record.phase,
-        "rehearsed": record.rehearsed,
-    }
-    del row["id"]
-    writer.insert("trials", tuple(row), [tuple(row.values())])
-    query = "SELECT id FROM trials WHERE path = ? AND machine = ?"
-    ((number,),) = writer.rows(query, (path, machine))
-    _add_nodes(writer, record.machine)
-    tests = {}
-    for name in dict.fromkeys(case.test for case in cases):
-        test = record.tests.get(name, _TestWords())
-        tests[name] = test_row(writer, name, test.app, _lines(test.tags))
-    encode = msgspec.json.Encoder().encode
-    values_of = _values_of_case if record.imported is None else _known_values_of_case
-    columns = ("trial", "test", "parameters", "case_id", *_OF_CASE)
-    rows = (
-        (number, tests[case.test], encode(case.parameters).decode(), *values_of(case))
-        for case in cases
-    )
-    writer.insert("cases", columns, rows)
-    return TrialRecord(number)
-
-
-def _add_nodes(writer: Writer, machine: _Machine) -> None:
-    """Give the nodes of a description their places, so that neighbours are next to each other."""
-    names: list[str] = []
-    for kind in machine.nodes:
-        with contextlib.suppress(ValueError):
-            names += unfold(kind.names) if kind.names else ()
-    NodePlaces(writer, machine.machine).add(names)
-
-
-def _lines(words: list[str]) -> str:
-    """Return words between line ends, so that each can be searched for as a whole; as many as an
-    index can hold."""
-    text = ""
-    for word in words:
-        if len(f"{text}\n{word}".encode()) > LONGEST_TAGS:
-            break
-        text += f"\n{word}"
-    return text + "\n" if text else ""
-
-
-def _forget(writer: Writer, trial: int) -> None:
-    of_runs = "WHERE run IN (SELECT id FROM runs WHERE trial = ?)"
-    writer.execute(f"DELETE FROM metrics {of_runs}", (trial,))
-    writer.execute(f"DELETE FROM given_figures {of_runs}", (trial,))
-    writer.execute(f"DELETE FROM events {of_runs}", (trial,))
-    for table in ("trial_events", "run_nodes", "runs", "cases", "builds", "gaps"):
-        writer.execute(f"DELETE FROM {table} WHERE trial = ?", (trial,))
-    writer.execute("DELETE FROM trials WHERE id = ?", (trial,))
+    record_of(Path(path))

@@ -28,7 +28,6 @@ from seatrial.plan.model import Tell
 from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.trial import requests
 from seatrial.trial.alert_command import AlertCommand, alert_of
-from seatrial.trial.answers import answer_to
 from seatrial.trial.attempts import Attempts
 from seatrial.trial.building import Building
 from seatrial.trial.clean_up import CleanUp
@@ -55,8 +54,9 @@ from seatrial.trial.tasks import News, Nudge, Tasks
 from seatrial.units import SECOND_NS
 
 if TYPE_CHECKING:
-    from seatrial.trial import job_builds
-else:  # for machines with a scheduler
+    from seatrial.trial import answers, job_builds
+else:  # for what people ask, and for machines with a scheduler
+    answers = LazyModule("seatrial.trial.answers")
     job_builds = LazyModule("seatrial.trial.job_builds")
 
 __all__ = ["DriveOutcome", "Driver", "Stop"]
@@ -367,7 +367,9 @@ class Driver:
     def _answer(self, request: Request, by: str, file: str = "") -> events.Event:
         """Record the answer to a request of a person; return it."""
         now = self.ledger.journal.now()
-        event = answer_to(request, self.conductor.state, self.record, by=by, file=file, now=now)
+        event = answers.answer_to(
+            request, self.conductor.state, self.record, by=by, file=file, now=now
+        )
         self._on_event(event)
         if file:
             self._answered.append(file)

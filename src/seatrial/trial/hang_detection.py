@@ -8,7 +8,6 @@ import asyncio
 import math
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -46,15 +45,13 @@ class Quiet(NamedTuple):
     reported: bool = False
 
 
-@dataclass
 class HangDetector:
     """Looks at the output of started runs, and reports those that are quiet for too long."""
 
-    _conductor: Conductor
-    _attempts: Mapping[str, Attempt]
-    _tasks: Tasks
-
-    def __post_init__(self) -> None:
+    def __init__(self, conductor: Conductor, attempts: Mapping[str, Attempt], tasks: Tasks) -> None:
+        self._conductor = conductor
+        self._attempts = attempts
+        self._tasks = tasks
         self._known: dict[str, Quiet] = {}
         self._looking: set[str] = set()  # places; one that hangs delays no other
 

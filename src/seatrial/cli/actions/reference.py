@@ -7,29 +7,32 @@ from typing import TYPE_CHECKING
 import click
 
 from seatrial.cli import Folders, as_typed
-from seatrial.cli.query_common import opened, tell_damage
 from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
 from seatrial.lazy import LazyModule
-from seatrial.store import queries
-from seatrial.store.rows import TrialRow
-from seatrial.store.schema import Store
 from seatrial.suite.case_names import show
 from seatrial.trial.folder import TrialFolder
 from seatrial.units import count, show_change, show_figure
-from seatrial.verify import reference_file
 from seatrial.verify.figures import ELAPSED
 from seatrial.verify.reading import plain_line
 
 if TYPE_CHECKING:
+    from seatrial.cli import query_common
     from seatrial.machine import load as machines
+    from seatrial.store import queries
+    from seatrial.store.rows import TrialRow
+    from seatrial.store.schema import Store
     from seatrial.studies import file_sums, learned
     from seatrial.suite.model import Stage
+    from seatrial.verify import reference_file
     from seatrial.verify import references as written
 else:  # each is for one of the two commands
     file_sums = LazyModule("seatrial.studies.file_sums")
     learned = LazyModule("seatrial.studies.learned")
     machines = LazyModule("seatrial.machine.load")
+    queries = LazyModule("seatrial.store.queries")
+    query_common = LazyModule("seatrial.cli.query_common")
+    reference_file = LazyModule("seatrial.verify.reference_file")
     written = LazyModule("seatrial.verify.references")
 
 
@@ -46,9 +49,9 @@ def accept(
     damaged: bool,
     dry_run: bool,
 ) -> int:
-    with opened(folders) as store:
+    with query_common.opened(folders) as store:
         rows = _trials_of(store, trials, since, machine, rehearsed)
-        tell_damage(store, rows)
+        query_common.tell_damage(store, rows)
         _require_whole(rows, damaged)
         learning = learned.learn_from(store, rows, metric, since, two_sided, force, stage)
         sums, without_sum = ([], []) if metric else file_sums.learn_sums(rows)
@@ -72,7 +75,7 @@ def accept(
     return 0
 
 
-def _require_whole(rows: list[TrialRow], damaged: bool) -> None:
+def _require_whole(rows: "list[TrialRow]", damaged: bool) -> None:
     """Raise UsageError for trials with damaged journals: runs that failed may be missing."""
     wrong = [row.tag for row in rows if row.damaged]
     if wrong and not damaged:
@@ -82,7 +85,7 @@ def _require_whole(rows: list[TrialRow], damaged: bool) -> None:
         )
 
 
-def _no_figure(store: Store, rows: list[TrialRow], metric: str, stage: "Stage") -> str:
+def _no_figure(store: "Store", rows: "list[TrialRow]", metric: str, stage: "Stage") -> str:
     """Return why there is no figure to accept."""
     tags = ", ".join(row.tag for row in rows)
     known = {sample.metric for row in rows for sample in queries.summary(store, row)}
@@ -94,8 +97,8 @@ def _no_figure(store: Store, rows: list[TrialRow], metric: str, stage: "Stage") 
 
 
 def _trials_of(
-    store: Store, tags: tuple[str, ...], since: int, machine: str, rehearsed: bool
-) -> list[TrialRow]:
+    store: "Store", tags: tuple[str, ...], since: int, machine: str, rehearsed: bool
+) -> "list[TrialRow]":
     """Return the chosen trials, newest first, all of one machine."""
     if not tags and not since:
         raise UsageError("name a trial, or learn from all trials since a time: --since 30d")

@@ -1,30 +1,32 @@
 """``seatrial schema``: print the JSON Schema of the files that people write."""
 
+import importlib
 import json
 
 import click
 from msgspec import Struct
 
 from seatrial.documents import json_schema
-from seatrial.machine.model import Machine
-from seatrial.plan.model import Plan
-from seatrial.studies.score_file import ScoreFile
-from seatrial.suite.model import TestFile
-from seatrial.suite.tune_file import TuneFile
-from seatrial.verify.references import ReferencesFile
 
-# the Struct by which the loader decodes each kind of file
-SHAPES: dict[str, type[Struct]] = {
-    "test": TestFile,
-    "machine": Machine,
-    "references": ReferencesFile,
-    "plan": Plan,
-    "score": ScoreFile,
-    "tune": TuneFile,
+# the Struct by which the loader decodes each kind of file; only that of the file is imported
+SHAPES = {
+    "test": "seatrial.suite.model.TestFile",
+    "machine": "seatrial.machine.model.Machine",
+    "references": "seatrial.verify.references.ReferencesFile",
+    "plan": "seatrial.plan.model.Plan",
+    "score": "seatrial.studies.score_file.ScoreFile",
+    "tune": "seatrial.suite.tune_file.TuneFile",
 }
 
 
 def command(file: str) -> int:
-    schema = json_schema(SHAPES[file], f"Seatrial: {file}")
+    schema = json_schema(shape_of(file), f"Seatrial: {file}")
     click.echo(json.dumps(schema, indent=2))
     return 0
+
+
+def shape_of(file: str) -> type[Struct]:
+    """Return the Struct of a kind of file."""
+    module, _, name = SHAPES[file].rpartition(".")
+    shape: type[Struct] = getattr(importlib.import_module(module), name)
+    return shape

@@ -2,7 +2,6 @@
 
 import sys
 import time
-from pathlib import Path
 
 import click
 
@@ -19,12 +18,6 @@ from seatrial.units import show_bytes, show_seconds
 from seatrial.verify.reading import plain_line
 
 MAX_GAPS = 20
-
-
-def path(folders: Folders) -> int:
-    place = folders.store
-    click.echo(str(place.absolute()) if isinstance(place, Path) else shown(place))
-    return 0
 
 
 def info(folders: Folders) -> int:
