@@ -244,11 +244,19 @@ def test_a_list_loads_no_more_than_what_makes_cases() -> None:
     assert not loaded & {"seatrial.journal.events", "seatrial.verify.checks"}
 
 
+RECORD = "trial.record machine.model suite.model plan.model conduct.policy"
+
+
 @pytest.mark.parametrize(
     ("modules", "left_out"),
     [
-        ("cli.actions.trials cli.actions.runs store.ingest", "trial.folder machine.model"),
-        ("cli.actions.show cli.actions.history cli.actions.compare", "plan.prepare runs.builds"),
+        ("cli.actions.trials cli.actions.runs store.ingest", f"trial.folder {RECORD}"),
+        ("cli.actions.show cli.actions.history cli.actions.note", f"machine.load {RECORD}"),
+        ("cli.actions.compare", "plan.prepare studies.provenance trial.record plan.model"),
+        ("cli.actions.suspects", f"machine.facts machine.load {RECORD}"),
+        ("cli.actions.scaling cli.actions.network", f"machine.load {RECORD}"),
+        ("cli.actions.sink", f"machine.load sinks.process log {RECORD}"),
+        ("cli.actions.report", "trial.requests report.html runs.builds"),
         ("cli.rehearsal_page", "runs.script conduct.race store.queries verify.matrices"),
         ("cli.run_driver", "plan.prepare conduct.race sinks.process"),
     ],

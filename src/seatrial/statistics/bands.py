@@ -15,12 +15,11 @@ judged, by a bound for heavy tails.
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from statistics import NormalDist
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
-from seatrial.lazy import np
+from seatrial.lazy import np, statistics
 from seatrial.statistics import modes
 from seatrial.statistics.spread import MAD_TO_SIGMA
 from seatrial.statistics.student import normal_deviate, student_quantile
@@ -170,7 +169,7 @@ def _differences(pairs: Sequence[Pair], levels: Sequence[str]) -> list[float | N
         deviate = abs(float(effects[step])) / math.sqrt(
             noise * max(float(inverse[step, step]), 1e-12)
         )
-        p = 2 * NormalDist().cdf(-normal_deviate(deviate, freedom))
+        p = 2 * statistics.NormalDist().cdf(-normal_deviate(deviate, freedom))
         found.append(p if known[step] else None)
     return found
 

@@ -14,11 +14,10 @@ its figures; their median counts.
 import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from statistics import NormalDist, median
 
 from msgspec import Struct
 
-from seatrial.lazy import np
+from seatrial.lazy import np, statistics
 from seatrial.statistics import modes
 from seatrial.statistics.spread import MAD_TO_SIGMA, clipped
 from seatrial.units import Better, unfit
@@ -72,7 +71,7 @@ def survey(values_by_node: Mapping[str, float | Sequence[float]], better: Better
         reason += f"what is usual can be told of {MIN_NODES} or more"
         return Survey(nodes=len(known), without=without, why=reason)
     healthy = _healthy(list(known.values()), better)
-    centre = median(healthy)
+    centre = statistics.median(healthy)
     if centre <= 0:
         reason = f"the healthy centre is {centre:g}: a share of it means nothing"
         return Survey(nodes=len(known), without=without, why=reason)
@@ -101,7 +100,7 @@ def _figure(given: float | Sequence[float]) -> float | None:
     """Return the median of a node's figures that can be judged, or None."""
     figures = [given] if isinstance(given, int | float) else given
     fit = [float(figure) for figure in figures if not unfit(figure)]
-    return median(fit) if fit else None
+    return statistics.median(fit) if fit else None
 
 
 def _healthy(values: list[float], better: Better) -> list[float]:
@@ -130,7 +129,7 @@ def _noise(away: list[float], bound: float) -> float:
     that of a uniform distribution over such a step on each side. ``away``: distances from the
     centre.
     """
-    if robust := MAD_TO_SIGMA * median(map(abs, away)):
+    if robust := MAD_TO_SIGMA * statistics.median(map(abs, away)):
         return robust
     above = min((far for far in away if far > 0), default=0.0)
     below = min((-far for far in away if far < 0), default=0.0)
@@ -140,7 +139,7 @@ def _noise(away: list[float], bound: float) -> float:
 
 def _bound(nodes: int) -> float:
     """Return how many deviations make one of so many nodes defective."""
-    return -NormalDist().inv_cdf(FALSE_NODES / nodes) * (1 + SMALL / nodes)
+    return -statistics.NormalDist().inv_cdf(FALSE_NODES / nodes) * (1 + SMALL / nodes)
 
 
 def _beyond(defect: Defect, bound: float) -> bool:

@@ -10,8 +10,8 @@ medians. ``python -m pytest tests/studies/test_ratios.py`` measures how often bo
 
 import math
 from collections.abc import Sequence
-from statistics import fmean, median
 
+from seatrial.lazy import statistics
 from seatrial.statistics.student import student_quantile
 from seatrial.statistics.variance import variance
 
@@ -36,8 +36,8 @@ def ratio_interval(above: Samples, below: Samples, confidence: float) -> tuple[f
             part = variance(logs) / len(logs)
             error += part
             shares += part * part / (len(logs) - 1)
-            middle += sign * fmean(logs)
-            at += sign * math.log(median(sample))
+            middle += sign * statistics.fmean(logs)
+            at += sign * math.log(statistics.median(sample))
     reach = 0.0
     if shares:
         freedom = error * error / shares

@@ -9,10 +9,9 @@ import sys
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 from itertools import combinations
-from statistics import NormalDist
 
 from seatrial.arrays import Bools, Floats
-from seatrial.lazy import np
+from seatrial.lazy import np, statistics
 from seatrial.statistics.rounding import step
 
 FALSE = 0.05
@@ -33,7 +32,7 @@ def student_p(first: Sequence[float], second: Sequence[float]) -> float | None:
     samples = (first, second)
     if not _usable(samples):
         return None
-    return max(2 * NormalDist().cdf(-_deviate(samples)), sys.float_info.min)
+    return max(2 * statistics.NormalDist().cdf(-_deviate(samples)), sys.float_info.min)
 
 
 def _usable(samples: Samples) -> bool:

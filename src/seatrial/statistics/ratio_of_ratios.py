@@ -5,11 +5,10 @@ change.ratio, change.low, change.high            # 1.41, 1.33, 1.5
 """
 
 from collections.abc import Sequence
-from statistics import median
 
 from msgspec import Struct
 
-from seatrial.lazy import np
+from seatrial.lazy import np, statistics
 from seatrial.statistics.few_figures import are_few, ratio_interval
 from seatrial.statistics.sample_sizes import CONFIDENCE
 from seatrial.statistics.two_sample import resampled_medians
@@ -37,7 +36,7 @@ def ratio_of_ratios(
     samples = (first, second, third, fourth)
     if not all(samples):
         raise ValueError("an empty sample has no median")
-    middles = [median(values) for values in samples]
+    middles = [statistics.median(values) for values in samples]
     if min(middles) <= 0:
         raise ValueError(f"medians of {middles}: a ratio is of figures above 0")
     ratio = middles[3] / middles[2] / (middles[1] / middles[0])

@@ -8,11 +8,10 @@ The deviations are shares of the medians, so samples of different levels can be 
 import math
 import sys
 from collections.abc import Sequence
-from statistics import NormalDist
 from typing import NamedTuple
 
 from seatrial.arrays import Floats
-from seatrial.lazy import np
+from seatrial.lazy import np, statistics
 from seatrial.statistics.sample_sizes import CONFIDENCE
 from seatrial.statistics.spread import MAD_TO_SIGMA
 from seatrial.statistics.student import normal_deviate
@@ -75,4 +74,4 @@ def brown_forsythe(first: Floats, second: Floats) -> float | None:
     if within == 0:
         return None if off == 0 else sys.float_info.min
     t = math.sqrt(off / (within * (1 / len(first) + 1 / len(second))))
-    return 2 * NormalDist().cdf(-normal_deviate(t, freedom))
+    return 2 * statistics.NormalDist().cdf(-normal_deviate(t, freedom))

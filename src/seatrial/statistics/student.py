@@ -5,7 +5,8 @@ student_quantile(0.975, 11)    # about 2.20
 """
 
 import math
-from statistics import NormalDist
+
+from seatrial.lazy import statistics
 
 
 def normal_deviate(student: float, freedom: float) -> float:
@@ -16,7 +17,7 @@ def normal_deviate(student: float, freedom: float) -> float:
 def student_quantile(share: float, freedom: float) -> float:
     """Return the t that this share of Student's distribution lies below; within 2 % of the exact
     one for 3 degrees of freedom or more."""
-    deviate = NormalDist().inv_cdf(share)
+    deviate = statistics.NormalDist().inv_cdf(share)
     squared = freedom * math.expm1((deviate / _scale(freedom)) ** 2 / freedom)
     return math.copysign(math.sqrt(squared), deviate)
 

@@ -8,9 +8,9 @@ Each sample is compared with the one of the best median, one-sided, at 5 % divid
 """
 
 from collections.abc import Mapping, Sequence
-from statistics import median
 from typing import NamedTuple
 
+from seatrial.lazy import statistics
 from seatrial.statistics.multiple_testing import student_p
 from seatrial.statistics.sample_sizes import CONFIDENCE, least_p
 from seatrial.statistics.two_sample import mann_whitney
@@ -29,7 +29,7 @@ class BestOfSeveral(NamedTuple):
 def select_best(samples: Mapping[str, Sequence[float]], better: Better) -> BestOfSeveral:
     """Compare samples of figures above 0. Raises ValueError if there is none."""
     sign = 1 if better == "higher" else -1
-    best = max(samples, key=lambda name: sign * median(samples[name]))
+    best = max(samples, key=lambda name: sign * statistics.median(samples[name]))
     others = [name for name in samples if name != best]
     level = (1 - CONFIDENCE) / max(1, len(others))
     ps = {name: _p(samples[best], samples[name], level) for name in others}

@@ -8,10 +8,9 @@ figures are in strata (cases of one test), only pairs of one stratum count.
 
 import math
 from collections.abc import Sequence
-from statistics import NormalDist
 from typing import NamedTuple
 
-from seatrial.lazy import np
+from seatrial.lazy import np, statistics
 
 MAX_FIGURES = 1000  # that are used; evenly chosen of more
 CONFIDENCE = 0.95
@@ -38,7 +37,7 @@ def theil_sen(
     if not len(slopes):
         return None
     variance = sum(_variance(xs[groups == one].tolist()) for one in np.unique(groups))
-    reach = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * math.sqrt(variance)
+    reach = statistics.NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * math.sqrt(variance)
     low = max(0, math.floor((len(slopes) - reach) / 2))
     high = min(len(slopes) - 1, math.ceil((len(slopes) + reach) / 2))
     return Slope(float(np.median(slopes)), float(slopes[low]), float(slopes[high]))

@@ -14,13 +14,12 @@ import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from functools import lru_cache
-from statistics import NormalDist, median
 from typing import Literal
 
 from msgspec import Struct
 
 from seatrial.arrays import Floats, Ints
-from seatrial.lazy import np
+from seatrial.lazy import np, statistics
 from seatrial.statistics.few_figures import are_few, ratio_interval
 from seatrial.statistics.rounding import hides
 from seatrial.statistics.sample_sizes import CONFIDENCE, REPEATS, enough, least_p, twice
@@ -78,7 +77,7 @@ def compare(
     if not one or not other:
         side = "the second side" if one else "the first side" if other else "either side"
         return RatioEstimate(why=f"there is no finite figure of {side}")
-    before, after = median(one), median(other)
+    before, after = statistics.median(one), statistics.median(other)
     p = mann_whitney(one, other)
     if before <= 0 or after <= 0:
         why = f"medians of {before:g} and {after:g}: a ratio is of figures above 0"
@@ -250,7 +249,7 @@ def _by_ranks(first: Sequence[float], second: Sequence[float]) -> float | None:
     ties = float((counts**3 - counts).sum()) / (total * (total - 1))
     deviation = math.sqrt(m * n / 12 * (total + 1 - ties))
     z = max(0.0, m * n / 2 - u - 0.5) / deviation
-    return max(least_p(m, n), min(1.0, 2 * NormalDist().cdf(-z)))
+    return max(least_p(m, n), min(1.0, 2 * statistics.NormalDist().cdf(-z)))
 
 
 @lru_cache(maxsize=256)

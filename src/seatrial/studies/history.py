@@ -115,7 +115,7 @@ def series_of(
     """The series of a metric in every case that matches, those of a ``stage`` if one is given.
     Raises UsageError where none does."""
     known = metric_names(store)
-    if metric not in known and metric in band_series.BY_LEVEL:
+    if metric not in known and metric.endswith("_by_level") and metric in band_series.BY_LEVEL:
         return band_series.series_by_level(store, metric, filters, case, stage)
     if metric != ELAPSED and metric not in known:
         known.append(ELAPSED)

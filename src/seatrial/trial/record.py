@@ -1,6 +1,5 @@
 """The record of a trial, ``trial.json``: what was asked."""
 
-import hashlib
 from functools import cached_property
 from pathlib import Path
 
@@ -9,6 +8,7 @@ from msgspec import Struct
 
 from seatrial.conduct.policy import Policy
 from seatrial.decoding import decoder
+from seatrial.lazy import hashlib
 from seatrial.machine.facts import groups_of, node_names
 from seatrial.machine.failures import KnownFailure
 from seatrial.machine.model import Machine
