@@ -4,7 +4,7 @@ from typing import Self
 
 from msgspec import Struct
 
-from seatrial.conduct.policy import Entry, Limits
+from seatrial.conduct.policy import Caps, Entry, Limits
 from seatrial.journal.run_life import RunLife, RunState
 from seatrial.units import SECOND_NS
 
@@ -110,14 +110,15 @@ class FreeRoom:
 
 
 class InFlightCounts:
-    """Sums over the runs whose jobs have not ended: in all, by entry, target and file system.
-    ``queued`` have not started, of each entry ``waiting``; of the widths that queue,
-    ``queued_widths`` has their numbers. By their set of nodes that they cannot run on (0 aside),
-    ``confined`` has the widths, and
-    ``confined_queued`` the numbers of those that have not started."""
+    """Sums over the runs whose jobs have not ended: in all, by entry, by target, and by file system
+    where the ``caps`` have any. ``queued`` have not started, of each entry ``waiting``; of the
+    widths that queue, ``queued_widths`` has their numbers. By their set of nodes that they cannot
+    run on (0 aside), ``confined`` has the widths, and ``confined_queued`` the numbers of those that
+    have not started."""
 
-    def __init__(self, entries: list[Entry]) -> None:
+    def __init__(self, entries: list[Entry], caps: Caps | None = None) -> None:
         self._entries = entries
+        self._by_file_system = caps is None or bool(caps.file_systems or caps.bytes)
         self.total = 0
         self.queued = 0
         self.running = 0  # the width of what has started
@@ -136,7 +137,7 @@ class InFlightCounts:
     def copy(self) -> Self:
         """One to try things out on."""
         other = object.__new__(type(self))
-        other._entries = self._entries
+        other._entries, other._by_file_system = self._entries, self._by_file_system
         other.total, other.queued, other.running = self.total, self.queued, self.running
         other.queued_widths = self.queued_widths.copy()
         other._idle = self._idle
@@ -215,6 +216,6 @@ class InFlightCounts:
             # Sums of floats keep a rest; where no run is, nothing is open.
             load = self.opens.get(target, 0.0) + sign * about.opens if there else 0.0
             self.opens[target] = load
-        if name := about.file_system:
+        if self._by_file_system and (name := about.file_system):
             self.on_file_system[name] = self.on_file_system.get(name, 0) + sign
             self.bytes[name] = self.bytes.get(name, 0) + sign * about.bytes

@@ -237,13 +237,10 @@ class Mix(Demand):
             entry = self._fairest(due, counts, (self._turns + taking.turns) % 2 == 1)
             if not waits and taking.width(entry) > idle and taking.gives(entry):
                 fitting = [n for n in due if taking.width(n) <= idle]
-                if fitting:
-                    surplus, total = self._surplus(counts)
-                    fitting = [
-                        n
-                        for n in fitting
-                        if surplus[n] <= max(MAX_OVER * total, 2 * self._of_run(n))
-                    ]
+                surplus, total = self._surplus(counts) if fitting else ([], 0.0)
+                fitting = [
+                    n for n in fitting if surplus[n] <= max(MAX_OVER * total, 2 * self._of_run(n))
+                ]
                 if not fitting:
                     return
                 entry = self._fairest(fitting, counts, odd=False)
@@ -314,8 +311,11 @@ class Mix(Demand):
             idle = offer.room if self._shared else offer.counts.idle(offer.nodes)
             if idle < self._least:
                 return
-            widths = [(taking.width(n), n) for n in open_ones]
-            fitting = [(width, -taking.turn(n), -n) for width, n in widths if width <= idle]
+            fitting = [
+                (width, -taking.turn(n), -n)
+                for n in open_ones
+                if (width := taking.width(n)) <= idle
+            ]
             if not fitting:
                 return
             entry = -max(fitting)[2]

@@ -69,7 +69,7 @@ class ConductorState:
         self.failures = 0
         self.finished = 0
         self.held = ""
-        self.counts = InFlightCounts(self.policy.entries)
+        self.counts = InFlightCounts(self.policy.entries, self.policy.caps)
         self.admission = Admission(self.policy)
         self.retry_policy = RetryPolicy(self.policy.entries, self.policy.kind == "sustained")
         self.nodes = NodeRecord(self.policy.exclusion, self.policy.nodes, self.policy.unfit)
@@ -443,7 +443,7 @@ class ConductorState:
         self.policy = policy
         self.trial.apply(event)
         self.over_at = self.trial.over_at()
-        self.counts = InFlightCounts(policy.entries)
+        self.counts = InFlightCounts(policy.entries, policy.caps)
         for run_id, flight in self.in_flight.items():
             if flight.holds_room:
                 self.counts.launch(flight.entry, flight.width, flight.target, flight.unfit)

@@ -20,13 +20,13 @@ _WITHOUT_END = len(b',"crc":"01234567"}')
 ENDING = _WITHOUT_END + 1  # bytes: the checksum of a line and the line's end
 
 
-def seal(lines: bytes | bytearray, seed: int) -> tuple[bytes, int]:
+def seal(lines: bytes, seed: int) -> tuple[bytes, int]:
     """Add the checksums to whole lines of JSON objects. ``seed`` is that of what they are appended
     to. Returns the lines and the seed of what follows."""
     crc32 = zlib.crc32
     objects = lines.split(b"}\n")
     del objects[-1]  # behind the last line
-    sealed: list[bytes | bytearray] = []
+    sealed = []
     crc, ending = seed, b""
     for object_ in objects:  # often 100,000 of them a second
         piece = ending + object_

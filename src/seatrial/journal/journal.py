@@ -44,8 +44,8 @@ class Journal:
         self._descriptor = descriptor
         self._lock = lock
         self._end = end
-        self._unsealed = bytearray()  # whole lines without their checksums
-        self._pending = bytearray()  # whole lines
+        self._unsealed: list[bytes] = []  # together whole lines, without their checksums
+        self._pending = b""  # whole lines
         self._first: list[str] = []  # files that are synced before the journal is
         self._seed = seed_of(os.pread(descriptor, ENDING, max(0, end - ENDING)))
 
@@ -67,7 +67,8 @@ class Journal:
                 os.ftruncate(descriptor, end)
             journal = cls(path, descriptor, lock, end, _last_time(descriptor, end))
             if mark is not None and not is_kept(path, mark, descriptor):
-                journal._unsealed += b'{"lost":%d}\n' % max(0, mark.bytes - end)  # damaged
+                lost = max(0, mark.bytes - end)
+                journal._unsealed.append(b'{"lost":%d}\n' % lost)  # damaged
             return journal
         except (OSError, Owned) as error:
             os.close(descriptor)
@@ -82,12 +83,11 @@ class Journal:
         return self.clock.now()
 
     def append(self, event: Event) -> None:
-        self._unsealed += encode(event)
-        self._unsealed += b"\n"
+        self._unsealed += encode(event), b"\n"
 
     def extend(self, events: Sequence[Event]) -> None:
         """Append events of known kinds."""
-        self._unsealed += encode_lines(events)
+        self._unsealed.append(encode_lines(events))
 
     def rest_on(self, files: Iterable[str]) -> None:
         """Have these files on the disk itself before the events that are appended next: a crash of
@@ -99,7 +99,7 @@ class Journal:
         JournalError is raised; no line half written stays, and what was not written is kept for
         the next flush. Lines once written are never taken back: a reader may have seen them."""
         if self._unsealed:
-            sealed, self._seed = seal(self._unsealed, self._seed)
+            sealed, self._seed = seal(b"".join(self._unsealed), self._seed)
             self._pending += sealed
             self._unsealed.clear()
         try:
@@ -154,7 +154,7 @@ class Journal:
             raise
         finally:
             self._end += written
-            del self._pending[:written]
+            self._pending = self._pending[written:]
 
     def close(self) -> None:
         with contextlib.suppress(JournalError):

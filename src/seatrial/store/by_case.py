@@ -139,17 +139,26 @@ class _Groups(dict[tuple[int, str], CaseRuns]):
 def _add_runs(store: Store, right: str, groups: _Groups) -> dict[int, CaseRuns]:
     """Add the runs whose answer was right. Returns the group of each, and of each given figure."""
     of_run: dict[int, CaseRuns] = {}
+    known: dict[tuple[int, str], tuple[CaseRuns, list[float], list[str]]] = {}
+    given = codes.GIVEN.number
     sql = f"SELECT id, case_row, stage, code, elapsed, job_id FROM runs WHERE {right} ORDER BY id"
     for run, case, stage, code, elapsed, job in store.rows(sql):
-        of_run[run] = group = groups[case, stage]
-        if code == codes.GIVEN.number:
+        found = known.get((case, stage))
+        if found is None:
+            group = groups[case, stage]
+            lists = group.values.setdefault(ELAPSED, []), group.jobs.setdefault(ELAPSED, [])
+            found = known[case, stage] = (group, *lists)
+        group, times, jobs = found
+        of_run[run] = group
+        if code == given:
             continue
         group.runs.append(run)
         if elapsed is not None:
-            if ELAPSED not in group.values:
-                group.values[ELAPSED], group.jobs[ELAPSED] = [], []
-            group.values[ELAPSED].append(elapsed)
-            group.jobs[ELAPSED].append(job)
+            times.append(elapsed)
+            jobs.append(job)
+    for group, times, _ in known.values():
+        if not times:
+            del group.values[ELAPSED], group.jobs[ELAPSED]
     return of_run
 
 

@@ -30,7 +30,7 @@ from seatrial.studies.difference import Difference
 from seatrial.studies.metric_series import MetricSeries, Point
 from seatrial.studies.note_file import Near, Note, nearest
 from seatrial.suite.name_patterns import is_like
-from seatrial.units import SECOND_NS, direction_of, unfit
+from seatrial.units import SECOND_NS, direction_of, unfit, unfit_of
 from seatrial.verify.figures import ELAPSED
 
 if TYPE_CHECKING:
@@ -123,20 +123,25 @@ def series_of(
         remedy = suggest(metric, known) or f"there are {', '.join(known[:MAX_NAMED])}{more}"
         raise UsageError(f"no run has a metric {metric[:100]!r}; {remedy}")
     cases = case_names(store)
+    groups: dict[tuple[str, str], dict[str, list[Measured]]] = {}  # by case, then by stage
     chosen = {
         number: (name.machine, name.case)
         for number, name in cases.items()
         if is_like(name.name, case) or name.case.startswith(case)
     }
-    groups: dict[tuple[tuple[str, str], str], list[Measured]] = {}
+    by_stage = {number: groups.setdefault(key, {}) for number, key in chosen.items()}
     for row in measured(store, metric, filters):
-        if (key := chosen.get(row.case)) and stage in ("", row.stage):
-            groups.setdefault((key, row.stage), []).append(row)
+        if row.case in by_stage and stage in ("", row.stage):
+            by_stage[row.case].setdefault(row.stage, []).append(row)
     wrong: dict[tuple[tuple[str, str], str], Counter[str]] = {}
-    for (number, stage), counts in not_measured(store, filters).items():
+    for (number, own), counts in not_measured(store, filters).items():
         if key := chosen.get(number):
-            wrong.setdefault((key, stage), Counter()).update(counts)
-    found = [_series(metric, rows, cases, wrong.get(key)) for key, rows in groups.items()]
+            wrong.setdefault((key, own), Counter()).update(counts)
+    found = [
+        _series(metric, rows, cases, wrong.get((key, own)))
+        for key, group in groups.items()
+        for own, rows in group.items()
+    ]
     if not found:
         raise UsageError(_no_series(store, metric, filters, case, stage))
     return sorted(found, key=lambda one: (one.machine, one.case_name, one.case))
@@ -151,12 +156,14 @@ def _series(
     latest, name = rows[-1], cases[rows[-1].case]
     excluded: Counter[str] = Counter(wrong or {})
     points = []
+    unit, better = latest.unit, latest.better
+    all_fit = not unfit_of([row.value for row in rows])
     for row in rows:
-        if row.unit != latest.unit:
-            excluded[f"in {row.unit}, the latest is in {latest.unit}"] += 1
-        elif row.better != latest.better:
-            excluded[f"{row.better} was better, of the latest {latest.better} is"] += 1
-        elif why := unfit(row.value):
+        if row.unit != unit:
+            excluded[f"in {row.unit}, the latest is in {unit}"] += 1
+        elif row.better != better:
+            excluded[f"{row.better} was better, of the latest {better} is"] += 1
+        elif not all_fit and (why := unfit(row.value)):
             excluded[why] += 1
         else:
             points.append(Point(row.time, row.value, row.run_id, cases[row.case].trial))
@@ -166,8 +173,8 @@ def _series(
         metric=metric,
         case_name=f"{name.name} [{latest.stage}]" if latest.stage else name.name,
         stage=latest.stage,
-        unit=latest.unit,
-        better=direction_of(latest.better),
+        unit=unit,
+        better=direction_of(better),
         points=points,
         excluded=dict(excluded),
     )

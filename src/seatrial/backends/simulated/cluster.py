@@ -355,7 +355,7 @@ class SimulatedCluster:
 
     def _record(self, job: SimulatedJob, ours: bool = True) -> JobRecord:
         self._given += 1
-        times = ns(job.elapsed), ns(job.keeps), ns(job.walltime)
+        times = ns(job.elapsed), ns(job.keeps) if job.keeps else 0, ns(job.walltime)
         record = JobRecord(job, ours, *times, job.cores or job.nodes, self._given)
         if ours:
             self._jobs[job.run_id] = record
