@@ -76,10 +76,13 @@ def capture(run: Path, environments: Path, parameters: Iterable[str]) -> str:
     return digest
 
 
-def drop(run: Path) -> None:
-    """Remove the file that a job left of its environment, whose hash is in the journal."""
-    with contextlib.suppress(OSError):
-        os.unlink(f"{run}/{ENVIRONMENT}")  # noqa: PTH108
+def drop(runs: Iterable[Path]) -> None:
+    """Remove the files that jobs left of their environments, whose hashes are in the journal."""
+    for run in runs:
+        try:
+            os.unlink(f"{run}/{ENVIRONMENT}")  # noqa: PTH108
+        except OSError:
+            continue
 
 
 def _stable(text: bytes, parameters: Iterable[str]) -> bytes:

@@ -216,7 +216,7 @@ class ScriptWriter:
                 _SCRIPT_END,
                 file_use.after_script(self.machine),
                 compat.stop,
-                after_script(case, directory, judged_files(test)),
+                after_script(case, directory, judged_files(test) if directory else ()),
                 self._end(test),
                 f"{LAST_LINE}\n",
             )
