@@ -256,7 +256,11 @@ RECORD = "trial.record machine.model suite.model plan.model conduct.policy"
         ("cli.actions.suspects", f"machine.facts machine.load {RECORD}"),
         ("cli.actions.scaling cli.actions.network", f"machine.load {RECORD}"),
         ("cli.actions.sink", f"machine.load sinks.process log {RECORD}"),
-        ("cli.actions.report", "trial.requests report.html runs.builds"),
+        (
+            "cli.actions.report cli.actions.resume cli.actions.cancel",
+            f"cli.run_driver report.content report.gather report.sign report.verify {RECORD}",
+        ),
+        ("report.gather report.verify", "trial.requests report.html runs.builds"),
         ("cli.rehearsal_page", "runs.script conduct.race store.queries verify.matrices"),
         ("cli.run_driver", "plan.prepare conduct.race sinks.process"),
     ],

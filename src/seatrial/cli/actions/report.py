@@ -11,22 +11,20 @@ from seatrial.cli.query_common import opened, tell_damaged_journal
 from seatrial.cli.report import DECISIONS
 from seatrial.errors import UsageError
 from seatrial.lazy import LazyModule
-from seatrial.report import content
-from seatrial.report.content import Report
-from seatrial.report.gather import Author, gather
-from seatrial.report.planned import Planned, find
-from seatrial.report.sign import require_key, sign, signatures_of
-from seatrial.report.verify import tags_in
 from seatrial.settings import setting
-from seatrial.store.schema import Store
-from seatrial.trial.folder import find as find_trial
+from seatrial.trial.folder import find
 from seatrial.units import show_bytes
 
 if TYPE_CHECKING:
-    from seatrial.report import html, markdown
-else:  # one of them
+    from seatrial.report import content, gather, html, markdown, planned, sign, verify
+else:  # for trials that were found, in one of the forms
+    content = LazyModule("seatrial.report.content")
+    gather = LazyModule("seatrial.report.gather")
     html = LazyModule("seatrial.report.html")
     markdown = LazyModule("seatrial.report.markdown")
+    planned = LazyModule("seatrial.report.planned")
+    sign = LazyModule("seatrial.report.sign")
+    verify = LazyModule("seatrial.report.verify")
 
 _FORMS = {".html": "html", ".htm": "html", ".md": "md", ".json": "json"}
 _LONGEST_NAME = 100
@@ -54,16 +52,16 @@ def write(
         raise click.UsageError("--sign: a report on stdout cannot be signed; name a file with -o")
     form = form or _form(output)
     if key is not None:
-        require_key(key)
+        sign.require_key(key)
     _require_reservations(decision, reservations)
-    author = Author(
-        setting("name") if by is None else by,
-        setting("organisation") if organisation is None else organisation,
-        DECISIONS[decision] if decision else "",
-        reservations,
-    )
+    by = setting("name") if by is None else by
+    organisation = setting("organisation") if organisation is None else organisation
     with opened(folders) as store:
-        made = _report(folders, store, asked, name, rehearsed, author, given)
+        found = _found(folders, asked, name, rehearsed)
+        decided = DECISIONS[decision] if decision else ""
+        author = gather.Author(by, organisation, decided, reservations)
+        made = gather.gather(found, store, author, given)
+    _tell_damaged(found, made)
     if decision and made.rehearsed:
         raise UsageError(f"--decision {decision}: a rehearsal accepts nothing")
     text = _text(made, form)
@@ -79,9 +77,9 @@ def write(
     click.echo(f"{output}: report {made.name} on {made.title}{said}, {size}")
     signature = None
     if key is not None:
-        signature = sign(output, key)
+        signature = sign.sign(output, key)
         click.echo(f"{signature}: its signature")
-    for _, path in signatures_of(output):
+    for _, path in sign.signatures_of(output):
         if path != signature:
             click.echo(f"{path}: is of an earlier report; it must be signed anew", err=True)
     return 0
@@ -97,31 +95,26 @@ def _require_reservations(decision: str | None, reservations: tuple[str, ...]) -
         raise click.UsageError("--decision reservations: name each of them with --reservation")
 
 
-def _report(
-    folders: Folders,
-    store: Store,
-    asked: tuple[str, ...],
-    name: str,
-    rehearsed: bool,
-    author: Author,
-    given: str,
-) -> Report:
+def _found(
+    folders: Folders, asked: tuple[str, ...], name: str, rehearsed: bool
+) -> "planned.Planned":
+    """Return the trials of a plan, or those of which the tags were given."""
     plans = [one for one in asked if Path(one).suffix in (".yaml", ".yml")]
     if plans and len(asked) > 1:
         raise click.UsageError(f"{plans[0]}: one plan at a time, or trials by their tags")
     if plans:
-        path = Path(plans[0])
-        planned = find(folders.trials, path, name, rehearsed)
-    elif name or rehearsed:
+        return planned.find(folders.trials, Path(plans[0]), name, rehearsed)
+    if name or rehearsed:
         raise click.UsageError("--name and --rehearsed are of a plan; a trial is named by its tag")
-    else:
-        planned = Planned([find_trial(folders.trials, one) for one in dict.fromkeys(asked)])
-    made = gather(planned, store, author, given)
+    trials = [find(folders.trials, one) for one in dict.fromkeys(asked)]
+    return planned.Planned(trials)
+
+
+def _tell_damaged(found: "planned.Planned", made: "content.Report") -> None:
     damaged = {file.trial for file in made.files if file.damaged}
-    for folder in planned.trials:
+    for folder in found.trials:
         if folder.tag in damaged:
             tell_damaged_journal(folder)
-    return made
 
 
 def _form(output: Path | None) -> str:
@@ -135,7 +128,7 @@ def _form(output: Path | None) -> str:
     return _FORMS.get(ending, "html")
 
 
-def _stem(asked: tuple[str, ...], name: str, made: Report) -> str:
+def _stem(asked: tuple[str, ...], name: str, made: "content.Report") -> str:
     """Return the name of a report's file: the common beginning of the tags of its plan's trials, or
     the names of all its trials."""
     plan = Path(asked[0])
@@ -147,17 +140,17 @@ def _stem(asked: tuple[str, ...], name: str, made: Report) -> str:
     return named if len(named) <= _LONGEST_NAME else f"{tags[0]}-and-{len(tags) - 1}-more"
 
 
-def _require_own(output: Path, made: Report) -> None:
+def _require_own(output: Path, made: "content.Report") -> None:
     """Raise UsageError if an unnamed output would overwrite the report of something else."""
     if not output.exists():
         return
-    there, ours = tags_in(output), {file.trial for file in made.files}
+    there, ours = verify.tags_in(output), {file.trial for file in made.files}
     if there != ours and not (made.plan and there & ours):
         of = f"the report on {', '.join(sorted(there)[:3])}" if there else "no report of Seatrial's"
         raise UsageError(f"{output}: is {of}; remove it, or name another file with -o")
 
 
-def _text(made: Report, form: str) -> str:
+def _text(made: "content.Report", form: str) -> str:
     if form == "json":
         return content.as_json(made)
     return markdown.text(made) if form == "md" else html.page(made)

@@ -1,12 +1,20 @@
 """``seatrial resume``: continue a trial after an interruption or a crash."""
 
+from typing import TYPE_CHECKING
+
 from seatrial.cli import Folders
-from seatrial.cli.run_driver import drive_and_tell
+from seatrial.lazy import LazyModule
 from seatrial.trial.folder import find
 from seatrial.trial.outcome import FailOn
+
+if TYPE_CHECKING:
+    from seatrial.cli import run_driver
+else:  # for a trial that was found
+    run_driver = LazyModule("seatrial.cli.run_driver")
 
 
 def command(
     folders: Folders, trial: str, alert: str, fail_on: FailOn, quiet: bool, host_is_gone: bool
 ) -> int:
-    return drive_and_tell(find(folders.trials, trial), folders, quiet, host_is_gone, alert, fail_on)
+    folder = find(folders.trials, trial)
+    return run_driver.drive_and_tell(folder, folders, quiet, host_is_gone, alert, fail_on)
