@@ -7,7 +7,6 @@ from typing import NamedTuple
 from seatrial.backends.protocol import Job
 from seatrial.conduct.commands import Launch
 from seatrial.runs.script import RunPlace, ScriptWriter
-from seatrial.structs import copied
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.ledger import Ledger
 from seatrial.trial.staging import Room, Staging
@@ -40,17 +39,22 @@ class Attempts:
         case = self._cases[launch.case]
         usual = self._staging.path(case.test, launch.run_id, launch.target)
         own = bool(path) and bool(self._staging.place(case.test, launch.target).file_system)
-        job = copied(
-            Job,
-            case,
+        job = Job(
             run_id=launch.run_id,
             path=Path(path) if own else usual,
+            nodes=case.nodes,
+            tasks=case.tasks,
+            tasks_per_node=case.tasks_per_node,
+            threads=case.threads,
+            walltime=case.walltime,
             node=launch.nodes or case.node,
+            exclusive=case.exclusive,
             features=tuple(self._record.tests[case.test].requires.features),
             avoid=launch.avoid,
             options=case.job,
             file_system=launch.target or self._staging.file_system(case.test),
             bundle=launch.bundle,
+            at_once=case.at_once,
         )
         self.of[launch.run_id] = Attempt(launch, job)
         return job

@@ -268,9 +268,17 @@ class Jobs:
         )
         if recalled:
             ended = replace(ended, code=codes.RECALLED.number)
-        code = ended.code or 0
-        text = "" if ended.exit_code is None else f"exit code {ended.exit_code}"
-        self._ledger.note(copied(events.JobEnded, ended, code=code, text=text, recalled=recalled))
+        self._ledger.note(
+            events.JobEnded(
+                run_id=ended.run_id,
+                code=ended.code or 0,
+                state=ended.state,
+                text="" if ended.exit_code is None else f"exit code {ended.exit_code}",
+                nodes=ended.nodes,
+                exit_code=ended.exit_code,
+                recalled=recalled,
+            )
+        )
         self._collect(ended)
 
     def _collect(self, ended: protocol.Ended) -> None:
