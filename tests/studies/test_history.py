@@ -78,8 +78,9 @@ class Story:
 
     def asked(self, metric: str = "triad", **filters: Any) -> list[History]:
         case, notes = filters.pop("case", ""), filters.pop("notes", ())
+        stage = filters.pop("stage", "")
         with self.store() as store:
-            return histories(store, metric, Filters(**filters), case, notes)
+            return histories(store, metric, Filters(**filters), case, notes, stage)
 
     def only(self, metric: str = "triad", **filters: Any) -> History:
         (found,) = self.asked(metric, **filters)
@@ -202,6 +203,7 @@ def test_rehearsals_are_left_out_unless_asked_for(story: Story) -> None:
         ("q", {}, "no run has a metric 'q'; there are triad, elapsed"),
         ("triad", {"machine": "frost"}, "with --machine frost; there are runs on frontier"),
         ("triad", {"test": "x", "case": "y"}, "with --test x --case y"),
+        ("triad", {"stage": "full"}, "with --stage full; there are"),
         ("triad", {"since": NOON + 99 * DAY}, "has 'triad' in that time"),
     ],
 )
@@ -209,6 +211,7 @@ def test_unknown_names_are_told(
     story: Story, metric: str, filters: dict[str, Any], said: str
 ) -> None:
     story.trial([5.0])
+    story.trial([7.0], codes.WRONG_ANSWER)
     with pytest.raises(UsageError, match=said.replace("?", r"\?")):
         story.asked(metric, **filters)
 

@@ -7,7 +7,7 @@ their time, not by their place.
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from msgspec import Struct
 from msgspec.structs import astuple
@@ -55,36 +55,28 @@ _APPENDED = -1  # the place of who judged a run, and why, which are several memb
 _Rows = list[tuple[Any, ...]]
 
 
-class _Columns(NamedTuple):
-    """The number of a kind of event, and where ``astuple`` has the members that its row needs: 0
-    for none."""
+_Further = Callable[[RunUpserts, RunRecord, Any], None]
 
-    number: int
-    value: int
-    detail: int
-    text: int
-
-
-class _Kind(NamedTuple):
-    """What the fold does with an event of a kind: its row, whether it is of a run, whether people
-    write it, whether it may change the life of a run, and what else there is to do, if anything."""
-
-    columns: _Columns
-    is_of_run: bool
-    is_late: bool
-    of_life: bool
-    further: "_Further | None"
+# What the fold does with an event of a kind. Of its row: the number of the kind, and where
+# ``astuple`` has the members that are its value, detail and text, 0 for none. Then: whether it is
+# of a run, whether people write it, whether it may change the life of a run, and what else there is
+# to do, if anything. A plain tuple, as Python unpacks no other quickly.
+_Kind = tuple[int, int, int, int, bool, bool, bool, _Further | None]
 
 
 def _kind(kind: type[events.Event]) -> _Kind:
-    names = kind.__struct_encode_fields__
-    at = {name: place for place, name in enumerate(names)}
+    at = {name: place for place, name in enumerate(kind.__struct_encode_fields__)}
     is_late = issubclass(kind, _Late)
-    value = at.get(_VALUES.get(kind, "value"), 0)
-    detail = _APPENDED if is_late else at.get(_DETAILS.get(kind, "alias"), 0)
-    columns = _Columns(kind.number, value, detail, at.get("text", at.get("unit", 0)))
-    is_of_run, of_life = issubclass(kind, events.RunEvent), kind in RUN_KINDS
-    return _Kind(columns, is_of_run, is_late, of_life, _FURTHER.get(kind))
+    return (
+        kind.number,
+        at.get(_VALUES.get(kind, "value"), 0),
+        _APPENDED if is_late else at.get(_DETAILS.get(kind, "alias"), 0),
+        at.get("text", at.get("unit", 0)),
+        issubclass(kind, events.RunEvent),
+        is_late,
+        kind in RUN_KINDS,
+        _FURTHER.get(kind),
+    )
 
 
 def _keep_metric(runs: RunUpserts, run: RunRecord, event: events.MetricRecorded) -> None:
@@ -93,7 +85,6 @@ def _keep_metric(runs: RunUpserts, run: RunRecord, event: events.MetricRecorded)
         runs.figures[run.id, runs.metric(event)] = figure
 
 
-_Further = Callable[[RunUpserts, RunRecord, Any], None]
 _FURTHER: dict[type[events.Event], _Further] = {
     events.MetricRecorded: _keep_metric,
     events.FigureGiven: RunUpserts.keep_given,
@@ -146,7 +137,9 @@ def _fold_runs(
     block = runs.look_up(block)
     known, latest, before = runs.known.get, trial.last or 0, len(of_runs)
     for seq, event in enumerate(block, trial.events + 1):  # often 200,000 of them a second
-        columns, is_of_run, is_late, of_life, further = _KINDS[type(event)]
+        number, at_value, at_detail, at_text, is_of_run, is_late, of_life, further = _KINDS[
+            type(event)
+        ]
         members = astuple(event)  # quicker than to read each by its name
         if is_of_run and members[_RUN_ID]:
             run = known(members[_RUN_ID]) or runs.make(cast(events.RunEvent, event))
@@ -164,7 +157,6 @@ def _fold_runs(
         else:
             others.append(event)
             of, rows = trial.id, of_trial
-        number, at_value, at_detail, at_text = columns
         value = members[at_value] if at_value else None
         if value is not None and (type(value) is not int or not _MIN < value < _MAX):
             value = _kept(value)

@@ -33,6 +33,9 @@ MAX_NARROW = 16  # columns; many rows a statement are quicker than one, but not 
 _ODD_VALUES = (LookupError, TypeError, ValueError, ArithmeticError, msgspec.MsgspecError)
 
 sqlite3.register_converter("BOOLEAN", lambda text: text != b"0")
+# Without an adapter, the module seeks one for each of these values, and raises and drops an error.
+sqlite3.register_adapter(bool, int)
+sqlite3.register_adapter(type(None), {None: None}.get)
 
 
 class SqliteStore(Store):
