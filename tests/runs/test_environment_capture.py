@@ -20,9 +20,9 @@ def test_equal_environments_are_kept_once_and_for_the_owner_alone(tmp_path: Path
     assert kept.read_text() == 'declare -x A="1"\n'
     assert kept.stat().st_mode & 0o777 == 0o600
     assert (tmp_path / ENVIRONMENT).exists()
-    drop(tmp_path)
+    drop([tmp_path])
     assert not (tmp_path / ENVIRONMENT).exists()
-    drop(tmp_path)
+    drop([tmp_path])
 
 
 def test_what_is_of_the_job_or_the_session_does_not_count(tmp_path: Path) -> None:

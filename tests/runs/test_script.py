@@ -108,19 +108,22 @@ def test_a_run_is_claimed_once(tmp_path: Path) -> None:
     assert run.names() == BOTH
 
 
-def test_a_second_job_says_why_it_started_nothing_and_spoils_no_output(tmp_path: Path) -> None:
-    run = RunFolder(tmp_path, a_test("echo ran"))
-    assert (run.run(), run.run(SLURM_RESTART_COUNT="0")) == (0, 93)
+@pytest.mark.parametrize(("scheduler", "restarts"), [("slurm", "0"), ("local", "2")])
+def test_a_second_job_says_why_it_started_nothing_and_spoils_no_output(
+    tmp_path: Path, scheduler: str, restarts: str
+) -> None:
+    run = RunFolder(tmp_path, a_test("echo ran"), machine=a_machine(scheduler=scheduler))
+    assert run.run(SLURM_JOB_NODELIST="n1") == 0
+    assert run.run(SLURM_JOB_NODELIST="n1", SLURM_RESTART_COUNT=restarts) == 93
     assert run.stdout == "ran\n"
     assert "another job has claimed this run" in run.stderr
 
 
 def test_a_job_that_slurm_requeued_runs_again_with_fresh_output(tmp_path: Path) -> None:
-    run = RunFolder(
-        tmp_path, a_test("echo attempt ${SLURM_RESTART_COUNT:-0}; exit ${SLURM_RESTART_COUNT:-9}")
-    )
-    assert run.run() == 9
-    assert run.run(SLURM_RESTART_COUNT="2") == 2
+    test = a_test("echo attempt ${SLURM_RESTART_COUNT:-0}; exit ${SLURM_RESTART_COUNT:-9}")
+    run = RunFolder(tmp_path, test, machine=a_machine(scheduler="slurm"))
+    assert run.run(SLURM_JOB_NODELIST="n1") == 9
+    assert run.run(SLURM_JOB_NODELIST="n1", SLURM_RESTART_COUNT="2") == 2
     assert run.stdout == "attempt 2\n"
     assert run.names() == BOTH
     assert run.events.exit_code == 2

@@ -98,11 +98,13 @@ def of_run(
     mark = b"\0SEATRIAL_RUN=%s\0" % os.fsencode(run_id)
     found = []
     for pid in among:
-        with contextlib.suppress(OSError):
+        try:
             session = os.getsid(pid)
             ours = session == leader or (session not in others and mark in _environment(pid))
             if ours and _stat(pid)[0] not in "ZX":
                 found.append(pid)
+        except OSError:  # it has ended
+            continue
     return found
 
 

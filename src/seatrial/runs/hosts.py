@@ -33,10 +33,9 @@ _nodes_of_job=${_list:=$HOSTNAME}
 # Most runs are on one node, whose name a machine without Slurm gives as it is: they begin sooner
 # without the functions of hosts.sh.
 _ONE_NODE = """\
-echo "$_list slots=$_tasks" >| job.hostfile
-echo "$_list:$_tasks" >| job.machinefile
-printf -v _text '%*s' "$_tasks" ''
-printf '%s' "${_text// /"$_list"$'\\n'}" >| job.nodefile
+echo "$_list slots={tasks}" >| job.hostfile
+echo "$_list:{tasks}" >| job.machinefile
+printf "$_list%.0s\\n" {{1..{tasks}}} >| job.nodefile
 """
 _EXPORTS = """\
 export HOSTFILE=$_run/job.hostfile MACHINEFILE=$_run/job.machinefile \\
@@ -48,11 +47,12 @@ def host_files(machine: Machine, case: Case) -> str:
     """Return bash that writes the files of a run's hosts and exports their variables; ``$_run`` is
     the run's directory. A host without a scheduler is ``localhost``."""
     found = "localhost" if machine.scheduler == "local" else "${SLURM_JOB_NODELIST:-$HOSTNAME}"
-    size = f"_nodes={case.nodes} _tasks={case.tasks} _per_node={case.tasks_per_node}"
     by_file = {"pbs": _OF_PBS, "gridengine": _OF_GRID_ENGINE}.get(machine.scheduler)
-    listed = f"{size}\n{by_file}" if by_file else f"_list={found} {size}\n"
-    is_plain = case.nodes == 1 and machine.scheduler != "slurm"
-    return listed + (_ONE_NODE if is_plain else _text()) + _EXPORTS
+    listed = f"_nodes={case.nodes}\n{by_file}" if by_file else f"_list={found}\n"
+    if case.nodes == 1 and machine.scheduler != "slurm":
+        return listed + _ONE_NODE.format(tasks=case.tasks) + _EXPORTS
+    sizes = f"_nodes={case.nodes} _tasks={case.tasks} _per_node={case.tasks_per_node}\n"
+    return listed + sizes + _text() + _EXPORTS
 
 
 @lru_cache(maxsize=1)

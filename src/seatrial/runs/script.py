@@ -45,9 +45,7 @@ mapfile -t _text < job.sh
 
 # Variables of Seatrial begin with an underscore; parameters of tests cannot.
 #
-# A job that Slurm requeued (its restart count is above 0) runs in the directory that it claimed
-# before, with new output and new events. Where the claim cannot be written nothing runs, as there
-# would be no verdict.
+# Where the claim cannot be written nothing runs, as there would be no verdict.
 _CLAIM = """\
 set -C
 if ! { : > events.jsonl; } 2> /dev/null; then
@@ -55,6 +53,17 @@ if ! { : > events.jsonl; } 2> /dev/null; then
     echo "seatrial: cannot write in $_run; see its space, quota and permissions" >&2
     exit 92
   fi
+%s\
+fi
+set +C
+"""
+_REFUSE = """\
+  echo 'seatrial: another job has claimed this run; nothing was started' >&2
+  exit 93
+"""
+# A job that Slurm requeued (its restart count is above 0) runs in the directory that it claimed
+# before, with new output and new events.
+_REFUSE_UNLESS_REQUEUED = """\
   if [ "${SLURM_RESTART_COUNT:-0}" -eq 0 ]; then
     echo 'seatrial: another job has claimed this run; nothing was started' >&2
     exit 93
@@ -62,8 +71,6 @@ if ! { : > events.jsonl; } 2> /dev/null; then
   : >| events.jsonl
   : >| stdout
   : >| stderr
-fi
-set +C
 """
 
 # A fork is slow for a short job, so functions return texts in a variable, not by $(...). Where the
@@ -75,7 +82,7 @@ seatrial_clock() {  # _time = the clock in ns, _up = the time since boot in 1/10
   _time=${_time//[!0-9]/}000
   [[ $_time != 000 ]] || _time=$(date +%s%N)
   [[ -r /proc/uptime ]] && IFS=' ' read -r _up _ < /proc/uptime
-  _up=${_up//[!0-9]/}
+  _up=${_up/./}
 }
 seatrial_event() {  # name, further members of the JSON object, number of blanks
   printf '{"time":%s,"event":"%s"%s%*s}\n' "$_time" "$1" "$2" "${3:-0}" '' >> "$_run/events.jsonl"
@@ -178,6 +185,8 @@ class ScriptWriter:
         self._common: dict[tuple[str, str], str] = {}
         self._ends: dict[str, str] = {}
         self._elsewhere = machine.jobs_run_elsewhere
+        by_slurm = machine.scheduler == "slurm"
+        self._claim = _CLAIM % (_REFUSE_UNLESS_REQUEUED if by_slurm else _REFUSE)
 
     def job_script(self, test: Test, case: Case, run: "RunPlace") -> str:
         """Return the text of ``job.sh`` for one run."""
@@ -193,7 +202,7 @@ class ScriptWriter:
                 'cd "$_run" || exit 91\n',
                 compat.mark,
                 _WHOLE if self._elsewhere else "",
-                _CLAIM,
+                self._claim,
                 exports({**test.bound(case.parameters), **self._run_variables(test, case, run)}),
                 host_files(self.machine, case),
                 self._shared(test, case.toolchain),
@@ -216,7 +225,7 @@ class ScriptWriter:
                 _SCRIPT_END,
                 file_use.after_script(self.machine),
                 compat.stop,
-                after_script(case, directory, judged_files(test)),
+                after_script(case, directory, judged_files(test) if directory else ()),
                 self._end(test),
                 f"{LAST_LINE}\n",
             )

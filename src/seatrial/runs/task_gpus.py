@@ -57,8 +57,9 @@ def binds_gpus(launcher: Launcher, case: Case) -> bool:
 
 def prepare(machine: Machine, test: Test, case: Case, run: Path) -> None:
     """Write ``job.gpus`` into the directory of a run that needs it. Raises OSError."""
-    launcher = launcher_of(machine, test, case.toolchain, case.parameters)
-    if binds_gpus(launcher, case):
+    if not case.job.gpus_per_task:
+        return
+    if binds_gpus(launcher_of(machine, test, case.toolchain, case.parameters), case):
         shown = ",".join(map(str, range(case.gpus)))
         text = _WRAPPER.format(each=case.job.gpus_per_task, shown=shown)
         write_script(f"{run}/{TASK_GPUS}", text, 0o700)

@@ -6,9 +6,8 @@ on with a trial that was interrupted, the ledger replays the journal.
 
 import os
 from collections import Counter, deque
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,7 +22,7 @@ from seatrial.journal.run_life import RunLife, RunState
 from seatrial.suite.known_failures import KnownFailures
 from seatrial.suite.model import Case
 from seatrial.trial.corrected_references import corrected
-from seatrial.trial.event_headers import header_of, run_header
+from seatrial.trial.event_headers import header_of, of_run
 from seatrial.trial.observer import Observer
 from seatrial.trial.record import Record
 from seatrial.trial.run_collector import CollectedRun
@@ -216,14 +215,14 @@ class Ledger:
         """Record an event: append it to the journal, apply it, report it. Its time is the present
         unless it has one; trial, machine, application, test and case are filled in. ``case`` is
         needed of a run that was judged. What people say of a run has them already."""
+        time = event.time or self.journal.now()
         if isinstance(event, events.RunEvent) and not isinstance(event, events.RunReviewed):
             case = case or self.case(event.run_id)
-            header: Mapping[str, Any] = run_header(self.record, case, event.run_id)
+            event = of_run(event, self.record, case, time)
         else:
-            header = header_of(self.record, event)
-        if isinstance(event, events.IssueRecorded) and not event.issue:
-            event = replace(event, issue=self.issues + 1)
-        event = replace(event, time=event.time or self.journal.now(), **header)
+            event = replace(event, time=time, **header_of(self.record, event))
+            if isinstance(event, events.IssueRecorded) and not event.issue:
+                event = replace(event, issue=self.issues + 1)
         self.journal.append(event)
         self._fold(event)
         self.observer.on_event(event, case)

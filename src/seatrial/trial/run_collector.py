@@ -237,11 +237,11 @@ class RunCollector:
         environment = environment_capture.capture(run.path, self.environments, bound)
         if not run.file_system:
             self._captured.append(run.path)
-        start = own.start and replace(own.start, environment=environment)
-        if start is not None and self._host:
-            start = replace(start, nodes=self._host)
+        start = own.start
         if start is not None:
-            start = replace(start, node_facts=self._digests.of(start.nodes))
+            nodes = self._host or start.nodes
+            node_facts = self._digests.of(nodes)
+            start = replace(start, environment=environment, nodes=nodes, node_facts=node_facts)
         events = [event for event in (own.compat, start, own.end) if event is not None]
         sums = checksums(run.path, sizes) or None
         cause = NO_CAUSE if stop else self._cause(run, code, own.exit_code)
@@ -315,8 +315,7 @@ class RunCollector:
     def drop_captured(self) -> None:
         """Remove the files of environments whose hashes are in the journal. Those on other file
         systems stay, as such a file system may hang."""
-        for path in self._captured:
-            environment_capture.drop(path)
+        environment_capture.drop(self._captured)
         self._captured.clear()
 
 
