@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import json
 import random
+from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +23,8 @@ from seatrial.journal.events import (
     NodeDown,
     NodeExcluded,
     NodeUp,
+    PolicyChanged,
+    RunCancelAsked,
     RunEvent,
     RunReviewed,
     TestStopped,
@@ -32,6 +36,7 @@ from seatrial.journal.events import (
     TrialResumed,
     UnknownEvent,
 )
+from seatrial.journal.run_life import RunLife
 
 from ..store.trials import SECOND
 from .stories import HOUR, NODES, Story, at, cases_of, sustained
@@ -385,7 +390,41 @@ def test_what_people_say_of_a_run_makes_none() -> None:
     cases = cases_of(1)
     story = Story(cases, sustained(cases, 2))
     story.run(0, 0, 1)
-    ghost = RunReviewed(time=at(1), run_id="ghost", case=cases[0].id, is_excluded=1)
+    ghost = RunReviewed(time=at(9), run_id="ghost", case=cases[0].id, is_excluded=1)
     history = story.history()
     history.fold([ghost])
     assert len(history.runs) == 1 and not history.runs[0].is_excluded
+    assert history.last == at(1), "it is no event of the trial"
+    history.fold([NodeUp(time=at(0.5), nodes="n1")])
+    assert history.last == at(1), "a clock may have stepped back"
+
+
+OF_RUNS = [name for name, kind in EVENT_KINDS.items() if issubclass(kind, RunEvent)]
+
+
+@pytest.mark.parametrize("name", OF_RUNS)
+def test_a_run_is_what_its_life_says(name: str) -> None:
+    cases = cases_of(1)
+    line: dict[str, Any] = {"case": cases[0].id, "run_id": "r", "code": 1, "value": 1, "text": "y"}
+    for before in ([], ["run_submit"], ["run_submit", "job_start", "check_end"]):
+        history, life = TrialHistory(cases, Story(cases).policy, NODES), RunLife()
+        for hour, kind in enumerate([*before, name]):
+            event = decode(json.dumps(line | {"time": at(hour), "event": kind}).encode())
+            history.fold([event])
+            life.apply(event)
+        for run in history.runs:
+            for field in RunLife.__struct_fields__:
+                assert getattr(run, field) == getattr(life, field), field
+        assert history.runs or not before
+
+
+def test_what_people_did_is_told_by_the_policy_before_it() -> None:
+    cases = cases_of(1)
+    story = Story(cases)
+    story.run(0, 0, 1)
+    run_id = story.history().runs[0].id
+    story.tell(0.25, PolicyChanged, parts={"reserve": 1}, by="ann")
+    story.tell(0.5, RunCancelAsked, run_id=run_id, case=cases[0].id, by="bob")
+    changed, cancelled = story.history().actions
+    assert (changed.by, changed.action, len(changed.changes)) == ("ann", "change", 1)
+    assert (cancelled.by, cancelled.action, cancelled.subject) == ("bob", "cancel", run_id)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, Literal, get_args, get_origin
+from unittest.mock import Mock
 
 import click
 import pytest
@@ -58,6 +60,18 @@ def test_every_action_takes_the_options_of_its_command() -> None:
         takes = inspect.signature(action)
         passed = [name for name in [*takes.parameters][:1] if name in ("folders", "context")]
         takes.bind(*passed, **{one.name or "": None for one in command.params})
+
+
+def test_a_command_calls_its_action_with_its_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    for command, action in ACTIONS:
+        called = Mock(return_value=7)
+        monkeypatch.setattr(sys.modules[action.__module__], action.__name__, called)
+        with click.Context(command, obj="folders"):
+            assert command.callback is not None
+            assert command.callback(given=1) == 7, command.name
+        assert called.call_args.kwargs == {"given": 1}
+        takes = [*inspect.signature(action).parameters][:1]
+        assert len(called.call_args.args) == (takes[0] in ("folders", "context")), command.name
 
 
 def test_what_an_option_may_be_is_what_its_action_takes() -> None:

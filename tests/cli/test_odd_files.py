@@ -109,10 +109,16 @@ def test_a_workload_is_a_regular_file(place: Workplace) -> None:
         read(place.folder / "log.swf")
 
 
-def test_a_record_whose_groups_are_no_nodes_is_told(one_trial: Workplace) -> None:
+@pytest.mark.parametrize(
+    ("member", "value"),
+    [("groups", {"rack": "n["}), ("nodes", [{"names": "n[", "cores": 2}])],
+)
+def test_a_record_that_names_no_nodes_is_told(
+    one_trial: Workplace, member: str, value: object
+) -> None:
     path = one_trial.trials / "t" / "trial.json"
     record = json.loads(path.read_text())
-    record["machine"]["groups"] = {"rack": "n["}
+    record["machine"][member] = value
     path.write_text(json.dumps(record))
     done = one_trial.seatrial("resume", "t")
     assert done.code == 3

@@ -55,12 +55,22 @@ def test_gates_hold_until_the_clock_changes_them() -> None:
     assert admission.gates(112 * NS).held == {1}, "asked of an earlier time"
 
 
+def test_a_blackout_of_some_nodes_holds_no_entry_but_changes_what_may_start() -> None:
+    admission = gates_of(Policy(entries=ENTRIES, blackouts=[Window(start=10, end=20, nodes="n1")]))
+    for second, next_hold, next_start in ((100, 110, 120), (110, None, 120), (120, None, None)):
+        gates = admission.gates(second * NS)
+        assert gates.held == set()
+        assert gates.next_hold == (next_hold and next_hold * NS)
+        assert gates.next_start == (next_start and next_start * NS)
+
+
 def test_what_is_stopped_or_throttled_is_held() -> None:
     throttles = [About(gauge="load", high=10, low=5, on_failure="closed", stale_after=60)]
     admission = gates_of(Policy(entries=ENTRIES, throttles=throttles))
     assert admission.gates(101 * NS).held == {0, 2}, "no reading yet"
     admission.gauge(reading(102, 1.0))
-    assert admission.gates(102 * NS).held == set()
+    read = admission.gates(102 * NS)
+    assert (read.held, read.next_hold, read.next_start) == (frozenset(), 162 * NS, 162 * NS)
     admission.stop(1, "wrong answers")
     assert admission.gates(102 * NS).held == {1}
     assert admission.gates(161 * NS).failing == []

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from seatrial.conduct.in_flight import InFlightCounts
-from seatrial.conduct.policy import Entry
+from seatrial.conduct.policy import Caps, Entry
 
 ENTRIES = [
     Entry(name="a"),
@@ -57,13 +57,14 @@ def check(counts: InFlightCounts, runs: list[Run]) -> None:
         assert counts.confined.get(unfit, 0) == sum(run.width for run in confined)
         waits = sum(not run.started for run in confined)
         assert counts.confined_queued.get(unfit, 0) == waits
-    for nodes in (20, 20, 7):
-        assert counts.idle(nodes) == idle_by_hand(runs, nodes)
+    assert counts.idle(12) == idle_by_hand(runs, 12), "it is kept for as long as it holds"
+    assert counts.copy().idle(7) == idle_by_hand(runs, 7)
 
 
+@pytest.mark.parametrize("caps", [None, Caps(file_systems={"fs": 9}), Caps(bytes={"fs": 9})])
 @pytest.mark.parametrize("seed", range(4))
-def test_sums_are_those_of_the_runs(seed: int) -> None:
-    draw, counts = Random(seed), InFlightCounts(ENTRIES)
+def test_sums_are_those_of_the_runs(seed: int, caps: Caps | None) -> None:
+    draw, counts = Random(seed), InFlightCounts(ENTRIES, caps)
     runs: list[Run] = []
     for _ in range(60):
         what = draw.random()
@@ -81,6 +82,23 @@ def test_sums_are_those_of_the_runs(seed: int) -> None:
                 counts.end(run.entry, run.width, run.target, run.started, run.unfit)
         check(counts, runs)
         other = counts.copy()
-        other.launch(0, 1, "", 1)
-        check(other, [*runs, Run(0, 1, "", 1)])
+        other.launch(1, 1, "x", 1)
+        check(other, [*runs, Run(1, 1, "x", 1)])
         check(counts, runs)
+
+
+def test_no_sums_are_kept_of_file_systems_that_no_cap_is_about() -> None:
+    counts = InFlightCounts(ENTRIES, Caps(machine=9))
+    counts.launch(1, 1, "x")
+    assert (counts.on_file_system, counts.bytes) == ({}, {})
+    assert (counts.on_target, counts.opens) == ({"x": 1}, {"x": 2.0})
+
+
+def test_a_start_that_does_not_fit_leaves_less_idle() -> None:
+    counts = InFlightCounts(ENTRIES)
+    for width in (3, 2):
+        counts.launch(0, width, "")
+    counts.start(0, 3)
+    assert counts.idle(4) == 1
+    counts.start(0, 2)  # on nodes that are thought to be down
+    assert counts.idle(4) == -1

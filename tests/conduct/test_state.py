@@ -13,17 +13,26 @@ from seatrial.conduct.retry_policy import MAX_REFUSED
 from seatrial.journal.codes import LAUNCH_FAILED, PASS
 from seatrial.journal.events import (
     AlertRaised,
+    BuildEnded,
+    BuildStarted,
     Event,
     GaugeRead,
+    JobEnded,
     JobQueued,
     JobStarted,
+    MetricRecorded,
     NodeAdmitted,
     NodeDown,
     NodeExcluded,
     NodeUp,
     OutputQuiet,
+    OutputRemoved,
+    PolicyChanged,
+    RunCancelAsked,
     RunJudged,
     RunSubmitted,
+    ScriptEnded,
+    ScriptStarted,
     TestAdmitted,
     TestStopped,
     TrialAbandoned,
@@ -163,3 +172,77 @@ def test_only_a_time_that_can_be_added_extends_a_trial(seconds: Any, extended: b
     assert world.conductor.state.changed == extended
     assert over is not None
     assert world.conductor.state.over_at == over + (60 * NS if extended else 0)
+
+
+@pytest.mark.parametrize(("word", "about"), [(ScriptStarted, {}), (ScriptEnded, {"exit_code": 0})])
+def test_a_run_that_nobody_saw_start_has_started_by_its_own_word(
+    word: type[Event], about: dict[str, Any]
+) -> None:
+    world = begun()
+    state = world.conductor.state
+    (launch, *_) = decided(world).launches
+    for event in (RunSubmitted, JobQueued):
+        world.note(event, launch.run_id, launch.case)
+    assert (state.counts.queued, state.counts.running) == (1, 0)
+    told: list[tuple[type[Event], dict[str, Any]]]
+    told = [(word, about), (JobStarted, {}), (word, about)]
+    for kind, more in told:
+        world.note(kind, launch.run_id, launch.case, **more)
+        assert not state.queued
+        assert (state.counts.queued, state.counts.running) == (0, 1)
+    world.note(JobEnded, launch.run_id, launch.case, code=PASS.number)
+    assert (state.counts.total, state.counts.running) == (0, 0)
+
+
+HAPPENS: list[tuple[type[Event], dict[str, Any], bool]] = [
+    (JobQueued, {}, True),
+    (JobStarted, {}, True),
+    (MetricRecorded, {"metric": "rate"}, True),
+    (JobEnded, {"code": PASS.number}, True),
+    (RunJudged, {"code": PASS.number}, True),
+    (OutputQuiet, {"seconds": 60.0}, False),
+    (OutputRemoved, {"files": 1}, False),
+    (RunCancelAsked, {}, False),
+]
+
+
+@pytest.mark.parametrize(("event", "about", "happens"), HAPPENS)
+def test_the_latest_that_happened_to_a_run_is_known(
+    event: type[Event], about: dict[str, Any], happens: bool
+) -> None:
+    world = begun()
+    (launch, *_) = decided(world).launches
+    world.note(RunSubmitted, launch.run_id, launch.case)
+    submitted = world.now
+    world.now += 5 * NS
+    world.note(event, launch.run_id, launch.case, **about)
+    assert world.conductor.state.watchdogs.latest == submitted + 5 * NS * happens
+    world.now -= 9 * NS  # by the clock of a node
+    world.note(event, launch.run_id, launch.case, **about)
+    assert world.conductor.state.watchdogs.latest == submitted + 5 * NS * happens
+
+
+def test_the_latest_that_happened_to_a_build_is_known_and_that_of_a_node_is_not() -> None:
+    world = begun()
+    latest: list[int] = []
+    told: list[tuple[type[Event], dict[str, Any]]] = [
+        (BuildStarted, {"key": "k"}),
+        (BuildEnded, {"key": "k", "code": PASS.number}),
+        (NodeDown, {"nodes": "n001"}),
+        (GaugeRead, {"gauge": "load", "value": 1.0}),
+    ]
+    for event, about in told:
+        world.now += NS
+        world.note(event, **about)
+        latest.append(world.now - world.conductor.state.watchdogs.latest)
+    assert latest == [0, 0, NS, 2 * NS]
+
+
+def test_a_cap_on_a_file_system_that_comes_later_counts_what_is_in_flight() -> None:
+    world = begun(file_system="fs", bytes=7)
+    state = world.conductor.state
+    (launch, *_) = decided(world).launches
+    world.note(RunSubmitted, launch.run_id, launch.case)
+    assert (state.counts.on_file_system, state.counts.bytes) == ({}, {})
+    world.note(PolicyChanged, parts={"caps": {"file_systems": {"fs": 1}}})
+    assert (state.counts.on_file_system, state.counts.bytes) == ({"fs": 1}, {"fs": 7})

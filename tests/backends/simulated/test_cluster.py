@@ -225,20 +225,45 @@ def test_nothing_happens_by_chance_after_the_horizon() -> None:
     assert simulated.next_time() is None
 
 
-def test_news_by_news_it_tells_the_same() -> None:
-    """In portions, each of one time."""
-    described = machine(10, node_failures=2000, repair=100, start_delay=3, poll=15)
+@pytest.mark.parametrize("start_delay", [0, 3])
+def test_news_by_news_it_tells_the_same(start_delay: int) -> None:
+    """In portions, each of one time, and of all that is told at that time."""
+    described = machine(10, node_failures=2000, repair=100, start_delay=start_delay, poll=15)
     jobs = [job(f"{n}", nodes=1 + n % 4, elapsed=20 + n, hangs=n % 7 == 0) for n in range(40)]
     whole, stepwise = (cluster(described, horizon_s=1000) for _ in range(2))
     for simulated in (whole, stepwise):
-        simulated.submit(START, jobs)
-    told, news = whole.advance(START + 10_000 * S), []
+        simulated.submit(START, jobs[:30])
+        simulated.submit(START + 7 * S, jobs[30:])
+    told, news, times = whole.advance(START + 10_000 * S), [], []
     while stepwise.next_time() is not None:
         portion = stepwise.advance(START + 10_000 * S, to_news=True)
-        assert {time for time, _ in portion} <= {stepwise.now}
+        happened = [time for time, update in portion if not isinstance(update, Queued)]
+        assert set(happened) <= {stepwise.now}
+        assert happened or stepwise.next_time() is None, "that a job is queued is no news"
+        times += happened[:1]
         news += portion
     assert news == told
+    assert times == sorted(set(times))
     assert {"0", "7"} <= ends([(t / S, f) for t, f in told]).keys()
+
+
+def test_jobs_start_after_all_that_happens_at_a_time() -> None:
+    simulated = cluster(machine(1))
+    simulated.submit(START, [job("a"), job("b"), job("c")])
+    told = simulated.advance(START + 10 * S)
+    simulated.cancel(START + 50 * S, ["b"])  # just as the first one ends
+    told += simulated.advance(None)
+    assert starts(told) == {"a": START, "c": START + 50 * S}
+
+
+def test_its_time_is_that_to_which_it_was_advanced() -> None:
+    simulated = cluster(machine(1))
+    simulated.submit(START, [job("a")])
+    for until, news, now in ((20, True, 0), (20, True, 20), (10, False, 20), (70, True, 50)):
+        simulated.advance(START + until * S, to_news=news)
+        assert simulated.now == START + now * S
+    simulated.advance(None)
+    assert simulated.now == START + 100 * S
 
 
 def test_a_run_is_as_slow_as_its_slowest_node() -> None:
