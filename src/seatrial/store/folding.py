@@ -158,7 +158,9 @@ def _fold_runs(
             others.append(event)
             of, rows = trial.id, of_trial
         value = members[at_value] if at_value else None
-        if value is not None and (type(value) is not int or not _MIN < value < _MAX):
+        if value == "":
+            value = None  # an empty text is none
+        elif value is not None and (type(value) is not int or not _MIN < value < _MAX):
             value = _kept(value)
         detail = members[at_detail] if at_detail else ""
         text = members[at_text] if at_text else ""
@@ -174,9 +176,10 @@ def _fold_trial(writer: Writer, trial: TrialRecord, block: Sequence[events.Event
     """Fold the events that are of no run."""
     builds: dict[str, _Build] = {}
     life = TrialLife(math.inf, TrialState(trial.state))  # it may be extended
+    latest = -1 if trial.last is None else trial.last
     for event in block:
-        if not isinstance(event, _BESIDE):
-            trial.last = max(trial.last or 0, event.time)
+        if event.time > latest and not isinstance(event, _BESIDE):
+            trial.last = latest = event.time
         if isinstance(event, _OF_BUILDS):
             _change_build(_build_of(writer, trial.id, builds, event.key), event)
         else:
@@ -216,10 +219,10 @@ def _change_build(build: _Build, event: events.BuildEvent) -> None:
         build.text = event.log[:LONGEST_TEXT]
 
 
-def _kept(value: float | str) -> int | float | str | None:
-    """Return an event's value as a row holds it; an empty text is none."""
+def _kept(value: float | str) -> int | float | str:
+    """Return an event's value as a row holds it."""
     if isinstance(value, str):
-        return value[:LONGEST_TEXT] or None
+        return value[:LONGEST_TEXT]
     if isinstance(value, int) and not _MIN < value < _MAX:
         return str(value)
     return value

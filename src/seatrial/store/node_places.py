@@ -9,6 +9,7 @@ A job of neighbouring nodes is one span, however many nodes it has. So a row a s
 a row a run, where a row a node would cost a hundred times that for large jobs.
 """
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from seatrial.lazy import regex
@@ -45,13 +46,14 @@ class NodePlaces:
         new = [name for name in wanted if name not in self._places]
         query = "SELECT coalesce(max(place) + 1, 0) FROM nodes WHERE machine = ?"
         ((start,),) = self._writer.rows(query, (self._machine,))
-        chain, before = start, ""
+        chain, before = start, None
         rows = []
         for place, name in enumerate(new, start):
-            chain = chain if _follows(name, before) else place
+            numbered = _NUMBERED.fullmatch(name)
+            chain = chain if _follows(numbered, before) else place
             rows.append((self._machine, place, name, chain))
             self._places[name] = (place, chain)
-            before = name
+            before = numbered
         self._writer.insert("nodes", ("machine", "place", "name", "chain"), rows)
 
     def spans(self, node_sets: Collection[str]) -> dict[str, list[Span]]:
@@ -139,13 +141,12 @@ def _joined(spans: Mapping[str, Span], ranges: Sequence[str]) -> list[Span]:
     return found
 
 
-def _follows(name: str, before: str) -> bool:
+def _follows(name: re.Match[str] | None, before: re.Match[str] | None) -> bool:
     """Return whether the number of a name is the next one after that of another."""
-    own, other = _NUMBERED.fullmatch(name), _NUMBERED.fullmatch(before)
-    if own is None or other is None:
+    if name is None or before is None:
         return False
-    following = str(int(other[2]) + 1).zfill(len(other[2]))
-    return own.groups() == (other[1], following, other[3])
+    following = str(int(before[2]) + 1).zfill(len(before[2]))
+    return name.groups() == (before[1], following, before[3])
 
 
 def _bounded(name: str) -> str:

@@ -136,7 +136,7 @@ class RunUpserts:
 
     def make(self, event: RunEvent) -> RunRecord:
         """Make the run of an event of the block that was looked up."""
-        case, test = self._case(event)
+        case, test = self._cases.get(event.case) or self._case(event)
         self._trial.runs += 1
         of = (self._trial.id, event.run_id, case, test)
         run = self.known[event.run_id] = RunRecord(next(self._ids), *of, self._trial.runs)
