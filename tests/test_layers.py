@@ -251,6 +251,10 @@ RECORD = "trial.record machine.model suite.model plan.model conduct.policy"
     ("modules", "left_out"),
     [
         ("cli.actions.trials cli.actions.runs store.ingest", f"trial.folder {RECORD}"),
+        (
+            "cli.actions.reference store.ingest",
+            f"trial.folder store.queries studies.learned machine.load {RECORD}",
+        ),
         ("cli.actions.show cli.actions.history cli.actions.note", f"machine.load {RECORD}"),
         ("cli.actions.compare", "plan.prepare studies.provenance trial.record plan.model"),
         ("cli.actions.suspects", f"machine.facts machine.load {RECORD}"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import socket
 import subprocess
@@ -18,9 +19,9 @@ from seatrial.trial.creation import create
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.options import TrialOptions
 from seatrial.trial.prepare import prepare_trial
-from seatrial.trial.record import Record, references_of
+from seatrial.trial.record import Record, checksum_of, references_of
 from seatrial.trial.suite_record import suite_record
-from seatrial.verify.references import Reference
+from seatrial.verify.references import Reference, References, loads
 from tests.programs import Workplace
 
 # As version 0.1 wrote it, on one line each where that is shorter: the text of the references is in
@@ -208,3 +209,13 @@ def test_a_trial_that_may_not_be_on_the_disk_itself_is_not_said_to_exist(
     assert place.resume().code == 0
     with pytest.raises(UsageError, match="a trial of this tag exists"):
         create(place.trials, suite_record(prepared, "t"), prepared.cases)
+
+
+def test_the_checksum_of_references_is_of_what_they_say() -> None:
+    one = "references:\n- {test: hello, metric: rate, unit: 1/s, value: %d}\n"
+    other = (
+        "# in March\nreferences:\n  - unit: 1/s\n    metric: rate\n    test: hello\n    value: 4\n"
+    )
+    sums = [checksum_of(loads(text, Path("r.yaml"))) for text in (one % 4, other, one % 5)]
+    assert sums[0] == sums[1] != sums[2]
+    assert checksum_of(References()) == hashlib.sha256(b"[]").hexdigest(), "as journals have it"
