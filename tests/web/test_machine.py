@@ -123,6 +123,27 @@ def test_an_answer_of_before_a_filter_was_set_does_not_take_its_place(
 
 
 @pytest.mark.needs("chromium")
+def test_news_while_a_filter_is_asked_for_do_not_lose_its_answer(
+    served: Served, browser: Browser
+) -> None:
+    """The answer would replace a part that is no longer in the page."""
+    held: list[Route] = []
+    asked: list[str] = []
+    with open_page(browser, served.address) as page:
+        page.goto(STREAM.replace("show=z", "show=state"))
+        page.route("**show=z**", lambda route: held.append(route))
+        page.select_option("select[name=show]", "z")
+        until(lambda: page.title() and held, "the filter to be asked for")
+        page.on("requestfinished", lambda request: asked.append(request.url))
+        page.evaluate("() => document.getElementById('machine').append('old')")  # so it has news
+        page.evaluate("() => document.activeElement.blur()")
+        page.evaluate("() => document.dispatchEvent(new Event('visibilitychange'))")
+        until(lambda: page.title() and asked, "the page to ask for itself")
+        held[0].continue_()
+        page.locator("text=defective (1)").wait_for()
+
+
+@pytest.mark.needs("chromium")
 def test_a_click_on_a_square_opens_its_node(served: Served, browser: Browser) -> None:
     with open_page(browser, served.address, viewport={"width": 320, "height": 800}) as page:
         page.goto(STREAM)

@@ -49,7 +49,8 @@
       if (!response.ok && response.status !== 400) throw new Error(String(response.status));
       if (document.querySelector("[data-passing]")) return location.reload();  // what failed is well
       const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
-      if (location.href !== address) return later();  // a filter has been set meanwhile
+      // A filter has been set meanwhile; its answer may be to come, for a part that is here now.
+      if (location.href !== address || document.querySelector(".htmx-request")) return later();
       for (const old of document.querySelectorAll("[data-live]")) {
         const next = fresh.getElementById(old.id);
         const html = next?.outerHTML;
