@@ -149,11 +149,6 @@ def choices(store: Store) -> Choices:
     )
 
 
-def tests_of(store: Store) -> list[tuple[str, str]]:
-    """Return the name and the application of every test."""
-    return [(name, app) for name, app in store.rows("SELECT DISTINCT name, app FROM tests")]
-
-
 # ---- how failures came to their end ---------------------------------------------------------
 
 _ENDS = {kind.number: EVENT_NAMES[kind] for kind in (SubmitEnded, ScriptEnded, JobEnded)}

@@ -296,6 +296,11 @@ def has_other_references(store: Store, trial: TrialRow) -> bool:
     return bool(store.rows(sql, (trial.row, ReferencesCorrected.number)))
 
 
+def tests_of(store: Store) -> list[tuple[str, str]]:
+    """Return the name and the application of every test."""
+    return [(name, app) for name, app in store.rows("SELECT DISTINCT name, app FROM tests")]
+
+
 def cases_of(store: Store, trial: TrialRow) -> list[CaseRow]:
     """Return the cases of a trial, in the order in which they were asked for."""
     return _cases(store, "WHERE cases.trial = ? ORDER BY cases.id", trial.row)

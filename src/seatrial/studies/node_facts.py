@@ -54,9 +54,10 @@ class Collection(NamedTuple):
 
 def collected(store: Store, machine: str = "", trial: str = "") -> list[Collection]:
     """Return the trials that collected facts, the newest first."""
-    filters = Filters(machine=machine, trial=trial)
+    tests = [name for name, app in queries.tests_of(store) if app == FACTS_APP]
+    filters = Filters(machine=machine, trial=trial, tests=tests)
     found: dict[str, list[RunRow]] = {}
-    for run in queries.runs(store, filters):
+    for run in queries.runs(store, filters) if tests else ():
         if run.app == FACTS_APP and run.code == PASS.number:
             found.setdefault(run.trial, []).append(run)
     made = [

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from seatrial.errors import UsageError
 from seatrial.journal.codes import CODES
-from seatrial.store import pagination
+from seatrial.store import pagination, queries
 from seatrial.store.gaps import gaps
 from seatrial.store.pagination import Choices, Order, PageCursor
 from seatrial.store.queries import trial as trial_of
@@ -51,9 +51,7 @@ def _tests(store: Store, query: PageQuery) -> frozenset[str] | None:
     if pattern is None:
         return None
     return frozenset(
-        name
-        for name, app in pagination.tests_of(store)
-        if pattern.search(name) or pattern.search(app)
+        name for name, app in queries.tests_of(store) if pattern.search(name) or pattern.search(app)
     )
 
 
