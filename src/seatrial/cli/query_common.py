@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from seatrial.cli import Folders, as_typed
+from seatrial.errors import UsageError
 from seatrial.journal.damage import Damage, damage_of, told
 from seatrial.lazy import csv
+from seatrial.store import queries
 from seatrial.store.rows import Filters, TrialRow
 from seatrial.store.schema import Store
 from seatrial.trial.paths import TrialPaths
@@ -51,6 +53,17 @@ def tell_damage(store: Store, about: Filters | Iterable[TrialRow]) -> None:
     more = len(found) - MAX_DAMAGED
     if more > 0:
         tell(f"{count(more, 'more trial')} with damaged journals; see `seatrial store info`")
+
+
+def trial_or_file(store: Store, source: str) -> TrialRow:
+    """Return the trial that is named where no file has that name, and tell of its damage. Raises
+    UsageError."""
+    try:
+        trial = queries.trial(store, source)
+    except UsageError as error:
+        raise UsageError(f"{error}; and there is no file {source!r}") from None
+    tell_damage(store, [trial])
+    return trial
 
 
 def sides_of(folders: Folders, texts: Iterable[str], tests: Sequence[str] = ()) -> "list[Side]":

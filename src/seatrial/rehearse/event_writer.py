@@ -5,9 +5,10 @@
     writer.tell_all()
 
 A job has a dozen events, and a rehearsal a million jobs: an event is made with its header at once,
-by position, which takes half as long as by name. Three of them change nothing that the next event
-of their run would not change, which is of the same time: they are told, but not applied, and not
-made where no journal is written.
+by position, which takes half as long as by name. Beside several other members the header is
+written out, as Python would make a mapping of these. Three of the events change nothing that the
+next event of their run would not change, which is of the same time: they are told, but not applied,
+and not made where no journal is written.
 """
 
 from collections.abc import Callable, Sequence

@@ -207,7 +207,6 @@ class VirtualDriver:
                 nodes=launch.nodes,
             )
             self._writer.add(announced)
-            test = run.case.test
             self._attempts[test] = run.attempt = self._attempts[test] + 1
             run.sampled = draw(self._luck, test, run.attempt, run.run_model)
             shape = self.conductor.state.shapes[launch.case]

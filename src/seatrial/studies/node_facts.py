@@ -57,7 +57,7 @@ def collected(store: Store, machine: str = "", trial: str = "") -> list[Collecti
     tests = [name for name, app in queries.tests_of(store) if app == FACTS_APP]
     filters = Filters(machine=machine, trial=trial, tests=tests)
     found: dict[str, list[RunRow]] = {}
-    for run in queries.runs(store, filters) if tests else ():
+    for run in queries.runs(store, filters):
         if run.app == FACTS_APP and run.code == PASS.number:
             found.setdefault(run.trial, []).append(run)
     made = [

@@ -7,13 +7,12 @@ import click
 import msgspec
 
 from seatrial.cli import Folders
-from seatrial.cli.query_common import opened, tell_damage
+from seatrial.cli.query_common import opened, trial_or_file
 from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
 from seatrial.machine.load import find_machine
 from seatrial.machine.topologies import known_topology
 from seatrial.statistics.bands import OddPair
-from seatrial.store import queries
 from seatrial.store.interchange import to_json
 from seatrial.studies import bands
 from seatrial.units import count, show_number
@@ -49,11 +48,7 @@ def command(folders: Folders, source: str, machine: str | None, as_json: bool) -
 
 def _of_trial(folders: Folders, source: str) -> "tuple[list[PairLine], Machine]":
     with opened(folders) as store:
-        try:
-            trial = queries.trial(store, source)
-        except UsageError as error:
-            raise UsageError(f"{error}; and there is no file {source!r}") from None
-        tell_damage(store, [trial])
+        trial = trial_or_file(store, source)
         return bands.lines_of_trial(store, trial)
 
 

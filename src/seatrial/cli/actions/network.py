@@ -11,7 +11,7 @@ import msgspec
 from seatrial.cli import Folders
 from seatrial.cli.known_machine import known_machine
 from seatrial.cli.network_page import impacts_of, print_impacts, print_network
-from seatrial.cli.query_common import opened, tell_damage
+from seatrial.cli.query_common import opened, trial_or_file
 from seatrial.errors import UsageError
 from seatrial.lazy import LazyModule
 from seatrial.machine.topologies import topology_of
@@ -102,11 +102,7 @@ def _of_file(file: Path) -> _Found:
 
 def _of_trial(folders: Folders, source: str, run_id: str) -> "tuple[list[_Found], Machine | None]":
     with opened(folders) as store:
-        try:
-            trial = queries.trial(store, source)
-        except UsageError as error:
-            raise UsageError(f"{error}; and there is no file {source!r}") from None
-        tell_damage(store, [trial])
+        trial = trial_or_file(store, source)
         found = queries.runs(store, Filters(trial=trial.path))
         found = [run for run in found if run.code in queries.MEASURED]
         if run_id:
