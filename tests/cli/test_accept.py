@@ -508,7 +508,7 @@ def test_what_makes_no_sense_is_refused(place: Workplace) -> None:
     assert control(place, "abandon", " ").code == 2
     nothing = control(place, "pause")
     assert nothing.code == 2
-    assert "nothing of p is under way" in nothing.err
+    assert "no component of plan.yaml has a trial in" in nothing.err
 
 
 def test_a_rehearsal_is_never_run_for_real(place: Workplace) -> None:
@@ -534,6 +534,27 @@ def test_status_names_the_rehearsal_of_what_has_not_begun(place: Workplace) -> N
     assert shown.code == 3
     assert "not begun: p-mix\nonly rehearsed: p-mix-rehearsed: see `" in shown.out
     assert "runs --trial p-mix-rehearsed`" in shown.out
+
+
+def test_a_wrong_folder_is_named_and_the_right_one_beside_the_plan(place: Workplace) -> None:
+    short(place, "a")
+    write_plan(place, "1s")
+    here = control(place, "status")
+    said = f"no component of plan.yaml has a trial in {place.trials}"
+    assert (here.code, here.out.startswith(f"{said}\nnot begun: p-mix")) == (3, True), here.said
+    assert control(place, "check").code == 0, "nothing has begun anywhere"
+    assert accept(place).code == 0
+    elsewhere = ("--trials", "wrong", "accept")
+    shown = place.seatrial(*elsewhere, "status", "plan.yaml")
+    assert shown.code == 3
+    remedy = f"has a trial in {place.folder}/wrong; trials has trials of it"
+    assert remedy in shown.out, shown.said
+    for words in (["pause"], ["check"], ["change", "--reason", "x", "--yes"], ["resume"]):
+        refused = place.seatrial(*elsewhere, words[0], "plan.yaml", *words[1:])
+        assert (refused.code, remedy in refused.err) == (2, True), refused.said
+    report = place.seatrial("--trials", "wrong", "report", "plan.yaml")
+    assert report.code == 2 and "/trials has trials of it" in report.err, report.said
+    assert place.seatrial("accept", "status", "plan.yaml").out.startswith("component")
 
 
 def test_a_rehearsal_is_found_by_its_record_whatever_its_tag(place: Workplace) -> None:

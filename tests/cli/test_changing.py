@@ -213,7 +213,7 @@ def test_a_change_of_what_is_built_or_of_the_machine_is_refused(place: Workplace
 def test_without_a_trial_or_a_reason_nothing_is_changed(place: Workplace) -> None:
     halves(place)
     nothing = control(place, "change", "--reason", "x", "--yes")
-    assert (nothing.code, "nothing of p is under way" in nothing.err) == (2, True)
+    assert (nothing.code, "no component of plan.yaml has a trial in" in nothing.err) == (2, True)
     assert control(place, "change", "--yes").code == 2
     assert control(place, "change", "--yes", "--reason", " ").code == 2
 

@@ -98,7 +98,7 @@ class Acceptance(OfPlan):
     def require_begun(self) -> None:
         """Raise UsageError if no trial of the chosen components exists."""
         if not any(trial for _, trial in [*self._checklists(), *self._trials()]):
-            raise UsageError(f"nothing of {self.plan} has begun; `{self.command()}` begins it")
+            raise UsageError(f"{self.not_here()}; `{self.command()}` begins it there")
 
     def run(self, quiet: bool, form: str) -> int:
         """Run every trial that is not complete, then print the status; return the exit code.
@@ -279,10 +279,12 @@ class Acceptance(OfPlan):
         waiting = [self._next_tag(part) for part, trial in trials if trial is None]
         shown = self._with_evidence()
         papers = [self._as_record(each, records) for each in shown]
+        if waiting and not found:
+            click.echo(folded(self.not_here()), err=form == "json")
         if form == "json":
             status_table.print_json(self.plan, found, _as_json(papers, records))
         else:
-            if found or waiting or not shown:
+            if found:
                 tried = {part.component.component for part, _ in trials}
                 alone = {one["component"]: one["state"] for one in papers}
                 alone = {name: state for name, state in alone.items() if name not in tried}

@@ -32,6 +32,8 @@ class Changing(Acceptance):
             for part, trial in self._trials()
             if trial is not None and trial.state == "open"
         ]
+        if not any(trial for _, trial in self._trials()):
+            raise UsageError(self.not_here())
         if not under_way:
             shown = self.command(act="status")
             raise UsageError(f"nothing of {self.plan} is under way; see `{shown}`")

@@ -5,13 +5,14 @@ its plan, a suite or a document has a fault by now.
 """
 
 import os
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from seatrial.acceptance.operator_actions import HEAVY as OF_HEAVY
-from seatrial.cli import Folders, run_driver, status_table
+from seatrial.cli import Folders, as_typed, run_driver, status_table
 from seatrial.cli.options import parsed_for
 from seatrial.errors import InvalidFiles, UsageError
 from seatrial.machine.facts import node_names
@@ -20,7 +21,7 @@ from seatrial.plan.model import Component
 from seatrial.trial.alarm import alarm_limit, alarms
 from seatrial.trial.answers import HEAVY
 from seatrial.trial.next_trials import to_begin, write_next
-from seatrial.trial.plan_trials import PlanTrial, made, plan_name
+from seatrial.trial.plan_trials import PlanTrial, elsewhere, made, plan_name
 from seatrial.trial.requests import Request, RequestKind
 from seatrial.units import seconds, show_seconds
 
@@ -50,6 +51,17 @@ class OfPlan:
         shortest = min(str(self.path.absolute()), os.path.relpath(self.path), key=len)
         named = ["--name", self.name] if self.name and "--name" not in words else []
         return self.folders.command("accept", *filter(None, [act]), shortest, *words, *named)
+
+    def not_here(self) -> str:
+        """Return in which folder no trial of the plan is, and in which one near its file some
+        are."""
+        trials = self.folders.trials
+        said = f"no component of {self.path} has a trial in {trials.absolute()}"
+        other = elsewhere(trials, self.path, self.name)
+        if other is None:
+            return said
+        there = as_typed(other)
+        return f"{said}; {there} has trials of it: `seatrial --trials {shlex.quote(there)} ...`"
 
 
 class Steering(OfPlan):
@@ -87,7 +99,10 @@ class Steering(OfPlan):
         return status_table.exit_code(found, trials) or 3
 
     def check(self, limit: str) -> int:
-        """Raise the alarm for trials whose drivers are silent; return the exit code."""
+        """Raise the alarm for trials whose drivers are silent; return the exit code. Raises
+        UsageError where the trials of the plan are in another folder, which nobody watches."""
+        if not self.trials and elsewhere(self.folders.trials, self.path, self.name):
+            raise UsageError(self.not_here())
         longest = parsed_for("--limit", alarm_limit, limit)
         silent = False
         for alarm in alarms([trial.folder for trial in self.trials], longest):
@@ -227,6 +242,8 @@ class Steering(OfPlan):
 
     def _open(self) -> list[PlanTrial]:
         found = [each for each in self.trials if _is_under_way(each)]
+        if not self.trials:
+            raise UsageError(self.not_here())
         if not found:
             shown = self.command(act="status")
             raise UsageError(f"nothing of {self.plan} is under way; see `{shown}`")
@@ -239,7 +256,8 @@ class Steering(OfPlan):
         if len(chosen) == 1:
             return chosen[0]
         if not trials:
-            raise UsageError(f"nothing of {self.plan} can be {done}")
+            can = f"nothing of {self.plan} can be {done}"
+            raise UsageError(can if self.trials else f"{can}: {self.not_here()}")
         tags = ", ".join(trial.folder.tag for trial in trials)
         raise UsageError(f"say by --component and --phase which is to be {done}: {tags}")
 

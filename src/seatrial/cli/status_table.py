@@ -35,9 +35,6 @@ def print_status(found: Sequence[Status], by_evidence: Mapping[str, str] = {}) -
     """Print the status of trials of a plan: a table of all (``passed`` counts runs, ``accepted`` is
     their share of the node-hours), then the tests, sub-phases, notes and criteria of each.
     ``by_evidence``: the state of each component that has documents and no trial."""
-    if not found:
-        click.echo("No component has been started yet")
-        return
     click.echo(_components(found, by_evidence))
     for use in beside(found):
         hours = f"{use.node_hours:.1f} node-hours of {count(use.nodes, 'node')}"

@@ -175,4 +175,6 @@ def _nothing(trials: Path, path: Path, rehearsed: bool) -> str:
     said = f"{path}: none of its components was started in {trials}"
     if _of_plan(trials, plan_trials.plan_name(path)):
         return f"{said}; --rehearsed reports on its rehearsal"
+    if other := plan_trials.elsewhere(trials, path):
+        return f"{said}; {other} has trials of it: `seatrial --trials {other} report ...`"
     return f"{said}; `seatrial accept {path}` runs it"

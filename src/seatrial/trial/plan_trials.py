@@ -97,6 +97,16 @@ def made(trials: Path, path: Path, name: str = "") -> list[PlanTrial]:
     return sorted(newest.values(), key=lambda trial: trial.record.created)
 
 
+def elsewhere(trials: Path, path: Path, name: str = "") -> Path | None:
+    """Return a folder near a plan's file, other than ``trials``, that has trials of the plan; None
+    where there is none."""
+    near = path.absolute().parent
+    for folder in (near / "trials", near.parent / "trials", near):
+        if folder.resolve() != trials.resolve() and folder.is_dir() and made(folder, path, name):
+            return folder
+    return None
+
+
 def left_over(trials: Path, prepared: PreparedPlan, path: Path, name: str = "") -> list[PlanTrial]:
     """Return the trials of components and phases that the plan has no more, but those that people
     abandoned. ``prepared`` is the whole plan."""
