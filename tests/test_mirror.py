@@ -85,7 +85,6 @@ ACROSS_MODULES = {
     "statistics": {
         "against_ruptures": "changes beside ruptures",
         "against_scipy": "tests and intervals beside SciPy",
-        "clean_runs": "how many runs show a cure",
         "step_location": "where a step is",
     },
     "store": {

@@ -17,7 +17,8 @@ from msgspec.structs import replace
 
 from seatrial.errors import UsageError
 from seatrial.statistics import sample_sizes, two_sample
-from seatrial.statistics.multiple_testing import confirmed, student_p, unshuffled
+from seatrial.statistics.multiple_testing import student_p, unshuffled
+from seatrial.statistics.significance import confirmed
 from seatrial.store import by_case
 from seatrial.store.by_case import ELAPSED, NUMBERS, CaseRuns, Kind
 from seatrial.studies.comparison import Comparison, ComparisonRow, Mean, Sample, State
