@@ -85,7 +85,8 @@ def test_the_zipapp_installs_what_runs_the_probes(zipapp: Path, tmp_path: Path) 
     ran = call(link, "run", "probes", *chosen, at=tmp_path, env=env)
     assert "1 passed" in ran
     assert (tmp_path / "installed/share/man/man1/seatrial-accept-status.1").exists()
-    loaded = "import sys, numpy, re2, scipy.stats, seatrial; print(*sys.path, seatrial.__file__, sep='\\n')"
+    packages = "sys, numpy, re2, scipy.stats, seatrial"
+    loaded = f"import {packages}; print(*sys.path, seatrial.__file__, sep='\\n')"
     paths = call(command.with_name("python"), "-c", loaded, at=tmp_path, env=env)
     assert str(ROOT) not in paths
     assert os.path.dirname(sys.executable) not in paths  # noqa: PTH120 - of the link itself
