@@ -238,7 +238,7 @@ def test_a_help_loads_only_what_the_command_line_is_made_of() -> None:
     own = {name.removeprefix("seatrial.") for name in loaded if name.startswith("seatrial.")}
     assert {"cli.history", "cli.report_signatures", "cli.options"} < own
     assert {name for name in own if not name.startswith("cli")} == {
-        *("errors", "lazy", "settings", "units", "store", "store.location"),
+        *("account", "errors", "lazy", "settings", "units", "store", "store.location"),
     }
     assert not {name for name in own if name.startswith("cli.actions.")}
     shared = {"cli.query_common", "cli.run_driver", "cli.tables", "cli.plan_control"}
