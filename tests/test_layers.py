@@ -31,6 +31,7 @@ ROOMS = [
         "gc_pause",
         "decoding",
         "files",
+        "state_folder",
         "log",
         "log_file",
         "file_model",

@@ -4,7 +4,7 @@ elsewhere, larger than memory, or somebody else's.
 
     with open_regular(folder / "journal.jsonl") as file: ...
     data = read_regular(folder / "trial.json", 64 << 20)
-    data, stranger = read_owned(folder / "trial.json", 64 << 20)     # before what it names is run
+    data, origin = read_owned(folder / "trial.json", 64 << 20)       # before what it names is run
     write_durably(folder / "trial.json", data); sync_folder(folder)
     replace_file(folder / "alarm", data)                             # links are not followed
     remove_tree(folder)
@@ -47,7 +47,9 @@ def open_descriptor(
     path: Path | str, flags: int, mode: int = 0o644, *, at: int | None = None
 ) -> int:
     """Open a regular file and return its descriptor. ``flags`` and ``mode`` are those of
-    ``os.open``; ``at`` is the open folder of a name."""
+    ``os.open``; ``at`` is the open folder of a name. A link is not followed to what is written."""
+    if flags & (os.O_WRONLY | os.O_RDWR):
+        flags |= os.O_NOFOLLOW
     try:
         how = flags | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
         descriptor = os.open(path, how, mode, dir_fd=at)
@@ -107,12 +109,18 @@ def read_regular(path: Path, limit: int, *, follow: bool = True) -> bytes:
 # ---- owners ---------------------------------------------------------------------------------
 
 
-class OwnedData(NamedTuple):
-    """The content of a file. ``stranger``: why its content may be another user's, in words, or
-    ""."""
+class FileOrigin(NamedTuple):
+    """Who can have written something, in words. ``other``: that it belongs to another user, or "".
+    ``loose``: that others may write it, or ""."""
 
-    data: bytes
-    stranger: str
+    other: str = ""
+    loose: str = ""
+
+    @property
+    def stranger(self) -> str:
+        """Why it may be another user's doing; "" where only the user, or root, can have written
+        it."""
+        return self.other or self.loose
 
 
 def is_own(about: os.stat_result) -> bool:
@@ -135,29 +143,26 @@ def name_of(uid: int) -> str:
         return str(uid)
 
 
-def stranger_of(about: os.stat_result, path: Path | str) -> str:
-    """Return why what is at a path may be another user's doing, in words; "" where only the user,
-    or root, can have written it."""
-    if not is_own(about):
-        return f"{path} belongs to {name_of(about.st_uid)}"
+def origin_of(descriptor: int, path: Path | str) -> FileOrigin:
+    """Return who can have written the file or folder that is open, and has this path."""
+    about = os.fstat(descriptor)
+    other = "" if is_own(about) else f"{path} belongs to {name_of(about.st_uid)}"
     sticky = stat.S_ISDIR(about.st_mode) and about.st_mode & stat.S_ISVTX
-    if others_may_write(about) and not sticky:
-        return f"others may write {path}; see to it, then `chmod go-w` it"
-    return ""
+    loose = others_may_write(about) and not sticky
+    return FileOrigin(other, f"others may write {path}: `chmod go-w` it" if loose else "")
 
 
-def read_owned(path: Path, limit: int) -> OwnedData:
+def read_owned(path: Path, limit: int) -> tuple[bytes, FileOrigin]:
     """Return the bytes of a regular file that has at most ``limit``, and whose they are: by the
     very descriptors of the file, and of its folder. Its name is no link. Raises OSError."""
     with opened_folder(path.parent, follow=True) as folder:
         descriptor = open_descriptor(path.name, os.O_RDONLY | os.O_NOFOLLOW, at=folder)
         with os.fdopen(descriptor, "rb") as file:
-            about = os.fstat(descriptor)
-            stranger = stranger_of(os.fstat(folder), path.parent) or stranger_of(about, path)
+            above, own = origin_of(folder, path.parent), origin_of(descriptor, path)
             data = file.read(limit + 1)
     if len(data) > limit:
         raise OSError(errno.EFBIG, f"it has more than {limit >> 20} MiB", str(path))
-    return OwnedData(data, stranger)
+    return data, FileOrigin(above.other or own.other, above.loose or own.loose)
 
 
 # ---- folders, by their descriptors ----------------------------------------------------------
@@ -201,7 +206,7 @@ def replace_file(path: Path, data: bytes, mode: int = SAFE_FILE, *, follow: bool
         with contextlib.suppress(FileNotFoundError):
             os.unlink(part, dir_fd=folder)
         try:
-            how = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+            how = os.O_WRONLY | os.O_CREAT | os.O_EXCL
             with os.fdopen(open_descriptor(part, how, mode, at=folder), "wb") as file:
                 file.write(data)
             os.rename(part, path.name, src_dir_fd=folder, dst_dir_fd=folder)
@@ -213,18 +218,22 @@ def replace_file(path: Path, data: bytes, mode: int = SAFE_FILE, *, follow: bool
 
 def touch(path: Path) -> None:
     """Set the times of a regular file to now; it is made if it is missing. Raises OSError."""
-    descriptor = open_descriptor(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, SAFE_FILE)
+    descriptor = open_descriptor(path, os.O_WRONLY | os.O_CREAT, SAFE_FILE)
     try:
         os.utime(descriptor)
     finally:
         os.close(descriptor)
 
 
-def remove_file(path: Path, *, missing_ok: bool = False) -> None:
-    """Remove a name that is no folder; a folder's link is not followed to it. Raises OSError."""
-    with contextlib.suppress(*(FileNotFoundError,) if missing_ok else ()):
-        with opened_folder(path.parent) as folder:
+def remove_file(path: Path, *, missing_ok: bool = False, follow: bool = False) -> None:
+    """Remove a name that is no folder. ``follow``: the name of its folder may be a link. Raises
+    OSError."""
+    try:
+        with opened_folder(path.parent, follow=follow) as folder:
             os.unlink(path.name, dir_fd=folder)
+    except FileNotFoundError:
+        if not missing_ok:
+            raise
 
 
 def remove_tree(path: Path | str, *, at: int | None = None) -> None:
@@ -303,7 +312,7 @@ def is_utf8(name: str) -> bool:
 def write_durably(path: Path, data: bytes, mode: int = SAFE_FILE) -> None:
     """Write a file, and wait until its content is on the disk itself. ``sync_folder`` does the same
     for its name. Raises OSError."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
     with os.fdopen(open_descriptor(path, flags, mode), "wb") as file:
         file.write(data)
         file.flush()

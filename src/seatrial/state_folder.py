@@ -32,7 +32,7 @@ def state_folder() -> Path:
 
 def _candidates() -> Iterator[Path]:
     named = os.environ.get("XDG_STATE_HOME", "")
-    if os.path.isabs(named):
+    if named.startswith("/"):
         yield Path(named) / "seatrial"
     with contextlib.suppress(RuntimeError):  # a user without a home
         yield Path.home() / ".local/state/seatrial"

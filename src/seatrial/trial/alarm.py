@@ -26,10 +26,10 @@ from seatrial.files import (
     remove_file,
     replace_file,
 )
-from seatrial.state_folder import state_folder
 from seatrial.journal.events import AlertRaised
 from seatrial.journal.journal import Journal
 from seatrial.runs.shell import Shell
+from seatrial.state_folder import state_folder
 from seatrial.trial.alert_command import variables
 from seatrial.trial.event_headers import header_of
 from seatrial.trial.folder import TrialFolder
@@ -137,12 +137,12 @@ def note(folder: TrialFolder, record: Record, alert: AlertRaised) -> None:
 def run_command(folder: TrialFolder, alert: AlertRaised) -> str:
     """Run the command of a trial's alerts, if there is one, for an alert; return its failure. It is
     not run where another user may have written the record. Raises TrialError."""
-    record, stranger = folder.own_record()
+    record, origin = folder.record_and_origin()
     tell = record.alerts
     if tell is None:
         return ""
-    if stranger:
-        return f"it is not run under your name: {stranger}"
+    if origin.stranger:
+        return f"it is not run under your name: {origin.stranger}"
     about = variables(record, alert.kind, alert.subject, alert.text)
     return asyncio.run(Shell(tell.command, seconds(tell.timeout)).run(about)).failure
 
@@ -183,7 +183,7 @@ def _write_told(folder: TrialFolder, at: str) -> None:
 def _forget_told(folder: TrialFolder) -> None:
     for path in _places(folder):
         with contextlib.suppress(OSError):
-            remove_file(path)
+            remove_file(path, follow=True)
 
 
 def _places(folder: TrialFolder) -> Iterator[Path]:
