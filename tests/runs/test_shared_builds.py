@@ -110,7 +110,9 @@ def test_another_version_of_the_compiler_is_another_build(place: Workplace) -> N
 def test_what_cannot_be_asked_is_not_shared(setup: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiler_probe, "PROBE_SECONDS", 0.3)
     machine = a_machine(setup=setup, modules=["none"])
-    asked = compiler_probe.probe(machine, a_test(), "gcc", dict(os.environ))
+    asked = compiler_probe.probe(
+        machine, a_test(build=Build(script="true")), "gcc", dict(os.environ)
+    )
     assert asyncio.run(asked) is None
 
 
@@ -401,12 +403,14 @@ def test_a_job_that_finds_another_compiler_shares_nothing(
 ) -> None:
     place = Workplace(tmp_path)
     compiler = place.folder / "mycc"
-    compiler.write_text('#!/bin/sh\necho "mycc ${SLURM_JOB_ID:+in a job}"\n')
+    compiler.write_text('#!/bin/sh\necho "mycc 1.${SLURM_JOB_ID:+1 in a job}0"\n')
     compiler.chmod(0o755)
     mine = {"mine": {"cc": str(compiler)}}
     place.slurm(cluster, builds={"where": "job"}, toolchains=mine)
     put(place)
     for tag in "ab":
         assert place.run("--name", tag).code == 0
-        assert (ended(place, tag).facts or {})["cc"] == "mycc in a job"
+        assert (ended(place, tag).facts or {})["cc"] == "mycc 1.1 in a job0"
+        told = "not shared, as it found other compilers than this host has: "
+        assert f"{told}cc was mycc 1.1 in a job0, not mycc 1.0" in ended(place, tag).anew
     assert compiled(place) == 2

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from seatrial.account import at_home
 from seatrial.errors import UsageError
 from seatrial.file_model import Scalar
 from seatrial.settings import setting
@@ -183,12 +182,13 @@ def open_results(
     file, or postgresql://USER@HOST/DATABASE. Where neither is given, the variables SEATRIAL_TRIALS
     and SEATRIAL_STORE name them, else the settings (``seatrial config``). Raises
     seatrial.SeatrialError."""
-    folder = at_home(trials or os.environ.get("SEATRIAL_TRIALS") or setting("trials") or "trials")
+    folder = Path(trials or os.environ.get("SEATRIAL_TRIALS") or setting("trials") or "trials")
+    folder = folder.expanduser()
     named = store or (None if trials else os.environ.get("SEATRIAL_STORE") or setting("store"))
     if not named and not folder.is_dir():
         raise UsageError(f"{folder}: is no folder of trials; name one, or a store")
     place = os.fspath(named) if named else folder / "store.sqlite"
-    where = place if "://" in str(place) else at_home(place)
+    where = place if "://" in str(place) else Path(place).expanduser()
     return Results(synced(where, folder), folder)
 
 

@@ -190,6 +190,8 @@ class Progress(Observer):
                 self._print("found", f"{text}, built by {event.made_by}")
             else:
                 self._print("built", f"{text}  {took}")
+            if event.anew:
+                self._print("", f"  | built anew: {event.anew}")
             return
         self._print(click.style("build failed", fg="red"), f"{begun.test}: {event.path}/build.log")
         for line in event.log.splitlines()[-10:]:

@@ -343,13 +343,15 @@ class BuildStarted(BuildEvent, frozen=True, kw_only=True, tag="build_start"):
 class BuildEnded(BuildEvent, frozen=True, kw_only=True, tag="build_end"):
     """A build ended: ``code`` is 0 (good), 1 (failed) or 23 (timeout), ``log`` its tail. ``facts``:
     what it found, such as host, toolchain and versions of compilers; ``made_by``: the trial that
-    made the build, which this one shares."""
+    made the build, which this one shares; ``anew``: why this one made it anew, where trials share
+    builds."""
 
     number: ClassVar[int] = 130
     code: Whole = field(name="value")
     log: str = field(default="", name="text")
     facts: dict[str, str] | None = None
     made_by: str = ""
+    anew: str = ""
 
 
 # ---- of the trial -----------------------------------------------------------------------------

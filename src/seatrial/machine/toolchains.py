@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 from msgspec.structs import replace
 
 from seatrial.machine.model import Launcher, Toolchain
+from seatrial.machine.program_version import version_of
 
 COMPILERS = (
     ("gcc", "gcc", "g++", "gfortran"),
@@ -49,7 +50,7 @@ def detect_toolchains() -> dict[str, Toolchain]:
             cxx=cxx if shutil.which(cxx) else "",
             fc=fc if shutil.which(fc) else "",
             openmp=OPENMP_FLAGS.get(family, "-fopenmp") if openmp else "",
-            version=_first_line(cc, "--version"),
+            version=version_of(cc),
         )
         for mpi in mpis:
             toolchains[f"{family}-{mpi.flavour}"] = _with_mpi(plain, mpi)
@@ -107,14 +108,15 @@ def _beside(program: str, name: str) -> str:
 def _flavour(mpicc: str) -> Literal["openmpi", "mpich"] | None:
     """Return the flavour of an MPI compiler, or None. Open MPI and MPICH each have an option that
     only they know. MVAPICH and Intel MPI derive from MPICH and accept its arguments."""
-    if "Open MPI" in _first_line(mpicc, "--showme:version"):
+    if "Open MPI" in _said(mpicc, "--showme:version"):
         return "openmpi"
-    said = _first_line(mpicc, "-v") + " " + _first_line(mpicc, "-show")
+    said = _said(mpicc, "-v") + " " + _said(mpicc, "-show")
     return "mpich" if re.search(r"mpich|mvapich|intel\(r\) mpi", said, re.IGNORECASE) else None
 
 
-def _first_line(*command: str) -> str:
-    return (_output(*command) or "").partition("\n")[0].strip()
+def _said(*command: str) -> str:
+    """Return all that a command says: a notice of a wrapper may be its first line."""
+    return _output(*command) or ""
 
 
 def _output(*command: str, program: str = "") -> str | None:

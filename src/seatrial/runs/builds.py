@@ -176,7 +176,9 @@ def _stage(directory: Path, test: Test, case: Case, machine: Machine) -> None:
     shell = _SHELL.format(
         directory=shlex.quote(str(directory)),
         environment=environment.rstrip(),
-        compilers="true" if test.build.prebuilt else compiler_versions.SCRIPT,
+        compilers="true"
+        if test.build.prebuilt
+        else compiler_versions.versions_script(test.build.script),
         found=compiler_versions.FILE,
         needed="" if test.build.prebuilt else _compiler_needed(test.build.script, case.toolchain),
         script=SCRIPT,

@@ -14,7 +14,14 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from seatrial.machine.model import Machine
-from seatrial.runs.compiler_versions import SCRIPT, parsed
+from seatrial.runs.compiler_versions import (
+    facts_of,
+    identities_of,
+    not_known,
+    parsed,
+    versions_of,
+    versions_script,
+)
 from seatrial.runs.environment import exports, preamble, toolchain_variables
 from seatrial.runs.shell import kill_group
 from seatrial.suite.model import Test
@@ -27,15 +34,18 @@ for _name in PATH LD_LIBRARY_PATH LIBRARY_PATH CPATH C_INCLUDE_PATH CPLUS_INCLUD
   PKG_CONFIG_PATH CMAKE_PREFIX_PATH LOADEDMODULES; do
   printf 'seatrial:path %s=%s\n' "$_name" "${!_name-}"
 done
-printf 'seatrial:path wrapper=%s\n' "$(timeout 10 $MPICC -show 2> /dev/null < /dev/null)"
+seatrial_version_lines "$(timeout 10 $MPICC -show 2> /dev/null < /dev/null)"
+printf 'seatrial:path wrapper=%s\n' "${_whole//$'\n'/ }"
 """
 
 
 class FoundCompilers(Struct, frozen=True):
-    """What a build finds: ``facts``, as a run's (host, toolchain, cc, ...), and the hash of the
-    versions and of where programs, headers and libraries are looked for."""
+    """What a build finds: ``facts``, as a run's (host, toolchain, cc, ...), ``told``: that by which
+    it is told from what another finds, such as versions, and where programs, headers and libraries
+    are looked for, and the hash of this."""
 
     facts: dict[str, str]
+    told: dict[str, str]
     digest: str
 
 
@@ -44,8 +54,10 @@ async def probe(
 ) -> FoundCompilers | None:
     """Return what builds of a test with a toolchain find on this host; None where it cannot be
     told: a module does not load, or a program does not end."""
+    assert test.build is not None
     script = exports(toolchain_variables(machine, test, toolchain))
-    script += f"{preamble(machine, test, toolchain)}set +aeu\n{SCRIPT}{_PATHS}"
+    script += f"{preamble(machine, test, toolchain)}set +aeu\n"
+    script += versions_script(test.build.script) + _PATHS
     process = await asyncio.create_subprocess_exec(
         "bash",
         "-c",
@@ -68,6 +80,30 @@ async def probe(
     if process.returncode:
         return None
     found = parsed(said)
-    facts = {name: text for name, text in found.items() if not name.startswith("path ")}
-    told = sorted((name, text) for name, text in found.items() if name != "host")
-    return FoundCompilers(facts, hashlib.sha256(repr(told).encode()).hexdigest()[:8])
+    told = {name: text for name, text in sorted(found.items()) if name != "host"}
+    digest = hashlib.sha256(repr(sorted(told.items())).encode()).hexdigest()[:8]
+    return FoundCompilers(facts_of(found), told, digest)
+
+
+def cannot_be_told(found: FoundCompilers | None) -> str:
+    """Return why nobody can tell whether a build would find the same compilers as another; "" where
+    it can be told. Such builds are made anew."""
+    if found is None:
+        return "what it finds cannot be told: a module does not load, or a compiler does not answer"
+    if unknown := not_known(found.facts):
+        return f"the version of {', '.join(unknown)} is not known"
+    return ""
+
+
+def differs(built: Mapping[str, str], found: FoundCompilers) -> str:
+    """Return which compilers a build found that are not those of this host; "" for none. A job may
+    find others, and so does a build while somebody replaces a compiler. Such a build is not
+    shared."""
+    there, here = identities_of(built), identities_of(found.told)
+    names = [name for name in {**here, **there} if there.get(name) != here.get(name)]
+    if not names:
+        return ""
+    versions = [name for name in names if name in versions_of(built) or name in versions_of(here)]
+    told = [f"{n} was {there.get(n, 'none')}, not {here.get(n, 'none')}" for n in versions]
+    said = "; ".join(told) or ", ".join(names)
+    return f"not shared, as it found other compilers than this host has: {said}"

@@ -14,7 +14,7 @@ import hashlib
 import os
 import shutil
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -22,17 +22,18 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Struct
 
-from seatrial.errors import TrialError
+from seatrial.errors import TrialError, UsageError
 from seatrial.files import is_of_host, read_regular, sync_folder, write_durably
-from seatrial.lazy import regex
 from seatrial.machine.model import Machine
+from seatrial.runs.build_variables import digest_of_variables, variables_of
 from seatrial.runs.builds import BuildResult, lock_of, result_of
 from seatrial.runs.checksums import checksum
-from seatrial.runs.compiler_probe import FoundCompilers, probe
-from seatrial.runs.compiler_versions import read_found, versions_of
+from seatrial.runs.compiler_probe import FoundCompilers, cannot_be_told, differs, probe
+from seatrial.runs.compiler_versions import read_all, read_found, tools_named, versions_of
 from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.runs.environment import inherited, preamble
-from seatrial.suite.build_key import words_of
+from seatrial.runs.rebuild_reasons import BuildInputs, changes, hashed
+from seatrial.suite.build_key import BuildKeys
 from seatrial.suite.model import Case, Test
 
 FOLDER = ".builds"
@@ -47,7 +48,8 @@ Make = Callable[[Path], Awaitable[BuildResult]]
 
 class SharedBuild(Struct, frozen=True, kw_only=True):
     """The record of a published build: what it is of, when it was made (ns) and by which trial,
-    what it found, and the SHA-256 of its files and the targets of its links by their names."""
+    what it found, what it was made of and why it was made anew, and the SHA-256 of its files and
+    the targets of its links by their names."""
 
     key: str
     test: str
@@ -56,17 +58,21 @@ class SharedBuild(Struct, frozen=True, kw_only=True):
     made: int
     trial: str
     facts: dict[str, str] = {}
+    inputs: BuildInputs = BuildInputs()
+    anew: str = ""
     files: dict[str, str] = {}
     links: dict[str, str] = {}
     bytes: int = 0
 
 
 class BuildOutcome(NamedTuple):
-    """The result of a build, what it found, and the trial that made it, "" for this one."""
+    """The result of a build, what it found, the trial that made it, "" for this one, and why it was
+    made anew, where that can be told."""
 
     result: BuildResult
     facts: dict[str, str]
     made_by: str = ""
+    anew: str = ""
 
 
 class SharedBuilds:
@@ -79,15 +85,18 @@ class SharedBuilds:
         self._machine = machine
         self._rebuild = rebuild
         self._environment = inherited(machine)
-        self._probes: dict[tuple[str, str], asyncio.Task[FoundCompilers | None]] = {}
+        self._probes: dict[tuple[str, str, str], asyncio.Task[FoundCompilers | None]] = {}
 
     async def build(self, link: Path, test: Test, case: Case, make: Make) -> BuildOutcome:
         """Make a build with ``make``, or use one that is there. ``link`` is its place in the trial.
         Raises TrialError."""
         try:
             found = await self._found(test, case.toolchain)
-            if found is None or _is_own(link):
+            if _is_own(link):
                 return _outcome(await make(link), link)
+            if anew := cannot_be_told(found):
+                return _outcome(await make(link), link, anew)
+            assert found is not None
             seen = digest_of_variables(test, found.digest, self._environment)
             entry = self._folder / f"{case.build}-{seen}"
             (entry / USERS).mkdir(parents=True, exist_ok=True)
@@ -107,7 +116,9 @@ class SharedBuilds:
 
     async def _found(self, test: Test, toolchain: str) -> FoundCompilers | None:
         """Ask once for each toolchain and environment."""
-        key = (toolchain, preamble(self._machine, test, toolchain))
+        assert test.build is not None
+        tools = " ".join(tools_named(test.build.script))
+        key = (toolchain, preamble(self._machine, test, toolchain), tools)
         if key not in self._probes:
             asked = probe(self._machine, test, toolchain, self._environment)
             self._probes[key] = asyncio.ensure_future(asked)
@@ -135,11 +146,15 @@ class SharedBuilds:
             _use(entry, number, link)
         place = link.resolve()
         place.mkdir(parents=True, exist_ok=True)  # somebody may have removed it
+        inputs = self._inputs(test, case, found)
+        anew = await run_in_thread(partial(self._why_anew, entry, place, case, inputs), "sums")
         result = await make(place)
-        outcome = _outcome(result, place)
+        outcome = _outcome(result, place, anew)
         if result.code:
             _take(place, link)
-        elif read_record(place) is None and _same(outcome.facts, found.facts):
+        elif other := differs(read_all(place), found):
+            outcome = outcome._replace(anew="; ".join(filter(None, (anew, other))))
+        elif read_record(place) is None:
             record = SharedBuild(
                 key=case.build,
                 test=test.name,
@@ -148,9 +163,43 @@ class SharedBuilds:
                 made=time.time_ns(),
                 trial=self._trial.name,
                 facts=outcome.facts,
+                inputs=inputs,
+                anew=anew,
             )
             await run_in_thread(partial(publish, place, record), "sums")
         return outcome
+
+    def _inputs(self, test: Test, case: Case, found: FoundCompilers) -> BuildInputs:
+        """Return what a build is made of, by which people are told what changed."""
+        try:
+            parts = BuildKeys().parts(test, case, self._machine)
+        except UsageError:  # the build itself says so
+            parts = {}
+        variables = dict(variables_of(test, self._environment))
+        return BuildInputs(
+            parts=parts,
+            versions=versions_of(found.facts),
+            told=hashed(found.told),
+            variables=hashed(variables),
+        )
+
+    def _why_anew(self, entry: Path, place: Path, case: Case, inputs: BuildInputs) -> str:
+        """Return why a build is made, though one like it may be there; "" for the first."""
+        if result_of(place) is not None:
+            return ""  # it is there: this trial began it
+        if self._rebuild:
+            return "as --rebuild asks"
+        before: SharedBuild | None = None
+        for one in entry.parent.glob(f"*/*/{RECORD}"):
+            record = read_record(one.parent)
+            if record is None or record.test != case.test or record.toolchain != case.toolchain:
+                continue
+            if one.parent.parent == entry:
+                return f"files of {one.parent} changed since it was built"
+            alike = record.machine == self._machine.machine and record.inputs.is_of(inputs)
+            if alike and (before is None or record.made > before.made):
+                before = record
+        return changes(before.inputs, inputs) if before else ""
 
 
 def _is_own(link: Path) -> bool:
@@ -158,13 +207,8 @@ def _is_own(link: Path) -> bool:
     return link.is_dir() and not link.is_symlink()
 
 
-def _same(one: dict[str, str], other: dict[str, str]) -> bool:
-    """Return whether a build found the compilers that this host has: a job may find others."""
-    return versions_of(one) == versions_of(other)
-
-
-def _outcome(result: BuildResult, directory: Path) -> BuildOutcome:
-    return BuildOutcome(result, read_found(directory))
+def _outcome(result: BuildResult, directory: Path, anew: str = "") -> BuildOutcome:
+    return BuildOutcome(result, read_found(directory), anew=anew)
 
 
 def _cannot(path: Path, error: OSError) -> Exception:
@@ -316,30 +360,3 @@ def remove(build: StoredBuild) -> bool:
         return False
     finally:
         os.close(lock)
-
-
-# ---- what a build may differ in ------------------------------------------------------------------
-
-# What make, CMake, Autoconf, compilers and their wrappers read, whatever the script says.
-_READ_BY_TOOLS = regex(
-    r"\w*(FLAGS|LIBS|_ROOT|_PREFIX|PATH)"
-    r"|(CC|CXX|FC|F77|F90|CPP|LD|AR|MPI(CC|CXX|FC))"
-    r"|(OMPI|MPICH|I_MPI|CRAY|CRAYPE|PE|CUDA|ROCM|HIP|NVHPC|MKL|CMAKE|CC|CXX)_\w+"
-)
-# They differ from shell to shell, and decide nothing of a build.
-_OF_SESSIONS = regex(
-    r"PWD|OLDPWD|SHLVL|_|MANPATH|INFOPATH|WINDOWPATH|(SEATRIAL|XDG|SSH|DBUS|GPG|SLURM)_\w*"
-)
-
-
-def digest_of_variables(test: Test, digest: str, environment: Mapping[str, str]) -> str:
-    """Return the hash of ``digest`` with the variables of the environment that the build of a test
-    may depend on: those that tools read, and those that its script names."""
-    assert test.build is not None
-    named = words_of(test.build.script)
-    seen = sorted(
-        (name, value)
-        for name, value in environment.items()
-        if (name in named or _READ_BY_TOOLS.fullmatch(name)) and not _OF_SESSIONS.fullmatch(name)
-    )
-    return hashlib.sha256(repr((digest, seen)).encode(errors="surrogateescape")).hexdigest()[:8]

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from seatrial.errors import TrialError
 from seatrial.machine.model import Slurm, SlurmOverride
-from seatrial.runs.compiler_versions import PACKAGES, VERSIONS, read_found
+from seatrial.runs.compiler_versions import PACKAGES, not_known, read_found, versions_of
 from seatrial.studies.difference import (
     LONGEST,
     BothSides,
@@ -189,9 +189,20 @@ def _toolchains(sides: BothSides) -> Iterator[Difference]:
             [each for each in _found_by_builds(side) if each.get("toolchain") == name]
             for side, name in zip(sides, names, strict=True)
         ]
-        for what in VERSIONS:
-            one, other = ({each[what] for each in of_side if what in each} for of_side in found)
-            yield from told_difference(subject, f"{what} as builds found it", one, other)
+        yield from _compilers(subject, found)
+
+
+def _compilers(subject: str, found: Sequence[list[dict[str, str]]]) -> Iterator[Difference]:
+    """What builds of a toolchain found. Of what is not known nobody can say that it is the same."""
+    versions = [[versions_of(each) for each in of_side] for of_side in found]
+    unknown = {name for of_side in found for each in of_side for name in not_known(each)}
+    for what in dict.fromkeys(name for side in versions for each in side for name in each):
+        one, other = ({each[what] for each in side if what in each} for side in versions)
+        told = f"{what} as builds found it"
+        if one and other and what in unknown:
+            yield Difference(subject, told, in_short(one), in_short(other))
+        else:
+            yield from told_difference(subject, told, one, other)
 
 
 def _packages(sides: BothSides) -> Iterator[Difference]:

@@ -68,6 +68,18 @@ class BuildKeys:
             self._keys[memo] = _hash({**content, "nodes": kind} if kind else content)
         return self._keys[memo]
 
+    def parts(self, test: Test, case: Case, machine: Machine) -> dict[str, str]:
+        """Return a hash for each part of the key of a case's build, and for each of its sources, so
+        that people are told which of them changed. Raises UsageError for an unreadable source."""
+        assert test.build is not None
+        parameters = build_parameters(test.build, test.bound(case.parameters))
+        shown = {name: show(value) for name, value in parameters.items()}
+        content = self._content(test, test.build, case.toolchain, shown, machine)
+        sources = content.pop("sources", {})
+        parts = {name: _hash(value) for name, value in content.items()}
+        parts["nodes"] = _hash(_kind_of_nodes(test, case, machine))
+        return parts | {f"source {name}": str(digest) for name, digest in sources.items()}
+
     def _content(
         self, test: Test, build: Build, toolchain: str, shown: dict[str, str], machine: Machine
     ) -> dict[str, Any]:

@@ -56,6 +56,7 @@ class Building:
                 log=built.result.text,
                 facts=built.facts or None,
                 made_by=built.made_by,
+                anew=built.anew,
             )
             self._tasks.put(ended)
 

@@ -39,6 +39,9 @@ def command(
         table.add(*_row(each))
     if found:
         click.echo(table)
+    for each in found:
+        if each.record and each.record.anew:
+            click.echo(folded(f"{_name(each)}: built anew: {plain_line(each.record.anew)}"))
     size = sum(each.record.bytes for each in found if each.record)
     where = plain_line(as_typed(folder))
     click.echo(folded(f"{count(len(found), 'build')} in {where}, {show_bytes(size)}"))
@@ -47,7 +50,7 @@ def command(
 
 def _row(each: StoredBuild) -> tuple[object, ...]:
     record = each.record
-    name = f"{each.place.parent.name}/{each.place.name}"
+    name = _name(each)
     users = listed(each.users, MAX_USERS) or "nobody"
     if record is None:
         return name, "not published", "", "", "", "", "", users
@@ -57,11 +60,25 @@ def _row(each: StoredBuild) -> tuple[object, ...]:
     return name, record.test, record.toolchain, compiler, size, made, record.trial, users
 
 
+def _name(each: StoredBuild) -> str:
+    return f"{each.place.parent.name}/{each.place.name}"
+
+
 def _record(each: StoredBuild) -> dict[str, object]:
     record = each.record
     about: dict[str, object] = {"path": str(each.place), "used_by": each.users}
     if record is not None:
-        for name in ("key", "test", "toolchain", "machine", "made", "trial", "facts", "bytes"):
+        for name in (
+            "key",
+            "test",
+            "toolchain",
+            "machine",
+            "made",
+            "trial",
+            "facts",
+            "anew",
+            "bytes",
+        ):
             about[name] = getattr(record, name)
     return about
 

@@ -13,12 +13,10 @@ seatrial_file() {  # name, file: the file's first line
   [ -r "$2" ] && IFS= read -r _line < "$2"
   seatrial_fact "$1" "$_line"
 }
-seatrial_version() {  # name, program: the first line of what it says of its version
+seatrial_version() {  # name, program: what it says of its version (machine/version.sh)
   command -v "${2%% *}" > /dev/null 2>&1 || return 0
-  _line=$(LC_ALL=C exec timeout 10 $2 --version 2>&1 < /dev/null)
-  [[ $_line == HYDRA* ]] && _line="HYDRA ${_line#*Version:}"
-  _line=${_line%%$'\n'*}
-  seatrial_fact "$1" "${_line//  / }"
+  seatrial_said_version "$2" || _line="not known"
+  seatrial_fact "$1" "$_line"
 }
 
 seatrial_fact host "$HOSTNAME"
