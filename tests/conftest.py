@@ -18,6 +18,7 @@ import random
 import shutil
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -122,6 +123,24 @@ LONGEST = (
 APART = 10  # files between two of them
 
 _NOT_RUN: dict[str, list[str]] = {}  # why -> tests
+_NO_HOME = pytest.StashKey[str]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Programs that the tests start keep files in the home of the user: Chromium, Open MPI, ssh.
+    Where there is none, give them one, and say so once; workers of xdist inherit it."""
+    given = os.environ.get("HOME", "")
+    if not Path(given).is_absolute() or not Path(given).is_dir():
+        home = tempfile.mkdtemp(prefix="seatrial-home-")
+        os.environ["HOME"] = home
+        config.add_cleanup(lambda: shutil.rmtree(home, ignore_errors=True))
+        config.stash[_NO_HOME] = (
+            f"HOME is {given or 'not set'}, which is no folder: tests have another"
+        )
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    return config.stash.get(_NO_HOME, None)
 
 
 def missing(item: pytest.Item) -> str:

@@ -34,6 +34,7 @@ from tests.command_server import COMMAND as COMMAND
 from tests.command_server import Process, Streams, command_line, start, start_fresh
 from tests.gridengine import server as gridengine
 from tests.pbs.server import CORES, NODES, PbsServer
+from tests.pbs.stand_in import StandIn
 from tests.slurm.cluster import SlurmCluster
 from tests.waiting import LONG_S as LONG_S
 from tests.waiting import until as until
@@ -153,7 +154,7 @@ class Workplace:
         about = {"machine": cluster.options.name, "scheduler": "slurm", "nodes": nodes}
         self._write_machine({**about, "slurm": {"poll": "1s", **slurm}, **more})
 
-    def pbs(self, server: PbsServer, pbs: Mapping[str, Any] = {}, **more: Any) -> None:
+    def pbs(self, server: PbsServer | StandIn, pbs: Mapping[str, Any] = {}, **more: Any) -> None:
         """The machine is the nodes of a server of PBS."""
         self.env |= server.env
         nodes = [{"names": ",".join(NODES), "cores": CORES}]

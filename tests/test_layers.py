@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import os
 import re
 import subprocess
 import sys
@@ -30,6 +31,7 @@ ROOMS = [
         "gc_pause",
         "decoding",
         "files",
+        "state_folder",
         "log",
         "log_file",
         "file_model",
@@ -187,6 +189,16 @@ def test_the_pure_rooms_reach_for_no_clock_disk_or_chance() -> None:
     assert not wrong
 
 
+def test_one_module_imports_scipy_in_its_functions() -> None:
+    users = {
+        str(path.relative_to(SOURCE))
+        for path, named in imports_of_modules().items()
+        if any(name.split(".")[0] == "scipy" for _, name in named)
+    }
+    assert users == {"statistics/significance.py"}
+    assert "scipy" not in loaded_by("import seatrial.statistics.significance")
+
+
 def test_no_pattern_is_compiled_by_an_import() -> None:
     """But by the one that a process of its own runs as a script, without Seatrial."""
     begins = re.compile(r"^\w+(?:: [^=\n]+)? = \(?re\.compile\(", re.MULTILINE)
@@ -227,7 +239,7 @@ def test_a_help_loads_only_what_the_command_line_is_made_of() -> None:
     own = {name.removeprefix("seatrial.") for name in loaded if name.startswith("seatrial.")}
     assert {"cli.history", "cli.report_signatures", "cli.options"} < own
     assert {name for name in own if not name.startswith("cli")} == {
-        *("errors", "lazy", "settings", "units", "store", "store.location"),
+        *("account", "errors", "lazy", "settings", "units", "store", "store.location"),
     }
     assert not {name for name in own if name.startswith("cli.actions.")}
     shared = {"cli.query_common", "cli.run_driver", "cli.tables", "cli.plan_control"}
@@ -275,6 +287,44 @@ def test_a_command_loads_no_room_that_it_does_not_need(modules: str, left_out: s
     assert "seatrial.journal.events" in loaded
     assert not loaded & {f"seatrial.{name}" for name in left_out.split()}
     assert ("asyncio" in loaded) == (modules == "cli.run_driver")
+
+
+SUITE = """\
+app: t
+run: {script: echo $SECONDS 3$RANDOM}
+metrics: {figure: {find: "(3\\\\S+)", unit: s, better: lower}}
+"""
+MACHINE = "{machine: m, nodes: [{names: localhost, cores: 1}], toolchains: {p: {}}}"
+
+
+def test_commands_without_a_statistical_test_load_no_scipy(tmp_path: Path) -> None:
+    """It takes one to two seconds. In its place is one that cannot be imported."""
+    (tmp_path / "path/scipy").mkdir(parents=True)
+    (tmp_path / "path/scipy/__init__.py").write_text("raise ImportError('it is needed')")
+    (tmp_path / "suite").mkdir()
+    (tmp_path / "suite/test.yaml").write_text(SUITE)
+    (tmp_path / "machine.yaml").write_text(MACHINE)
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    environment["PYTHONPATH"] = str(tmp_path / "path")
+
+    def done(words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", "from seatrial.cli import main; main()", *words.split()]
+        return subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60
+        )
+
+    for words in (
+        "--help",
+        "history --help",
+        "list suite --machine machine.yaml",
+        "run suite --machine machine.yaml --name one --repeat 4",
+        "runs",
+        "trials",
+        "export one",
+    ):
+        told = done(words)
+        assert told.returncode == 0, (words, told.stdout, told.stderr)
+    assert "it is needed" in done("compare one one").stderr
 
 
 @pytest.mark.parametrize("name", ["yaml", "rich", "sqlite3", "ClusterShell", "asyncio"])

@@ -34,6 +34,7 @@ ACROSS_MODULES = {
     "backends": {
         "slurm": "the backend on a real Slurm",
         "pbs": "the backend on a real OpenPBS",
+        "pbs_stand_in": "the PBS backend on commands that answer as PBS did",
         "gridengine": "the backend on a real Grid Engine",
         "slurm_gpus": "GPUs, partitions and features on a real Slurm",
         "slurm_polls": "the Slurm backend on commands that say what a file says",
@@ -85,7 +86,6 @@ ACROSS_MODULES = {
     "statistics": {
         "against_ruptures": "changes beside ruptures",
         "against_scipy": "tests and intervals beside SciPy",
-        "clean_runs": "how many runs show a cure",
         "step_location": "where a step is",
     },
     "store": {

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from seatrial.statistics import changes
 from seatrial.statistics.segments import starts
-from seatrial.statistics.student import normal_deviate
+from seatrial.statistics.significance import normal_deviate
 
 Array = NDArray[np.float64]
 Detector = Callable[[Array], list[int]]

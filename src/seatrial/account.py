@@ -1,7 +1,8 @@
-"""Who runs Seatrial."""
+"""Who runs Seatrial, and where this user's own files are."""
 
 import getpass
 import os
+from pathlib import Path
 
 
 def user_name() -> str:
@@ -15,3 +16,16 @@ def user_name() -> str:
 def account() -> str:
     """Return who runs this process: ``ann@login1``."""
     return f"{user_name()}@{os.uname().nodename}"
+
+
+def home() -> Path:
+    """Return the home folder of the user. One who has none has the folder that Debian's passwd
+    gives to such users, /nonexistent."""
+    found = at_home("~")
+    return found if found.is_absolute() else Path("/nonexistent")
+
+
+def at_home(written: str | os.PathLike[str]) -> Path:
+    """Return a path with the user's home in place of ``~``. It stays as it is if there is no
+    home."""
+    return Path(os.path.expanduser(written))  # noqa: PTH111 - Path's raises where there is none

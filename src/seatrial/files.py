@@ -1,20 +1,26 @@
-"""Files that must be regular ones, and files that must be on the disk itself. In a folder of trials
-a name may have become a FIFO, for which whoever opens it waits, a device, a link to elsewhere, or
-larger than memory.
+"""All opening, writing and removing below folders that others may write, such as folders of trials.
+A name there may have become a FIFO, for which whoever opens it waits, a device, a link to
+elsewhere, larger than memory, or somebody else's.
 
     with open_regular(folder / "journal.jsonl") as file: ...
     data = read_regular(folder / "trial.json", 64 << 20)
+    data, origin = read_owned(folder / "trial.json", 64 << 20)       # before what it names is run
     write_durably(folder / "trial.json", data); sync_folder(folder)
+    replace_file(folder / "alarm", data)                             # links are not followed
+    remove_tree(folder)
 
-What is refused is an OSError, as for a file that cannot be read for any other reason.
+What is refused is an OSError, as for a file that cannot be read for any other reason. What is made
+can be written by its owner alone, whatever the umask allows to others, unless the caller says so.
+``tools/check_opens.py`` finds calls elsewhere that open or remove by themselves.
 """
 
 import contextlib
 import errno
 import os
+import pwd
 import shutil
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from io import BufferedReader
 from pathlib import Path
 from typing import NamedTuple
@@ -24,6 +30,11 @@ from seatrial.lazy import futures
 SMALLEST_ROOM = 65536  # bytes: less is taken for a full file system
 SYNCED_AT_ONCE = 8
 CHUNK = 1 << 20
+SAFE_FOLDER = 0o755  # modes of what others may read and not write
+SAFE_FILE = 0o644
+
+_NO_FILE = "it is a FIFO, socket or device, no regular file"
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 def open_regular(path: Path, *, follow: bool = True) -> BufferedReader:
@@ -32,15 +43,27 @@ def open_regular(path: Path, *, follow: bool = True) -> BufferedReader:
     return os.fdopen(open_descriptor(path, flags), "rb")
 
 
-def open_descriptor(path: Path | str, flags: int, mode: int = 0o644) -> int:
+def open_descriptor(
+    path: Path | str, flags: int, mode: int = 0o644, *, at: int | None = None
+) -> int:
     """Open a regular file and return its descriptor. ``flags`` and ``mode`` are those of
-    ``os.open``."""
-    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY, mode)
+    ``os.open``; ``at`` is the open folder of a name. A link is not followed to what is written."""
+    if flags & (os.O_WRONLY | os.O_RDWR):
+        flags |= os.O_NOFOLLOW
+    try:
+        how = flags | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+        descriptor = os.open(path, how, mode, dir_fd=at)
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            raise OSError(errno.EINVAL, _NO_FILE, str(path)) from error  # a FIFO without a reader
+        if error.errno == errno.ELOOP and flags & os.O_NOFOLLOW:
+            raise OSError(errno.ELOOP, "it is a link, and is not followed", str(path)) from error
+        raise
     try:
         mode = os.fstat(descriptor).st_mode
         if not stat.S_ISREG(mode):
-            kind = "a folder" if stat.S_ISDIR(mode) else "a FIFO, socket or device"
-            raise OSError(errno.EINVAL, f"it is {kind}, no regular file", str(path))
+            why = "it is a folder, no regular file" if stat.S_ISDIR(mode) else _NO_FILE
+            raise OSError(errno.EINVAL, why, str(path))
         return descriptor
     except BaseException:
         os.close(descriptor)
@@ -81,6 +104,165 @@ def read_regular(path: Path, limit: int, *, follow: bool = True) -> bytes:
     if size > limit:
         raise OSError(errno.EFBIG, f"it has more than {limit >> 20} MiB", str(path))
     return data
+
+
+# ---- owners ---------------------------------------------------------------------------------
+
+
+class FileOrigin(NamedTuple):
+    """Who can have written something, in words. ``other``: that it belongs to another user, or "".
+    ``loose``: that others may write it, or ""."""
+
+    other: str = ""
+    loose: str = ""
+
+    @property
+    def stranger(self) -> str:
+        """Why it may be another user's doing; "" where only the user, or root, can have written
+        it."""
+        return self.other or self.loose
+
+
+def is_own(about: os.stat_result) -> bool:
+    """Return whether something belongs to the user, or to root."""
+    return about.st_uid in (os.getuid(), 0)
+
+
+def others_may_write(about: os.stat_result) -> bool:
+    """Return whether its mode lets others write something: all, or a group that is not the user's
+    own one."""
+    of_group = about.st_mode & stat.S_IWGRP and about.st_gid != os.getgid()
+    return bool(about.st_mode & stat.S_IWOTH or of_group)
+
+
+def name_of(uid: int) -> str:
+    """Return the name of a user, or the number of one without a name."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def origin_of(descriptor: int, path: Path | str) -> FileOrigin:
+    """Return who can have written the file or folder that is open, and has this path."""
+    about = os.fstat(descriptor)
+    other = "" if is_own(about) else f"{path} belongs to {name_of(about.st_uid)}"
+    sticky = stat.S_ISDIR(about.st_mode) and about.st_mode & stat.S_ISVTX
+    loose = others_may_write(about) and not sticky
+    return FileOrigin(other, f"others may write {path}: `chmod go-w` it" if loose else "")
+
+
+def read_owned(path: Path, limit: int) -> tuple[bytes, FileOrigin]:
+    """Return the bytes of a regular file that has at most ``limit``, and whose they are: by the
+    very descriptors of the file, and of its folder. Its name is no link. Raises OSError."""
+    with opened_folder(path.parent, follow=True) as folder:
+        descriptor = open_descriptor(path.name, os.O_RDONLY | os.O_NOFOLLOW, at=folder)
+        with os.fdopen(descriptor, "rb") as file:
+            above, own = origin_of(folder, path.parent), origin_of(descriptor, path)
+            data = file.read(limit + 1)
+    if len(data) > limit:
+        raise OSError(errno.EFBIG, f"it has more than {limit >> 20} MiB", str(path))
+    return data, FileOrigin(above.other or own.other, above.loose or own.loose)
+
+
+# ---- folders, by their descriptors ----------------------------------------------------------
+
+
+def open_folder(path: Path | str, *, at: int | None = None, follow: bool = False) -> int:
+    """Open a folder and return its descriptor. ``follow``: its own name may be a link. Raises
+    OSError."""
+    return os.open(path, _FOLDER if follow else _FOLDER | os.O_NOFOLLOW, dir_fd=at)
+
+
+@contextlib.contextmanager
+def opened_folder(
+    path: Path | str, *, at: int | None = None, follow: bool = False
+) -> Iterator[int]:
+    """Have a folder open while the block runs. Raises OSError."""
+    descriptor = open_folder(path, at=at, follow=follow)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def make_folder(path: Path, mode: int = SAFE_FOLDER) -> None:
+    """Make a folder, with those above it, unless it is there. Raises OSError."""
+    try:
+        path.mkdir(mode)
+    except FileNotFoundError:
+        make_folder(path.parent)
+        path.mkdir(mode, exist_ok=True)
+    except FileExistsError:
+        if not path.is_dir():
+            raise
+
+
+def replace_file(path: Path, data: bytes, mode: int = SAFE_FILE, *, follow: bool = False) -> None:
+    """Write a file under another name, and rename it: it appears whole, in the place of whatever
+    has its name. ``follow``: the name of its folder may be a link. Raises OSError."""
+    part = f".{path.name}.{os.getpid()}.part"
+    with opened_folder(path.parent, follow=follow) as folder:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(part, dir_fd=folder)
+        try:
+            how = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+            with os.fdopen(open_descriptor(part, how, mode, at=folder), "wb") as file:
+                file.write(data)
+            os.rename(part, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(part, dir_fd=folder)
+            raise
+
+
+def touch(path: Path) -> None:
+    """Set the times of a regular file to now; it is made if it is missing. Raises OSError."""
+    descriptor = open_descriptor(path, os.O_WRONLY | os.O_CREAT, SAFE_FILE)
+    try:
+        os.utime(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def remove_file(path: Path, *, missing_ok: bool = False, follow: bool = False) -> None:
+    """Remove a name that is no folder. ``follow``: the name of its folder may be a link. Raises
+    OSError."""
+    try:
+        with opened_folder(path.parent, follow=follow) as folder:
+            os.unlink(path.name, dir_fd=folder)
+    except FileNotFoundError:
+        if not missing_ok:
+            raise
+
+
+def remove_tree(path: Path | str, *, at: int | None = None) -> None:
+    """Remove a folder with all that is in it, or what is no folder. Links are not followed, and
+    nothing but folders is opened. What can be removed is, before the first error is raised: an
+    OSError."""
+    try:
+        folder = open_folder(path, at=at)
+    except OSError as error:
+        if error.errno not in (errno.ENOTDIR, errno.ELOOP):
+            raise
+        os.unlink(path, dir_fd=at)
+        return
+    failure = None
+    try:
+        with os.scandir(folder) as entries:
+            found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+        for name, is_folder in found:
+            try:
+                remove_tree(name, at=folder) if is_folder else os.unlink(name, dir_fd=folder)
+            except FileNotFoundError:
+                pass
+            except OSError as error:
+                failure = failure or error
+    finally:
+        os.close(folder)
+    if failure is not None:
+        raise failure
+    os.rmdir(path, dir_fd=at)
 
 
 # Errors that say something about the host, and nothing about the file or the program.
@@ -127,10 +309,11 @@ def is_utf8(name: str) -> bool:
     return True
 
 
-def write_durably(path: Path, data: bytes) -> None:
+def write_durably(path: Path, data: bytes, mode: int = SAFE_FILE) -> None:
     """Write a file, and wait until its content is on the disk itself. ``sync_folder`` does the same
     for its name. Raises OSError."""
-    with path.open("wb") as file:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    with os.fdopen(open_descriptor(path, flags, mode), "wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
@@ -157,11 +340,9 @@ def _sync_each(paths: Sequence[str]) -> None:
 
 def sync_folder(path: Path) -> None:
     """Wait until the names in a folder are on the disk itself. Raises OSError."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno != errno.EINVAL:  # a file system that has no such thing
-            raise
-    finally:
-        os.close(descriptor)
+    with opened_folder(path, follow=True) as descriptor:
+        try:
+            os.fsync(descriptor)
+        except OSError as error:
+            if error.errno != errno.EINVAL:  # a file system that has no such thing
+                raise

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from seatrial.account import home
+
 SITE_CONFIG = Path("/etc/seatrial/config.yaml")
 
 
@@ -23,7 +25,7 @@ class SettingOrigin(NamedTuple):
 
 def user_config() -> Path:
     """Return the path of the user's file."""
-    return Path.home() / ".config/seatrial/config.yaml"
+    return home() / ".config/seatrial/config.yaml"
 
 
 def setting(key: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import sys
@@ -130,6 +131,34 @@ def test_a_driver_that_is_killed_while_the_master_is_dead_finds_its_jobs_again(
         cell.start_master()
         done = driving.end(2 * LONG_S)
     assert done.code == 0, done.said
+    quick.audit()
+
+
+def test_jobs_whose_ids_were_not_noted_are_found_by_another_path_of_the_trial(
+    quick: Workplace,
+) -> None:
+    """qsub submits and answers nothing; the driver is killed before it asks again."""
+    folder = quick.folder / "mute"
+    folder.mkdir()
+    told = folder / "told"
+    real = shutil.which("qsub", path=quick.env.get("PATH"))
+    (folder / "qsub").write_text(
+        f'#!/bin/bash\n[ -e {told} ] && exec {real} "$@"\n{real} "$@" > /dev/null && : > {told}\n'
+    )
+    (folder / "qsub").chmod(0o755)
+    quick.env["PATH"] = f"{folder}:{quick.env.get('PATH', os.environ['PATH'])}"
+    quick.constants["backends.submitter.SHORTEST_BACK_OFF"] = 100.0
+    quick.test("t", "echo ok", parameters={"n": [1, 2, 3]})
+    with quick.start_run("--name", "t") as driving:
+        driving.until(lambda: "no job id" in quick.alerts(), "qsub to have answered nothing")
+        runs = quick.trial().path / "runs/t"
+        until(lambda: sum(1 for run in runs.iterdir() if job_events(run).end) == 3, "the ends")
+        driving.kill()
+    assert quick.count(JobQueued) == 0
+    (quick.folder / "scratch").symlink_to("trials")
+    done = quick.seatrial("--trials", "scratch", "resume", "t")
+    assert done.code == 0, done.said
+    assert {event.verdict for event in quick.events("t", RunJudged)} == {"pass"}
     quick.audit()
 
 

@@ -371,7 +371,7 @@ def test_a_new_driver_finds_what_became_of_every_job(tmp_path: Path) -> None:
             await appears(job.path / "ready")
         scripts = {str(job.path / "job.sh") for job in (done, vanished)}
         await until_true(
-            lambda: not scripts & {path for path, _ in job_processes.job_processes()}, "their end"
+            lambda: not scripts & {job.script for job in job_processes.job_processes()}, "their end"
         )
         updates = await found(backend, alive_job, doomed, done, vanished, never)
         assert isinstance(updates["alive"], Queued)
@@ -385,6 +385,33 @@ def test_a_new_driver_finds_what_became_of_every_job(tmp_path: Path) -> None:
         ends = await ended(backend, 2)
         assert ends["alive"] == Ended("alive", None, "exited", 3)
         assert ends["doomed"] == Ended("doomed", LOST.number, "vanished", None)
+
+    with_backend(work)
+
+
+def test_a_job_is_found_again_by_whatever_path_its_folder_is_seen(tmp_path: Path) -> None:
+    wait = "while [ ! -e go ]; do sleep 0.05; done\n"
+    there = tmp_path / "there"
+    names = ("moved", "linked")
+    script = CLAIM + "echo > ready\n" + wait + END % 3 + "exit 3"
+    jobs = [a_job(there, script, name=name) for name in names]
+    killed_driver(there, *names)
+    (tmp_path / "link").symlink_to("there")
+
+    async def work(backend: LocalBackend) -> None:
+        for job in jobs:
+            await appears(job.path / "ready")
+        here = jobs[0].path.rename(tmp_path / "here")
+        moved = jobs[0]._replace(path=here)
+        linked = jobs[1]._replace(path=tmp_path / "link" / jobs[1].path.relative_to(there))
+        updates = await found(backend, moved, linked)
+        assert all(isinstance(update, Queued) for update in updates.values())
+        assert backend.followed() == set(names)
+        for job in (moved, linked):
+            (job.path / "go").write_text("")
+        ends = await ended(backend, 2)
+        assert {end.exit_code for end in ends.values()} == {3}
+        assert backend.followed() == set()
 
     with_backend(work)
 
@@ -414,7 +441,7 @@ def test_the_walltime_of_a_found_job_is_what_is_left_whatever_the_clock_says(
 
     async def work(backend: LocalBackend) -> None:
         await appears(job.path / "ready")
-        ((_, pid),) = [each for each in job_processes.job_processes() if str(job.path) in each[0]]
+        (pid,) = [p.pid for p in job_processes.job_processes() if str(job.path) in p.script]
         loop = asyncio.get_running_loop()
         began = loop.time()
         while (age := job_processes.age_of(pid)) < 0.4:

@@ -103,6 +103,10 @@ def test_a_driver_that_is_killed_while_the_server_is_dead_finds_its_jobs_again(
         quick.test(f"t{i}", wait_script(quick))
     with quick.start_run("--name", "t") as driving:
         driving.until(lambda: len(quick.ran()) == 3, "3 runs start")
+        # A server that stops before a MOM has told it of a start queues the job again.
+        driving.until(
+            lambda: pbs.run("qstat", "-t", "-f").count("substate = 42") == 3, "the server knows it"
+        )
         pbs.stop()
         driving.until(lambda: "PBS: " in quick.alerts(), "the outage is told")
         driving.kill()

@@ -141,6 +141,11 @@ def quick(slurm_place: Workplace) -> Workplace:
     return slurm_place
 
 
+def ends_in(runs: Path) -> int:
+    """Return how many runs have written their ends."""
+    return sum("execute_end" in file.read_text() for file in runs.glob("*/events.jsonl"))
+
+
 # ---- arrays ------------------------------------------------------------------------------------
 
 
@@ -185,6 +190,34 @@ def test_an_array_is_found_again_after_a_kill(quick: Workplace, cluster: SlurmCl
         gate.touch()
         all_passed(quick, driving, 6)
     assert all(len(ids) == 1 for ids in arrays(quick, cluster).values())
+
+
+@pytest.mark.parametrize("how", ["link", "moved"])
+def test_jobs_whose_ids_were_not_noted_are_found_by_whatever_path(
+    quick: Workplace, cluster: SlurmCluster, how: str
+) -> None:
+    """The driver is killed before it knows the job id; the trial is resumed by another path."""
+    liar = Liar(quick, "sbatch")
+    liar.tell("mute")
+    quick.constants["backends.submitter.SHORTEST_BACK_OFF"] = 100.0
+    quick.test("a", "echo ok", parameters={"n": "range(0, 4)"})
+    with quick.start_run("--name", "t") as driving:
+        driving.until(lambda: quick.count(AlertRaised) > 0, "sbatch to have answered nothing")
+        runs = quick.trial().path / "runs/a"
+        until(lambda: ends_in(runs) == 4, "the ends")
+        driving.kill()
+    assert quick.count(JobQueued) == 0
+    other = quick.folder / "scratch"
+    if how == "link":
+        other.symlink_to("trials")
+    else:
+        quick.trials = quick.trials.rename(other)
+    done = quick.seatrial("--trials", str(other), "resume", "t")
+    assert done.code == 0, done.said
+    assert {event.verdict for event in quick.events("t", RunJudged)} == {"pass"}
+    quick.audit()
+    (ids,) = arrays(quick, cluster).values()
+    assert len(ids) == 1
 
 
 def test_jobs_that_ended_meanwhile_are_settled_at_resume(quick: Workplace) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -19,6 +20,13 @@ from tests.slurm.named_hosts import inside, slurmd_of
 from tests.waiting import LONG_S, until
 
 BUDDIES = "Node 0, zone   Normal  1  2  0  1  1  1  1  0  1  {}  {}\n"
+
+
+def memory(key: str, percent: int) -> str:
+    """Return what this host says of its memory, a size of it changed to a share of it."""
+    text = Path("/proc/meminfo").read_text()
+    (total,) = re.findall(r"^MemTotal: +(\d+)", text, re.MULTILINE)
+    return re.sub(rf"^{key}: .*", f"{key}: {int(total) * percent // 100} kB", text, flags=re.M)
 
 
 class Nodes:
@@ -118,9 +126,10 @@ def test_each_node_that_differs_is_named_and_no_other(
     for node in cluster.node_names:
         nodes.folder_over(node, "/sys/class", classes("2.1" if node in ("n002", "n006") else "2.2"))
         nodes.folder_over(node, "/sys/bus", device(8 if node == "n004" else 16))
-        nodes.over(
-            node, "/proc/buddyinfo", BUDDIES.format(*((1, 9) if node == "n005" else (9, 9000)))
-        )
+        # n005 has no memory left; n006 has read many files, and a job can get all the same.
+        few = node in ("n005", "n006")
+        nodes.over(node, "/proc/buddyinfo", BUDDIES.format(*((1, 9) if few else (9, 9000))))
+        nodes.over(node, "/proc/meminfo", memory("MemAvailable", 5 if node == "n005" else 90))
         if node != "n007":
             nodes.tmpfs(node, str(scratch))
     nodes.over("n003", "/proc/sys/kernel/osrelease", "5.14.0-other\n")

@@ -10,19 +10,35 @@ from tests.rules.test_routing import PLAN
 
 def test_findings_name_rule_nodes_values_source_and_remedy(place: Workplace) -> None:
     facts = "".join(
-        f"node\tn{i}\nnow.huge_percent\t{10 if i == 3 else 90}\nend\t1\n" for i in range(1, 6)
+        f"node\tn{i}\nnow.huge_percent\t4\n"
+        f"now.huge_obtainable_percent\t{10 if i == 3 else 90}\nend\t2\n"
+        for i in range(1, 6)
     )
     (place.folder / "f").write_text(facts)
     done = place.seatrial("lint", "f")
     assert done.code == 1
     assert "huge-pages: n3 (1 node)" in done.out
-    assert "now.huge_percent is 10, huge_percent_least is 25" in done.out
+    assert "now.huge_obtainable_percent is 10, now.huge_percent is 4, huge_p" in done.out
     assert "do: " in done.out and "source: Hopper" in done.out
     assert "5 nodes of f, " in done.out and "for want of facts: " in done.out
     (place.folder / "f").write_text(facts.replace("\t10\n", "\t30\n"))
     assert place.seatrial("lint", "f").code == 0
     done = place.seatrial("lint", "--list", "--json")
     assert {"huge-pages", "pcie-width"} <= {rule["name"] for rule in json.loads(done.out)}
+
+
+def test_a_rule_about_the_machine_accuses_the_machine(place: Workplace) -> None:
+    (place.folder / "rules.yaml").write_text(
+        "rules:\n"
+        "  - {name: counted, about: a., source: s, do: d., holds: role.oss == 21}\n"
+        "  - {name: some, about: a., source: s, do: d., holds: role.router >= 1}\n"
+        "waivers:\n  - {rules: [some], reason: not delivered}\n"
+    )
+    (place.folder / "f").write_text("".join(f"node\tn{i}\nx.y\t1\nend\t1\n" for i in range(305)))
+    done = place.seatrial("lint", "f", "--rules", "rules.yaml")
+    assert done.code == 1
+    assert "counted: the machine\n  role.oss is 0: not role.oss == 21" in done.out
+    assert "waived: some on the machine: not delivered" in done.out and "305 nodes)" not in done.out
 
 
 def test_clients_and_servers_of_two_files_are_judged_together(place: Workplace) -> None:

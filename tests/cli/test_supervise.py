@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -281,6 +282,99 @@ def test_a_component_that_never_begins_is_told(place: Workplace) -> None:
     assert check(place) == (0, ""), "people paused the plan"
     assert len(told(place)) == 3
     assert control(place, "pause").code == 2, "nothing is awaited any more"
+
+
+# ---- trials of others ---------------------------------------------------------------------
+
+STRANGER = 61234
+
+
+def died(place: Workplace) -> Path:
+    """A trial whose driver was killed; people would be told by its command."""
+    plan(place, "1h")
+    with start(place, "-q") as driving:
+        driving.until(place.ran_more(0), "a run")
+        driving.kill()
+    return place.trial(TAG).path
+
+
+def give_away(folder: Path) -> None:
+    for path in (folder, *folder.rglob("*")):
+        os.chown(path, STRANGER, STRANGER, follow_symlinks=False)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
+@pytest.mark.parametrize("what", ["all", "record", "folder"])
+def test_the_command_of_anothers_trial_is_not_run_and_that_is_told(
+    place: Workplace, what: str
+) -> None:
+    trial = died(place)
+    if what == "all":
+        give_away(trial)
+    else:
+        os.chown(trial / "trial.json" if what == "record" else trial, STRANGER, -1)
+    silent(place)
+    done = control(place, "check", "--limit", "1s")
+    assert done.code == 1 and not told(place), "it is silent, and nobody was told"
+    assert "is not run under your name" in done.err and f"belongs to {STRANGER}" in done.err
+    os.chown(trial, 0, -1)
+    give_away(trial)
+    for path in (trial, trial / "trial.json"):
+        os.chown(path, os.getuid(), -1)
+    assert control(place, "check", "--limit", "1s").err == "" and len(told(place)) == 1
+
+
+def test_a_record_that_others_may_write_runs_no_command(place: Workplace) -> None:
+    (died(place) / "trial.json").chmod(0o666)
+    silent(place)
+    done = control(place, "check", "--limit", "1s")
+    assert "others may write" in done.err and not told(place)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
+@pytest.mark.parametrize("kind", ["link", "hard link"])
+def test_the_server_runs_no_command_of_anothers_trial(place: Workplace, kind: str) -> None:
+    """An old file of the user's own stands for the heartbeat."""
+    trial = died(place)
+    forged = place.trials / "a-forged"
+    shutil.copytree(trial, forged)
+    record = (forged / "trial.json").read_text().replace("/told", "/forged")
+    (forged / "trial.json").write_text(record)
+    give_away(forged)
+    (place.folder / "old").touch()
+    os.utime(place.folder / "old", (1e9, 1e9))
+    (forged / "heartbeat").unlink()
+    if kind == "link":
+        (forged / "heartbeat").symlink_to(place.folder / "old")
+    else:
+        (forged / "heartbeat").hardlink_to(place.folder / "old")
+    with place.start("serve", "--port", "0", "--alarm", "1s") as server:
+        server.until(lambda: len(told(place)) == 1, "the alarm of the own trial")
+        server.send(signal.SIGTERM)
+        server.end()
+    assert not (place.folder / "forged").exists()
+
+
+def test_what_was_told_is_kept_where_others_cannot_reach_it(place: Workplace) -> None:
+    """The folder of the trial takes no file; in /tmp somebody has made the name that was used."""
+    trial = died(place)
+    (trial / "alarm").mkdir()
+    temporary, private = place.folder / "tmp", place.folder / "private"
+    trap = temporary / f"seatrial-{os.getuid()}"
+    trap.mkdir(parents=True)
+    trap.chmod(0o777)
+    private.write_text("mine")
+    digest = hashlib.sha256(os.fsencode(trial)).hexdigest()[:32]
+    (trap / f"alarm-{digest}").symlink_to(private)
+    place.env |= {"TMPDIR": str(temporary), "XDG_STATE_HOME": "/dev/null", "HOME": "/dev/null"}
+    silent(place)
+    assert len(told(place)) == 1 and private.read_text() == "mine"
+    place.env["XDG_STATE_HOME"] = str(place.folder / "state")
+    assert control(place, "check", "--limit", "1s").code == 1 and len(told(place)) == 2
+    assert check(place)[1].endswith("people were told\n"), "it is remembered now"
+    assert len(told(place)) == 2
+    assert (place.folder / f"state/seatrial/alarm-{digest}").is_file()
+    assert private.read_text() == "mine"
 
 
 @pytest.mark.parametrize("words", [["accept", "check", "plan.yaml", "--limit"],

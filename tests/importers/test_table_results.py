@@ -65,6 +65,35 @@ def test_a_column_for_each_figure(place: Workplace) -> None:
     assert len(history(place, "copy")) == 1
 
 
+GTC = [(1, 24576, 1000), (2, 12288, 500), (6, 4096, 480), (12, 2048, 700), (24, 1024, 950)]
+
+
+@pytest.mark.parametrize("options", [(), ("--parameter", "threads", "--parameter", "tasks")])
+def test_a_sweep_over_the_same_cores_is_no_strong_scaling(
+    place: Workplace, options: tuple[str, ...]
+) -> None:
+    rows = [f"{threads},{tasks},{wall}" for threads, tasks, wall in GTC]
+    text = "\n".join(["threads,tasks,wall,run", *(f"{row},{i}" for i in "ab" for row in rows)])
+    given = ("--test", "gtc", "--figure", "wall=s", "--lower", "wall", "--id", "run")
+    assert imported(place, text, *given, *options).code == 0
+    scaled = place.seatrial("scaling", "old", "--x", "threads", "--metric", "wall").out
+    assert "constant resources" in scaled and "strong" not in scaled
+    assert "plateau: threads 2 to 6" in scaled
+    ranked = place.seatrial("best", "old", "--over", "threads,tasks").out
+    assert "constant resources: 24576 cores in each setting" in ranked
+    by_core = place.seatrial("best", "old", "--over", "threads", "--per", "core")
+    assert by_core.code == 0, by_core.said
+
+
+def test_names_in_a_column_are_no_numbers(place: Workplace) -> None:
+    text = "case,wall,nodes,tasks\na,1,n001,4\na,2,n002,0\n"
+    done = imported(place, text, "--figure", "wall=s")
+    assert done.code == 0 and "2 results" in done.out, done.said
+    text = text.replace("a,", "b,")
+    done = imported(place, text, "--figure", "wall=s", "--tasks", "tasks", tag="again")
+    assert "tasks '0' is no whole number above 0: left out" in done.said
+
+
 def test_repeats_and_rows_that_are_there_twice(place: Workplace) -> None:
     text = "case,metric,value,time\na,fom,1,2021-02-01\na,fom,2,2021-02-01\na,fom,2,2021-02-01\n"
     done = imported(place, text)

@@ -466,10 +466,10 @@ def test_a_folder_without_permission_is_said(
     if os.geteuid() == 0:  # may write anywhere: the answer that others get
         real = os.open
 
-        def refuse(path: Path, *more: int) -> int:
+        def refuse(path: Path, *more: int, dir_fd: int | None = None) -> int:
             if Path(path).parent == folder:
                 raise PermissionError(13, "Permission denied", str(path))
-            return real(path, *more)
+            return real(path, *more, dir_fd=dir_fd)
 
         monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(JournalError, match="cannot be opened: Permission denied; ask its owner"):

@@ -1,4 +1,5 @@
-"""A real OpenPBS of eight nodes, started by ``../shared/openpbs/run``, for tests.
+"""A real OpenPBS of eight nodes, for tests. Its programs are where the variable PBS_EXEC says, or
+in /opt/pbs; ``server.sh`` starts it.
 
 with PbsServer(folder) as server:           # its jobs see what is below the folder, and /work
     server.run("qsub", "--", "/bin/true")
@@ -22,7 +23,7 @@ from typing import Self
 from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
-START = (ROOT.parent / "shared" / "openpbs" / "run").resolve()
+START = Path(__file__).with_name("server.sh")
 PROGRAMS = ("qsub", "qstat", "qselect", "qdel", "qrerun", "qmgr", "qterm", "pbsnodes")
 NODES = [f"n00{i}" for i in range(1, 9)]
 CORES = 4
@@ -42,8 +43,9 @@ exec {number}<&-
 # does not arrive.
 _HOST = r"""
 set -eu
-name=$1 number=$2 queue=$3 PATH=/opt/pbs/bin:$PATH
+name=$1 number=$2 queue=$3
 . /etc/pbs.conf
+PATH=$PBS_EXEC/bin:$PATH
 home=$PBS_HOME-$name
 if ! ip link show br0 > /dev/null 2>&1; then
   ip link add br0 type bridge
@@ -67,8 +69,8 @@ setsid unshare --net --mount --uts bash -c '
   ip addr add "10.99.1.$3/24" dev "e$3"
   ip link set "e$3" up
   ip route add 10.99.0.0/24 via 10.99.1.254
-  exec /opt/pbs/sbin/pbs_mom -N
-' bash "$name" "$home" "$number" > "$home/log" 2>&1 < /dev/null &
+  exec "$4/sbin/pbs_mom" -N
+' bash "$name" "$home" "$number" "$PBS_EXEC" > "$home/log" 2>&1 < /dev/null &
 mom=$!
 ip link add "h$number" type veth peer name "e$number"
 ip link set "h$number" master br0 up
@@ -77,6 +79,8 @@ ip link set "e$number" netns "$mom"
 qmgr -c "create node $name resources_available.ncpus = 4, queue = $queue"
 echo > "$home/go"
 """
+
+_UNSHARE = ("unshare", "--net", "--mount", "--uts", "--pid", "--fork", "--mount-proc")
 
 # Jobs have the shell of a login, and start sooner without Lmod, and without the profile of this
 # user, which is not below $HOME where the tests have another.
@@ -94,10 +98,15 @@ exec sleep infinity
 """
 
 
+def programs() -> Path:
+    """The folder that PBS is installed in, if it is."""
+    return Path(os.environ.get("PBS_EXEC") or "/opt/pbs").absolute()
+
+
 def available() -> str:
     """Why there is no server here; "" where there is one."""
-    if not START.exists():
-        return f"{START} is not there (OpenPBS)"
+    if not (programs() / "sbin/pbs_server").exists():
+        return f"no OpenPBS in {programs()}; PBS_EXEC names the folder of another"
     if os.geteuid() != 0:
         return "OpenPBS needs root"
     missing = [name for name in ("unshare", "nsenter") if shutil.which(name) is None]
@@ -112,7 +121,19 @@ def _script(folders: list[Path]) -> str:
         for number, folder in enumerate(below, 10)
     ]
     keep, bind = ("".join(text.format(**each) for each in kept) for text in (_KEEP, _BIND))
-    start = f"exec {shlex.quote(str(START))} bash -c {shlex.quote(_INSIDE)}\n"
+    words = [
+        *_UNSHARE,
+        "--kill-child",
+        "bash",
+        START,
+        programs(),
+        len(NODES),
+        CORES,
+        "bash",
+        "-c",
+        _INSIDE,
+    ]
+    start = f"exec {shlex.join(map(str, words))}\n"
     return f"{keep}{_EMPTY}{bind}{_PROFILE}{start}"
 
 
@@ -128,7 +149,7 @@ class PbsServer:
         self.env: dict[str, str] = {}
 
     def __enter__(self) -> Self:
-        script = _script([self._shared, ROOT, START.parent])
+        script = _script([self._shared, ROOT, programs()])
         with self._said.open("wb") as said:
             self._process = subprocess.Popen(
                 ["unshare", "--mount", "bash", "-c", script],
@@ -143,14 +164,14 @@ class PbsServer:
         except BaseException:
             self._kill()
             raise
-        programs = self.folder / "bin"
-        programs.mkdir()
+        shims = self.folder / "bin"
+        shims.mkdir()
         for name in PROGRAMS:
             enter = " ".join(self._enter())
-            shim = f'#!/bin/sh\nexec {enter} --wdns="$PWD" -- /opt/pbs/bin/{name} "$@"\n'
-            (programs / name).write_text(shim)
-            (programs / name).chmod(0o755)
-        self.env = {"PATH": f"{programs}:{os.environ['PATH']}"}
+            shim = f'#!/bin/sh\nexec {enter} --wdns="$PWD" -- {programs()}/bin/{name} "$@"\n'
+            (shims / name).write_text(shim)
+            (shims / name).chmod(0o755)
+        self.env = {"PATH": f"{shims}:{os.environ['PATH']}"}
         return self
 
     def __exit__(
@@ -216,7 +237,7 @@ class PbsServer:
 
     def start(self) -> None:
         """Start the server again."""
-        line = [*self._enter(), "/opt/pbs/sbin/pbs_server"]
+        line = [*self._enter(), str(programs() / "sbin/pbs_server")]
         subprocess.run(line, check=True, capture_output=True)
 
 

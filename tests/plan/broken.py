@@ -538,7 +538,7 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
         "- component: c\n  tests: [small]\n  criteria:\n"
         "    - {criterion: figure_of_merit, metric: rate, stage: full}\n"
         "    - {criterion: pass_rate, at_least: 1, within: 5%, of: median, two_sided: false}\n"
-        "    - {criterion: within_expected, at_least: 99%}\n"
+        "    - {criterion: within_expected, at_least: 99%, pooled: true}\n"
         "    - {criterion: within_expected, at_least: 101%, within: much}\n"
         "    - {criterion: figure_of_merit, metric: elapsed, at_least: 95%}\n"
         "    - {criterion: figure_of_merit, metric: elapsed, tests: [small], at_most: soon}\n"
@@ -549,6 +549,8 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
             "12: components[0].criteria[1].of: is of within_expected alone; remove it",
             "12: components[0].criteria[1].two_sided: is of within_expected alone; remove it",
             "12: components[0].criteria[1].within: is of within_expected alone; remove it",
+            "13: components[0].criteria[2].pooled: "
+            "is of pass_rate and correct_answers alone; remove it",
             "13: components[0].criteria[2].within: "
             "within_expected needs it; say how far off a run may be: 5%",
             "14: components[0].criteria[3].at_least: '101%' is more than 100 %; "

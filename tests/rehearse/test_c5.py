@@ -152,6 +152,20 @@ def test_ours_fills_the_machine_and_spares_every_target(tmp_path: Path) -> None:
     assert not trial.missed
 
 
+def test_the_pass_rate_is_that_of_the_worst_application(tmp_path: Path) -> None:
+    """CM4 fails for three days; fillers are a quarter of the runs, and hide nothing."""
+    plan = four_days("c5-stability.yaml")
+    plan["rehearsal"]["events"] = [{"from": "20h", "to": "92h", "tests": ["cm4"], "fails": "40%"}]
+    (tmp_path / "plan.yaml").write_text(yaml.safe_dump(plan))
+    trial = rehearsed(tmp_path, tmp_path / "plan.yaml", seed=1)
+    (rate,) = (each for each in trial.criteria if each.result.criterion == "pass_rate")
+    assert rate.result.state == "not met"
+    assert rate.result.why.startswith("cm4: ")
+    together = rate.result.numbers["of all tests together"]
+    assert rate.result.value is not None and isinstance(together, float)
+    assert together > rate.result.value
+
+
 def healthy(folder: Path, name: str, **watch: Any) -> Path:
     """Four days of one of C5's plans on a machine where nothing goes wrong."""
     machine = yaml.safe_load((PLANS.parent / "machines" / "c5.yaml").read_text())

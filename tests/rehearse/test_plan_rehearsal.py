@@ -12,7 +12,7 @@ from seatrial.rehearse.odds import odds_of
 from seatrial.rehearse.plan_rehearsal import lasting, over_seeds, rehearse
 from seatrial.rehearse.report import rehearse_plan
 from seatrial.rehearse.sampling import Quantity
-from seatrial.statistics.proportion import wilson
+from seatrial.statistics.significance import wilson
 from tests.rehearse.stage import SECOND, START, Played, Stage
 
 

@@ -70,6 +70,27 @@ def test_only_nodes_of_the_roles_and_of_the_condition_are_judged() -> None:
     assert named(judged(nodes, one, {"r1": "router"})) == ["n1"]
 
 
+def test_a_rule_without_facts_of_nodes_is_about_the_machine() -> None:
+    nodes = {"n1": {"x.y": "1"}, "n2": {"x.y": "2"}, "o1": {"x.y": "5"}}
+    roles = {"o1": "oss"}
+    (finding,) = judged(nodes, rule(holds="role.oss == 21"), roles).findings
+    assert (finding.nodes, finding.count) == ("", 0) and "role.oss is 1" in finding.text
+    assert judged(nodes, rule(holds="role.oss == 1"), roles).findings == []
+    (finding,) = judged(nodes, rule(holds="role.mds > 0"), roles).findings  # nobody has that role
+    assert finding.text == "role.mds is 0: not role.mds > 0"
+    others = {"of_oss": OtherFact(role="oss", fact="x.y")}
+    (finding,) = judged(nodes, rule(holds="of_oss < least", others=others), roles).findings
+    assert finding.nodes == "" and "of_oss is 5, least is 5" in finding.text
+    assert named(judged(nodes, rule(holds="x.y == role.oss"), roles)) == ["n2", "o1"]
+    found = judged(nodes, rule(holds="uneven.oss <= 1"), roles)
+    assert not found.findings and found.idle == [("r", "the groups of oss are not known")]
+    waiver = RuleWaiver(rules=["r"], reason="later")
+    found = judged(nodes, rule(holds="role.oss == 21"), roles, [waiver])
+    assert not found.findings and found.waived[0].waived == "later"
+    waiver = RuleWaiver(rules=["r"], reason="later", nodes="n1")  # is not about the machine
+    assert len(judged(nodes, rule(holds="role.oss == 21"), roles, [waiver]).findings) == 1
+
+
 def test_alike_and_complete_name_who_differs() -> None:
     nodes = {"n1": {"x.y": "1"}, "n2": {"x.y": "1"}, "n3": {"x.y": "2"}, "n4": {}}
     found = judged(nodes, rule(alike=["x.*"]))
@@ -149,9 +170,9 @@ def test_numbers_of_roles_and_their_evenness_are_known() -> None:
     roles = dict.fromkeys(nodes, "router")
     groups = {"r0": "a", "r1": "a", "r2": "a", "r3": "b"}
     assert not judged(nodes, rule(holds="role.router == 4"), roles).findings
-    assert named(judged(nodes, rule(holds="role.router == 5"), roles)) == ["r[0-3]"]
+    assert named(judged(nodes, rule(holds="role.router == 5"), roles)) == [""]  # of the machine
     even = rule(holds="uneven.router <= 1")
-    assert named(judged(nodes, even, roles, groups=groups)) == ["r[0-3]"]
+    assert named(judged(nodes, even, roles, groups=groups)) == [""]  # of the machine
     assert not judged(nodes, even, roles, groups={**groups, "r2": "b"}).findings
 
 
@@ -230,6 +251,7 @@ def test_every_fault_of_a_file_of_rules_is_told(tmp_path: Path) -> None:
         "  - {name: two, about: a, source: s, do: d, holds: 'x.y == 1', alike: [x.y]}\n"
         "  - {name: three, about: a, source: s, do: d, holds: 'x.y == 1', "
         "others: {o: {role: oss, fact: x.y}}}\n"
+        "  - {name: five, about: a, source: s, do: d, holds: role.oss == 21, drain: true}\n"
         "waivers:\n"
         "  - {rules: [two], reason: r, nodes: 'n[1-', until: tomorrow}\n"
     )
@@ -241,6 +263,7 @@ def test_every_fault_of_a_file_of_rules_is_told(tmp_path: Path) -> None:
         "rules[0].holds",
         "own.yaml:3: rules[1]: give one of holds, alike, unique and complete",
         "own.yaml:4: rules[2].others.o: o is not in the expression",
+        "own.yaml:5: rules[3].drain: the rule is about the machine and accuses no node",
         "waivers[0].nodes",
         "waivers[0].until",
     ):

@@ -94,6 +94,34 @@ def test_huge_pages_that_can_be_had(tmp_path: Path) -> None:
     assert (found["now.huge_possible"], found["now.huge_percent"]) == ("13", "26")
 
 
+def test_huge_pages_of_a_node_with_pages_of_64_kib(tmp_path: Path) -> None:
+    blocks = "Node 0, zone   Normal  20  18  11  9  5  4  3  2  2  1  1  1  1  900\n"
+    meminfo = (
+        "MemTotal:       501219328 kB\nMemFree:        480000000 kB\n"
+        "MemAvailable:   478000000 kB\nHugepagesize:     524288 kB\n"
+    )
+    found = told(tmp_path, {"proc/buddyinfo": blocks, "proc/meminfo": meminfo})
+    assert (found["now.huge_possible"], found["now.huge_percent"]) == ("900", "94")
+    assert found["now.huge_obtainable_percent"] == "95"
+
+
+def test_a_full_page_cache_takes_no_huge_pages_away(tmp_path: Path) -> None:
+    blocks = "Node 0, zone   Normal  90000 45000 22500 11250 5625 2812 1406 703 351 400 300\n"
+    meminfo = (
+        "MemTotal:       24684092 kB\nMemFree:        5200000 kB\n"
+        "MemAvailable:   23245364 kB\nHugepagesize:     2048 kB\n"
+    )
+    found = told(tmp_path, {"proc/buddyinfo": blocks, "proc/meminfo": meminfo})
+    assert (found["now.huge_percent"], found["now.huge_obtainable_percent"]) == ("8", "94")
+    size = {"sys/kernel/mm/transparent_hugepage/hpage_pmd_size": "2097152\n"}
+    meminfo = meminfo.replace("Hugepagesize:     2048 kB", "Hugepagesize:  1048576 kB")
+    found = told(tmp_path, {"proc/buddyinfo": blocks, "proc/meminfo": meminfo, **size})
+    assert found["now.huge_percent"] == "8"  # transparent pages have a size of their own
+    meminfo = meminfo.replace("MemAvailable:   23245364", "MemAvailable:   1245364")
+    found = told(tmp_path, {"proc/buddyinfo": blocks, "proc/meminfo": meminfo, **size})
+    assert found["now.huge_obtainable_percent"] == "5"
+
+
 def test_stuck_processes_are_named(tmp_path: Path) -> None:
     files = {**process(17, "D", name="a) D b"), **process(18, "S"), **process(2, "D", size=0)}
     load = {"proc/loadavg": "1.20 1.0 1.0 1/100 7\n"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self, TypeVar
 
 from seatrial.journal.codes import BUILD_FAILED, CANCELLED, PASS, RECALLED, WRONG_ANSWER, Code
@@ -69,6 +70,7 @@ class TrialMaker:
         machine: str = "frontier",
         tags: tuple[str, ...] = ("node",),
         expected: str = "",
+        defaults: Mapping[str, Any] = MappingProxyType({}),
         **of_plan: Any,
     ) -> None:
         names = dict.fromkeys(case.test for case in cases)
@@ -80,6 +82,7 @@ class TrialMaker:
                 build=Build(script=f"make {name}"),
                 name=name,
                 folder=f"/suite/{name}",
+                defaults=dict(defaults),
             )
             for name in names
         }

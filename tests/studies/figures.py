@@ -73,6 +73,35 @@ class Measuring(TrialMaker):
         self.end()
 
 
+# The sweep that the README of the probes shows, as it was measured: --set hosts=1 --set block=2M
+# --set transfer=64K,1M --set writers=1,2; the test has the defaults writers 2 and transfer 1M.
+IO_DEFAULTS = {"writers": 2, "transfer": "1M"}
+WRITE: Kind = ("write", "MiB/s", "higher")
+WRITTEN = {
+    ("posix", "each"): {(1, "64K"): 118.2, (1, "1M"): 121.0, (2, "64K"): 154.1, (2, "1M"): 149.7},
+    ("posix", "one"): {(1, "64K"): 104.9, (1, "1M"): 97.3, (2, "64K"): 131.4, (2, "1M"): 128.8},
+    ("mpiio", "each"): {(1, "64K"): 88.0, (1, "1M"): 101.5, (2, "64K"): 110.6, (2, "1M"): 125.2},
+    ("mpiio", "one"): {(1, "64K"): 62.4, (1, "1M"): 71.9, (2, "64K"): 80.3, (2, "1M"): 86.5},
+}
+
+
+def io_sweep(trials: Path, tag: str = "io1") -> None:
+    """A trial of these 16 cases, each told without what is at its default, as Seatrial does."""
+    figures: dict[int, float] = {}
+    cases: list[Case] = []
+    for (api, files), by_setting in WRITTEN.items():
+        for (writers, transfer), write in by_setting.items():
+            settings = {"writers": writers, "transfer": transfer}
+            told = {name: v for name, v in settings.items() if v != IO_DEFAULTS[name]}
+            number = len(cases) + 1
+            cases.append(bound(number, "io", api=api, files=files, block="2M", **told))
+            figures[number] = write
+    trial = Measuring(trials, tag, cases, defaults=IO_DEFAULTS)
+    for number, case in enumerate(cases, 1):
+        trial.measure(case, {WRITE: figures[number]})
+    trial.done()
+
+
 def bound(number: int, test: str = "stream", **parameters: Any) -> Case:
     """A case with those parameters."""
     return a_case(number, test, parameters=parameters)

@@ -16,7 +16,7 @@ from seatrial.studies.best import BestQuery, BestTable, best_settings
 from seatrial.studies.selection import gather, parse_side
 
 from ..cli.test_query_common import ask
-from .figures import TIME, TRIAD, Measuring, bound, steady
+from .figures import TIME, TRIAD, Measuring, bound, io_sweep, steady
 
 ORDERS, STRIPES = ("smp", "grid", "snake"), (1, 4, 16)
 
@@ -67,6 +67,79 @@ def test_settings_are_ranked_over_words_and_numbers(tmp_path: Path, kind: Any) -
         "order=grid, stripe=16",
         "order=smp, stripe=4",
     }
+
+
+def test_settings_at_a_default_are_ranked_with_the_others(tmp_path: Path) -> None:
+    io_sweep(tmp_path)
+    (table,) = tables(tmp_path)
+    assert len(table.settings) == 16 and not table.left_out
+    assert table.settings[0].median == 154.1
+    assert table.settings[0].values == {
+        "api": "posix",
+        "files": "each",
+        "writers": "2",
+        "transfer": "64K",
+    }
+    out = ask(tmp_path, "best", "io1", "--metric", "write").out
+    assert "best: api=posix, files=each, writers=2, transfer=64K: 154.1 MiB/s" in out
+    by_default = tables(tmp_path, "io1:writers=2,api=posix", over=("files", "transfer"))
+    assert [len(one.settings) for one in by_default] == [4]
+
+
+def test_ten_lines_with_a_default(tmp_path: Path) -> None:
+    cases = {}
+    for i, place in enumerate("ab"):
+        cases[place, 1] = bound(i, place=place)  # it is not told by its default
+        cases |= {(place, n): bound(10 * n + i, place=place, ranks=n) for n in (2, 4)}
+    trial = Measuring(tmp_path, "t", list(cases.values()), defaults={"ranks": 1})
+    lat = ("lat", "us", "lower")
+    for (place, ranks), case in cases.items():
+        level = 101.5 if place == "a" else 104.0
+        trial.series(case, lat, [ranks * level + i for i in range(4)])
+    trial.done()
+    (table,) = tables(tmp_path)
+    assert table.settings[0].values == {"place": "a", "ranks": "1"}
+    assert "best: place=a, ranks=1: 103 us" in ask(tmp_path, "best", "t").out
+    scaled = ask(tmp_path, "scaling", "t", "--x", "ranks", "--metric", "lat").out
+    assert "ranks 1, the smallest measured" in scaled and "ranks 2, the smallest" not in scaled
+    ratio = ask(tmp_path, "ratio", "t", "--of", "ranks=1,4", "--x", "place", "--metric", "lat").out
+    assert "4 over 1" in ratio and "no such case" not in ratio
+    matrix = json.loads(ask(tmp_path, "matrix", "t", "--by", "ranks", "--format", "json").out)
+    assert matrix["columns"] == ["1", "2", "4"] and matrix["left_out"] == 0
+    compared = ask(tmp_path, "compare", "t:ranks=1", "t:ranks=2", "--format", "json")
+    rows = json.loads(compared.out)["comparisons"][0]["rows"]
+    assert {row["case"]: row["verdict"] for row in rows} == {
+        "stream{place=a}": "worse",
+        "stream{place=b}": "worse",
+    }
+
+
+def test_a_trial_from_before_the_parameter_is_as_one_at_the_default(tmp_path: Path) -> None:
+    old = Measuring(tmp_path, "old", [bound(1, order="smp"), bound(2, order="grid")])
+    new = Measuring(tmp_path, "new", old.cases, defaults={"ranks": 1})
+    for trial in (old, new):
+        for case, level in zip(trial.cases, (10.0, 20.0), strict=True):
+            trial.series(case, TRIAD, [level, level + 0.1])
+        trial.done()
+    (table,) = tables(tmp_path, "old", "new")
+    assert table.over == ["order"] and [one.n for one in table.settings] == [4, 4]
+    assert ask(tmp_path, "compare", "old", "new", "--format", "json").code == 3
+    with_ranks = ask(tmp_path, "best", "old", "new:order=smp", "--over", "ranks,order")
+    assert "--over ranks,order" in with_ranks.err
+
+
+def test_cases_that_are_in_no_table_are_counted(tmp_path: Path) -> None:
+    cases = [bound(1, order="smp", deck="a"), bound(2, order="grid", deck="a")]
+    cases += [bound(3, order="smp", deck="b"), bound(4, deck="a")]
+    trial = Measuring(tmp_path, "t", cases)
+    for case in cases:
+        trial.measure(case, {TRIAD: 10.0})
+    trial.done()
+    (table,) = tables(tmp_path, over=("order",))
+    assert table.left_out == {"without order": 1, "with no other to be ranked with": 1}
+    out = ask(tmp_path, "best", "t", "--over", "order").out
+    last = "left out: 2 cases: 1 without order, 1 with no other to be ranked with"
+    assert out.splitlines()[-1] == last
 
 
 def test_all_parameters_that_vary_are_taken_by_themselves(tmp_path: Path) -> None:

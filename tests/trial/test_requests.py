@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import TrialError
+from seatrial.files import name_of
 from seatrial.trial.folder import TrialFolder
-from seatrial.trial.requests import Request, ask, left, name_of, open_to_group, waiting
+from seatrial.trial.requests import Request, ask, left, open_to_group, waiting
 
 ME = name_of(os.getuid())
 

@@ -19,6 +19,12 @@ from tests.waiting import until
 VARIANTS = {"v": ["a", "b", "c"]}
 
 
+def waits_unless(quick: Path) -> str:
+    """Return a script that ends at once where the file ``quick`` is, and otherwise says, by the
+    file ``waiting`` beside it, that it saw none, and takes a minute."""
+    return f"[ -e {quick} ] || {{ touch {quick.with_name('waiting')}; sleep 60; }}"
+
+
 def order(place: Workplace) -> list[str]:
     """The variants in the order in which their runs started."""
     names = {case.id: str(case.parameters["v"]) for case in place.trial().cases()}
@@ -139,9 +145,9 @@ def test_a_driver_that_is_killed_loses_and_doubles_no_run(place: Workplace) -> N
 
 def test_what_did_not_begin_is_run_again_when_the_job_dies(place: Workplace) -> None:
     quick = place.folder / "quick"
-    place.test("tuned", f"[ -e '{quick}' ] || sleep 60", parameters=VARIANTS, repeat=2)
+    place.test("tuned", waits_unless(quick), parameters=VARIANTS, repeat=2)
     with place.start_run("--name", "t", "--together") as driving:
-        driving.until(place.ran_more(0), "a run has started")
+        driving.until(quick.with_name("waiting").exists, "a script waits")
         pid = bundle_process(place)
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
@@ -230,9 +236,10 @@ def test_on_slurm_a_dead_node_takes_one_run_with_it(
 ) -> None:
     place = slurm_place
     quick = place.folder / "quick"
-    place.test("tuned", f"[ -e '{quick}' ] || sleep 60", parameters=VARIANTS, repeat=2)
+    place.test("tuned", waits_unless(quick), parameters=VARIANTS, repeat=2)
     with place.start_run("--name", "t", "--together") as driving:
         driving.until(lambda: place.count(JobStarted) > 0, "a run has started")
+        driving.until(quick.with_name("waiting").exists, "its script waits")
         (node,) = {event.nodes for event in place.events("t", JobStarted)}
         quick.touch()
         cluster.kill_node(node, declare_down=True)
@@ -267,9 +274,10 @@ def test_on_slurm_a_bundle_that_a_person_cancels_goes_on_in_another(
 ) -> None:
     place = slurm_place
     quick = place.folder / "quick"
-    place.test("tuned", f"[ -e '{quick}' ] || sleep 60", parameters=VARIANTS)
+    place.test("tuned", waits_unless(quick), parameters=VARIANTS)
     with place.start_run("--name", "t", "--together") as driving:
         driving.until(lambda: place.count(JobStarted) > 0, "a run has started")
+        driving.until(quick.with_name("waiting").exists, "its script waits")
         quick.touch()
         cluster.run("scancel", place.events("t", JobQueued)[0].job_id)
         done = driving.end()

@@ -66,6 +66,14 @@ def test_settings_are_cases_in_the_order_of_the_grid(tmp_path: Path) -> None:
     assert record.tuning_text.startswith("tune: demo")
 
 
+def test_the_default_is_the_value_that_the_test_has(tmp_path: Path) -> None:
+    own: dict[str, Any] = {"parameters": {"size": [8]}, "defaults": {"threads": 2, "pages": "2M"}}
+    found = prepared(tmp_path, own)
+    assert found.rules.default == 2  # threads=2, pages=4k: 2M is not tried
+    assert found.cases[2].parameters == {"size": 8, "threads": 2, "pages": "4k"}
+    assert prepared(tmp_path, own, default={"threads": 4}).rules.default == 4
+
+
 def test_runs_of_a_tuning_are_hung_as_those_of_a_trial_are(tmp_path: Path) -> None:
     found = prepared(tmp_path, {"run": {**TEST["run"], "quiet_for": "2m"}})
     policy = found.record("t").policy

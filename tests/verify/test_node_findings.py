@@ -119,3 +119,10 @@ def test_a_sites_own_rules_are_for_tests_that_collect_facts(
     assert own_rules([test]) == []
     (rules,) = own_rules([test, replace(test, app="facts")])
     assert rules.values == {"least": 3}
+
+
+def test_a_finding_about_the_machine_counts_once_and_fails_no_node(tmp_path: Path) -> None:
+    counted = Rule(name="counted", about="a.", source="s", do="d.", holds="role.oss == 21")
+    (tmp_path / "facts.txt").write_text("".join(f"node\tn{i}\nx.y\t1\nend\t1\n" for i in range(9)))
+    rules = RuleFile(rules=[counted])
+    assert found(tmp_path, rules) == {"findings": 1, "findings_of_counted": 1}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ..studies import test_constant_resources, test_ladder, test_spread_comparison
+from ..studies.figures import io_sweep
 from ..studies.test_best import sweep
 from . import frost
 from .served import Served, open_page
@@ -21,6 +22,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("best") / "trials"
     folder.mkdir()
     sweep(folder, "sweep")
+    io_sweep(folder)
     test_ladder.versions(folder, {"v0": 224.0, "v1": 140.0, "v2": 100.0})
     test_spread_comparison.sides(folder)
     test_constant_resources.sweep(folder, test_constant_resources.DIP)
@@ -46,6 +48,19 @@ def test_settings_are_ranked(served: Served) -> None:
     (least,) = judged(served, least=1)["panels"]
     assert least["table"]["statistic"] == "least"
     assert "Bound" in served.get("/best?trial=sweep&least=1")[1]
+
+
+def test_a_default_is_a_setting_and_cases_in_no_table_are_counted(served: Served) -> None:
+    (panel,) = judged(served, trial="io1")["panels"]
+    assert len(panel["table"]["settings"]) == 16
+    judged(served, trial="io1 sweep", over="order")
+    html = served.get("/best?trial=io1+sweep&over=order")[1]
+    assert "Left out: 16 cases without order" in html
+    matrix = frost.judged(served, "/matrix", trial="io1 sweep", by="writers")
+    assert matrix["matrix"]["columns"] == ["1", "2"]
+    assert (
+        "Left out: 9 cases without writers" in served.get("/matrix?trial=io1+sweep&by=writers")[1]
+    )
 
 
 def test_drops_of_constant_resources_are_told(served: Served) -> None:

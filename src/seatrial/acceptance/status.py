@@ -166,6 +166,7 @@ def accounts_of(record: Record, cases: Sequence[Case]) -> TrialHistory:
     gives whole nodes."""
     history = _accounts_of(record, cases)
     history.items = record.component.items if record.component else ()
+    history.machine_nodes = record.machine_nodes
     return history
 
 

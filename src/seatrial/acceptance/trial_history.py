@@ -178,6 +178,9 @@ class TrialHistory(TrialLife):
         self._cores = cores
         self.names = frozenset(nodes)
         self.nodes = len(self.names)
+        self.machine_nodes = (
+            0  # of the whole machine, which the trial may have a part of; 0: unknown
+        )
         self.bits = NodeBits(self.names)
         self.runs: list[RunHistory] = []
         self.alerts: list[RaisedAlert] = []

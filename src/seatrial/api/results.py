@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from seatrial.account import at_home
 from seatrial.errors import UsageError
 from seatrial.file_model import Scalar
 from seatrial.settings import setting
@@ -182,13 +183,12 @@ def open_results(
     file, or postgresql://USER@HOST/DATABASE. Where neither is given, the variables SEATRIAL_TRIALS
     and SEATRIAL_STORE name them, else the settings (``seatrial config``). Raises
     seatrial.SeatrialError."""
-    folder = Path(trials or os.environ.get("SEATRIAL_TRIALS") or setting("trials") or "trials")
-    folder = folder.expanduser()
+    folder = at_home(trials or os.environ.get("SEATRIAL_TRIALS") or setting("trials") or "trials")
     named = store or (None if trials else os.environ.get("SEATRIAL_STORE") or setting("store"))
     if not named and not folder.is_dir():
         raise UsageError(f"{folder}: is no folder of trials; name one, or a store")
     place = os.fspath(named) if named else folder / "store.sqlite"
-    where = place if "://" in str(place) else Path(place).expanduser()
+    where = place if "://" in str(place) else at_home(place)
     return Results(synced(where, folder), folder)
 
 

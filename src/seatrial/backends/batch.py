@@ -12,15 +12,15 @@ import asyncio
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from pathlib import Path
 
 from seatrial.backends import protocol
-from seatrial.backends.batch_task import FORGOTTEN, BatchTask
+from seatrial.backends.batch_task import FORGOTTEN, NO_PLACE, BatchTask
 from seatrial.backends.bundles import Bundles, BundleWatch, allocation_of
 from seatrial.backends.command_outages import CommandOutages
 from seatrial.backends.doubled_jobs import DoubledJobs
-from seatrial.backends.job_arrays import arrange, places
+from seatrial.backends.job_arrays import arrange, places, tasks_of
 from seatrial.backends.job_readings import JobReadings
 from seatrial.backends.node_watch import NodeWatch
 from seatrial.backends.scheduler_client import SchedulerClient, SubmissionRefused, Unanswered
@@ -61,6 +61,7 @@ class BatchBackend:
         self._outages.scheduler = self.client.name
         self._tasks: dict[str, BatchTask] = {}  # by run, or by submission of a bundle
         self._bundles = Bundles[BatchTask](self._updates.report)
+        self._handed: list[protocol.Submission] = []  # that are being submitted, or looked for
         self._cancels: dict[str, bool] = {}  # run id -> whether only while it is pending
         self._changed = asyncio.Event()
         self._nodes: NodeWatch | None = None
@@ -88,7 +89,16 @@ class BatchBackend:
 
     async def submit(self, submission: protocol.Submission) -> None:
         """Submit in the background, and repeat that where it may help."""
-        self._work.spawn(self._submit(submission))
+        self._spawn(submission, self._submit(submission))
+
+    def _spawn(self, submission: protocol.Submission, work: Coroutine[None, None, None]) -> None:
+        self._handed.append(submission)
+        task = self._work.spawn(work)
+        task.add_done_callback(lambda _: self._handed.remove(submission))
+
+    def followed(self) -> set[str]:
+        handed = {job.run_id for submission in self._handed for job in submission.jobs}
+        return handed | self._tasks.keys() | self._bundles.keys()
 
     async def _submit(self, submission: protocol.Submission) -> None:
         try:
@@ -104,21 +114,16 @@ class BatchBackend:
             self._end(job, CANCELLED.number, "never submitted")
 
     def _register(self, submission: protocol.Submission, array: int) -> None:
-        """Watch the jobs of a submission. The driver may have left some out, as they have a
-        verdict, so the batch script's list of runs tells the places of the others."""
+        """Watch the jobs of a submission."""
         if submission.is_bundle:
-            task = self._follow(submission, array)
-            for job in submission.jobs:
-                self._updates.report(protocol.Queued(job.run_id, self._id(task)))
-            self._changed.set()
-            return
-        indices = places(self.submissions / submission.name)
-        for position, job in enumerate(submission.jobs):
-            index = indices.get(str(job.path)) if indices else position
-            if index is not None:
-                task = BatchTask(job, submission.name, array, index, len(indices) == 1)
-                self._tasks[job.run_id] = task
-                self._updates.report(protocol.Queued(job.run_id, self._id(task)))
+            tasks = [self._follow(submission, array)] * len(submission.jobs)
+        else:
+            tasks = tasks_of(submission, array, self.submissions / submission.name)
+            self._tasks |= {task.job.run_id: task for task in tasks}
+        for job, task in zip(submission.jobs, tasks, strict=True):
+            self._updates.report(protocol.Queued(job.run_id, self._id(task)))
+        if unplaced := tuple(task.job.run_id for task in tasks if task.index == NO_PLACE):
+            self._updates.report(protocol.Unfollowed(submission.name, unplaced))
         self._changed.set()
 
     def _follow(self, submission: protocol.Submission, array: int) -> BatchTask:
@@ -144,7 +149,7 @@ class BatchBackend:
                 if ids:
                     self._register(submission, self.client.parse_task_id(ids[0])[0])
                 else:
-                    self._work.spawn(self._find(submission))
+                    self._spawn(submission, self._find(submission))
                 continue
             alone = len(places(self.submissions / submission.name)) == 1
             for job in submission.jobs:
@@ -154,7 +159,7 @@ class BatchBackend:
                     self._tasks[job.run_id] = task
             self._changed.set()
             if not all(job.run_id in known for job in submission.jobs):
-                self._work.spawn(self._find(submission))
+                self._spawn(submission, self._find(submission))
 
     async def _find(self, submission: protocol.Submission) -> None:
         """Report the state of a submission that was announced before a restart."""
@@ -251,11 +256,7 @@ class BatchBackend:
             and state.state == "CANCELLED"
             and run_id not in self._cancels
         ]
-        by: dict[TaskKey, str] = {}
-        with contextlib.suppress(Unanswered):  # the verdict needs no name
-            accounted = await self.client.accounts({state.array for state in found})
-            by = {state.key: state.by for state in accounted}
-        return {state.key: state._replace(by=by.get(state.key, state.by)) for state in found}
+        return await self.client.with_accounts(found)
 
     async def _look_at_nodes(self, states: Mapping[TaskKey, TaskState]) -> None:
         """Look at the nodes if a node failed under a run, so that the node is known before the end

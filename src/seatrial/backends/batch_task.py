@@ -9,6 +9,7 @@ from seatrial.backends.protocol import Job
 from seatrial.backends.task_states import TaskKey, TaskState
 
 FORGOTTEN = -1  # stands for the job id of an array that the scheduler does not know any more
+NO_PLACE = -1  # stands for the number of a task that the list of its submission does not have
 
 
 @dataclass(slots=True)

@@ -2,13 +2,14 @@
 
 arrange(jobs, largest)                      # jobs of one shape are an array
 write_submission(folder, submission, index, line)   # its list of runs and its batch script
-places(folder)                              # the number of each run in its array
+tasks_of(submission, array, folder)         # the task of each of its runs
 """
 
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from seatrial.backends.batch_task import FORGOTTEN, NO_PLACE, BatchTask
 from seatrial.backends.bundles import arranged, bundle_files
 from seatrial.backends.protocol import Job, Submission
 from seatrial.backends.task_states import PREFIX
@@ -65,10 +66,29 @@ def write_submission(folder: Path, submission: Submission, index: str, line: Seq
 
 
 def places(folder: Path) -> dict[str, int]:
-    """Return the directories of the runs of an array, each with the number of its task; none
-    where they cannot be read."""
+    """Return the runs of an array by their ids, each with the number of its task; none where the
+    list is not there. The id is the last part of the path of a run's directory: what is before it
+    differs where the trial is seen by another path. The first run gave the submission its name.
+    Raises OSError."""
     try:
         text = (folder / "runs").read_text(errors="surrogateescape")
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
-    return {path: index for index, path in enumerate(text.split("\n")[:-1])}
+    ids = [line.rpartition("/")[2] for line in text.split("\n")[:-1]]
+    if folder.name.startswith(PREFIX):
+        ids[:1] = [folder.name.removeprefix(PREFIX)][: len(ids)]
+    return {run_id: index for index, run_id in enumerate(ids)}
+
+
+def tasks_of(submission: Submission, array: int, folder: Path) -> list[BatchTask]:
+    """Return the task of each run of an array. The driver may have left some runs out, as they have
+    a verdict; the batch script's list of runs tells the places of the others. A run that has no
+    place there has no task that is known: its own events decide. Raises OSError."""
+    indices = places(folder)
+    alone = len(indices) == 1
+    return [
+        BatchTask(job, submission.name, array, index, alone)
+        if (index := indices.get(job.run_id)) is not None
+        else BatchTask(job, submission.name, FORGOTTEN, NO_PLACE, False)
+        for job in submission.jobs
+    ]

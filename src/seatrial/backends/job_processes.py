@@ -11,9 +11,11 @@ import contextlib
 import errno
 import os
 import signal
+import stat
 import time
 from collections.abc import Container, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 STARTING_SECONDS = 0.2
 QUICK_SECONDS = 1.0  # within this time process ids do not wrap around
@@ -145,16 +147,50 @@ def pids() -> Iterator[int]:
     return (int(entry.name) for entry in os.scandir("/proc") if entry.name.isdigit())
 
 
-def job_processes() -> Iterator[tuple[str, int]]:
-    """Yield (real path of the job script, pid) of each shell that runs a job on this host. The path
-    is resolved because the trial may have several."""
+class JobProcess(NamedTuple):
+    """A shell that runs a job on this host: the path of the script as it was started, the process
+    id, and device and inode of the script. The path may be another one by now, or for others."""
+
+    script: str
+    pid: int
+    identity: tuple[int, int]
+
+
+def job_processes() -> Iterator[JobProcess]:
+    """Yield the shells that run jobs on this host."""
     for pid in pids():
         try:
             words = _command(pid).split(b"\0") if os.getsid(pid) == pid else []
+            if len(words) == 3 and words[1].endswith(b"/job.sh"):
+                script = os.fsdecode(words[1])
+                yield JobProcess(script, pid, _identity_of_script(pid, script))
         except OSError:
             continue
-        if len(words) == 3 and words[1].endswith(b"/job.sh"):
-            yield os.path.realpath(os.fsdecode(words[1])), pid
+
+
+def jobs_by_identity() -> dict[tuple[int, int], int]:
+    """Return the processes of the jobs of this host, by device and inode of their scripts."""
+    return {job.identity: job.pid for job in job_processes()}
+
+
+def script_identity(folder: Path) -> tuple[int, int]:
+    """Return device and inode of the job script of a folder; (0, 0) where it has none."""
+    try:
+        about = os.stat(f"{folder}/job.sh")  # noqa: PTH116
+    except OSError:
+        return (0, 0)
+    return about.st_dev, about.st_ino
+
+
+def _identity_of_script(pid: int, script: str) -> tuple[int, int]:
+    """Return device and inode of the script that a shell reads: of its descriptor 255, on which
+    bash keeps a script open, else of the path. Raises OSError where neither is there."""
+    for path in (f"/proc/{pid}/fd/255", script):
+        with contextlib.suppress(OSError):
+            about = os.stat(path)  # noqa: PTH116
+            if stat.S_ISREG(about.st_mode):
+                return about.st_dev, about.st_ino
+    raise FileNotFoundError(script)
 
 
 def _command(pid: int) -> bytes:

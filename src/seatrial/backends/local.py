@@ -1,6 +1,6 @@
 """A backend that runs jobs as processes of this host, each in a session of its own.
 
-Jobs outlive the driver. A new driver finds them among the running processes by the path of their
+Jobs outlive the driver. A new driver finds them among the running processes by the file of their
 job script, and waits for them by the kernel's process file descriptors.
 
 To end a job the backend sends SIGTERM to all its processes, and SIGKILL after a grace time. A
@@ -31,9 +31,11 @@ from seatrial.backends.job_processes import (
     handle_of,
     is_over,
     job_processes,
+    jobs_by_identity,
     of_run,
     pids,
     reap,
+    script_identity,
     signal_run,
     start,
 )
@@ -188,7 +190,7 @@ class LocalBackend:
     def free_directory(self, path: Path) -> Path | None:
         if not holds_output(path):
             return None
-        if pid := dict(job_processes()).get(os.path.realpath(path / "job.sh")):
+        if pid := jobs_by_identity().get(script_identity(path)):
             raise BackendError(
                 f"{path}: process {pid} runs there, of which the journal knows nothing; "
                 "end it, then resume the trial"
@@ -200,8 +202,9 @@ class LocalBackend:
         be alone."""
         if not job.exclusive:
             return
-        ours = {os.path.realpath(one.job.path) for one in self._running.values()}
-        others = {script.rpartition("/")[0] for script, _ in job_processes()} - ours
+        ours = {one.pid for one in self._running.values()}
+        beside = (each for each in job_processes() if each.pid not in ours)
+        others = {os.path.realpath(each.script).rpartition("/")[0] for each in beside}
         for other in sorted(others - self._others):
             self._others.add(other)
             self._updates.report(Disturbed(job.run_id, other))
@@ -304,7 +307,7 @@ class LocalBackend:
         self._conclude(process)
 
     async def find(self, submissions: Sequence[Submission], known: dict[str, str]) -> None:
-        alive = dict(job_processes())
+        alive = jobs_by_identity()
         for submission in submissions:
             if submission.is_bundle:
                 folder = self._submissions / submission.name
@@ -321,10 +324,12 @@ class LocalBackend:
                 else:
                     self._updates.report(NeverStarted(job.run_id))
 
-    def _adopt(self, job: Job, alive: Mapping[str, int], bundle: BundleWatch | None = None) -> bool:
+    def _adopt(
+        self, job: Job, alive: Mapping[tuple[int, int], int], bundle: BundleWatch | None = None
+    ) -> bool:
         """Watch a job that an earlier driver started. Returns whether it runs; ``alive`` are the
         jobs of this host."""
-        pid = alive.get(os.path.realpath(job.path / "job.sh"))
+        pid = alive.get(script_identity(job.path))
         if pid is None:
             return False
         for run_id in bundle.left if bundle is not None else (job.run_id,):
@@ -354,6 +359,9 @@ class LocalBackend:
 
     def watch_nodes(self, down: Collection[str]) -> None:
         pass  # this host itself is up
+
+    def followed(self) -> set[str]:
+        return self._running.keys() | self._bundles.keys()
 
     async def updates(self) -> list[Update]:
         return await self._updates.take()

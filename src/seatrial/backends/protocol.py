@@ -102,6 +102,13 @@ class Doubled(Struct, frozen=True):
     jobs: tuple[int, ...]
 
 
+class Unfollowed(Struct, frozen=True):
+    """The backend cannot tell which job of a submission these runs are."""
+
+    submission: str
+    run_ids: tuple[str, ...]
+
+
 class NodesDown(Struct, frozen=True):
     """These nodes cannot run jobs. ``reason`` is the scheduler's."""
 
@@ -139,6 +146,7 @@ Update = (
     | Ended
     | NeverStarted
     | Doubled
+    | Unfollowed
     | NodesDown
     | NodesUp
     | Disturbed
@@ -174,6 +182,10 @@ class Backend(Protocol):
 
     async def find(self, submissions: Sequence[Submission], known: dict[str, str]) -> None:
         """Find jobs after a restart. ``known`` maps run ids to job ids, by the journal."""
+
+    def followed(self) -> Collection[str]:
+        """Return the runs of which an end will be reported: those that it submits, looks for or
+        watches, and has not reported."""
 
     async def cancel(self, run_ids: Collection[str], pending_only: bool = False) -> None:
         """End runs; with ``pending_only`` only those that have not started."""

@@ -4,6 +4,7 @@ A scheduler has a subclass, which says what is asked and how the answers are rea
 """
 
 import asyncio
+import contextlib
 import fcntl
 import os
 import re
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from seatrial.backends.protocol import Submission
-from seatrial.backends.task_states import TaskState, UnexpectedOutput
+from seatrial.backends.task_states import TaskKey, TaskState, UnexpectedOutput
 from seatrial.errors import BackendError
 from seatrial.machine.model import Machine
 from seatrial.runs.environment import inherited
@@ -136,6 +137,14 @@ class SchedulerClient(ABC):
     @abstractmethod
     async def accounts(self, arrays: Iterable[int]) -> list[TaskState]:
         """Return the tasks of these arrays, by the accounting; none where there is none."""
+
+    async def with_accounts(self, cancelled: Sequence[TaskState]) -> dict[TaskKey, TaskState]:
+        """Return the states of cancelled jobs, each with who cancelled it by the accounting."""
+        by: dict[TaskKey, str] = {}
+        with contextlib.suppress(Unanswered):  # the verdict needs no name
+            accounted = await self.accounts({state.array for state in cancelled})
+            by = {state.key: state.by for state in accounted}
+        return {state.key: state._replace(by=by.get(state.key, state.by)) for state in cancelled}
 
     @abstractmethod
     async def job(self, job_id: str) -> TaskState | None:

@@ -21,6 +21,7 @@ from pathlib import Path
 import click
 
 from seatrial import __version__
+from seatrial.account import at_home
 from seatrial.errors import InvalidFiles, SeatrialError, suggest
 from seatrial.lazy import shlex
 from seatrial.settings import setting
@@ -106,7 +107,7 @@ def usual(key: str) -> str:
     """Return the value of a global option where the command line and the environment give none."""
     found = setting(key)
     if key in ("trials", "store") and found.startswith("~"):
-        found = str(Path(found).expanduser())
+        found = str(at_home(found))
     return found or BUILT_IN.get(key, "")
 
 

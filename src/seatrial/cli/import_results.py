@@ -129,6 +129,9 @@ def _columns(given: dict[str, Any]) -> "Columns":
 @direction_options
 @_column("time", "Column of the time: ISO 8601, or seconds since 1970.")
 @_column("node", "Column of the nodes.")
+@_column("nodes", "Column of the number of nodes.")
+@_column("tasks", "Column of the number of tasks.")
+@_column("threads", "Column of the threads of each task.")
 @_column("status", "Column of the verdict, such as passed or failed.")
 @_column("id", "Column that tells runs with the same time apart.")
 @trial_options
@@ -136,9 +139,9 @@ def import_csv(folders: Folders, path: Path, tag: str, machine: str, by: str, **
     """Import a table of results of any tool as a trial.
 
     PATH is a CSV file (or with tabs, semicolons or bars); its first line names the columns. A
-    column that is named case, metric, value, unit, better, time, node, status or id needs no
-    option. Rows of a case with the same time are one run. A row is a figure, or with --figure a
-    run.
+    column that is named case, metric, value, unit, better, time, node, nodes, tasks, threads,
+    status or id needs no option. Rows of a case with the same time are one run. A row is a figure,
+    or with --figure a run.
 
     \b
     seatrial import csv old.csv -o old -m frost --case benchmark --time date

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from seatrial.cli import Folders, as_typed
+from seatrial.cli.tables import folded
 from seatrial.errors import UsageError
 from seatrial.journal.damage import Damage, damage_of, told
 from seatrial.lazy import csv
@@ -20,6 +21,7 @@ from seatrial.units import SECOND_NS, count
 from seatrial.verify.reading import plain_line
 
 if TYPE_CHECKING:
+    from seatrial.studies.panels import CasesTable
     from seatrial.studies.selection import Side
 
 MAX_DAMAGED = 5  # trials whose damage is told
@@ -74,6 +76,12 @@ def sides_of(folders: Folders, texts: Iterable[str], tests: Sequence[str] = ()) 
         sides = [gather(store, parse_side(text), tests) for text in texts]
         tell_damage(store, trials_of(sides))
     return sides
+
+
+def left_out_of(tables: "Sequence[CasesTable]") -> list[str]:
+    """Return the line about the cases that are in no table; none if there are none."""
+    told = tables[0].told_left_out
+    return [folded(plain_line(f"left out: {told}"))] if told else []
 
 
 def tell_damaged_journal(folder: TrialPaths) -> None:

@@ -111,7 +111,7 @@ class _Supervisor:
         for trial in self._stopped():
             alert = AlertRaised(kind=RESTART, text=text)
             note(trial.folder, trial.record, alert)
-            if failure := run_command(trial.record, alert):
+            if failure := run_command(trial.folder, alert):
                 click.echo(f"seatrial: the command of alerts fails: {failure}", err=True)
 
     def _stopped(self) -> Iterator[PlanTrial]:

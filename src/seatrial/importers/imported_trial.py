@@ -176,7 +176,7 @@ def _tests(runs: Iterable[ImportedRun], source: ImportSource) -> dict[str, Test]
 
 
 def _case_id(run: ImportedRun, source: ImportSource) -> str:
-    size = (run.nodes, run.tasks, 0)
+    size = (run.nodes, run.tasks, run.threads)
     return case_id(run.test, run.parameters, source.machine, run.toolchain, "", size)
 
 
@@ -189,7 +189,7 @@ def _case(run: ImportedRun, identity: str) -> Case:
         nodes=run.nodes,
         tasks=run.tasks,
         tasks_per_node=run.tasks // run.nodes if run.nodes else 0,
-        threads=0,
+        threads=run.threads,
         walltime=0.0,
         repeat=1,
     )

@@ -33,9 +33,9 @@ class ImportedFigure(NamedTuple):
 class ImportedRun(Struct, kw_only=True, gc=False):
     """A run of another tool. ``id`` is what that tool calls it: with the test it must be there
     once. Times are in ns since the epoch, None where the tool does not know them; ``time`` is the
-    first one that it knows. ``code`` is a verdict. ``hosts`` are its nodes, folded; ``nodes`` and
-    ``tasks`` are their numbers, 0 if unknown. ``place`` is the file, with the line behind a colon,
-    that has the result."""
+    first one that it knows. ``code`` is a verdict. ``hosts`` are its nodes, folded; ``nodes``,
+    ``tasks`` and ``threads`` (of each task) are numbers, 0 if unknown. ``place`` is the file, with
+    the line behind a colon, that has the result."""
 
     test: str
     id: str
@@ -46,6 +46,7 @@ class ImportedRun(Struct, kw_only=True, gc=False):
     toolchain: str = ""
     nodes: int = 0
     tasks: int = 0
+    threads: int = 0
     queued: int | None = None
     started: int | None = None
     ended: int | None = None

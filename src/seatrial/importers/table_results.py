@@ -32,6 +32,8 @@ MAX_NAMED = 12
 WITH_UNIT = regex(r"(.*?\S)\s*[\[(]([^\[\]()]*)[\])]")
 NAMES = ("case", "metric", "value", "unit", "better", "time", "node", "status", "id")
 """The columns that a table may have, under these names if no others are given."""
+NUMBERS = ("nodes", "tasks", "threads")
+"""Further ones, of whole numbers: a column of other texts is none of these."""
 
 
 class Columns(Struct, frozen=True, kw_only=True):
@@ -49,6 +51,9 @@ class Columns(Struct, frozen=True, kw_only=True):
     node: str = ""
     status: str = ""
     id: str = ""
+    nodes: str = ""
+    tasks: str = ""
+    threads: str = ""
     parameters: tuple[str, ...] = ()
     figures: Mapping[str, str] = {}
     directions: Mapping[str, str] = {}
@@ -84,7 +89,8 @@ def read_rows(
     of the last change of the file. ``session`` is what tells the run of the tool that wrote the
     table apart from others. Raises UsageError if a column is not there."""
     time = time or table.path.stat().st_mtime_ns
-    reader = _TableReader(table.path, _found(table.path, table.head, columns), session, time)
+    found = _with_numbers(table, _found(table.path, table.head, columns))
+    reader = _TableReader(table.path, found, session, time)
     for row in table.rows:
         reader.take(row)
     return ImportedResults(reader.finished(), [*table.notes, *reader.notes], "")
@@ -132,7 +138,7 @@ def _rows(path: Path, text: str) -> tuple[list[str], list[TableRow], list[Import
 
 def _found(path: Path, head: Sequence[str], columns: Columns) -> Columns:
     """Return the columns, with those that have their usual names. Raises UsageError."""
-    found = {name: getattr(columns, name) for name in NAMES}
+    found = {name: getattr(columns, name) for name in (*NAMES, *NUMBERS)}
     lower = {each.lower(): each for each in head}
     for name in NAMES:
         if not found[name] and name in lower and not (columns.figures and name in _OF_FIGURES):
@@ -151,6 +157,25 @@ def _found(path: Path, head: Sequence[str], columns: Columns) -> Columns:
             f"{listed(list(head), MAX_NAMED)}"
         )
     return replace(columns, **found)
+
+
+def _with_numbers(table: ResultTable, columns: Columns) -> Columns:
+    """Return the columns, with those of nodes, tasks and threads that have these names, hold whole
+    numbers alone, and are nothing else."""
+    lower = {each.lower(): each for each in table.head}
+    used = {*columns.parameters, *columns.figures, *(getattr(columns, name) for name in NAMES)}
+    found = {}
+    for name in NUMBERS:
+        column = lower.get(name, "")
+        if getattr(columns, name) or not column or column in used:
+            continue
+        if all(_is_whole(row.cells[column]) for row in table.rows):
+            found[name] = column
+    return replace(columns, **found)
+
+
+def _is_whole(text: str) -> bool:
+    return not text or (text.isascii() and text.isdecimal() and int(text) > 0)
 
 
 _OF_FIGURES = ("metric", "value", "unit", "better")
@@ -211,6 +236,7 @@ class _TableReader:
         time = self._time(row)
         code = self._verdict(row)
         figures = self._figures(row, code)
+        nodes, tasks, threads = (self._number(row, each) for each in NUMBERS)
         key = (
             name,
             *(self._cell(row, each) for each in (*at.parameters, at.time, at.node, at.id)),
@@ -220,7 +246,9 @@ class _TableReader:
         same = self._runs.setdefault(key, [])
         names = {figure.name for figure in figures}
         for run in same:
-            if names and names.isdisjoint({figure.name for figure in run.figures}):
+            others = {figure.name for figure in run.figures}
+            is_alike = (run.nodes, run.tasks, run.threads) == (nodes, tasks, threads)
+            if names and is_alike and names.isdisjoint(others):
                 run.figures = [*run.figures, *figures]
                 run.code = run.code or code.number
                 return
@@ -239,6 +267,9 @@ class _TableReader:
                 figures=figures,
                 reason="" if code is codes.PASS else f"its status is {self._cell(row, at.status)}",
                 place=f"{self._path}:{row.line}",
+                nodes=nodes,
+                tasks=tasks,
+                threads=threads,
             )
         )
 
@@ -281,6 +312,13 @@ class _TableReader:
         if not found and code is codes.PASS:
             raise ValueError("has no figure")
         return found
+
+    def _number(self, row: TableRow, name: str) -> int:
+        """Return a number of the case, 0 if it is not known. Raises ValueError."""
+        text = self._cell(row, getattr(self._columns, name))
+        if not _is_whole(text):
+            raise ValueError(f"{name} {text[:40]!r} is no whole number above 0")
+        return int(text or 0)
 
     def _better(self, row: TableRow, name: str) -> str:
         written = self._cell(row, self._columns.better).lower()

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from seatrial.account import home
 from seatrial.documents import Faults, Spot, YamlNode, decode_partly, key_text, lay_over, read
 from seatrial.errors import UsageError
 from seatrial.machine.check import check, workload_of
@@ -72,7 +73,7 @@ def described() -> list[str]:
 
 
 def _folders() -> tuple[Path, ...]:
-    return (FOLDER, Path.home() / ".config/seatrial/machines", SITE_FOLDER)
+    return (FOLDER, home() / ".config/seatrial/machines", SITE_FOLDER)
 
 
 def is_path(name: str) -> bool:

@@ -1,7 +1,5 @@
 """The sinks to which a machine's trials send their events (``sinks:`` in its file)."""
 
-import os
-from pathlib import Path
 from typing import Annotated, Literal
 
 from seatrial.file_model import Duration, FileModel, Size, doc
@@ -65,9 +63,3 @@ def pause_of(sink: Sink) -> float:
 def only_news(sink: Sink) -> bool:
     """Return whether a sink takes only what is worth a line to people."""
     return (sink.events or ("alerts" if sink.kind in PEOPLE else "all")) == "alerts"
-
-
-def path_of(written: str) -> Path:
-    """Return a path with the user's home in place of ``~``. It stays as it is if there is no
-    home."""
-    return Path(os.path.expanduser(written))  # noqa: PTH111 - Path's raises where there is none

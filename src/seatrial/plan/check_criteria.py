@@ -36,6 +36,7 @@ _WITHOUT_STAGE = {
     "mtbf": "is about the whole machine",
 }
 
+_POOLED = ("pass_rate", "correct_answers")
 _OF_A_METRIC = ("figure_of_merit", "slowdown", "within_expected")
 
 _SHA256 = regex(r"[0-9a-fA-F]{64}")
@@ -62,7 +63,7 @@ def _criteria(component: Component, suite: Suite | None, machine: Machine | None
         spot = at.inside("criteria", i)
         if not any(unread(spot, key) for key in _ABOUT):
             tests, stage = frozenset(criterion.tests), criterion.of_stage
-            expected = (criterion.of, criterion.within, criterion.two_sided)
+            expected = (criterion.of, criterion.within, criterion.two_sided, criterion.pooled)
             about = (criterion.criterion, tests, criterion.metric, stage, *expected)
             j = first.setdefault(about, i)
             if j != i:
@@ -78,6 +79,8 @@ def _criteria(component: Component, suite: Suite | None, machine: Machine | None
             text = f"{criterion.criterion} is of kind {kind} alone; this is {component.kind}"
             spot.fault(text, "criterion")
         _expected(criterion, spot)
+        if criterion.pooled and criterion.criterion not in _POOLED:
+            spot.fault(f"is of {' and '.join(_POOLED)} alone; remove it", "pooled")
         if criterion.stage is not None:
             _stage(component, criterion, at, spot)
         if criterion.criterion == "figure_of_merit" and not criterion.metric:

@@ -131,6 +131,9 @@ class Criterion(FileModel, frozen=True):
         Literal["median", "reference"], doc("what is expected: the median of the case's own runs")
     ] = "median"
     two_sided: Annotated[bool, doc("a run may not be better by more than within, either")] = False
+    pooled: Annotated[
+        bool, doc("one share of all tests, in place of the worst; of pass_rate, correct_answers")
+    ] = False
 
     id: Annotated[str, doc("short name by which reports and waivers name it")] = ""
     clause: Annotated[str, doc("clause of the contract")] = ""

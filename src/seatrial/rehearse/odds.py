@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from seatrial.acceptance.criteria import Result, State
 from seatrial.rehearse.summary import CriterionVerdict, Rehearsed
-from seatrial.statistics.proportion import wilson
+from seatrial.statistics.significance import wilson
 
 
 class UnmetCause(NamedTuple):

@@ -103,6 +103,7 @@ def _rehearse_part(
     record = record_of(plan, part, tag, start, seed)
     room, _ = shared_node(part.machine)
     history = TrialHistory(part.cases, part.policy, node_names(part.machine), room)
+    history.machine_nodes = record.machine_nodes
     journal: Journal | None = None
 
     def tell(events: Sequence[Event]) -> None:

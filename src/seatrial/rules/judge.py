@@ -30,13 +30,16 @@ MAX_COMBINATIONS = 1000
 MAX_SHOWN = 4  # values of a fact that has no usual one
 
 _UNLIMITED = "unlimited"
+_ROLE = "role."  # how many nodes have a role
+_COUNTS = (_ROLE, "uneven.")  # beginnings of the names that are about the machine
 
 
 Found = tuple[Rule, list[str], str]  # with its nodes, and what is not so
 
 
 class RuleFinding(Struct, frozen=True):
-    """What a rule found: on which nodes (folded, and how many) it is not so, and the values."""
+    """What a rule found: on which nodes (folded, and how many) it is not so, and the values. A
+    finding about the machine as a whole has no nodes."""
 
     rule: str
     nodes: str
@@ -98,15 +101,27 @@ def _split(
     """Return a finding without the nodes that are waived, and those."""
     rule, nodes, text = finding
     excused: list[RuleFinding] = []
+    machine = not nodes
     for waiver in waivers:
         if waiver.until and waiver.until < day:
             continue
         if any(fnmatchcase(rule.name, pattern) for pattern in waiver.rules):
+            if machine and not waiver.nodes:
+                return [], [_made(rule, nodes, text, waiver.reason)]
             members = set(unfold(waiver.nodes)) if waiver.nodes else set(nodes)
             if gone := [node for node in nodes if node in members]:
                 excused.append(_made(rule, gone, text, waiver.reason))
                 nodes = [node for node in nodes if node not in members]
-    return [_made(rule, nodes, text)] if nodes else [], excused
+    return [_made(rule, nodes, text)] if nodes or machine else [], excused
+
+
+def about_machine(rule: Rule, values: Iterable[str] = ()) -> bool:
+    """Return whether a rule names no fact of a node, only counts of roles, ``values`` and facts of
+    other roles: then it is about the machine, and accuses no node."""
+    if not rule.holds:
+        return False
+    names = compile_expression(rule.holds).names - {*values} - rule.others.keys()
+    return all(name.startswith(_COUNTS) for name in names)
 
 
 def _made(rule: Rule, nodes: Sequence[str], text: str, waived: str = "") -> RuleFinding:
@@ -134,7 +149,9 @@ class _Judge:
     def findings(self, rule: Rule) -> Iterator[Found]:
         """Yield the findings of a rule."""
         part = self._part(rule)
-        if not part.nodes:
+        if about_machine(rule, self.fixed) and (part.nodes or not rule.where):
+            yield from self._holds_of_machine(rule)
+        elif not part.nodes:
             about = f"no node of {', '.join(rule.roles)}" if rule.roles else "no node"
             self._nothing(rule, f"{about} told its facts")
         elif rule.alike:
@@ -252,6 +269,28 @@ class _Judge:
                 self._nothing(rule, about)
                 break
 
+    def _holds_of_machine(self, rule: Rule) -> Iterator[Found]:
+        """Yield the finding of a rule about the machine, which accuses no node."""
+        expression = compile_expression(rule.holds)
+        absent = expression.names - self.fixed.keys() - rule.others.keys()
+        if unknown := sorted(name for name in absent if not name.startswith(_ROLE)):
+            self._nothing(rule, f"the groups of {unknown[0].partition('.')[2]} are not known")
+            return
+        fixed = {**self.fixed, **dict.fromkeys(absent, 0)}  # no node has that role
+        bound = list(self._others(rule))
+        if not bound:
+            self._nothing(rule, f"no node of the other roles has {_listed_facts(rule)}")
+        for others in bound:
+            names = {**fixed, **others}
+            try:
+                right = bool(expression.evaluate(names))
+            except ExpressionError as error:
+                self._nothing(rule, str(error))
+                return
+            if not right:
+                yield rule, [], _told(expression, names, fixed)
+                return
+
     def _others(self, rule: Rule) -> Iterator[dict[str, Any]]:
         """Yield the values of facts of other roles, in each combination that there is."""
         choices = []
@@ -325,7 +364,7 @@ def _true(expression: Expression, names: Mapping[str, Any]) -> bool:
 
 def _told(expression: Expression, names: Mapping[str, Any], fixed: Mapping[str, Any]) -> str:
     """Return the values by which an expression is false."""
-    shown = sorted(expression.names, key=lambda name: name in fixed)
+    shown = sorted(expression.names, key=lambda name: (name in fixed, name))
     values = ", ".join(f"{name} is {_shown(names[name])}" for name in shown if name in names)
     return f"{values}: not {expression.text}"
 

@@ -12,6 +12,7 @@ from seatrial.documents import Faults, Spot, decode, read
 from seatrial.file_model import Scalar
 from seatrial.lazy import regex
 from seatrial.machine.node_sets import unfold
+from seatrial.rules.judge import about_machine
 from seatrial.rules.model import FACTS_APP, Rule, RuleFile, RuleWaiver
 from seatrial.suite.expressions import ExpressionError, compile_expression
 from seatrial.suite.model import Test
@@ -88,6 +89,8 @@ def _check(rule: Rule, at: Spot) -> None:
             continue
         if key == "holds" and (unused := sorted(set(rule.others) - names)):
             at.fault(f"{unused[0]} is not in the expression", "others", unused[0])
+        if key == "holds" and rule.drain and about_machine(rule):
+            at.fault("the rule is about the machine and accuses no node; leave it out", "drain")
     if rule.others and not rule.holds:
         at.fault("is about names of an expression; give holds", "others")
 

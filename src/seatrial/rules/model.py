@@ -36,6 +36,9 @@ class Rule(FileModel, frozen=True):
     ] = ""
     unique: Annotated[list[str], doc("facts (patterns) that at most one node may have")] = []
     complete: Annotated[list[str], doc("facts (patterns) that each node must have")] = []
+    drain: Annotated[
+        bool, doc("whether `check nodes --drain` takes jobs from nodes that this rule accuses")
+    ] = False
 
 
 class RuleWaiver(FileModel, frozen=True):

@@ -15,9 +15,10 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import json
 
+from seatrial.account import at_home
 from seatrial.files import open_regular
 from seatrial.journal.journal import read_blocks
-from seatrial.machine.sinks import Sink, path_of
+from seatrial.machine.sinks import Sink
 from seatrial.sinks.lifetime import SinkLifetime
 from seatrial.sinks.lock import locked_within
 from seatrial.sinks.protocol import BEGINNING, Reply, SinkTarget, record
@@ -32,7 +33,7 @@ class LinesFile(SinkTarget):
     """A path that lines are appended to."""
 
     def __init__(self, sink: Sink, tag: str) -> None:
-        self._path = path_of(sink.path)
+        self._path = at_home(sink.path)
         self._timeout = seconds(sink.timeout)
         self._mark = b',"trial":' + json.encode(tag)
         self._held: set[bytes] | None = None  # lines in the file that may be sent again

@@ -2,9 +2,10 @@
 
 import os
 
+from seatrial.account import at_home
 from seatrial.errors import UsageError
 from seatrial.files import open_regular
-from seatrial.machine.sinks import Sink, path_of
+from seatrial.machine.sinks import Sink
 
 MAX_SECRET_BYTES = 65536
 SECRET_PLACES = ("env:", "file:")  # what is written in place of a secret begins so
@@ -21,7 +22,7 @@ def secret_of(place: str, what: str) -> str:
     if kind == "env":
         text, fault = os.environ.get(name, ""), f"the environment variable {name} is not set"
     else:
-        path = path_of(name)
+        path = at_home(name)
         fault = f"{path} is empty"
         try:
             with open_regular(path) as file:

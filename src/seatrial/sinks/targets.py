@@ -6,7 +6,8 @@ planned(sink)                                # what people may see of it, before
 
 from urllib.parse import urlsplit
 
-from seatrial.machine.sinks import Sink, path_of
+from seatrial.account import at_home
+from seatrial.machine.sinks import Sink
 from seatrial.sinks.lines_file import LinesFile
 from seatrial.sinks.protocol import CaseName, SinkTarget
 from seatrial.sinks.secrets import SECRET_PLACES
@@ -16,7 +17,7 @@ from seatrial.sinks.trial_info import TrialInfo
 def planned(sink: Sink) -> str:
     """Return what people may see of a sink's target, before it is made."""
     if sink.kind == "file":
-        return str(path_of(sink.path))
+        return str(at_home(sink.path))
     if sink.kind == "mail":
         return ", ".join(sink.to)
     if sink.url.startswith(SECRET_PLACES):

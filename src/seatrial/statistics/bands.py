@@ -19,10 +19,10 @@ from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
-from seatrial.lazy import np, statistics
+from seatrial.lazy import np
 from seatrial.statistics import modes
+from seatrial.statistics.significance import student_quantile, two_sided
 from seatrial.statistics.spread import MAD_TO_SIGMA
-from seatrial.statistics.student import normal_deviate, student_quantile
 from seatrial.statistics.theil_sen import theil_sen
 
 FALSE = 0.05
@@ -169,7 +169,7 @@ def _differences(pairs: Sequence[Pair], levels: Sequence[str]) -> list[float | N
         deviate = abs(float(effects[step])) / math.sqrt(
             noise * max(float(inverse[step, step]), 1e-12)
         )
-        p = 2 * statistics.NormalDist().cdf(-normal_deviate(deviate, freedom))
+        p = two_sided(deviate, freedom)
         found.append(p if known[step] else None)
     return found
 

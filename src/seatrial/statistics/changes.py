@@ -10,7 +10,7 @@ find([100, 101, 99, ..., 90, 91, 89])     # [LevelChange(index=60, before=100.1,
    of figures that fall into two modes.
 
 A proposed change is kept if each side has three points, the levels differ by the least effect and
-by many standard errors, and chance rarely puts these figures in such an order (``rank_tests``). The
+by many standard errors, and chance rarely puts these figures in such an order (``_order``). The
 standard error is inflated by (1 + r) / (1 - r), where r is the correlation of neighbours: an
 autocorrelated series drifts without a cause. The test of the order keeps out three successive
 figures that fell into the same of two modes. A kept change is moved to its likely place
@@ -30,10 +30,14 @@ from msgspec import Struct
 
 from seatrial.arrays import Floats
 from seatrial.lazy import np
-from seatrial.statistics import rank_tests
 from seatrial.statistics.segments import starts
+from seatrial.statistics.significance import (
+    fisher_deviate,
+    normal_deviate,
+    rank_sum_deviate,
+    ranks,
+)
 from seatrial.statistics.spread import MAD_TO_SIGMA
-from seatrial.statistics.student import normal_deviate
 
 Tier = Literal["suspect", "confirmed"]
 
@@ -143,7 +147,7 @@ def _unfit(series: Floats) -> str:
 def _limit(count: int) -> str:
     """Return which changes the test of the order can never confirm in so many figures, or ""."""
     sides = range(SHORTEST, count // 2 + 1)
-    enough = (n for n in sides if rank_tests.fisher(n, n, 0, count - n) >= least_deviate(count))
+    enough = (n for n in sides if fisher_deviate(n, n, 0, count - n) >= least_deviate(count))
     if (first := next(enough, None)) is None:
         return f"of {count} figures no change can be confirmed, however large: repeat the run"
     if first > SHORTEST:
@@ -221,7 +225,7 @@ def _step(series: Floats, start: int, at: int, end: int) -> _Step:
     right += medians[1]
     if before == after:
         return _Step(at, before, after, 0.0, 0.0, figures, variance)
-    rare = rank_tests.deviate(series[start:end], at - start, (before + after) / 2)
+    rare = _order(series[start:end], at - start, (before + after) / 2)
     error = math.sqrt(variance * (1 / (at - start) + 1 / (end - at)))
     strength = math.inf  # of no variance, or less than a float can hold
     if error:
@@ -309,11 +313,43 @@ def _splits(series: Floats, changes: list[int]) -> list[int]:
         start, end = pieces.pop()
         if end - start < 2 * SHORTEST:
             continue
-        at = start + rank_tests.best_split(series[start:end], SHORTEST)
+        at = start + _best_split(series[start:end], SHORTEST)
         if _step(series, start, at, end).holds(len(series)):
             found.append(at)
             pieces += [(start, at), (at, end)]
     return found
+
+
+# ---- the order of figures ------------------------------------------------------------------
+
+
+def _order(figures: Floats, first: int, middle: float) -> float:
+    """Return how rare the order of figures is, as a normal deviate.
+
+    ``figures``: shape (n,). The ``first`` of them are compared with the others: by how many of each
+    are above ``middle``, and by their ranks; the stronger result counts. Few figures prove little,
+    however far apart they are. Ranks also tell of a shift within two modes if the middle lies
+    between these.
+    """
+    above = figures > middle
+    high = [int(above[:first].sum()), int(above[first:].sum())]
+    sizes = [first, len(figures) - first]
+    if high[0] * sizes[1] > high[1] * sizes[0]:
+        high, sizes = high[::-1], sizes[::-1]
+    rarest = fisher_deviate(sizes[1], sizes[1], 0, sizes[0])  # all low figures on one side
+    by_ranks = min(rank_sum_deviate(figures, first), rarest)
+    return max(fisher_deviate(high[1], sizes[1], high[0], sizes[0]), by_ranks)
+
+
+def _best_split(figures: Floats, shortest: int) -> int:
+    """Return the split of a series whose rank sum is the least likely by chance.
+
+    ``figures``: shape (n,). At least ``shortest`` figures are on each side.
+    """
+    total = len(figures)
+    first = np.arange(shortest, total - shortest + 1)
+    away = np.abs(np.cumsum(ranks(figures) - (total + 1) / 2)[first - 1])
+    return int(first[(away / np.sqrt(first * (total - first))).argmax()])
 
 
 # ---- suspect ------------------------------------------------------------------------------

@@ -22,8 +22,8 @@ from typing import NamedTuple
 from seatrial.arrays import Floats
 from seatrial.lazy import np
 from seatrial.statistics.sequential import BEND, LEAST_SCALE, centres, medians_of_rows, residuals_of
+from seatrial.statistics.significance import student_quantile
 from seatrial.statistics.spread import MAD_TO_SIGMA
-from seatrial.statistics.student import student_quantile
 
 _LEAST_SHARED = 3  # settings that two allocations have in common
 

@@ -17,8 +17,8 @@ from msgspec import Struct
 
 from seatrial.arrays import Floats
 from seatrial.lazy import np
+from seatrial.statistics.significance import student_quantile
 from seatrial.statistics.spread import MAD_TO_SIGMA
-from seatrial.statistics.student import student_quantile
 
 FALSE = 0.05
 TAILS = 3  # degrees of freedom of the residuals: latencies have heavy tails

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 
 from seatrial.lazy import statistics
-from seatrial.statistics.student import student_quantile
+from seatrial.statistics.significance import student_quantile
 from seatrial.statistics.variance import variance
 
 FEW = 5  # figures of a side: from here on a bootstrap holds the truth often enough

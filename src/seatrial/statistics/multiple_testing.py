@@ -1,20 +1,19 @@
 """Control false differences among many rows: at 95 % confidence, five in a hundred come by chance.
 
-kept = confirmed([student_p(*row) for row in rows], len(rows))     # indices, at most 5 % false
+kept = confirmed([student_p(*row) for row in rows], len(rows))     # of significance.py
 kept = unshuffled(rows, kept, least=0.02)      # of these, those that shuffled rows rarely show
 """
 
 import math
-import sys
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 from itertools import combinations
 
 from seatrial.arrays import Bools, Floats
-from seatrial.lazy import np, statistics
+from seatrial.lazy import np
 from seatrial.statistics.rounding import step
+from seatrial.statistics.significance import FALSE, SampleMoments, welch
 
-FALSE = 0.05
 SHUFFLES = 500  # of a row; all possible ones if these are fewer
 AT_ONCE = 32  # rows; BLAS starts threads for more, which costs more than it gains
 SEED = 20260101
@@ -32,15 +31,15 @@ def student_p(first: Sequence[float], second: Sequence[float]) -> float | None:
     samples = (first, second)
     if not _usable(samples):
         return None
-    return max(2 * statistics.NormalDist().cdf(-_deviate(samples)), sys.float_info.min)
+    return _p(samples)
 
 
 def _usable(samples: Samples) -> bool:
     return min(map(len, samples)) >= 2 and min(map(min, samples)) > 0
 
 
-def _deviate(samples: Samples) -> float:
-    """Return the normal deviate of Welch's test."""
+def _p(samples: Samples) -> float:
+    """Return the p-value of Welch's test."""
     as_given = np.arange(sum(map(len, samples)))[None, :] < len(samples[0])
     return float(_welch(np.array([[*samples[0], *samples[1]]], dtype=float), as_given)[0][0, 0])
 
@@ -49,40 +48,22 @@ def _welch(figures: Floats, deals: Bools) -> tuple[Floats, Floats]:
     """Return Welch's test of each row for each deal of its figures to the two sides.
 
     ``figures``: of both samples, shape (rows, n). ``deals``: shape (deals, n), True for the first
-    side. Returns two arrays of shape (rows, deals): the normal deviate (Wallace 1959), and the
-    absolute difference of the mean logarithms. Degrees of freedom (Welch 1947; Satterthwaite 1946)
-    are rounded down.
+    side. Returns two arrays of shape (rows, deals): the p-value, and the absolute difference of the
+    mean logarithms.
     """
     steps = np.array([[step(row)] for row in figures.tolist()])
     with np.errstate(over="ignore"):
         hidden = np.clip(steps / figures, np.finfo(float).eps, 1) ** 2 / 12
     logs = np.log(figures)
     logs -= logs.mean(axis=1)[:, None]
-    means, parts, shares = [], [], []
+    sides = []
     for those in (deals.T, ~deals.T):
         side = those.astype(float)
         size = int(those[:, 0].sum())
         mean = logs @ side / size
         variance = (np.square(logs) @ side - size * mean**2) / (size - 1)
-        parts.append(np.maximum(variance, hidden @ side / size) / size)
-        shares.append(parts[-1] ** 2 / (size - 1))
-        means.append(mean)
-    off, error = np.abs(means[0] - means[1]), parts[0] + parts[1]
-    freedom = np.floor(error**2 / (shares[0] + shares[1]) + 1e-9)
-    scale = (8 * freedom + 1) / (8 * freedom + 3)
-    return scale * np.sqrt(freedom * np.log1p(off**2 / error / freedom)), off
-
-
-def confirmed(ps: Sequence[float], tested: int) -> set[int]:
-    """Return the indices of the p-values that stand at a false discovery rate of ``FALSE``.
-
-    The procedure is that of Benjamini and Hochberg (1995). If nothing differs, it names a
-    difference with that probability. ``tested``: how many were tested; those without a p-value
-    count as equal.
-    """
-    order = sorted(range(len(ps)), key=ps.__getitem__)
-    below = [place for place, i in enumerate(order, 1) if ps[i] <= FALSE * place / tested]
-    return set(order[: below[-1]]) if below else set()
+        sides.append(SampleMoments(mean, np.maximum(variance, hidden @ side / size), size))
+    return welch(*sides), np.abs(sides[0].mean - sides[1].mean)
 
 
 def unshuffled(rows: Sequence[Samples], told: Collection[int], least: float) -> set[int]:
@@ -94,10 +75,10 @@ def unshuffled(rows: Sequence[Samples], told: Collection[int], least: float) -> 
     Tibshirani 2003). The clearest of ``told`` stand, as many as keep the false share below
     ``FALSE``.
     """
-    clear = {index: _deviate(rows[index]) for index in told if _usable(rows[index])}
-    order = sorted(clear, key=clear.__getitem__, reverse=True)
+    clear = {index: _p(rows[index]) for index in told if _usable(rows[index])}
+    order = sorted(clear, key=clear.__getitem__)
     places = {index: place for place, index in enumerate(order)}
-    bounds = np.array([clear[index] for index in order]) - 1e-9
+    bounds = np.array([clear[index] for index in order]) * (1 + 1e-9)
     by_chance = np.zeros(len(order))  # other rows expected to differ as clearly as each in order
     shapes: dict[tuple[int, int], list[int]] = {}
     for index, (first, second) in enumerate(rows):
@@ -133,13 +114,13 @@ def _may_differ(figures: Floats, sizes: tuple[int, int], least: float) -> Bools:
 def _beyond(figures: Floats, deals: Bools, bounds: Floats, least: float) -> Floats:
     """Return the share of the deals in which each row differs by the least effect and each bound.
 
-    ``bounds``: normal deviates, shape (b,). Returns shape (rows, b).
+    ``bounds``: p-values, shape (b,). Returns shape (rows, b).
     """
-    deviates, off = _welch(figures, deals)
-    deviates[off < math.log1p(least)] = 0.0
-    deviates.sort(axis=1)
-    found = [len(row) - np.searchsorted(row, bounds) for row in deviates]
-    shares: Floats = np.array(found) / deviates.shape[1]
+    ps, off = _welch(figures, deals)
+    ps[off < math.log1p(least)] = 1.0
+    ps.sort(axis=1)
+    found = [np.searchsorted(row, bounds, side="right") for row in ps]
+    shares: Floats = np.array(found) / ps.shape[1]
     return shares
 
 

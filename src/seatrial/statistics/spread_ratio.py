@@ -5,16 +5,14 @@ compare_spread(before, after)      # ratio 3.0 (1.9..4.6), p 2e-05
 The deviations are shares of the medians, so samples of different levels can be compared.
 """
 
-import math
-import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from seatrial.arrays import Floats
-from seatrial.lazy import np, statistics
+from seatrial.lazy import np
 from seatrial.statistics.sample_sizes import CONFIDENCE
+from seatrial.statistics.significance import brown_forsythe
 from seatrial.statistics.spread import MAD_TO_SIGMA
-from seatrial.statistics.student import normal_deviate
 
 LEAST = 5  # figures of a side: fewer tell nothing of a spread
 RECOMMENDED = 20
@@ -59,19 +57,3 @@ def _deviations(samples: Floats) -> Floats:
     middles = np.median(samples, axis=1)[:, None]
     found: Floats = MAD_TO_SIGMA * np.median(np.abs(samples - middles), axis=1)
     return found
-
-
-def brown_forsythe(first: Floats, second: Floats) -> float | None:
-    """Return the two-sided p-value of the test of Brown and Forsythe (1974) for equal spread.
-
-    It is Student's test on the distances from the medians; its normal approximation is that of
-    Wallace (1959). None if all distances are equal.
-    """
-    away = [np.abs(side - np.median(side)) for side in (first, second)]
-    freedom = len(first) + len(second) - 2
-    within = sum(float(np.square(side - side.mean()).sum()) for side in away) / freedom
-    off = float(away[1].mean() - away[0].mean()) ** 2
-    if within == 0:
-        return None if off == 0 else sys.float_info.min
-    t = math.sqrt(off / (within * (1 / len(first) + 1 / len(second))))
-    return 2 * statistics.NormalDist().cdf(-normal_deviate(t, freedom))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from seatrial.lazy import statistics
 from seatrial.statistics.multiple_testing import student_p
 from seatrial.statistics.sample_sizes import CONFIDENCE, least_p
-from seatrial.statistics.two_sample import mann_whitney
+from seatrial.statistics.significance import mann_whitney
 from seatrial.units import Better
 
 

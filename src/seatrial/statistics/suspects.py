@@ -19,7 +19,6 @@ from msgspec import Struct
 
 from seatrial.arrays import Floats, Ints
 from seatrial.lazy import np
-from seatrial.statistics.rank_tests import log_choices
 
 LEVEL = 0.05  # probability that chance alone accuses any
 
@@ -236,7 +235,7 @@ class _Model:
         """
         if not number:
             return 0.0
-        choices = log_choices(self.count, number)
+        choices = math.log(math.comb(self.count, number))
         return choices + number * math.log(FURTHER) - math.log(LEVEL) + PARAMETERS
 
     def best(self) -> list[int]:

@@ -11,7 +11,6 @@ are as many and the whole interval is within the least effect of 1. Otherwise it
 """
 
 import math
-from bisect import bisect_left
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal
@@ -23,6 +22,7 @@ from seatrial.lazy import np, statistics
 from seatrial.statistics.few_figures import are_few, ratio_interval
 from seatrial.statistics.rounding import hides
 from seatrial.statistics.sample_sizes import CONFIDENCE, REPEATS, enough, least_p, twice
+from seatrial.statistics.significance import mann_whitney
 from seatrial.units import Better
 
 Verdict = Literal["better", "worse", "same", "unclear"]
@@ -33,7 +33,6 @@ ALMOST = 1 + 1e-9  # tolerance: 1 - 0.93 is less than 0.07 in the last bit
 MAX_RATIO = 1e300  # a ratio; means of several such ratios do not overflow
 SEED = 20260101
 MANY = 2  # in RESAMPLES: with a larger product of the sizes hardly any two resamples are alike
-EXACT = 400  # largest product of the sizes for which Mann-Whitney's distribution is exact
 
 
 class RatioEstimate(Struct, frozen=True, kw_only=True):
@@ -212,56 +211,3 @@ def _side(count: int, side: int) -> Ints:
     high = low if count % 2 else low + (1 - low) * rng.beta(1, count - kth, RESAMPLES)
     places: Ints = np.minimum(np.array([low, high]) * count, count - 1).astype(np.int64)
     return places
-
-
-# ---- Mann-Whitney -------------------------------------------------------------------------
-
-
-def mann_whitney(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Return the two-sided p-value of the rank-sum test of Mann and Whitney (1947).
-
-    It is exact for few figures without ties. Otherwise it is the normal approximation, corrected
-    for ties and continuity (Lehmann 1975), but no less than the least exact one. None if a side has
-    fewer than two figures or all figures are equal.
-    """
-    m, n = len(first), len(second)
-    if m < 2 or n < 2:
-        return None
-    if m * n <= EXACT and len({*first, *second}) == m + n:
-        ordered = sorted(second)
-        u = sum(bisect_left(ordered, value) for value in first)
-        ways = _ways(min(m, n), max(m, n))
-        return min(1.0, 2 * sum(ways[: min(u, m * n - u) + 1]) / math.comb(m + n, m))
-    return _by_ranks(first, second)
-
-
-def _by_ranks(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Return the p-value by the normal approximation; None if all figures are equal."""
-    m, n = len(first), len(second)
-    both = np.concatenate([np.asarray(first, dtype=float), np.asarray(second, dtype=float)])
-    levels, place, counts = np.unique(both, return_inverse=True, return_counts=True)
-    if len(levels) == 1:
-        return None
-    ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]
-    u = float(ranks[:m].sum()) - m * (m + 1) / 2
-    u = min(u, m * n - u)
-    total = m + n
-    ties = float((counts**3 - counts).sum()) / (total * (total - 1))
-    deviation = math.sqrt(m * n / 12 * (total + 1 - ties))
-    z = max(0.0, m * n / 2 - u - 0.5) / deviation
-    return max(least_p(m, n), min(1.0, 2 * statistics.NormalDist().cdf(-z)))
-
-
-@lru_cache(maxsize=256)
-def _ways(m: int, n: int) -> list[int]:
-    """Return how many orders of m and n figures give each value of U, from 0 to m n.
-
-    They are the coefficients of the Gaussian binomial (Mann and Whitney 1947).
-    """
-    ways = [1] + [0] * (m * n)
-    for i in range(1, m + 1):
-        for u in range(m * n, n + i - 1, -1):
-            ways[u] -= ways[u - n - i]
-        for u in range(i, m * n + 1):
-            ways[u] += ways[u - i]
-    return ways

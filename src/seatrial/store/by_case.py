@@ -41,7 +41,8 @@ class GivenFigure(Struct, frozen=True):
 
 
 class CaseRuns(Struct, frozen=True):
-    """A case of a trial, and its runs in one stage (``alone``, ``full`` or ""). ``values`` are the
+    """A case of a trial, and its runs in one stage (``alone``, ``full`` or ""). Its ``parameters``
+    are those that it is told by, and behind them those ``at_default``. ``values`` are the
     figures of runs whose answer was right (verdict pass or performance), with the seconds of their
     scripts as ``elapsed``. ``excluded`` counts the other runs by verdict, without recalled runs and
     those whose case runs again. ``runs`` are the rows of those that count. ``given`` are figures
@@ -66,6 +67,12 @@ class CaseRuns(Struct, frozen=True):
     tags: str = ""  # of its test, as ``tests.tags``
     given: dict[Kind, list[GivenFigure]] = {}
     jobs: dict[Kind, list[str]] = {}
+    at_default: frozenset[str] = frozenset()
+
+    @property
+    def told(self) -> dict[str, str]:
+        """The parameters that belong to its identity."""
+        return {n: v for n, v in self.parameters.items() if n not in self.at_default}
 
     def attribute(self, name: str) -> str:
         """Return a parameter's value, or the attribute of that name; "" where it has none."""
@@ -90,10 +97,26 @@ def excluded_of(cases: Iterable[CaseRuns]) -> dict[str, int]:
     return dict(total)
 
 
+def bound(cases: Sequence[CaseRuns]) -> list[dict[str, str]]:
+    """Return the parameters of each case, without one at its default that another case does not
+    have: that is of the same test before it got the parameter, and ran as with the default."""
+    if not any(one.at_default for one in cases):
+        return [one.parameters for one in cases]
+    shared = set(cases[0].parameters).intersection(*(one.parameters for one in cases))
+    return [
+        {n: v for n, v in one.parameters.items() if n in shared or n not in one.at_default}
+        for one in cases
+    ]
+
+
 def differing(cases: Iterable[CaseRuns], *attributes: str) -> str:
     """Return the parameters, and those of the ``attributes``, that cases do not share; "" if they
     share all."""
-    shapes = [one.parameters | {name: getattr(one, name) for name in attributes} for one in cases]
+    cases = list(cases)
+    shapes = [
+        own | {name: getattr(one, name) for name in attributes}
+        for own, one in zip(bound(cases), cases, strict=True)
+    ]
     names = {name for shape in shapes for name in shape}
     return ", ".join(sorted(n for n in names if len({shape.get(n) for shape in shapes}) > 1))
 
@@ -179,16 +202,32 @@ def _add_excluded(store: Store, where: str, groups: _Groups) -> None:
 def _cases(store: Store, trials: str) -> dict[int, CaseRuns]:
     """Return the cases of trials by their row in the store, without runs."""
     sql = (
-        "SELECT cases.id, tests.name, parameters, tests.tags, machine, toolchain, '', node,"
-        " trials.tag, nodes, tasks, threads, build FROM cases JOIN trials ON trials.id = trial"
+        "SELECT cases.id, tests.name, parameters, defaults, tests.tags, machine, toolchain, '',"
+        " node, trials.tag, nodes, tasks, threads, build FROM cases"
+        " JOIN trials ON trials.id = trial"
         f" JOIN tests ON tests.id = cases.test WHERE cases.trial IN ({trials})"
     )
     decode = msgspec.json.Decoder(dict[str, Any]).decode
     found = {}
-    for row, test, parameters, tags, *rest in store.rows(sql):
-        shown = {name: show(value) for name, value in decode(parameters).items()}
-        found[row] = CaseRuns(*(test, shown, *rest, [], {}, {}, tags))
+    for row, test, parameters, defaults, tags, *rest in store.rows(sql):
+        usual = decode(defaults)
+        shown = {name: show(value) for name, value in (decode(parameters) | usual).items()}
+        *place, nodes, tasks, threads, build = rest
+        size = [
+            _number_of(shown, name) if number is None else number
+            for name, number in zip(NUMBERS, (nodes, tasks, threads), strict=True)
+        ]
+        found[row] = CaseRuns(
+            *(test, shown, *place, *size, build, [], {}, {}, tags, {}, {}, frozenset(usual))
+        )
     return found
+
+
+def _number_of(parameters: Mapping[str, str], name: str) -> int | None:
+    """Return the number of nodes, tasks or threads of a case that another tool knew by a parameter
+    of that name; None if it is no such number."""
+    text = parameters.get(name, "")
+    return int(text) if text.isascii() and text.isdecimal() and int(text) else None
 
 
 def _add_figures(store: Store, right: str, of_run: dict[int, CaseRuns]) -> None:

@@ -227,8 +227,8 @@ class RunUpserts:
         found = self._writer.rows(query, (self._trial.id, event.test))
         test = found[0][0] if found else test_row(self._writer, event.test, event.app, "")
         self._writer.execute(
-            "INSERT INTO cases (trial, case_id, test, name, toolchain, parameters, node, build,"
-            " repeat) VALUES (?, ?, ?, ?, '', '{}', '', '', 0)",
+            "INSERT INTO cases (trial, case_id, test, name, toolchain, parameters, defaults, node,"
+            " build, repeat) VALUES (?, ?, ?, ?, '', '{}', '{}', '', '', 0)",
             (self._trial.id, name, test, event.test or name),
         )
         self._cases |= self._read_cases([name])

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from seatrial.journal import codes
 from seatrial.journal.trial_life import TrialState
 
-VERSION = 16
+VERSION = 17
 
 UNFINISHED = (codes.PENDING.number, codes.IN_PROGRESS.number)
 ENDED = TrialState.ENDED.value
@@ -68,6 +68,7 @@ CREATE TABLE cases (
     id INTEGER PRIMARY KEY, trial BIGINT NOT NULL, case_id TEXT NOT NULL,
     test BIGINT NOT NULL, name TEXT NOT NULL, toolchain TEXT NOT NULL,
     parameters TEXT NOT NULL,                               -- JSON
+    defaults TEXT NOT NULL,                                 -- JSON; of its other parameters
     nodes BIGINT, tasks BIGINT, tasks_per_node BIGINT, threads BIGINT,
     walltime DOUBLE PRECISION,
     node TEXT NOT NULL, build TEXT NOT NULL, repeat BIGINT NOT NULL,

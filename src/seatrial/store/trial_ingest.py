@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import msgspec
 from msgspec import Struct
 
+from seatrial.file_model import Scalar
 from seatrial.files import open_regular
 from seatrial.gc_pause import uncollected
 from seatrial.journal.events import Event
@@ -53,6 +54,7 @@ class _Machine(Struct):
 class _TestWords(Struct):
     app: str = ""
     tags: list[str] = []
+    defaults: dict[str, Scalar] = {}
 
 
 class _ComponentName(Struct):
@@ -227,13 +229,23 @@ def _make_row(writer: Writer, folder: TrialFolder, record: _Record) -> TrialReco
         tests[name] = test_row(writer, name, test.app, _lines(test.tags))
     encode = msgspec.json.Encoder().encode
     values_of = _values_of_case if record.imported is None else _known_values_of_case
-    columns = ("trial", "test", "parameters", "case_id", *_OF_CASE)
+    columns = ("trial", "test", "parameters", "defaults", "case_id", *_OF_CASE)
     rows = (
-        (number, tests[case.test], encode(case.parameters).decode(), *values_of(case))
+        (
+            *(number, tests[case.test], encode(case.parameters).decode()),
+            *(encode(_at_default(case, record)).decode(), *values_of(case)),
+        )
         for case in cases
     )
     writer.insert("cases", columns, rows)
     return TrialRecord(number)
+
+
+def _at_default(case: "Case", record: _Record) -> dict[str, Scalar]:
+    """Return the parameters that a case is not told by, as they have their default, by the test as
+    the trial recorded it."""
+    usual = record.tests[case.test].defaults if case.test in record.tests else {}
+    return {name: value for name, value in usual.items() if name not in case.parameters}
 
 
 def _add_nodes(writer: Writer, machine: _Machine) -> None:

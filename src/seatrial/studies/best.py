@@ -8,7 +8,8 @@ their figures, or by the least: the best of their n figures (``statistics.best_o
 best one is among those that are not told to be worse (``statistics.subset_selection``).
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Literal
 
@@ -30,6 +31,7 @@ from seatrial.units import NO_DIRECTION, Better, better_of, unfit_of
 Statistic = Literal["median", "least"]
 SettingVerdict = Literal["best", "as good", "worse", "no figure"]
 ATTRIBUTES = (*NUMBERS, CORES, *APART, "trial")
+ALONE = "with no other to be ranked with"
 
 
 class BestQuery(Struct, frozen=True, kw_only=True):
@@ -101,16 +103,20 @@ def best_settings(sides: Sequence[Side], asked: BestQuery) -> list[BestTable]:
         listed = ", ".join(sorted(kinds)) or "none"
         raise UsageError(f"--metric {asked.metric}: no run has it; there are {listed}")
     tables = []
+    left_out: Counter[str] = Counter()
     for test in dict.fromkeys(one.test for one in members):
-        cases = [one for one in members if one.test == test]
-        over = list(asked.over) or varying(cases)
-        cases = [one for one in cases if all(one.attribute(name) for name in over)]
+        every = [one for one in members if one.test == test]
+        over = list(asked.over) or varying(every)
+        cases = [one for one in every if all(one.attribute(name) for name in over)]
+        left_out.update(_lacking(every, over))
         follow = along(cases, over, over)
         for panel in panels(cases, {*over, *follow}):
             if len({_setting(one, over) for one in panel}) > 1:
                 name = title(panel, {*over, *follow}, members)
                 own = [n for n in over if n not in follow]
                 tables.append(_table(panel, own, follow, asked, name))
+            else:
+                left_out[ALONE] += len(panel)
     if not tables:
         over_what = f"--over {','.join(asked.over)}: " if asked.over else ""
         differ = ", ".join(varying(members)) or "nothing"
@@ -118,7 +124,14 @@ def best_settings(sides: Sequence[Side], asked: BestQuery) -> list[BestTable]:
             f"{over_what}no two cases differ in that alone; they differ in {differ}: name all that "
             "make a setting with --over, or choose cases with TRIAL:NAME=VALUE"
         )
-    return tables
+    return [replace(table, left_out=dict(left_out)) for table in tables]
+
+
+def _lacking(cases: Sequence[CaseRuns], over: Sequence[str]) -> Iterator[str]:
+    """Yield of each case that lacks a name what it lacks."""
+    for one in cases:
+        if name := next((name for name in over if not one.attribute(name)), ""):
+            yield f"without {name}"
 
 
 def _setting(one: CaseRuns, over: Sequence[str]) -> tuple[str, ...]:

@@ -17,7 +17,8 @@ from msgspec.structs import replace
 
 from seatrial.errors import UsageError
 from seatrial.statistics import sample_sizes, two_sample
-from seatrial.statistics.multiple_testing import confirmed, student_p, unshuffled
+from seatrial.statistics.multiple_testing import student_p, unshuffled
+from seatrial.statistics.significance import confirmed
 from seatrial.store import by_case
 from seatrial.store.by_case import ELAPSED, NUMBERS, CaseRuns, Kind
 from seatrial.studies.comparison import Comparison, ComparisonRow, Mean, Sample, State
@@ -243,9 +244,16 @@ def _mixed(cases: list[CaseRuns], side: str) -> str:
 
 
 def _differing(pair: CasePair, crossed: Sequence[str]) -> list[str]:
-    """Numbers that the cases of both sides do not share; that builds differ, where neither machine
-    nor toolchain does."""
+    """Numbers and defaults that the cases of both sides do not share; that builds differ, where
+    neither machine nor toolchain does."""
     said: list[str] = []
+    for name in dict.fromkeys(n for case in pair.first for n in case.at_default):
+        values = [
+            sorted({case.parameters[name] for case in cases if name in case.at_default})
+            for cases in (pair.first, pair.second)
+        ]
+        if name not in crossed and all(values) and values[0] != values[1]:
+            said.append(f"{name}, whose default was {' and '.join(map(', '.join, values))}")
     for name in (*NUMBERS, "build"):
         one, other = (
             sorted({value for case in cases if (value := getattr(case, name)) not in (None, "", 0)})

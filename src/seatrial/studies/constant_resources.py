@@ -55,9 +55,10 @@ class ConstantSeries(NamedTuple):
 
 
 def are_constant(cases: Sequence[CaseRuns]) -> bool:
-    """Return whether cases share the same cores out to tasks and threads in several ways."""
+    """Return whether cases share the same cores out to tasks and threads in several ways. Their
+    nodes may be unknown, if they are of all."""
     shapes = {(one.nodes, one.tasks, one.threads) for one in cases}
-    if any(None in shape for shape in shapes):
+    if any(None in shape[1:] for shape in shapes):
         return False
     cores = {(nodes, (tasks or 0) * (threads or 0)) for nodes, tasks, threads in shapes}
     return len(cores) == 1 and len({tasks for _, tasks, _ in shapes}) > 1

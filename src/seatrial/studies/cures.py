@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from seatrial.statistics.proportion import clean_runs_needed
+from seatrial.statistics.significance import clean_runs_needed
 from seatrial.store.by_case import CaseRuns, excluded_of
 from seatrial.studies.pairing import CasePair
 

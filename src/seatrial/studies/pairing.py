@@ -4,7 +4,8 @@
     paired.across             # ["toolchain"]
     paired.pairs              # each with its name, and its cases and figures on either side
 
-Cases are the same where test, parameters, toolchain, machine and stage are. What a side was chosen
+Cases are the same where test, parameters, toolchain, machine and stage are; a parameter at its
+default counts where another case of the test has another value of it. What a side was chosen
 by is left out of that where each side has one value of it, and not the same. Cases that differ in
 their node alone, and a case of several trials, are one group.
 """
@@ -14,6 +15,7 @@ from typing import NamedTuple
 
 from seatrial.errors import UsageError
 from seatrial.store.by_case import CaseRuns
+from seatrial.studies.panels import Apart, shown, told_apart
 from seatrial.studies.selection import Side
 from seatrial.suite.case_names import case_name
 
@@ -44,20 +46,21 @@ def pair(first: Side, second: Side, across: Sequence[str] = (), each_node: bool 
     both sides."""
     _require_parameters(across, first, second)
     crossed = list(dict.fromkeys([*_crossed(first, second), *across]))
-    one, other = (_groups(side, crossed, each_node) for side in (first, second))
+    apart = told_apart([*first.cases, *second.cases])
+    one, other = (_groups(side, crossed, apart, each_node) for side in (first, second))
     for side, found in ((first, one), (second, other)):
         if not found:
             raise UsageError(f"{side.text}: no run of it is over yet; see `seatrial runs`")
     if not one.keys() & other.keys():
         raise UsageError(_nothing_shared(first, second, crossed))
-    shown = [
+    attributes = [
         name
         for name in CROSSED
         if name not in crossed and len(first.all_of(name) | second.all_of(name)) > 1
     ]
     pairs = []
     for key in dict.fromkeys([*one, *other]):
-        named = _name((one.get(key) or other[key])[0], crossed, shown, each_node)
+        named = _name((one.get(key) or other[key])[0], crossed, apart, attributes, each_node)
         pairs.append(CasePair(*named, one.get(key, []), other.get(key, [])))
     return Paired(crossed, pairs)
 
@@ -82,29 +85,36 @@ def _crossed(first: Side, second: Side) -> list[str]:
     ]
 
 
-def _key(member: CaseRuns, crossed: Sequence[str], each_node: bool) -> Key:
+def _bound(member: CaseRuns, crossed: Sequence[str], apart: Apart) -> dict[str, str]:
+    """Return the parameters that tell a case from the others."""
+    return {name: value for name, value in shown(member, apart).items() if name not in crossed}
+
+
+def _key(member: CaseRuns, crossed: Sequence[str], apart: Apart, each_node: bool) -> Key:
     fixed = [f"{name}={getattr(member, name)}" for name in CROSSED if name not in crossed]
-    bound = sorted(f"{n}={v}" for n, v in member.parameters.items() if n not in crossed)
-    return (member.test, member.node if each_node else "", *fixed, *bound)
+    own = sorted(f"{n}={v}" for n, v in _bound(member, crossed, apart).items())
+    return (member.test, member.node if each_node else "", *fixed, *own)
 
 
-def _groups(side: Side, crossed: Sequence[str], each_node: bool) -> dict[Key, list[CaseRuns]]:
+def _groups(
+    side: Side, crossed: Sequence[str], apart: Apart, each_node: bool
+) -> dict[Key, list[CaseRuns]]:
     """Return the cases that are one row together, where a run of them is over."""
     groups: dict[Key, list[CaseRuns]] = {}
     for case in side.cases:
-        groups.setdefault(_key(case, crossed, each_node), []).append(case)
+        groups.setdefault(_key(case, crossed, apart, each_node), []).append(case)
     over = {key for key, cases in groups.items() if any(c.values or c.excluded for c in cases)}
     return {key: cases for key, cases in groups.items() if key in over}
 
 
 def _name(
-    one: CaseRuns, crossed: Sequence[str], shown: Sequence[str], each_node: bool
+    one: CaseRuns, crossed: Sequence[str], apart: Apart, named: Sequence[str], each_node: bool
 ) -> tuple[str, dict[str, str]]:
-    """A case as people read it, and its parameters; what all cases share is not ``shown``."""
-    bound = {name: value for name, value in one.parameters.items() if name not in crossed}
-    toolchain, stage = (getattr(one, n) if n in shown else "" for n in ("toolchain", "stage"))
+    """A case as people read it, and its parameters; attributes that not all share are ``named``."""
+    bound = _bound(one, crossed, apart)
+    toolchain, stage = (getattr(one, n) if n in named else "" for n in ("toolchain", "stage"))
     name = case_name(one.test, bound, toolchain, one.node if each_node else "", stage)
-    if "machine" in shown:
+    if "machine" in named:
         name += f" on {one.machine}"
     return name, bound
 

@@ -4,20 +4,21 @@ follow = along(cases, ["threads"], chosen=["threads"])     # ["size"], which is 
 panels(cases, {"threads", *follow})                        # lists of cases
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct
 
-from seatrial.store.by_case import CaseRuns
+from seatrial.store.by_case import CaseRuns, bound
 from seatrial.suite.case_names import case_name
-from seatrial.units import Better
+from seatrial.units import Better, count
 
 APART = ("toolchain", "machine", "stage")  # in one table only where they are chosen
 
 
 class CasesTable(Struct, frozen=True, kw_only=True):
     """A table of one case: its metric, the parameters ``along`` that follow the chosen ones, and
-    ``why`` nothing can be told, "" where something can."""
+    ``why`` nothing can be told, "" where something can. ``left_out`` counts, by the reason, the
+    cases of the study that are in no table."""
 
     case: str
     metric: str
@@ -25,6 +26,18 @@ class CasesTable(Struct, frozen=True, kw_only=True):
     better: Better
     along: list[str] = []
     why: str = ""
+    left_out: dict[str, int] = {}
+
+    @property
+    def told_left_out(self) -> str:
+        """The cases that are in no table, in words; "" if there are none."""
+        if not self.left_out:
+            return ""
+        cases = count(sum(self.left_out.values()), "case")
+        if len(self.left_out) == 1:
+            return f"{cases} {next(iter(self.left_out))}"
+        named = ", ".join(f"{number} {why}" for why, number in self.left_out.items())
+        return f"{cases}: {named}"
 
 
 class TableOverX(CasesTable, frozen=True, kw_only=True):
@@ -52,7 +65,10 @@ def along(cases: Sequence[CaseRuns], axes: Sequence[str], chosen: Collection[str
 
 
 def one_to_one(cases: Sequence[CaseRuns], name: str, axis: str) -> bool:
-    pairs = {(one.parameters.get(name, ""), one.attribute(axis)) for one in cases}
+    pairs = {
+        (own.get(name, ""), one.attribute(axis))
+        for own, one in zip(bound(cases), cases, strict=True)
+    }
     values, xs = ({pair[i] for pair in pairs} for i in (0, 1))
     return len(pairs) == len(values) == len(xs) > 1
 
@@ -60,28 +76,52 @@ def one_to_one(cases: Sequence[CaseRuns], name: str, axis: str) -> bool:
 def panels(cases: Sequence[CaseRuns], left_out: Collection[str]) -> list[list[CaseRuns]]:
     """Return the cases of a test in groups, which share all that is not ``left_out``."""
     groups: dict[tuple[str, ...], list[CaseRuns]] = {}
-    for one in cases:
-        bound = sorted(f"{n}={v}" for n, v in one.parameters.items() if n not in left_out)
-        fixed = [name for name in APART if name not in left_out]
-        key = (one.test, *(one.attribute(name) for name in fixed), *bound)
+    fixed = [name for name in APART if name not in left_out]
+    for one, parameters in zip(cases, bound(cases), strict=True):
+        own = sorted(f"{n}={v}" for n, v in parameters.items() if n not in left_out)
+        key = (one.test, *(one.attribute(name) for name in fixed), *own)
         groups.setdefault(key, []).append(one)
     return list(groups.values())
+
+
+Apart = Mapping[str, set[str]]
+"""By test, the parameters that tell its cases apart."""
+
+
+def told_apart(cases: Sequence[CaseRuns]) -> Apart:
+    """Return by test the parameters that some case is told by, and each one has."""
+    told: dict[str, set[str]] = {}
+    shared: dict[str, set[str]] = {}
+    for one in cases:
+        told.setdefault(one.test, set()).update(one.told)
+        shared.setdefault(one.test, set(one.parameters)).intersection_update(one.parameters)
+    return {test: told[test] & shared[test] for test in told}
+
+
+def shown(one: CaseRuns, apart: Apart) -> dict[str, str]:
+    """Return the parameters by which people know a case among others: those that it is told by, and
+    one at its default where another case is told by it."""
+    names = apart.get(one.test, ())
+    return {n: v for n, v in one.parameters.items() if n not in one.at_default or n in names}
 
 
 def title(panel: Sequence[CaseRuns], left_out: Collection[str], every: Sequence[CaseRuns]) -> str:
     """Return the name of a table: what its cases share, without what is ``left_out``; with the
     machine where the cases of all tables (``every``) are of several."""
     one, machine = panel[0], panel[0].attribute("machine")
-    bound = {name: value for name, value in one.parameters.items() if name not in left_out}
+    apart = told_apart([case for case in every if case.test == one.test]) if one.at_default else {}
+    own = {name: value for name, value in shown(one, apart).items() if name not in left_out}
     chain, stage = (
         "" if name in left_out else one.attribute(name) for name in ("toolchain", "stage")
     )
     several = "machine" not in left_out and len({case.attribute("machine") for case in every}) > 1
-    named = case_name(one.test, bound, chain, "", stage)
+    named = case_name(one.test, own, chain, "", stage)
     return f"{named} on {machine}" if several else named
 
 
 def varying(cases: Sequence[CaseRuns]) -> list[str]:
     """Return the parameters that have two values or more, and such attributes behind them."""
-    names = dict.fromkeys(name for one in cases for name in one.parameters)
-    return [name for name in (*names, *APART) if len({one.attribute(name) for one in cases}) > 1]
+    shapes = bound(cases)
+    names = dict.fromkeys(name for shape in shapes for name in shape)
+    vary = [name for name in names if len({shape.get(name, "") for shape in shapes}) > 1]
+    return vary + [name for name in APART if len({one.attribute(name) for one in cases}) > 1]

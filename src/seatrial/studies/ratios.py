@@ -104,16 +104,23 @@ def ratios(sides: Sequence[Side], asked: RatioQuery) -> list[RatioTable]:
     a name is not known."""
     members = [member for side in sides for member in side.cases]
     _require_names(members, asked)
-    members = [one for one in members if one.attribute(asked.x)]
-    chosen = [one for one in members if one.attribute(asked.of) in asked.values]
+    having = [one for one in members if one.attribute(asked.x)]
+    chosen = [one for one in having if one.attribute(asked.of) in asked.values]
+    left_out = {
+        f"without {asked.x}": len(members) - len(having),
+        f"of another {asked.of}": len(having) - len(chosen),
+    }
     tables = []
+    single = 0
     for test in dict.fromkeys(one.test for one in chosen):
         cases = [one for one in chosen if one.test == test]
         follow = along(cases, (asked.x, asked.of), (asked.x, asked.of))
-        left_out = {asked.x, asked.of, *follow}
-        for panel in panels(cases, left_out):
+        along_x = {asked.x, asked.of, *follow}
+        for panel in panels(cases, along_x):
             if {one.attribute(asked.of) for one in panel} == set(asked.values):
-                tables.append(_table(panel, asked, follow, title(panel, left_out, chosen)))
+                tables.append(_table(panel, asked, follow, title(panel, along_x, chosen)))
+            else:
+                single += len(panel)
     if not tables:
         both = " and ".join(asked.values)
         raise UsageError(
@@ -123,7 +130,9 @@ def ratios(sides: Sequence[Side], asked: RatioQuery) -> list[RatioTable]:
     told = any(table.why for table in tables)
     if not told and not any(c.first.n or c.second.n for table in tables for c in table.cells):
         raise UsageError(nothing_measured(chosen, asked.metric))
-    return tables
+    left_out[f"with one {asked.of} alone"] = single
+    left_out = {why: number for why, number in left_out.items() if number}
+    return [replace(table, left_out=left_out) for table in tables]
 
 
 def two_values(text: str) -> tuple[str, str, str]:

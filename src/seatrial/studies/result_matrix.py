@@ -18,9 +18,18 @@ from msgspec import Struct
 from seatrial.errors import TrialError, UsageError
 from seatrial.journal import codes
 from seatrial.store import queries
-from seatrial.store.by_case import CORES, ELAPSED, NUMBERS, CaseRuns, Kind, excluded_of
+from seatrial.store.by_case import (
+    CORES,
+    ELAPSED,
+    NUMBERS,
+    CaseRuns,
+    Kind,
+    bound,
+    excluded_of,
+)
 from seatrial.store.rows import Filters, TrialRow
 from seatrial.store.schema import Store
+from seatrial.studies.panels import Apart, shown, told_apart
 from seatrial.studies.selection import Side
 from seatrial.suite.case_names import case_name
 from seatrial.suite.name_patterns import is_like
@@ -90,13 +99,14 @@ class MatrixRow(Struct, frozen=True, kw_only=True):
 
 class ResultMatrix(Struct, frozen=True, kw_only=True):
     """``counts``: the cells of each column in each state. ``without``: tests that do not have what
-    the columns are by."""
+    the columns are by; ``left_out`` are the cases that do not, of other tests, too."""
 
     by: str
     columns: list[str]
     rows: list[MatrixRow]
     counts: list[dict[str, int]]
     without: list[str] = []
+    left_out: int = 0
 
     @property
     def total(self) -> dict[str, int]:
@@ -123,9 +133,10 @@ def result_matrix(
     if asked.by != "toolchain":
         reasons = NO_REASONS
     columns += sorted({chain for _, chain in reasons.left_out} - {*columns})
+    apart = told_apart(having)
     grouped: dict[tuple[str, str], list[CaseRuns]] = {}
     for one in having:
-        grouped.setdefault((one.test, _row_name(one, asked)), []).append(one)
+        grouped.setdefault((one.test, _row_name(one, apart, asked)), []).append(one)
     names = {test for test, _ in grouped}
     grouped |= {(test, test): [] for test, _ in reasons.left_out if test not in names}
     rows = [_row(key, cases, columns, asked, reasons) for key, cases in grouped.items()]
@@ -135,7 +146,14 @@ def result_matrix(
         counts.append({state: found[state] for state in STATES if found[state]})
     tests = {one.test for one in having}
     without = sorted({one.test for one in members} - tests)
-    return ResultMatrix(by=asked.by, columns=columns, rows=rows, counts=counts, without=without)
+    return ResultMatrix(
+        by=asked.by,
+        columns=columns,
+        rows=rows,
+        counts=counts,
+        without=without,
+        left_out=len(members) - len(having),
+    )
 
 
 def _nothing(members: Iterable[CaseRuns], by: str) -> str:
@@ -143,10 +161,10 @@ def _nothing(members: Iterable[CaseRuns], by: str) -> str:
     return f"--by {by}: no case has it; there are {', '.join([*parameters, *ATTRIBUTES])}"
 
 
-def _row_name(one: CaseRuns, asked: MatrixQuery) -> str:
+def _row_name(one: CaseRuns, apart: Apart, asked: MatrixQuery) -> str:
     if not asked.each_case:
         return one.test
-    others = {name: value for name, value in one.parameters.items() if name != asked.by}
+    others = {name: value for name, value in shown(one, apart).items() if name != asked.by}
     chain = "" if asked.by == "toolchain" else one.toolchain
     return case_name(one.test, others, chain, "" if asked.by == "node" else one.node)
 
@@ -223,9 +241,9 @@ def _values(cases: Sequence[CaseRuns], kind: Kind, by: str) -> list[float]:
     alone = [one for one in cases if one.stage == "alone"]
     chosen = [one for one in (alone or cases) if kind in one.values]
     shapes = {
-        (tuple(sorted(one.parameters.items())), one.stage, one.nodes, one.tasks, one.threads)
+        (tuple(sorted(own.items())), one.stage, one.nodes, one.tasks, one.threads)
         + (() if by == "toolchain" else (one.toolchain,))
-        for one in chosen
+        for one, own in zip(chosen, bound(chosen), strict=True)
     }
     return [value for one in chosen for value in one.values[kind]] if len(shapes) == 1 else []
 

@@ -112,27 +112,32 @@ def scaling(sides: Sequence[Side], asked: ScalingQuery) -> list[ScalingTable]:
     a name is not known."""
     members = [member for side in sides for member in side.cases]
     _require_names(members, asked)
-    members = [one for one in members if one.attribute(asked.x)]
+    having = [one for one in members if one.attribute(asked.x)]
+    left_out = {f"without {asked.x}": len(members) - len(having)}
+    members = having
     asked = with_lines(members, asked)
     tests = list(dict.fromkeys(one.test for one in members))
     measured = [test for test in tests if test not in without_metric(sides, asked)]
     tables = []
+    alone = 0
     for test in measured or tests:
         cases = [one for one in members if one.test == test]
         follow = _along(cases, asked)
-        left_out = {asked.x, *asked.by, *follow}
-        tables += [
-            _table(panel, asked, follow, title(panel, left_out, members))
-            for panel in panels(cases, left_out)
-            if len({one.attribute(asked.x) for one in panel}) > 1
-        ]
+        along_x = {asked.x, *asked.by, *follow}
+        for panel in panels(cases, along_x):
+            if len({one.attribute(asked.x) for one in panel}) > 1:
+                tables.append(_table(panel, asked, follow, title(panel, along_x, members)))
+            else:
+                alone += len(panel)
     if not tables:
         raise UsageError(_nothing_varies(members, asked))
     lines = [line for table in tables for line in table.lines]
     told = any(table.why for table in tables)
     if not told and not any(cell.n for line in lines for cell in line.cells):
         raise UsageError(nothing_measured(members, asked.metric))
-    return tables
+    left_out[f"with one {asked.x} alone"] = alone
+    left_out = {why: number for why, number in left_out.items() if number}
+    return [replace(table, left_out=left_out) for table in tables]
 
 
 def without_metric(sides: Sequence[Side], asked: ScalingQuery) -> list[str]:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
-from seatrial.statistics.multiple_testing import confirmed
+from seatrial.statistics.significance import confirmed
 from seatrial.statistics.spread_ratio import LEAST, RECOMMENDED, compare_spread
 from seatrial.store.by_case import ELAPSED, CaseRuns, Kind, differing, figures_of
 from seatrial.studies.pairing import CasePair, pair

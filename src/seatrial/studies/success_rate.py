@@ -11,7 +11,7 @@ what nodes or the scheduler did.
 from msgspec import Struct
 
 from seatrial.errors import UsageError
-from seatrial.statistics.proportion import wilson
+from seatrial.statistics.significance import wilson
 from seatrial.store.rows import Filters
 from seatrial.store.schema import Store
 from seatrial.store.series import case_names, metric_names, pass_counts

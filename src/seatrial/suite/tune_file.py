@@ -51,7 +51,10 @@ class TuneFile(FileModel, frozen=True):
     where: Annotated[list[str], doc("conditions that each setting meets")] = []
     default: Annotated[
         dict[str, Scalar],
-        doc("the setting that is used today; default: the first value of each axis"),
+        doc(
+            "the setting that is used today; default: the test's own value of each axis where it "
+            "is tried, else the first"
+        ),
     ] = {}
     blocks: TuneBlocks = TuneBlocks()
     search: Annotated[

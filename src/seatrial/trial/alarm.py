@@ -5,7 +5,7 @@
 The alarm of a trial is raised once for each silence of its driver, whichever process looks: the
 file ``alarm`` in the folder has the time of the heartbeat of which people were told. Between two
 components of a plan nobody drives a trial: the alarm of the first is raised if the next never
-begins.
+begins. The command that a record names is run only where the record is the user's own.
 """
 
 import asyncio
@@ -13,7 +13,6 @@ import contextlib
 import fcntl
 import hashlib
 import os
-import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -21,10 +20,16 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from seatrial.errors import SeatrialError
-from seatrial.files import read_regular
+from seatrial.files import (
+    open_folder,
+    read_regular,
+    remove_file,
+    replace_file,
+)
 from seatrial.journal.events import AlertRaised
 from seatrial.journal.journal import Journal
 from seatrial.runs.shell import Shell
+from seatrial.state_folder import state_folder
 from seatrial.trial.alert_command import variables
 from seatrial.trial.event_headers import header_of
 from seatrial.trial.folder import TrialFolder
@@ -79,10 +84,10 @@ def _look(folder: TrialFolder, record: Record, limit: float) -> Alarm | None:
         if not text:
             text, mark = _gap(folder, record, limit), at + BETWEEN
         if not text:
-            return _look_again(folder, record, told, at)
+            return _look_again(folder, told, at)
         if told == mark:
             return Alarm(text, True, False)
-        failure = run_command(record, AlertRaised(kind=SILENT, text=text))
+        failure = run_command(folder, AlertRaised(kind=SILENT, text=text))
         if not failure:
             _write_told(folder, mark)
         return Alarm(text, True, True, failure)
@@ -108,7 +113,7 @@ def _gap(folder: TrialFolder, record: Record, limit: float) -> str:
     )
 
 
-def _look_again(folder: TrialFolder, record: Record, told: str, at: str) -> Alarm | None:
+def _look_again(folder: TrialFolder, told: str, at: str) -> Alarm | None:
     """Tell that a silence is over, if people were told of it."""
     if told in ("", at):  # it was never told, or people have ended the trial since
         return None
@@ -118,7 +123,7 @@ def _look_again(folder: TrialFolder, record: Record, told: str, at: str) -> Alar
             _forget_told(folder)
             return None
         text = f"{folder.tag}: what was to come next has begun: {listed(begun, MAX_NAMED)}"
-    failure = run_command(record, AlertRaised(kind=SILENT, text=text, active=0))
+    failure = run_command(folder, AlertRaised(kind=SILENT, text=text, active=0))
     _forget_told(folder)
     return Alarm(text, False, True, failure)
 
@@ -129,11 +134,15 @@ def note(folder: TrialFolder, record: Record, alert: AlertRaised) -> None:
         journal.append(replace(alert, time=journal.now(), **header_of(record, alert)))
 
 
-def run_command(record: Record, alert: AlertRaised) -> str:
-    """Run the command of a trial's alerts, if there is one, for an alert; return its failure."""
+def run_command(folder: TrialFolder, alert: AlertRaised) -> str:
+    """Run the command of a trial's alerts, if there is one, for an alert; return its failure. It is
+    not run where another user may have written the record. Raises TrialError."""
+    record, origin = folder.record_and_origin()
     tell = record.alerts
     if tell is None:
         return ""
+    if origin.stranger:
+        return f"it is not run under your name: {origin.stranger}"
     about = variables(record, alert.kind, alert.subject, alert.text)
     return asyncio.run(Shell(tell.command, seconds(tell.timeout)).run(about)).failure
 
@@ -143,7 +152,7 @@ def _alone(folder: TrialFolder) -> Iterator[None]:
     """Wait until no other process of this host looks at the trial. Some file systems cannot lock a
     folder; then two that look at one moment may both tell."""
     try:
-        lock = os.open(folder.path, os.O_RDONLY | os.O_DIRECTORY)
+        lock = open_folder(folder.path, follow=True)
     except OSError:
         yield
         return
@@ -159,7 +168,7 @@ def told_of(folder: TrialFolder) -> str:
     """Return the time of the heartbeat of which people were told last, or ""."""
     for path in _places(folder):
         with contextlib.suppress(OSError):
-            return read_regular(path, MAX_MARK_BYTES).decode(errors="replace")
+            return read_regular(path, MAX_MARK_BYTES, follow=False).decode(errors="replace")
     return ""
 
 
@@ -167,18 +176,18 @@ def _write_told(folder: TrialFolder, at: str) -> None:
     """Write that time, else in a folder of our own: that of the trial may be full, or another's."""
     for path in _places(folder):
         with contextlib.suppress(OSError):
-            path.parent.mkdir(mode=0o700, exist_ok=True)
-            path.write_text(at)
+            replace_file(path, at.encode(), follow=True)
             return
 
 
 def _forget_told(folder: TrialFolder) -> None:
     for path in _places(folder):
         with contextlib.suppress(OSError):
-            path.unlink()
+            remove_file(path, follow=True)
 
 
-def _places(folder: TrialFolder) -> tuple[Path, Path]:
-    name = hashlib.sha256(os.fsencode(folder.path)).hexdigest()[:32]
-    own = Path(tempfile.gettempdir()) / f"seatrial-{os.getuid()}" / f"alarm-{name}"
-    return folder.alarm, own
+def _places(folder: TrialFolder) -> Iterator[Path]:
+    yield folder.alarm
+    with contextlib.suppress(OSError):
+        name = hashlib.sha256(os.fsencode(folder.path)).hexdigest()[:32]
+        yield state_folder() / f"alarm-{name}"

@@ -8,7 +8,7 @@ import asyncio
 from collections import deque
 from collections.abc import Iterable
 
-from seatrial.backends.protocol import Disturbed, Doubled, Trouble
+from seatrial.backends.protocol import Disturbed, Doubled, Trouble, Unfollowed
 from seatrial.journal.events import AlertRaised, Event
 from seatrial.plan.model import Tell
 from seatrial.runs.shell import Shell
@@ -18,6 +18,7 @@ from seatrial.trial.record import Record
 from seatrial.trial.tasks import Tasks
 from seatrial.units import SECOND_NS, count, seconds
 
+UNFOLLOWED = "unfollowed"  # kind of the alert for runs in flight whose end nobody will report
 OWN_KIND = "alerts"  # kind of the alert that the command fails, for which it is not run
 
 
@@ -109,7 +110,7 @@ def variables(record: Record, kind: str, subject: str, text: str) -> dict[str, s
     return {name: value.replace("\0", "") for name, value in about.items()}
 
 
-def alert_of(update: Trouble | Disturbed | Doubled) -> AlertRaised:
+def alert_of(update: Trouble | Disturbed | Doubled | Unfollowed) -> AlertRaised:
     """Return the alert that an update of the backend raises."""
     if isinstance(update, Trouble):
         active = 0 if update.over else 1
@@ -121,6 +122,14 @@ def alert_of(update: Trouble | Disturbed | Doubled) -> AlertRaised:
             "beside it on this host; let these trials run one after the other"
         )
         return AlertRaised(kind="disturbed", subject=update.run_id, text=text)
+    if isinstance(update, Unfollowed):
+        text = (
+            f"submissions/{update.submission}/runs does not name the runs "
+            f"{', '.join(update.run_ids[:3])} ({len(update.run_ids)} in all), which were submitted "
+            "with it, so their jobs are not known: what they wrote decides, and without an end "
+            "they are lost after `lost_after`; look for these jobs at the scheduler"
+        )
+        return AlertRaised(kind=UNFOLLOWED, subject=update.submission, text=text)
     jobs = " and ".join(map(str, update.jobs))
     text = (
         f"{update.submission} was submitted twice, as jobs {jobs}; each run is done once: the job "

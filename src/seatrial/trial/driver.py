@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from seatrial.account import user_name
 from seatrial.backends.choose import choose_backend
-from seatrial.backends.protocol import Disturbed, Doubled, NodesDown, NodesUp, Trouble
+from seatrial.backends.protocol import Disturbed, Doubled, NodesDown, NodesUp, Trouble, Unfollowed
 from seatrial.conduct.commands import Finish, Launch, in_bundles
 from seatrial.conduct.conductor import Conductor, Limits
 from seatrial.conduct.executor import carry_out
@@ -33,6 +33,7 @@ from seatrial.trial.building import Building
 from seatrial.trial.clean_up import CleanUp
 from seatrial.trial.creation import write_scripts
 from seatrial.trial.folder import TrialFolder
+from seatrial.trial.follow_watch import watch_followed
 from seatrial.trial.gauges import GaugeWatch
 from seatrial.trial.hang_detection import HangDetector
 from seatrial.trial.heartbeat import beat, beat_regularly
@@ -225,6 +226,7 @@ class Driver:
         self._gauges.watch(policy)
         quiet = HangDetector(self.conductor, self._attempts.of, self._tasks)
         quiet.start(self.ledger.journal.now)
+        self._tasks.spawn(watch_followed(self._jobs.unfollowed, self._tasks))
 
     async def _loop(self) -> DriveOutcome:
         inbox = self._tasks.inbox
@@ -313,7 +315,7 @@ class Driver:
             self._on_event(update)
         elif isinstance(update, WaitingRequest):
             self._answer(update.request, update.by, update.file)
-        elif isinstance(update, Trouble | Disturbed | Doubled):
+        elif isinstance(update, Trouble | Disturbed | Doubled | Unfollowed):
             self.ledger.note(alert_of(update))
         elif isinstance(update, NodesDown):
             self.ledger.note(events.NodeDown(nodes=update.nodes, reason=update.reason))

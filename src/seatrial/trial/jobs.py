@@ -63,6 +63,7 @@ class Jobs:
         self.note = self._ledger.note
         self._guard = LaunchGuard(self._record.machine.guard, self._tasks)
         self._cancelled: set[str] = set()
+        self._given: set[str] = set()  # to the backend, which has not reported their ends
         self._forgers: set[str] = set()  # tests whose jobs wrote events of a driver
         self._recalled: set[str] = set()
         self._again: list[protocol.Job] = []  # announced by an earlier driver, never submitted
@@ -90,7 +91,13 @@ class Jobs:
         if grouped:
             submissions = [protocol.Submission(name, tuple(jobs)) for name, jobs in grouped.items()]
             known = {run.run_id: run.life.job_id for run in unresolved if run.life.job_id}
+            self._given.update(run.run_id for run in unresolved if run.ended is None)
             await self._backend.find(submissions, known)
+
+    def unfollowed(self) -> set[str]:
+        """Return the runs that were given to the backend, that have no end, and that it does not
+        follow."""
+        return self._given & self._attempts.of.keys() - set(self._backend.followed())
 
     # ---- starting and ending --------------------------------------------------------------
 
@@ -173,7 +180,7 @@ class Jobs:
             if all(self._staging.is_quick(room.case.test) for room in rooms):
                 for room in rooms:
                     self._staging.make(room)
-                await self._backend.submit(submission)
+                await self._give(submission)
             else:
                 self._tasks.spawn(self._make_and_submit(submission, rooms))
 
@@ -222,7 +229,11 @@ class Jobs:
             if making:
                 ready, announced = self._announce(made, list(making.values()))
             for ready_submission in ready:
-                await self._backend.submit(ready_submission)
+                await self._give(ready_submission)
+
+    async def _give(self, submission: protocol.Submission) -> None:
+        self._given.update(job.run_id for job in submission.jobs)
+        await self._backend.submit(submission)
 
     # ---- updates --------------------------------------------------------------------------
 
@@ -232,6 +243,8 @@ class Jobs:
         note = self._ledger.note
         if run_id not in self._attempts.of:
             return
+        if not isinstance(update, protocol.Queued | protocol.Started):
+            self._given.discard(run_id)
         if isinstance(update, protocol.Queued):
             flight = self._conductor.state.in_flight.get(run_id)
             if flight is not None and flight.queued and flight.job_id == update.job_id:

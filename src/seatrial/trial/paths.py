@@ -55,8 +55,13 @@ class TrialPaths:
     def _read(self, name: str, limit: int, decode: Callable[[bytes], T], fault: str) -> T:
         path = self.path / name
         try:
-            return decode(read_regular(path, limit))
+            data = read_regular(path, limit)
         except OSError as error:
             raise TrialError(f"{path}: cannot be read: {error.strerror}") from error
+        return self._decoded(path, data, decode, fault)
+
+    def _decoded(self, path: Path, data: bytes, decode: Callable[[bytes], T], fault: str) -> T:
+        try:
+            return decode(data)
         except (*DAMAGED, ValueError) as error:
             raise TrialError(f"{path}: {fault}: {error}") from error

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from seatrial import __version__
 from seatrial.account import user_name
+from seatrial.machine.facts import node_names
 from seatrial.machine.model import Machine
 from seatrial.machine.rehearsal_model import MachineModel
 from seatrial.plan.prepare import PreparedComponent, PreparedPlan
@@ -53,6 +54,7 @@ def record_of(
         ),
         left_out=part.skipped[:MAX_LEFT_OUT],
         rules=own_rules(part.tests.values()),
+        machine_nodes=len(node_names(plan.site.machine)),
         assumed=[] if seed is None else plan.plan.rehearsal.assumed,
     )
 

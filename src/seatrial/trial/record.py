@@ -54,7 +54,9 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
     reasons. ``rules`` are a site's own, by which facts of nodes are judged.
     Of a trial whose figures somebody else gave, ``given`` says who; nothing of it runs.
     ``imported`` says which other tool made the runs of a trial.
-    Of a tuning, ``tuning`` is its file and ``tuning_text`` the file's text."""
+    Of a tuning, ``tuning`` is its file and ``tuning_text`` the file's text.
+    ``machine_nodes`` is how many nodes the whole machine of a plan has; a component and a phase may
+    have fewer (0: unknown)."""
 
     tag: str
     created: int
@@ -86,6 +88,7 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
     known_failures: list[KnownFailure] = []
     tuning: TuneFile | None = None
     tuning_text: str = ""
+    machine_nodes: int = 0
 
     def keep_of(self, test: str) -> KeepWord | Keep:
         """Return which outputs of a test's runs stay: its component says, or else the test."""

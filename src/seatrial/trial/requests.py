@@ -13,7 +13,6 @@ where the folder of trials belongs to a group that may write there: see ``open_t
 import contextlib
 import errno
 import os
-import pwd
 import stat
 import time
 from collections.abc import Callable, Container, Iterable
@@ -25,7 +24,7 @@ from msgspec.structs import replace
 
 from seatrial.decoding import DAMAGED, decoder
 from seatrial.errors import TrialError
-from seatrial.files import is_of_host, open_regular
+from seatrial.files import is_of_host, name_of, open_regular
 from seatrial.journal.encoding import decode
 from seatrial.journal.events import PERSONAL, PersonsEvent, RunReviewed
 from seatrial.lazy import asyncio
@@ -169,14 +168,6 @@ def waiting(folder: TrialFolder) -> list[WaitingRequest]:
                 with contextlib.suppress(OSError):  # it is another member's, or a folder
                     path.unlink()
     return requests
-
-
-def name_of(uid: int) -> str:
-    """Return the name of a user, or the number of one without a name."""
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
 
 
 def drop(folder: TrialFolder, answered: Iterable[str]) -> None:

@@ -86,7 +86,7 @@ def prepare_tuning(path: Path, machine: str | None, with_builds: bool = True) ->
     cases, skipped = _settings(loaded, suite, test, site, faults, with_builds)
     check_bounds(suite, cases, site.machine, faults)
     faults.raise_any()
-    rules = _rules(loaded.tune, cases, better, at)
+    rules = _rules(loaded.tune, test, cases, better, at)
     faults.raise_any()
     asked = TrialOptions(suites=[str(suite_folder(loaded))], together=True)
     expected = load_references(site.references).entries
@@ -292,12 +292,20 @@ def _where(cases: list[Case], tune: TuneFile, test: Test, site: Site, at: Spot) 
 # ---- the rules ------------------------------------------------------------------------------
 
 
-def _rules(tune: TuneFile, cases: list[Case], better: Better, at: Spot) -> RaceRules:
+def _used_today(axis: str, tune: TuneFile, test: Test) -> Scalar:
+    """Return the value of the setting that is used today: as the file says, else the test's own
+    where it is among those that are tried, else the first."""
+    values, own = tune.axes[axis], test.defaults.get(axis)
+    is_tried = own is not None and show(own) in map(show, values)
+    return tune.default.get(axis, own if own is not None and is_tried else values[0])
+
+
+def _rules(tune: TuneFile, test: Test, cases: list[Case], better: Better, at: Spot) -> RaceRules:
     axes = {name: list(map(show, values)) for name, values in tune.axes.items()}
     settings = [[show(axis_value(case, axis)) for axis in axes] for case in cases]
     places = [list(dict.fromkeys(row[i] for row in settings)) for i in range(len(axes))]
     levels = [[places[i].index(word) for i, word in enumerate(row)] for row in settings]
-    default = [show(tune.default.get(name, values[0])) for name, values in tune.axes.items()]
+    default = [show(_used_today(name, tune, test)) for name in tune.axes]
     number = 0
     if default in settings:
         number = settings.index(default)

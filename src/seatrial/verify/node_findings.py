@@ -14,7 +14,7 @@ from typing import Final
 
 from seatrial.errors import UsageError
 from seatrial.lazy import regex
-from seatrial.machine.node_sets import unfold
+from seatrial.machine.node_sets import unfold_or_empty
 from seatrial.rules import facts
 from seatrial.rules.judge import judge
 from seatrial.rules.model import FACTS_FILE, RuleFile
@@ -44,7 +44,8 @@ def findings_in(folder: Path, roles: Mapping[str, str], rules: RuleFile) -> list
         except UsageError:
             return []
         judged = judge(table, rules, roles).findings
-        return _figures([(each.rule, node) for each in judged for node in unfold(each.nodes)])
+        named = [(each.rule, node) for each in judged for node in unfold_or_empty(each.nodes)]
+        return _figures(named + [(each.rule, "") for each in judged if not each.nodes])
     try:
         text = read_text(folder, NODECHECK, _LIMIT, _LESS)
     except (Unreadable, TooLarge):
@@ -59,9 +60,9 @@ def findings_in(folder: Path, roles: Mapping[str, str], rules: RuleFile) -> list
 
 
 def _figures(found: list[tuple[str, str]]) -> list[MetricValue]:
-    """Return the figures of findings, given as (rule, node)."""
+    """Return the figures of findings, given as (rule, node); without a node: of the machine."""
     of_rule = Counter(rule for rule, _ in found)
-    of_node = Counter(node for _, node in found)
+    of_node = Counter(node for _, node in found if node)
     numbers: Iterator[tuple[str, int]] = iter(
         [
             (FINDINGS, len(found)),

@@ -73,7 +73,7 @@ def _replace(path: Path, temporary: Path, entries: Sequence[Reference]) -> None:
             f"{path} would have {len(data)} bytes, and {MAX_FILE_BYTES} are read at most; "
             "write fewer references, with fewer keys in where:"
         )
-    write_durably(temporary, data)
+    write_durably(temporary, data, 0o666)
     if old:
         temporary.chmod(path.stat().st_mode & 0o777)
     temporary.replace(path)

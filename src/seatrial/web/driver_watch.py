@@ -10,6 +10,7 @@ from pathlib import Path
 from threading import Thread
 
 from seatrial.errors import SeatrialError
+from seatrial.files import opened_folder
 from seatrial.log import logger
 from seatrial.trial.alarm import alarms, told_of
 from seatrial.trial.folder import TrialFolder, tags
@@ -53,11 +54,20 @@ def _worth_a_look(trials: Path, limit: float) -> Iterator[tuple[TrialFolder, _St
     for tag in tags(trials):
         folder = TrialFolder(trials / tag)
         try:
-            beat = folder.heartbeat.stat()
+            beat = folder.heartbeat.lstat()
             begun = not to_begin(folder)
             state = (beat.st_mtime, folder.journal.stat().st_mtime, begun)
         except (OSError, SeatrialError):
             continue
         silent = time.time() - beat.st_mtime > limit
-        if beat.st_uid == os.getuid() and (silent or told_of(folder)):
+        if (silent or told_of(folder)) and _is_own(folder):
             yield folder, state, silent
+
+
+def _is_own(folder: TrialFolder) -> bool:
+    """Return whether a trial is this user's, by its folder: what is in it may be a link."""
+    try:
+        with opened_folder(folder.path, follow=True) as opened:
+            return os.fstat(opened).st_uid == os.getuid()
+    except OSError:
+        return False

@@ -136,6 +136,6 @@ def test_excluded_runs_count_for_nodes_and_beside_the_result_alone() -> None:
     assert (whole.state, whole.value, whole.n) == ("met", 1, 2)
     assert whole.with_excluded is not None and of_a.with_excluded is not None
     other = whole.with_excluded
-    assert (other.state, other.value, other.n) == ("not met", 2 / 3, 3)
+    assert (other.state, other.value, other.n) == ("not met", 0.5, 3)
     assert (of_a.with_excluded.value, of_b.with_excluded) == (0.5, None)
     assert (jobs[0].n, jobs[0].with_excluded) == (3, None)

@@ -74,8 +74,9 @@ def test_each_test_says_whether_its_waiver_was_needed() -> None:
 
 def test_the_rest_is_told_beside_the_whole() -> None:
     first, *_ = rate("ab", waiver(tests=["a"]))
-    assert (first.value, first.n) == (0.5, 20)
-    assert first.why.endswith("; with waived runs 33.33 %, not met")
+    assert (first.value, first.n) == (0.0, 20)
+    assert first.why.startswith("b: 10 of 10 runs did not pass")
+    assert first.why.endswith("; of all tests together 50 %; with waived runs 0 %, not met")
 
 
 def test_a_waiver_of_what_was_met_was_not_needed() -> None:

@@ -1,11 +1,16 @@
-"""Criteria on verdicts: how many runs passed, how many answers were right."""
+"""Criteria on verdicts: how many runs passed, how many answers were right.
+
+Both are asked of each test: the worst one decides, unless the criterion is ``pooled``.
+"""
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
+from seatrial.acceptance.criteria.fillers import fillers, only_fill_gaps
+from seatrial.acceptance.criteria.nodes_of_failures import on_nodes
 from seatrial.acceptance.criteria.result import (
     Numbers,
     Reach,
@@ -29,26 +34,92 @@ _ANSWERED = frozenset(
     code.number for code in (codes.PASS, codes.PERFORMANCE, codes.NO_FIGURE, codes.WRONG_ANSWER)
 )
 JUST_LESS = 1e-9  # a share of 1 is out of reach once one run did not pass
+TOGETHER = "tests with a part of the machine"  # what a pooled share is of
 
 
 def pass_rate(view: TrialView, criterion: Criterion) -> list[Result]:
-    """Runs that passed over runs that ended, and those that a stopped test did not make; of all
-    tests together, which decides, then of each test.
+    """Runs that passed over runs that ended, and those that a stopped test did not make; of the
+    worst test, which decides, then of each test.
 
     Runs that were cancelled or recalled do not count, nor those whose case runs again for what
     nodes or the scheduler did. ``numbers`` also has the rate of all attempts.
     """
     ended = [run for run in view.runs(criterion) if run.over]
     tests = view.tests(criterion)
-    counted = [run for run in ended if counts(run)]
-    shield = StopShield(view.history, view.now, tests, counted)
-    results = [_rate(view, criterion, ended, shield, "")]
-    if len(tests) > 1:
-        by_test: dict[str, list[RunHistory]] = {test: [] for test in tests}
-        for run in ended:
-            by_test[view.history.test_of(run)].append(run)
-        results += [_rate(view, criterion, own, shield, test) for test, own in by_test.items()]
-    return results
+    shield = StopShield(view.history, view.now, tests, [run for run in ended if counts(run)])
+    by_test = _by_test(view, tests, ended)
+
+    def rate(some: Sequence[str], subject: str) -> Result:
+        runs = [run for test in some for run in by_test[test]]
+        return _rate(view, criterion, runs, shield, some, subject)
+
+    return _of_worst(view, criterion, rate)
+
+
+def _by_test(
+    view: TrialView, tests: Sequence[str], runs: Sequence[RunHistory]
+) -> dict[str, list[RunHistory]]:
+    found: dict[str, list[RunHistory]] = {test: [] for test in tests}
+    for run in runs:
+        found[view.history.test_of(run)].append(run)
+    return found
+
+
+def _of_worst(
+    view: TrialView, criterion: Criterion, share: Callable[[Sequence[str], str], Result]
+) -> list[Result]:
+    """Return the result of a share that the worst test decides, then that of each test. ``share``
+    returns the result of some tests, under a name.
+
+    A test of which no run counts is undecided, but where its failures are known.
+    Of a ``pooled`` criterion the tests that have a part of the machine are one share; those that
+    only fill gaps are judged by themselves, so that their many runs hide no failure.
+    """
+    tests = view.tests(criterion)
+    whole = share(tests, "")
+    if len(tests) < 2:
+        return [whole]
+    each = {test: share([test], test) for test in tests}
+    gaps = only_fill_gaps(view.history)  # that none of them ran may be as planned
+    asked = [
+        one
+        for test, one in each.items()
+        if one.value is not None or (test not in gaps and not one.numbers.get("known"))
+    ]
+    if criterion.pooled:
+        filling = fillers(view.history)
+        claimed = [test for test in tests if test not in filling] or tests
+        pool = whole if len(claimed) == len(tests) else share(claimed, TOGETHER)
+        pool = replace(pool, why=f"{pool.why}{_lowest(criterion, [each[t] for t in claimed])}")
+        asked = [pool, *(one for one in asked if one.subject not in claimed)]
+        if len(asked) == 1:
+            return [replace(pool, subject="", numbers=whole.numbers)]
+    if not asked:
+        return [whole]
+    sign = 1 if bounds_of(criterion).least is None else -1
+    found = with_worst(asked, lambda one: sign * (one.value or 0.0))
+    worst = found[0]
+    numbers = whole.numbers | {
+        name: number for name, number in worst.numbers.items() if len(found) > 1
+    }
+    if (whole.state, whole.value) == (worst.state, worst.value):
+        return [replace(worst, why=whole.why, n=whole.n, numbers=numbers, subject=""), *found[1:]]
+    why = worst.why
+    if whole.value is not None:
+        numbers["of all tests together"] = whole.value
+        if not criterion.pooled:
+            why += f"; of all tests together {whole.shown}"
+    return [replace(worst, why=why, n=whole.n, numbers=numbers, subject=""), *found[1:]]
+
+
+def _lowest(criterion: Criterion, each: Sequence[Result]) -> str:
+    """Return which of the tests that are one share has the lowest, in words; "" if all are
+    alike."""
+    known = [one for one in each if one.value is not None]
+    if len({one.value for one in known}) < 2:
+        return ""
+    low = min(known, key=lambda one: one.value or 0.0)
+    return f"; the lowest is {low.subject}, {low.shown}"
 
 
 def counts(run: RunHistory) -> bool:
@@ -64,16 +135,17 @@ def _rate(
     criterion: Criterion,
     ended: Sequence[RunHistory],
     shield: StopShield,
+    tests: Sequence[str],
     subject: str,
 ) -> Result:
-    """Return the rate of these runs: of a test, or "" for all."""
+    """Return the rate of these runs, which are those of the tests."""
     counted = [run for run in ended if counts(run)]
     bad = [run for run in counted if not run.passed]
     by_code = Counter(run.code for run in ended)
     attempts = len(ended) - sum(by_code[code] for code in codes.UNCOUNTED)
-    unmade = {t: n for t, n in shield.unmade.items() if n and subject in ("", t)}
+    unmade = {t: n for t, n in shield.unmade.items() if n and t in tests}
     passed = len(counted) - len(bad)
-    good = float(passed) if subject else math.fsum(shield.weights(counted))
+    good = float(passed) if len(tests) == 1 else math.fsum(shield.weights(counted))
     whole = len(counted) - passed + good + sum(unmade.values())
     numbers: Numbers = {
         "passed": passed,
@@ -87,7 +159,7 @@ def _rate(
         numbers["known"] = known
     if attempts:
         numbers["rate of all attempts"] = by_code[codes.PASS.number] / attempts
-    why = _not_passed(view, len(counted), bad)
+    why = _not_passed(view, counted, bad, subject)
     if known:
         why += f"; {count(known, 'known failure')} not counted"
     if retried := attempts - len(counted):
@@ -105,10 +177,10 @@ def _rate(
     result = decided(
         view,
         criterion,
-        good / whole if counted else None,
+        good / whole if whole else None,
         why,
         n=len(counted),
-        reach=_reach(view, criterion, counted, len(bad), subject),
+        reach=_reach(view, counted, len(bad), tests),
         numbers=numbers | _tally(bad),
         subject=subject,
     )
@@ -130,15 +202,12 @@ def unless_cancelled(view: TrialView, result: Result, ended: Sequence[RunHistory
     return replace(result, state="undecided", why=why)
 
 
-def _reach(
-    view: TrialView, criterion: Criterion, counted: Sequence[RunHistory], bad: int, subject: str
-) -> Reach:
+def _reach(view: TrialView, counted: Sequence[RunHistory], bad: int, tests: Sequence[str]) -> Reach:
     """Return the lowest and the highest rate that is still possible if so many runs did not pass.
     Where each case has a number of runs, and none that counts ran again, each is one of so many;
     else a rate below 1 only stays below it."""
     good, planned = len(counted) - bad, 0
     if view.history.policy.kind == "once" and not any(run.will_rerun for run in counted):
-        tests = {subject} if subject else set(view.tests(criterion))
         planned = sum(case.repeat for _, case in view.cases() if case.test in tests)
     if planned >= len(counted) and planned:
         return good / planned, 1 - bad / planned
@@ -155,24 +224,40 @@ def _of_tests(view: TrialView, runs: Sequence[RunHistory]) -> str:
     return listed(Counter(f"of {view.history.test_of(run)}" for run in runs))
 
 
-def _not_passed(view: TrialView, counted: int, bad: Sequence[RunHistory]) -> str:
-    """Return which of so many runs did not pass, in words."""
+def _not_passed(
+    view: TrialView, counted: Sequence[RunHistory], bad: Sequence[RunHistory], subject: str
+) -> str:
+    """Return which of the counted runs of a test ("": of all) did not pass, in words."""
     if not counted:
         return "no run has ended"
     if not bad:
-        return f"all of {count(counted, 'run')} passed"
-    number = f"{len(bad)} of {count(counted, 'run')}"
-    return f"{number} did not pass: {listed(_tally(bad))} ({_of_tests(view, bad)})"
+        return f"all of {count(len(counted), 'run')} passed"
+    number = f"{len(bad)} of {count(len(counted), 'run')}"
+    tests = "" if subject else f" ({_of_tests(view, bad)})"
+    nodes = on_nodes(view, counted, bad)
+    return f"{number} did not pass: {listed(_tally(bad))}{tests}{nodes and f', {nodes}'}"
 
 
 def correct_answers(view: TrialView, criterion: Criterion) -> list[Result]:
-    """Runs with a right answer over runs that gave an answer.
+    """Runs with a right answer over runs that gave an answer; of the worst test, which decides,
+    then of each test.
 
     A run gave an answer if it ended by itself and its checks were carried out: its verdict is pass,
     performance, no figure or wrong answer. All attempts count: a wrong answer stays wrong though
     its case ran again.
     """
-    ended = [run for run in view.runs(criterion) if run.over]
+    tests = view.tests(criterion)
+    by_test = _by_test(view, tests, [run for run in view.runs(criterion) if run.over])
+
+    def share(some: Sequence[str], subject: str) -> Result:
+        return _right(view, criterion, [run for test in some for run in by_test[test]], subject)
+
+    return _of_worst(view, criterion, share)
+
+
+def _right(
+    view: TrialView, criterion: Criterion, ended: Sequence[RunHistory], subject: str
+) -> Result:
     answered = [run for run in ended if run.code in _ANSWERED]
     wrong = [run for run in answered if run.code == codes.WRONG_ANSWER.number]
     why = f"all of {count(len(answered), 'answer')} were right"
@@ -181,8 +266,10 @@ def correct_answers(view: TrialView, criterion: Criterion) -> list[Result]:
     elif wrong:
         why = f"{len(wrong)} of {count(len(answered), 'answer')} were wrong: "
         why += _of_tests(view, wrong)
+    numbers: Numbers = {"wrong": len(wrong), "without an answer": len(ended) - len(answered)}
     if known := sum(run.code == codes.KNOWN.number for run in ended):
         why += f"; {count(known, 'known failure')} not counted"
+        numbers["known"] = known
     result = decided(
         view,
         criterion,
@@ -190,9 +277,10 @@ def correct_answers(view: TrialView, criterion: Criterion) -> list[Result]:
         why,
         n=len(answered),
         reach=(0.0, 1.0 - (JUST_LESS if wrong else 0)),
-        numbers={"wrong": len(wrong), "without an answer": len(ended) - len(answered)},
+        numbers=numbers,
+        subject=subject,
     )
-    return [unless_cancelled(view, result, ended)]
+    return unless_cancelled(view, result, ended)
 
 
 def accepted_runs(view: TrialView, criterion: Criterion) -> list[Result]:

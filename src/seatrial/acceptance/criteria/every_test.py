@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from seatrial.acceptance.criteria.fillers import only_fill_gaps
 from seatrial.acceptance.criteria.result import Result, State, label, listed
 from seatrial.acceptance.criteria.view import STAGE_WORDS, TrialView
-from seatrial.acceptance.trial_history import RunHistory, TrialHistory
-from seatrial.conduct.shares import planned_for
+from seatrial.acceptance.trial_history import RunHistory
 from seatrial.journal.codes import KNOWN, code_of
 from seatrial.plan.model import Criterion
 from seatrial.suite.case_names import bindings_text
@@ -105,7 +105,7 @@ def _outcomes(view: TrialView, criterion: Criterion) -> Iterator[TestOutcome]:
     for run in view.runs(criterion):
         about = history.cases[run.case]
         runs[about.test, about.toolchain].append(run)
-    gaps = _only_fill_gaps(history)
+    gaps = only_fill_gaps(history)
     stages = _stages(view, criterion)
     for (test, toolchain), some in cases.items():
         own = runs[test, toolchain]
@@ -167,16 +167,6 @@ def _fault_of_cases(view: TrialView, cases: Sequence[Case], runs: Sequence[RunHi
 
 def _key(case: Case) -> tuple[str, int]:
     return bindings_text(case.parameters), case.nodes
-
-
-def _only_fill_gaps(history: TrialHistory) -> set[str]:
-    """Return the tests of a mix to which the others leave no share: where no node was idle they
-    did not run, as was planned."""
-    if history.policy.kind != "sustained":
-        return set()
-    planned = planned_for(history.cases, history.policy, history.room)
-    entries = history.policy.entries
-    return {entries[number].name for number in planned.fills if not planned.shares[number]}
 
 
 def _fault(view: TrialView, test: str, cases: list[Case], runs: list[RunHistory]) -> str:

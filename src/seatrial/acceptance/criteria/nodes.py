@@ -64,11 +64,19 @@ def utilisation(view: TrialView, criterion: Criterion) -> list[Result]:
             of_all = show_share(whole_use.share("accepted"))
             why = f"{_hours(total.accepted)} of {_hours(total.available)} node-hours, "
             why += f"by all tests together {of_all}"
+        why += of_machine(view)
         if shared := sharing(view.node_shares):
             why += f"; {shared}"
     passed = (view.history.test_of(run) for run in view.history.runs if run.passed)
     n = sum(map(frozenset(tests).__contains__, passed))
     return [decided(view, criterion, value, why, n=n, reach=reach, numbers=numbers)]
+
+
+def of_machine(view: TrialView) -> str:
+    """Return of how many of the machine's nodes the trial speaks, in words; "" if it has all, or
+    nobody knows how many there are."""
+    nodes, whole = view.history.nodes, view.history.machine_nodes
+    return f", of {nodes:,} of {whole:,} nodes" if nodes < whole else ""
 
 
 def _hours(node_ns: float) -> str:
@@ -92,6 +100,7 @@ def availability(view: TrialView, criterion: Criterion) -> list[Result]:
     why = "no node-hours were available yet"
     if available:
         why = f"{_hours(down)} node-hours down in {count(went, 'failure')} of nodes"
+    why += of_machine(view)
     result = decided(
         view,
         criterion,
@@ -99,13 +108,22 @@ def availability(view: TrialView, criterion: Criterion) -> list[Result]:
         why,
         n=went,
         reach=reach,
+        goes_on=view.goes_on + of_machine(view),
         numbers={
             "available node-hours": available / HOUR_NS,
             "down node-hours": down / HOUR_NS,
             "failures": went,
+            **_part_of_machine(view),
         },
     )
     return [result]
+
+
+def _part_of_machine(view: TrialView) -> dict[str, int]:
+    history = view.history
+    if history.nodes >= history.machine_nodes:
+        return {}
+    return {"nodes": history.nodes, "nodes of the machine": history.machine_nodes}
 
 
 def _unwatched(view: TrialView) -> int:
@@ -134,7 +152,7 @@ def mtbf(view: TrialView, criterion: Criterion) -> list[Result]:
     why = "the trial has not run yet"
     if time:
         value = time / failures if failures else time / math.log(10)
-        why = f"{count(failures, 'node failure')} in {show_seconds(time)}"
+        why = f"{count(failures, 'node failure')} in {show_seconds(time)}{of_machine(view)}"
         if not failures:
             why += "; the value is the lower bound that holds with 90 % confidence, T / ln 10"
     duration = view.history.duration

@@ -87,6 +87,8 @@ def label(criterion: Criterion) -> str:
     name = criterion.criterion.replace("_", " ")
     name = f"{name} of {about}" if about else name
     name += STAGE_WORDS[criterion.stage or ""]
+    if criterion.pooled:
+        name += ", pooled"
     if criterion.within is None:
         return name
     return f"{name} ({str(criterion.within).replace('%', ' %')} of the {criterion.of})"

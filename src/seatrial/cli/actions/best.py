@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from seatrial.cli import Folders
-from seatrial.cli.query_common import sides_of
+from seatrial.cli.query_common import left_out_of, sides_of
 from seatrial.cli.tables import TextTable, folded, in_per_cent, interval_in_per_cent
 from seatrial.store.by_case import causes
 from seatrial.store.interchange import to_json
@@ -38,7 +38,7 @@ def command(
     if form == "json":
         click.echo(to_json(msgspec.to_builtins(found)), nl=False)
     else:
-        click.echo("\n\n".join(map(_page, found)))
+        click.echo("\n\n".join([*map(_page, found), *left_out_of(found)]))
     return 0
 
 

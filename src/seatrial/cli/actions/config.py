@@ -1,12 +1,12 @@
 """``seatrial config``: the settings, and where each comes from."""
 
 import os
-from pathlib import Path
 from typing import NamedTuple
 
 import click
 
 from seatrial import settings
+from seatrial.account import home
 from seatrial.cli import BUILT_IN
 from seatrial.cli.config import NAMES
 from seatrial.store.location import shown
@@ -62,5 +62,5 @@ def _is_typed(root: click.Context, key: str) -> bool:
 
 def as_home(place: str) -> str:
     """Return a place with ``~`` for the user's home."""
-    home = f"{Path.home()}/"
-    return f"~/{place.removeprefix(home)}" if place.startswith(home) else place
+    folder = f"{home()}/"
+    return f"~/{place.removeprefix(folder)}" if place.startswith(folder) else place

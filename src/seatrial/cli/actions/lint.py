@@ -54,7 +54,8 @@ def print_judgement(judged: RuleJudgement, about: str) -> None:
     if len(judged.findings) > MAX_FINDINGS:
         click.echo(f"and {len(judged.findings) - MAX_FINDINGS} more findings; --json has all")
     for finding in judged.waived:
-        click.echo(f"waived: {finding.rule} on {plain_line(finding.nodes)}: {finding.waived}")
+        nodes = plain_line(finding.nodes) or "the machine"
+        click.echo(f"waived: {finding.rule} on {nodes}: {finding.waived}")
     idle = sorted({name for name, _ in judged.idle})
     if idle:
         about_idle = f"not judged, or not on all nodes, for want of facts: {', '.join(idle)}"
@@ -64,8 +65,9 @@ def print_judgement(judged: RuleJudgement, about: str) -> None:
 
 
 def _print(finding: RuleFinding) -> None:
-    nodes = plain_line(finding.nodes)
-    click.echo(click.style(f"{finding.rule}: {nodes} ({count(finding.count, 'node')})", bold=True))
+    nodes = f"{plain_line(finding.nodes)} ({count(finding.count, 'node')})"
+    about = nodes if finding.nodes else "the machine"
+    click.echo(click.style(f"{finding.rule}: {about}", bold=True))
     for label, text in (
         ("", finding.text),
         ("do: ", finding.do),

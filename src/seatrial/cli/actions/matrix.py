@@ -62,6 +62,8 @@ def _page(found: result_matrix.ResultMatrix) -> str:
     if found.without:
         named = ", ".join(found.without)
         parts.append(folded(plain_line(f"without {found.by}: {named}")))
+    if found.left_out:
+        parts.append(f"left out: {count(found.left_out, 'case')} without {plain_line(found.by)}")
     return "\n".join(parts)
 
 

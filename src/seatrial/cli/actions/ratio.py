@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from seatrial.cli import Folders
-from seatrial.cli.query_common import print_csv, sides_of
+from seatrial.cli.query_common import left_out_of, print_csv, sides_of
 from seatrial.cli.tables import TextTable, folded
 from seatrial.store.by_case import causes
 from seatrial.store.interchange import to_json
@@ -41,6 +41,7 @@ def command(
         print_csv([_COLUMNS, *(row for each in found for row in _rows(each))])
     else:
         parts = [_page(each) for each in found]
+        parts += left_out_of(found)
         if told := [*_range(found), *_left_out(ratios.without_both(sides, found), query)]:
             parts.append("\n".join(folded(plain_line(line)) for line in told))
         click.echo("\n\n".join(parts))

@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from seatrial.cli import Folders
-from seatrial.cli.query_common import sides_of
+from seatrial.cli.query_common import left_out_of, sides_of
 from seatrial.cli.tables import TextTable, folded, in_per_cent, interval_in_per_cent
 from seatrial.store.by_case import causes
 from seatrial.store.interchange import to_json
@@ -34,7 +34,7 @@ def command(
     parts = [_page(each, query) for each in found]
     if left_out := without_metric(sides, query):
         parts.append(folded(plain_line(f"without {query.metric}: {', '.join(left_out)}")))
-    click.echo("\n\n".join(parts))
+    click.echo("\n\n".join([*parts, *left_out_of(found)]))
     return 0
 
 

@@ -90,31 +90,50 @@ file cpu.numa_domains "$root/sys/devices/system/node/online"
 for path in "$cpu"/vulnerabilities/*; do file "cpu.${path##*/}" "$path"; done
 
 # ---- memory and huge pages -----------------------------------------------------------------
-total=0
+total=0 unused=0 available= size=2048 # in KiB; the size of a huge page
 lines_of "$root/proc/meminfo"
 for row in "${rows[@]}"; do
   value=${row//[!0-9]/}
   case $row in
     MemTotal:*) total=$value; fact memory.total_kib "$value" ;;
-    MemAvailable:*) fact now.memory_available_kib "$value" ;;
+    MemFree:*) unused=$value ;;
+    MemAvailable:*) available=$value; fact now.memory_available_kib "$value" ;;
     SwapTotal:*) fact memory.swap_kib "$value" ;;
     HugePages_Total:*) fact memory.huge_pages "$value" ;;
     HugePages_Free:*) fact now.huge_pages_free "$value" ;;
-    Hugepagesize:*) fact memory.huge_page_kib "$value" ;;
+    Hugepagesize:*) size=$value; fact memory.huge_page_kib "$value" ;;
   esac
 done
-# Pages of order 9 and above, in units of order 9, are what huge pages of 2 MiB can be made of.
-free=0 blocks=0
-while read -r -a word; do
-  [ "${word[2]-}" = zone ] && [ "${#word[@]}" -gt 13 ] || continue
-  for ((order = 9; order + 4 < ${#word[@]}; order++)); do
-    blocks=$((blocks + ${word[order + 4]} * (1 << (order - 9))))
+# The default of the kernel's command line may be 1 GiB; a job gets transparent pages of this size.
+if first "$root/sys/kernel/mm/transparent_hugepage/hpage_pmd_size"; then size=$((line / 1024)); fi
+# Free blocks of a huge page and above are huge pages that a job gets at once. /proc/buddyinfo counts
+# blocks of 2^order pages; a page is the power of two that makes free memory of these (4 to 64 KiB).
+pages=0 blocks=0 page=4 zones=()
+lines_of "$root/proc/buddyinfo"
+for row in "${rows[@]}"; do
+  read -r -a word <<< "$row"
+  [ "${word[2]-}" = zone ] || continue
+  zones+=("$row")
+  for ((order = 0; order + 4 < ${#word[@]}; order++)); do
+    pages=$((pages + (${word[order + 4]} << order)))
   done
-done 2> /dev/null < "$root/proc/buddyinfo"
-free=$((blocks * 2048))
-if [ -r "$root/proc/buddyinfo" ]; then
+done
+while [ "$page" -lt 64 ] && [ $((unused * 5)) -gt $((page * pages * 7)) ]; do page=$((page * 2)); done
+for ((huge = 0; page << huge < size; huge++)); do :; done # the order of a huge page
+for row in "${zones[@]}"; do
+  read -r -a word <<< "$row"
+  for ((order = huge; order + 4 < ${#word[@]}; order++)); do
+    blocks=$((blocks + (${word[order + 4]} << (order - huge))))
+  done
+done
+if [ "${#zones[@]}" -gt 0 ]; then
   fact now.huge_possible "$blocks"
-  if [ "$total" -gt 0 ]; then fact now.huge_percent "$((free * 100 / total))"; fi
+  if [ "$total" -gt 0 ]; then fact now.huge_percent "$((blocks * size * 100 / total))"; fi
+fi
+# What a job can get: the kernel drops page cache and moves pages where a job asks for huge pages, so
+# a full page cache takes none away.
+if [ "$total" -gt 0 ]; then
+  fact now.huge_obtainable_percent "$((${available:-$((blocks * size))} * 100 / total))"
 fi
 for name in enabled defrag; do
   if first "$root/sys/kernel/mm/transparent_hugepage/$name"; then

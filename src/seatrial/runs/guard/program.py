@@ -20,6 +20,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from seatrial.account import home
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.lazy import futures
 
@@ -65,7 +66,7 @@ def _run(line: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
 
 def compiled(header: str) -> Path:
     """Return the guard with a header of rules. It is compiled once and kept in the user's cache."""
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    base = os.environ.get("XDG_CACHE_HOME") or home() / ".cache"
     key = sha256(SOURCE.read_bytes() + header.encode() + os.uname().machine.encode()).hexdigest()
     program = Path(base) / "seatrial" / f"guard-{key[:16]}"
     if not program.exists():
