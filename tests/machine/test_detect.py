@@ -34,9 +34,11 @@ INTEL = {"-v": "mpigcc for the Intel(R) MPI Library 2021.9 for Linux*", "-E*": "
 
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder as the whole PATH, and no MPI beside this Python."""
+    """A folder without compilers as the whole PATH, and no MPI beside this Python."""
     folder = tmp_path / "bin"
     folder.mkdir()
+    for name in ("bash", "timeout"):  # by which versions are asked for
+        (folder / name).symlink_to(Path(f"/usr/bin/{name}"))
     monkeypatch.setenv("PATH", str(folder))
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "prefix"))
     return folder
