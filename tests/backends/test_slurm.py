@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -218,6 +219,8 @@ def test_jobs_whose_ids_were_not_noted_are_found_by_whatever_path(
     quick.audit()
     (ids,) = arrays(quick, cluster).values()
     assert len(ids) == 1
+    assert {event.job_id.partition("_")[0] for event in quick.events("t", JobQueued)} == ids
+    assert "unfollowed" not in [event.kind for event in quick.events("t", AlertRaised)]
 
 
 def test_jobs_that_ended_meanwhile_are_settled_at_resume(quick: Workplace) -> None:
@@ -464,6 +467,28 @@ def test_what_was_submitted_twice_runs_once_and_people_are_told(
     assert told == list(arrays(quick, cluster))
     (name,) = arrays(quick, cluster)
     until(lambda: not cluster.run("squeue", "-h", "-n", name).strip(), "the others to be gone")
+
+
+def test_a_submission_that_a_person_repeats_runs_once_where_the_driver_is_in_a_requeued_job(
+    quick: Workplace, cluster: SlurmCluster
+) -> None:
+    """The variables of the driver's own job do not reach the jobs of the runs."""
+    outer = {"SLURM_RESTART_COUNT": "1", "SLURM_JOB_ID": "4711", "SLURM_ARRAY_JOB_ID": "4711"}
+    quick.env |= {**outer, "SLURM_ARRAY_TASK_ID": "5", "SLURM_MEM_PER_NODE": "1"}
+    gate = gated(quick, 2)
+    with started(quick, 2) as driving:
+        (script,) = quick.trial().submissions.glob("*/submit.sh")
+        environment = {**os.environ, **quick.env}  # as if the person was in that job, too
+        subprocess.run(["bash", str(script)], env=environment, check=True, capture_output=True)
+        driving.until(lambda: "was submitted twice" in quick.alerts(), "people to be told")
+        gate.touch()
+        all_passed(quick, driving, 2)
+    assert len(quick.ran()) == 2
+    (name,) = arrays(quick, cluster)
+    until(lambda: not cluster.run("squeue", "-h", "-n", name).strip(), "the others to be gone")
+    assert len(quick.ran()) == 2
+    for file in quick.trial().path.glob("runs/wait/*/job.environment"):
+        assert "4711" not in file.read_text()
 
 
 # ---- outages -----------------------------------------------------------------------------------

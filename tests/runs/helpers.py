@@ -95,6 +95,7 @@ class RunFolder:
         return job_events(self.path)
 
     def names(self) -> list[str]:
-        """The events in the file, in order; each line must be JSON."""
+        """The events in the file, in order; each line must be JSON. The first may be the claim."""
         file = self.path / "events.jsonl"
-        return [msgspec.json.decode(line)["event"] for line in file.read_bytes().splitlines()]
+        lines = [msgspec.json.decode(line) for line in file.read_bytes().splitlines()]
+        return [line["event"] for line in lines if "claim" not in line]

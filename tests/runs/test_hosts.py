@@ -84,8 +84,9 @@ def test_a_job_of_grid_engine_without_a_parallel_environment_is_on_its_host(tmp_
 
 def test_a_requeued_job_has_the_hosts_that_it_has_now(tmp_path: Path) -> None:
     run = RunFolder(tmp_path, a_test(SHOWN), of_shape(1, 1), a_machine(scheduler="slurm"))
-    assert run.run(SLURM_JOB_NODELIST="n1") == 0
-    assert run.run(SLURM_JOB_NODELIST="n9", SLURM_RESTART_COUNT="1") == 0
+    job = {"SLURM_ARRAY_JOB_ID": "7", "SLURM_ARRAY_TASK_ID": "0"}
+    assert run.run(SLURM_JOB_NODELIST="n1", **job) == 0
+    assert run.run(SLURM_JOB_NODELIST="n9", SLURM_RESTART_COUNT="1", **job) == 0
     assert run.stdout.splitlines()[:3] == ["n9 slots=1", "n9:1", "n9"]
 
 

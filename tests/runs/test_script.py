@@ -119,14 +119,56 @@ def test_a_second_job_says_why_it_started_nothing_and_spoils_no_output(
     assert "another job has claimed this run" in run.stderr
 
 
+OF_SLURM = {"SLURM_JOB_NODELIST": "n1", "SLURM_ARRAY_JOB_ID": "7", "SLURM_ARRAY_TASK_ID": "0"}
+
+
 def test_a_job_that_slurm_requeued_runs_again_with_fresh_output(tmp_path: Path) -> None:
     test = a_test("echo attempt ${SLURM_RESTART_COUNT:-0}; exit ${SLURM_RESTART_COUNT:-9}")
     run = RunFolder(tmp_path, test, machine=a_machine(scheduler="slurm"))
-    assert run.run(SLURM_JOB_NODELIST="n1") == 9
-    assert run.run(SLURM_JOB_NODELIST="n1", SLURM_RESTART_COUNT="2") == 2
-    assert run.stdout == "attempt 2\n"
-    assert run.names() == BOTH
-    assert run.events.exit_code == 2
+    assert run.run(**OF_SLURM) == 9
+    for restarts in (2, 3):
+        assert run.run(**OF_SLURM, SLURM_RESTART_COUNT=str(restarts)) == restarts
+        assert run.stdout == f"attempt {restarts}\n"
+        assert run.names() == BOTH
+        assert run.events.exit_code == restarts
+    assert run.events.start is not None and run.events.start.job_id == "7_0"
+
+
+@pytest.mark.parametrize(
+    "other", [{"SLURM_ARRAY_JOB_ID": "8"}, {"SLURM_ARRAY_TASK_ID": "1"}, {"SLURM_ARRAY_JOB_ID": ""}]
+)
+def test_a_restart_count_that_another_job_inherited_spoils_no_output(
+    tmp_path: Path, other: dict[str, str]
+) -> None:
+    """As where the driver itself is in a job that Slurm requeued."""
+    run = RunFolder(tmp_path, a_test("echo ran"), machine=a_machine(scheduler="slurm"))
+    assert run.run(**OF_SLURM, SLURM_RESTART_COUNT="1") == 0
+    assert run.run(**{**OF_SLURM, **other}, SLURM_RESTART_COUNT="1") == 93
+    assert run.stdout == "ran\n" and run.names() == BOTH
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "own", "job_id"),
+    [
+        ("slurm", {"SLURM_ARRAY_JOB_ID": "7", "SLURM_ARRAY_TASK_ID": "3"}, "7_3"),
+        ("pbs", {"PBS_JOBID": "7[3].server"}, "7[3]"),
+        ("gridengine", {"JOB_ID": "7", "SGE_TASK_ID": "4"}, "7.4"),
+    ],
+)
+def test_the_id_of_a_job_is_that_of_its_own_scheduler(
+    tmp_path: Path, scheduler: str, own: dict[str, str], job_id: str
+) -> None:
+    """Variables of others are of a job in which the driver runs."""
+    others = {"SLURM_ARRAY_JOB_ID": "1", "SLURM_ARRAY_TASK_ID": "1", "SLURM_JOB_ID": "1"}
+    others |= {"PBS_JOBID": "1.other", "JOB_ID": "1", "SGE_TASK_ID": "1"}
+    run = RunFolder(tmp_path, a_test("true"), machine=a_machine(scheduler=scheduler))
+    assert run.run(**{**others, **own}) == 0
+    assert run.events.start is not None and run.events.start.job_id == job_id
+    (tmp_path / "here").mkdir()
+    here = RunFolder(tmp_path / "here", a_test("true"))
+    assert here.run(**others, SLURM_JOB_NODELIST="n[1-9]") == 0
+    assert here.events.start is not None and here.events.start.job_id.isdigit()
+    assert here.events.start.job_id != "1" and here.events.start.nodes == socket.gethostname()
 
 
 def test_where_no_claim_can_be_written_nothing_runs(tmp_path: Path) -> None:
@@ -260,7 +302,7 @@ def test_the_hash_of_the_environment_is_of_what_matters(tmp_path: Path) -> None:
 
 def test_a_job_names_itself_as_slurm_does(tmp_path: Path) -> None:
     slurm = {"SLURM_JOB_ID": "12", "SLURM_JOB_NODELIST": "n[1-2]"}
-    run = RunFolder(tmp_path, a_test())
+    run = RunFolder(tmp_path, a_test(), machine=a_machine(scheduler="slurm"))
     run.run(SLURM_ARRAY_JOB_ID="9", SLURM_ARRAY_TASK_ID="3", **slurm)
     start = run.events.start
     assert start is not None

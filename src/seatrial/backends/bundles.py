@@ -58,14 +58,15 @@ def allocation_of(submission: Submission, folder: Path) -> Job:
     )
 
 
-def bundle_files(folder: Path, submission: Submission) -> dict[str, str]:
-    """Return the texts of the files of a bundle by their names."""
+def bundle_files(folder: Path, submission: Submission, job_id: str = "") -> dict[str, str]:
+    """Return the texts of the files of a bundle by their names. ``job_id`` is bash for the id of
+    its job, "" where the scheduler does not run a job again."""
     first = submission.jobs[0]
     members = [bundle.BundleMember(job.run_id, job.walltime, job.path) for job in submission.jobs]
     cores = first.tasks_per_node * first.threads
     return {
         "runs": bundle.bundle_list(members),
-        "job.sh": bundle.bundle_script(folder, first.at_once, cores),
+        "job.sh": bundle.bundle_script(folder, first.at_once, cores, job_id),
     }
 
 

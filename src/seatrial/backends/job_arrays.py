@@ -47,13 +47,16 @@ def _arrays(jobs: Sequence[Job], largest: int) -> list[Submission]:
     ]
 
 
-def write_submission(folder: Path, submission: Submission, index: str, line: Sequence[str]) -> None:
+def write_submission(
+    folder: Path, submission: Submission, index: str, line: Sequence[str], job_id: str = ""
+) -> None:
     """Write the list of runs and the batch script, so that they are on the disk itself before the
     jobs are submitted, and, for people, the command ``line`` that submits it. ``index`` is the
-    variable of bash with the number of a task in its array."""
+    variable of bash with the number of a task in its array, ``job_id`` the text of bash with the id
+    of a job that the scheduler may run again."""
     folder.mkdir(parents=True, exist_ok=True)
     if submission.is_bundle:
-        files = bundle_files(folder, submission)
+        files = bundle_files(folder, submission, job_id)
     else:
         runs = "".join(f"{job.path}\n" for job in submission.jobs)
         script = _SCRIPT.format(runs=shlex.quote(str(folder / "runs")), index=index)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from seatrial.backends.outer_job import without_outer_job
 from seatrial.backends.protocol import Submission
 from seatrial.backends.task_states import TaskKey, TaskState, UnexpectedOutput
 from seatrial.errors import BackendError
@@ -71,7 +72,7 @@ class SchedulerClient(ABC):
         self._on_answer = on_answer
         self._environment = {
             name: value
-            for name, value in inherited(machine).items()
+            for name, value in without_outer_job(inherited(machine)).items()
             if not misleading.fullmatch(name)
         }
 

@@ -12,6 +12,7 @@ from seatrial.machine.model import Machine, Slurm
 from seatrial.suite.job_options import effective
 from seatrial.suite.model import JobOptions
 
+_JOB_ID = "${SLURM_ARRAY_JOB_ID-}_${SLURM_ARRAY_TASK_ID-}"
 _GROUP = regex(r"\([^()]*\)|\[[^\[\]]*\]")
 
 
@@ -20,7 +21,7 @@ def write(
 ) -> None:
     """Write the files of a submission, and the command that submits it."""
     line = sbatch_line(folder, submission, machine, unknown)
-    write_submission(folder, submission, "$SLURM_ARRAY_TASK_ID", line)
+    write_submission(folder, submission, "$SLURM_ARRAY_TASK_ID", line, _JOB_ID)
 
 
 def sbatch_line(

@@ -45,10 +45,11 @@ class BundleLine(Struct, frozen=True):
     reason: str = ""
 
 
-def bundle_script(folder: Path, at_once: int, cores: int) -> str:
+def bundle_script(folder: Path, at_once: int, cores: int, job: str = "") -> str:
     """Return the text of ``job.sh`` for a bundle, ``at_once`` of whose runs run at a time, on so
-    many ``cores`` each."""
-    head = f"folder={quote(str(folder))}\nat_once={at_once}\ncores={cores}\n"
+    many ``cores`` each. ``job`` is bash for the id of its job, "" where the scheduler does not run
+    a job again."""
+    head = f"folder={quote(str(folder))}\nat_once={at_once}\ncores={cores}\njob={job}\n"
     return "#!/bin/bash\n" + head + Path(__file__).with_name("bundle.sh").read_text()
 
 

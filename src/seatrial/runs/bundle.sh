@@ -1,9 +1,10 @@
 # The runs of a bundle, in one allocation: in the order of the list `runs`, at_once at a time. Lines
-# above this one set `folder`, `at_once` and `cores` (of each run).
+# above this one set `folder`, `at_once`, `cores` (of each run), and `job`: the id of this job where
+# the scheduler may run it again, else nothing.
 #
 # `runs`      a line for each run: its id, its walltime in seconds, its directory; tabs between them
 # `progress`  written here: `start ID TIME` and `end ID EXIT-CODE REASON`; REASON is - for a run that
-#             ended by itself, else timeout, cancelled or skipped
+#             ended by itself, else timeout, cancelled or skipped; the first line is `job JOB`
 # `cancel.ID` made by the driver: the run ID is to be ended, or not to begin
 # `skip.ID`   made by the driver: the run ID is not to begin
 #
@@ -15,12 +16,15 @@ export _together=1 # for the scripts of the runs
 grace=5
 cd -- "$folder" || exit 91
 set -C
-if ! { : > progress; } 2> /dev/null; then
-  if [ ! -e progress ]; then
-    echo "seatrial: cannot write in $folder; see its space, quota and permissions" >&2
-    exit 92
-  fi
-  if [ "${SLURM_RESTART_COUNT:-0}" -eq 0 ]; then
+if { : > progress; } 2> /dev/null; then
+  [ -z "$job" ] || printf 'job %s\n' "$job" >> progress
+elif [ ! -e progress ]; then
+  echo "seatrial: cannot write in $folder; see its space, quota and permissions" >&2
+  exit 92
+else
+  claim=
+  [ "${SLURM_RESTART_COUNT:-0}" -eq 0 ] || read -r claim < progress
+  if [ -z "$job" ] || [ "$claim" != "job $job" ]; then
     echo 'seatrial: another job has claimed these runs; nothing was started' >&2
     exit 93
   fi

@@ -36,6 +36,8 @@ def inherited(machine: Machine) -> dict[str, str]:
     there alone, its programs come last on PATH, so that all others (python3) are the host's: an MPI
     finds its own programs beside itself."""
     environment = dict(os.environ)
+    if "HOSTNAME" in environment:  # of another host, where a scheduler passed it to this process
+        environment["HOSTNAME"] = os.uname().nodename
     own = Path(sys.prefix) / "bin"
     if sys.prefix == sys.base_prefix:
         return environment

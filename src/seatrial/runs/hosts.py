@@ -49,6 +49,8 @@ def host_files(machine: Machine, case: Case) -> str:
     found = "localhost" if machine.scheduler == "local" else "${SLURM_JOB_NODELIST:-$HOSTNAME}"
     by_file = {"pbs": _OF_PBS, "gridengine": _OF_GRID_ENGINE}.get(machine.scheduler)
     listed = f"_nodes={case.nodes}\n{by_file}" if by_file else f"_list={found}\n"
+    if machine.scheduler == "slurm":
+        listed += "_nodes_of_job=$_list\n"
     if case.nodes == 1 and machine.scheduler != "slurm":
         return listed + _ONE_NODE.format(tasks=case.tasks) + _EXPORTS
     sizes = f"_nodes={case.nodes} _tasks={case.tasks} _per_node={case.tasks_per_node}\n"

@@ -45,30 +45,44 @@ mapfile -t _text < job.sh
 
 # Variables of Seatrial begin with an underscore; parameters of tests cannot.
 #
+# The id of the job, as its scheduler gives it. Variables of other schedulers are not looked at:
+# they are of a job in which the driver runs.
+_JOB = {
+    "local": "_job=$$\n",
+    "slurm": "_job=${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID-}}\n"
+    "_job=${_job:-${SLURM_JOB_ID:-$$}}\n",
+    "pbs": "_job=${PBS_JOBID:-$$} _job=${_job%%.*}\n",
+    "gridengine": "_job=${SGE_TASK_ID:+${JOB_ID-}.$SGE_TASK_ID} _job=${_job:-$$}\n",
+}
+
 # Where the claim cannot be written nothing runs, as there would be no verdict.
 _CLAIM = """\
 set -C
-if ! { : > events.jsonl; } 2> /dev/null; then
-  if [ ! -e events.jsonl ]; then
-    echo "seatrial: cannot write in $_run; see its space, quota and permissions" >&2
-    exit 92
-  fi
-%s\
-fi
+if { : > events.jsonl; } 2> /dev/null; then
+  %s
+elif [ ! -e events.jsonl ]; then
+  echo "seatrial: cannot write in $_run; see its space, quota and permissions" >&2
+  exit 92
+else
+%sfi
 set +C
 """
 _REFUSE = """\
   echo 'seatrial: another job has claimed this run; nothing was started' >&2
   exit 93
 """
-# A job that Slurm requeued (its restart count is above 0) runs in the directory that it claimed
+# The claim of a job that may run again holds its id. A job that Slurm requeued (its restart count
+# is above 0, which a job inherits of one that submits it) runs in the directory that it claimed
 # before, with new output and new events.
+_CLAIM_WITH_ID = """printf '{"claim":"%s"}\\n' "$_job" 2> /dev/null >> events.jsonl"""
 _REFUSE_UNLESS_REQUEUED = """\
-  if [ "${SLURM_RESTART_COUNT:-0}" -eq 0 ]; then
+  _claim=
+  [ "${SLURM_RESTART_COUNT:-0}" -eq 0 ] || read -r _claim < events.jsonl
+  if [ "$_claim" != "{\\"claim\\":\\"$_job\\"}" ]; then
     echo 'seatrial: another job has claimed this run; nothing was started' >&2
     exit 93
   fi
-  : >| events.jsonl
+  printf '%s\\n' "$_claim" >| events.jsonl
   : >| stdout
   : >| stderr
 """
@@ -135,12 +149,10 @@ _said= _gpus=
 _START = r"""
 _mark=$_told/$HOSTNAME+${TOOLCHAIN//\//+}
 [[ -e $_mark || ! -r $_told/facts.sh ]] || . "$_told/facts.sh"
-_job=${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID}${PBS_JOBID:+${PBS_JOBID%%.*}}
-_job=${_job:-${SGE_TASK_ID:+$JOB_ID.$SGE_TASK_ID}}
 seatrial_clock
 _start=$_time _start_up=$_up
-seatrial_json "${SLURM_JOB_NODELIST:-${_nodes_of_job:-$HOSTNAME}}"
-_facts=",\"job_id\":\"${_job:-${SLURM_JOB_ID:-$$}}\",\"nodes\":\"$_text\""
+seatrial_json "${_nodes_of_job:-$HOSTNAME}"
+_facts=",\"job_id\":\"$_job\",\"nodes\":\"$_text\""
 _text=
 [[ -z ${LOADEDMODULES-} ]] || seatrial_json "$LOADEDMODULES"
 _facts+=",\"text\":\"$_text\"$_gpus${_said:+,\"facts\":{$_said\}}"
@@ -186,7 +198,8 @@ class ScriptWriter:
         self._ends: dict[str, str] = {}
         self._elsewhere = machine.jobs_run_elsewhere
         by_slurm = machine.scheduler == "slurm"
-        self._claim = _CLAIM % (_REFUSE_UNLESS_REQUEUED if by_slurm else _REFUSE)
+        parts = (_CLAIM_WITH_ID, _REFUSE_UNLESS_REQUEUED) if by_slurm else (":", _REFUSE)
+        self._claim = _JOB[machine.scheduler] + _CLAIM % parts
 
     def job_script(self, test: Test, case: Case, run: "RunPlace") -> str:
         """Return the text of ``job.sh`` for one run."""
