@@ -59,6 +59,35 @@ def test_other_lines_tell_of_no_node(tmp_path: Path, line: str) -> None:
     assert of_lines(tmp_path, line) == {}
 
 
+def test_what_is_not_known_of_a_node_is_a_finding(tmp_path: Path) -> None:
+    (tmp_path / "nodecheck.txt").write_text("# all\n\nn1.cluster ok\nn2 dead gpu\nwhat?\nn3 o")
+    figures = findings_in(tmp_path, {}, NONE, "n[1-4]")
+    assert {one.name: one.value for one in figures} == {
+        "findings": 6,
+        "findings_of_no-answer": 3,
+        "findings_of_not-understood": 3,
+        "failed_node{node=n2}": 2,
+        "failed_node{node=n3}": 1,
+        "failed_node{node=n4}": 1,
+    }
+    (tmp_path / "nodecheck.txt").write_text("login ok\n")
+    assert [one.value for one in findings_in(tmp_path, {}, NONE, "here")] == [0], "another name"
+    assert findings_in(tmp_path, {}, NONE, "a,b")[0].value == 2
+
+
+def test_facts_that_are_not_whole_are_findings(tmp_path: Path) -> None:
+    facts = "silent\tn3\nnode\tn1\nx.y\t1\nend\t2\nnode\tn2\nx.z\t1\nend\t1\n"
+    (tmp_path / "facts.txt").write_text(facts)
+    own = Rule(name="ours", about="a.", source="s", do="d.", holds="x.y < 2")
+    assert found(tmp_path, replace(NONE, rules=[own])) == {
+        "findings": 3,
+        "findings_of_no-answer": 1,
+        "findings_of_not-judged_ours": 1,
+        "findings_of_not-understood": 1,
+        "failed_node{node=n3}": 1,
+    }
+
+
 def test_what_cannot_be_read_gives_no_figure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

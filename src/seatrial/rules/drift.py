@@ -41,15 +41,23 @@ class DriftLimits(NamedTuple):
         share = self._share(key)
         if one == other or share is None or one is None or other is None:
             return one == other
-        try:  # a unit may follow: 251.4 GiB
-            first, second = (float(value.split()[0]) for value in (one, other))
-        except (ValueError, IndexError):
+        (first, unit), (second, other_unit) = (_with_unit(value) for value in (one, other))
+        if first is None or second is None or unit != other_unit:
             return False
         return abs(first - second) <= share * max(abs(first), abs(second))
 
     def _share(self, key: str) -> float | None:
         found = (share for name, share in self.shares.items() if fnmatchcase(key, name))
         return next(found, None)
+
+
+def _with_unit(value: str) -> tuple[float | None, str]:
+    """Return the number in a value such as ``251.4 GiB``, None if there is none, and its unit."""
+    number, _, unit = value.partition(" ")
+    try:
+        return float(number), unit.strip()
+    except ValueError:
+        return None, value
 
 
 USUAL = DriftLimits()

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from seatrial.errors import UsageError
 from seatrial.files import open_regular
 from seatrial.lazy import np, regex
+from seatrial.units import count
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -134,6 +135,14 @@ def text_of(table: FactTable) -> str:
     return "".join(sorted(blocks, key=lambda block: block.startswith("node")))
 
 
+def _lost(lines: Sequence[str], numbers: Sequence[int]) -> str:
+    """Return how many lines of an answer are missing by its last line; "" if none is."""
+    written = lines[numbers.index(-2)].partition("\t")[2]
+    there = sum(number >= 0 or number == -3 for number in numbers[: numbers.index(-2)])
+    told = int(written) if written.isascii() and written.isdecimal() else 0
+    return count(told - there, "line") if told > there else ""
+
+
 class _Reader:
     """Collects the answers of nodes."""
 
@@ -191,6 +200,8 @@ class _Reader:
         self.rows[name] = np.array(found, dtype=np.int32)
         if not cut and -2 not in found:
             self.troubles.append(f"{name}: the end of its answer is missing; what is there counts")
+        elif not cut and (lost := _lost(lines, found)):
+            self.troubles.append(f"{name}: {lost} of its answer are missing; what is there counts")
         elif -3 in found:
             self.troubles.append(f"{name}: lines that are no facts are left out")
         if -4 in found:

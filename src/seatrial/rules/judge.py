@@ -51,12 +51,15 @@ class RuleFinding(Struct, frozen=True):
 
 
 class RuleJudgement(NamedTuple):
-    """What rules found. ``idle``: rules that judged no node, or not all, with the reason."""
+    """What rules found. ``idle``: rules that judged no node, or not all, with the reason;
+    ``partly``: the names of those that judged some nodes and not others, or could not be evaluated
+    there."""
 
     findings: list[RuleFinding]
     waived: list[RuleFinding]
     judged: int
     idle: list[tuple[str, str]]
+    partly: tuple[str, ...] = ()
 
     def joined(self, other: "RuleJudgement") -> "RuleJudgement":
         """Return both judgements as one."""
@@ -65,6 +68,7 @@ class RuleJudgement(NamedTuple):
             self.waived + other.waived,
             self.judged + other.judged,
             self.idle + other.idle,
+            self.partly + other.partly,
         )
 
 
@@ -81,7 +85,8 @@ def judge(
     judging = _Judge(table, rules, roles, groups or {})
     raw = [finding for rule in rules.rules for finding in judging.findings(rule)]
     judged = len(rules.rules) - judging.without_nodes
-    return found(raw, rules, day)._replace(judged=judged, idle=judging.idle)
+    partly = tuple(dict.fromkeys(judging.partly))
+    return found(raw, rules, day)._replace(judged=judged, idle=judging.idle, partly=partly)
 
 
 def found(raw: Iterable[Found], rules: RuleFile, day: str = "") -> RuleJudgement:
@@ -143,6 +148,7 @@ class _Judge:
         self.roles = {node: roles.get(node, COMPUTE) for node in (*table.nodes, *roles)}
         self.fixed = {**rules.values, **_counts(self.roles, groups)}
         self.idle: list[tuple[str, str]] = []
+        self.partly: list[str] = []
         self.without_nodes = 0
         self._columns = {key: i for i, key in enumerate(table.keys)}
 
@@ -167,21 +173,39 @@ class _Judge:
         self.idle.append((rule.name, reason))
         self.without_nodes += 1
 
+    def _partly(self, rule: Rule, reason: str) -> None:
+        self.idle.append((rule.name, reason))
+        self.partly.append(rule.name)
+
     def _part(self, rule: Rule) -> FactTable:
         """Return the facts of the nodes that a rule is about."""
         part = self.table
         if rule.roles:
             part = part.only(node for node in part.nodes if self.roles[node] in rule.roles)
         if rule.where:
-            expression = compile_expression(rule.where)
-            chosen = [
-                node
-                for nodes, names, _ in self._kinds(part, expression)
-                if names is not None and _true(expression, names)
-                for node in nodes
-            ]
-            part = part.only(chosen)
+            part = part.only(self._where(rule, part))
         return part
+
+    def _where(self, rule: Rule, part: FactTable) -> list[str]:
+        """Return the nodes for which the condition of a rule is true. Those that miss a fact of it,
+        which others have, are told."""
+        expression = compile_expression(rule.where)
+        chosen: list[str] = []
+        unknown: list[str] = []
+        asked = 0
+        for nodes, names, lacking in self._kinds(part, expression):
+            try:
+                if names is not None and expression.evaluate(names):
+                    chosen += nodes
+                asked += names is not None
+            except ExpressionError as error:
+                unknown.append(f"{fold(nodes)}: {error}")
+                asked += 1
+            if names is None:
+                unknown.append(f"{len(nodes)} of {len(part.nodes)} nodes miss {lacking}")
+        for reason in unknown if asked else ():
+            self._partly(rule, reason)
+        return chosen
 
     def _alike(self, rule: Rule, part: FactTable) -> Iterator[Found]:
         chosen = part.with_keys(rule.alike)
@@ -256,7 +280,7 @@ class _Judge:
                 try:
                     right = bool(expression.evaluate({**names, **others}))
                 except ExpressionError as error:
-                    self.idle.append((rule.name, f"{fold(nodes)}: {error}"))
+                    self._partly(rule, f"{fold(nodes)}: {error}")
                     break
                 if not right:
                     yield rule, nodes, _told(expression, {**names, **others}, self.fixed)
@@ -264,7 +288,7 @@ class _Judge:
         for lacking, number in missing.items():
             about = f"{number} of {len(part.nodes)} nodes miss {lacking}"
             if judged:
-                self.idle.append((rule.name, about))
+                self._partly(rule, about)
             else:
                 self._nothing(rule, about)
                 break
@@ -353,13 +377,6 @@ def _value(text: str | None) -> Any:
     if not abs(number) <= MAX_NUMBER:
         return text
     return int(number) if number.is_integer() else number
-
-
-def _true(expression: Expression, names: Mapping[str, Any]) -> bool:
-    try:
-        return bool(expression.evaluate(names))
-    except ExpressionError:
-        return False
 
 
 def _told(expression: Expression, names: Mapping[str, Any], fixed: Mapping[str, Any]) -> str:

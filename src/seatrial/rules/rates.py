@@ -54,6 +54,15 @@ def rises(before: FactTable, after: FactTable) -> Iterator[CounterRise]:
             yield CounterRise(key.removeprefix(READINGS), node, int(grown), grown / hours)
 
 
+def _set_back(before: FactTable, after: FactTable) -> Iterator[str]:
+    """Yield a sentence about each node whose clock is not behind that of the collection before."""
+    old, new = (_values(table, [_CLOCK]) for table in (before, after))
+    for node in after.nodes:
+        earlier, later = old.get(node, {}).get(_CLOCK), new[node].get(_CLOCK)
+        if earlier is not None and later is not None and later <= earlier:
+            yield f"{node}: its clock was set back since the facts before; it has no rates"
+
+
 def _values(table: FactTable, keys: list[str]) -> dict[str, dict[str, float]]:
     """Return the numbers of each node by key."""
     found: dict[str, dict[str, float]] = {node: {} for node in table.nodes}
@@ -79,6 +88,7 @@ def with_rates(after: FactTable, before: FactTable) -> FactTable:
     """Return a table with the rates per hour of each node as facts: rate.edac_corrected, and
     rate.ib_symbol_error of all its ports together."""
     rates: dict[str, dict[str, float]] = {}
+    after = after._replace(troubles=[*after.troubles, *_set_back(before, after)])
     for rise in rises(before, after):
         own = rates.setdefault(rise.node, {})
         kind = RATE + _kind(READINGS + rise.counter)

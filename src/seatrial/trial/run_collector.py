@@ -301,7 +301,9 @@ class RunCollector:
         of_nodes = is_named(self._outputs(test)) and verdict.code in (codes.PASS, codes.PERFORMANCE)
         if of_nodes or is_judged_by_script(test):
             self._roles = roles_of(self.record.machine) if self._roles is None else self._roles
-            figures = [*figures, *node_findings.findings_in(run.path, self._roles, self._rules)]
+            nodes = own.start.nodes if own.start else ""
+            found = node_findings.findings_in(run.path, self._roles, self._rules, nodes)
+            figures = [*figures, *found]
             if test.app == FACTS_APP:
                 self._keep_digests(run.path / FACTS_FILE)
         return figures, verdict.code, verdict.why

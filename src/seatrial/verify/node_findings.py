@@ -1,14 +1,15 @@
 """Figures of what was found on nodes: by rules over their facts, or by checks of a test of its own.
 
-    findings_in(run_directory, roles, rules)   # findings, findings_of_huge-pages, ...
+    findings_in(run_directory, roles, rules, "n[001-128]")   # findings, findings_of_huge-pages, ...
 
 ``facts.txt`` is what ``seatrial facts collect`` leaves; rules judge it. In
 ``nodecheck.txt`` one job over all nodes speaks for each: a line ``NODE ok``, or ``NODE FAILED CHECK
-REASON`` for each check that failed there. Other words of the OLCF Test Harness are read, too.
+REASON`` for each check that failed there. Other words of the OLCF Test Harness are read, too. A
+node of the run of which nothing is told, and a line that is not understood, are findings.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +26,11 @@ from seatrial.verify.reading import TooLarge, Unreadable, read_text
 MAX_NODES: Final = 2000  # that have a metric of their own
 _LIMIT = 64 << 20
 _LESS = "write a line for each node, and no more"
+NO_ANSWER: Final = "no-answer"
+NOT_UNDERSTOOD: Final = "not-understood"
+NOT_JUDGED: Final = "not-judged"
+"""Findings for what is not known: a node of which nothing is told, a line without meaning, a rule
+that could not judge all nodes."""
 
 GOOD: Final = frozenset({"SUCCESS", "OK", "GOOD", "PASS", "PASSED"})
 BAD: Final = frozenset({"FAILED", "FAIL", "BAD", "INCORRECT", "HW-FAIL", "PERF", "PERF-FAIL"})
@@ -35,28 +41,56 @@ _LINE = regex(
 )
 
 
-def findings_in(folder: Path, roles: Mapping[str, str], rules: RuleFile) -> list[MetricValue]:
+def findings_in(
+    folder: Path, roles: Mapping[str, str], rules: RuleFile, nodes: str = ""
+) -> list[MetricValue]:
     """Return the figures of a run's directory: the number of findings, of each rule or check that
-    has some, and of each node with some; none where it has no such file."""
+    has some, and of each node with some; none where it has no such file, or nothing in it is
+    understood. ``nodes`` are those of the run, folded."""
     if (folder / FACTS_FILE).is_file():
         try:
             table = facts.read([folder / FACTS_FILE])
         except UsageError:
             return []
-        judged = judge(table, rules, roles).findings
-        named = [(each.rule, node) for each in judged for node in unfold_or_empty(each.nodes)]
-        return _figures(named + [(each.rule, "") for each in judged if not each.nodes])
+        judged = judge(table, rules, roles)
+        of_rules = judged.findings
+        found = [(each.rule, node) for each in of_rules for node in unfold_or_empty(each.nodes)]
+        found += [(each.rule, "") for each in of_rules if not each.nodes]
+        found += [(NO_ANSWER, node) for node in table.silent]
+        found += [(NOT_UNDERSTOOD, "") for _ in table.troubles]
+        return _figures(found + [(f"{NOT_JUDGED}_{name}", "") for name in judged.partly])
     try:
         text = read_text(folder, NODECHECK, _LIMIT, _LESS)
     except (Unreadable, TooLarge):
         return []
-    lines = [
-        (found[1], found[2].upper(), found[3] or "check")
-        for line in text.splitlines()
-        if (found := _LINE.fullmatch(line)) and found[2].upper() in GOOD | BAD
-    ]
-    failed = [(check, node) for node, state, check in lines if state in BAD]
-    return _figures(failed) if lines else []
+    return _figures_of_lines(text.splitlines(), nodes)
+
+
+def _figures_of_lines(lines: list[str], nodes: str) -> list[MetricValue]:
+    """Return the figures of the lines of ``nodecheck.txt``; none if no line tells of a node."""
+    told: dict[str, None] = {}
+    found: list[tuple[str, str]] = []
+    for line in lines:
+        parts = _LINE.fullmatch(line)
+        state = parts[2].upper() if parts else ""
+        if parts and state in GOOD | BAD:
+            told[parts[1]] = None
+            found += [(parts[3] or "check", parts[1])] if state in BAD else []
+        elif line.strip() and not line.startswith("#"):
+            found.append((NOT_UNDERSTOOD, parts[1] if parts else ""))
+    if not told:
+        return []
+    return _figures(found + [(NO_ANSWER, node) for node in _left_out(nodes, told)])
+
+
+def _left_out(nodes: str, told: Collection[str]) -> list[str]:
+    """Return the nodes of a run that are not among those that were told of, whose names may have a
+    domain. None are left out if no name is among them, and as many are told of: a site may have
+    two names for each node."""
+    short = {name.partition(".")[0] for name in told}
+    own = unfold(nodes) if nodes else []
+    missing = [node for node in own if node.partition(".")[0] not in short]
+    return [] if len(missing) == len(own) <= len(short) else missing
 
 
 def _figures(found: list[tuple[str, str]]) -> list[MetricValue]:

@@ -34,7 +34,7 @@ def nodecheck(place: Workplace, *lines: str) -> None:
 
 
 def test_nodes_without_findings_meet_it(place: Workplace) -> None:
-    nodecheck(place, "n1 ok", "n2 ok", "a line of no node")
+    nodecheck(place, "n1 ok", "n2 ok", "# a comment")
     code, result = accept(place)
     assert (code, result["state"], result["value"], result["n"]) == (0, "met", 0, 1)
 

@@ -28,6 +28,7 @@ from seatrial.verify.reading import plain_line
 
 MAX_ROWS = 200
 MISSES = "(missing)"
+UNDECIDED = 3  # exit code: nothing was found, and not all could be judged
 
 
 def diff(
@@ -48,19 +49,23 @@ def diff(
     found = found._replace(table=_only(found.table, patterns))
     tell_troubles(found.table)
     tell_not_asked(found)
+    whole = is_whole(found)
     if against is None or majority:
         differences = drift.from_majority(found.table, found.roles, limits)
-        return _show(_majority_rows(differences), found, as_json, "fact | usual~ | but~ | on~")
+        columns = "fact | usual~ | but~ | on~"
+        return _show(_majority_rows(differences), found, as_json, columns, whole)
     tell_troubles(against.table)
     tell_not_asked(against)
+    whole = whole and is_whole(against)
     if against.machine == found.machine:
+        whole = not _tell_not_in_both(found, against) and whole
         changes = drift.between(found.table, _only(against.table, patterns), limits)
         rows = [(c.key, c.before or MISSES, c.after or MISSES, fold(c.nodes)) for c in changes]
-        return _show(rows, against, as_json, "fact | before~ | after~ | on~")
+        return _show(rows, against, as_json, "fact | before~ | after~ | on~", whole)
     contrasts = drift.against(found.table, _only(against.table, patterns), limits)
     rows = [(c.key, _usual(c.here), _usual(c.there), "") for c in contrasts]
     columns = f"fact | {found.machine or 'first'}~ | {against.machine or 'second'}~ | on~"
-    return _show(rows, found, as_json, columns)
+    return _show(rows, found, as_json, columns, whole)
 
 
 def rates(folders: Folders, source: str, other: str, machine: str, as_json: bool) -> int:
@@ -192,8 +197,29 @@ def tell_not_asked(found: FactSource) -> None:
         tell(f"{found.name}: {of} not asked: {fold(left)}")
 
 
+def is_whole(found: FactSource) -> bool:
+    """Return whether each node of the machine, as far as it is known, told all of its facts."""
+    table = found.table
+    asked = [*table.nodes, *table.silent]
+    left_out = nodes_besides(found.description, asked) if found.description else []
+    return not (table.silent or table.troubles or left_out)
+
+
 def _only(table: FactTable, patterns: tuple[str, ...]) -> FactTable:
+    """Return only the facts that match a pattern. Raises UsageError for one that matches none."""
+    for pattern in patterns:
+        if not table.with_keys([pattern]).keys:
+            raise UsageError(f"--facts {pattern}: no node has such a fact")
     return table.with_keys(patterns) if patterns else table
+
+
+def _tell_not_in_both(before: FactSource, after: FactSource) -> bool:
+    """Tell on stderr which nodes only one of two collections has; return whether there are any."""
+    for one, other in ((before, after), (after, before)):
+        if left := [node for node in one.table.nodes if node not in other.table.rows]:
+            of = f"{count(len(left), 'node')} of {one.name}"
+            tell(f"{of} not in {other.name}, and not compared: {fold(left)}")
+    return {*before.table.nodes} != {*after.table.nodes}
 
 
 def _share(text: str) -> tuple[str, float]:
@@ -227,16 +253,23 @@ def _usual(values: drift.Values) -> str:
 
 
 def _show(
-    rows: list[tuple[str, str, str, str]], found: FactSource, as_json: bool, columns: str
+    rows: list[tuple[str, str, str, str]],
+    found: FactSource,
+    as_json: bool,
+    columns: str,
+    whole: bool,
 ) -> int:
+    """Print facts that differ; return the exit code: 3 if none does, and not all were compared."""
+    code = 1 if rows else 0 if whole else UNDECIDED
     if as_json:
         names = [form.rstrip("~") for form in columns.split(" | ")]
         click.echo(to_json([dict(zip(names, row, strict=True)) for row in rows]), nl=False)
-        return 1 if rows else 0
+        return code
     shown = TextTable(columns, rows[:MAX_ROWS])
     print_first(shown, len(rows), MAX_ROWS, "; --facts chooses, --json has all")
     keys = len({row[0] for row in rows})
     said = "1 fact differs" if keys == 1 else f"{keys} facts differ"
     told = f"{count(len(found.table.nodes), 'node')} of {plain_line(found.name)}"
-    click.echo(f"{told}: {said if rows else 'no fact differs'}")
-    return 1 if rows else 0
+    none = "no fact differs" if whole else "no fact differs of those that were compared"
+    click.echo(f"{told}: {said if rows else none}")
+    return code

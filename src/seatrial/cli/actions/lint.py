@@ -6,7 +6,13 @@ import click
 import msgspec
 
 from seatrial.cli import Folders
-from seatrial.cli.actions.facts import source_of, tell_not_asked, tell_troubles
+from seatrial.cli.actions.facts import (
+    UNDECIDED,
+    is_whole,
+    source_of,
+    tell_not_asked,
+    tell_troubles,
+)
 from seatrial.cli.query_common import opened
 from seatrial.cli.tables import folded
 from seatrial.rules import judge, routing
@@ -44,7 +50,20 @@ def command(
         click.echo(to_json(msgspec.to_builtins(judged._asdict())), nl=False)
     else:
         print_judgement(judged, f"{count(len(found.table.nodes), 'node')} of {found.name}")
-    return 1 if judged.findings else 0
+    if judged.findings:
+        return 1
+    return 0 if is_whole(found) and not not_judged(judged, rules) else UNDECIDED
+
+
+def not_judged(judged: RuleJudgement, rules: RuleFile) -> list[str]:
+    """Return the rules that judged some nodes and not others, and a person's own that judged none;
+    all rules, if none judged any. A shipped rule whose facts no node has is about another kind of
+    machine."""
+    shipped = [rule for file in rule_files.shipped_rules() for rule in file.rules]
+    own = {rule.name for rule in rules.rules if rule not in shipped}
+    if not judged.judged:
+        return [rule.name for rule in rules.rules]
+    return [name for name, _ in judged.idle if name in own or name in judged.partly]
 
 
 def print_judgement(judged: RuleJudgement, about: str) -> None:
@@ -56,10 +75,12 @@ def print_judgement(judged: RuleJudgement, about: str) -> None:
     for finding in judged.waived:
         nodes = plain_line(finding.nodes) or "the machine"
         click.echo(f"waived: {finding.rule} on {nodes}: {finding.waived}")
-    idle = sorted({name for name, _ in judged.idle})
+    for name, reason in judged.idle[:MAX_FINDINGS]:
+        if name in judged.partly:
+            click.echo(folded(f"{name}: not judged on all nodes: {plain_line(reason)}"))
+    idle = sorted({name for name, _ in judged.idle} - {*judged.partly})
     if idle:
-        about_idle = f"not judged, or not on all nodes, for want of facts: {', '.join(idle)}"
-        click.echo(folded(about_idle))
+        click.echo(folded(f"not judged for want of facts: {', '.join(idle)}"))
     said = count(len(judged.findings), "finding") if judged.findings else "no findings"
     click.echo(f"{plain_line(about)}, {count(judged.judged, 'rule')}: {said}")
 
