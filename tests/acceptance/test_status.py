@@ -142,8 +142,6 @@ def test_it_is_shown_in_80_columns(
         "n[1-2]",
     ):
         assert words in text
-    print_status([])
-    assert "No component" in capsys.readouterr().out
 
 
 def test_sub_phases_are_shown_where_there_are_several(

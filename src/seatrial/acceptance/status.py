@@ -21,6 +21,7 @@ from seatrial.acceptance.trial_history import RunHistory, TrialHistory
 from seatrial.conduct.expected_runs import expected_runs
 from seatrial.journal.clock import present
 from seatrial.journal.events import Event
+from seatrial.journal.journal import Reading
 from seatrial.journal.run_life import RunState
 from seatrial.journal.trial_life import INTERRUPTED
 from seatrial.machine.facts import node_names
@@ -136,16 +137,18 @@ def status(
     now: int | None = None,
     driven: bool = True,
     history: TrialHistory | None = None,
+    reading: Reading | None = None,
 ) -> Status:
     """Return the status of a trial by its journal. ``now`` is the present for a trial that runs,
     else the time of its last event. A trial that is not ``driven`` was interrupted if its journal
     does not say that it stopped. An empty ``history`` of the trial is filled, for callers that need
-    it afterwards."""
+    it afterwards. ``reading`` is the reading of the journal that the events are from."""
     history = history or accounts_of(record, cases)
     holds = Holds(record.policy, cases)
     for event in events:
         history.apply(event)
         holds.apply(event)
+    history.damaged = reading.damaged if reading is not None else 0
     running = history.state == "running"
     if now is None:
         now = present(history.opened) if running and not record.rehearsed else history.last

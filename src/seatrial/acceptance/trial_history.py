@@ -193,6 +193,7 @@ class TrialHistory(TrialLife):
         self.stops: dict[str, list[tuple[int, int | None]]] = {}  # when tests were stopped (ns)
         self.unbuilt: dict[str, str] = {}  # keys of builds that failed, and the ends of their logs
         self.last = 0  # the time of its latest event (ns)
+        self.damaged = 0  # lines of its journal that cannot be read
         self._by_id: dict[str, RunHistory] = {}
         self._index = {case.id: number for number, case in enumerate(cases)}
         self._down: dict[str, int] = {}

@@ -74,7 +74,7 @@ def status_of(trial: PlanTrial) -> Status:
     interrupted."""
     driven = owned(str(trial.folder.path))
     events = read(trial.folder.journal)
-    found = status(trial.record, trial.folder.cases(), events, driven=driven)
+    found = status(trial.record, trial.folder.cases(), events, driven=driven, reading=events)
     found = with_documents(found, Path(trial.record.plan_file).parent)
     if events.damaged:
         tell_damaged_journal(trial.folder)

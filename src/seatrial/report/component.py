@@ -81,7 +81,9 @@ def gathered_trial(
     history = accounts_of(record, cases)
     driven = owned(str(folder.path))
     facts: list[Facts] = []
-    found = status(record, cases, told(reading, facts), driven=driven, history=history)
+    found = status(
+        record, cases, told(reading, facts), driven=driven, history=history, reading=reading
+    )
     files = [file_of(folder, name) for name in NAMES[:-1]]
     component = record.component or Written(component="", kind=record.policy.component_kind)
     files += journal_of(folder, reading)

@@ -88,7 +88,7 @@ def _left_out(nodes: str, told: Collection[str]) -> list[str]:
     domain. None are left out if no name is among them, and as many are told of: a site may have
     two names for each node."""
     short = {name.partition(".")[0] for name in told}
-    own = unfold(nodes) if nodes else []
+    own = unfold_or_empty(nodes)
     missing = [node for node in own if node.partition(".")[0] not in short]
     return [] if len(missing) == len(own) <= len(short) else missing
 

@@ -17,8 +17,8 @@ def latest_of_three_cases(
     criterion: CriterionName, none: Figures, found: Figures, others: Figures
 ) -> tuple[Story, Result, Result, Result]:
     """Tell of three cases: the first found nothing, the latest right run of the second found 3,
-    ``others`` of its runs something else, the third left no figures. Return the story, and the
-    results of the trial and of the first two."""
+    ``others`` of its runs something else and the latest nothing, the third left no figures. Return
+    the story, and the results of the trial and of the first two."""
     story = Story(cases_of(1, 1, 1))
     story.run(0, 0, 1, figures=none)
     story.run(1, 0, 3, figures=found)  # began first, judged last
@@ -30,10 +30,11 @@ def latest_of_three_cases(
     story.tell(5, TrialEnded, failed=0)
     whole, first, second = story.judged(criterion, at_most=3)
     assert [(one.state, one.value, one.n) for one in (whole, first, second)] == [
-        ("met", 3, 3),
+        ("undecided", 3, 3),
         ("met", 0, 1),
-        ("met", 3, 2),
-    ]
+        ("undecided", 3, 2),
+    ], "the latest run of the second left nothing"
+    assert second.why.startswith("the latest run, r5, left ")
     assert first.why == "nothing in the latest of 1 run"
     named = story.judged(criterion, at_most=3, tests=["a", "c"])
     assert [one.state for one in named] == ["undecided", "met", "undecided"]

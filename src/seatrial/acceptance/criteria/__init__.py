@@ -36,6 +36,7 @@ from seatrial.acceptance.criteria.view import TrialView
 from seatrial.acceptance.criteria.waivers import waived
 from seatrial.plan.component_tests import only_evidence
 from seatrial.plan.model import Component, Criterion, CriterionName, Waiver
+from seatrial.units import count
 
 __all__ = [
     "CRITERIA",
@@ -76,11 +77,22 @@ def judge(criterion: Criterion, view: TrialView, waivers: Sequence[Waiver] = ())
     """Return the results of one criterion, the one on all its subjects first. Raises ValueError for
     an invalid bound, which a checked plan does not have."""
     compute = CRITERIA[criterion.criterion]
-    results = waived(criterion, view, waivers, compute)
+    results = waived(criterion, view, waivers, _doubted if view.history.damaged else compute)
     if not (criterion.id or criterion.clause or criterion.about):
         return results
     named = {"id": criterion.id, "clause": criterion.clause, "about": criterion.about}
     return [replace(one, **named) for one in results]
+
+
+def _doubted(view: TrialView, criterion: Criterion) -> list[Result]:
+    """Return the results of a criterion of a trial whose journal lacks events: what is met without
+    them is undecided."""
+    lines = count(view.history.damaged, "line")
+    why = f"{lines} of the journal cannot be read, which may say otherwise"
+    return [
+        replace(one, state="undecided", why=f"{why}; {one.why}") if one.state == "met" else one
+        for one in CRITERIA[criterion.criterion](view, criterion)
+    ]
 
 
 def judged(component: Component, view: TrialView) -> list[list[Result]]:

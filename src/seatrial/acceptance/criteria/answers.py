@@ -280,7 +280,19 @@ def _right(
         numbers=numbers,
         subject=subject,
     )
+    unknown = [run for run in ended if _is_unknown(run)]
+    if result.state == "met" and unknown:
+        named = f"{count(len(unknown), 'answer')} could not be checked: {listed(_tally(unknown))}"
+        result = replace(result, state="undecided", why=f"{named}; {result.why}")
     return unless_cancelled(view, result, ended)
+
+
+def _is_unknown(run: RunHistory) -> bool:
+    """Return whether nobody knows if a run's answer was right: its check could not be carried out,
+    or this version does not know its verdict."""
+    unchecked = (codes.CHECK_ERROR, codes.TOO_LARGE, codes.NO_VERDICT)
+    by_us = run.code in {code.number for code in unchecked} or run.code not in codes.CODES
+    return by_us and not run.will_rerun
 
 
 def accepted_runs(view: TrialView, criterion: Criterion) -> list[Result]:

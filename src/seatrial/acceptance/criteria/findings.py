@@ -1,6 +1,13 @@
 """The criterion on nodes: what rules over facts, or a test's own checks, found on them."""
 
-from seatrial.acceptance.criteria.result import Numbers, Result, decided, undecided, with_worst
+from seatrial.acceptance.criteria.result import (
+    Numbers,
+    Result,
+    decided,
+    undecided,
+    unless_newer,
+    with_worst,
+)
 from seatrial.acceptance.criteria.view import NodeCases, TrialView
 from seatrial.plan.model import Criterion
 from seatrial.units import count
@@ -41,4 +48,8 @@ def _of_case(view: TrialView, criterion: Criterion, group: NodeCases) -> Result 
     parts = ", ".join(f"{name} on {count(int(value), 'node')}" for name, value in most)
     numbers: Numbers = {**of_rule}
     why = f"{parts or 'nothing'} in the latest of {count(len(runs), 'run')}"
-    return decided(view, criterion, value, why, n=len(runs), subject=group.name, numbers=numbers)
+    subject = group.name
+    result = decided(view, criterion, value, why, n=len(runs), subject=subject, numbers=numbers)
+    return unless_newer(
+        result, group, latest, "left neither facts.txt nor nodecheck.txt that tells of a node"
+    )

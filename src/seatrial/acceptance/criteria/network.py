@@ -1,6 +1,13 @@
 """The criterion on the network: what its matrices of all pairs show."""
 
-from seatrial.acceptance.criteria.result import Numbers, Result, decided, undecided, with_worst
+from seatrial.acceptance.criteria.result import (
+    Numbers,
+    Result,
+    decided,
+    undecided,
+    unless_newer,
+    with_worst,
+)
 from seatrial.acceptance.criteria.view import NodeCases, TrialView
 from seatrial.plan.model import Criterion
 from seatrial.units import count
@@ -36,4 +43,6 @@ def _of_case(view: TrialView, criterion: Criterion, group: NodeCases) -> Result 
     numbers: Numbers = {name.replace("_", " "): one.value for name, one in figures.items()}
     parts = [count(int(one.value), WORDS[name]) for name, one in figures.items() if one.value]
     why = f"{', '.join(parts) or 'nothing'} in the latest of {count(len(runs), 'run')}"
-    return decided(view, criterion, value, why, n=len(runs), subject=group.name, numbers=numbers)
+    subject = group.name
+    result = decided(view, criterion, value, why, n=len(runs), subject=subject, numbers=numbers)
+    return unless_newer(result, group, latest, "left no matrix")

@@ -20,12 +20,14 @@ from seatrial.acceptance.criteria.result import (
     Result,
     bounds_of,
     decided,
+    doubt_of,
     with_worst,
 )
 from seatrial.acceptance.criteria.view import NodeCases, TrialView
 from seatrial.acceptance.trial_history import RunHistory
 from seatrial.plan.model import Criterion
 from seatrial.units import NO_DIRECTION, Direction, count, show_number
+from seatrial.verify.figures import ELAPSED
 
 MIN_RUNS = 2  # runs of a side without which there is no interval
 ENOUGH = 5  # runs alone, and waves: from then on the median decides, whatever the interval
@@ -84,7 +86,13 @@ def _of_group(view: TrialView, criterion: Criterion, bounds: Bounds, group: Node
         interval = _interval(pairs, group.name)
     elif any(pair.alone and pair.waves for pair in sides):
         why = "the median alone is 0: there is nothing to compare with"
-    if any(pair.better == "none" for pair in sides):
+    lacking = len(sides) - len(pairs)
+    right = [run for run in group.runs if run.right]
+    figures = [figure for run in right if (figure := run.figure(criterion.metric or ELAPSED))]
+    if doubt := doubt_of(criterion.metric or ELAPSED, len(right), figures):
+        value = interval = None
+        why = doubt
+    elif any(pair.better == "none" for pair in sides):
         value = interval = None
         why = f"{criterion.metric} has no direction (better: none)"
     if interval is not None:
@@ -95,6 +103,8 @@ def _of_group(view: TrialView, criterion: Criterion, bounds: Bounds, group: Node
         view, criterion, value, why, n=n, bounds=bounds, subject=group.name, numbers=numbers
     )
     doubt = _doubt(bounds, interval, len(alone), waves) if found.state != "undecided" else ""
+    if found.state == "met" and lacking and not doubt:
+        doubt = f"{lacking} of {count(len(sides), 'case')} gave no figure alone or at full machine"
     return replace(found, state="undecided", why=f"{why}; {doubt}") if doubt else found
 
 

@@ -1,16 +1,17 @@
 """The result of a criterion: met, not met, undecided or waived, with the numbers behind it."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Literal, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from seatrial.acceptance.criteria.view import STAGE_WORDS, TrialView
+from seatrial.acceptance.criteria.view import STAGE_WORDS, NodeCases, TrialView
+from seatrial.acceptance.trial_history import RecordedMetric, RunHistory
 from seatrial.plan.bounds import AT_MOST_ALL, bound_of, is_relative
 from seatrial.plan.model import Criterion, CriterionName
-from seatrial.units import show_number, show_seconds, show_share, show_unit
+from seatrial.units import count, show_number, show_seconds, show_share, show_unit, unfit_of
 
 State = Literal["met", "not met", "undecided", "waived"]
 STATES: Final[tuple[State, ...]] = get_args(State)  # the words that people read, too
@@ -232,6 +233,30 @@ def decided(
         numbers=numbers or {},
         why=why,
     )
+
+
+def doubt_of(metric: str, runs: int, figures: Sequence[RecordedMetric]) -> str:
+    """Return why the figures of so many right runs of a case are no sample; "" if they are one, or
+    there is none."""
+    kinds = sorted({f"{figure.unit}, {figure.better}" for figure in figures})
+    if len(kinds) > 1:
+        return f"{metric} is in several units or directions: {' and '.join(kinds)}"
+    if unfit := unfit_of([figure.value for figure in figures]):
+        return f"{metric}: {unfit}"
+    lacking = runs - len(figures)
+    if figures and lacking:
+        return f"{lacking} of {count(runs, 'right run')} gave no {metric}"
+    return ""
+
+
+def unless_newer(result: Result, group: NodeCases, latest: RunHistory, lacks: str) -> Result:
+    """Return the result of the latest run that could be asked, or an undecided one where it is met
+    and a newer run of the case could not: it ``lacks`` something."""
+    newer = group.newer(latest)
+    if result.state != "met" or newer is None:
+        return result
+    why = f"the latest run, {newer.id}, {lacks}; {result.why}"
+    return replace(result, state="undecided", why=why)
 
 
 def with_worst(results: Iterable[Result], badness: Callable[[Result], float]) -> list[Result]:

@@ -4,6 +4,8 @@ import math
 from collections.abc import Sequence
 from statistics import fmean, median
 
+from msgspec.structs import replace
+
 from seatrial import units
 from seatrial.acceptance.criteria.result import (
     Bounds,
@@ -11,6 +13,7 @@ from seatrial.acceptance.criteria.result import (
     Result,
     bounds_of,
     decided,
+    doubt_of,
     undecided,
     with_worst,
 )
@@ -53,7 +56,10 @@ def variability(view: TrialView, criterion: Criterion) -> list[Result]:
                 numbers["cases left out"] = too_few
                 left_out = units.count(too_few, "case")
                 why += f"; {left_out} with fewer than {MIN_RUNS} right runs left out"
-        results.append(decided(view, criterion, value, why, n=n, subject=test, numbers=numbers))
+        result = decided(view, criterion, value, why, n=n, subject=test, numbers=numbers)
+        if result.state == "met" and "cases left out" in numbers:
+            result = replace(result, state="undecided")
+        results.append(result)
     return with_worst(results, lambda one: one.value or 0.0)
 
 
@@ -100,6 +106,8 @@ def _against(view: TrialView, criterion: Criterion, group: NodeCases) -> Result:
     metric, case = criterion.metric, group.case
     right = [run for run in group.runs if run.right]
     figures = [figure for run in right if (figure := run.figure(metric))]
+    if doubt := doubt_of(metric, len(right), figures):
+        return undecided(criterion, doubt, subject=group.name)
     values = [figure.value for figure in figures]
     value = median(values) if values else None
     why = f"no run with a right answer has given {metric}"

@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple, get_args
 from seatrial.acceptance.node_shares import NodeShares, node_shares
 from seatrial.acceptance.trial_history import RunHistory, TrialHistory
 from seatrial.acceptance.utilisation import Timeline, Utilisation
+from seatrial.journal import codes
 from seatrial.journal.trial_life import TrialState
 from seatrial.plan.component_tests import fits
 from seatrial.plan.model import Criterion
@@ -40,6 +41,17 @@ class NodeCases(NamedTuple):
         found = [(run, run.figure(metric)) for run in self.runs if run.right]
         figures = [(run, figure.value) for run, figure in found if figure is not None]
         return sorted(figures, key=lambda each: each[0].judged or 0)
+
+    def newer(self, run: RunHistory) -> RunHistory | None:
+        """Return the latest run that ended after another, and does not run again; None where none
+        did."""
+        found = [
+            one
+            for one in self.runs
+            if one.over and not one.will_rerun and one.code not in codes.UNCOUNTED
+        ]
+        last = max(found, key=lambda one: one.judged or 0, default=run)
+        return last if (last.judged or 0) > (run.judged or 0) else None
 
 
 class TrialView:

@@ -120,6 +120,9 @@ def _expected(
     """Return what is expected of the runs of a case; None if it has no right run with a figure."""
     metric, case = criterion.metric or ELAPSED, group.case
     figures = [figure for run in runs if run.right and (figure := run.figure(metric))]
+    kinds = sorted({figure.unit for figure in figures})
+    if len(kinds) > 1:
+        raise ValueError(f"{metric} of {group.name} is in several units: {' and '.join(kinds)}")
     if criterion.of == "median":
         if not figures:
             return None

@@ -97,6 +97,7 @@ class TrialFold:
         self._count_verdicts()
         self.end = block.end
         self.damaged += block.damaged
+        self.history.damaged = self.damaged
         self._mark = _mark_of(file, self.end)
         return file.tell() < self.size
 
