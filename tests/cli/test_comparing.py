@@ -92,7 +92,7 @@ def test_compare_as_json(trials: Path) -> None:
         (["before", "before", "after", "--threshold", "10%", "--test", "str"], 3),
         (["after:threads=4", "after:threads=4"], 3),
         (["before", "after", "--metric", "time"], 3),
-        (["before:threads=1", "before:threads=1", "--test", "str"], 0),
+        (["before:threads=1", "before:threads=1", "--test", "str"], 3),
         (["before", "after", "--threshold", "0.05"], 1),
         (["before", "after", "--metric", "elapsed"], 3),
         (["before", "after", "--test", "str", "--metric", "tri*"], 1),
@@ -242,7 +242,8 @@ def test_too_few_runs_pass_no_gate(tmp_path: Path) -> None:
     assert few.code == 3 and "--repeat 5" in few.out.splitlines()[-1]
     enough = place.seatrial("compare", "before5", "after5")
     assert enough.code == 1 and "undecided" not in enough.out
-    assert place.seatrial("compare", "before5", "before5").code == 0
+    itself = place.seatrial("compare", "before5", "before5")
+    assert itself.code == 3 and "undecided: 5 runs on both sides" in itself.out
     listed = place.seatrial("list", "suite", "-m", str(place.machine), "--repeat", "2")
     assert listed.code == 0 and "note: 2 runs of a case are too few" in listed.out
     once = place.run("--name", "once", "--dry-run")

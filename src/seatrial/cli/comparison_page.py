@@ -26,6 +26,10 @@ def page(compared: Sequence[Comparison], origins: Sequence[Sequence[Difference]]
     parts = ["\n".join(lines)]
     for i, (one, origin) in enumerate(zip(compared, origins, strict=True), start=1):
         parts += [part for part in _parts(one, origin, _letter(i)) if part]
+    for i, one in enumerate(compared, start=1):
+        if one.doubts:
+            told = "; ".join(one.doubts).replace("the second side", _letter(i))
+            parts.append(folded(f"undecided: {told} (exit code 3, where nothing is worse)"))
     if unanswered := sum(len(one.unanswered) for one in compared):
         told = f"no right answer on one side: {count(unanswered, 'row')}"
         parts.append(folded(f"{told} (exit code 3, where nothing is worse)"))
@@ -157,6 +161,7 @@ def as_record(
                 "rows": msgspec.to_builtins(one.rows),
                 "undecided": len(one.undecided),
                 "unanswered": len(one.unanswered),
+                "doubts": one.doubts,
                 "cures": msgspec.to_builtins(one.cures),
                 "geometric_means": msgspec.to_builtins(one.means),
             }

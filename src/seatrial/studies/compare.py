@@ -21,13 +21,21 @@ from seatrial.statistics.multiple_testing import student_p, unshuffled
 from seatrial.statistics.significance import confirmed
 from seatrial.store import by_case
 from seatrial.store.by_case import ELAPSED, NUMBERS, CaseRuns, Kind
-from seatrial.studies.comparison import Comparison, ComparisonRow, Mean, Sample, State
+from seatrial.studies.comparison import (
+    Comparison,
+    ComparisonRow,
+    Mean,
+    Sample,
+    State,
+    is_unanswered,
+)
 from seatrial.studies.cures import cures_of
 from seatrial.studies.pairing import CasePair, pair
 from seatrial.studies.selection import Side
-from seatrial.units import NO_DIRECTION, better_by, better_of, unfit_of
+from seatrial.units import NO_DIRECTION, better_by, better_of, count, unfit_of
 
 MIN_RELATIVE_CHANGE = 0.02
+UNDIRECTED = "it has no direction (better: none)"
 FEW = 8  # runs on a side, below which two modes may well pass for a difference
 
 _ORDER: dict[State, int] = {
@@ -79,6 +87,7 @@ def compare_sides(
         *(first.text, second.text, least, paired.across),
         *(rows, _means(rows), [*_notices(first, second), *_of_few(rows)], without_elapsed),
         cures_of(paired.pairs),
+        _doubts(first, second, rows),
     )
 
 
@@ -136,7 +145,7 @@ def _row(
         said = " and ".join(f"{u or 'no unit'}, {b or 'no direction'}" for _, u, b in kinds)
         why, unit, comparable = f"unit or direction differ: {said}", "", False
     elif better == NO_DIRECTION:
-        why = "it has no direction (better: none)"
+        why = UNDIRECTED
     elif better not in ("higher", "lower"):
         why = "it is not known whether higher or lower is better"
     else:
@@ -322,10 +331,32 @@ def _of_few(rows: Sequence[ComparisonRow]) -> list[str]:
     ]
 
 
+def _doubts(first: Side, second: Side, rows: Sequence[ComparisonRow]) -> list[str]:
+    """Return why the sides could not be compared as a whole: a figure is missing, is in another
+    unit or was never measured, or runs are on both sides. Figures that are given lack nothing."""
+    said = []
+    measured = not (first.given or second.given)
+    missing = [row for row in rows if row.verdict == "missing" and not is_unanswered(row)]
+    if measured and (lost := [row for row in missing if not row.second.n]):
+        said.append(f"{count(len(lost), 'row')} without a figure on the second side")
+    if unlike := [r for r in rows if r.verdict == "not compared" and r.why != UNDIRECTED]:
+        said.append(f"{count(len(unlike), 'row')} that could not be compared")
+    if shared := _shared(first, second):
+        said.append(f"{count(shared, 'run')} on both sides")
+    if any(trial.rehearsed for side in (first, second) for trial in side.trials):
+        said.append("figures of a rehearsal, which were never measured")
+    return said
+
+
+def _shared(first: Side, second: Side) -> int:
+    """Return how many runs are on both sides."""
+    runs = [{run for member in side.cases for run in member.runs} for side in (first, second)]
+    return len(runs[0] & runs[1])
+
+
 def _notices(first: Side, second: Side) -> list[str]:
     said = []
-    runs = [{run for member in side.cases for run in member.runs} for side in (first, second)]
-    if shared := len(runs[0] & runs[1]):
+    if shared := _shared(first, second):
         said.append(f"{shared} of the runs are on both sides: they are compared with themselves")
     rehearsed = [side.text for side in (first, second) if any(t.rehearsed for t in side.trials)]
     if rehearsed:

@@ -68,7 +68,8 @@ class Comparison(Struct, frozen=True):
     """The rows of two sides, the largest difference first. ``across`` are the attributes that the
     cases were compared across; ``notices`` are what else a person should know;
     ``without_elapsed`` counts the cases whose elapsed time is left out; ``cures`` are cases that
-    failed on the first side alone."""
+    failed on the first side alone. ``doubts`` are reasons for which the sides could not be compared
+    as a whole, though nothing may be worse."""
 
     first: str
     second: str
@@ -79,6 +80,7 @@ class Comparison(Struct, frozen=True):
     notices: list[str]
     without_elapsed: int = 0
     cures: list[Cure] = []
+    doubts: list[str] = []
 
     def count(self, verdict: State) -> int:
         return sum(row.verdict == verdict for row in self.rows)
@@ -96,9 +98,10 @@ class Comparison(Struct, frozen=True):
     @property
     def unanswered(self) -> list[ComparisonRow]:
         """The rows in which one side has no right answer where the other has one."""
-        return [row for row in self.rows if _is_unanswered(row)]
+        return [row for row in self.rows if is_unanswered(row)]
 
 
-def _is_unanswered(row: ComparisonRow) -> bool:
+def is_unanswered(row: ComparisonRow) -> bool:
+    """Return whether one side of a row has no right answer where the other has one."""
     sides = ((row.first, row.second), (row.second, row.first))
     return any(one.n and not other.n and other.excluded for one, other in sides)

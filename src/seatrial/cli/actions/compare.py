@@ -49,7 +49,8 @@ def command(
         raise click.UsageError("--ladder and --spread answer two questions; give one of them")
     with opened(folders) as store:
         found = [gather(store, parse_side(side), tests, given=True) for side in sides]
-        tell_damage(store, trials_of(found))
+        trials = trials_of(found)
+        tell_damage(store, trials)
         facts = [facts_changed(store, found[0], other) for other in found[1:]]
     if per:
         found = [per_resource(side, per) for side in found]
@@ -75,9 +76,9 @@ def command(
         click.echo(page(compared, origins))
     if any(comparison.count("worse") for comparison in compared):
         return 1
-    if any(one.undecided or one.unanswered or not one.answered for one in compared):
+    if any(one.undecided or one.unanswered or one.doubts or not one.answered for one in compared):
         return UNDECIDED
-    return 0
+    return UNDECIDED if any(trial.damaged for trial in trials) else 0
 
 
 def _said(form: str, found: Sequence[Struct], page: str) -> int:
