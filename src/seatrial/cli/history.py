@@ -11,7 +11,7 @@ from seatrial.cli.options import STAGES, format_option, run_filters, text_option
 @text_option("--case", "case", "PATTERN", "Cases: a part of the name, or the id.")
 @click.option("--stage", type=click.Choice(STAGES), default=None, help="Only of this stage.")
 @run_filters
-@click.option("--check", is_flag=True, help="Exit code 1 if a change for the worse is confirmed.")
+@click.option("--check", is_flag=True, help="Exit code 1: worse, confirmed; 3: not to be told.")
 @format_option("table", "json", "csv")
 @click.pass_obj
 @action
@@ -21,5 +21,6 @@ def command() -> None:
     METRIC is a figure of merit, `elapsed` (the time of the script), or `success_rate`: the share of
     the runs of a test that passed, by trial and day; `latency_by_level` and `bandwidth_by_level` of
     the probe `pingpong` have a series for each level of the network. A change is *suspect* or
-    *confirmed*; only confirmed ones for the worse make --check end with 1.
+    *confirmed*; only confirmed ones for the worse make --check end with 1. It ends with 3 where no
+    change could have been seen: too few figures, a single trial, a latest run without a figure.
     """

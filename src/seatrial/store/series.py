@@ -80,6 +80,17 @@ def not_measured(store: Store, filters: Filters) -> dict[tuple[int, str], dict[s
     return counts
 
 
+def latest_runs(store: Store, filters: Filters) -> dict[tuple[int, str], int]:
+    """Return when (ns) the latest run of each case (its row) in each stage started, of those that
+    are over, whatever their verdicts. Runs that people cancelled and those that ran again are left
+    out."""
+    none = listed((*NO_OUTCOME, codes.CANCELLED.number))
+    where, values = conditions(store, filters, f"runs.code NOT IN ({none})", "NOT runs.again")
+    started = "max(coalesce(runs.script_started, runs.created))"
+    sql = f"SELECT runs.case_row, runs.stage, {started} FROM runs {where} GROUP BY 1, 2"
+    return {(case, stage): time for case, stage, time in store.rows(sql, values)}
+
+
 class PassCount(NamedTuple):
     """The runs of a case in a trial that were created on one day: how many counted and passed.
     ``time`` is when the first was created (ns), ``day`` the number of the day (UTC) since 1970."""

@@ -10,15 +10,17 @@ import msgspec
 from seatrial.cli import Folders
 from seatrial.cli.diary import diary, show_minute
 from seatrial.cli.plots import TextMark, time_line
-from seatrial.cli.query_common import opened, print_csv, tell_damage
+from seatrial.cli.query_common import opened, print_csv, tell, tell_damage
 from seatrial.cli.tables import TextTable, in_per_cent, interval_in_per_cent, print_first
 from seatrial.errors import UsageError
 from seatrial.lazy import statistics
 from seatrial.statistics.changes import MIN_POINTS
+from seatrial.store import queries
 from seatrial.store.interchange import iso, to_json
 from seatrial.store.rows import Filters
 from seatrial.studies import success_rate
 from seatrial.studies.history import History, LevelModes, ReportedChange, histories
+from seatrial.studies.history_check import doubts
 from seatrial.studies.history_facts import with_facts
 from seatrial.studies.note_file import Note
 from seatrial.units import better_by, count, direction_text, show_change, show_figure, show_unit
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 MAX_PLOTS = 4  # series that get a plot each; if there are more, only the changed ones do
 MAX_ROWS = 100
 MAX_NOTES = 26
+MAX_DOUBTS = 20
+UNDECIDED = 3  # exit code: no change for the worse was found, and none could have been
 
 
 def command(
@@ -44,7 +48,8 @@ def command(
 ) -> int:
     notes = diary(folders).notes
     with opened(folders) as store:
-        tell_damage(store, Filters(**wanted))
+        damaged = queries.damaged(store, Filters(**wanted))
+        tell_damage(store, damaged)
         if success_rate.is_success_rate(store, metric):
             if check:
                 raise UsageError(f"--check: changes of {metric} are not judged; see `pass_rate`")
@@ -54,8 +59,18 @@ def command(
             return 0
         found = histories(store, metric, Filters(**wanted), case, notes, stage or "")
         found = with_facts(store, found)
+        unseen: list[str] = []
+        if check and not any(history.alarms for history in found):
+            unseen = doubts(store, metric, Filters(**wanted), found)
+            unseen += [f"{row.tag}: its journal is damaged" for row in damaged]
     {"table": _print_table, "json": _print_json, "csv": _print_csv}[form](found)
-    return 1 if check and any(history.alarms for history in found) else 0
+    for text in unseen[:MAX_DOUBTS]:
+        tell(f"--check: {text}")
+    if len(unseen) > MAX_DOUBTS:
+        tell(f"--check: and {len(unseen) - MAX_DOUBTS} more reasons")
+    if check and any(history.alarms for history in found):
+        return 1
+    return UNDECIDED if unseen else 0
 
 
 # ---- tables and plots ---------------------------------------------------------------------
