@@ -15,7 +15,7 @@ from seatrial.store.series import case_names, latest_runs, measured
 from seatrial.structs import copied
 from seatrial.studies.history import History
 from seatrial.studies.metric_series import MetricSeries
-from seatrial.units import count
+from seatrial.units import NO_DIRECTION, count
 
 _VERDICTS = frozenset(code.name for code in codes.CODES.values())
 
@@ -40,6 +40,9 @@ def doubts(store: Store, metric: str, filters: Filters, found: Sequence[History]
 
 def _of_series(history: History) -> Iterator[str]:
     series, name = history.series, history.series.case_name
+    if series.better == NO_DIRECTION:
+        yield f"{name}: it has no direction (better: none), so no change is for the worse"
+        return
     if history.analysis.few:
         trials = len({point.trial for point in series.points})
         of = f" of {count(trials, 'trial')}" if trials else ""
