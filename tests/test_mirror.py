@@ -82,7 +82,10 @@ ACROSS_MODULES = {
         "prebuilt": "a binary in place of a build",
         "rsh_launch": "MPI over rsh",
     },
-    "sinks": {"grafana": "the dashboards and their queries"},
+    "sinks": {
+        "grafana": "the dashboards and their queries",
+        "windows": "what dashboards count in windows",
+    },
     "statistics": {
         "against_ruptures": "changes beside ruptures",
         "against_scipy": "tests and intervals beside SciPy",

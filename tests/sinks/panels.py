@@ -61,6 +61,9 @@ def expanded(query: str, window: Window, variables: Mapping[str, str | Sequence[
 
     nano = r"\$__unixEpochNanoFilter\(([\w.]+)\)"
     query = re.sub(nano, rf"\1 >= {start} AND \1 <= {end}", query)
+    query = query.replace("$__unixEpochNanoFrom()", str(start))
+    query = query.replace("$__unixEpochNanoTo()", str(end))
+    query = query.replace("${__to}", str(end // 1_000_000))
     group = r"\$__unixEpochGroupAlias\(([^,]+), \$__interval\)"
     query = re.sub(group, rf'floor((\1)/{INTERVAL_S})*{INTERVAL_S} AS "time"', query)
     milliseconds = f"time >= {start // 1_000_000}ms and time <= {end // 1_000_000}ms"

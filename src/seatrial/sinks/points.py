@@ -10,12 +10,16 @@
 - ``runs``, which that harness has not: one for each run that is over, at its start.
 
 The fields ``building`` and ``running`` of ``events`` are 1 where a build or a job begins and -1
-where it ends, so their sums are the numbers of those under way.
+where it ends. ``building_now`` and ``running_now`` are the numbers of those of the same test that
+are under way after the event; so their last ones up to a time are true at that time, whenever these
+began. Events of builds and runs have them, but those that jobs write, whose times are no order.
+``passed`` and ``failed`` of a verdict are written again where it is judged again.
 
 What a run's end needs of its earlier events is kept until then. The points of a journal depend on
 its events alone, so that one sent again replaces itself.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -61,6 +65,7 @@ _AFTER_VERDICT = (
     events.RunJudgedAgain,
     events.RunReviewed,
 )
+_NO_RESULT = (RECALLED.number, KNOWN.number)  # such a run has neither passed nor failed
 _KINDS: tuple[type[events.Event], ...] = (*events.EVENT_KINDS.values(), events.UnknownEvent)
 _MEMBERS: dict[type[events.Event], Callable[[Any], tuple[Any, ...]]] = {
     kind: members(kind, "value", "alias", "text", "job_id", "path", "nodes", "app", "test")
@@ -82,10 +87,13 @@ class _Written(NamedTuple):
 
 
 class _Run(RunLife, kw_only=True):
-    """A run that is not over. ``moment``: time of its points; ``checked``: of its judging (ns)."""
+    """A run that is not over. ``moment``: time of its points; ``checked``: of its judging;
+    ``verdict``: of its verdict (ns); ``of_test``: its application and test."""
 
     moment: int
+    of_test: tuple[str, str]
     checked: int = 0
+    verdict: int = 0
     figures: dict[str, float] = field(default_factory=dict)
 
 
@@ -101,6 +109,8 @@ class TrialPoints:
         self._runs: dict[str, _Run] = {}
         self._judged: dict[str, _Run] = {}  # they may be judged again
         self._builds: dict[str, int] = {}
+        self._running: Counter[tuple[str, str]] = Counter()  # jobs by application and test
+        self._building: Counter[tuple[str, str]] = Counter()
         self._tags: dict[tuple[str, str], str] = {}
         # A rehearsal is kept apart from what was measured.
         self._mark = {"rehearsed": "true"} if about.rehearsed else {}
@@ -118,12 +128,14 @@ class TrialPoints:
             was_running = known is not None and known.state == RunState.RUNNING
             run = self._run(event, moment)
             running = (run.state == RunState.RUNNING) - was_running
+            self._running[event.app, event.test] += running
         lines = [self._event(event, moment, run, running)]
         if isinstance(event, events.RunJudged) and run is not None:
             del self._runs[event.run_id]
             lines += self._over(event, moment, run)
             run.figures = {}
             run.checked = run.checked or moment
+            run.verdict = moment
             if len(self._judged) >= MAX_RUNS:
                 del self._judged[next(iter(self._judged))]
             self._judged[event.run_id] = run
@@ -181,6 +193,7 @@ class TrialPoints:
         fields |= {
             "building": building or None,
             "running": running or None,
+            **self._under_way(event),
             "value": events.finite(written.value),
             "nodes": written.nodes or (run.nodes if run else "") or None,
         }
@@ -188,11 +201,27 @@ class TrialPoints:
             fields["unit"] = event.unit or None
         elif isinstance(event, events.RunJudged):
             fields |= {"cause": event.cause or None, "advice": event.advice or None}
+            fields |= _counted(run) if run is not None else {}
         # A build is of many runs, so its key is in place of a run: that a build began and ended is
         # told of one id.
         own_id = event.key if isinstance(event, events.BuildEvent) else run_id
         tags = self._tags_of(written.app or "", written.test or "", own_id)
         return line("events", tags, field_text(fields), moment)
+
+    def _under_way(self, event: events.Event) -> Fields:
+        """Return how many builds or jobs of its test are under way after an event."""
+        if isinstance(event, events.BuildEvent):
+            key = (event.app, event.test)
+            if isinstance(event, events.BuildStarted):
+                self._building[key] += event.key not in self._builds
+            elif event.key in self._builds:
+                self._building[key] -= 1
+            return {"building_now": float(self._building[key])}
+        if isinstance(event, events.RunEvent) and event.run_id:
+            if isinstance(event, events.JobsOwnEvent | events.MetricRecorded):
+                return {}
+            return {"running_now": float(self._running[event.app, event.test])}
+        return {}
 
     def _is_late(self, event: events.Event) -> bool:
         """Return whether an event comes after the verdict of its run."""
@@ -205,8 +234,9 @@ class TrialPoints:
         run = self._runs.get(event.run_id)
         if run is None:
             if len(self._runs) >= MAX_RUNS:
-                del self._runs[next(iter(self._runs))]
-            run = self._runs[event.run_id] = _Run(moment=moment)
+                self._forget_oldest()
+            of_test = (event.app, event.test)
+            run = self._runs[event.run_id] = _Run(moment=moment, of_test=of_test)
         run.apply(event)
         if isinstance(event, events.ScriptStarted):
             run.moment = moment
@@ -217,6 +247,12 @@ class TrialPoints:
             if number is not None and len(run.figures) < MAX_METRICS:
                 run.figures[event.metric] = number
         return run
+
+    def _forget_oldest(self) -> None:
+        run_id = next(iter(self._runs))
+        run = self._runs.pop(run_id)
+        if run.state == RunState.RUNNING:
+            self._running[run.of_test] -= 1
 
     # ---- a run that is over ---------------------------------------------------------------
 
@@ -247,18 +283,16 @@ class TrialPoints:
         former = self._summary(event, run, counts=False)
         was = run.code
         run.apply(event)
-        return [self._summary(event, run), *([former] if run.code != was else [])]
+        lines = [self._summary(event, run), *([former] if run.code != was else [])]
+        if run.verdict:
+            tags = self._tags_of(event.app, event.test, event.run_id)
+            lines.append(line("events", tags, field_text(_counted(run)), run.verdict))
+        return lines
 
     def _summary(
         self, event: events.RunJudged | events.RunJudgedAgain, run: _Run, counts: bool = True
     ) -> bytes:
-        passed = run.code == codes.PASS.number and counts
-        failed = (
-            not passed
-            and not run.will_rerun
-            and run.code not in (RECALLED.number, KNOWN.number)
-            and counts
-        )
+        said = _counted(run) if counts else dict.fromkeys(_counted(run), 0.0)
         waited = None
         if run.submitted and run.script_started and run.submitted <= run.script_started:
             waited = (run.script_started - run.submitted) / SECOND_NS
@@ -266,8 +300,8 @@ class TrialPoints:
             "test_id": None if self._oth else event.run_id,
             "case": event.case or None,
             "code": events.finite(run.code),
-            "passed": float(passed),
-            "failed": float(failed),
+            **said,
+            "counted": float(counts and run.code not in _NO_RESULT),
             "again": run.will_rerun or not counts or None,
             "elapsed": run.elapsed,
             "waited": waited,
@@ -344,6 +378,13 @@ class TrialPoints:
     def _groups(self) -> dict[str, str]:
         groups = self._about.machine.groups.items()
         return {node: name for name, folded in groups for node in unfold(folded)}
+
+
+def _counted(run: RunLife) -> Fields:
+    """Return whether a run that is over has passed, and whether it has failed."""
+    passed = run.code == codes.PASS.number
+    failed = not passed and not run.will_rerun and run.code not in _NO_RESULT
+    return {"passed": float(passed), "failed": float(failed)}
 
 
 def _stem(event: events.RunEvent | events.BuildEvent) -> str:
