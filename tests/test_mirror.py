@@ -80,6 +80,7 @@ ACROSS_MODULES = {
         "compat_runs": "runs that are compat jobs",
         "node_script": "the bash script of the facts of a node",
         "prebuilt": "a binary in place of a build",
+        "launch_lines": "launch lines that the guard reads",
         "rsh_launch": "MPI over rsh",
     },
     "sinks": {

@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 from seatrial.journal.events import CompatStarted, RunJudged
+from seatrial.rules.launch_rules import LaunchRule
+from seatrial.runs.guard import site_files
 from tests.programs import LONG_S, Driving, Workplace
+from tests.runs import programs_to_judge as programs
 from tests.slurm.cluster import SlurmCluster
 from tests.waiting import until
 
@@ -253,3 +256,29 @@ def test_what_keeps_a_job_from_starting_is_the_reason(place: Workplace) -> None:
     assert judged.reason.startswith(f"compat: {place.folder} can be written by its group or by all")
     assert not place.events("t", CompatStarted)
     assert place.ran() == []
+
+
+@pytest.mark.usefixtures("quick_compiler")
+def test_the_guard_of_the_site_is_asked_in_a_compat_job(place: Workplace, tmp_path: Path) -> None:
+    """Slurm's filter sees `enter` alone, and the launcher starts programs of other nodes by rsh."""
+    rule = LaunchRule(name="no-mpt2", refuse='name == "mpt2.x"', message="No MPT 2.")
+    site = tmp_path / "a site"
+    site_files.write(site, [rule])
+    programs.compiled(tmp_path / "bin", "mpt2.x", programs.PLAIN)
+    programs.compiled(tmp_path / "bin", "good.x", programs.PLAIN)
+    place.local(guard=str(site))
+    script = f"""
+      name=mpt2.x h=$(< "$SEATRIAL_COMPAT/hosts")
+      ssh $h "cd {tmp_path}/bin; ./mpt2.x"; echo $?
+      ssh $h "A=1 env B=2 '{tmp_path}/bin/$name'"; echo $?
+      ssh $h {tmp_path}/bin/good.x; echo $?
+      PATH=$PATH:{tmp_path}/bin mpirun --mca plm_ssh_agent rsh mpt2.x; echo $?
+    """
+    place.test("compat", script, run={"launcher": "compat"})
+    place.run("--name", "t")
+    folder = place.run_folder("compat")
+    said = (folder / "stderr").read_text()
+    assert (folder / "stdout").read_text().split() == ["1", "1", "0", "1"], said
+    assert said.count("No MPT 2. (rule no-mpt2)") == 3
+    assert f"seatrial: compat: refuse: {tmp_path}/bin/mpt2.x: No MPT 2." in said
+    assert len(list(site_files.log_entries(site))) == 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import random
 import re
 import signal
@@ -210,7 +211,7 @@ def test_rules_judge(guard: Path, tmp_path: Path) -> None:
 
 def launched(guard: Path, *words: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
     line = [str(guard), "launch", *map(str, words)]
-    environment = {**os.environ, "SLURM_JOB_ID": "7", "USER": "ann", **more}
+    environment = {**os.environ, "SLURM_JOB_ID": "7", "USER": "somebody", **more}
     return subprocess.run(line, env=environment, capture_output=True, text=True)
 
 
@@ -222,13 +223,15 @@ def test_a_launch_is_refused_with_a_sentence_and_logged(guard: Path, tmp_path: P
     (log,) = (guard.parent / "log").iterdir()
     when, user, _, job, look, action, rule, path = log.read_text().splitlines()[-1].split("\t")
     assert when.endswith("Z")
-    assert [user, job, look, action] == ["ann", "7", "launch", "refuse"]
+    launcher = pwd.getpwuid(os.getuid()).pw_name  # whatever USER says
+    assert [user, job, look, action] == [launcher, "7", "launch", "refuse"]
     assert [rule, path] == ["old-mpich", str(old)]
 
 
 def test_the_program_is_found_in_a_line(guard: Path, tmp_path: Path) -> None:
     old = programs.of_mpich(tmp_path / "old", "3.4.2")
     assert launched(guard, "--", "-n", "4", "--host", "n001", "true", old).returncode == 0
+    assert launched(guard, "--", "-n", "2", "--mca", "plm_ssh_agent", "ssh", old).returncode == 1
     assert launched(guard, "--", "-n", "4", "true", ":", "-n", "2", old).returncode == 1
     path = f"/usr/bin:{old.parent}"
     assert launched(guard, "--", old.name, PATH=path).returncode == 1, "execvp finds it"
@@ -264,6 +267,43 @@ def test_a_rule_and_an_exception_end_with_their_days(tmp_path: Path) -> None:
 def test_a_log_that_cannot_be_written_stops_no_launch(guard: Path, tmp_path: Path) -> None:
     done = launched(guard, "-c", "9", "--", "true", SEATRIAL_GUARD_LOG=str(tmp_path / "none"))
     assert (done.returncode, done.stdout[:5]) == (0, "warn\t")
+
+
+@pytest.mark.parametrize("kind", ["fifo", "link", "hard link", "of another user"])
+def test_a_log_that_is_not_the_users_is_told_and_keeps_nobody_waiting(
+    guard: Path, tmp_path: Path, kind: str
+) -> None:
+    log, other = tmp_path / f"{os.geteuid()}.log", tmp_path / "other"
+    other.touch()
+    if kind == "fifo":
+        os.mkfifo(log)
+    elif kind == "link":
+        log.symlink_to(other)
+    elif kind == "hard link":
+        log.hardlink_to(other)
+    else:
+        log.touch(0o666)
+        if os.geteuid() != 0:
+            pytest.skip("root alone can make a file of another user")
+        os.chown(log, 12345, -1)
+    done = launched(guard, "-c", "9", "--", "true", SEATRIAL_GUARD_LOG=str(tmp_path))
+    warned, told = done.stdout.splitlines()
+    assert (done.returncode, warned[:5]) == (0, "warn\t")
+    assert told == f"log\t{log}: is no regular file of this user; findings are not in the log"
+    assert not other.read_text()
+
+
+def test_an_exception_is_for_who_launches_and_not_for_who_is_named(tmp_path: Path) -> None:
+    me = pwd.getpwuid(os.getuid()).pw_name
+
+    def refused(user: str, **more: str) -> bool:
+        exception = LaunchException(reason="r", users=[user])
+        rule = LaunchRule(name="r", refuse='kind == "elf"', message="m", exceptions=[exception])
+        compile_to(tmp_path / "guard", rules_header([rule], str(tmp_path)))
+        return launched(tmp_path / "guard", "--", "/bin/true", **more).returncode == 1
+
+    assert refused("ann", USER="ann")
+    assert not refused(me, USER="ann")
 
 
 def test_the_second_look_finds_what_a_shell_started(guard: Path, tmp_path: Path) -> None:

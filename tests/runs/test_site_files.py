@@ -132,6 +132,24 @@ def test_the_launcher_of_path_refuses_or_becomes_the_real_one(site: Path, hello:
     assert (done.returncode, done.stdout) == (7, "given\n<-n><2><true><a  b><>")
 
 
+def test_a_launch_that_could_not_be_judged_is_in_the_log_and_nowhere_else(
+    tmp_path: Path, hello: Path
+) -> None:
+    write(tmp_path, RULES)
+    done = launched(tmp_path, "-n", "2", "numactl", "-m", "0", hello)
+    assert done.returncode == 1 and SENTENCE in done.stderr
+    done = launched(tmp_path, "-n", "2", "none.x", hello)
+    assert (done.returncode, done.stderr) == (7, "")
+    shown = Workplace(tmp_path).seatrial("guard", "log", str(tmp_path))
+    assert "unjudged" in shown.out and "none.x" in shown.out
+    assert shown.out.endswith("1 finding about launches; 1 could not be judged\n")
+    (log,) = (tmp_path / "log").iterdir()
+    log.rename(tmp_path / "log" / "99999.log")  # made by somebody else for 99999
+    shown = Workplace(tmp_path).seatrial("guard", "log", str(tmp_path))
+    assert shown.out == "0 findings about launches\n"
+    assert "log/99999.log: is no regular file of that user" in shown.err
+
+
 def test_without_its_guard_nothing_is_stopped(site: Path, hello: Path) -> None:
     (site / "guard").rename(site / "away")
     try:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from seatrial.cli.query_common import tell
 from seatrial.cli.tables import TextTable, folded, print_first
 from seatrial.errors import UsageError
 from seatrial.rules import launch_rules
@@ -70,7 +71,11 @@ def log(folder: Path, as_json: bool) -> int:
         table.add(*map(plain_line, msgspec.structs.astuple(each)))
     if found:
         click.echo(table)
-    click.echo(f"{count(len(found), 'finding')} about launches")
+    for name in site_files.strange_logs(folder):
+        tell(f"log/{name}: is no regular file of that user; it is left out. Remove it")
+    missed = sum(each.action == "unjudged" for each in found)
+    told = f"; {missed} could not be judged" if missed else ""
+    click.echo(f"{count(len(found) - missed, 'finding')} about launches{told}")
     return 0
 
 

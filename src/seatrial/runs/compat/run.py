@@ -4,6 +4,7 @@ prepare(machine, test, case, run)       # writes the directory of the compat job
 parts = script_parts(machine, test, case)
 """
 
+import shlex
 from pathlib import Path
 
 from msgspec import Struct
@@ -88,7 +89,11 @@ def script_parts(machine: Machine, test: Test, case: Case) -> CompatParts:
     """Return what a compat job adds to the job script of a case."""
     if not is_compat(machine, test, case):
         return CompatParts()
-    return CompatParts(_MARK, _START % machine.compat.mode, _PATH, _STOP)
+    start, path = _START % machine.compat.mode, _PATH
+    if machine.guard:  # by `enter`, and by the launchers beside the guard
+        start = f"export SEATRIAL_GUARD={shlex.quote(f'{machine.guard}/guard')}\n{start}"
+        path = f"export PATH={shlex.quote(f'{machine.guard}/bin')}:$PATH\n{path}"
+    return CompatParts(_MARK, start, path, _STOP)
 
 
 def prepare(machine: Machine, test: Test, case: Case, run: Path) -> None:

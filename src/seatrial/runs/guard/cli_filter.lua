@@ -18,7 +18,8 @@ end
 local function command(options)
    local words = { "exec", quoted(GUARD), "launch" }
    local line = table.concat(words, " ") .. flag("n", options["ntasks"])
-   line = line .. flag("N", options["nodes"]) .. flag("c", options["cpus-per-task"]) .. " --"
+   line = line .. flag("N", options["nodes"]) .. flag("c", options["cpus-per-task"])
+   line = line .. " -l argv --"
    for _, word in ipairs(options["argv"] or {}) do
       line = line .. " " .. quoted(word)
    end
@@ -42,6 +43,8 @@ function slurm_cli_pre_submit(options, pack)
          slurm.log_error("%s", text)
       elseif word == "warn" then
          slurm.log_info("warning: %s", text)
+      elseif word == "log" then
+         slurm.log_info("the log of the launch guard: %s", text)
       end
    end
    answer:close()

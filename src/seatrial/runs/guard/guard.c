@@ -1,12 +1,16 @@
 /* guard: tells what programs are made for, and judges them by the rules of a site.
  *
  *   guard scan < PATHS              facts and findings of files; paths and fields end with NUL
- *   guard launch [-n T] [-N N] [-c C] -- WORD...   judges the program that a launch line starts
+ *   guard launch [-n T] [-N N] [-c C] [-l LAUNCHER] -- WORD...
+ *                                   judges the programs that a launch line starts; LAUNCHER: srun,
+ *                                   mpirun, mpiexec, aprun, jsrun; argv: the words are a program and
+ *                                   its arguments; shell: WORD is a line that a shell is to run
  *   guard watch [-b] [PROCESS]      judges the processes of this job until PROCESS (the parent) ends;
  *                                   -b: goes on in a session of its own, in the background
  *
  * launch and watch print a line for each finding ("refuse<TAB>text", "warn<TAB>text") and append it
- * to the log; launch exits 1 if a rule refuses. rules.h is generated from guard.yaml
+ * to the log; launch exits 1 if a rule refuses. Where a program could not be judged it prints
+ * "unjudged<TAB>text", and "log<TAB>text" for a log that is not this user's. rules.h is generated from guard.yaml
  * (rules/launch_expressions.py): RULES, which ends with {0}, and LOG_FOLDER.
  *
  * Formats: System V gABI (ELF), GNU property notes (x86-64 psABI), and elf(5). Files are mapped;
@@ -19,6 +23,7 @@
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <limits.h>
+#include <pwd.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -62,6 +67,7 @@ static int version_order(const char *one, const char *other)
     return 0;
 }
 
+#include "launch_line.h"
 #include "rules.h"
 
 /* ---- a file ---- */
@@ -514,17 +520,31 @@ static void on_bus_error(int number)
     siglongjmp(lost, 1);
 }
 
+/* Set who launches: the name of the real user, whatever $USER says; the number where it has none. */
+static void set_user(struct facts *facts)
+{
+    static char name[sizeof facts->user];
+    if (!*name) {
+        const struct passwd *found = getpwuid(getuid());
+        if (found && *found->pw_name)
+            snprintf(name, sizeof name, "%.63s", found->pw_name);
+        else
+            snprintf(name, sizeof name, "%u", (unsigned)getuid());
+    }
+    strcpy(facts->user, name);
+}
+
 /* Read a file; false with errno if it cannot be opened. `shown` without links becomes the fact. */
 static bool read_facts(const char *path, const char *shown, struct facts *facts)
 {
     static struct elf elf;
-    const char *user = getenv("USER"), *slash;
+    const char *slash;
     elf = (struct elf){0};
     if (!realpath(shown, facts->path))
         snprintf(facts->path, sizeof facts->path, "%s", shown);
     slash = strrchr(facts->path, '/');
     snprintf(facts->name, sizeof facts->name, "%.255s", slash ? slash + 1 : facts->path);
-    snprintf(facts->user, sizeof facts->user, "%.63s", user ? user : "");
+    set_user(facts);
     errno = 0;
     if (!open_file(path, &elf.file))
         return false;
@@ -556,21 +576,36 @@ static const struct rule *next_finding(const struct facts *facts, size_t *number
     return NULL;
 }
 
-static void append_to_log(const struct facts *facts, const struct rule *rule, const char *look)
+/* Append a line to the log of this user. What is not this user's own regular file is not written to,
+ * and is told; opening it never waits (a FIFO would). */
+static void append_to_log(const struct facts *facts, const char *action, const char *rule,
+                          const char *look)
 {
     const char *folder = getenv("SEATRIAL_GUARD_LOG"), *job = getenv("SLURM_JOB_ID");
     char path[PATH_MAX], line[PATH_MAX + 512], host[256] = "", when[32];
+    static bool told;
+    struct stat about;
     time_t now = time(NULL);
     folder = folder && *folder ? folder : LOG_FOLDER;
     gethostname(host, sizeof host - 1);
     strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
     snprintf(path, sizeof path, "%.3000s/%u.log", folder, (unsigned)geteuid());
     int size = snprintf(line, sizeof line, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", when, facts->user, host,
-                        job ? job : "", look, rule->refuse ? "refuse" : "warn", rule->name, facts->path);
-    int descriptor = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+                        job ? job : "", look, action, rule, facts->path);
+    int descriptor = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK |
+                                    O_NOCTTY, 0644);
+    bool strange = descriptor < 0 ? errno != ENOENT && !lstat(path, &about) &&
+                                        (!S_ISREG(about.st_mode) || about.st_uid != geteuid())
+                                  : fstat(descriptor, &about) || !S_ISREG(about.st_mode) ||
+                                        about.st_uid != geteuid() || about.st_nlink != 1;
+    if (strange && !told) {
+        told = true;
+        printf("log\t%s: is no regular file of this user; findings are not in the log\n", path);
+    }
     if (descriptor < 0)
         return; /* a log that cannot be written stops nobody's launch */
-    if (size > 0 && (size_t)size < sizeof line && write(descriptor, line, (size_t)size) != size)
+    if (!strange && size > 0 && (size_t)size < sizeof line &&
+        write(descriptor, line, (size_t)size) != size)
         size = 0;
     close(descriptor);
 }
@@ -583,7 +618,7 @@ static bool judge(const struct facts *facts, const char *look)
         refused |= rule->refuse;
         printf("%s\t%s: %s (rule %s)\n", rule->refuse ? "refuse" : "warn", facts->path,
                rule->message, rule->name);
-        append_to_log(facts, rule, look);
+        append_to_log(facts, rule->refuse ? "refuse" : "warn", rule->name, look);
     }
     return refused;
 }
@@ -642,22 +677,181 @@ static bool resolve(const char *word, char *path, size_t room)
     }
 }
 
-/* Judge the first word of each part of a launch line (parts are separated by ":") that is a
- * program. */
-static int launch(char **words, const struct facts *asked)
+/* Tell that what a launch starts was not judged. It goes on. `logged`: where no program was found;
+ * shells and scripts are too many for the log, and the second look (watch) sees what they start. */
+static void unjudged(const char *path, const char *reason, bool logged)
 {
-    bool found = false, refused = false;
+    static struct facts facts;
+    facts = (struct facts){0};
+    set_user(&facts);
+    snprintf(facts.path, sizeof facts.path, "%s", path);
+    for (char *here = facts.path; *here; here++)
+        if ((unsigned char)*here < 32 || *here == 127)
+            *here = '?';
+    printf("unjudged\t%s: %s\n", facts.path, reason);
+    if (logged && RULES[0].name)
+        append_to_log(&facts, "unjudged", "", "launch");
+}
+
+static bool program_at(char **words, const struct facts *asked, bool *refused, int depth);
+
+/* Judge the program among the words behind a script or a tool whose options are not known: the
+ * first executable file that is named by a path, or uses MPI. */
+static bool program_among(char **words, const struct facts *asked, bool *refused, int depth)
+{
     char path[PATH_MAX];
-    for (; *words; words++) {
-        static struct facts facts;
+    static struct facts facts;
+    for (; *words && strcmp(*words, ":"); words++) {
+        if (**words == '-' || !resolve(*words, path, sizeof path))
+            continue;
         facts = *asked;
-        if (!strcmp(*words, ":"))
-            found = false;
-        else if (!found && **words != '-' && resolve(*words, path, sizeof path)) {
-            found = true;
-            if (read_facts(path, path, &facts))
-                refused |= judge(&facts, "launch");
+        if (strchr(*words, '/') || tool_of(*words) ||
+            (read_facts(path, path, &facts) && *facts.mpi))
+            return program_at(words, asked, refused, depth + 1);
+    }
+    return false;
+}
+
+/* Judge the program that words start, behind tools such as env and numactl. Return whether the
+ * first of them is an executable file. */
+static bool program_at(char **words, const struct facts *asked, bool *refused, int depth)
+{
+    char path[PATH_MAX], **rest;
+    struct facts *facts;
+    const char *slash, *name;
+    if (!*words)
+        return false;
+    slash = strrchr(*words, '/');
+    name = slash ? slash + 1 : *words;
+    const struct tool *tool = tool_of(name);
+    bool is_shell = is_among(SHELLS, name, strlen(name)), whole = false;
+    if (!resolve(*words, path, sizeof path)) { /* a tool may be on the nodes alone */
+        rest = tool ? behind_tool(tool, words + 1) : NULL;
+        return rest && *rest && depth < 20 && program_at(rest, asked, refused, depth + 1);
+    }
+    if (depth > 20 || !(facts = malloc(sizeof *facts))) {
+        unjudged(path, "too many tools start one another", true);
+        return true;
+    }
+    *facts = *asked;
+    if (!read_facts(path, path, facts)) {
+        unjudged(path, "cannot be read", true);
+    } else if (*facts->mpi || !(tool || is_shell)) { /* a program, whatever its name */
+        *refused |= judge(facts, "launch");
+        if (!strcmp(facts->kind, "elf") && !*facts->linkage)
+            unjudged(path, "is not of a kind that the guard reads", true);
+        if (!strcmp(facts->kind, "script") || is_among(OPEN_TOOLS, name, strlen(name))) {
+            program_among(words + 1, asked, refused, depth);
+            unjudged(path, "what it starts is not seen", false);
         }
+    } else if (is_shell) {
+        if ((rest = script_of_shell(words + 1)))
+            program_among(rest + 1, asked, refused, depth);
+        unjudged(path, "what a shell starts is not seen", false);
+    } else {
+        rest = behind_tool(tool, words + 1);
+        whole = *rest && strcmp(*rest, ":") && program_at(rest, asked, refused, depth + 1);
+        if (!whole)
+            unjudged(path, "no program is found behind it", true);
+    }
+    free(facts);
+    return true;
+}
+
+/* Judge the program of each part of a launch line; parts are separated by ":". Behind options that are
+ * known the first word is the program. The value of another option may be the program or not: it is
+ * judged, and the next executable file, too. `launcher`: "argv" where the first word is the program,
+ * as srun gives it to its filter. */
+static int launch(char **words, const char *launcher, const struct facts *asked)
+{
+    bool refused = false;
+    if (!strcmp(launcher, "argv")) {
+        if (*words && !program_at(words, asked, &refused, 0))
+            unjudged(*words, "is no program that is found here", true);
+        return refused;
+    }
+    int start = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (; *words; words += *words != NULL) {
+        bool found = false, judged = false, unknown = false;
+        const char *missed = "launch line";
+        if (!strcmp(*words, ":"))
+            continue;
+        for (; *words && strcmp(*words, ":"); words++) {
+            if (found)
+                continue;
+            if (**words != '-') {
+                if (!(found = program_at(words, asked, &refused, 0)))
+                    missed = *words;
+                if (!found && !unknown)
+                    break;
+                continue;
+            }
+            const char *name = *words + strspn(*words, "-");
+            int values = *name ? option_values(launcher, *words, words[1]) : 0;
+            bool has_next = words[1] && strcmp(words[1], ":");
+            if (has_next && values == 1 && is_among(FOLDER_OPTIONS, name, strlen(name)) &&
+                chdir(words[1]))
+                missed = words[1];
+            if (values < 0 && has_next && *words[1] != '-') {
+                unknown = true;
+                judged |= program_at(words + 1, asked, &refused, 0);
+                values = 1;
+            }
+            for (; values > 0 && words[1] && strcmp(words[1], ":"); values--)
+                words++;
+        }
+        if (!found && !judged)
+            unjudged(missed, "no program is found in the launch line", true);
+        while (*words && strcmp(*words, ":"))
+            words++;
+        if (start >= 0 && fchdir(start))
+            return refused;
+    }
+    return refused;
+}
+
+/* Judge the programs of a line that a shell is to run, as ssh takes it: the first word of each of its
+ * commands. What quotes, variables and loops hide is not seen. */
+static int shell_line(char *line, const struct facts *asked)
+{
+    enum { MAX_WORDS = 4096 };
+    static char *words[MAX_WORDS];
+    bool refused = false;
+    while (*line) {
+        size_t count = 0;
+        char quote = 0, *here = line, *write = line, *word = line;
+        bool inside = false, ends = false;
+        for (; *here && !ends; here++) {
+            ends = !quote && strchr(";&|()\n", *here);
+            if (quote ? *here == quote : *here == '\'' || *here == '"') {
+                quote = quote ? 0 : *here;
+                inside = true;
+            } else if (ends || (!quote && (*here == ' ' || *here == '\t'))) {
+                if (inside && count + 1 < MAX_WORDS)
+                    words[count++] = word;
+                *write++ = 0;
+                word = write = here + 1;
+                inside = false;
+            } else {
+                if (*here == '\\' && quote != '\'' && here[1])
+                    here++;
+                *write++ = *here;
+                inside = true;
+            }
+        }
+        if (!ends)
+            *write = 0;
+        if (inside && count + 1 < MAX_WORDS)
+            words[count++] = word;
+        words[count] = NULL;
+        char **rest = words;
+        while (*rest && (strchr(*rest, '=') || !strcmp(*rest, "exec") || !strcmp(*rest, "export")))
+            rest++;
+        if (*rest && !strcmp(*rest, "cd") && rest[1] && chdir(rest[1]))
+            unjudged(rest[1], "is no folder here", false);
+        else if (*rest)
+            program_at(rest, asked, &refused, 0);
+        line = here;
     }
     return refused;
 }
@@ -757,19 +951,22 @@ int main(int count, char **words)
 {
     static struct facts asked;
     const char *threads = getenv("OMP_NUM_THREADS"), *mode = count > 1 ? words[1] : "";
+    const char *launcher = "";
     struct sigaction action = {.sa_handler = on_bus_error};
     sigaction(SIGBUS, &action, NULL);
     asked.tasks = asked.nodes = asked.threads = 1;
     if (threads && atol(threads) > 0)
         asked.threads = atol(threads);
     optind = 2;
-    for (int option; count > 1 && (option = getopt(count, words, "+bn:N:c:")) != -1;) {
+    for (int option; count > 1 && (option = getopt(count, words, "+bn:N:c:l:")) != -1;) {
         long number = optarg ? atol(optarg) : 0;
         if (option == '?')
             return 2;
         if (option == 'b' && !leave_group())
             return 2;
-        if (option == 'b')
+        if (option == 'l')
+            launcher = optarg;
+        if (option == 'b' || option == 'l')
             continue;
         *(option == 'n' ? &asked.tasks : option == 'N' ? &asked.nodes : &asked.threads) =
             number > 0 ? number : 1;
@@ -777,8 +974,10 @@ int main(int count, char **words)
     keeps_programs = strcmp(mode, "scan") != 0;
     if (!keeps_programs)
         return scan(&asked);
+    if (!strcmp(mode, "launch") && !strcmp(launcher, "shell"))
+        return optind < count ? shell_line(words[optind], &asked) : 0;
     if (!strcmp(mode, "launch"))
-        return launch(words + optind, &asked);
+        return launch(words + optind, launcher, &asked);
     if (!strcmp(mode, "watch"))
         return watch(words[optind]);
     fprintf(stderr, "guard: scan, launch or watch\n");

@@ -8,11 +8,11 @@ guard=@GUARD@
 self=${BASH_SOURCE[0]}
 name=${self##*/}
 
-said=$("$guard" launch -- "$@" 2> /dev/null)
+said=$("$guard" launch -l "$name" -- "$@" 2> /dev/null)
 code=$?
 if [ -n "$said" ]; then
   while IFS=$'\t' read -r word text; do
-    printf '%s: %s: %s\n' "$name" "$word" "$text" >&2
+    [ "$word" = unjudged ] || printf '%s: %s: %s\n' "$name" "$word" "$text" >&2
   done <<< "$said"
   [ "$code" -eq 1 ] && exit 1
 fi

@@ -25,6 +25,7 @@ from seatrial.errors import SeatrialError, UsageError
 from seatrial.lazy import futures
 
 SOURCE = Path(__file__).parent / "guard.c"
+LAUNCH_LINE = SOURCE.with_name("launch_line.h")  # a part of it
 FLAGS = ("-std=c11", "-O2", "-Wall", "-Wextra")
 COMPILER_S = 60.0
 BATCH = 500  # files that one process reads
@@ -67,7 +68,8 @@ def _run(line: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
 def compiled(header: str) -> Path:
     """Return the guard with a header of rules. It is compiled once and kept in the user's cache."""
     base = os.environ.get("XDG_CACHE_HOME") or home() / ".cache"
-    key = sha256(SOURCE.read_bytes() + header.encode() + os.uname().machine.encode()).hexdigest()
+    source = SOURCE.read_bytes() + LAUNCH_LINE.read_bytes()
+    key = sha256(source + header.encode() + os.uname().machine.encode()).hexdigest()
     program = Path(base) / "seatrial" / f"guard-{key[:16]}"
     if not program.exists():
         program.parent.mkdir(parents=True, exist_ok=True)

@@ -5,6 +5,7 @@ list(log_entries(Path("/opt/site/guard")))      # what was refused, and what was
 """
 
 import shlex
+import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -23,7 +24,8 @@ _HERE = Path(__file__).parent
 
 class LogEntry(Struct, frozen=True):
     """A finding about a launch. ``time``: UTC, ISO 8601. ``look``: `launch` (by what asks before)
-    or `watch` (a process of the job)."""
+    or `watch` (a process of the job). ``action``: `refuse`, `warn`, or `unjudged` where no program
+    was found (``rule`` is empty)."""
 
     time: str
     user: str
@@ -82,10 +84,27 @@ def log_entries(folder: Path) -> Iterator[LogEntry]:
         raise UsageError(f"{folder}: has no log; name a folder that `seatrial guard write` wrote")
     for path in sorted((folder / LOG).glob("*.log")):
         try:
+            if not _is_of_its_user(path):
+                continue
             data = read_start(path, MAX_LOG, follow=False).data
         except OSError:
             continue
         for line in data.decode(errors="replace").splitlines():
             fields = line.split("\t")
-            if len(fields) == 8 and fields[5] in ("refuse", "warn"):
+            if len(fields) == 8 and fields[5] in ("refuse", "warn", "unjudged"):
                 yield LogEntry(*fields)
+
+
+def strange_logs(folder: Path) -> list[str]:
+    """Return the names of logs that are no regular file of the user whose number they have:
+    somebody else made them. Nothing in them is shown."""
+    logs = sorted((folder / LOG).glob("*.log"))
+    return [path.name for path in logs if not _is_of_its_user(path)]
+
+
+def _is_of_its_user(path: Path) -> bool:
+    try:
+        about = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISREG(about.st_mode) and path.stem == str(about.st_uid) and about.st_nlink == 1
