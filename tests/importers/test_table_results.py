@@ -125,7 +125,7 @@ def test_rows_without_a_time_are_runs_of_their_own(place: Workplace) -> None:
 def test_a_bad_row_is_named_and_the_others_come(place: Workplace, row: str, what: str) -> None:
     good = "a,fom,1,s,2021-02-03,ok"
     done = imported(place, f"case,metric,value,unit,time,status\n{row}\n{good}\n")
-    assert done.code == 0, done.said
+    assert done.code == 3, done.said
     assert "old: 1 result of 1 test" in done.out
     assert what in done.out
     assert "old.csv:2" in done.out

@@ -199,7 +199,7 @@ def test_spoilt_programs_end_nothing(guard: Path, tmp_path: Path) -> None:
         (folder / f"{number:04}").write_bytes(data[:size])
     found = list(scan(guard, files_below(folder), jobs=2))
     assert [Path(each.path).name for each in found] == [f"{n:04}" for n in range(2000)]
-    assert {each.values["kind"] for each in found} <= {"elf", "other"}
+    assert {each.values["kind"] for each in found} <= {"elf", "cut", "other"}
 
 
 def test_rules_judge(guard: Path, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """``seatrial import``: results of other tools become trials."""
 
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ import click
 from seatrial.cli import Folders
 from seatrial.cli.options import Parsed, list_option, text_option, together
 from seatrial.errors import UsageError
-from seatrial.units import count
+from seatrial.units import SECOND_NS, count
 
 if TYPE_CHECKING:  # the help needs none of it
     from seatrial.importers.notes import ImportNote
@@ -20,6 +21,8 @@ if TYPE_CHECKING:  # the help needs none of it
 MAX_METRICS_SHOWN = 6
 NOTES_SHOWN = 10
 PLACES_SHOWN = 2
+NOT_ALL = 3  # exit code: a trial was made, and something could not be brought
+LATEST_AHEAD_S = 86_400  # a time in a zone that is not known may be a day ahead
 
 Grouped = Sequence[tuple[str, Sequence["ImportNote"]]]
 
@@ -203,6 +206,7 @@ def make(
     from seatrial.importers.imported_trial import ImportSource, make_trial
     from seatrial.importers.notes import by_text
 
+    results = _without_future(results)
     if not results.runs:
         grouped = by_text(results.notes)
         reasons = "".join(f"\n{notes[0].place}: {text}" for text, notes in grouped[:10])
@@ -232,7 +236,23 @@ def make(
         click.echo(f"figures: {', '.join(names)}{', ...' if len(metrics) > len(names) else ''}")
     metric = names[0] if names else "elapsed"
     click.echo(f"next   {folders.command('history', metric, '--trial', made.folder.tag)}")
-    return 0
+    return NOT_ALL if any(note.lost for note in (*results.notes, *made.notes)) else 0
+
+
+def _without_future(results: "ImportedResults") -> "ImportedResults":
+    """Return the results without those of a time to come, each with a note: they would be the
+    latest for ever."""
+    from seatrial.importers.notes import ImportNote
+
+    late = time.time_ns() + LATEST_AHEAD_S * SECOND_NS
+    runs = [run for run in results.runs if run.time <= late]
+    notes = []
+    for run in results.runs:
+        if run.time > late:
+            path, _, line = run.place.rpartition(":")
+            at = (Path(path), int(line)) if line.isdigit() else (Path(run.place), 0)
+            notes.append(ImportNote(*at, "its time is in the future: left out"))
+    return results._replace(runs=runs, notes=[*results.notes, *notes]) if notes else results
 
 
 # ---- what an import did not carry over ----------------------------------------------------

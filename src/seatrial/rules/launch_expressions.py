@@ -18,7 +18,7 @@ Kind = Literal["text", "version", "number", "truth"]
 FACTS: dict[str, tuple[Kind, str]] = {
     "path": ("text", "the file"),
     "name": ("text", "its name, without the folder"),
-    "kind": ("text", "`elf`, `script`, `other`"),
+    "kind": ("text", "`elf`, `script`, `cut` (an ELF file that is not whole), `other`"),
     "machine": ("text", "what it was compiled for: `x86_64`, `aarch64`, `ppc64`, ..."),
     "linkage": ("text", "`dynamic` or `static`"),
     "mpi": ("text", "`openmpi`, `mpich`, `cray-mpich`, `intel-mpi`, `mvapich`; empty: none"),

@@ -123,7 +123,7 @@ def test_what_cannot_be_read_is_named(
     shutil.copytree(DATA / "v4.10", place.folder / "rfm")
     damage(place.folder / "rfm")
     done = place.seatrial("import", "reframe", "rfm", "-o", "old")
-    assert done.code == 0, done.said
+    assert done.code == 3, done.said
     assert said in done.out
     assert len(runs(place)) == left
 

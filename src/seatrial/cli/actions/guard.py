@@ -15,12 +15,13 @@ from seatrial.rules.launch_rules import LaunchRule
 from seatrial.runs.guard import program, site_files
 from seatrial.runs.guard.program import ProgramFacts
 from seatrial.store.interchange import to_json
-from seatrial.units import count
+from seatrial.units import count, listed
 from seatrial.verify.reading import plain_line
 
 MAX_ROWS = 1000
 _SHOWN = ("mpi", "mpi_version", "openmp", "glibc", "isa_level")  # facts of a program
 MAX_LOGGED = 200
+UNDECIDED = 3  # exit code: nothing is refused, and some files could not be judged
 OWN = Path("guard.yaml")
 
 
@@ -35,22 +36,43 @@ def check(files: tuple[Path, ...], file: Path | None, as_json: bool) -> int:
     else:
         for each in found:
             _print(each, rules)
-    return 1 if any(each.refused for each in found) else 0
+    unjudged = [each for each in found if not is_read(each)]
+    for each in unjudged:
+        tell(f"{each.path}: cannot be judged: it is no whole program for this kind of machine")
+    if not rules:
+        tell(f"no launch was judged: {OWN} is not here; --rules names a file of rules")
+    if any(each.refused for each in found):
+        return 1
+    return UNDECIDED if unjudged else 0
+
+
+def is_read(each: ProgramFacts) -> bool:
+    """Return whether all facts of a program or a script could be read."""
+    return each.values["kind"] == "script" or bool(
+        each.values["kind"] == "elf" and each.values.get("linkage")
+    )
 
 
 def scan(folder: Path, file: Path | None, jobs: int, as_json: bool) -> int:
     number = elves = 0
     shown: list[ProgramFacts] = []
+    unread: list[str] = []
     for each in _judged(_rules(file), program.files_below(folder), jobs):
         number += 1
         elves += each.values["kind"] == "elf"
+        if each.values["kind"] in ("cut", "unreadable"):
+            unread.append(each.path)
         if each.values.get("mpi") or each.refused or each.warned:
             shown.append(each)
     if as_json:
         click.echo(to_json(msgspec.to_builtins(shown)), nl=False)
     else:
         _table(shown, f"{count(number, 'file')}, {elves} of them ELF")
-    return 1 if any(each.refused for each in shown) else 0
+    if unread:
+        tell(f"{count(len(unread), 'file')} cannot be read, or not whole: {listed(unread, 5)}")
+    if any(each.refused for each in shown):
+        return 1
+    return UNDECIDED if unread else 0
 
 
 def write(folder: Path, file: Path | None) -> int:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from seatrial.trial.second_judgement import SecondJudgement
 
 SHOWN = 50
+NOT_JUDGED = 3  # exit code: all passed, and some of that cannot be judged again
 
 
 def command(
@@ -92,7 +93,9 @@ def _judge_again(
         if now.references_sha256 != before:
             follow = "follow them now" if record_it else "would follow them"
             click.echo(folded(f"the references are not those of before: criteria {follow}"))
-    return 0 if all(one.code in (PASS, KNOWN) or one.run.life.will_rerun for one in found) else 1
+    if not all(one.code in (PASS, KNOWN) or one.run.life.will_rerun for one in found):
+        return 1
+    return NOT_JUDGED if any(one.cannot and one.code is PASS for one in found) else 0
 
 
 def _tell_sinks(folder: "TrialFolder", folders: Folders) -> None:

@@ -29,14 +29,15 @@ def command(
 ) -> int:
     with opened(folders) as store:
         sides = [gather(store, parse_side(trial), tests) for trial in trials]
-        tell_damage(store, trials_of(sides))
+        damaged = [trial for trial in trials_of(sides) if trial.damaged]
+        tell_damage(store, damaged)
         reasons = result_matrix.reasons_of(store, trials_of(sides), tests)
     found = result_matrix.result_matrix(sides, result_matrix.MatrixQuery(**asked), reasons)
     if form == "json":
         click.echo(to_json({**msgspec.to_builtins(found), "total": found.total}), nl=False)
     else:
         click.echo(_page(found))
-    return exit_code(found)
+    return exit_code(found) or (NOT_RUN if damaged else 0)
 
 
 def exit_code(found: result_matrix.ResultMatrix) -> int:

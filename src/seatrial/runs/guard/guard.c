@@ -301,6 +301,18 @@ static bool segment(const struct elf *elf, size_t number, Elf64_Phdr *found)
            copy(&elf->file, elf->header.e_phoff + number * sizeof *found, found, sizeof *found);
 }
 
+/* Return whether the file has all that its header says: no half of a copy. */
+static bool is_whole(const struct elf *elf)
+{
+    const Elf64_Ehdr *header = &elf->header;
+    Elf64_Phdr each;
+    for (size_t i = 0; i < header->e_phnum; i++)
+        if (!segment(elf, i, &each) || !at(&elf->file, each.p_offset, each.p_filesz))
+            return false;
+    return !header->e_shoff || at(&elf->file, header->e_shoff,
+                                  (uint64_t)header->e_shnum * header->e_shentsize) != NULL;
+}
+
 /* Return the offset in the file of an address; a place outside of it if no segment holds it. */
 static uint64_t offset_of(const struct elf *elf, uint64_t address)
 {
@@ -487,11 +499,15 @@ static void read_elf(struct elf *elf, struct facts *facts)
     Elf64_Phdr each;
     struct runtime found;
     strcpy(facts->kind, "elf");
-    if (!copy(&elf->file, 0, &elf->header, sizeof elf->header))
+    if (!copy(&elf->file, 0, &elf->header, sizeof elf->header)) {
+        strcpy(facts->kind, "cut");
         return;
+    }
     strcpy(facts->machine, machine_name(elf->header.e_machine)); /* at one place in both classes */
     if (elf->header.e_ident[EI_CLASS] != ELFCLASS64 || elf->header.e_ident[EI_DATA] != ELFDATA2LSB)
         return;
+    if (!is_whole(elf))
+        strcpy(facts->kind, "cut");
     for (size_t i = 0; segment(elf, i, &each); i++) {
         if (each.p_type == PT_DYNAMIC && !elf->is_dynamic) {
             elf->is_dynamic = true;

@@ -28,6 +28,8 @@ async def users_of(rules: SubmitRules) -> list[str]:
     result = await shell.run()
     if result.failure:
         raise QuotaError(f"users: {command}: {result.failure}; see submit.yaml")
+    if not result.output.split():
+        raise QuotaError(f"users: {command}: printed no user; mend users in submit.yaml")
     return sorted(set(result.output.split()))
 
 
@@ -64,6 +66,8 @@ def parsed(source: QuotaSource, user: str, output: str) -> Quota:
         return _PARSERS[source.format](output)
     except (ValueError, IndexError) as error:
         said = " ".join(output.split())[:80]
+        if "[" in said:
+            raise QuotaError(f"{user}: {source.name}: {said!r}: {error}") from error
         raise QuotaError(
             f"{user}: {source.name}: {said!r} is not what format {source.format} has; mend the "
             "command or the format in submit.yaml"
@@ -89,8 +93,8 @@ def _numbers(output: str) -> Quota:
 
 
 def _quota(kib: Sequence[str], files: Sequence[str]) -> Quota:
-    used, quota, limit = (int(word.strip("*[]")) / KIB_PER_GIB for word in kib)
-    number, files_quota, files_limit = (int(word.strip("*[]")) for word in files)
+    used, quota, limit = (_whole(word) / KIB_PER_GIB for word in kib)
+    number, files_quota, files_limit = map(_whole, files)
     return Quota(
         _at_least_zero(used),
         quota or limit or NO_QUOTA,
@@ -99,6 +103,16 @@ def _quota(kib: Sequence[str], files: Sequence[str]) -> Quota:
         files_quota or files_limit or NO_QUOTA,
         files_limit or NO_QUOTA,
     )
+
+
+def _whole(word: str) -> int:
+    """Return a number. One in brackets is not whole, as some servers did not answer. Raises
+    ValueError."""
+    if "[" in word or "]" in word:
+        raise ValueError(f"{word} is in brackets: some servers of the file system did not answer")
+    if (number := int(word.strip("*"))) < 0:
+        raise ValueError(f"{number} cannot be")
+    return number
 
 
 def _at_least_zero(value: float) -> float:
