@@ -674,6 +674,24 @@ def test_a_test_that_was_stopped_or_never_built_makes_its_component_not_met(
     assert "wrong was stopped: 3 wrong answers in a row" in fault
 
 
+def test_a_test_that_always_fails_is_told_and_stopped_where_that_is_asked(
+    place: Workplace,
+) -> None:
+    short(place, "good", "true")
+    place.test("bad", "exit 3", run={"walltime": "1s"})
+    place.test("asked", "exit 3", run={"walltime": "1s"})
+    tests = {"good": {}, "bad": {}, "asked": {"retry": {"stop_after": 4}}}
+    write_plan(place, duration="2s", tests=tests)
+    assert accept(place).code == 1
+    alerts = {(each.kind, each.subject): each.text for each in place.events(TAG, AlertRaised)}
+    told = alerts["failing", "bad"]
+    assert "runs ended badly" in told and "exit code 3" in told
+    assert "4 failures in a row, the last: failed: exit code 3" in alerts["stopped", "asked"]
+    assert len(ends(place, "asked")) < len(ends(place, "bad"))
+    (one,) = json.loads(control(place, "status", "--format", "json").out)["trials"]
+    assert {each["kind"] for each in one["alerts"]} == set()  # it is over
+
+
 def test_a_waiver_by_name_covers_the_tests_that_it_names_alone(place: Workplace) -> None:
     def waiver(*tests: str) -> dict[str, object]:
         return {"tests": list(tests), "reason": "bug 7", "by": "both", "on": "2026-05-01"}

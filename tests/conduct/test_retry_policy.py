@@ -3,10 +3,17 @@ from __future__ import annotations
 from seatrial.conduct.policy import Entry
 from seatrial.conduct.retry_policy import MAX_LOSSES, MAX_REFUSED, RetryPolicy
 from seatrial.journal.codes import (
+    CANCELLED,
+    FAILED,
+    HUNG,
+    KNOWN,
     LAUNCH_FAILED,
     LOST,
     NODE_FAILURE,
+    OUT_OF_MEMORY,
     PASS,
+    PERFORMANCE,
+    RECALLED,
     REFUSED,
     TIMEOUT,
     WRONG_ANSWER,
@@ -43,6 +50,25 @@ def test_wrong_answers_in_a_row_stop_a_test_and_no_answer_breaks_no_row() -> Non
     answers.forgive(0)
     answers.verdict(0, WRONG_ANSWER.number)
     assert not answers.to_stop
+
+
+def test_failures_of_any_cause_in_a_row_stop_a_test_where_that_is_asked() -> None:
+    entries = [Entry(name="t", stop_after=3, stop_failures=3), Entry(name="u", stop_after=3)]
+    answers = RetryPolicy(entries)
+    for entry in (0, 1):
+        for code in (FAILED, TIMEOUT, PASS, HUNG, PERFORMANCE, LAUNCH_FAILED, OUT_OF_MEMORY):
+            answers.verdict(entry, code.number)
+        for code in (NODE_FAILURE, CANCELLED, RECALLED, KNOWN, LOST):  # neither count nor end a row
+            answers.verdict(entry, code.number)
+        assert entry not in answers.to_stop
+        answers.verdict(entry, FAILED.number, "exit code 3")
+    assert answers.to_stop == {0: "3 failures in a row, the last: failed: exit code 3"}
+    answers.forgive(0)
+    answers.verdict(0, FAILED.number)
+    assert not answers.to_stop
+    for _ in range(3):
+        answers.verdict(1, WRONG_ANSWER.number)
+    assert answers.to_stop == {1: "3 wrong answers in a row"}
 
 
 def test_launches_that_fail_in_a_row_stop_a_test_that_would_be_launched_for_ever() -> None:

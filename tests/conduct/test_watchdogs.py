@@ -2,10 +2,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from seatrial.conduct.commands import Decision, Finish
 from seatrial.conduct.conductor import Conductor, Limits
 from seatrial.conduct.policy import Entry, Policy, ThrottleRule, WatchLimits, Window
-from seatrial.journal.codes import CANCELLED, HUNG
+from seatrial.journal.codes import CANCELLED, FAILED, HUNG
 from seatrial.journal.events import (
     AlertRaised,
     BuildEnded,
@@ -175,6 +177,45 @@ def test_stops_and_exclusions_are_told_once_and_again_after_they_were_taken_back
         assert [kind for kind, _, _ in told.alerts(99999)] in ([], ["idle"])
         told.note(4, TestAdmitted, test="t")
         told.note(4, NodeAdmitted, nodes="n[1-2]")
+
+
+def test_a_test_that_fails_is_told_and_again_while_it_does() -> None:
+    told = Told(watch=WatchLimits(silent_for=1e6, again=3600))
+    for n in range(1, 9):
+        told.note(n, RunSubmitted, f"r{n}")
+        told.note(n, JobStarted, f"r{n}")
+        told.note(n, RunJudged, f"r{n}", code=FAILED.number, reason="exit code 3")
+    ((kind, subject, text),) = told.alerts(9)
+    assert (kind, subject) == ("failing", "t")
+    assert text.startswith("t: 8 of the latest 8 runs ended badly (8 failed)")
+    assert told.alerts(100) == []
+    assert told.wake(100) == 9 + 3600
+    assert [kind for kind, *_ in told.alerts(9 + 3600)] == ["failing"]
+    silent = Told(watch=WatchLimits(silent_for=1e6, failing=False))
+    assert not silent.conductor.state.failing.watched
+    assert not Told().conductor.state.failing.watched, "nothing is watched"
+
+
+def test_a_test_that_was_stopped_for_what_it_did_is_told_again_and_again() -> None:
+    told = Told(watch=WatchLimits(silent_for=1e6, again=100))
+    policy = told.conductor.state.policy
+    two = replace(policy, entries=[*policy.entries, Entry(name="u", copies=1)], entry_of=[0, 1])
+    told.conductor = Conductor("tag", [a_run(0, "t"), a_run(1, "u")], Limits(), two)
+    told.note(1, TrialStarted)
+    told.note(2, TestStopped, test="t", reason="3 wrong answers in a row")
+    assert told.alerts(3) == [("stopped", "t", "t is launched no more: 3 wrong answers in a row")]
+    assert told.alerts(50) == []
+    ((kind, subject, text),) = told.alerts(103)
+    assert (kind, subject) == ("stopped", "t")
+    assert "is still stopped: 3 wrong answers in a row" in text
+    assert "`seatrial accept admit PLAN t`" in text
+    assert told.alerts(202) == []
+    assert [kind for kind, *_ in told.alerts(203)] == ["stopped"]
+    told.note(204, TestAdmitted, test="t")
+    assert told.alerts(1000) == []
+    told.note(1001, TestStopped, test="t", reason="no licence", by="amy")
+    assert len(told.alerts(1002)) == 1
+    assert told.alerts(5000) == [], "a person knows"
 
 
 def built(*, good: str = "", stop: str = "") -> Told:

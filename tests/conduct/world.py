@@ -57,7 +57,7 @@ from .model import a_case
 NS = 10**9
 START = 1_000 * NS
 SLACK = 2 * NS  # in which what waits at the scheduler is recalled
-ONCE = {"stopped", "excluded", "hung"}
+ONCE = {"excluded", "hung"}
 
 
 def a_run(number: int, test: str, nodes: int = 1, **more: Any) -> Case:

@@ -166,6 +166,46 @@ def test_the_pass_rate_is_that_of_the_worst_application(tmp_path: Path) -> None:
     assert together > rate.result.value
 
 
+def failing(folder: Path, **event: Any) -> list[tuple[float, AlertRaised]]:
+    """The alerts of kind failing of two days in which something fails from hour 40 on, with the
+    hours of their times."""
+    plan = four_days("c5-stability.yaml")
+    plan["components"][0] |= {"duration": "2d", "criteria": []}
+    plan["rehearsal"]["events"] = [{"from": "40h", "to": "60h"} | event]
+    (folder / "plan.yaml").write_text(yaml.safe_dump(plan))
+    trial = rehearsed(folder, folder / "plan.yaml", seed=1)
+    return [
+        ((each.time - trial.start) / HOUR, each)
+        for each in journal.read(folder / trial.tag / "journal.jsonl")
+        if isinstance(each, AlertRaised) and each.kind == "failing"
+    ]
+
+
+def test_an_application_that_always_fails_is_told_within_an_hour(tmp_path: Path) -> None:
+    """The first run that fails ends in hour 40.7: a run takes 70 minutes."""
+    (hour, first), *more = failing(tmp_path, tests=["cm4"], fails="100%")
+    assert 40 < hour < 41.7
+    assert first.subject == "cm4"
+    assert "failed), usual is 4" in first.text
+    assert [round(each - hour) for each, _ in more] == list(range(1, len(more) + 1)), "hourly"
+    assert {each.subject for _, each in more} == {"cm4"}
+    assert len(more) >= 5
+
+
+def test_launches_that_fail_are_told_within_an_hour(tmp_path: Path) -> None:
+    (hour, first), *_ = failing(tmp_path, tests=["esm4-large"], refused="50%")
+    assert 40 < hour < 41
+    assert first.subject == "esm4-large"
+    assert "launch failed), usual is 0 %" in first.text
+
+
+def test_what_fails_as_usual_is_not_told(tmp_path: Path) -> None:
+    """Four days in which 4 % of the runs fail, 1 % hang, 0.5 % are wrong, and nodes fail."""
+    (tmp_path / "plan.yaml").write_text(yaml.safe_dump(four_days("c5-stability.yaml")))
+    trial = rehearsed(tmp_path, tmp_path / "plan.yaml", seed=3)
+    assert "failing" not in trial.alerts
+
+
 def healthy(folder: Path, name: str, **watch: Any) -> Path:
     """Four days of one of C5's plans on a machine where nothing goes wrong."""
     machine = yaml.safe_load((PLANS.parent / "machines" / "c5.yaml").read_text())

@@ -223,6 +223,12 @@ class Conductor:
             if since := state.shortages.since:
                 windows = admission.windows_of
                 found += dogs.short(since, counts.in_flight, admission.shelved, windows)
+        if not over:
+            stopped = admission.stopped
+            for subject, text in state.failing.found(stopped, state.nodes.excluded).items():
+                found.append(dogs.pending("failing", subject, text))
+            for number, stop in state.stopped_at.items() if stuck is None else ():
+                found.append(dogs.still_stopped(number, stop, stopped[number]))
         if state.nodes.suspects and (text := state.nodes.beyond_cap(now)):
             found.append(dogs.pending("nodes", "", text))
         if not over and state.placer is not None:

@@ -42,10 +42,10 @@ class Entry(Struct, frozen=True, kw_only=True):
     throttle holds back ``heavy`` and ``normal`` tests. ``opens`` is the load of one run on its
     metadata target. ``answers`` says for each cause of failure (a verdict's name) whether the run
     is retried, at most ``attempts`` times. After ``stop_after`` wrong answers in a row the test is
-    stopped (0: never). A run whose output has not grown for ``quiet_after`` is hung (0: not
-    watched), and is ended if ``end_quiet``. ``alone`` and ``full`` are the numbers of runs alone
-    and of waves at full machine, for ``isolated_then_full``. ``bytes`` is the size of the copied
-    deck of a run.
+    stopped (0: never), and after ``stop_failures`` failures of any cause in a row. A run whose
+    output has not grown for ``quiet_after`` is hung (0: not watched), and is ended if
+    ``end_quiet``. ``alone`` and ``full`` are the numbers of runs alone and of waves at full
+    machine, for ``isolated_then_full``. ``bytes`` is the size of the copied deck of a run.
     """
 
     name: str
@@ -58,6 +58,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     answers: dict[str, Answer] = {}
     attempts: int = 3
     stop_after: int = 0
+    stop_failures: int = 0
     quiet_after: float = 0.0
     end_quiet: bool = True
     alone: int = 1
@@ -138,14 +139,16 @@ class Exclusion(Struct, frozen=True, kw_only=True):
 class WatchLimits(Struct, frozen=True, kw_only=True):
     """When people are alerted (0: never): a test is short of its runs for ``short_for``; nothing
     happened for ``silent_for``; a run has waited in the queue ``wait_factor`` times as long as is
-    usual in this trial, and at least ``wait_least``. The same alert is raised again after
-    ``again``."""
+    usual in this trial, and at least ``wait_least``. ``failing``: whether people are alerted if a
+    test, a node or all tests fail more often than is usual (None: where any of these is on). The
+    same alert is raised again after ``again``."""
 
     short_for: float = 0.0
     silent_for: float = 0.0
     wait_factor: float = 0.0
     wait_least: float = 600.0
     again: float = 3600.0
+    failing: bool | None = None
 
 
 class Limits(NamedTuple):

@@ -44,6 +44,7 @@ _ENTRY_MEMBERS = {
     "answers": "",
     "attempts": "",
     "stop_after": "",
+    "stop_failures": "",
     "quiet_after": "",
     "end_quiet": "",
 }
@@ -198,7 +199,7 @@ def _faults(before: Policy, after: Policy) -> Iterator[str]:
     numbers += [*after.caps.file_systems.values(), *after.caps.bytes.values()]
     for entry in after.entries:
         numbers += [entry.copies, entry.weight, entry.most, entry.opens, entry.attempts]
-        numbers += [entry.stop_after, entry.quiet_after]
+        numbers += [entry.stop_after, entry.stop_failures, entry.quiet_after]
     for window in (*after.blackouts, *after.outages):
         if not max(abs(window.start), abs(window.end)) < _LATEST:
             yield "a blackout or an outage is too late"

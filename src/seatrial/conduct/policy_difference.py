@@ -22,7 +22,8 @@ WORDS = {
     "exclusion": "exclude",
     "answers": "retry.answers",
     "attempts": "retry.attempts",
-    "stop_after": "retry.stop_after",
+    "stop_after": "retry.stop_after, of wrong answers",
+    "stop_failures": "retry.stop_after",
     "quiet_after": "quiet_for",
     "end_quiet": "quiet_answer end",
     "file_systems": "runs on file systems",
@@ -36,7 +37,7 @@ _SECONDS = frozenset(
 # Members of which 0 means none or never.
 _NONE_AT_0 = frozenset(
     {"most", "machine", "per_target", "safe", "after", "stop_after", "quiet_after", "short_for"}
-    | {"silent_for", "wait_factor", "copies"}
+    | {"silent_for", "wait_factor", "copies", "stop_failures"}
 )
 _NAMED_BY = ("name", "gauge", "why")  # the members by which items of a list are told apart
 

@@ -11,6 +11,7 @@ from seatrial.conduct.admission import Admission, Shape, shapes_of
 from seatrial.conduct.builds import BuildTracker
 from seatrial.conduct.demand import Demand
 from seatrial.conduct.expected_runs import RunTimes
+from seatrial.conduct.failing import FailureWatch, is_watched
 from seatrial.conduct.in_flight import FreeRoom, InFlightCounts, RunInFlight
 from seatrial.conduct.mix import Mix
 from seatrial.conduct.nodes import NodeRecord
@@ -21,7 +22,7 @@ from seatrial.conduct.policy_change import followed
 from seatrial.conduct.retry_policy import RetryPolicy
 from seatrial.conduct.run_ids import run_id_of
 from seatrial.conduct.shortages import Shortages, dues_of
-from seatrial.conduct.watchdogs import Watchdogs
+from seatrial.conduct.watchdogs import STOPPED, Watchdogs
 from seatrial.conduct.waves import Waves
 from seatrial.journal import events
 from seatrial.journal.codes import CANCELLED, HUNG, KNOWN, PASS, RECALLED, code_of
@@ -75,6 +76,9 @@ class ConductorState:
         self.nodes = NodeRecord(self.policy.exclusion, self.policy.nodes, self.policy.unfit)
         dues = dues_of(cases, self.shapes, self.policy, limits.room)
         self.watchdogs = Watchdogs(self.policy, dues)
+        names = [entry.name for entry in self.policy.entries]
+        self.failing = FailureWatch(names, self.policy.nodes, is_watched(self.policy.watch))
+        self.stopped_at: dict[int, int] = {}  # when a test was stopped for what it did (ns)
         placing = self.policy.placing
         self.placer = NodePlacer(placing, cases) if placing is not None else None
         self._build_keys: list[set[str]] = [set() for _ in self.policy.entries]
@@ -181,6 +185,7 @@ class ConductorState:
         flight, nodes = self.in_flight.get(event.run_id), self.nodes.usable
         if flight is not None and flight.apply(event):
             self.queued.pop(event.run_id, None)
+            self.failing.started(event.run_id, flight.entry)
             idle = self.counts.idle(nodes)
             self.counts.start(flight.entry, flight.width, flight.unfit)
             self.watchdogs.unqueued(event.run_id, event.time, started=True)
@@ -242,6 +247,7 @@ class ConductorState:
                 self._free(flight, event)
         reruns = self.will_rerun(number, event.run_id, code)
         if flight is not None:
+            self.failing.ended(event.run_id, flight.entry, code, flight.nodes, flight.reason)
             del self.in_flight[event.run_id]
             self.ending.pop(event.run_id, None)
             self._follow_up(number, flight, reruns)
@@ -409,12 +415,16 @@ class ConductorState:
         for number in self._entries(event.test):
             self.admission.stop(number, event.reason)
             text = f"{event.test} is launched no more: {_why(event)}"
-            self.watchdogs.tell_once("stopped", event.test, text)
+            self.watchdogs.tell_once(STOPPED, event.test, text)
+            if not event.by:
+                self.stopped_at[number] = event.time
 
     def _on_test_admitted(self, event: events.TestAdmitted) -> None:
         for number in self._entries(event.test):
             self.admission.admit(number)
             self.retry_policy.forgive(number)
+            self.failing.forget(number)
+            self.stopped_at.pop(number, None)
             self.shortages.restart(number, self.counts.in_flight[number], event.time)
 
     def _on_test_held(self, event: events.TestHeld) -> None:
@@ -454,6 +464,7 @@ class ConductorState:
         self.nodes.change(policy.exclusion)
         dues = dues_of(self.cases, self.shapes, policy, self.limits.room)
         self.watchdogs.change(policy, dues)
+        self.failing.watched = is_watched(policy.watch)
         self.demand.change(policy, self.in_flight.values(), event.time)
         self.shortages.change(dues, self.counts.in_flight, event.time)
 

@@ -13,6 +13,8 @@ from seatrial.conduct.policy import Policy
 from seatrial.conduct.shortages import Due
 from seatrial.units import SECOND_NS, count, ns, show_seconds
 
+STOPPED = "stopped"  # the kind of alert that is raised at once, and again while it holds
+
 
 class PendingAlert(Struct, frozen=True):
     """An alert to raise from ``time`` (ns) on, if nothing changes before. ``says`` is its text, or
@@ -71,7 +73,7 @@ class Watchdogs:
 
     def told(self, kind: str, subject: str, time: int) -> None:
         """Record that an alert was raised."""
-        if self.untold.pop((kind, subject), None) is None:
+        if self.untold.pop((kind, subject), None) is None or kind == STOPPED:
             self._told[kind, subject] = time
 
     # ---- findings out ---------------------------------------------------------------------
@@ -161,6 +163,13 @@ class Watchdogs:
             f"{name}: run {run_id} has waited in the queue for more "
             f"than {show_seconds(longest / SECOND_NS)}; usual is {show_seconds(usual / SECOND_NS)}"
         )
+
+    def still_stopped(self, number: int, since: int, why: str) -> PendingAlert:
+        """Return an alert for a test that was stopped ``since`` a time, which was told at once."""
+        name = self._policy.entries[number].name
+        remedy = f"let it back in: `seatrial accept admit PLAN {name}`"
+        says = f"{name} is still stopped: {why}; {remedy}"
+        return self.pending(STOPPED, name, says, since + self._again)
 
     def pending(
         self, kind: str, subject: str, says: str | Callable[[], str], time: int = 0

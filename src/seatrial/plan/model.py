@@ -186,8 +186,9 @@ class Retry(FileModel, frozen=True):
     ] = {}
     attempts: Annotated[int, doc("maximum attempts of a run", ge=1)] = 3
     stop_after: Annotated[
-        int, doc("consecutive wrong answers that stop the test; 0: never", ge=0)
-    ] = 3
+        Annotated[int, Meta(ge=0)] | None,
+        doc("consecutive failures that stop the test; 0: never; default: 3 wrong answers"),
+    ] = None
 
 
 class Deck(FileModel, frozen=True):
@@ -261,6 +262,9 @@ class Watch(FileModel, frozen=True):
     short_for: Annotated[Duration | int, doc("alert if a test has too few in flight")] = "10m"
     silent_for: Annotated[Duration | int, doc("alert if nothing happens")] = "30m"
     wait_factor: Annotated[float, doc("alert if a run waits so many times the usual", ge=0)] = 5
+    failing: Annotated[
+        bool, doc("alert if a test, a node or all tests fail more often than is usual")
+    ] = True
     again: Annotated[Duration, doc("time until the same alert is repeated")] = "1h"
 
 

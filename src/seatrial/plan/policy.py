@@ -42,6 +42,7 @@ ANSWERS: dict[str, Answer] = {
     "failed": "never",
     "out of memory": "never",
 }
+MAX_WRONG = 3  # wrong answers in a row that stop a test, where the plan does not say
 USUALLY = {cause: answer for cause, answer in ANSWERS.items() if answer == "elsewhere"}
 
 
@@ -112,6 +113,7 @@ def policy_of(
             silent_for=span_of(watch.silent_for),
             wait_factor=watch.wait_factor,
             again=seconds(watch.again),
+            failing=None if watch.failing else False,
         ),
     )
 
@@ -189,7 +191,8 @@ def _entry(component: Component, test: Test, part: ComponentTest, weight: float)
         file_system=part.file_system or component.file_system,
         answers=answers,
         attempts=retry.attempts,
-        stop_after=retry.stop_after,
+        stop_after=MAX_WRONG if retry.stop_after is None else retry.stop_after,
+        stop_failures=retry.stop_after or 0,
         quiet_after=span_of(test.run.quiet_for if part.quiet_for is None else part.quiet_for),
         end_quiet=(part.quiet_answer or test.run.quiet_answer) == "end",
         bytes=bytes_of_deck(part.deck, test.folder),

@@ -1,0 +1,307 @@
+"""Tests, nodes or whole trials that fail more often than is usual.
+
+    watch = FailureWatch(["cm4", "ufs"], nodes=1920)
+    watch.started("k3v9", entry=0)                            # in the order of the starts
+    watch.ended("k3v9", entry=0, code=FAILED.number, nodes="n[1-48]", reason="exit code 3")
+    watch.found()                                             # subject -> text of the alert
+
+The runs of a test are taken in the order in which they started, as runs that fail often end early.
+Of the latest runs those that go on count as right. Let k of the latest n have ended badly, and s of
+the m before them. If a test goes on as before, the number of bad ones of n has the beta-binomial
+distribution with the parameters a + s and b + m - s, where the prior Beta(a, b) stands for a test
+of which nothing is known (Gelman et al., Bayesian Data Analysis, 2013, section 2.4). People are
+alerted if the chance of k or more is less than ``UNLIKELY``, for any n up to ``WINDOW``, of all
+causes together or of one. The bound is far below 0.001, as it is looked at after each bad end:
+docs/quality.md has the rate of false alarms. A stretch in which a test failed does not become what
+is usual.
+"""
+
+import math
+from collections import Counter, deque
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
+
+from seatrial.conduct.policy import WatchLimits
+from seatrial.journal import codes
+from seatrial.journal.codes import code_of
+from seatrial.machine.node_sets import fold, unfold_or_empty
+from seatrial.units import count, show_share
+
+UNLIKELY = 3e-7
+WINDOW = 64  # runs; the latest ones, among which a change is looked for
+MIN_BAD = 4
+UNLIKELY_LAUNCHES = 1e-5  # that fail hardly ever, so that it is hardly ever looked at
+MIN_LAUNCHES = 2
+RECENT = 16  # runs; where these are as usual, a test fails no more
+USUAL_AGAIN = 0.05
+ANY = (2.0, 38.0)  # the prior of bad ends of all causes: 5 %, worth 40 runs
+ONE = (1.0, 49.0)  # of one cause: 2 %, worth 50 runs
+LAUNCHES = (0.5, 499.5)  # of failed launches: 0.1 %, worth 500 runs
+MOST_OF_ONE = 0.75  # of the bad ends of all tests, at most, are of one test: else that one fails
+ELSEWHERE = 32  # runs of a test by which a failure on a node is judged
+_PASS = codes.PASS.number
+_LAUNCH = codes.LAUNCH_FAILED.number
+_NOT_COUNTED = codes.UNCOUNTED | codes.CUT_OFF | {codes.GIVEN.number}
+
+
+def is_watched(watch: WatchLimits) -> bool:
+    """Return whether people are alerted of what fails: where any watch is on, unless the plan says
+    otherwise."""
+    if watch.failing is not None:
+        return watch.failing
+    return bool(watch.short_for or watch.silent_for or watch.wait_factor)
+
+
+def chance(bad: int, runs: int, before: tuple[int, int], prior: tuple[float, float]) -> float:
+    """Return the probability that ``bad`` or more of so many runs end badly, if as many do as
+    ``before`` (bad ones, runs)."""
+    a, b = prior[0] + before[0], prior[1] + before[1] - before[0]
+    term = math.exp(
+        math.lgamma(runs + 1)
+        - math.lgamma(bad + 1)
+        - math.lgamma(runs - bad + 1)
+        + math.lgamma(a + bad)
+        + math.lgamma(b + runs - bad)
+        - math.lgamma(a + b + runs)
+        + math.lgamma(a + b)
+        - math.lgamma(a)
+        - math.lgamma(b)
+    )
+    total = 0.0
+    for k in range(bad, runs + 1):
+        total += term
+        if k < runs:
+            term *= (runs - k) / (k + 1) * (a + k) / (b + runs - k - 1)
+    return total
+
+
+class StartedRun:
+    """A run that started; ``code`` is its verdict, None while it has none."""
+
+    __slots__ = ("code", "entry")
+
+    def __init__(self, entry: int) -> None:
+        self.entry = entry
+        self.code: int | None = None
+
+
+class FailingStretch(NamedTuple):
+    """Of the latest ``runs`` these ``bad`` ended badly; ``before`` are the number of bad ones of
+    the runs before them and of all of these. ``level`` is the ``chance`` below which it is told."""
+
+    bad: list[StartedRun]
+    runs: int
+    before: tuple[int, int]
+    chance: float
+    level: float
+
+    @property
+    def of_one(self) -> float:
+        """The share of the test that has most of the bad runs."""
+        return max(Counter(run.entry for run in self.bad).values()) / len(self.bad)
+
+
+class LatestRuns:
+    """The latest runs of a test, or of all, and what was usual before them. ``stretch`` is set
+    while they fail."""
+
+    def __init__(self) -> None:
+        self.runs: deque[StartedRun] = deque()
+        self.stretch: FailingStretch | None = None
+        self.reason = ""  # of the latest bad end
+        self._bad: Counter[int] = Counter()  # by code, of the runs before
+        self._ended = 0
+
+    def start(self, run: StartedRun, skip: Collection[int] = ()) -> None:
+        """Add a run. What leaves the window is usual from now on, unless this or its test (one of
+        the entries in ``skip``) fails."""
+        self.runs.append(run)
+        if len(self.runs) > WINDOW:
+            first = self.runs.popleft()
+            if self.stretch is None and first.code is not None and first.entry not in skip:
+                self._ended += 1
+                if first.code != _PASS:
+                    self._bad[first.code] += 1
+
+    def drop(self, run: StartedRun) -> None:
+        """Leave out a run that says nothing of its test."""
+        if run in self.runs:
+            self.runs.remove(run)
+
+    def look(
+        self, code: int, reason: str, skip: Collection[int] = (), of_all: bool = False
+    ) -> None:
+        """Look at a bad end with this verdict; ``of_all``: what fails is no test alone."""
+        self.reason = reason or self.reason
+        stretches = self._stretches(code, skip)
+        if of_all:
+            stretches = (each for each in stretches if each.of_one <= MOST_OF_ONE)
+        found = min(stretches, key=lambda each: each.chance / each.level, default=None)
+        if found is not None and found.chance < found.level:
+            self.stretch = found
+
+    def _stretches(self, code: int, skip: Collection[int]) -> Iterator[FailingStretch]:
+        """Yield the stretches up to now that begin with a bad run, of all causes and of one."""
+        runs = [run for run in self.runs if run.entry not in skip]
+        ended = self._ended + sum(run.code is not None for run in runs)
+        all_bad = self._bad.total() + sum(run.code not in (None, _PASS) for run in runs)
+        all_same = self._bad[code] + sum(run.code == code for run in runs)
+        bad: list[StartedRun] = []
+        same: list[StartedRun] = []
+        least, prior, level = MIN_BAD, ONE, UNLIKELY
+        if code == _LAUNCH:
+            least, prior, level = MIN_LAUNCHES, LAUNCHES, UNLIKELY_LAUNCHES
+        for number, run in enumerate(reversed(runs), 1):
+            ended -= run.code is not None
+            if run.code is None or run.code == _PASS:
+                continue
+            bad.append(run)
+            if len(bad) >= MIN_BAD:
+                before = all_bad - len(bad), ended
+                likely = chance(len(bad), number, before, ANY)
+                yield FailingStretch(list(bad), number, before, likely, UNLIKELY)
+            if run.code == code:
+                same.append(run)
+                if len(same) >= least:
+                    before = all_same - len(same), ended
+                    likely = chance(len(same), number, before, prior)
+                    yield FailingStretch(list(same), number, before, likely, level)
+
+    def recover(self) -> None:
+        """Forget the stretch if the latest runs are as usual again."""
+        if self.stretch is None:
+            return
+        ended = [run for run in self.runs if run.code is not None][-RECENT:]
+        bad = sum(run.code != _PASS for run in ended)
+        before = self._bad.total(), self._ended
+        if chance(bad, len(ended), before, ANY) > USUAL_AGAIN:
+            self.stretch = None
+            self.runs = deque(ended)
+
+
+class NodeStreak(NamedTuple):
+    """The runs in a row that ended badly on a node: how many, and the logarithm of the chance of
+    that, by what the same tests did elsewhere."""
+
+    runs: int = 0
+    log_chance: float = 0.0
+
+
+class FailureWatch:
+    """A fold over the starts and ends of runs. ``tests`` are the names of the entries; ``nodes`` is
+    the number of nodes of the trial (0: unknown)."""
+
+    def __init__(self, tests: Sequence[str], nodes: int, watched: bool = True) -> None:
+        self.watched = watched
+        self._tests = tests
+        self._nodes = nodes
+        self._of_test = [LatestRuns() for _ in tests]
+        self._of_all = LatestRuns()
+        self._started: dict[str, StartedRun] = {}
+        self._streaks: dict[str, NodeStreak] = {}
+        self._elsewhere: list[deque[tuple[frozenset[str], bool]]] = [
+            deque(maxlen=ELSEWHERE) for _ in tests
+        ]
+        self.nodes: set[str] = set()  # nodes that fail
+
+    # ---- events in ------------------------------------------------------------------------
+
+    def started(self, run_id: str, entry: int) -> None:
+        if self.watched and run_id not in self._started:
+            self._start(run_id, entry)
+
+    def _start(self, run_id: str, entry: int) -> StartedRun:
+        run = self._started[run_id] = StartedRun(entry)
+        failing = self._failing()
+        self._of_test[entry].start(run)
+        self._of_all.start(run, failing)
+        return run
+
+    def ended(self, run_id: str, entry: int, code: int, nodes: str, reason: str) -> None:
+        """Record a verdict. A launch that failed has not started; runs that somebody withdrew, that
+        were cut off from outside, or whose failure is known, count as nothing."""
+        run = self._started.pop(run_id, None)
+        if not self.watched:
+            return
+        own = self._of_test[entry]
+        if code in _NOT_COUNTED:
+            if run is not None:
+                own.drop(run)
+                self._of_all.drop(run)
+            return
+        if run is None:
+            run = self._start(run_id, entry)
+            del self._started[run_id]
+        run.code = code
+        self._on_nodes(entry, code != _PASS, nodes)
+        if code != _PASS:
+            if self._of_all.stretch is None:
+                own.look(code, reason)
+            if len(self._tests) > 1:
+                self._of_all.look(code, reason, self._failing(), of_all=True)
+        else:
+            own.recover()
+            self._of_all.recover()
+
+    def forget(self, entry: int) -> None:
+        """Forget the latest runs of a test that people admitted again."""
+        self._of_test[entry] = LatestRuns()
+
+    def _failing(self) -> set[int]:
+        return {number for number, each in enumerate(self._of_test) if each.stretch is not None}
+
+    def _on_nodes(self, entry: int, bad: bool, folded: str) -> None:
+        """Record the end of a run on nodes. One that passed clears them."""
+        if self._nodes < 2 or not folded:
+            return
+        on = frozenset(unfold_or_empty(folded))
+        latest = self._elsewhere[entry]
+        if not bad:
+            for node in on.intersection(self._streaks):
+                del self._streaks[node]
+                self.nodes.discard(node)
+        elif 2 * len(on) <= self._nodes:
+            for node in on:
+                others = [was_bad for there, was_bad in latest if node not in there]
+                share = (sum(others) + 1) / (len(others) + 2)
+                streak = self._streaks.get(node, NodeStreak())
+                streak = NodeStreak(streak.runs + 1, streak.log_chance + math.log(share))
+                self._streaks[node] = streak
+                unlikely = streak.log_chance + math.log(self._nodes) < math.log(UNLIKELY)
+                if unlikely and streak.runs >= MIN_BAD:
+                    self.nodes.add(node)
+        latest.append((on, bad))
+
+    # ---- findings out ---------------------------------------------------------------------
+
+    def found(self, stopped: Collection[int], excluded: Collection[str]) -> dict[str, str]:
+        """Return what fails: the text of the alert of each test by its name, of all tests as "",
+        of nodes by their node set. Tests that are stopped and excluded nodes are told otherwise."""
+        texts: dict[str, str] = {}
+        if self._of_all.stretch is not None:
+            by_test = Counter(self._tests[run.entry] for run in self._of_all.stretch.bad)
+            words = ", ".join(f"{number} of {test}" for test, number in by_test.most_common(3))
+            texts[""] = f"{self._words(self._of_all, 'runs of all tests')}; {words}"
+        else:
+            for number, latest in enumerate(self._of_test):
+                if latest.stretch is not None and number not in stopped:
+                    name = self._tests[number]
+                    texts[name] = f"{name}: {self._words(latest, 'runs')}"
+        if nodes := sorted(self.nodes.difference(excluded)):
+            least = min(self._streaks[node].runs for node in nodes)
+            texts[fold(nodes)] = (
+                f"{fold(nodes)}: the latest {count(least, 'run')} there ended badly, and hardly "
+                "any of the same tests on other nodes"
+            )
+        return texts
+
+    def _words(self, latest: LatestRuns, noun: str) -> str:
+        stretch = latest.stretch
+        assert stretch is not None
+        bad, before = stretch.bad, stretch.before
+        verdicts = Counter(code_of(run.code or 0).name for run in bad)
+        listed = ", ".join(f"{number} {name}" for name, number in verdicts.most_common(3))
+        usual = f"usual is {show_share(before[0] / before[1])}" if before[1] else "and none before"
+        why = f"; the latest: {latest.reason}" if latest.reason else ""
+        of = f"{len(bad)} of the latest {stretch.runs} {noun}"
+        return f"{of} ended badly ({listed}), {usual}{why}"
