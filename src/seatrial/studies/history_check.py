@@ -15,10 +15,11 @@ from seatrial.store.series import case_names, latest_runs, measured
 from seatrial.structs import copied
 from seatrial.studies.history import History
 from seatrial.studies.metric_series import MetricSeries
-from seatrial.units import NO_DIRECTION, count
+from seatrial.units import NO_DIRECTION, count, listed
 
 _VERDICTS = frozenset(code.name for code in codes.CODES.values())
 
+MAX_NODES = 5  # that are named
 Key = tuple[str, str, str]  # machine, case, stage
 
 
@@ -28,6 +29,7 @@ def doubts(store: Store, metric: str, filters: Filters, found: Sequence[History]
     names = case_names(store)
     said = [text for history in found for text in _of_series(history)]
     said += _stale(metric, found, _latest(store, filters, names))
+    said += _nodes_left_out(found)
     if filters.trial:
         others = _in_other_trials(store, metric, filters, names)
         if own := [one for one in found if _key(one.series) in others]:
@@ -62,6 +64,27 @@ def _stale(metric: str, found: Sequence[History], latest: dict[Key, int]) -> Ite
         last = series.points[-1].time if series.points else 0
         if latest.get(_key(series), 0) > last:
             yield f"{series.case_name}: its latest run gave no {metric}"
+
+
+def _nodes_left_out(found: Sequence[History]) -> Iterator[str]:
+    """Yield the nodes that lack in the newest trial of the cases that differ from theirs in the
+    node alone."""
+    alike: dict[tuple[str, str, str], list[MetricSeries]] = {}
+    for history in found:
+        series = history.series
+        stem, mark, _ = series.case_name.rpartition("%")
+        if mark and series.points:
+            alike.setdefault((series.machine, stem, series.stage), []).append(series)
+    for (_, stem, _), several in alike.items():
+        newest = max((series.points[-1] for series in several), key=lambda point: point.time)
+        lacking = [
+            series.case_name.rpartition("%")[2]
+            for series in several
+            if series.points[-1].trial != newest.trial
+        ]
+        if lacking:
+            nodes = f"{len(lacking)} of {count(len(several), 'node')}"
+            yield f"{stem}: {nodes} gave nothing in {newest.trial}: {listed(lacking, MAX_NODES)}"
 
 
 def _latest(store: Store, filters: Filters, names: dict[int, CaseName]) -> dict[Key, int]:

@@ -1,11 +1,14 @@
 """The criterion on nodes: what rules over facts, or a test's own checks, found on them."""
 
+from collections import Counter
+
 from seatrial.acceptance.criteria.result import (
     Numbers,
     Result,
     decided,
     undecided,
     unless_newer,
+    unless_silent,
     with_worst,
 )
 from seatrial.acceptance.criteria.view import NodeCases, TrialView
@@ -38,18 +41,21 @@ def _of_case(view: TrialView, criterion: Criterion, group: NodeCases) -> Result 
     runs = group.right(FINDINGS)
     if not runs:
         return None
-    latest, value = runs[-1]
-    of_rule = {
-        name.removeprefix(PREFIX): figure.value
-        for name, figure in (latest.figures or {}).items()
-        if name.startswith(PREFIX)
-    }
+    latest = {run.case: run for run, _ in runs}
+    value = sum({run.case: value for run, value in runs}.values())
+    of_rule: Counter[str] = Counter()
+    for run in latest.values():
+        for name, figure in (run.figures or {}).items():
+            if name.startswith(PREFIX):
+                of_rule[name.removeprefix(PREFIX)] += int(figure.value)
     most = sorted(of_rule.items(), key=lambda item: -item[1])[:MAX_TOLD]
-    parts = ", ".join(f"{name} on {count(int(value), 'node')}" for name, value in most)
+    parts = ", ".join(f"{name} on {count(value, 'node')}" for name, value in most)
     numbers: Numbers = {**of_rule}
-    why = f"{parts or 'nothing'} in the latest of {count(len(runs), 'run')}"
+    where = f" on each of {len(latest)} nodes" if len(latest) > 1 else ""
+    why = f"{parts or 'nothing'} in the latest of {count(len(runs), 'run')}{where}"
     subject = group.name
     result = decided(view, criterion, value, why, n=len(runs), subject=subject, numbers=numbers)
-    return unless_newer(
-        result, group, latest, "left neither facts.txt nor nodecheck.txt that tells of a node"
-    )
+    lacks = "left neither facts.txt nor nodecheck.txt that tells of a node"
+    for run in latest.values():
+        result = unless_newer(result, group, run, lacks)
+    return unless_silent(result, group, view, FINDINGS)

@@ -259,6 +259,13 @@ def unless_newer(result: Result, group: NodeCases, latest: RunHistory, lacks: st
     return replace(result, state="undecided", why=why)
 
 
+def unless_silent(result: Result, group: NodeCases, view: TrialView, metric: str) -> Result:
+    """Return the result of cases that differ in their node alone, or an undecided one where it is
+    met and some nodes gave no figure."""
+    silent = group.silent(view.history, metric) if result.state == "met" else ""
+    return replace(result, state="undecided", why=f"{silent}; {result.why}") if silent else result
+
+
 def with_worst(results: Iterable[Result], badness: Callable[[Result], float]) -> list[Result]:
     """Return the results of several subjects behind one on all of them, which is the worst of
     them: one that is not met, else undecided, else met; of equals the one with the greatest

@@ -15,13 +15,14 @@ from seatrial.acceptance.criteria.result import (
     decided,
     doubt_of,
     undecided,
+    unless_silent,
     with_worst,
 )
 from seatrial.acceptance.criteria.view import STAGE_WORDS, NodeCases, TrialView
 from seatrial.plan.model import Criterion
 from seatrial.statistics.spread import MAD_TO_SIGMA
 from seatrial.verify import references as refs
-from seatrial.verify.figures import MetricValue
+from seatrial.verify.figures import ELAPSED, MetricValue
 
 BETTER_BY = "better by, %"  # than its reference; negative: worse
 MIN_RUNS = 2  # runs without which there is no spread
@@ -39,9 +40,15 @@ def variability(view: TrialView, criterion: Criterion) -> list[Result]:
     robust one, 1.4826 MAD / median. Two runs of a case are needed.
     """
     by_test: dict[str, list[list[float]]] = {test: [] for test in view.tests(criterion)}
+    doubts: dict[str, str] = {}
     for group in view.groups(criterion):
         times = [run.elapsed for run in group.runs if run.right]
-        by_test[group.case.test].append(sorted(t for t in times if t is not None and t > 0))
+        known = sorted(t for t in times if t is not None and t > 0)
+        by_test[group.case.test].append(known)
+        doubt = group.silent(view.history, ELAPSED)
+        if lost := len(times) - len(known):
+            doubt = f"the time of {units.count(lost, 'run')} is not known"
+        doubts[group.case.test] = doubts.get(group.case.test, "") or doubt
     results = []
     for test, series in by_test.items():
         enough = [times for times in series if len(times) >= MIN_RUNS]
@@ -57,8 +64,9 @@ def variability(view: TrialView, criterion: Criterion) -> list[Result]:
                 left_out = units.count(too_few, "case")
                 why += f"; {left_out} with fewer than {MIN_RUNS} right runs left out"
         result = decided(view, criterion, value, why, n=n, subject=test, numbers=numbers)
-        if result.state == "met" and "cases left out" in numbers:
-            result = replace(result, state="undecided")
+        if result.state == "met" and ("cases left out" in numbers or doubts.get(test)):
+            why = "; ".join(filter(None, (doubts.get(test), why)))
+            result = replace(result, state="undecided", why=why)
         results.append(result)
     return with_worst(results, lambda one: one.value or 0.0)
 
@@ -145,7 +153,7 @@ def _against(view: TrialView, criterion: Criterion, group: NodeCases) -> Result:
                 numbers[BETTER_BY] = units.better_by(off, better)
     except (refs.AmbiguousReference, ValueError) as error:
         return undecided(criterion, str(error), subject=group.name)
-    return decided(
+    result = decided(
         view,
         criterion,
         value,
@@ -156,6 +164,7 @@ def _against(view: TrialView, criterion: Criterion, group: NodeCases) -> Result:
         numbers=numbers,
         unit=figures[0].unit if figures else "",
     )
+    return unless_silent(result, group, view, metric)
 
 
 def _bounds_by(reference: refs.Reference, better: units.Better) -> Bounds:

@@ -13,10 +13,11 @@ from seatrial.plan.component_tests import fits
 from seatrial.plan.model import Criterion
 from seatrial.suite.case_names import show
 from seatrial.suite.model import Case, Stage
-from seatrial.units import show_seconds
+from seatrial.units import count, listed, show_seconds
 from seatrial.verify.references import References
 
 STAGE_WORDS = {"": "", "alone": " alone", "full": " at full machine"}
+MAX_SILENT = 5  # nodes that are named
 TOO_SOON = 1.0  # seconds that a trial may miss of its duration
 _OF_NODES = ("utilisation", "availability", "mtbf", "jobs_in_flight", "mix")
 _IS = {"ended": "has", "paused": "is"}
@@ -24,10 +25,11 @@ _IS = {"ended": "has", "paused": "is"}
 
 class NodeCases(NamedTuple):
     """Cases that differ only in their node, with their runs of one ``stage`` ("": of any);
-    ``case`` is the first of them."""
+    ``case`` is the first of them, ``cases`` are the positions of all."""
 
     case: Case
     runs: list[RunHistory]
+    cases: list[int]
     stage: Stage | Literal[""] = ""
 
     @property
@@ -42,13 +44,26 @@ class NodeCases(NamedTuple):
         figures = [(run, figure.value) for run, figure in found if figure is not None]
         return sorted(figures, key=lambda each: each[0].judged or 0)
 
+    def silent(self, history: TrialHistory, metric: str) -> str:
+        """Return which of several cases have no right run with a figure, and say so: ``2 of 64
+        nodes gave no triad: n007, n012``; "" if each has one."""
+        told = {run.case for run, _ in self.right(metric)}
+        lacking = [history.cases[number].node for number in self.cases if number not in told]
+        if not lacking or not told:
+            return ""
+        of = f"{len(lacking)} of {count(len(self.cases), 'node')}"
+        return f"{of} gave no {metric}: {listed(lacking, MAX_SILENT)}"
+
     def newer(self, run: RunHistory) -> RunHistory | None:
-        """Return the latest run that ended after another, and does not run again; None where none
-        did."""
+        """Return the latest run of the case of another that ended after it, and does not run again;
+        None where none did."""
         found = [
             one
             for one in self.runs
-            if one.over and not one.will_rerun and one.code not in codes.UNCOUNTED
+            if one.case == run.case
+            and one.over
+            and not one.will_rerun
+            and one.code not in codes.UNCOUNTED
         ]
         last = max(found, key=lambda one: one.judged or 0, default=run)
         return last if (last.judged or 0) > (run.judged or 0) else None
@@ -179,6 +194,7 @@ class TrialView:
                 group.case,
                 # a run that was never submitted has no stage and no figure: it counts once
                 [run for run in group.runs if (run.stage or stages[0]) == stage],
+                group.cases,
                 stage,
             )
             for group in both
@@ -195,7 +211,10 @@ class TrialView:
             bound = tuple((name, show(value)) for name, value in case.parameters.items())
             key = (case.test, bound, case.toolchain, case.nodes)
             chosen = case.test in wanted and number not in self.waived
-            of_case.append(found.setdefault(key, NodeCases(case, [])) if chosen else None)
+            own = found.setdefault(key, NodeCases(case, [], [])) if chosen else None
+            if own is not None:
+                own.cases.append(number)
+            of_case.append(own)
         for run in self.history.runs:
             group = of_case[run.case]
             if group is None:

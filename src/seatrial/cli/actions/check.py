@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.actions.facts import source_of, tell_troubles
+from seatrial.cli.actions.facts import UNDECIDED, source_of, tell_troubles
 from seatrial.cli.actions.facts_collect import unfolded
-from seatrial.cli.actions.lint import print_judgement
+from seatrial.cli.actions.lint import not_judged, print_judgement
 from seatrial.cli.facts_collect import collect
 from seatrial.cli.query_common import opened, tell
 from seatrial.errors import UsageError
@@ -70,7 +70,15 @@ def nodes(
     bad = acts.resume(drained, judged, found.table.nodes, rules)
     if drain:
         acts.drain(drain_reasons.to_drain(judged, rules, found.table.silent), own, most, yes)
-    return 1 if judged.findings or found.table.silent or away or bad else 0
+    if judged.findings or found.table.silent or away or bad:
+        return 1
+    left_out = wanted - {*found.table.nodes}
+    if left_out == wanted:  # this host, which has another name
+        left_out = set()
+    if left_out:
+        tell(f"{count(len(left_out), 'node')} not asked: {fold(left_out)}")
+    whole = not left_out and not found.table.troubles
+    return 0 if whole and not not_judged(judged, rules) else UNDECIDED
 
 
 def _drained(own: list[str], wanted: set[str]) -> dict[str, DrainState]:
