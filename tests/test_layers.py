@@ -30,6 +30,7 @@ ROOMS = [
         "structs",
         "gc_pause",
         "decoding",
+        "escaping",
         "files",
         "state_folder",
         "log",

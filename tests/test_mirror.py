@@ -120,6 +120,7 @@ ACROSS_MODULES = {
         "tuning": "the applications that ship to be tuned",
     },
     "trial": {
+        "unshared_locks": "two drivers, and locks that hosts do not share",
         "tune_slurm": "a tuning on the emulated Slurm",
         "acceptance_slurm": "the plan that ships as a starting point, to its signed report",
         "changing_slurm": "what people change while a trial runs on the emulated Slurm",

@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from seatrial.escaping import plain_line
 from seatrial.lazy import LazyModule
 
 if TYPE_CHECKING:
@@ -86,7 +87,5 @@ class _OneLine(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         text = record.message[:MAX_MESSAGE]
-        if not text.isprintable():
-            text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-        record.message = text
+        record.message = plain_line(text)
         return super().formatMessage(record)

@@ -232,6 +232,13 @@ def test_each_task_runs_the_job_of_its_index(tmp_path: Path) -> None:
         assert (path / "stderr").read_text() == "oops\n"
 
 
+def test_no_part_of_a_path_is_a_command(tmp_path: Path) -> None:
+    folder = tmp_path / "a\ntouch pwned;#"
+    made = written(folder, "a")
+    run_task(made, 0)
+    assert sorted(path.name for path in made.iterdir()) == ["job.sh", "runs", "submit.sh"]
+
+
 def test_a_task_that_starts_a_second_time_spoils_no_output(tmp_path: Path) -> None:
     made = written(tmp_path, "a")
     run_task(made, 0)

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from seatrial import cli
 from seatrial.cli.tables import TextTable, fold
+from seatrial.escaping import xml_text, xml_value
 from seatrial.journal import codes
 from seatrial.journal.codes import Code
 from seatrial.journal.events import ScriptStarted
@@ -480,9 +481,7 @@ def test_junit_output_is_bounded(tmp_path: Path) -> None:
     )
 )
 def test_any_text_survives_xml(text: str) -> None:
-    from seatrial.store.export import _escaped, _quoted
-
-    root = ET.fromstring(f"<a b={_quoted(text)}>{_escaped(text)}</a>")
+    root = ET.fromstring(f"<a b={xml_value(text)}>{xml_text(text)}</a>")
     shown = "".join(char if is_legal(char) else visible(char) for char in text)
     assert (root.text or "", root.get("b")) == (shown, shown)
 

@@ -156,6 +156,28 @@ def test_a_path_that_is_no_text_is_bad_usage(place: Workplace) -> None:
     assert not (place.folder / trials).exists()
 
 
+@pytest.mark.parametrize("name", ["a\ntouch pwned;#", "a\tb", "a\x1b[2J", "\u202etxt"])
+def test_a_path_with_control_characters_is_bad_usage(place: Workplace, name: str) -> None:
+    """It would be lines of a list of runs, and of scripts."""
+    place.test("a")
+    done = place.seatrial("--trials", name, "run", "suite", "-m", str(place.machine))
+    assert done.code == 2, done.said
+    assert "has control characters" in done.err and "--trials" in done.err
+    assert done.err.replace("\n", "").isprintable()
+    assert not (place.folder / name).exists()
+    assert place.run("--name", "t").code == 0
+    moved = place.trials.rename(place.folder / name)
+    done = place.seatrial("--trials", str(moved), "resume", "t")
+    assert done.code == 2 and "has control characters" in done.err
+
+
+def test_what_python_says_of_an_expression_is_not_shown(place: Workplace) -> None:
+    place.fresh = True
+    place.test("a", run={"nodes": "1if 1else 2"})
+    done = place.seatrial("list", "suite", "-m", str(place.machine))
+    assert "SyntaxWarning" not in done.said and done.code == 0, done.said
+
+
 def test_a_trial_that_is_not_made_leaves_nothing(
     tmp_path: Path, place: Workplace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.rules.launch_expressions import FACTS, as_c, quoted
+from seatrial.escaping import c_text
+from seatrial.rules.launch_expressions import FACTS, as_c
 from seatrial.rules.launch_rules import LaunchRule, rules_header
 from seatrial.runs.guard.program import SOURCE
 from seatrial.suite.expressions import ExpressionError
@@ -28,6 +29,9 @@ FAULTS = {
     "tasks == 2 == (nodes > 1)": "cannot be compared",
     "__import__('os')": "is not a function",
     "tasks >": "is not an expression",
+    "tasks > True": "True is no fact",
+    "True": "True is no fact",
+    'name == "a\\0b"': "not allowed here",
 }
 # Conditions that hold for a program of four tasks with glibc 2.36, and those that do not.
 TRUE = [
@@ -62,7 +66,7 @@ def test_conditions_hold_as_they_say(tmp_path: Path) -> None:
     texts = [*TRUE, *FALSE]
     rules = [LaunchRule(name=f"r{i}", message="m", warn=text) for i, text in enumerate(texts)]
     (tmp_path / "rules.h").write_text(rules_header(rules, "/dev/null"))
-    name = quoted('a"b\\n?%sé')
+    name = c_text('a"b\\n?%sé')
     test = f"""
     #define main guard
     #include "{SOURCE}"

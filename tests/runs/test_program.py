@@ -6,6 +6,7 @@ import os
 import pwd
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -226,6 +227,24 @@ def test_a_launch_is_refused_with_a_sentence_and_logged(guard: Path, tmp_path: P
     launcher = pwd.getpwuid(os.getuid()).pw_name  # whatever USER says
     assert [user, job, look, action] == [launcher, "7", "launch", "refuse"]
     assert [rule, path] == ["old-mpich", str(old)]
+
+
+def test_letters_beyond_ascii_are_what_they_are_in_rules_and_messages(tmp_path: Path) -> None:
+    path, other = (tmp_path / name / "a.out" for name in ("müller", "größe"))
+    for each in (path, other):
+        each.parent.mkdir()
+        shutil.copy("/bin/true", each)
+    never = [LaunchException(reason="allowed", paths=["*/größe/*"])]
+    rules = [
+        LaunchRule(name="straße", refuse=f'path == "{path}"', message="Straße gesperrt."),
+        LaunchRule(name="all", refuse='kind == "elf"', message="m", exceptions=never),
+    ]
+    (tmp_path / "log").mkdir()
+    guard = tmp_path / "guard"
+    compile_to(guard, rules_header(rules, str(tmp_path / "log")))
+    assert [each.refused for each in told(guard, path, other)] == [["straße", "all"], []]
+    done = launched(guard, "--", path)
+    assert done.returncode == 1 and "Straße gesperrt. (rule straße)" in done.stdout
 
 
 def test_the_program_is_found_in_a_line(guard: Path, tmp_path: Path) -> None:

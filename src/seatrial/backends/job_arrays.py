@@ -13,6 +13,7 @@ from seatrial.backends.batch_task import FORGOTTEN, NO_PLACE, BatchTask
 from seatrial.backends.bundles import arranged, bundle_files
 from seatrial.backends.protocol import Job, Submission
 from seatrial.backends.task_states import PREFIX
+from seatrial.escaping import shell_word
 from seatrial.files import sync_folder, write_durably
 from seatrial.runs.environment import write_script
 
@@ -20,7 +21,7 @@ from seatrial.runs.environment import write_script
 # calls itself (`$0`) as one that was started for job.sh would; one before bash 5.0 cannot do that.
 _SCRIPT = """\
 #!/bin/bash
-# One task of the array is one run: its directory is the line of its index in {runs}
+# One task of the array is one run: its directory is the line of its index in the list `runs`
 mapfile -t -s "{index}" -n 1 _place < {runs}
 cd "${{_place[0]:?is not in the list}}" || exit
 BASH_ARGV0=./job.sh
@@ -59,7 +60,7 @@ def write_submission(
         files = bundle_files(folder, submission, job_id)
     else:
         runs = "".join(f"{job.path}\n" for job in submission.jobs)
-        script = _SCRIPT.format(runs=shlex.quote(str(folder / "runs")), index=index)
+        script = _SCRIPT.format(runs=shell_word(str(folder / "runs")), index=index)
         files = {"runs": runs, "job.sh": script}
     for name, text in files.items():
         write_durably(folder / name, text.encode("utf-8", errors="surrogateescape"))

@@ -16,6 +16,7 @@ import importlib
 import io
 import os
 import sys
+import warnings
 from pathlib import Path
 
 import click
@@ -221,6 +222,8 @@ def _same(one: Path | str, other: str | None) -> bool:
 def main() -> None:
     """Run the command line. Exit codes as in ``seatrial --help``."""
     _open_standard_streams()
+    # Of Python, about an expression in a file: what is wrong with it is told in our words.
+    warnings.simplefilter("ignore", SyntaxWarning)
     try:
         code = seatrial.main(prog_name="seatrial", standalone_mode=False)
     except InvalidFiles as error:  # each line begins with file:line, for editors and grep

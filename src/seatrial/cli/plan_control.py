@@ -5,7 +5,6 @@ its plan, a suite or a document has a fault by now.
 """
 
 import os
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from seatrial.acceptance.operator_actions import HEAVY as OF_HEAVY
 from seatrial.cli import Folders, as_typed, run_driver, status_table
 from seatrial.cli.options import parsed_for
 from seatrial.errors import InvalidFiles, UsageError
+from seatrial.escaping import shell_word
 from seatrial.machine.facts import node_names
 from seatrial.machine.node_sets import fold, unfold
 from seatrial.plan.model import Component
@@ -61,7 +61,7 @@ class OfPlan:
         if other is None:
             return said
         there = as_typed(other)
-        return f"{said}; {there} has trials of it: `seatrial --trials {shlex.quote(there)} ...`"
+        return f"{said}; {there} has trials of it: `seatrial --trials {shell_word(there)} ...`"
 
 
 class Steering(OfPlan):

@@ -11,6 +11,7 @@ import click
 from seatrial.cli import Folders, as_typed
 from seatrial.cli.tables import folded
 from seatrial.errors import UsageError
+from seatrial.escaping import csv_cell
 from seatrial.journal.damage import Damage, damage_of, told
 from seatrial.lazy import csv
 from seatrial.store import queries
@@ -113,9 +114,8 @@ def nothing(folders: Folders) -> str:
 
 def print_csv(rows: Iterable[Sequence[object]]) -> None:
     """Print rows as CSV, the titles first. No text of a user or a job becomes a formula."""
-    from seatrial.store.interchange import no_formula
 
     out = io.StringIO()
-    safe = ([no_formula(plain_line(c)) if isinstance(c, str) else c for c in row] for row in rows)
+    safe = ([csv_cell(plain_line(c)) if isinstance(c, str) else c for c in row] for row in rows)
     csv.writer(out, lineterminator="\n").writerows(safe)
     click.echo(out.getvalue(), nl=False)

@@ -11,10 +11,7 @@ lost its last whole lines, which its mark tells, counts as one with a damaged li
 """
 
 import contextlib
-import errno
-import fcntl
 import os
-import time
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -23,16 +20,18 @@ from typing import BinaryIO, NamedTuple, Self
 from seatrial.errors import JournalError, Owned
 from seatrial.files import open_descriptor, open_regular, sync_files
 from seatrial.journal.checksum import ENDING, seal, seed_of
-from seatrial.journal.clock import TrialClock
+from seatrial.journal.clock import TrialClock, uptime_ns
 from seatrial.journal.encoding import decode_block, decode_lines, encode, encode_lines
 from seatrial.journal.events import Event, JobsOwnEvent
+from seatrial.journal.lock import cannot, lock_of, lock_too, name_owner, take_lock
 from seatrial.journal.mark import is_kept, read_mark, write_mark
-from seatrial.journal.owner import is_gone, own_name
+from seatrial.journal.owner import LONGEST_NAME, name_in, shown
+from seatrial.units import SECOND_NS
 
 READ_AT_ONCE = 8 << 20
 LONGEST_LINE = 4 << 20
 SAMPLE = 4096
-LEFT_LOCK_SECONDS = 5.0  # that what an owner was starting when it was killed may hold its lock
+LOOK_NS = SECOND_NS  # between two looks at who owns it, at least
 
 
 class Journal:
@@ -43,6 +42,10 @@ class Journal:
         self.clock = TrialClock(last_time)
         self._descriptor = descriptor
         self._lock = lock
+        self._named = os.pread(lock, LONGEST_NAME, 0).decode(errors="replace")
+        self._looked = uptime_ns()
+        self._taken_by = ""
+        self._torn = False  # whether a part of a line may lie behind the end
         self._end = end
         self._unsealed: list[bytes] = []  # together whole lines, without their checksums
         self._pending = b""  # whole lines
@@ -50,17 +53,19 @@ class Journal:
         self._seed = seed_of(os.pread(descriptor, ENDING, max(0, end - ENDING)))
 
     @classmethod
-    def own(cls, path: Path) -> Self:
+    def own(cls, path: Path, host_is_gone: bool = False) -> Self:
         """Open for writing, made if missing, its torn last line cut off. Raises JournalError,
-        which names the owner, when another process has it."""
-        lock = _take_lock(path.with_name(path.name + ".lock"))
+        which names the owner, when another process has it. ``host_is_gone``: a sign of life of an
+        owner on another host does not count."""
+        lock = take_lock(lock_of(path), host_is_gone)
         try:
             descriptor = open_descriptor(path, os.O_RDWR | os.O_CREAT)
         except OSError as error:
             os.close(lock)
-            raise JournalError(_cannot("opened", path, error)) from error
+            raise JournalError(cannot("opened", path, error)) from error
         try:
-            _lock_too(descriptor, path)
+            lock_too(descriptor, path)
+            name_owner(lock)
             mark = read_mark(path)
             end = _whole_lines(descriptor)
             if end < os.fstat(descriptor).st_size:
@@ -75,7 +80,7 @@ class Journal:
             os.close(lock)
             if isinstance(error, Owned):
                 raise
-            raise JournalError(_cannot("opened", path, error)) from error
+            raise JournalError(cannot("opened", path, error)) from error
 
     def now(self) -> int:
         """The time for the next event. It is never before that of an event that is there, so that
@@ -98,6 +103,7 @@ class Journal:
         """Write what was appended; with ``durable`` wait until it is on the disk itself. On failure
         JournalError is raised; no line half written stays, and what was not written is kept for
         the next flush. Lines once written are never taken back: a reader may have seen them."""
+        self._look_at_owner()
         if self._unsealed:
             sealed, self._seed = seal(b"".join(self._unsealed), self._seed)
             self._pending += sealed
@@ -106,13 +112,14 @@ class Journal:
             if self._pending:
                 self._write()
         except OSError as error:
-            raise JournalError(_cannot("written", self.path, error)) from error
+            raise JournalError(cannot("written", self.path, error)) from error
         if durable:
             self.sync()
 
     def sync(self) -> None:
         """Wait until what was written is on the disk itself. May be called in another thread.
         Raises JournalError."""
+        self._look_at_owner()
         end = self._end
         while self._first:
             files, self._first = self._first, []
@@ -121,7 +128,7 @@ class Journal:
             os.fdatasync(self._descriptor)
             ending = os.pread(self._descriptor, ENDING, max(0, end - ENDING))
         except OSError as error:
-            raise JournalError(_cannot("written", self.path, error)) from error
+            raise JournalError(cannot("written", self.path, error)) from error
         if seed_of(ending):
             write_mark(self.path, end, ending)
 
@@ -132,16 +139,44 @@ class Journal:
             if os.path.samestat(self.path.stat(), os.fstat(self._descriptor)):
                 return
         except (FileNotFoundError, NotADirectoryError):
-            pass
+            self.require_own()
         except OSError as error:
-            raise JournalError(_cannot("found", self.path, error)) from error
+            raise JournalError(cannot("found", self.path, error)) from error
         raise JournalError(
             f"{self.path}: it was removed, or moved away, while its trial ran; nothing more is "
             "started, and jobs that run go on; put it back and resume the trial, or cancel its "
             "jobs at the scheduler and start a new one"
         )
 
+    def require_own(self) -> None:
+        """Raise Owned where another process owns the journal now, which did not see the lock. What
+        was not written is dropped: the events would lie on those of the other."""
+        self._looked = uptime_ns()
+        name = name_in(lock_of(self.path))
+        if not self._taken_by and shown(name) and name != self._named:
+            self._taken_by = shown(name)
+        if self._taken_by:
+            self._unsealed.clear()
+            self._pending = b""
+            raise Owned(
+                f"{self.path.parent}: this trial is being run by {self._taken_by} as well; this "
+                "process leaves it, and jobs go on; the file system keeps locks from other hosts: "
+                "drive its trials on one host alone, or mount it so that flock holds on all"
+            )
+
+    def _look_at_owner(self) -> None:
+        """Require the journal, unless that was done just before."""
+        if self._taken_by or uptime_ns() - self._looked > LOOK_NS:
+            self.require_own()
+
+    def _require_end(self) -> None:
+        """Raise Owned where somebody else has written behind the end."""
+        if not self._torn and os.fstat(self._descriptor).st_size > self._end:
+            self._taken_by = self._taken_by or "another process"
+            self.require_own()
+
     def _write(self) -> None:
+        self._require_end()
         written = 0
         try:
             with memoryview(self._pending) as data:
@@ -149,8 +184,10 @@ class Journal:
                     written += os.pwrite(self._descriptor, data[written:], self._end + written)
         except OSError:
             written = self._pending.rfind(b"\n", 0, written) + 1
-            with contextlib.suppress(OSError):  # what stays is overwritten by the next flush
+            self._torn = True  # what stays is overwritten by the next flush
+            with contextlib.suppress(OSError):
                 os.ftruncate(self._descriptor, self._end + written)
+                self._torn = False
             raise
         finally:
             self._end += written
@@ -159,6 +196,9 @@ class Journal:
     def close(self) -> None:
         with contextlib.suppress(JournalError):
             self.sync()
+        if not self._taken_by:  # the next owner need not wait for a sign of life
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._lock, 0)
         os.close(self._descriptor)
         os.close(self._lock)
 
@@ -240,7 +280,7 @@ class Reading:
         except FileNotFoundError:
             self.damaged = int(mark is not None)
         except OSError as error:
-            raise JournalError(_cannot("read", self._path, error)) from error
+            raise JournalError(cannot("read", self._path, error)) from error
 
 
 def read(path: Path, offset: int = 0) -> Reading:
@@ -274,70 +314,3 @@ def _last_time(descriptor: int, end: int) -> int:
         if times or start == 0:
             return max(times, default=0)
         size *= 4
-
-
-def _take_lock(path: Path) -> int:
-    """Lock a journal for this process; the lock file holds the owner's name for the next one."""
-    try:
-        lock = open_descriptor(path, os.O_RDWR | os.O_CREAT)
-    except OSError as error:
-        raise JournalError(_cannot("opened", path, error)) from error
-    try:
-        _lock_soon(lock)
-    except BlockingIOError:
-        owner = _owner(lock)
-        os.close(lock)
-        raise Owned(
-            f"{path.parent}: this trial is being run by {owner or 'another process'}; "
-            "wait for it to end, or end it first"
-        ) from None
-    except OSError as error:
-        os.close(lock)
-        raise JournalError(
-            f"{path}: cannot be locked: {error.strerror}; "
-            "put the trials on a file system that has locks"
-        ) from error
-    with contextlib.suppress(OSError):  # on a full disk the lock holds all the same
-        os.ftruncate(lock, 0)
-        os.pwrite(lock, own_name().encode(), 0)
-    return lock
-
-
-def _lock_soon(lock: int) -> None:
-    """Lock a lock file. What a killed owner was just starting holds its lock for a moment, until it
-    is another program. Raises BlockingIOError where the owner lives."""
-    until = time.monotonic() + LEFT_LOCK_SECONDS
-    while True:
-        try:
-            return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if not is_gone(_owner(lock)) or time.monotonic() > until:
-                raise
-        time.sleep(0.01)
-
-
-def _owner(lock: int) -> str:
-    return os.pread(lock, 200, 0).decode(errors="replace").strip()
-
-
-def _lock_too(descriptor: int, path: Path) -> None:
-    """Lock the journal itself, as somebody may have removed the lock file of a driver that runs.
-    Raises Owned."""
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise Owned(
-            f"{path.parent}: this trial is being run by another process, whose lock file was "
-            "removed; wait for it to end, or end it first"
-        ) from None
-
-
-def _cannot(done: str, path: Path, error: OSError) -> str:
-    remedy = {
-        errno.ENOSPC: "the disk is full; free some space, then resume the trial",
-        errno.EDQUOT: "the quota is used up; free some space, then resume the trial",
-        errno.EFBIG: "raise the limit on the size of files (ulimit -f), then resume the trial",
-        errno.EROFS: "write where the trial is, or copy it to a place that can be written",
-        errno.EACCES: "ask its owner, or copy the trial to a place of your own",
-    }.get(error.errno or 0, "see to the file system, then resume the trial")
-    return f"{path}: cannot be {done}: {error.strerror}; {remedy}"

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from seatrial.documents import Faults, Spot, YamlNode
+from seatrial.escaping import has_controls
 from seatrial.file_model import Scalar
 from seatrial.lazy import regex
 from seatrial.machine.check_sinks import check_sinks
@@ -213,6 +214,8 @@ def _file_system(name: str, system: FileSystem, machine: Machine, at: Spot) -> N
         at.fault(_NO_NAME)
     if not system.path.startswith("/"):
         at.fault(f"{system.path!r} must be an absolute path", "path")
+    if has_controls(system.path):
+        at.fault(f"{system.path!r} has control characters; name another folder", "path")
     seen: set[str] = set()
     for i, target in enumerate(system.metadata_targets):
         if not _NAME.fullmatch(target.name):

@@ -11,6 +11,7 @@ false.
 import ast
 from typing import Literal, NamedTuple
 
+from seatrial.escaping import c_text
 from seatrial.suite.expressions import ExpressionError, compile_expression
 
 Kind = Literal["text", "version", "number", "truth"]
@@ -61,18 +62,14 @@ def as_c(text: str) -> str:
     return term.text
 
 
-def quoted(text: str) -> str:
-    """Return a text as a literal of C."""
-    safe = (chr(b) if chr(b).isalnum() or b in b" ./_-" else f"\\{b:03o}" for b in text.encode())
-    return f'"{"".join(safe)}"'
-
-
 def _term(node: ast.expr) -> _Term:
     match node:
+        case ast.Constant(value=bool()):
+            raise ExpressionError(f"{ast.unparse(node)} is no fact; compare facts, as in tasks > 1")
         case ast.Constant(value=int() as number) if abs(number) < 1 << 31:
             return _Term("number", f"{number}LL", True)
-        case ast.Constant(value=str() as text):
-            return _Term("text", quoted(text), True)
+        case ast.Constant(value=str() as text) if "\0" not in text:
+            return _Term("text", c_text(text), True)
         case ast.Name(id=name):
             if name not in FACTS:
                 raise ExpressionError(f"{name} is no fact; {', '.join(FACTS)} are")

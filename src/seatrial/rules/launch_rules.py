@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Annotated
 
 from seatrial.documents import Spot, load_checked
+from seatrial.escaping import c_text
 from seatrial.file_model import FileModel, doc
 from seatrial.lazy import regex
 from seatrial.machine.failures import end_of
-from seatrial.rules.launch_expressions import as_c, quoted
+from seatrial.rules.launch_expressions import as_c
 from seatrial.suite.expressions import ExpressionError
 from seatrial.units import SECOND_NS
 
@@ -93,7 +94,7 @@ def _check_day(day: str, at: Spot) -> None:
 def rules_header(rules: Sequence[LaunchRule], log_folder: str) -> str:
     """Return rules as the header that ``guard.c`` includes. ``log_folder``: where findings are
     logged."""
-    lines = [f"#define LOG_FOLDER {quoted(log_folder)}"]
+    lines = [f"#define LOG_FOLDER {c_text(log_folder)}"]
     table = []
     for i, rule in enumerate(rules):
         holds = _function(f"rule_{i}", "", [as_c(rule.refuse or rule.warn)])
@@ -101,7 +102,7 @@ def rules_header(rules: Sequence[LaunchRule], log_folder: str) -> str:
         lines += [*holds, *excepted]
         message = " ".join(rule.message.split())
         table.append(
-            f"    {{{quoted(rule.name)}, {quoted(message)}, {'true' if rule.refuse else 'false'},"
+            f"    {{{c_text(rule.name)}, {c_text(message)}, {'true' if rule.refuse else 'false'},"
             f" {_seconds(rule.until)}, rule_{i}, excepted_{i}}},"
         )
     return "\n".join([*lines, "static const struct rule RULES[] = {", *table, "    {0}", "};", ""])
@@ -124,10 +125,10 @@ def _excepted(exception: LaunchException) -> str:
     if exception.until:
         parts.append(f"now < {_seconds(exception.until)}")
     if exception.paths:
-        matched = (f"!fnmatch({quoted(each)}, facts->path, 0)" for each in exception.paths)
+        matched = (f"!fnmatch({c_text(each)}, facts->path, 0)" for each in exception.paths)
         parts.append(f"({' || '.join(matched)})")
     if exception.users:
-        named = (f"!strcmp({quoted(each)}, facts->user)" for each in exception.users)
+        named = (f"!strcmp({c_text(each)}, facts->user)" for each in exception.users)
         parts.append(f"({' || '.join(named)})")
     return f"({' && '.join(parts)})"
 

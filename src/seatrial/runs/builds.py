@@ -12,7 +12,6 @@ time, with or without a driver.
 import asyncio
 import fcntl
 import os
-import shlex
 import shutil
 import time
 from collections.abc import Mapping
@@ -21,6 +20,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from seatrial.errors import TrialError, UsageError
+from seatrial.escaping import shell_word
 from seatrial.files import is_full, is_of_host
 from seatrial.journal.codes import TIMEOUT
 from seatrial.lazy import regex
@@ -158,8 +158,8 @@ def _stage(directory: Path, test: Test, case: Case, machine: Machine) -> None:
     if test.build.prebuilt:
         binary = Path(test.build.prebuilt)
         script = _PREBUILT.format(
-            path=shlex.quote(str(binary)),
-            name=shlex.quote(f"./{binary.name}"),
+            path=shell_word(str(binary)),
+            name=shell_word(f"./{binary.name}"),
             sha256=test.build.sha256.lower(),
         )
     parameters = build_parameters(test.build, test.bound(case.parameters))
@@ -174,7 +174,7 @@ def _stage(directory: Path, test: Test, case: Case, machine: Machine) -> None:
             shutil.copy2(source, target)
     write_script(directory / SCRIPT, script)
     shell = _SHELL.format(
-        directory=shlex.quote(str(directory)),
+        directory=shell_word(str(directory)),
         environment=environment.rstrip(),
         compilers="true"
         if test.build.prebuilt
@@ -194,7 +194,7 @@ def _compiler_needed(script: str, toolchain: str) -> str:
         return ""
     name = called[1]
     told = f"the toolchain {toolchain} has no {name.lower()}: ${name} is empty"
-    return f'[ -n "${name}" ] || {{ echo {shlex.quote(told)}; exit 1; }}\n'
+    return f'[ -n "${name}" ] || {{ echo {shell_word(told)}; exit 1; }}\n'
 
 
 async def _run(

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from seatrial.escaping import shell_word
 from seatrial.files import open_regular
-from seatrial.runs.environment import quote
 
 PROGRESS = "progress"
 GRACE_SECONDS = 6  # between the walltime of a run and its end, at most
@@ -49,7 +49,7 @@ def bundle_script(folder: Path, at_once: int, cores: int, job: str = "") -> str:
     """Return the text of ``job.sh`` for a bundle, ``at_once`` of whose runs run at a time, on so
     many ``cores`` each. ``job`` is bash for the id of its job, "" where the scheduler does not run
     a job again."""
-    head = f"folder={quote(str(folder))}\nat_once={at_once}\ncores={cores}\njob={job}\n"
+    head = f"folder={shell_word(str(folder))}\nat_once={at_once}\ncores={cores}\njob={job}\n"
     return "#!/bin/bash\n" + head + Path(__file__).with_name("bundle.sh").read_text()
 
 

@@ -7,10 +7,10 @@
 A build writes what it found by ``versions_script`` into its directory (``FILE``).
 """
 
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
+from seatrial.escaping import shell_word
 from seatrial.files import read_regular
 from seatrial.lazy import regex
 from seatrial.machine.program_version import NOT_KNOWN, version_script
@@ -89,7 +89,7 @@ _seatrial_behind mpifc "$MPIFC"
 def versions_script(build_script: str) -> str:
     """Return bash that prints what a build finds: the compilers of its toolchain, and those that
     its script names by themselves."""
-    tools = "".join(f"_seatrial_tool {shlex.quote(tool)}\n" for tool in tools_named(build_script))
+    tools = "".join(f"_seatrial_tool {shell_word(tool)}\n" for tool in tools_named(build_script))
     return f"{version_script()}{_SCRIPT}{tools}"
 
 

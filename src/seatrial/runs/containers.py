@@ -9,13 +9,13 @@ Sources of the options: the manuals apptainer-exec(1), ch-run(1) and podman-run(
 of Shifter and of Sarus.
 """
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from seatrial.escaping import shell_word
 from seatrial.machine.model import ContainerRuntime, Machine
-from seatrial.runs.environment import quote, write_script
+from seatrial.runs.environment import write_script
 from seatrial.suite.model import Case, Test
 from seatrial.suite.run_settings import CONTAINER_FILE, image_of, is_path
 from seatrial.verify.reading import OWN_WORDS
@@ -144,17 +144,17 @@ def start_script(runtime: ContainerRuntime, image: str, folders: Sequence[str]) 
     ]
     return _START.format(
         start=START,
-        folders=" ".join(map(shlex.quote, seen)),
-        run=shlex.quote(folders[0]),
-        options=" ".join(map(shlex.quote, runtime.options)),
+        folders=" ".join(map(shell_word, seen)),
+        run=shell_word(folders[0]),
+        options=" ".join(map(shell_word, runtime.options)),
         mount=line.mount,
         own=_OWN_NUMBER if "podman" in runtime.kind else "",
         program=_program(runtime),
-        absent=shlex.quote(f"{OWN_WORDS}{runtime.command or line.program} is not found on "),
-        remedy=shlex.quote(_REMEDY),
+        absent=shell_word(f"{OWN_WORDS}{runtime.command or line.program} is not found on "),
+        remedy=shell_word(_REMEDY),
         first=line.first,
         directory=line.directory,
-        image=line.image % shlex.quote(image),
+        image=line.image % shell_word(image),
     )
 
 
@@ -163,7 +163,7 @@ def image_lines(machine: Machine, test: Test, case: Case) -> str:
     it has no container."""
     if not has_container(case) or machine.containers is None:
         return ""
-    image = quote(_image(test, case))
+    image = shell_word(_image(test, case))
     by_name = _LINES[machine.containers.kind].digest
     if is_path(case.settings.container):
         find = f"seatrial_image {image}"
@@ -180,7 +180,7 @@ def enter_lines(test: Test, case: Case) -> str:
 
 
 def _program(runtime: ContainerRuntime) -> str:
-    return shlex.quote(runtime.command or _LINES[runtime.kind].program)
+    return shell_word(runtime.command or _LINES[runtime.kind].program)
 
 
 def _image(test: Test, case: Case) -> str:

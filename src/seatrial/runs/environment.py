@@ -2,14 +2,13 @@
 and writing the script."""
 
 import os
-import shlex
 import shutil
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from seatrial.escaping import shell_word
 from seatrial.file_model import Scalar
-from seatrial.lazy import regex
 from seatrial.machine.model import Machine
 from seatrial.suite.case_names import show
 from seatrial.suite.model import Test
@@ -18,13 +17,11 @@ from seatrial.verify.reading import OWN_WORDS
 
 NO_MODULE = 90  # the exit code of a script whose modules cannot be loaded
 
-_PLAIN = regex(r"[A-Za-z0-9_./:,+-]+")
-
 
 def exports(variables: Mapping[str, Scalar]) -> str:
     """Return one ``export`` line; the values are quoted."""
     words = [
-        f"{name}={value if value.__class__ is int else quote(show(value))}"
+        f"{name}={value if value.__class__ is int else shell_word(show(value))}"
         for name, value in variables.items()
     ]
     return f"export {' '.join(words)}\n" if words else ""
@@ -75,10 +72,6 @@ def write_script(path: str | Path, text: str, mode: int | None = None) -> None:
         os.close(descriptor)
 
 
-def quote(text: str) -> str:
-    return text if _PLAIN.fullmatch(text) else shlex.quote(text)
-
-
 def toolchain_variables(machine: Machine, test: Test, name: str) -> dict[str, Scalar]:
     """Return the variables of a toolchain, such as CC and MPICC, that ``suite/variables.py``
     documents."""
@@ -104,7 +97,9 @@ def module_lines(names: Iterable[str]) -> str:
     names = list(names)
     if not names:
         return ""
-    return module_command(names[0]) + "".join(f"seatrial_load {quote(name)}\n" for name in names)
+    return module_command(names[0]) + "".join(
+        f"seatrial_load {shell_word(name)}\n" for name in names
+    )
 
 
 def module_command(name: str) -> str:
@@ -114,7 +109,7 @@ def module_command(name: str) -> str:
         f"{OWN_WORDS}module {name} cannot be loaded: there is no command `module`; let "
         "`setup` read the site's file, e.g. `. /etc/profile.d/lmod.sh`"
     )
-    return _LOAD % {"no_command": quote(no_command), "words": OWN_WORDS, "code": NO_MODULE}
+    return _LOAD % {"no_command": shell_word(no_command), "words": OWN_WORDS, "code": NO_MODULE}
 
 
 # Where a shell that is no login shell has not read the files of Lmod or of Environment Modules,

@@ -7,8 +7,8 @@ after its end (``trial/job_stats.py``).
 
 from pathlib import Path
 
+from seatrial.escaping import shell_word
 from seatrial.machine.model import Machine
-from seatrial.runs.environment import quote
 from seatrial.suite.model import Case
 from seatrial.suite.run_settings import JOB_STATS_FILE
 from seatrial.units import seconds
@@ -54,7 +54,7 @@ def before_script(machine: Machine, case: Case) -> str:
     if not about.every:
         return told
     paths = about.paths or [each.path for each in machine.file_systems.values()]
-    words = " ".join(map(quote, paths))
+    words = " ".join(map(shell_word, paths))
     return told + _LOOKS % (FILE_USE_SCRIPT, max(1, round(seconds(about.every))), words)
 
 

@@ -1,11 +1,11 @@
 """The command line that starts the tasks of a case: srun, mpirun, mpiexec, aprun, jsrun or
 none."""
 
-import shlex
 from collections.abc import Sequence
 
 from msgspec import Struct
 
+from seatrial.escaping import shell_word
 from seatrial.lazy import regex
 from seatrial.machine.model import Launcher, Machine
 from seatrial.runs import binding
@@ -57,8 +57,8 @@ def launch_of(machine: Machine, test: Test, case: Case, nodes: str = "") -> Laun
         last = [*last, f"./{BIND}"]
     if binds_gpus(launcher, case):
         last = [*last, f"./{TASK_GPUS}"]
-    program = shlex.quote(launcher.command or ("mpirun" if over_rsh else launcher.kind))
-    words = [program, *arguments, *map(shlex.quote, launcher.options), *last, *inside]
+    program = shell_word(launcher.command or ("mpirun" if over_rsh else launcher.kind))
+    words = [program, *arguments, *map(shell_word, launcher.options), *last, *inside]
     before = _before(machine, case, launcher, geometry, order, binding.RANKFILE in arguments)
     before += agent_in_job(machine, case, launcher)
     before += SHOWN_BY_SLURM if binds_gpus(launcher, case) else ""
@@ -236,4 +236,4 @@ def agent_in_job(machine: Machine, case: Case, launcher: Launcher) -> str:
     starter = _STARTERS.get(machine.scheduler)
     if starter is None or case.nodes == 1 or not over_ssh:
         return ""
-    return f"\n_starter={shlex.quote(starter)}{_AGENT}"
+    return f"\n_starter={shell_word(starter)}{_AGENT}"

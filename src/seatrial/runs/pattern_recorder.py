@@ -6,9 +6,9 @@ Each rank writes a file into the folder ``pattern`` of the run directory when it
 (suite/seatrial_pattern.c); ``pattern_collector.py`` adds them up.
 """
 
-import shlex
 from pathlib import Path
 
+from seatrial.escaping import shell_word
 from seatrial.runs.environment import write_script
 from seatrial.suite.model import Test
 from seatrial.suite.recording import LIBRARY
@@ -40,6 +40,6 @@ def prepare(test: Test, run: Path, build: str) -> None:
     """Write ``job.pattern`` into the directory of a run that is recorded. Raises OSError."""
     if test.run.pattern:
         text = _START.format(
-            folder=shlex.quote(f"{run}/{FOLDER}"), library=shlex.quote(f"{build}/{LIBRARY}")
+            folder=shell_word(f"{run}/{FOLDER}"), library=shell_word(f"{build}/{LIBRARY}")
         )
         write_script(f"{run}/{START}", text, 0o700)

@@ -7,6 +7,7 @@ which lies unchanged in a file of its own.
 
 from msgspec import Struct
 
+from seatrial.escaping import comment, shell_word
 from seatrial.file_model import Scalar
 from seatrial.layout.node import spans
 from seatrial.machine.model import Machine
@@ -14,7 +15,7 @@ from seatrial.runs import file_use
 from seatrial.runs.compat.run import CompatParts, script_parts
 from seatrial.runs.containers import enter_lines as enter_container
 from seatrial.runs.containers import image_lines
-from seatrial.runs.environment import exports, preamble, quote, toolchain_variables
+from seatrial.runs.environment import exports, preamble, toolchain_variables
 from seatrial.runs.hosts import host_files
 from seatrial.runs.launchers import LaunchLine, container_words, launch_of
 from seatrial.runs.pattern_recorder import CLEARED
@@ -209,9 +210,9 @@ class ScriptWriter:
         return "".join(
             (
                 "#!/bin/bash\n",
-                f"# {_comment(case.name)}: run {run.run_id} of trial {self.trial}\n",
-                f"_run={quote(run.path)}\n",
-                f"_told={quote(run.facts)}\n",
+                f"# {comment(case.name)}: run {run.run_id} of trial {self.trial}\n",
+                f"_run={shell_word(run.path)}\n",
+                f"_told={shell_word(run.facts)}\n",
                 'cd "$_run" || exit 91\n',
                 compat.mark,
                 _WHOLE if self._elsewhere else "",
@@ -234,7 +235,7 @@ class ScriptWriter:
                 file_use.before_script(self.machine, case),
                 before_script(case, directory),
                 enter_container(test, case),
-                f". {quote(run.script)}\n)",
+                f". {shell_word(run.script)}\n)",
                 _SCRIPT_END,
                 file_use.after_script(self.machine),
                 compat.stop,
@@ -261,7 +262,7 @@ class ScriptWriter:
 
     def _end(self, test: Test) -> str:
         if test.name not in self._ends:
-            files = " ".join(map(quote, ("stdout", *judged_files(test))))
+            files = " ".join(map(shell_word, ("stdout", *judged_files(test))))
             self._ends[test.name] = _END % (_SIZES % files if self._elsewhere else "")
         return self._ends[test.name]
 
@@ -310,7 +311,3 @@ class RunPlace(Struct, frozen=True):
     script: str
     facts: str
     nodes: str = ""
-
-
-def _comment(text: str) -> str:
-    return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)

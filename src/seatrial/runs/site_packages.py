@@ -12,8 +12,9 @@ easyconfigs. Runs load exactly what their build recorded in ``seatrial.package``
 
 from pathlib import Path
 
+from seatrial.escaping import shell_word
 from seatrial.runs.compiler_versions import FILE
-from seatrial.runs.environment import NO_MODULE, module_command, quote
+from seatrial.runs.environment import NO_MODULE, module_command
 from seatrial.suite.model import Build
 from seatrial.verify.reading import OWN_WORDS
 
@@ -80,7 +81,7 @@ def install_lines(build: Build) -> str:
     file = Path(build.easybuild)
     return _EASYBUILD % {
         "need": _need("eb"),
-        "file": quote(build.easybuild),
+        "file": shell_word(build.easybuild),
         "pattern": "".join(c if c.isalnum() or c in "-_+" else f"[{c}]" for c in file.name),
         "shown": file.name,
         "found": FILE,
@@ -91,7 +92,7 @@ def load_lines(build: Build | None) -> str:
     """Return bash that loads the package of a build, and ends the script with the words of Spack or
     of ``module`` if it does not load; "" for a build without one."""
     if build is not None and build.spack:
-        no_command = quote(OWN_WORDS + _no_command("spack"))
+        no_command = shell_word(OWN_WORDS + _no_command("spack"))
         return _LOAD_SPACK % {"no_command": no_command, "words": OWN_WORDS, "code": NO_MODULE}
     if build is not None and build.easybuild:
         return module_command(Path(build.easybuild).stem) + _LOAD_MODULE
@@ -99,7 +100,7 @@ def load_lines(build: Build | None) -> str:
 
 
 def _need(command: str) -> str:
-    return _NEED % (command, quote(_no_command(command)), NO_MODULE)
+    return _NEED % (command, shell_word(_no_command(command)), NO_MODULE)
 
 
 def _no_command(command: str) -> str:

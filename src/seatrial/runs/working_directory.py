@@ -15,7 +15,7 @@ import stat
 from collections.abc import Sequence
 from pathlib import Path
 
-from seatrial.runs.environment import quote
+from seatrial.escaping import shell_word
 from seatrial.suite.model import Case
 from seatrial.suite.run_settings import DIRECTORY_FILE
 
@@ -29,7 +29,7 @@ def working_directory(case: Case, trial: str, run_id: str) -> Path | None:
 
 def make_lines(directory: Path | None) -> str:
     """Return bash that makes the directory, and tells its file system or why it is not made."""
-    return _MAKE % quote(str(directory)) if directory else ""
+    return _MAKE % shell_word(str(directory)) if directory else ""
 
 
 def fill_lines(directory: Path | None) -> str:
@@ -44,7 +44,7 @@ def enter_lines(directory: Path | None) -> str:
 
 def leave_lines(directory: Path | None, files: Sequence[str]) -> str:
     """Return bash that copies files to the run directory, and removes the directory."""
-    return _LEAVE % " ".join(map(quote, files)) if directory else ""
+    return _LEAVE % " ".join(map(shell_word, files)) if directory else ""
 
 
 def remove(directory: Path) -> None:

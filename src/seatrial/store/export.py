@@ -12,8 +12,8 @@ import msgspec
 from msgspec import Struct
 
 from seatrial.errors import TrialError
+from seatrial.escaping import xml_text, xml_value
 from seatrial.journal import codes
-from seatrial.lazy import regex
 from seatrial.store import queries
 from seatrial.store.interchange import iso
 from seatrial.store.queries import NO_OUTCOME
@@ -26,8 +26,6 @@ from seatrial.verify.reading import tail
 LONGEST_OUTPUT = 16384
 
 _TIMES = (*RUN_TIMES, "started", "last", "time")
-# What XML 1.0 cannot hold, and what a terminal would take for a command.
-_ILLEGAL = regex("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 # ---- JSON ---------------------------------------------------------------------------------
@@ -82,11 +80,11 @@ def junit(store: Store, trial: TrialRow) -> Iterator[str]:
     total = _counts([run for _, run in entries], len(left_out))
     yield '<?xml version="1.0" encoding="UTF-8"?>\n'
     name = f"{trial.tag} (rehearsed)" if trial.rehearsed else trial.tag
-    yield f"<testsuites name={_quoted(name)} {total}>\n"
+    yield f"<testsuites name={xml_value(name)} {total}>\n"
     for (test, app), group in groupby(entries, key=lambda entry: (entry[0].test, entry[0].app)):
         part = list(group)
-        yield f"  <testsuite name={_quoted(test)} package={_quoted(app)}"
-        yield f" hostname={_quoted(trial.machine)} timestamp={_quoted(_began(trial, part))}"
+        yield f"  <testsuite name={xml_value(test)} package={xml_value(app)}"
+        yield f" hostname={xml_value(trial.machine)} timestamp={xml_value(_began(trial, part))}"
         yield f" {_counts([run for _, run in part])}>\n"
         yield from _properties(about, "    ")
         attempts: dict[str, int] = {}
@@ -98,8 +96,8 @@ def junit(store: Store, trial: TrialRow) -> Iterator[str]:
     if left_out:
         yield f'  <testsuite name="left out" {_counts([], len(left_out))}>\n'
         for name, why in left_out:
-            yield f'    <testcase classname="left out" name={_quoted(name)} time="0">'
-            yield f"<skipped message={_quoted(why)}/></testcase>\n"
+            yield f'    <testcase classname="left out" name={xml_value(name)} time="0">'
+            yield f"<skipped message={xml_value(why)}/></testcase>\n"
         yield "  </testsuite>\n"
     yield "</testsuites>\n"
 
@@ -160,8 +158,8 @@ def _test_case(
     name: str,
     figures: dict[int, list[MetricRow]],
 ) -> Iterator[str]:
-    group = _quoted(f"{case.app}.{case.test}")
-    yield f"    <testcase classname={group} name={_quoted(name)}"
+    group = xml_value(f"{case.app}.{case.test}")
+    yield f"    <testcase classname={group} name={xml_value(name)}"
     if run is None:
         yield ' time="0"><skipped message="was not started"/></testcase>\n'
         return
@@ -180,11 +178,11 @@ def _test_case(
         message += "; the case is run again"
     if _is_skipped(run):
         kind = ' type="pytest.xfail"' if run.code == codes.KNOWN.number else ""
-        yield f"      <skipped{kind} message={_quoted(message)}/>\n"
+        yield f"      <skipped{kind} message={xml_value(message)}/>\n"
     elif run.code != codes.PASS.number:
         element = "error" if run.code in codes.ERRORS else "failure"
-        yield f"      <{element} type={_quoted(run.verdict)} message={_quoted(message)}>"
-        yield f"{_escaped(message)}</{element}>\n"
+        yield f"      <{element} type={xml_value(run.verdict)} message={xml_value(message)}>"
+        yield f"{xml_text(message)}</{element}>\n"
     yield from _output(run)
     yield "    </testcase>\n"
 
@@ -194,7 +192,7 @@ def _properties(words: Mapping[str, str], indent: str) -> Iterator[str]:
     yield f"{indent}<properties>\n"
     for key, value in words.items():
         if value:
-            yield f"{indent}  <property name={_quoted(key)} value={_quoted(value)}/>\n"
+            yield f"{indent}  <property name={xml_value(key)} value={xml_value(value)}/>\n"
     yield f"{indent}</properties>\n"
 
 
@@ -205,21 +203,4 @@ def _output(run: RunRow) -> Iterator[str]:
             continue
         note = f"[the last {LONGEST_OUTPUT} of {piece.size} bytes]\n"
         text = note + piece.text if piece.cut(LONGEST_OUTPUT) else piece.text
-        yield f"      <{element}>{_escaped(text)}</{element}>\n"
-
-
-def _escaped(text: str) -> str:
-    """Return text for XML: markup is quoted, characters that XML cannot hold are made visible."""
-    legal = _ILLEGAL.sub(lambda found: _visible(found[0]), text)
-    return legal.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def _quoted(text: str) -> str:
-    """Return an attribute's value with its quotes. Line ends are kept."""
-    escaped = _escaped(text).replace('"', "&quot;").replace("\n", "&#10;").replace("\t", "&#9;")
-    return f'"{escaped}"'
-
-
-def _visible(character: str) -> str:
-    number = ord(character)
-    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"
+        yield f"      <{element}>{xml_text(text)}</{element}>\n"

@@ -1,4 +1,4 @@
-"""Values as text for other programs: times, JSON, cells of CSV."""
+"""Values as text for other programs: times, JSON."""
 
 import functools
 from datetime import UTC, datetime
@@ -9,8 +9,6 @@ import msgspec
 from seatrial.lazy import regex
 from seatrial.units import SECOND_NS
 
-_BREAKS = ("\t", "\r", "\n")
-_FORMULAS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _UNSAFE_IN_JSON = regex("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 
 
@@ -30,9 +28,3 @@ def to_json(value: Any) -> str:
     it."""
     text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     return _UNSAFE_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
-
-
-def no_formula(text: str) -> str:
-    """Return the text of a cell, with an apostrophe before what a spreadsheet would compute."""
-    text = text.replace("\0", "")
-    return f"'{text}" if text.lstrip().startswith(_FORMULAS) or text[:1] in _BREAKS else text

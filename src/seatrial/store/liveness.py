@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 
 from seatrial.files import open_descriptor
-from seatrial.journal.owner import is_gone
+from seatrial.journal.owner import LONGEST_NAME, is_gone
 
 
 def owned(trial: str) -> bool:
@@ -21,7 +21,7 @@ def owned(trial: str) -> bool:
     except OSError:
         return False
     try:
-        if is_gone(os.read(descriptor, 200).decode(errors="replace")):
+        if is_gone(os.read(descriptor, LONGEST_NAME).decode(errors="replace")):
             return False
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         fcntl.flock(descriptor, fcntl.LOCK_UN)

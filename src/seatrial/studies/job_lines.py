@@ -16,8 +16,9 @@ from msgspec.structs import replace
 
 from seatrial.backends import gridengine_batch, pbs_batch, slurm_batch
 from seatrial.backends.protocol import Job
+from seatrial.escaping import comment, shell_word
 from seatrial.lazy import regex
-from seatrial.runs.environment import exports, quote
+from seatrial.runs.environment import exports
 from seatrial.runs.launchers import launch_of
 from seatrial.runs.settings_script import stripe_line, tunables_line, variables_of
 from seatrial.structs import copied
@@ -50,7 +51,10 @@ def job_lines(machine: "Machine", test: "Test", case: "Case", axes: Sequence[str
     parameters that are named in comments. What a site's ``setup`` does is not among them."""
     return [
         *_request(machine, test, case),
-        *(f"# {name}: {show(value)}" for name, value in setting_of(case, list(axes)).items()),
+        *(
+            f"# {name}: {comment(show(value))}"
+            for name, value in setting_of(case, list(axes)).items()
+        ),
         *_variables(machine, test, case),
         *_directory(case),
         *_launch(machine, test, case),
@@ -67,7 +71,7 @@ def _request(machine: "Machine", test: "Test", case: "Case") -> list[str]:
     for word in request_words(job, machine):
         if word.startswith("-") or not lines:
             lines.append(directive)
-        lines[-1] += f" {quote(word)}"
+        lines[-1] += f" {shell_word(word)}"
     return lines
 
 
@@ -83,7 +87,7 @@ def _variables(machine: "Machine", test: "Test", case: "Case") -> list[str]:
 
 def _directory(case: "Case") -> list[str]:
     settings = case.settings
-    lines = [f"cd {quote(settings.directory)}"] if settings.directory else []
+    lines = [f"cd {shell_word(settings.directory)}"] if settings.directory else []
     return [*lines, *filter(None, [stripe_line(settings)])]
 
 
@@ -91,7 +95,7 @@ def _launch(machine: "Machine", test: "Test", case: "Case") -> list[str]:
     """Return the line that starts the tasks, after what it needs. A compat job has its own lines,
     and the line of a container is that of the site."""
     image = case.settings.container
-    lines = [f"# in the container {image}"] if image else []
+    lines = [f"# in the container {comment(image)}"] if image else []
     if launcher_of(machine, test, case.toolchain, case.parameters).kind == "compat":
         return [*lines, "# in a compat job: seatrial compat template mpi"]
     bare = replace(case, settings=replace(case.settings, container=""))

@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from seatrial.errors import TrialError, UsageError
-from seatrial.files import is_utf8, sync_folder, write_durably
+from seatrial.files import sync_folder, write_durably
 from seatrial.lazy import regex
 from seatrial.runs.environment import write_script
 from seatrial.runs.file_use import FILE_USE_SCRIPT, file_use_script
@@ -21,6 +21,7 @@ from seatrial.runs.job_facts import FACTS_SCRIPT, facts_script
 from seatrial.suite.model import Case
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.outcome import remedy
+from seatrial.trial.paths import require_plain
 from seatrial.trial.record import Record
 
 MAKING_SECONDS = 86_400.0  # that the making of a trial can take
@@ -35,11 +36,7 @@ def create(trials: Path, record: Record, cases: Iterable[Case]) -> TrialFolder:
     if not _TAG.fullmatch(record.tag):
         raise UsageError(f"--name {record.tag!r}: a tag is letters, digits, ._+- (at most 100)")
     folder = TrialFolder(trials / record.tag)
-    if not is_utf8(str(folder.path)):  # the journal stores paths as JSON
-        raise UsageError(
-            f"{str(folder.path)!r}: the path is not UTF-8 and cannot be recorded; "
-            "name another place with --trials"
-        )
+    require_plain(folder.path)
     first = not trials.exists()
     making = trials.absolute() / f"{_MAKING}{record.tag}-{os.uname().nodename}-{os.getpid()}"
     is_made = False

@@ -42,6 +42,7 @@ from seatrial.trial.jobs import Jobs
 from seatrial.trial.ledger import JudgedDirectory, Ledger
 from seatrial.trial.observer import Observer
 from seatrial.trial.outcome import INTERRUPTED, TWICE, WAS_COMPLETE, DriveOutcome, Stop, remedy
+from seatrial.trial.paths import require_plain
 from seatrial.trial.refusals import (
     require_host,
     require_not_abandoned,
@@ -78,6 +79,7 @@ class Driver:
         """``alert`` is a command for alerts, where the trial's record names none."""
         self.folder = folder
         self.record = record = folder.record()
+        require_plain(folder.path)
         require_real(folder.tag, record)
         self.backend = choose_backend(record.machine, folder.submissions)
         # Two trials may have one tag: in another folder, or after this one is deleted. Their jobs
@@ -146,7 +148,7 @@ class Driver:
             raise self._stop from None
 
     async def _drive_to_end(self, cancel: str, abandon: str, host_is_gone: bool) -> DriveOutcome:
-        with Journal.own(self.folder.journal) as journal:
+        with Journal.own(self.folder.journal, host_is_gone) as journal:
             self.ledger.journal = journal
             unresolved = self.ledger.replay()
             self._collector.references = self.ledger.references or self._collector.references
@@ -215,7 +217,7 @@ class Driver:
 
     def _begin_to_watch(self) -> None:
         policy = self.conductor.state.policy
-        self._tasks.spawn(beat_regularly(self.folder))
+        self._tasks.spawn(beat_regularly(self.folder, self.ledger.journal.require_own))
         self._tasks.spawn(self._pump())
         if not self.record.machine.jobs_run_elsewhere:
             self._tasks.spawn(self._sync_regularly())

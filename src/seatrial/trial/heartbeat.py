@@ -11,6 +11,7 @@ folder.
 
 import asyncio
 import time
+from collections.abc import Callable
 
 from seatrial.log import logger
 from seatrial.trial.folder import TrialFolder
@@ -35,10 +36,11 @@ def beat(folder: TrialFolder) -> None:
         _log.warning("%s: %s", folder.heartbeat, error.strerror)
 
 
-async def beat_regularly(folder: TrialFolder) -> None:
+async def beat_regularly(folder: TrialFolder, require_own: Callable[[], None]) -> None:
     """Touch the file now and then, until the task is cancelled. The event loop of a driver that
-    hangs does not come to it."""
+    hangs does not come to it. ``require_own`` raises Owned where another driver has the trial."""
     while True:
+        require_own()
         beat(folder)
         await asyncio.sleep(BEAT_SECONDS)
 

@@ -8,7 +8,6 @@ again, as those of runs are; one that a node failed under is submitted again.
 import asyncio
 import contextlib
 import hashlib
-import shlex
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from msgspec.structs import replace
 
 from seatrial.backends import protocol
 from seatrial.backends.task_states import PREFIX
+from seatrial.escaping import shell_word
 from seatrial.journal.codes import CANCELLED, TIMEOUT
 from seatrial.machine.model import Machine
 from seatrial.runs import build_files, builds
@@ -144,8 +144,8 @@ class JobBuilds:
     def _write(self, job: protocol.Job, directory: Path) -> None:
         job.path.mkdir(parents=True, exist_ok=True)
         script = _SCRIPT.format(
-            script=shlex.quote(str(directory / build_files.JOB)),
-            log=shlex.quote(str(directory / build_files.LOG)),
+            script=shell_word(str(directory / build_files.JOB)),
+            log=shell_word(str(directory / build_files.LOG)),
         )
         write_script(job.path / "job.sh", script)
 

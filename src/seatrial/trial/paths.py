@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from seatrial.decoding import DAMAGED, decoder
-from seatrial.errors import TrialError
-from seatrial.files import read_regular
+from seatrial.errors import TrialError, UsageError
+from seatrial.escaping import has_controls
+from seatrial.files import is_utf8, read_regular
 from seatrial.runs.hung_processes import HUNG_SCRIPT
 
 T = TypeVar("T")
@@ -65,3 +66,15 @@ class TrialPaths:
             return decode(data)
         except (*DAMAGED, ValueError) as error:
             raise TrialError(f"{path}: {fault}: {error}") from error
+
+
+def require_plain(path: Path) -> None:
+    """Raise UsageError for the path of a trial that cannot be written down: the journal stores
+    paths as JSON, and the lists of runs have a line for each."""
+    if not is_utf8(str(path)):
+        fault = "is not UTF-8 and cannot be recorded"
+    elif has_controls(str(path)):
+        fault = "has control characters, which lists of runs and scripts cannot hold"
+    else:
+        return
+    raise UsageError(f"{str(path)!r}: the path {fault}; name another place with --trials")

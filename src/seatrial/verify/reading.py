@@ -13,15 +13,14 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from seatrial.errors import SeatrialError
+from seatrial.escaping import plain as plain
+from seatrial.escaping import plain_line as plain_line
+from seatrial.escaping import plain_page as plain_page
 from seatrial.files import is_of_host, open_regular, read_start
-from seatrial.lazy import regex
 from seatrial.units import show_bytes
 
 DEFAULT_LIMIT = 16 << 20
 
-_CONTROLS = regex(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
-)
 CHUNK = 1 << 20
 
 
@@ -114,31 +113,6 @@ def _piece(path: Path, limit: int, from_end: bool) -> FileExcerpt | None:
     if start:  # do not begin in the middle of a character
         data = data.lstrip(bytes(range(0x80, 0xC0)))
     return FileExcerpt(data.decode("utf-8", errors="backslashreplace"), size)
-
-
-def plain(text: str) -> str:
-    """Return text that is safe on a terminal: all unprintable but newline and tab is escaped."""
-    return _escaped(text, "\n\t")
-
-
-def plain_line(text: str) -> str:
-    """Return text that is safe on a terminal, on one line: newline and tab are escaped too."""
-    return _escaped(text, "")
-
-
-def plain_page(text: str) -> str:
-    """Return the text of a page without control characters, and without those that change the
-    direction of writing: these are escaped. Line ends and tabs stay."""
-    return _CONTROLS.sub(lambda found: repr(found[0])[1:-1], text)
-
-
-def _escaped(text: str, kept: str) -> str:
-    printable = text
-    for character in kept:
-        printable = printable.replace(character, "")
-    if printable.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c in kept else repr(c)[1:-1] for c in text)
 
 
 @contextlib.contextmanager

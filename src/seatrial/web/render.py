@@ -18,7 +18,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from msgspec import Struct, structs
 
 from seatrial import __version__
-from seatrial.store.interchange import iso, no_formula
+from seatrial.escaping import csv_cell
+from seatrial.store.interchange import iso
 from seatrial.store.rows import RUN_TIMES
 from seatrial.verify.reading import plain_page
 from seatrial.web.formatting import FILTERS, GLOBALS
@@ -127,7 +128,7 @@ def _flat(row: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]
         if isinstance(value, dict):
             yield from _flat(value, f"{before}{name}_")
         else:
-            yield before + name, no_formula(value) if isinstance(value, str) else value
+            yield before + name, csv_cell(value) if isinstance(value, str) else value
 
 
 def _with_iso(value: Any) -> Any:

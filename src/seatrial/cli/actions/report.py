@@ -10,6 +10,7 @@ from seatrial.cli import Folders
 from seatrial.cli.query_common import opened, tell_damaged_journal
 from seatrial.cli.report import DECISIONS
 from seatrial.errors import UsageError
+from seatrial.escaping import plain_line
 from seatrial.lazy import LazyModule
 from seatrial.settings import setting
 from seatrial.trial.folder import find
@@ -74,11 +75,11 @@ def write(
     _write(output, text)
     size = show_bytes(len(text.encode()))
     said = " (rehearsed)" if made.rehearsed else ""
-    click.echo(f"{output}: report {made.name} on {made.title}{said}, {size}")
+    click.echo(plain_line(f"{output}: report {made.name} on {made.title}{said}, {size}"))
     signature = None
     if key is not None:
         signature = sign.sign(output, key)
-        click.echo(f"{signature}: its signature")
+        click.echo(plain_line(f"{signature}: its signature"))
     for _, path in sign.signatures_of(output):
         if path != signature:
             click.echo(f"{path}: is of an earlier report; it must be signed anew", err=True)

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from seatrial.escaping import shell_word
 from seatrial.importers.notes import ImportNote
 from seatrial.importers.oth import job_script
 from seatrial.importers.oth.copies import NOT_COPIED, CopyGroup, groups, template_lines
@@ -99,7 +100,7 @@ def _exports(environment: Mapping[str, str]) -> Iterator[str]:
     if environment:
         yield "\n# The machine's defaults.\n"
     for name, value in environment.items():
-        yield f"export {name}=${{{name}-{shlex.quote(value)}}}\n"
+        yield f"export {name}=${{{name}-{shell_word(value)}}}\n"
 
 
 def _copy_shared(application: Path, to: Path, tests: set[Path]) -> None:

@@ -4,7 +4,6 @@ write(Path("/opt/site/guard"), rules)           # guard, cli_filter.lua, bin/sru
 list(log_entries(Path("/opt/site/guard")))      # what was refused, and what was warned of
 """
 
-import shlex
 import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from seatrial.errors import UsageError
+from seatrial.escaping import lua_text, shell_word
 from seatrial.files import read_start
 from seatrial.rules.launch_rules import LaunchRule, rules_header
 from seatrial.runs.guard.program import compile_to
@@ -50,24 +50,19 @@ def write(folder: Path, rules: Sequence[LaunchRule]) -> list[Path]:
         fresh = guard.with_name("guard.new")
         compile_to(fresh, rules_header(rules, str(folder / LOG)))
         fresh.replace(guard)
-        texts = {"cli_filter.lua": _lua_text(str(guard)), "task_prolog.sh": shlex.quote(str(guard))}
+        texts = {"cli_filter.lua": lua_text(str(guard)), "task_prolog.sh": shell_word(str(guard))}
         written = [guard]
         for name, path in texts.items():
             written.append(_from_template(folder / name, name, path))
         for name in LAUNCHERS:
             written.append(
-                _from_template(folder / "bin" / name, "launcher.sh", shlex.quote(str(guard)))
+                _from_template(folder / "bin" / name, "launcher.sh", shell_word(str(guard)))
             )
     except OSError as error:
         raise UsageError(
             f"{folder}: cannot be written: {error.strerror}; name a folder that you can write"
         ) from error
     return written
-
-
-def _lua_text(text: str) -> str:
-    """Return a text as a literal of Lua, whose escapes are decimal."""
-    return '"' + "".join(f"\\{byte:03}" for byte in text.encode()) + '"'
 
 
 def _from_template(target: Path, template: str, guard: str) -> Path:
