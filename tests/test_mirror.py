@@ -101,7 +101,11 @@ ACROSS_MODULES = {
     },
     "journal": {"lifecycle": "the states of runs and of trials, and every change of them"},
     "slurm": {"cluster": "the emulated cluster"},
-    "studies": {"plateau": "settings as good as the best", "recalled": "recalled runs in studies"},
+    "studies": {
+        "one_word": "the same word from all commands",
+        "plateau": "settings as good as the best",
+        "recalled": "recalled runs in studies",
+    },
     "suite": {
         "expansion": "from tests to cases",
         "faults": "every fault of a broken suite at once",

@@ -227,19 +227,41 @@ def test_figures_that_no_measurement_gives_are_told_everywhere(
     assert learned.code == 2 and "as no measurement is" in learned.err
 
 
+def test_what_could_not_be_seen_passes_no_gate(tmp_path: Path) -> None:
+    """Eight runs that vary by a fifth: 2 % could not have been seen; 100 % could."""
+    for tag, shift in (("before", 0), ("after", 3)):
+        case = bound(1)
+        trial = Measuring(tmp_path, tag, [case])
+        trial.series(case, TRIAD, [100.0 + 3 * ((i * 5 + shift) % 8) for i in range(8)])
+        trial.done()
+    done = ask(tmp_path, "compare", "before", "after")
+    assert done.code == 3
+    assert "no change was found; one of less than " in done.out and "could not be seen" in done.out
+    last = done.out.splitlines()[-1]
+    assert last.startswith(
+        "undecided: 1 row could not show a change of 2 %; run each with --repeat"
+    )
+    assert "say with --threshold what matters (exit code 3" in last
+    wide = ask(tmp_path, "compare", "before", "after", "--threshold", "100%")
+    assert wide.code == 0 and "undecided" not in wide.out
+
+
 def test_too_few_runs_pass_no_gate(tmp_path: Path) -> None:
-    """The same loss of two thirds: with three runs it is undecided, with five it is worse."""
+    """The same loss of two thirds: two runs leave it undecided, three or five tell it."""
     place = Workplace(tmp_path)
     place.local()
     rate = {"find": r"rate (\S+)", "unit": "GB/s", "better": "higher"}
     for tag, figure in (("before", 3000), ("after", 1000)):
         place.test("fast", f"echo rate $(({figure} + RANDOM % 30))", metrics={"rate": rate})
-        for repeat in ("3", "5"):
+        for repeat in ("2", "3", "5"):
             done = place.run("--name", tag + repeat, "--repeat", repeat)
             assert done.code == 0, done.said
-            assert ("note: 3 runs of a case are too few" in done.err) is (repeat == "3")
-    few = place.seatrial("compare", "before3", "after3")
+            assert (f"note: {repeat} runs of a case are too few" in done.err) is (repeat != "5")
+            assert ("a difference under 10 %" in done.err) is (repeat == "3")
+    few = place.seatrial("compare", "before2", "after2")
     assert few.code == 3 and "--repeat 5" in few.out.splitlines()[-1]
+    some = place.seatrial("compare", "before3", "after3")
+    assert some.code == 1 and "worse (of 3 and 3 runs)" in some.out
     enough = place.seatrial("compare", "before5", "after5")
     assert enough.code == 1 and "undecided" not in enough.out
     itself = place.seatrial("compare", "before5", "before5")

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from seatrial.statistics.subset_selection import select_best
+from seatrial.statistics.subset_selection import BestOfSeveral, select_best
 
 
 def samples(
@@ -29,9 +29,10 @@ def test_the_best_and_those_that_are_worse(better: str, best: str) -> None:
 
 
 def test_one_sample_and_single_figures() -> None:
-    assert select_best({"a": [1.0]}, "lower") == ("a", set(), {})
+    assert select_best({"a": [1.0]}, "lower") == BestOfSeveral("a", {})
     found = select_best({"a": [1.0], "b": [2.0, 2.1]}, "lower")
-    assert found == ("a", set(), {"b": None})
+    assert (found.best, found.told) == ("a", set())
+    assert found.beside["b"].why == "one figure has no spread: repeat the run"
 
 
 @pytest.mark.parametrize("n", [3, 5, 9])

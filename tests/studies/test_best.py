@@ -55,7 +55,7 @@ def test_settings_are_ranked_over_words_and_numbers(tmp_path: Path, kind: Any) -
     best, second, third = table.settings[:3]
     assert best.verdict == "best" and best.ratio == 1.0
     assert {best.name, second.name} == {"order=grid, stripe=4", "order=grid, stripe=16"}
-    assert table.as_good == [second]
+    assert table.untold == [second]
     assert (third.name, third.verdict) == ("order=smp, stripe=4", "worse")
     assert third.ratio == pytest.approx(0.97, abs=0.004)
     assert third.low is not None and third.high is not None
@@ -227,7 +227,8 @@ def test_single_runs_and_nothing_measured(tmp_path: Path) -> None:
         trial.measure(case, {TRIAD: 10.0 + len(case.id)})
     trial.done()
     out = ask(tmp_path, "best", "t").out
-    assert "single runs tell no difference: repeat" in out
+    assert "order=grid: one figure has no spread: repeat the run" in out
+    assert "run each with --repeat 5" in out
     failing = Measuring(tmp_path, "f", cases)
     for case in cases:
         failing.measure(case, verdict=codes.WRONG_ANSWER)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from seatrial.studies.compare import MIN_RELATIVE_CHANGE
+from seatrial.statistics.two_sample import MIN_RELATIVE_CHANGE
 from seatrial.web.pages.compare import ComparePage
 
 from ..studies.figures import Measuring, bound
@@ -50,7 +50,7 @@ def test_two_trials_are_named_and_compared(served: Served, browser: Browser) -> 
         page.fill("input[name=after]", "after")
         page.keyboard.press("Enter")
         page.wait_for_selector("h2:has-text('5 rows')")
-        assert page.get_by_text("1 row has too few runs to decide").count() == 1
+        assert page.get_by_text("could not show a change that matters").count() == 1
         page.get_by_role("link", name="show it").click()
         page.wait_for_selector("h2:has-text('10 rows')")
         assert page.locator("tbody tr").first.inner_text().startswith("worse")

@@ -26,12 +26,13 @@ from seatrial.account import at_home
 from seatrial.errors import UsageError
 from seatrial.file_model import Scalar
 from seatrial.settings import setting
+from seatrial.statistics.two_sample import MIN_RELATIVE_CHANGE
 from seatrial.store import queries
 from seatrial.store.ingest import synced
 from seatrial.store.rows import CaseRow, EventRow, Filters, RunRow, TrialRow
 from seatrial.store.schema import Store
 from seatrial.studies import note_file
-from seatrial.studies.compare import MIN_RELATIVE_CHANGE, compare_sides
+from seatrial.studies.compare import compare_sides
 from seatrial.studies.comparison import Comparison
 from seatrial.studies.history import History, histories
 from seatrial.studies.selection import gather, is_named, parse_side

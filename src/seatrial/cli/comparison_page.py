@@ -7,6 +7,7 @@ import click
 import msgspec
 
 from seatrial.cli.tables import TextTable, folded
+from seatrial.statistics.sample_sizes import remedy
 from seatrial.studies.comparison import Comparison, ComparisonRow, Mean
 from seatrial.studies.difference import Difference
 from seatrial.studies.ladder import Ladder, LadderStep
@@ -34,16 +35,15 @@ def page(compared: Sequence[Comparison], origins: Sequence[Sequence[Difference]]
         told = f"no right answer on one side: {count(unanswered, 'row')}"
         parts.append(folded(f"{told} (exit code 3, where nothing is worse)"))
     if undecided := [row for one in compared for row in one.undecided]:
-        parts.append(_undecided(undecided))
+        parts.append(_undecided(undecided, compared[0].least))
     return "\n\n".join(parts)
 
 
-def _undecided(rows: Sequence[ComparisonRow]) -> str:
-    """Return how many rows have too few runs, and the remedy."""
-    repeat = max(row.needed for row in rows)
-    have = "has" if len(rows) == 1 else "have"
-    told = f"undecided: {count(len(rows), 'row')} {have} too few runs; run each side with "
-    return folded(f"{told}--repeat {repeat} (exit code 3, where nothing is worse)")
+def _undecided(rows: Sequence[ComparisonRow], least: float) -> str:
+    """Return how many rows could not have shown a change that matters, and the remedy."""
+    told = f"undecided: {count(len(rows), 'row')} could not show a change of {100 * least:g} %; "
+    told += f"{remedy(max(row.needed for row in rows))}, or say with --threshold what matters"
+    return folded(f"{told} (exit code 3, where nothing is worse)")
 
 
 def _letter(number: int) -> str:
@@ -80,8 +80,14 @@ def _rows(rows: Sequence[ComparisonRow], letter: str) -> str:
         excluded = ",".join(str(sum(sample.excluded.values())) for sample in (first, second))
         n = f"{first.n},{second.n}" + ("" if excluded == "0,0" else f" ({excluded})")
         medians = (first.median, second.median)
-        found.add(row.verdict, row.case, row.metric, *medians, unit, by, interval, n)
+        found.add(_word(row), row.case, row.metric, *medians, unit, by, interval, n)
     return str(found)
+
+
+def _word(row: ComparisonRow) -> str:
+    """Return the verdict, with the number of runs where these are few."""
+    told = row.verdict in ("better", "worse")
+    return f"{row.verdict} ({row.why})" if told and row.why else row.verdict
 
 
 def _percent(value: float) -> str:
@@ -94,7 +100,8 @@ def _reasons(rows: Sequence[ComparisonRow], letter: str) -> str:
     each reason once."""
     reasons: dict[str, list[str]] = {}
     for row in rows:
-        for why in (row.why, *(f"differs in {what}" for what in row.differs)):
+        own = row.why if _word(row) == row.verdict else ""
+        for why in (own, *(f"differs in {what}" for what in row.differs)):
             if why:
                 told = why.replace("the first side", "A").replace("the second side", letter)
                 reasons.setdefault(told, []).append(row.case)

@@ -20,7 +20,8 @@ which proves nothing about them. From the third block on, half as many settings 
 Whether a setting is better than the default is decided by the intervals that hold at every look,
 or by the last block alone (``statistics.confirmation``), whose settings are asked in the order that
 they had before it: the next only if the one before is shown to be better, so that none of them
-spends error (Maurer, Hothorn and Lehmacher 1995).
+spends error (Maurer, Hothorn and Lehmacher 1995). What the rule for runs without rounds tells
+(``statistics.two_sample``, as ``best`` does) is told, too.
 """
 
 import math
@@ -35,6 +36,7 @@ from seatrial.lazy import np
 from seatrial.statistics.confirmation import AllocationNoise
 from seatrial.statistics.main_effects import SettingPrediction, predict
 from seatrial.statistics.sequential import BlockNoise, evidence, interval, means_of
+from seatrial.statistics.subset_selection import beside
 
 ALPHA = 0.05
 _LOOKS = 0.01  # of this error, the part of the intervals that hold at every look
@@ -323,7 +325,28 @@ class Race:
             shown = to_default is not None and to_default.high < 0
             enough = to_default is not None and to_default.value <= math.log1p(-self.rules.least)
             advised = best if shown and enough else default
-        return RaceAnswer(best, advised, to_default, untold)
+        by_rule = self._by_rule(best)
+        if advised != best and default in by_rule:
+            advised, to_default = best, by_rule[default]
+        return RaceAnswer(best, advised, to_default, [n for n in untold if n not in by_rule])
+
+    def _by_rule(self, best: int) -> dict[int, SettingInterval]:
+        """Return the settings that are worse than the best by the rule that tells differences of
+        runs everywhere else, each with the ratio of the best to it. It knows no rounds; what it
+        tells, ``compare``, ``ratio`` and ``best`` tell of these runs, too."""
+        sign = 1 if self.rules.better == "lower" else -1
+        samples = {}
+        for each, row in enumerate(self.figures):
+            if own := row[np.isfinite(row)].tolist():
+                samples[str(each)] = [float(f"{math.exp(sign * one):.12g}") for one in own]
+        found = beside(samples, str(best), self.rules.better, self.rules.least)
+        told = {}
+        for name, one in found.items():
+            if one.verdict == "worse" and one.ratio and one.low and one.high:
+                low, high = sorted(-sign * math.log(end) for end in (one.low, one.high))
+                n = min(len(samples[name]), len(samples[str(best)]))
+                told[int(name)] = SettingInterval(-sign * math.log(one.ratio), low, high, n)
+        return told
 
     def _finalists(self) -> list[int]:
         """Return the settings that can be named: those alive with at least half as many figures as

@@ -3,52 +3,57 @@
 found = select_best({"a": [10.1, 10.2, 10.0], "b": [12.0, 12.1, 12.2]}, "lower")
 found.best, found.told         # "a", {"b"}: b is told to be worse
 
-Each sample is compared with the one of the best median, one-sided, at 5 % divided among the others
-(Holm 1979). So with 95 % a best one is among those that are not told to be worse.
+Each sample is compared with the one of the best median by ``two_sample.compare``, at 5 % divided
+among the others (Holm 1979). So with 95 % a best one is among those that are not told to be worse.
+Of two samples the answer is that of the rule.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from seatrial.lazy import statistics
-from seatrial.statistics.multiple_testing import student_p
-from seatrial.statistics.sample_sizes import CONFIDENCE, least_p
-from seatrial.statistics.significance import mann_whitney
+from seatrial.statistics.sample_sizes import CONFIDENCE, twice
+from seatrial.statistics.together import judged
+from seatrial.statistics.two_sample import MIN_RELATIVE_CHANGE, RatioEstimate
 from seatrial.units import Better
 
 
 class BestOfSeveral(NamedTuple):
-    """The sample with the best median, by its name, and the names of those that are ``told`` to be
-    worse. ``ps``: the one-sided p-value of each other sample, None where it has none."""
+    """The sample with the best median, by its name, and what the others are beside it: ``beside``,
+    by their names, is the ratio of each to the best, and its verdict."""
 
     best: str
-    told: set[str]
-    ps: dict[str, float | None]
+    beside: dict[str, RatioEstimate]
+
+    @property
+    def told(self) -> set[str]:
+        """The names of those that are told to be worse."""
+        return {name for name, one in self.beside.items() if one.verdict == "worse"}
 
 
-def select_best(samples: Mapping[str, Sequence[float]], better: Better) -> BestOfSeveral:
+def select_best(
+    samples: Mapping[str, Sequence[float]], better: Better, least: float = MIN_RELATIVE_CHANGE
+) -> BestOfSeveral:
     """Compare samples of figures above 0. Raises ValueError if there is none."""
     sign = 1 if better == "higher" else -1
     best = max(samples, key=lambda name: sign * statistics.median(samples[name]))
+    return BestOfSeveral(best, beside(samples, best, better, least))
+
+
+def beside(
+    samples: Mapping[str, Sequence[float]], best: str, better: Better, least: float
+) -> dict[str, RatioEstimate]:
+    """Return what each other sample is beside the one that is taken for the best."""
     others = [name for name in samples if name != best]
-    level = (1 - CONFIDENCE) / max(1, len(others))
-    ps = {name: _p(samples[best], samples[name], level) for name in others}
-    told: set[str] = set()
-    ordered = sorted((p, name) for name, p in ps.items() if p is not None)
-    for i, (p, name) in enumerate(ordered):
+    alone = {name: judged([(samples[best], samples[name], better)], least)[0] for name in others}
+    ordered = sorted((one.p or 0.0, name) for name, one in alone.items() if one.told)
+    for i, (p, _) in enumerate(ordered):
         if p > (1 - CONFIDENCE) / (len(others) - i):
+            why = f"among {len(samples)} settings chance may make such a difference: repeat"
+            for _, name in ordered[i:]:
+                needed = twice(min(len(samples[best]), len(samples[name])))
+                alone[name] = replace(alone[name], verdict="unclear", why=why, needed=needed)
             break
-        told.add(name)
-    return BestOfSeveral(best, told, ps)
-
-
-def _p(best: Sequence[float], other: Sequence[float], level: float) -> float | None:
-    """Return the one-sided p-value: of Mann and Whitney's rank test where it can be as small as the
-    ``level``, else of Welch's test on logarithms; None for single figures."""
-    if min(len(best), len(other)) < 2:
-        return None
-    if least_p(len(best), len(other)) / 2 <= level:
-        p = mann_whitney(best, other)
-    else:
-        p = student_p(best, other)
-    return None if p is None else p / 2
+    return alone

@@ -6,8 +6,12 @@ The interval is a percentile bootstrap (Efron 1979), and where a side has fewer 
 Welch's on logarithms (few_figures.py). The verdict is "better" or "worse" if the
 interval lies on one side of 1, the ratio differs from 1 by the least effect, the test of Mann and
 Whitney (1947) gives p < 0.05, and rounding does not explain the difference. The test needs four
-figures on each side, or three and five: fewer cannot give p < 0.05. The verdict is "same" if there
-are as many and the whole interval is within the least effect of 1. Otherwise it is "unclear".
+figures on each side, or three and five: fewer cannot give p < 0.05. Of three and three, or three
+and four, a difference is told where it is 10 % or more, no figure of a side is within the range of
+the other, and Welch's test gives p < 0.05. The verdict is "same" if there are enough for the test
+of ranks and the whole interval is within the least effect of 1. Otherwise it is "unclear".
+
+This is the rule by which ``compare``, ``ratio``, ``best`` and ``tune`` tell a difference.
 """
 
 import math
@@ -16,18 +20,30 @@ from functools import lru_cache
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial.arrays import Floats, Ints
 from seatrial.lazy import np, statistics
 from seatrial.statistics.few_figures import are_few, ratio_interval
+from seatrial.statistics.multiple_testing import student_p
 from seatrial.statistics.rounding import hides
-from seatrial.statistics.sample_sizes import CONFIDENCE, REPEATS, enough, least_p, twice
-from seatrial.statistics.significance import mann_whitney
+from seatrial.statistics.sample_sizes import (
+    CONFIDENCE,
+    NORMAL,
+    REPEATS,
+    enough,
+    least_p,
+    to_see,
+    twice,
+)
+from seatrial.statistics.significance import mann_whitney, student_quantile
 from seatrial.units import Better
 
 Verdict = Literal["better", "worse", "same", "unclear"]
 
-MIN_RELATIVE_CHANGE = 0.01
+MIN_RELATIVE_CHANGE = 0.02
+LEAST_FEW = 3  # figures of each side, that may show a difference of FEW_EFFECT
+FEW_EFFECT = 0.10
 RESAMPLES = 4000
 ALMOST = 1 + 1e-9  # tolerance: 1 - 0.93 is less than 0.07 in the last bit
 MAX_RATIO = 1e300  # a ratio; means of several such ratios do not overflow
@@ -40,8 +56,9 @@ class RatioEstimate(Struct, frozen=True, kw_only=True):
 
     ``ratio``: of the second median to the first. ``low`` and ``high``: its 95 % interval. ``p``: of
     Mann-Whitney's test. Each is None if not defined. ``why``: the reason of an unclear verdict, or
-    "". ``needed``: how many figures of each side may decide an unclear verdict that is due to their
-    number; 0 where it is due to something else.
+    of how few figures another one is. ``unseen``: a change of less than this share could not have
+    been seen (half the width of the interval). ``needed``: how many figures of each side may decide
+    an unclear verdict that is due to their number or noise; 0 where it is due to something else.
     """
 
     verdict: Verdict = "unclear"
@@ -51,6 +68,16 @@ class RatioEstimate(Struct, frozen=True, kw_only=True):
     p: float | None = None
     why: str = ""
     needed: int = 0
+    unseen: float = math.inf
+
+    def hides(self, least: float) -> bool:
+        """Return whether the verdict is unclear and a change by the least effect may be there."""
+        return self.verdict == "unclear" and self.unseen > least * ALMOST
+
+    @property
+    def told(self) -> bool:
+        """Whether a difference is told."""
+        return self.verdict in ("better", "worse")
 
     def gain(self, better: Better) -> float | None:
         """Return the logarithm of how many times better the second side is, a key to sort by.
@@ -70,7 +97,7 @@ def compare(
 ) -> RatioEstimate:
     """Compare two samples of one metric.
 
-    ``least`` is the least effect that matters, as a share: 0.01 for 1 %.
+    ``least`` is the least effect that matters, as a share: 0.02 for 2 %.
     """
     one, other = _finite(first), _finite(second)
     if not one or not other:
@@ -80,7 +107,8 @@ def compare(
     p = mann_whitney(one, other)
     if before <= 0 or after <= 0:
         why = f"medians of {before:g} and {after:g}: a ratio is of figures above 0"
-        return RatioEstimate(why=why, p=p)
+        unseen = 0.0 if len({*one, *other}) == 1 else math.inf
+        return RatioEstimate(why=why, p=p, unseen=unseen)
     ratio = after / before
     if not 1 / MAX_RATIO < ratio < MAX_RATIO:
         why = f"medians of {before:g} and {after:g} have no ratio that a number can hold"
@@ -89,12 +117,13 @@ def compare(
         why = "one figure has no spread: repeat the run"
         return RatioEstimate(why=why, ratio=ratio, needed=REPEATS)
     low, high = interval(one, other)
-    verdict, why, needed = _verdict(ratio, low, high, p, better, least, (len(one), len(other)))
-    if verdict in ("better", "worse") and (step := hides(one, other, abs(after - before))):
-        verdict, why = "unclear", f"figures rounded to steps of {step:g} may differ so though equal"
-    return RatioEstimate(
-        verdict=verdict, why=why, ratio=ratio, low=low, high=high, p=p, needed=needed
-    )
+    unseen = math.sqrt(high / low) - 1 if low > 0 and math.isfinite(high) else math.inf
+    found = RatioEstimate(ratio=ratio, low=low, high=high, p=p, unseen=unseen)
+    found = _verdict(found, one, other, better, least)
+    if found.told and (step := hides(one, other, abs(after - before))):
+        why = f"figures rounded to steps of {step:g} may differ so though equal"
+        return replace(found, verdict="unclear", why=why, unseen=max(unseen, step / before))
+    return found
 
 
 def _finite(values: Sequence[float]) -> list[float]:
@@ -102,36 +131,58 @@ def _finite(values: Sequence[float]) -> list[float]:
 
 
 def _verdict(
-    ratio: float,
-    low: float,
-    high: float,
-    p: float | None,
-    better: Better,
-    least: float,
-    sizes: tuple[int, int],
-) -> tuple[Verdict, str, int]:
-    """Return the verdict, and if it is unclear the reason, and the number of figures needed."""
+    found: RatioEstimate, one: list[float], other: list[float], better: Better, least: float
+) -> RatioEstimate:
+    """Return the estimate with its verdict; if it is unclear with the reason, and the number of
+    figures needed."""
+    assert found.ratio is not None and found.low is not None and found.high is not None
+    sizes = (len(one), len(other))
     both = f"{sizes[0]} and {sizes[1]} figures"
-    needed, more = "", 0
-    if least_p(*sizes) >= 1 - CONFIDENCE:
-        more = REPEATS
-        needed = f"it takes {sizes[0]} and {enough(sizes[0])}, or 4 on either side"
-    if 1 - least <= low * ALMOST and high <= (1 + least) * ALMOST:
-        if not needed:
-            return "same", "", 0
-        reason = f"{both} that agree may do so by chance: {needed}"
-    elif low <= 1 <= high:
-        reason = "the interval takes in 0 %: no change"
-    elif abs(ratio - 1) * ALMOST < least:
-        reason = f"the difference is under the least effect of {100 * least:g} %"
-    elif needed:
-        reason = f"{both} can show no difference, whatever they are: {needed}"
-    elif p is None or p >= 1 - CONFIDENCE:
+    few = least_p(*sizes) >= 1 - CONFIDENCE
+    takes = f"it takes {sizes[0]} and {enough(sizes[0])}, or 4 on either side" if few else ""
+    low, high = found.low, found.high
+    off = (max(found.ratio, 1 / found.ratio) - 1) * ALMOST  # the same in both directions
+    more = REPEATS if few else 0
+    if low * (1 + least) * ALMOST >= 1 and high <= (1 + least) * ALMOST:
+        if not few:
+            return replace(found, verdict="same")
+        why = f"{both} that agree may do so by chance: {takes}"
+    elif low <= 1 <= high or off < least:
+        why = f"no change was found; one of less than {_share(found.unseen)} could not be seen"
+        if low > 1 or high < 1:
+            why = f"the difference is under the least effect of {100 * least:g} %"
+        if found.unseen > least * ALMOST:
+            freedom = sum(sizes) - 2
+            quantile = student_quantile((1 + CONFIDENCE) / 2, freedom) if few else NORMAL
+            more = max(more, to_see(least, found.unseen, min(sizes), quantile))
+    elif few and (why := _why_not_of_few(one, other, off)):
+        why = f"{both} {why}: {takes}"
+    elif not few and (found.p is None or found.p >= 1 - CONFIDENCE):
         more = twice(min(sizes))
-        reason = f"Mann-Whitney's test gives p = {p:.2g}"
+        why = f"Mann-Whitney's test gives p = {found.p:.2g}"
     else:
-        return "better" if (ratio > 1) == (better == "higher") else "worse", "", 0
-    return "unclear", reason, more
+        is_better = (found.ratio > 1) == (better == "higher")
+        of = f"of {sizes[0]} and {sizes[1]} runs" if few else ""
+        return replace(found, verdict="better" if is_better else "worse", why=of)
+    return replace(found, why=why, needed=more)
+
+
+def _why_not_of_few(one: list[float], other: list[float], off: float) -> str:
+    """Return why figures that are too few for Mann and Whitney's test show no difference; "" if
+    they do, as each of three or more is beyond all of the other side, by Welch's test, too."""
+    if min(len(one), len(other)) < LEAST_FEW:
+        return "can show no difference, whatever they are"
+    if not (max(one) < min(other) or max(other) < min(one)):
+        return "whose ranges meet show no difference"
+    if off < FEW_EFFECT:
+        return f"can show no difference under {100 * FEW_EFFECT:g} %"
+    p = student_p(one, other)
+    return "" if p is not None and p < 1 - CONFIDENCE else "vary too much to show a difference"
+
+
+def _share(share: float) -> str:
+    """Return a share in per cent, with two digits."""
+    return f"{100 * share:.2g} %" if share < 1 else f"{100 * share:.0f} %"
 
 
 # ---- the bootstrap ------------------------------------------------------------------------
@@ -145,6 +196,11 @@ def interval(first: Sequence[float], second: Sequence[float]) -> tuple[float, fl
     """
     if not first or not second:
         raise ValueError("an empty sample has no median")
+    if (
+        sorted(first) > sorted(second) and min(*first, *second) > 0
+    ):  # the resamples are the same in both directions
+        low, high = interval(second, first)
+        return (1 / high if high else math.inf), (1 / low if low else math.inf)
     if min(len(first), len(second)) > 1 and are_few((first, second)):
         return ratio_interval([second], [first], CONFIDENCE)
     below, above, often = _drawn(len(first), len(second))

@@ -5,7 +5,8 @@
 
 A setting is one value of each parameter that is asked for. Settings are ranked by the median of
 their figures, or by the least: the best of their n figures (``statistics.best_of_n``). With 95 % a
-best one is among those that are not told to be worse (``statistics.subset_selection``).
+best one is among those that are not told to be worse (``statistics.subset_selection``): those are
+as good (``same`` in a comparison), or it is unclear.
 """
 
 from collections import Counter
@@ -29,7 +30,7 @@ from seatrial.studies.selection import Side
 from seatrial.units import NO_DIRECTION, Better, better_of, unfit_of
 
 Statistic = Literal["median", "least"]
-SettingVerdict = Literal["best", "as good", "worse", "no figure"]
+SettingVerdict = Literal["best", "as good", "unclear", "worse", "no figure"]
 ATTRIBUTES = (*NUMBERS, CORES, *APART, "trial")
 ALONE = "with no other to be ranked with"
 
@@ -46,7 +47,8 @@ class BestQuery(Struct, frozen=True, kw_only=True):
 class Setting(Struct, frozen=True, kw_only=True):
     """The figures of one setting. ``least`` is the best of its n, and ``bound`` that which the best
     of n further ones keeps to. ``ratio`` is its speed over that of the best setting, with its 95 %
-    interval. Without a figure ``n`` is 0 and ``why`` tells the cause."""
+    interval. Without a figure ``n`` is 0 and ``why`` tells the cause; else ``why`` tells why it is
+    unclear, or of how few runs it is told, and ``needed`` how many runs of each may decide."""
 
     values: dict[str, str]
     n: int = 0
@@ -60,6 +62,14 @@ class Setting(Struct, frozen=True, kw_only=True):
     on_plateau: bool = False
     excluded: dict[str, int] = {}
     why: str = ""
+    needed: int = 0
+
+    @property
+    def word(self) -> str:
+        """The verdict, with the number of runs where these are few: ``worse (of 3 and 3 runs)``."""
+        return (
+            f"{self.verdict} ({self.why})" if self.why and self.verdict == "worse" else self.verdict
+        )
 
     @property
     def name(self) -> str:
@@ -84,9 +94,9 @@ class BestTable(CasesTable, frozen=True, kw_only=True):
     drops: list[SpeedDrop] = []
 
     @property
-    def as_good(self) -> list[Setting]:
+    def untold(self) -> list[Setting]:
         """The settings that cannot be told from the best one."""
-        return [one for one in self.settings if one.verdict == "as good"]
+        return [one for one in self.settings if one.verdict in ("as good", "unclear")]
 
 
 def best_settings(sides: Sequence[Side], asked: BestQuery) -> list[BestTable]:
@@ -247,20 +257,29 @@ def _by_median(
 ) -> dict[tuple[str, ...], Setting]:
     keys = {"\n".join(key): key for key in figures}
     found = select_best({name: figures[key] for name, key in keys.items()}, table.better)
-    top, told = keys[found.best], {keys[name] for name in found.told}
+    top = keys[found.best]
+    words: dict[str, SettingVerdict] = {"worse": "worse", "same": "as good"}
     compared = dict(settings)
     for key, values in figures.items():
-        one, best = settings[key], settings[top]
+        one = settings[key]
         if key == top:
             compared[key] = replace(one, verdict="best", ratio=1.0)
             continue
         pair = (figures[top], values) if table.better == "higher" else (values, figures[top])
         ratio = median(pair[1]) / median(pair[0])
         low = high = None
-        if min(one.n, best.n) > 1:
+        if min(map(len, pair)) > 1:
             low, high = two_sample.interval(*pair)
-        verdict: SettingVerdict = "worse" if key in told else "as good"
-        compared[key] = replace(one, verdict=verdict, ratio=ratio, low=low, high=high)
+        beside = found.beside["\n".join(key)]
+        compared[key] = replace(
+            one,
+            verdict=words.get(beside.verdict, "unclear"),
+            ratio=ratio,
+            low=low,
+            high=high,
+            why=beside.why,
+            needed=beside.needed,
+        )
     return compared
 
 

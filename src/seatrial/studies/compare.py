@@ -4,7 +4,7 @@
     comparison.rows           # worse and better, the largest first; unclear, same, ..., missing
 
 Which cases are one row ``studies.pairing`` says; each row is compared by ``statistics.two_sample``,
-and all of them together by ``statistics.multiple_testing``.
+and all of them together by ``statistics.together``.
 """
 
 import math
@@ -12,13 +12,14 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from operator import attrgetter
 from statistics import geometric_mean, median
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
-from seatrial.statistics import sample_sizes, two_sample
-from seatrial.statistics.multiple_testing import student_p, unshuffled
-from seatrial.statistics.significance import confirmed
+from seatrial.statistics import two_sample
+from seatrial.statistics.together import FEW, Row, judged
+from seatrial.statistics.two_sample import MIN_RELATIVE_CHANGE
 from seatrial.store import by_case
 from seatrial.store.by_case import ELAPSED, NUMBERS, CaseRuns, Kind
 from seatrial.studies.comparison import (
@@ -34,9 +35,7 @@ from seatrial.studies.pairing import CasePair, pair
 from seatrial.studies.selection import Side
 from seatrial.units import NO_DIRECTION, better_by, better_of, count, unfit_of
 
-MIN_RELATIVE_CHANGE = 0.02
 UNDIRECTED = "it has no direction (better: none)"
-FEW = 8  # runs on a side, below which two modes may well pass for a difference
 
 _ORDER: dict[State, int] = {
     "worse": 0,
@@ -49,6 +48,13 @@ _ORDER: dict[State, int] = {
 }
 
 Figures = tuple[list[float], list[float]]
+
+
+class _Found(NamedTuple):
+    """A row, and its figures with their direction where they are to be judged."""
+
+    row: ComparisonRow
+    figures: Row | None = None
 
 
 def compare_sides(
@@ -67,20 +73,20 @@ def compare_sides(
     Raises UsageError where no case is on both sides, or no metric is left."""
     paired = pair(first, second, across, each_node)
     elapsed = elapsed or (metric is not None and metric(ELAPSED[0]))
-    found: list[tuple[ComparisonRow, Figures]] = []
+    found: list[_Found] = []
     without_elapsed = 0
     for each in paired.pairs:
         kinds = _kinds(each)
         if not elapsed and _has_merit(kinds) and kinds.pop(ELAPSED[0], []):
             without_elapsed += 1
         own = _rows(each, kinds, paired.across, least)
-        found += [one for one in own if metric is None or metric(one[0].metric)]
+        found += [one for one in own if metric is None or metric(one.row.metric)]
     if not found:
         cases = [case for one in paired.pairs for case in (*one.first, *one.second)]
         known = {kind[0] for case in cases for kind in case.values}
         raise UsageError(f"no such metric; there are {', '.join(sorted(known)) or 'none'}")
     rows = sorted(
-        _sifted(found, least),
+        _judged(found, least),
         key=lambda row: (_ORDER[row.verdict], -abs(row.gain or 0.0), row.case, row.metric),
     )
     return Comparison(
@@ -121,15 +127,13 @@ def _has_merit(kinds: dict[str, list[Kind]]) -> bool:
 
 def _rows(
     pair: CasePair, kinds: dict[str, list[Kind]], crossed: Sequence[str], least: float
-) -> list[tuple[ComparisonRow, Figures]]:
+) -> list[_Found]:
     """A row for each metric of a case, with its figures."""
     differs = _differing(pair, crossed)
     return [_row(pair, found, least, differs) for found in kinds.values() or [[ELAPSED]]]
 
 
-def _row(
-    pair: CasePair, kinds: list[Kind], least: float, differs: list[str]
-) -> tuple[ComparisonRow, Figures]:
+def _row(pair: CasePair, kinds: list[Kind], least: float, differs: list[str]) -> _Found:
     """The row of one metric: of several ``kinds`` where its unit or direction differ."""
     metric, unit, better = kinds[0]
     sides = (pair.first, pair.second)
@@ -167,10 +171,10 @@ def _row(
         differs=differs,
     )
     if why:
-        return row, figures
+        return _Found(row)
     if any(sample.given for sample in samples):
-        return _beside_given(row, one, other, least), ([], [])
-    return _compared(row, one, other, least), figures
+        return _Found(_beside_given(row, one, other, least))
+    return _Found(row, (one, other, better_of(better)))
 
 
 def _sample(own: list[float], cases: list[CaseRuns], kinds: list[Kind], comparable: bool) -> Sample:
@@ -196,19 +200,6 @@ def _beside_given(
     found = replace(found, low=low, high=high, p=None, needed=0)
     why = "" if found.ratio is not None else found.why
     return replace(_with_ratio(row, found), verdict="given", why=why)
-
-
-def _compared(
-    row: ComparisonRow, one: list[float], other: list[float], least: float
-) -> ComparisonRow:
-    direction = better_of(row.better)
-    found = two_sample.compare(one, other, direction, least)
-    ps = [found.p] if found.p is not None else []
-    if found.verdict in ("better", "worse") and (student := student_p(one, other)) is not None:
-        ps.append(student)
-    row = _with_ratio(row, found)
-    why, needed = found.why, found.needed
-    return replace(row, verdict=found.verdict, p=min(ps, default=None), why=why, needed=needed)
 
 
 def _with_ratio(row: ComparisonRow, found: two_sample.RatioEstimate) -> ComparisonRow:
@@ -277,25 +268,26 @@ def _differing(pair: CasePair, crossed: Sequence[str]) -> list[str]:
     return said
 
 
-def _sifted(found: list[tuple[ComparisonRow, Figures]], least: float) -> list[ComparisonRow]:
-    """Of many rows some differ by chance; what may be one of these is not said to differ."""
-    rows = [row for row, _ in found]
-    tested = [i for i, row in enumerate(rows) if row.p is not None]
-    told = [i for i in tested if rows[i].verdict in ("better", "worse")]
-    stand = {told[i] for i in confirmed([rows[i].p or 0.0 for i in told], len(tested))}
-    few = [i for i in tested if _least_n(rows[i]) < FEW]
-    if doubted := stand & {*few}:
-        places = [place for place, i in enumerate(few) if i in doubted]
-        kept = unshuffled([found[i][1] for i in few], places, least)
-        stand -= doubted - {few[place] for place in kept}
-    fall = {*told} - stand
-    why = f"among {len(tested)} rows chance may make such a difference: repeat"
+def _judged(found: list[_Found], least: float) -> list[ComparisonRow]:
+    """Return the rows with their verdicts: of many rows some differ by chance."""
+    to_judge = [each for each in found if each.figures is not None]
+    told = judged([each.figures for each in to_judge if each.figures is not None], least)
+    by_row = {id(each): one for each, one in zip(to_judge, told, strict=True)}
     return [
-        replace(row, verdict="unclear", why=why, needed=sample_sizes.twice(_least_n(row)))
-        if i in fall
-        else row
-        for i, row in enumerate(rows)
+        _with_verdict(each.row, by_row[id(each)]) if id(each) in by_row else each.row
+        for each in found
     ]
+
+
+def _with_verdict(row: ComparisonRow, found: two_sample.RatioEstimate) -> ComparisonRow:
+    return replace(
+        _with_ratio(row, found),
+        verdict=found.verdict,
+        p=found.p,
+        why=found.why,
+        needed=found.needed,
+        unseen=found.unseen,
+    )
 
 
 def _least_n(row: ComparisonRow) -> int:

@@ -1,9 +1,11 @@
 """A comparison of two sides, as data: its rows, their samples, the means over them."""
 
+import math
 from typing import Literal
 
 from msgspec import Struct
 
+from seatrial.statistics.two_sample import ALMOST
 from seatrial.store.by_case import GivenFigure
 from seatrial.studies.cures import Cure
 
@@ -28,7 +30,8 @@ class ComparisonRow(Struct, frozen=True, kw_only=True):
     ``better_to`` the ends of its interval. ``gain`` is the logarithm of how many times better the
     second is. ``why`` explains what is not plain; ``differs`` tells
     of numbers (nodes, tasks, threads) and builds that the sides do not share. ``needed`` is how
-    many runs of each side may decide a row that is unclear for having too few, or 0."""
+    many runs of each side may decide a row that is unclear for having too few, or 0; ``unseen``:
+    a change of less than this share could not have been seen, None where nothing was compared."""
 
     case: str
     test: str
@@ -50,6 +53,7 @@ class ComparisonRow(Struct, frozen=True, kw_only=True):
     why: str = ""
     differs: list[str] = []
     needed: int = 0
+    unseen: float | None = None
 
 
 class Mean(Struct, frozen=True):
@@ -87,8 +91,12 @@ class Comparison(Struct, frozen=True):
 
     @property
     def undecided(self) -> list[ComparisonRow]:
-        """The rows that are unclear for having too few runs."""
-        return [row for row in self.rows if row.needed]
+        """The rows that could not have shown a change that matters."""
+        return [row for row in self.rows if row.needed or self._hides(row)]
+
+    def _hides(self, row: ComparisonRow) -> bool:
+        unseen = math.inf if row.unseen is None else row.unseen
+        return row.verdict == "unclear" and unseen > self.least * ALMOST
 
     @property
     def answered(self) -> bool:

@@ -17,8 +17,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
-from seatrial.statistics import two_sample
 from seatrial.statistics.ratio_of_ratios import RatioChange, ratio_of_ratios
+from seatrial.statistics.together import judged
+from seatrial.statistics.two_sample import RatioEstimate, Verdict
 from seatrial.store.by_case import CORES, NUMBERS, CaseRuns
 from seatrial.structs import copied
 from seatrial.studies.panels import APART, TableOverX, along, panels, title
@@ -51,7 +52,9 @@ class RatioQuery(Struct, frozen=True, kw_only=True):
 
 class RatioCell(Struct, frozen=True, kw_only=True):
     """One size: what both ways measured, and how many times as long the second one takes, with the
-    95 % interval; None where one of them has no figure. ``verdict`` is of the second way."""
+    95 % interval; None where one of them has no figure. ``verdict`` is of the second way; ``why``
+    it is unclear, or of how few runs it is; ``needed`` runs of each may decide what is unclear. A
+    change of less than the share ``unseen`` could not have been seen."""
 
     x: float
     first: Cell
@@ -59,12 +62,20 @@ class RatioCell(Struct, frozen=True, kw_only=True):
     ratio: float | None = None
     low: float | None = None
     high: float | None = None
-    verdict: two_sample.Verdict = "unclear"
+    verdict: Verdict = "unclear"
+    why: str = ""
+    needed: int = 0
+    unseen: float | None = None
 
     @property
     def word(self) -> str:
         """How the second way is: faster, slower, same, unclear; "" without a ratio."""
         return "" if self.ratio is None else _WORDS.get(self.verdict, self.verdict)
+
+    @property
+    def told(self) -> str:
+        """The same, with the number of runs where these are few: ``slower (of 3 and 3 runs)``."""
+        return f"{self.word} ({self.why})" if self.why and self.verdict != "unclear" else self.word
 
 
 class RatioTable(TableOverX, frozen=True, kw_only=True):
@@ -132,7 +143,7 @@ def ratios(sides: Sequence[Side], asked: RatioQuery) -> list[RatioTable]:
         raise UsageError(nothing_measured(chosen, asked.metric))
     left_out[f"with one {asked.of} alone"] = single
     left_out = {why: number for why, number in left_out.items() if number}
-    return [replace(table, left_out=left_out) for table in tables]
+    return [replace(table, left_out=left_out) for table in _judged(tables)]
 
 
 def two_values(text: str) -> tuple[str, str, str]:
@@ -207,20 +218,51 @@ def _table(
         {cell.x: cell for cell in cells_of(cases, asked.x, asked.metric, table.names)}
         for cases in ([m for m in panel if m.attribute(asked.of) == v] for v in asked.values)
     ]
-    cells = [_cell(x, ways, table.better) for x in sorted({*ways[0], *ways[1]})]
-    return _with_speedups(replace(table, cells=cells))
+    return replace(table, cells=[_cell(x, ways) for x in sorted({*ways[0], *ways[1]})])
 
 
-def _cell(x: float, ways: Sequence[dict[float, Cell]], better: Better) -> RatioCell:
+def _cell(x: float, ways: Sequence[dict[float, Cell]]) -> RatioCell:
     first, second = (way.get(x) or Cell(x=x, n=0, why=NOT_MEASURED) for way in ways)
-    cell = RatioCell(x=x, first=first, second=second)
-    if len(usable([first, second])) < 2:
+    return RatioCell(x=x, first=first, second=second)
+
+
+def _judged(tables: Sequence[RatioTable]) -> list[RatioTable]:
+    """Return the tables with the ratios of their sizes: of many some differ by chance."""
+    both = [
+        (cell, table.better)
+        for table in tables
+        for cell in table.cells
+        if len(usable([cell.first, cell.second])) == 2
+    ]
+    told = judged([(cell.first.values, cell.second.values, better) for cell, better in both])
+    by_cell = {id(cell): one for (cell, _), one in zip(both, told, strict=True)}
+    return [
+        _with_speedups(
+            replace(
+                table,
+                cells=[_with_ratio(c, by_cell.get(id(c)), table.better) for c in table.cells],
+            )
+        )
+        for table in tables
+    ]
+
+
+def _with_ratio(cell: RatioCell, found: RatioEstimate | None, better: Better) -> RatioCell:
+    if found is None:
         return cell
-    found = two_sample.compare(first.values, second.values, better)
     ends = (found.ratio, found.low, found.high)
     if better == "higher":
         ends = (_inverse(found.ratio), _inverse(found.high), _inverse(found.low))
-    return replace(cell, ratio=ends[0], low=ends[1], high=ends[2], verdict=found.verdict)
+    return replace(
+        cell,
+        ratio=ends[0],
+        low=ends[1],
+        high=ends[2],
+        verdict=found.verdict,
+        why=found.why,
+        needed=found.needed,
+        unseen=found.unseen,
+    )
 
 
 def _inverse(ratio: float | None) -> float | None:

@@ -351,7 +351,7 @@ def _best(lines: Sequence[ScalingLine], better: Better) -> Best | None:
     for other, cell in measured:
         if cell is top or min(cell.n, top.n) < 2:
             continue
-        low, high = two_sample.interval(top.values, cell.values)
-        if low <= 1 <= high:
+        found = two_sample.compare(top.values, cell.values, better)
+        if not found.told and (found.low or 0.0) <= 1 <= (found.high or math.inf):
             equals.append((other.by, cell.x))
     return Best(line.by, top.x, top.median or 0.0, equals)

@@ -61,7 +61,7 @@ class TuneFile(FileModel, frozen=True):
         Literal["race", "halving", "grid", "largest"], doc("how settings are chosen to run again")
     ] = "race"
     cost: Annotated[Share, doc("most runs, as a share of those of the whole grid")] = "25%"
-    least: Annotated[Share, doc("least effect that matters, as a share")] = "1%"
+    least: Annotated[Share, doc("least effect that matters, as a share")] = "2%"
 
 
 class LoadedTuning(Struct, frozen=True):

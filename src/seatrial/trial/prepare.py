@@ -16,6 +16,7 @@ from seatrial.documents import Faults
 from seatrial.errors import UsageError
 from seatrial.machine.load import Site, find_machine
 from seatrial.statistics.sample_sizes import CONFIDENCE, REPEATS, least_p
+from seatrial.statistics.two_sample import FEW_EFFECT, LEAST_FEW
 from seatrial.suite.build_key import BuildKeys
 from seatrial.suite.expand import expand
 from seatrial.suite.load import load
@@ -132,9 +133,10 @@ def too_few_repeats(tests: Mapping[str, Test], cases: Iterable[Case]) -> str:
     few = sorted(n for n in counts if n > 1 and least_p(n, n) >= 1 - CONFIDENCE)
     if not few:
         return ""
+    some = f" under {100 * FEW_EFFECT:g} %" if few[0] >= LEAST_FEW else ""
     return (
         f"{' or '.join(map(str, few))} runs of a case are too few for `seatrial compare` to show a "
-        f"difference between two trials or two cases; run with --repeat {REPEATS}"
+        f"difference{some} between two trials or two cases; run with --repeat {REPEATS}"
     )
 
 

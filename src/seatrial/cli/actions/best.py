@@ -9,6 +9,7 @@ import msgspec
 from seatrial.cli import Folders
 from seatrial.cli.query_common import left_out_of, sides_of
 from seatrial.cli.tables import TextTable, folded, in_per_cent, interval_in_per_cent
+from seatrial.statistics.sample_sizes import remedy
 from seatrial.store.by_case import causes
 from seatrial.store.interchange import to_json
 from seatrial.studies.best import BestQuery, BestTable, Setting, best_settings
@@ -64,8 +65,8 @@ def _table(one: BestTable) -> str:
         least = one.statistic == "least"
         figures = (each.least, each.bound) if least else (each.median,)
         interval, ratio = interval_in_per_cent(each.low, each.high), in_per_cent(each.ratio)
-        why = each.why or causes(each.excluded)
-        verdict = "" if each.verdict == "no figure" else each.verdict
+        why = causes(each.excluded) if each.n else each.why or causes(each.excluded)
+        verdict = "" if each.verdict == "no figure" else each.word
         found.add(*each.values.values(), *figures, each.n, ratio, interval, verdict, why)
     return str(found)
 
@@ -78,8 +79,9 @@ def _told(one: BestTable) -> Iterator[str]:
     best = one.settings[0]
     figure = best.least if one.statistic == "least" else best.median
     yield f"best: {best.name}: {show_number(figure)}{show_unit(one.unit)}"
-    if one.as_good:
-        yield f"cannot be told from the best: {_named(one.as_good)}"
+    if one.untold:
+        yield f"cannot be told from the best: {_named(one.untold)}"
+        yield from _unclear(one.untold)
     elif any(each.verdict == "worse" for each in one.settings):
         yield "all others are worse, beyond noise"
     if one.agreement[1]:
@@ -92,8 +94,18 @@ def _told(one: BestTable) -> Iterator[str]:
         yield drop.told(one.over[0])
     if failed := sum(each.verdict == "no figure" for each in one.settings):
         yield f"{count(failed, 'setting')} without a figure"
-    if min(each.n for each in one.settings if each.n) < 2:
-        yield "single runs tell no difference: repeat"
+
+
+def _unclear(settings: list[Setting]) -> Iterator[str]:
+    """Yield why settings are unclear, each reason once, and the remedy."""
+    reasons: dict[str, list[Setting]] = {}
+    for each in settings:
+        if each.verdict == "unclear":
+            reasons.setdefault(each.why, []).append(each)
+    for why, own in list(reasons.items())[:MAX_NAMED]:
+        yield f"{_named(own)}: {why}"
+    if needed := max((each.needed for each in settings), default=0):
+        yield remedy(needed)
 
 
 def _named(settings: list[Setting]) -> str:

@@ -9,16 +9,18 @@ import msgspec
 from seatrial.cli import Folders
 from seatrial.cli.query_common import left_out_of, print_csv, sides_of
 from seatrial.cli.tables import TextTable, folded
+from seatrial.statistics.sample_sizes import remedy
 from seatrial.store.by_case import causes
 from seatrial.store.interchange import to_json
 from seatrial.studies import ratios
-from seatrial.units import show_number, show_unit
+from seatrial.units import listed, show_number, show_unit
 from seatrial.verify.reading import plain_line
 
+MAX_NAMED = 6
 _COLUMNS = (
     *("case", "x", "first_median", "first_runs", "second_median", "second_runs"),
     *("ratio", "low", "high", "verdict", "first_speedup", "second_speedup", "ideal"),
-    *("first_why", "second_why"),
+    *("first_why", "second_why", "why", "needed"),
 )
 
 
@@ -61,7 +63,7 @@ def _rows(one: ratios.RatioTable) -> Iterator[list[object]]:
         yield [
             *(one.case, one.named(cell.x), a.median, a.n, b.median, b.n),
             *(cell.ratio, cell.low, cell.high, cell.word, a.speedup, b.speedup),
-            *(a.ideal or b.ideal, a.why, b.why),
+            *(a.ideal or b.ideal, a.why, b.why, cell.why, cell.needed or None),
         ]
 
 
@@ -90,7 +92,7 @@ def _table(one: ratios.RatioTable) -> str:
         ends = f"{low}..{high}" if low else ""
         runs = f"{a.n}" if a.n == b.n else f"{a.n}, {b.n}"
         speedups = ", ".join(show_number(each.speedup) or "-" for each in (a, b))
-        numbers = (a.median, b.median, runs, cell.ratio, ends, cell.word)
+        numbers = (a.median, b.median, runs, cell.ratio, ends, cell.told)
         ideal = a.ideal or b.ideal
         found.add(
             *(one.named(cell.x), *numbers, speedups if ideal else "", ideal),
@@ -127,8 +129,19 @@ def told_of(one: ratios.RatioTable) -> Iterator[str]:
         low, high = show_number(one.change.low), show_number(one.change.high)
         interval = f" (95 %: {low}..{high})" if low else " (of single runs: repeat)"
         yield f"ratio of ratios {span}: {show_number(one.change.ratio)}{interval}"
-    elif min(base.first.n, base.second.n) < 2:
-        yield "single runs tell no difference: repeat"
+    yield from _unclear(one)
+
+
+def _unclear(one: ratios.RatioTable) -> Iterator[str]:
+    """Yield why sizes are unclear, each reason once, and the remedy."""
+    reasons: dict[str, list[str]] = {}
+    unclear = [cell for cell in one.known if cell.verdict == "unclear"]
+    for cell in unclear:
+        reasons.setdefault(cell.why, []).append(one.named(cell.x))
+    for why, xs in reasons.items():
+        yield f"{one.x} {listed(xs, MAX_NAMED)}: {why}"
+    if needed := max((cell.needed for cell in unclear), default=0):
+        yield remedy(needed)
 
 
 def _range(tables: list[ratios.RatioTable]) -> Iterator[str]:

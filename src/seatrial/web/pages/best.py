@@ -20,6 +20,7 @@ LABELS = {"over": "Over", "metric": "Metric"}  # of the form
 _LOOKS: dict[str, tuple[str, int]] = {
     "best": ("good", 4),
     "as good": ("good", 1),
+    "unclear": ("muted", 1),
     "worse": ("muted", 3),
 }
 

@@ -6,10 +6,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial import draw
+from seatrial.statistics.sample_sizes import remedy
+from seatrial.statistics.two_sample import MIN_RELATIVE_CHANGE
 from seatrial.store import queries
 from seatrial.store.rows import TrialRow
 from seatrial.studies.changed_facts import facts_changed
-from seatrial.studies.compare import MIN_RELATIVE_CHANGE, compare_sides
+from seatrial.studies.compare import compare_sides
 from seatrial.studies.comparison import Comparison, ComparisonRow, Mean, State
 from seatrial.studies.cures import Cure
 from seatrial.studies.difference import Difference
@@ -61,9 +63,9 @@ class _Question(NamedTuple):
 class ComparePage(Struct, frozen=True, kw_only=True):
     """The answer to a query. ``state`` is "asked" (no sides yet), "judging", "judged" or "refused"
     (``reason``). ``matching`` rows have the verdict of the query; ``rows`` are the first of
-    these. ``undecided`` rows have too few runs: it takes ``needed`` of each side. ``ladders`` are
-    over the sides between the two, ``spread`` compares how much both vary, where they were asked
-    for."""
+    these. ``undecided`` rows could not show a change that matters; ``remedy``: what to do.
+    ``ladders`` are over the sides between the two, ``spread`` compares how much both vary, where
+    they were asked for."""
 
     state: str
     least: float
@@ -80,7 +82,7 @@ class ComparePage(Struct, frozen=True, kw_only=True):
     means: list[Mean] = []
     notices: list[str] = []
     undecided: int = 0
-    needed: int = 0
+    remedy: str = ""
     without_elapsed: int = 0
     differences: list[Difference] = []
     cures: list[Cure] = []
@@ -197,7 +199,7 @@ def data(state: ServerState, query: PageQuery) -> ComparePage:
         means=found.means,
         notices=found.notices,
         undecided=len(found.undecided),
-        needed=max((row.needed for row in found.undecided), default=0),
+        remedy=remedy(max((row.needed for row in found.undecided), default=0)),
         without_elapsed=found.without_elapsed,
         differences=answer.differences,
         cures=found.cures,
