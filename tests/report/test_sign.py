@@ -202,6 +202,18 @@ def test_whom_a_pattern_allows_is_asked_of_ssh_keygen(sides: Path, seatrial: Com
     assert verify(seatrial, sides, "--require", "lead@y").code == 1
 
 
+def test_each_name_that_is_required_has_a_key_of_its_own(sides: Path, seatrial: Command) -> None:
+    """One key may sign as both by the file; whoever asks for two names asks for two signers."""
+    _write_signers(sides, ["vendor,site KEY"])
+    done = verify(seatrial, sides, *BOTH)
+    assert done.code == 1, done.said
+    assert "MISSING: none by site with a key of its own\n" in done.out
+    for side in ("vendor", "site"):
+        assert verify(seatrial, sides, "--require", side).code == 0
+    (sides / "signers").open("a").write(f"site {_public(sides / 'site')}")
+    assert verify(seatrial, sides, *BOTH).code == 0, "that of the site signs for the site"
+
+
 def _write_signers(folder: Path, lines: list[str]) -> None:
     key = " ".join(_public(folder / "vendor").split()[:2])
     (folder / "signers").write_text("".join(f"{line.replace('KEY', key)}\n" for line in lines))

@@ -11,8 +11,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from click.testing import CliRunner
 
-from seatrial.errors import StoreError
+from seatrial import cli
+from seatrial.errors import SeatrialError, StoreError
 from seatrial.journal.events import OutputQuiet
 from seatrial.store import queries, sqlite, sqlite_file
 from seatrial.store.ingest import sync, synced
@@ -277,3 +279,43 @@ def test_values_that_nobody_writes_are_damage_where_the_file_is_damaged(
     expected, text = (StoreError, "is damaged; run") if damaged else (KeyError, "45x")
     with pytest.raises(expected, match=text), store:
         raise KeyError("45x")
+
+
+@pytest.mark.parametrize(
+    ("column", "change"),
+    [
+        ("why", "UPDATE runs SET why = NULL"),
+        ("nodes", "UPDATE runs SET nodes = NULL"),
+        ("", "DELETE FROM tests"),
+        ("", "DELETE FROM cases"),
+    ],
+)
+def test_what_a_damaged_schema_allowed_is_damage(tmp_path: Path, column: str, change: str) -> None:
+    """Nothing where there is always something, and rows without those that they belong to."""
+    a_trial(tmp_path)
+    path = tmp_path / "store.sqlite"
+    synced(path, tmp_path).close()
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        if column:
+            declared = f"{column} TEXT NOT NULL"
+            found = connection.execute("SELECT sql FROM sqlite_master WHERE name = 'runs'")
+            (sql,) = found.fetchone()
+            assert declared in sql
+            connection.execute(
+                "UPDATE sqlite_master SET sql = ? WHERE name = 'runs'",
+                (sql.replace(declared, f"{column} TEXT         "),),
+            )
+        connection.commit()
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute(change)
+        connection.commit()
+    tag = next(tmp_path.glob("*/trial.json")).parent.name
+    told = []
+    for words in ("runs", "runs --format json", f"export {tag} --format junit", "trials"):
+        line = ["--trials", str(tmp_path), *words.split()]
+        error = CliRunner().invoke(cli.seatrial, line, standalone_mode=False).exception
+        assert error is None or isinstance(error, SeatrialError), (words, repr(error))
+        told.append("damaged" in str(error))
+    assert any(told)
+    assert sqlite_file.is_damaged(path, 0)

@@ -66,8 +66,29 @@ def test_slow_clients_starve_nobody(trials: Path) -> None:
         for page in ("/runs", "/failures", "/runs.json"):
             assert opened.get(page)[0] == 200
         assert time.monotonic() - began < SOON_S
-        with contextlib.suppress(ConnectionError):
-            assert slow[0].recv(10) == b"", "the eldest made room"
+        answer = slow[0].recv(4096)
+        assert answer.startswith(b"HTTP/1.1 503"), "the eldest made room, and is told"
+        assert b"\r\nRetry-After: 5\r\n" in answer and slow[0].recv(10) == b""
+
+
+def test_readers_that_are_too_many_are_told_to_come_again(trials: Path) -> None:
+    """All places are taken by requests that are being answered; no connection ends without a
+    word."""
+    few = {"web.timeouts.MAX_CONNECTIONS": 5}
+    with Served(trials, constants=few) as opened, contextlib.ExitStack() as stack:
+        streams = [_listen(opened, stack) for _ in range(5)]
+        assert all(answer.startswith(b"HTTP/1.1 200") for _, answer in streams)
+        for _ in range(20):
+            with opened.connected() as raw:
+                raw.sendall(b"GET /runs HTTP/1.1\r\nHost: localhost\r\n\r\n" + b"x" * 20_000)
+                answer = b""
+                while more := raw.recv(4096):
+                    answer += more
+            head, _, body = answer.partition(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 503") and b"Retry-After" in head
+            assert body.startswith(b"Too many connections") and body.endswith(b".\n")
+        streams[0][0].close()
+        until(lambda: opened.get("/runs")[0] == 200, "a place to be free again")
 
 
 def test_half_a_request_is_not_waited_for(trials: Path) -> None:

@@ -6,6 +6,7 @@ for each in found.files: each.state                  # "as it was", "went on sin
 found.code                                           # 0, 1 or 3
 """
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
@@ -76,9 +77,20 @@ class Verified(NamedTuple):
 
     @property
     def missing(self) -> list[str]:
-        """Return the names that must have signed and did not."""
-        signed = {name for one in self.good for name in one.checked.names}
+        """Return the names that must have signed and did not, each by a key of its own: whoever
+        asks for two names asks for two signers, whatever names the file allows to one key."""
+        keys = {
+            name: [one.checked.key for one in self.good if name in one.checked.names]
+            for name in self.asked.names
+        }
+        signed = distinct(keys)
         return [name for name in self.asked.names if name not in signed]
+
+    @property
+    def shared(self) -> list[str]:
+        """Return the missing names for which a key has signed that another name needs."""
+        signed = {name for one in self.good for name in one.checked.names}
+        return [name for name in self.missing if name in signed]
 
     @property
     def unsigned(self) -> bool:
@@ -114,6 +126,25 @@ class Verified(NamedTuple):
         known = bool(self.signatures) and self.asked.by_key
         unread = self.without_outputs or any(each.state in _UNKNOWN for each in self.files)
         return 0 if known and not unread and not any(each.others for each in self.outputs) else 3
+
+
+def distinct(choices: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Return for as many names as possible one of their choices, each another: a maximum matching,
+    by augmenting paths (H. W. Kuhn, 1955)."""
+    taken: dict[str, str] = {}  # choice -> name
+
+    def found(name: str, seen: set[str]) -> bool:
+        for choice in choices[name]:
+            if choice not in seen:
+                seen.add(choice)
+                if choice not in taken or found(taken[choice], seen):
+                    taken[choice] = name
+                    return True
+        return False
+
+    for name in choices:
+        found(name, set())
+    return {name: choice for choice, name in taken.items()}
 
 
 def verify(report: Path, trials: Path, asked: Asked | None = None) -> Verified:

@@ -33,6 +33,7 @@ from seatrial.store.rows import (
     RunRow,
     SummaryRow,
     TrialRow,
+    row_of,
 )
 from seatrial.store.schema import Store, chunks, marks
 from seatrial.store.sql_filters import COPIED, MAX_NAMED, conditions, of_trials, trial_row
@@ -89,7 +90,7 @@ def run_rows(
         sql = f"SELECT {_RUN_COLUMNS} FROM {looked_up} {order}"
     found = []
     for *row, trial, state in store.rows(sql, values):
-        run = RunRow(*row)
+        run = row_of(RunRow, row)
         path = run_directory(trial, run.test, run.run_id, run.path)
         if path != run.path:
             run = msgspec.structs.replace(run, path=path)
@@ -194,7 +195,7 @@ def figures(store: Store, runs: Sequence[int]) -> dict[int, list[MetricRow]]:
             f" WHERE run IN ({marks(len(rows))}) ORDER BY run, name, id"
         )
         for run, *fields in store.rows(sql, rows):
-            result.setdefault(run, []).append(MetricRow(*fields))
+            result.setdefault(run, []).append(row_of(MetricRow, fields))
     return result
 
 
@@ -285,9 +286,8 @@ def _trial_row(row: Sequence[Any]) -> TrialRow:
         running, waiting = 0, running + waiting
     elapsed = (end - started) / SECOND_NS if end is not None and started is not None else None
     runs = max(planned, passed + failed + running + waiting)
-    return TrialRow(
-        *(*row[:7], state, elapsed, cases, runs, passed, failed, running, waiting, *row[14:])
-    )
+    counts = (cases, runs, passed, failed, running, waiting)
+    return row_of(TrialRow, (*row[:7], state, elapsed, *counts, *row[14:]))
 
 
 def has_other_references(store: Store, trial: TrialRow) -> bool:
@@ -313,7 +313,9 @@ def _cases(store: Store, where: str, value: int) -> list[CaseRow]:
         f" FROM cases JOIN tests ON tests.id = cases.test {where}"
     )
     decode = msgspec.json.Decoder(dict[str, Any]).decode
-    return [CaseRow(*(*row[:5], decode(row[5]), *row[6:])) for row in store.rows(sql, (value,))]
+    return [
+        row_of(CaseRow, (*row[:5], decode(row[5]), *row[6:])) for row in store.rows(sql, (value,))
+    ]
 
 
 def summary(store: Store, trial: TrialRow) -> list[SummaryRow]:

@@ -1,10 +1,12 @@
 """The rows that queries return, and the filters that they take. All are immutable."""
 
+import functools
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, get_args
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
+from seatrial.errors import StoreError
 from seatrial.journal import codes
 from seatrial.journal.trial_life import TrialState
 
@@ -22,6 +24,32 @@ RUN_TIMES = (
 
 
 GIVEN = TrialState.GIVEN.value
+
+_R = TypeVar("_R", bound=Struct)
+_PLAIN = (int, float, str, bool, type(None))
+
+
+def row_of(kind: type[_R], row: Sequence[Any]) -> _R:
+    """Return a row of a store as a Struct. Raises StoreError for a value that no Seatrial writes
+    there, such as none where there is always one: the store is damaged."""
+    found = tuple(map(type, row))
+    if found not in _known(kind):
+        for field, given in zip(structs.fields(kind), found, strict=False):
+            allowed = set(get_args(field.type) or (field.type,))
+            allowed |= {int} if allowed & {float, bool} else set()
+            if allowed <= set(_PLAIN) and given not in allowed:
+                raise StoreError(
+                    f"{field.name} of a row of the store is {given.__name__}: it is damaged; run "
+                    "`seatrial store rebuild`"
+                )
+        _known(kind).add(found)
+    return kind(*row)
+
+
+@functools.cache
+def _known(_kind: type[Struct]) -> set[tuple[type, ...]]:
+    """Return the types of rows of a kind that were found right."""
+    return set()
 
 
 class Filters(Struct, frozen=True, kw_only=True):

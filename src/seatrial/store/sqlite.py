@@ -30,7 +30,14 @@ MAX_PLACEHOLDERS = 900  # of a statement; old SQLites take 999
 MAX_NARROW = 16  # columns; many rows a statement are quicker than one, but not where rows are wide
 
 
-_ODD_VALUES = (LookupError, TypeError, ValueError, ArithmeticError, msgspec.MsgspecError)
+_ODD_VALUES = (
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+    ArithmeticError,
+    msgspec.MsgspecError,
+)
 
 sqlite3.register_converter("BOOLEAN", lambda text: text != b"0")
 # Without an adapter, the module seeks one for each of these values, and raises and drops an error.

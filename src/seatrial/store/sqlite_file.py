@@ -157,12 +157,35 @@ def _readable(path: Path, wait_s: float) -> OpenedFile | None:
 
 
 def is_damaged(path: Path, wait_s: float) -> bool:
+    """Return whether a file is damaged: its pages, its tables, which then allow values that nobody
+    writes, or what belongs together in them."""
     try:
         with contextlib.closing(connected(path, "mode=ro", wait_s)) as connection:
             found = connection.execute("PRAGMA quick_check(1)").fetchone()
-            return bool(found[0] != "ok")
+            if found[0] != "ok" or not _has_our_tables(connection):
+                return True
+            return connection.execute(_ORPHANS).fetchone() is not None
     except (sqlite3.DatabaseError, StoreError) as error:
         return error_kind(error) in ("NOTADB", "CORRUPT")
+
+
+# A run whose trial, case or test is not there.
+_ORPHANS = (
+    "SELECT 1 FROM runs LEFT JOIN trials ON trials.id = runs.trial"
+    " LEFT JOIN cases ON cases.id = runs.case_row LEFT JOIN tests ON tests.id = runs.test"
+    " WHERE trials.id IS NULL OR cases.id IS NULL OR tests.id IS NULL LIMIT 1"
+)
+_TABLES = "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY name"
+
+
+def _has_our_tables(connection: sqlite3.Connection) -> bool:
+    """Return whether the tables and indexes are those that this version makes."""
+    if marks_of(connection) != (APPLICATION, VERSION):
+        return True  # of another version, which is told elsewhere
+    with contextlib.closing(sqlite3.connect(":memory:")) as fresh:
+        for statement in statements():
+            fresh.execute(statement)
+        return connection.execute(_TABLES).fetchall() == fresh.execute(_TABLES).fetchall()
 
 
 def was_store(path: Path) -> bool:

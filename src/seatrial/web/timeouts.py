@@ -4,7 +4,8 @@
 
 uvicorn limits how long an idle connection stays, but neither how slowly a request may arrive nor
 how slowly a response may be taken. Here both have a limit. When there are as many connections as
-there may be, the one that has been without a whole request for longest makes room for the next.
+there may be, the one that has been without a whole request for longest makes room for the next. One
+that had no answer yet is told to come again (503).
 
 ``TimeoutProtocol`` sees the bytes of a connection, ``TimeoutMiddleware`` its requests.
 """
@@ -18,12 +19,21 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 MAX_CONNECTIONS = 600
 REQUEST_S = 10.0  # from the start of a connection, or of its next request, to the request's end
+MAX_LEAVING = 200  # connections that are told to come again, at a time; others are closed at once
+LEAVING_S = 1.0  # for a client to read that, and to close
 TAKING_S = 30.0  # for a client that takes nothing of a response
 
 Address = tuple[tuple[str, int], tuple[str, int]]  # of the client, and of this server
 
+_FULL = b"Too many connections at once; try again in a few seconds.\n"
+_COME_AGAIN = (
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\n"
+    b"Content-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\n\r\n%s" % (len(_FULL), _FULL)
+)
+
 _connections: "dict[Address, TimeoutProtocol]" = {}
 _waiting: "OrderedDict[TimeoutProtocol, None]" = OrderedDict()  # without a whole request, by age
+_leaving: "set[TimeoutProtocol]" = set()  # told to come again, and not closed yet
 
 
 class TimeoutProtocol(asyncio.Protocol):
@@ -32,6 +42,8 @@ class TimeoutProtocol(asyncio.Protocol):
     def __init__(self, **named: Any) -> None:
         self._http: asyncio.Protocol = H11Protocol(**named)
         self._loop = asyncio.get_running_loop()
+        self._is_known = False  # to uvicorn
+        self._answered = False  # whether it has had a whole response
         self._requests = 0  # whole requests without a whole response
         self._request_timer: asyncio.TimerHandle | None = None
         self._taking_timer: asyncio.TimerHandle | None = None
@@ -45,14 +57,35 @@ class TimeoutProtocol(asyncio.Protocol):
         self._address: Address = (client[:2], server[:2])
         if len(_connections) >= MAX_CONNECTIONS:
             if not _waiting:
-                transport.abort()
+                self._send_away()
                 return
-            _waiting.popitem(last=False)[0]._transport.abort()
+            _waiting.popitem(last=False)[0]._send_away()
         _connections[self._address] = self
+        self._is_known = True
         self._http.connection_made(transport)
         self._await_request()
 
+    def _send_away(self) -> None:
+        """Tell a client that was never answered to come again, and close the connection: what it
+        has sent is read before, as the system would drop our answer else. Close an idle one."""
+        self._stop_waiting()
+        if self._answered or len(_leaving) >= MAX_LEAVING:
+            self._transport.abort()
+            return
+        if _connections.get(self._address) is self:
+            del _connections[self._address]
+        _leaving.add(self)
+        self._transport.write(_COME_AGAIN)
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+        self._loop.call_later(LEAVING_S, self._transport.abort)
+
     def connection_lost(self, exc: Exception | None) -> None:
+        if self in _leaving:
+            _leaving.discard(self)
+            if self._is_known:
+                self._http.connection_lost(exc)
+            return
         self._stop_waiting()
         self._stop_taking()
         if _connections.get(self._address) is self:
@@ -60,13 +93,15 @@ class TimeoutProtocol(asyncio.Protocol):
             self._http.connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self._transport.is_closing():
+        if self._transport.is_closing() or self in _leaving:
             return
         if not self._requests and self._request_timer is None:
             self._await_request()
         self._http.data_received(data)
 
     def eof_received(self) -> bool | None:
+        if self in _leaving:
+            return False
         return self._http.eof_received()
 
     def pause_writing(self) -> None:
@@ -87,6 +122,7 @@ class TimeoutProtocol(asyncio.Protocol):
     def response_sent(self) -> None:
         """The response to a whole request is whole."""
         self._requests -= 1
+        self._answered = True
         if not self._requests and not self._transport.is_closing():
             _waiting[self] = None  # until its keep-alive time ends, or others need its place
 

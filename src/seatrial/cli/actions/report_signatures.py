@@ -60,7 +60,7 @@ def verify_command(
         raise click.UsageError("--require: names of which file? Give --signers")
     asked = Asked(signers, key, tuple(dict.fromkeys(names)), not no_outputs, documents)
     found = check(report, trials or folders.trials, asked)
-    click.echo(f"report      {report}, SHA-256 {found.sha256}")
+    click.echo(f"report      {plain_line(str(report))}, SHA-256 {found.sha256}")
     click.echo(f"decision    {plain_line(found.decision) or 'none in it'}")
     for line in _signatures(found):
         click.echo(f"signature   {line}")
@@ -86,7 +86,8 @@ def _signatures(found: Verified) -> Iterator[str]:
         state = "MISSING" if found.asked.by_key else "not checked"
         yield f"{state}: there is no {there} beside it, and no {there}.NAME"
     for name in found.missing:
-        yield f"MISSING: none by {plain_line(name)}"
+        own = " with a key of its own" if name in found.shared else ""
+        yield f"MISSING: none by {plain_line(name)}{own}"
 
 
 def _of_signature(one: SignatureFound, by_key: bool) -> str:
