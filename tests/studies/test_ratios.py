@@ -179,6 +179,50 @@ def test_any_parameter_may_be_the_way(tmp_path: Path) -> None:
     assert out.out.splitlines()[-1] == "not with both smp and grid: other"
 
 
+def carver_and_hopper(folder: Path, *more: tuple[str, str]) -> None:
+    """NAMD over cores, on two machines whose toolchains have names of their own: Hopper takes 14 %
+    more time with 6 and 12 cores, and 10 % less with 24."""
+    for machine, toolchain in (("carver", "intel"), ("hopper", "pgi"), *more):
+        cases = [
+            a_case(n, "namd", parameters={"cores": n}, threads=n, toolchain=toolchain)
+            for n in (6, 12, 24)
+        ]
+        tag = f"{machine}-{toolchain}"
+        trial = Measuring(folder, tag, cases, machine=machine)
+        for case in cases:
+            slower = {"carver": 1.0, "hopper": 0.9 if case.threads == 24 else 1.14}[machine]
+            trial.series(case, WALL, steady(1000 / case.threads * slower, 5, 0.001))
+        trial.done()
+
+
+@pytest.mark.parametrize(
+    "of", ["machine=carver,hopper", "toolchain=intel,pgi", "trial=carver-intel,hopper-pgi"]
+)
+def test_two_machines_whose_toolchains_have_other_names(tmp_path: Path, of: str) -> None:
+    carver_and_hopper(tmp_path)
+    name, _, values = of.partition("=")
+    one, other = values.split(",")
+    (table,) = tables(tmp_path, "*", of=name, values=(one, other), x="cores")
+    assert [cell.ratio for cell in table.cells] == pytest.approx([1.14, 1.14, 0.9], rel=2e-3)
+    assert [cell.word for cell in table.cells] == ["slower", "slower", "faster"]
+    follow = {"machine", "toolchain"} - {name}
+    assert follow <= {*table.along}
+    for command in (("scaling", "--x", "cores", "--by", name), ("best", "--over", f"{name},cores")):
+        found = ask(tmp_path, command[0], "*", *command[1:], "--metric", "wall", "--format", "json")
+        records = json.loads(found.out)
+        assert len(records) == 1, found.out
+
+
+def test_what_else_two_ways_differ_in_is_named(tmp_path: Path) -> None:
+    carver_and_hopper(tmp_path, ("carver", "gcc"))
+    done = ask(tmp_path, "ratio", "*", "--of", "machine=carver,hopper", "--x", "cores")
+    assert done.code == 2
+    assert "but in toolchain (gcc, intel and pgi), too; choose cases" in done.err
+    chosen = ("carver-intel", "hopper-pgi")
+    done = ask(tmp_path, "ratio", *chosen, "--of", "machine=carver,hopper", "--x", "cores")
+    assert done.code == 0
+
+
 def test_single_runs_have_a_ratio_and_no_interval(tmp_path: Path) -> None:
     cases = ways("milc", 64, 128)
     trial = Measuring(tmp_path, "t", cases)

@@ -55,18 +55,21 @@ class TableOverX(CasesTable, frozen=True, kw_only=True):
 
 def along(cases: Sequence[CaseRuns], axes: Sequence[str], chosen: Collection[str]) -> list[str]:
     """Return the parameters besides the ``chosen`` that are one to one with one of the axes: zipped
-    with it, or what it follows from."""
+    with it, or what it follows from. Of toolchain, machine, stage and trial one may follow another:
+    two machines whose toolchains have names of their own are two ways of running."""
     names = dict.fromkeys(name for one in cases for name in one.parameters)
+    sides = [axis for axis in axes if axis in (*APART, "trial")]
     return [
         name
-        for name in names
-        if name not in chosen and any(one_to_one(cases, name, axis) for axis in axes)
+        for name in (*names, *APART)
+        if name not in chosen
+        and any(one_to_one(cases, name, axis) for axis in (axes if name in names else sides))
     ]
 
 
 def one_to_one(cases: Sequence[CaseRuns], name: str, axis: str) -> bool:
     pairs = {
-        (own.get(name, ""), one.attribute(axis))
+        (own.get(name, "") if name in one.parameters else one.attribute(name), one.attribute(axis))
         for own, one in zip(bound(cases), cases, strict=True)
     }
     values, xs = ({pair[i] for pair in pairs} for i in (0, 1))
@@ -117,6 +120,23 @@ def title(panel: Sequence[CaseRuns], left_out: Collection[str], every: Sequence[
     several = "machine" not in left_out and len({case.attribute("machine") for case in every}) > 1
     named = case_name(one.test, own, chain, "", stage)
     return f"{named} on {machine}" if several else named
+
+
+def differing_values(
+    cases: Sequence[CaseRuns], axis: str, left_out: Collection[str]
+) -> dict[str, list[list[str]]]:
+    """Return what the cases of no two values of an axis share, besides what is ``left_out``: by its
+    name the values for each of the axis, such as toolchain: intel and pgi."""
+    sides = dict.fromkeys(one.attribute(axis) for one in cases)
+    found = {}
+    for name in (each for each in varying(cases) if each not in left_out):
+        values = [
+            sorted({one.attribute(name) or "none" for one in cases if one.attribute(axis) == side})
+            for side in sides
+        ]
+        if not set.intersection(*map(set, values)):
+            found[name] = values
+    return found
 
 
 def varying(cases: Sequence[CaseRuns]) -> list[str]:

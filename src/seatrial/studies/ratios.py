@@ -22,7 +22,7 @@ from seatrial.statistics.together import judged
 from seatrial.statistics.two_sample import RatioEstimate, Verdict
 from seatrial.store.by_case import CORES, NUMBERS, CaseRuns
 from seatrial.structs import copied
-from seatrial.studies.panels import APART, TableOverX, along, panels, title
+from seatrial.studies.panels import APART, TableOverX, along, differing_values, panels, title
 from seatrial.studies.scaling_cells import (
     Cell,
     cells_of,
@@ -35,6 +35,7 @@ from seatrial.studies.selection import Side
 from seatrial.units import NO_DIRECTION, Better, better_of
 
 AXES = (*NUMBERS, CORES)
+MAX_NAMED = 4
 NOT_MEASURED = "no such case"
 _WORDS: dict[str, str] = {"better": "faster", "worse": "slower"}
 
@@ -135,8 +136,8 @@ def ratios(sides: Sequence[Side], asked: RatioQuery) -> list[RatioTable]:
     if not tables:
         both = " and ".join(asked.values)
         raise UsageError(
-            f"--of {asked.of}: no case has {both} that differ in that and {asked.x} alone; choose "
-            "cases with TRIAL:NAME=VALUE"
+            f"--of {asked.of}: no case has {both} that differ in that and {asked.x} alone"
+            f"{_differing(chosen, asked)}; choose cases with TRIAL:NAME=VALUE"
         )
     told = any(table.why for table in tables)
     if not told and not any(c.first.n or c.second.n for table in tables for c in table.cells):
@@ -144,6 +145,19 @@ def ratios(sides: Sequence[Side], asked: RatioQuery) -> list[RatioTable]:
     left_out[f"with one {asked.of} alone"] = single
     left_out = {why: number for why, number in left_out.items() if number}
     return [replace(table, left_out=left_out) for table in _judged(tables)]
+
+
+def _differing(cases: Sequence[CaseRuns], asked: RatioQuery) -> str:
+    """Return in what else the two ways differ, with its values."""
+    said = []
+    for test in dict.fromkeys(one.test for one in cases):
+        own = [one for one in cases if one.test == test]
+        found = differing_values(own, asked.of, (asked.of, asked.x))
+        said += [
+            f"{name} ({' and '.join(', '.join(each[:MAX_NAMED]) for each in values)})"
+            for name, values in found.items()
+        ]
+    return f", but in {', '.join(dict.fromkeys(said))}, too" if said else ""
 
 
 def two_values(text: str) -> tuple[str, str, str]:

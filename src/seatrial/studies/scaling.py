@@ -178,9 +178,9 @@ def _require_names(members: Sequence[CaseRuns], asked: ScalingQuery) -> None:
 
 
 def _along(cases: Sequence[CaseRuns], asked: ScalingQuery) -> list[str]:
-    """Parameters that follow x in a test; with cores, those that follow tasks or threads."""
+    """What follows x, or what the lines are by, in a test; with cores, tasks or threads."""
     axes = ("tasks", "threads", CORES) if asked.x == CORES else (asked.x,)
-    return along(cases, axes, (asked.x, *asked.by))
+    return along(cases, (*axes, *asked.by), (asked.x, *asked.by))
 
 
 def _nothing_varies(members: Sequence[CaseRuns], asked: ScalingQuery) -> str:

@@ -60,6 +60,8 @@ class TermScore(Struct, frozen=True, kw_only=True):
     rate: float | None = None
     rate_unit: str = ""
     why: str = ""
+    better: str = ""
+    values: list[float] = []
 
 
 class Score(Struct, frozen=True, kw_only=True):
@@ -243,7 +245,8 @@ def _measured(
     if why := why or unfit_of(values):
         return replace(term, why=why), members, "", values
     ((_, unit, better),) = kinds
-    term = replace(term, unit=unit, n=len(values), figure=median(values))
+    middle = median(values)
+    term = replace(term, unit=unit, n=len(values), figure=middle, better=better, values=values)
     return term, members, better, values
 
 

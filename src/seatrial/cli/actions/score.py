@@ -13,11 +13,12 @@ from seatrial.errors import TrialError, UsageError
 from seatrial.machine.node_sets import unfold
 from seatrial.store.by_case import causes
 from seatrial.store.interchange import to_json
+from seatrial.studies.score_change import ScoreChange, score_change
 from seatrial.studies.score_file import ScoreFile, load_score
 from seatrial.studies.scores import Phased, Score, TermScore, over_phases, score_of
 from seatrial.studies.selection import Side
 from seatrial.trial.folder import TrialFolder
-from seatrial.units import show_number, show_unit
+from seatrial.units import show_number, show_signed, show_unit
 from seatrial.verify.reading import plain_line
 
 
@@ -32,11 +33,14 @@ def command(folders: Folders, file: Path, trials: tuple[str, ...], form: str) ->
         for i, side in enumerate(sides)
     ]
     phased = over_phases(wanted, scores) if wanted.phases else None
+    later = [] if phased else scores[1:]  # phases are no versions of one system
+    changes = [score_change(wanted, scores[0], each) for each in later]
     if form == "json":
-        click.echo(to_json(_record(wanted, sides, scores, phased)), nl=False)
+        click.echo(to_json(_record(wanted, sides, scores, phased, changes)), nl=False)
     else:
         pages = [_page(wanted, *pair) for pair in zip(sides, scores, strict=True)]
-        click.echo("\n\n".join([*pages, *([_phases(phased)] if phased else [])]))
+        pages += [_phases(phased)] if phased else []
+        click.echo("\n\n".join([*pages, *map(_change, changes)]))
     return 0 if all(score.value is not None for score in scores) else 1
 
 
@@ -54,17 +58,29 @@ def _size(wanted: ScoreFile, side: Side) -> int | None:
 
 
 def _record(
-    wanted: ScoreFile, sides: list[Side], scores: list[Score], phased: Phased | None
+    wanted: ScoreFile,
+    sides: list[Side],
+    scores: list[Score],
+    phased: Phased | None,
+    changes: list[ScoreChange],
 ) -> dict[str, Any]:
     return {
         "score": wanted.score,
         "about": wanted.about,
         "scores": [
-            {**msgspec.to_builtins(score), "rehearsed": _rehearsed(side)}
+            {**_without_values(score), "rehearsed": _rehearsed(side)}
             for side, score in zip(sides, scores, strict=True)
         ],
         "phases": None if phased is None else msgspec.to_builtins(phased),
+        "changes": msgspec.to_builtins(changes),
     }
+
+
+def _without_values(score: Score) -> dict[str, Any]:
+    record: dict[str, Any] = msgspec.to_builtins(score)
+    for part in record["parts"]:
+        del part["values"]
+    return record
 
 
 def _rehearsed(side: Side) -> bool:
@@ -111,3 +127,24 @@ def _phases(phased: Phased) -> str:
         f"over all phases, {show_number(phased.days)} days: {show_number(phased.total)} "
         f"{phased.unit}, {show_number(phased.average)} {phased.average_unit} on the average"
     )
+
+
+def _change(one: ScoreChange) -> str:
+    """Return how a score changed, with its parts as factors: above 1 is better."""
+    title = f"{one.first} -> {one.second}"
+    if one.ratio is None:
+        return click.style(plain_line(f"{title}: {one.why}"), bold=True)
+    interval = " (of single runs: repeat)"
+    if one.low is not None and one.high is not None:
+        ends = (show_signed(100 * (end - 1), 1) for end in (one.low, one.high))
+        interval = f" ({'..'.join(ends)} %)"
+    said = f"{title}: {show_signed(100 * (one.ratio - 1), 1)} %{interval}"
+    if one.of_size != 1:
+        said += f", x{one.of_size:.3g} of it by the size of the system"
+    found = TextTable("part~ | times as good> | 95 %> | ")
+    for part in one.parts:
+        known = part.low is not None and part.high is not None
+        ends_of_part = f"{part.low:.4g}..{part.high:.4g}" if known else ""
+        few = f" ({part.why})" if part.why and part.verdict != "unclear" else ""
+        found.add(part.part, f"x{part.factor:.4g}", ends_of_part, f"{part.verdict}{few}")
+    return "\n".join([click.style(plain_line(said), bold=True), "", str(found)])
