@@ -9,7 +9,9 @@ import signal
 from typing import Any
 
 import pytest
+import yaml
 
+from seatrial.journal import codes
 from seatrial.journal.events import (
     NodeAdmitted,
     NodeExcluded,
@@ -17,6 +19,7 @@ from seatrial.journal.events import (
     RequestRefused,
     RunCancelAsked,
     RunJudged,
+    RunJudgedAgain,
     RunSubmitted,
     TestHeld,
     TestReleased,
@@ -96,8 +99,8 @@ def test_a_running_trial_follows_the_changed_plan_from_now_on(place: Workplace) 
         driving.until(lambda: passed(place, "b") > before + 20, "runs by the changed plan")
         assert in_flight(place, "a") <= 1
         again = control(place, "change", "--reason", "again", "--yes")
-        assert again.code == 0
-        assert "nothing to change" in again.out
+        assert again.code == 1
+        assert "holds already; there is nothing to change" in " ".join(again.out.split())
         pause(place)
         driving.end()
     launched = [event.test for event in place.events(TAG) if isinstance(event, RunSubmitted)]
@@ -208,6 +211,96 @@ def test_a_change_of_what_is_built_or_of_the_machine_is_refused(place: Workplace
     refused = control(place, "change", "--reason", "why not", "--yes")
     assert refused.code == 2
     assert "the tests (a" in refused.err
+
+
+KNOWN = {
+    "tests": ["a"],
+    "verdicts": ["failed"],
+    "reason": "bug 7",
+    "until": "2099-12-31",
+}
+
+
+def with_known(place: Workplace, *known: dict[str, Any]) -> None:
+    path = place.folder / "plan.yaml"
+    path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), "known_failures": known}))
+
+
+def test_known_failures_are_taken_from_now_on_and_by_who_judges_again(place: Workplace) -> None:
+    short(place, "a", "sleep 0.1; exit 3")
+    tests = {"a": {"share": "50%", "retry": {"stop_after": 0}}, "b": {"share": "50%"}}
+    write_plan(place, "60s", tests=tests)
+
+    def judged(code: codes.Code) -> list[RunJudged]:
+        return [each for each in place.events(TAG, RunJudged) if each.code == code.number]
+
+    with start(place) as driving:
+        driving.until(lambda: len(judged(codes.FAILED)) > 3, "failures")
+        with_known(place, KNOWN)
+        status_before = control(place, "status")
+        assert "the known failures" in status_before.said
+        done = control(place, "change", "--reason", "bug 7 is known", "--yes")
+        assert done.code == 0, done.said
+        assert "known_failures.bug 7.tests: none -> a" in done.out
+        assert "runs that were judged before stay as they are" in " ".join(done.out.split())
+        driving.until(lambda: len(judged(codes.KNOWN)) > 3, "known failures")
+        driving.kill()
+    (event,) = place.events(TAG, PolicyChanged)
+    assert event.parts["known_failures"][0]["reason"] == "bug 7"
+    late = [each for each in judged(codes.FAILED) if each.time > event.time + 10**9]
+    assert not late
+    assert "its plan changed since" not in control(place, "status").said
+    with start(place) as driving:  # from its journal
+        known = len(judged(codes.KNOWN))
+        driving.until(lambda: len(judged(codes.KNOWN)) > known + 1, "known failures")
+        pause(place)
+        driving.end()
+    again = place.seatrial("judge", TAG, "--again", "--reason", "bug 7")
+    assert again.code == 0, again.said
+    newly = {each.run_id for each in place.events(TAG, RunJudgedAgain)}
+    assert newly == {each.run_id for each in judged(codes.FAILED)}
+    assert {each.code for each in place.events(TAG, RunJudgedAgain)} == {codes.KNOWN.number}
+    with_known(place)
+    back = control(place, "change", "--reason", "it is mended", "--yes")
+    assert back.code == 0, back.said
+    assert "known_failures" in back.out
+    audit(place)
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        (
+            {"waivers": [{"reason": "r", "by": "b", "on": "2026-05-01"}]},
+            "the waivers changed, and this is not taken: it is judged by what it was made with; "
+            "both sides can leave runs out (`seatrial judge RUN --exclude`)",
+        ),
+        ({"criteria": [{"criterion": "mtbf", "at_least": "1h"}]}, "the criteria changed, and"),
+        ({"keep": "none"}, "keep changed, and this is not taken: outputs are kept as its runs"),
+    ],
+)
+def test_what_is_not_taken_is_named_and_never_ends_with_0(
+    place: Workplace, keys: dict[str, Any], told: str
+) -> None:
+    tests: dict[str, dict[str, Any]] = {"a": {"share": "50%"}, "b": {"share": "50%", "io": "light"}}
+    halves(place, "2s")
+    pause_after(place, 2)
+    write_plan(place, "2s", tests=tests, **keys)
+    done = control(place, "change", "--reason", "why not", "--yes")
+    assert done.code == 1
+    words = " ".join(done.out.split())
+    assert told in words
+    assert "runs it anew" in words and words.endswith("nothing was changed")
+    assert place.count(PolicyChanged, tag=TAG) == 0
+    tests["a"]["most"] = 1
+    write_plan(place, "2s", tests=tests, **keys)
+    both = control(place, "change", "--reason", "why not", "--yes")
+    assert both.code == 0
+    assert told in " ".join(both.out.split()) and "tests.a.most: none -> 1" in both.out
+    assert accept(place).code in (0, 1)
+    over = control(place, "change", "--reason", "why not", "--yes")
+    assert (over.code, "nothing of p is under way" in over.err) == (2, True)
+    assert told in " ".join(over.out.split())
 
 
 def test_without_a_trial_or_a_reason_nothing_is_changed(place: Workplace) -> None:

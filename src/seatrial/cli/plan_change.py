@@ -5,6 +5,7 @@ import time
 from textwrap import wrap
 
 import click
+from msgspec.structs import replace
 
 from seatrial.cli.plan_acceptance import WIDTH, Acceptance
 from seatrial.cli.run_driver import tell_answer
@@ -17,6 +18,7 @@ from seatrial.plan.load import load_plan
 from seatrial.plan.prepare import PreparedComponent
 from seatrial.trial import plan_trials
 from seatrial.trial.plan_trials import PlanTrial
+from seatrial.trial.record import known_by
 from seatrial.trial.requests import Request
 
 
@@ -35,18 +37,20 @@ class Changing(Acceptance):
         if not any(trial for _, trial in self._trials()):
             raise UsageError(self.not_here())
         if not under_way:
+            self._tell_not_taken()
             shown = self.command(act="status")
             raise UsageError(f"nothing of {self.plan} is under way; see `{shown}`")
         self._require_possible(under_way)
         changes = []
         for part, trial in under_way:
-            before = plan_trials.policy_before(trial, part)
-            parts = changed_parts(before, part.policy)
+            before, after = self._policies(part, trial)
+            parts = changed_parts(before, after)
             self._show(part, trial, before, parts)
             if parts:
                 changes.append((trial, before, parts))
         if not changes:
-            return 0
+            click.echo("nothing was changed")
+            return 1
         if not yes and not _agreed():
             click.echo("nothing was changed")
             return 1
@@ -64,6 +68,19 @@ class Changing(Acceptance):
             for trial, before, parts in changes
         ]
         return max(codes)
+
+    def _policies(self, part: PreparedComponent, trial: PlanTrial) -> tuple[Policy, Policy]:
+        """Return the policy of a trial by now and as the plan has it, both with known failures."""
+        known = trial.policy.known_failures
+        before = replace(plan_trials.policy_before(trial, part), known_failures=known)
+        wanted = plan_trials.known_failures_to_take(trial, self.prepared, part)
+        return before, replace(part.policy, known_failures=known if wanted is None else wanted)
+
+    def _tell_not_taken(self) -> None:
+        """Print what of the plan has changed for trials that are over, and what can be done."""
+        for part, trial in self._trials():
+            if trial is not None and trial.state != "abandoned":
+                self._show_not_taken(part, trial)
 
     def _require_possible(self, under_way: list[tuple[PreparedComponent, PlanTrial]]) -> None:
         """Raise UsageError with all that contradicts what ran, each at its place in the plan."""
@@ -101,16 +118,47 @@ class Changing(Acceptance):
         tag = trial.folder.tag
         if parts:
             click.echo(f"{tag}: this would change:")
-            for each in differences(before, parts):
+            known = known_by(trial.record, trial.policy)
+            for each in differences(replace(before, known_failures=known), parts):
                 lines = wrap(str(each), WIDTH, initial_indent="  ", subsequent_indent="    ")
                 click.echo("\n".join(lines))
-        else:
-            click.echo(f"{tag}: it follows the plan already; there is nothing to change.")
-        judging = plan_trials.changed_judging(trial, part)
-        if judging:
-            click.echo(
-                f"{tag}: {', '.join(judging)} changed, too; it is judged by what it was made with"
+            if "known_failures" in parts:
+                _tell(f"runs that were judged before stay as they are; {_AGAIN}", "  ")
+        taken_all = not self._show_not_taken(part, trial)
+        if not parts and taken_all:
+            _tell(f"{tag}: all that the plan says of it holds already; there is nothing to change")
+
+    def _show_not_taken(self, part: PreparedComponent, trial: PlanTrial) -> bool:
+        """Print what changed in the plan and does not count for a trial, with what can be done.
+        Return whether there is anything."""
+        changed = plan_trials.changed_judging(trial, part)
+        anew = self.command("--name", f"{self.name or self.plan}-b")
+        for what in changed:
+            _tell(
+                f"{trial.folder.tag}: {what} changed, and this is not taken: {_KEPT[what]}; "
+                f"`{anew}` runs it anew"
             )
+        return bool(changed)
+
+
+_AGAIN = "`seatrial judge TRIAL --again --reason WHY` judges them again"
+_AGREED = (
+    "it is judged by what it was made with; both sides can leave runs out (`seatrial judge RUN "
+    "--exclude`), correct references (`seatrial judge TRIAL --again`), or sign with a reservation "
+    "(`seatrial report PLAN --decision reservations --reservation TEXT`)"
+)
+_KEPT = {
+    "the criteria": _AGREED,
+    "the waivers": _AGREED,
+    "the evidence": "a document that comes later is given by `seatrial accept evidence`",
+    "the items": "it has the items that it was made with (`seatrial accept tick`)",
+    "keep": "outputs are kept as its runs were made",
+    "alongside": "what runs beside it was chosen as it began",
+}
+
+
+def _tell(text: str, indent: str = "") -> None:
+    click.echo("\n".join(wrap(text, WIDTH, initial_indent=indent, subsequent_indent=indent + "  ")))
 
 
 def _agreed() -> bool:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from seatrial.conduct.race_rules import RaceRules
 from seatrial.layout.topology import Topology
+from seatrial.machine.failures import KnownFailure
 from seatrial.machine.node_sets import unfold
 from seatrial.suite.model import Case, Test
 from seatrial.units import SECOND_NS, span_of
@@ -175,7 +176,9 @@ class Policy(Struct, frozen=True, kw_only=True):
     ``allocations``. ``duration`` is the time of the trial in seconds, pauses not counted; ``nodes``
     is the number of nodes (0: unknown); ``race`` are the rules of a tuning, whose settings are the
     cases; ``reserve`` is the number of runs that wait at the scheduler, so that it always has
-    work; ``placing`` is the network in which nodes of runs are chosen (None: by the scheduler)."""
+    work; ``placing`` is the network in which nodes of runs are chosen (None: by the scheduler).
+    ``known_failures`` are those that people gave while the trial was under way, in place of those
+    that it was made with (None: nobody did)."""
 
     kind: Kind = "once"
     entries: list[Entry] = []
@@ -198,6 +201,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     watch: WatchLimits = WatchLimits()
     race: RaceRules | None = None
     placing: NodePlacing | None = None
+    known_failures: list[KnownFailure] | None = None
 
     @property
     def component_kind(self) -> ComponentKind:

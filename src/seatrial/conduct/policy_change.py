@@ -34,6 +34,7 @@ _MEMBERS = {
     "outages": "",
     "exclusion": "",
     "watch": "",
+    "known_failures": "",
 }
 _ENTRY_MEMBERS = {
     "copies": "sustained",

@@ -39,7 +39,8 @@ _NONE_AT_0 = frozenset(
     {"most", "machine", "per_target", "safe", "after", "stop_after", "quiet_after", "short_for"}
     | {"silent_for", "wait_factor", "copies", "stop_failures"}
 )
-_NAMED_BY = ("name", "gauge", "why")  # the members by which items of a list are told apart
+# The members by which items of a list are told apart.
+_NAMED_BY = ("name", "gauge", "why", "reason")
 
 
 class PolicyDifference(Struct, frozen=True):

@@ -24,7 +24,7 @@ from seatrial.suite.model import Case
 from seatrial.trial.corrected_references import corrected
 from seatrial.trial.event_headers import header_of, of_run
 from seatrial.trial.observer import Observer
-from seatrial.trial.record import Record
+from seatrial.trial.record import Record, known_by
 from seatrial.trial.run_collector import CollectedRun
 from seatrial.units import SECOND_NS, listed, show_seconds
 from seatrial.verify.references import References
@@ -240,6 +240,8 @@ class Ledger:
             self._corrected.pop(event.run_id, None)  # what was judged is not what runs now
         elif isinstance(event, events.RunJudgedAgain):
             self._correct(event)
+        elif isinstance(event, events.PolicyChanged):
+            self._known = KnownFailures(known_by(self.record, self.conductor.state.policy))
 
     def _correct(self, event: events.RunJudgedAgain) -> None:
         """Count the latest verdict of a run in place of the one before, unless its own line is

@@ -23,14 +23,16 @@ from seatrial.journal.events import PolicyChanged
 from seatrial.journal.journal import read
 from seatrial.journal.trial_life import TrialLife, TrialState
 from seatrial.lazy import regex, yaml
+from seatrial.machine.failures import KnownFailure
 from seatrial.machine.model import Machine
 from seatrial.plan.model import Component
 from seatrial.plan.prepare import PreparedComponent, PreparedPlan
+from seatrial.suite.known_failures import known_failures_of
 from seatrial.suite.model import Case
 from seatrial.trial.creation import create
 from seatrial.trial.folder import TrialFolder, tags
 from seatrial.trial.plan_record import record_of
-from seatrial.trial.record import Record
+from seatrial.trial.record import Record, known_by
 from seatrial.units import listed
 from seatrial.yaml_positions import MAX_FILE_BYTES
 
@@ -221,6 +223,11 @@ def _plan_trial(folder: TrialFolder, record: Record) -> PlanTrial:
     return PlanTrial(folder, record, state, policy, life, damaged)
 
 
+def policy_by_now(folder: TrialFolder, record: Record) -> Policy:
+    """Return the policy of a trial by its journal, as people may have changed it."""
+    return _read_life(folder, record.policy)[1]
+
+
 def _read_life(folder: TrialFolder, policy: Policy) -> tuple[TrialLife, Policy, bool]:
     """Return the life of a trial, its policy by now, and whether its journal is damaged."""
     life, reading = TrialLife(policy.duration), read(folder.journal)
@@ -239,7 +246,18 @@ def changes(
     may have been prepared without them."""
     policy = policy_before(trial, part)
     found = ["the policy"] if _as_kept(policy) != _as_kept(part.policy) else []
+    if known_failures_to_take(trial, prepared, part) is not None:
+        found.append("the known failures")
     return found + changed_inputs(trial, prepared, part, builds)
+
+
+def known_failures_to_take(
+    trial: PlanTrial, prepared: PreparedPlan, part: PreparedComponent
+) -> list[KnownFailure] | None:
+    """Return the known failures that the plan has now; None if they are those of the trial."""
+    of_plan, of_machine = prepared.plan.known_failures, part.machine.known_failures
+    wanted = known_failures_of(part.tests, of_plan, of_machine)
+    return None if wanted == known_by(trial.record, trial.policy) else wanted
 
 
 def changed_inputs(
@@ -272,8 +290,9 @@ def _deciding(machine: Machine) -> Machine:
 
 
 def policy_before(trial: PlanTrial, part: PreparedComponent) -> Policy:
-    """Return the policy of a trial by now, to compare with the plan's."""
-    return _without_old_caps(trial.policy, part.policy)
+    """Return the policy of a trial by now, to compare with the plan's, which has its known failures
+    aside."""
+    return replace(_without_old_caps(trial.policy, part.policy), known_failures=None)
 
 
 def _without_old_caps(before: Policy, now: Policy) -> Policy:
@@ -289,8 +308,8 @@ def _without_old_caps(before: Policy, now: Policy) -> Policy:
 
 
 def changed_judging(trial: PlanTrial, part: PreparedComponent) -> list[str]:
-    """Return what has changed in the criteria, waivers and evidence of a component since its trial
-    was created."""
+    """Return what has changed in the criteria, waivers, evidence, items and other keys of a
+    component since its trial was created."""
     before, now = trial.record.component, part.component
     if before is None:
         return []
@@ -300,6 +319,8 @@ def changed_judging(trial: PlanTrial, part: PreparedComponent) -> list[str]:
         ("the waivers", before.waivers, kept.waivers),
         ("the evidence", before.evidence, kept.evidence),
         ("the items", before.items, kept.items),
+        ("keep", before.keep, kept.keep),
+        ("alongside", before.alongside, kept.alongside),
     ]
     return [what for what, was, become in pairs if was != become]
 

@@ -108,6 +108,13 @@ def references_of(record: Record) -> References:
     return record._decoded
 
 
+def known_by(record: Record, policy: Policy) -> list[KnownFailure]:
+    """Return the known failures of a trial by its policy of some time: those that it was made with,
+    or those that people gave under way."""
+    changed = policy.known_failures
+    return record.known_failures if changed is None else changed
+
+
 def checksum_of(references: References) -> str:
     """Return the SHA-256 of references, whatever the layout of their file."""
     return hashlib.sha256(msgspec.json.encode(references.entries)).hexdigest()

@@ -40,7 +40,8 @@ from seatrial.suite.parameters import ParameterSpace
 from seatrial.trial.corrected_references import references_by_now
 from seatrial.trial.event_headers import header_of, run_header
 from seatrial.trial.folder import TrialFolder
-from seatrial.trial.record import Record, checksum_of
+from seatrial.trial.plan_trials import policy_by_now
+from seatrial.trial.record import Record, checksum_of, known_by
 from seatrial.units import SECOND_NS
 from seatrial.verify.check_tests import check_bounds, check_judging
 from seatrial.verify.check_values import names_of
@@ -227,7 +228,8 @@ def is_of_checks(run: JudgedRun) -> bool:
 def judge_again(folder: TrialFolder, record: Record, now: Definitions) -> Iterator[SecondJudgement]:
     """Yield the judgement of every run that can be judged by its output, and of those of which the
     output is gone. Changes nothing."""
-    known = KnownFailures([*record.known_failures, *known_failures_of(now.tests)])
+    of_trial = known_by(record, policy_by_now(folder, record))
+    known = KnownFailures([*of_trial, *known_failures_of(now.tests)])
     with ThreadPoolExecutor(max_workers=1) as aside:
         for run in judged_runs(folder, folder.cases()):
             was = code_of(run.life.code)
