@@ -18,6 +18,7 @@ from seatrial.rules.launch_rules import LaunchRule, rules_header
 from seatrial.runs.guard.program import compile_to
 from seatrial.runs.launchers import launch_of
 from seatrial.suite.model import JobOptions, RunSettings
+from seatrial.suite.proving import with_proof
 from tests.mpich import MPIEXEC, NEEDS_MPICH
 from tests.runs import programs_to_judge as programs
 from tests.runs.test_binding import (
@@ -186,7 +187,8 @@ def test_behind_every_line_that_seatrial_makes(place: Path) -> None:
         {"spread": "socket", "numa_policy": "interleave"},
     ]
     recorded = replace(TEST, run=replace(TEST.run, pattern=True))
-    kinds = [*product((1, 2), ("", "/i.sif"), (TEST, recorded), (0, 1))]
+    proved = with_proof(replace(TEST, run=replace(TEST.run, prove=True)))
+    kinds = [*product((1, 2), ("", "/i.sif"), (TEST, recorded, proved), (0, 1))]
     lines = set()
     for launcher, placement, layout in product(LAUNCHES, placements, (HOPPER, None)):
         machine = a_machine_of(launcher, layout)
@@ -197,6 +199,7 @@ def test_behind_every_line_that_seatrial_makes(place: Path) -> None:
             lines.add(launch_of(machine, test, case).line)
     assert len(lines) > 100
     assert any("rsh" in line for line in lines) and any("./job.container" in line for line in lines)
+    assert any("./job.threads" in line for line in lines)
     for line in sorted(lines):
         name, *words = [*shlex.split(line), "./mpt2.x"]
         if name.startswith("."):  # there is no launcher

@@ -67,6 +67,95 @@ def test_a_program_without_openmp_runs_one_thread(place: Workplace, chain: Toolc
     assert (place.run_folder("app") / "stdout").read_text() == "6\nbuilt\n"
 
 
+# ---- the threads of the program itself ------------------------------------------------------
+
+PROGRAM = """
+#include <mpi.h>
+#include <stdio.h>
+int main(int count, char **words) {
+  int threads = 0;
+  MPI_Init(&count, &words);
+  #pragma omp parallel reduction(+ : threads)
+  threads++;
+  printf("threads %d\\n", threads);
+  return MPI_Finalize();
+}
+"""
+BUILT = """
+$MPICC $CFLAGS {options} -o app app.c
+echo 'int main(void) {{ return 0; }}' | gcc -static -x c -o static -
+"""
+
+
+def proved(place: Workplace, chain: Toolchain, options: str, script: str, **run: object) -> str:
+    """Return the verdict of a program that is built with these options, and its reason."""
+    machine(place, chain)
+    asked = {"threads_per_task": 2, "tasks": 2, "prove": True, **run}
+    verify = [{"placement": {"cores": "any", "numa": "any", "cpus": "any"}, "in": "placement.txt"}]
+    build = {"sources": ["app.c"], "script": BUILT.format(options=options)}
+    place.test("app", script, run=asked, build=build, verify=verify)
+    (place.folder / "suite" / "app" / "app.c").write_text(PROGRAM)
+    done = place.run("--name", "t")
+    verdict = place.verdicts()["app"]
+    assert verdict in ("pass", "misplaced", "check error"), done.said
+    return f"{verdict} {reason(place, 't')}".strip()
+
+
+def test_a_program_without_openmp_is_misplaced_though_hello_ran(
+    place: Workplace, chain: Toolchain
+) -> None:
+    told = proved(place, chain, "", "cd /; $LAUNCH $BUILD/app")
+    assert told == "misplaced app ran 1 thread of 2 asked: ranks 0-1"
+    run = place.run_folder("app")
+    assert (run / "stdout").read_text() == "threads 1\n" * 2
+    assert "thread 1 of 2" in (run / "placement.txt").read_text(), "hello had both"
+
+
+@pytest.mark.parametrize("options", ["$OPENMP", "$OPENMP -O2"])
+def test_a_program_with_its_threads_is_proved(
+    place: Workplace, chain: Toolchain, options: str
+) -> None:
+    assert proved(place, chain, options, "$LAUNCH $BUILD/app") == "pass"
+    lines = (place.run_folder("app") / "job.threads.txt").read_text().splitlines()
+    assert lines == [f"rank {rank} threads 2 mpi 1 program app" for rank in (0, 1)]
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "true",
+        "$MPIRUN $BUILD/app",
+        "$LAUNCH bash -c 'unset LD_PRELOAD; exec $BUILD/app'",
+        "$LAUNCH env -i /bin/true",
+        "$LAUNCH $BUILD/static",
+    ],
+)
+def test_threads_that_are_not_seen_are_not_proved(
+    place: Workplace, chain: Toolchain, script: str
+) -> None:
+    script = script.replace("$MPIRUN", "${LAUNCH% *}")
+    told = proved(place, chain, "$OPENMP", script)
+    assert told.startswith("check error run.prove: not proved: the threads of the program of ranks")
+
+
+def test_some_ranks_without_their_threads_are_named(place: Workplace, chain: Toolchain) -> None:
+    one = "[ $OMPI_COMM_WORLD_RANK$PMI_RANK = 1 ] && export OMP_NUM_THREADS=1; exec $BUILD/app"
+    told = proved(place, chain, "$OPENMP", f"$LAUNCH bash -c '{one}'")
+    assert told == "misplaced app ran 1 thread of 2 asked: rank 1"
+
+
+def test_a_check_that_takes_any_number_asks_for_no_proof(
+    place: Workplace, chain: Toolchain
+) -> None:
+    machine(place, chain)
+    any_number = {"placement": {"threads": "any", "cores": "any", "numa": "any", "cpus": "any"}}
+    verify = [{**any_number, "in": "placement.txt"}]
+    run = {"threads_per_task": 2, "tasks": 1, "prove": True}
+    place.test("app", "true", run=run, verify=verify)
+    place.run("--name", "t")
+    assert place.verdicts() == {"app": "pass"}
+
+
 def test_what_cannot_be_proved_is_told(place: Workplace) -> None:
     place.test("app", run={"prove": True})
     done = place.run("--name", "t")

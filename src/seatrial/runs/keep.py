@@ -20,13 +20,14 @@ from msgspec import Struct
 
 from seatrial.journal.codes import LOST, PASS, Code
 from seatrial.suite.model import Keep, KeepWord
+from seatrial.suite.proving import COUNTED_FILE
 from seatrial.suite.recording import PATTERN_FILE
 from seatrial.units import bytes_of
 
 TAIL = ".tail"
 OUTPUTS = ("stdout", "stderr")
 ALWAYS_KEPT = frozenset(
-    {"job.sh", "events.jsonl", PATTERN_FILE, *(name + TAIL for name in OUTPUTS)}
+    {"job.sh", "events.jsonl", PATTERN_FILE, COUNTED_FILE, *(name + TAIL for name in OUTPUTS)}
 )
 MAX_NAMES = 64
 MAX_DEPTH = 64  # folders below it stay

@@ -14,6 +14,7 @@ from seatrial.runs.geometry import TaskGeometry, geometry_of
 from seatrial.runs.pattern_recorder import recorder_words
 from seatrial.runs.rank_order import BIND, RankOrder, expected_hosts, rank_order_of
 from seatrial.runs.task_gpus import SHOWN_BY_SLURM, TASK_GPUS, binds_gpus
+from seatrial.runs.thread_counter import counter_words
 from seatrial.suite.asked_launcher import has_mpi, launcher_of
 from seatrial.suite.asked_order import reorders
 from seatrial.suite.model import Case, Test
@@ -37,7 +38,7 @@ def launch_of(machine: Machine, test: Test, case: Case, nodes: str = "") -> Laun
     launcher = launcher_of(machine, test, case.toolchain, case.parameters)
     policy = binding.numa_policy(launcher, case)
     over_rsh = launcher.kind == "compat"
-    inside = [*container_words(case), *recorder_words(test)]
+    inside = [*container_words(case), *recorder_words(test), *counter_words(test, case)]
     if launcher.kind == "none" or (over_rsh and not has_mpi(launcher)):
         return LaunchLine(" ".join([*policy, *inside]))
     found = geometry_of(machine, test, case)

@@ -11,7 +11,7 @@ from seatrial.escaping import comment, shell_word
 from seatrial.file_model import Scalar
 from seatrial.layout.node import spans
 from seatrial.machine.model import Machine
-from seatrial.runs import file_use
+from seatrial.runs import file_use, thread_counter
 from seatrial.runs.compat.run import CompatParts, script_parts
 from seatrial.runs.containers import enter_lines as enter_container
 from seatrial.runs.containers import image_lines
@@ -24,7 +24,7 @@ from seatrial.runs.site_packages import load_lines
 from seatrial.runs.working_directory import working_directory
 from seatrial.suite.check_spec import Metric
 from seatrial.suite.model import Case, Test
-from seatrial.suite.proving import HELLO, PLACEMENT_FILE, tells_placement
+from seatrial.suite.proving import HELLO, PLACEMENT_FILE, counts_threads, tells_placement
 from seatrial.suite.quantities import PIECE
 from seatrial.verify.formats import find_format
 from seatrial.verify.written_metrics import FROM
@@ -205,6 +205,7 @@ class ScriptWriter:
     def job_script(self, test: Test, case: Case, run: "RunPlace") -> str:
         """Return the text of ``job.sh`` for one run."""
         launch = launch_of(self.machine, test, case, run.nodes)
+        line = thread_counter.from_anywhere(launch.line, run.path)
         compat = script_parts(self.machine, test, case)
         directory = working_directory(case, self.trial, run.run_id)
         return "".join(
@@ -221,13 +222,14 @@ class ScriptWriter:
                 host_files(self.machine, case),
                 self._shared(test, case.toolchain),
                 launch.before,
-                exports({"LAUNCH": launch.line, "CONTAINER": " ".join(container_words(case))}),
+                exports({"LAUNCH": line, "CONTAINER": " ".join(container_words(case))}),
                 image_lines(self.machine, test, case),
                 settings_lines(self.machine, test, case, directory),
                 _given(launch) if tells_placement(test) else "",
                 compat.start,
                 _proof(compat) if test.run.prove else "",
                 CLEARED if test.run.pattern else "",
+                thread_counter.CLEARED if counts_threads(test, case) else "",
                 _ENVIRONMENT,
                 _GPUS if case.gpus else "",
                 _START,

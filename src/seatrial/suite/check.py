@@ -17,7 +17,7 @@ from seatrial.suite.expressions import FACTS
 from seatrial.suite.inputs import name_of
 from seatrial.suite.model import Build, FromParameter, Input, Keep, KeepWord, Test
 from seatrial.suite.parameters import fault_of_value
-from seatrial.suite.proving import PLACEMENT_FILE
+from seatrial.suite.proving import COUNTED_FILE, PLACEMENT_FILE
 from seatrial.suite.run_settings import (
     CONTAINER_FILE,
     DIRECTORY_FILE,
@@ -41,6 +41,7 @@ RUN_FILES = frozenset(
     {
         *("job.sh", "job.environment", "job.rankfile", "events.jsonl"),
         *(ORDER_FILE, "job.bind", "job.gpus", "job.container", CONTAINER_FILE),
+        *("job.threads", "job.threads.d", COUNTED_FILE),
         *("compat", HOSTFILE, MACHINEFILE, NODEFILE),
         *(HUNG_FILE, PAGES_FILE, STRIPES_FILE, DIRECTORY_FILE, PLACEMENT_FILE),
         *(OPEN_FILES_FILE, JOB_STATS_FILE),

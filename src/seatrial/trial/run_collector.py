@@ -30,6 +30,7 @@ from seatrial.runs.node_digests import NodeDigests, digests, keep
 from seatrial.runs.script import CLAIMED, END_NOT_WRITTEN, NO_DIRECTORY, NOT_WRITABLE, judged_files
 from seatrial.suite.check_spec import Metric
 from seatrial.suite.model import Case, Test
+from seatrial.suite.proving import COUNTED_FILE, counts_threads
 from seatrial.trial.end_reason import end_reason
 from seatrial.trial.job_stats import JobStats
 from seatrial.trial.record import Record, references_of
@@ -46,13 +47,14 @@ from seatrial.verify.verdict import RunConditions, judge
 
 if TYPE_CHECKING:
     from seatrial.rules import facts, load, log_rules
-    from seatrial.runs import pattern_collector
+    from seatrial.runs import pattern_collector, thread_counter
     from seatrial.verify import network_findings, network_levels, node_findings
 else:  # for runs that failed, and for tests of nodes, of the network and of patterns
     facts = LazyModule("seatrial.rules.facts")
     load = LazyModule("seatrial.rules.load")
     log_rules = LazyModule("seatrial.rules.log_rules")
     pattern_collector = LazyModule("seatrial.runs.pattern_collector")
+    thread_counter = LazyModule("seatrial.runs.thread_counter")
     network_findings = LazyModule("seatrial.verify.network_findings")
     network_levels = LazyModule("seatrial.verify.network_levels")
     node_findings = LazyModule("seatrial.verify.node_findings")
@@ -271,7 +273,8 @@ class RunCollector:
     def _outputs(self, test: Test) -> tuple[str, ...]:
         """Return the names of the files that a run leaves and that its verdict may rest on."""
         if test.name not in self._named:
-            self._named[test.name] = ("stdout", "stderr", *judged_files(test))
+            counted = [COUNTED_FILE] if test.run.prove else []
+            self._named[test.name] = ("stdout", "stderr", *judged_files(test), *counted)
         return self._named[test.name]
 
     def _verdict(
@@ -294,6 +297,9 @@ class RunCollector:
         names = names_of(test, run.case, self.record.machine) if test.verify else NO_NAMES
         of_files = file_use.figures_in(run.path) if self.record.machine.file_use else ()
         ran = RunConditions(run.stage, own.elapsed, of_files)
+        if counts_threads(test, run.case):
+            with contextlib.suppress(OSError):  # what was not counted is not proved
+                thread_counter.collect(run.path)
         verdict = judge(test, run.case, run.path, own.exit_code, self.references, names, ran)
         figures = verdict.figures
         if self._network is not None and verdict.code in (codes.PASS, codes.PERFORMANCE):

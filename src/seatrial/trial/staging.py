@@ -23,6 +23,7 @@ from seatrial.runs.pattern_recorder import prepare as prepare_recorder
 from seatrial.runs.placement import Placement, PlacementTarget, copy_of
 from seatrial.runs.rank_order import prepare as prepare_order
 from seatrial.runs.task_gpus import prepare as prepare_gpus
+from seatrial.runs.thread_counter import prepare as prepare_counter
 from seatrial.runs.working_directory import remove as remove_directory
 from seatrial.runs.working_directory import working_directory
 from seatrial.suite.model import Case, Input, Test
@@ -110,6 +111,7 @@ class Staging:
         prepare_gpus(self._record.machine, test, room.case, room.path)
         prepare_container(self._record.machine, test, room.case, room.path, room.build)
         prepare_recorder(test, room.path, room.build)
+        prepare_counter(test, room.case, room.path, room.build)
         prepare_compat(self._record.machine, test, room.case, room.path)
         return aside
 

@@ -173,6 +173,7 @@ static const struct tool TOOLS[] = {
     {"job.gpus", "", " ", 0},
     {"job.container", "", " ", 0},
     {"job.pattern", "", " ", 0},
+    {"job.threads", "", " ", 0},
 };
 static const struct tool LOADER = {
     "ld-", "", " library-path preload audit argv0 inhibit-rpath glibc-hwcaps-prepend"

@@ -1,0 +1,87 @@
+"""How $LAUNCH starts programs under the library that counts their threads, and what they ran.
+
+    prepare(test, case, run, build)      # writes job.threads into the directory of the run
+    collect(run)                         # after its end: job.threads.txt
+
+``run.prove`` shows where the ranks and threads of the probe hello are; that the program itself runs
+so many threads, this shows. The library is ``suite/seatrial_threads.c``.
+"""
+
+import shlex
+from pathlib import Path
+
+from seatrial.files import read_regular, replace_file
+from seatrial.lazy import regex
+from seatrial.runs.environment import write_script
+from seatrial.suite.model import Case, Test
+from seatrial.suite.proving import COUNTED_FILE, THREADS_LIBRARY, counts_threads
+
+START = "job.threads"
+"""The script in the directory of a run that starts a program under the library."""
+
+FOLDER = "job.threads.d"
+"""The folder in the directory of a run in which programs leave a file for each node."""
+
+MAX_NODES = 20_000
+MAX_BYTES = 20 << 20  # of the file of a node
+
+_START = """\
+#!/bin/sh
+# Starts a program under the library that counts its threads.
+if [ -r {library} ]; then
+  export SEATRIAL_THREADS={folder} SEATRIAL_THREADS_ASKED={asked}
+  export LD_PRELOAD={library}${{LD_PRELOAD:+:$LD_PRELOAD}}
+fi
+exec "$@"
+"""
+
+_PLAIN = regex(r"[\w./+@:,=-]+")  # a path that the shell takes for one word
+
+# The first attempt of a job that was requeued leaves lines.
+CLEARED = f'mkdir -p "$_run/{FOLDER}" && rm -f -- "$_run/{FOLDER}"/*\n'
+"""Bash before the script of a test whose threads are counted."""
+
+_LINE = regex(r"rank (\d{1,9}|-) threads (\d{1,9}) mpi ([01]) program (\S{1,200})")
+_SHELLS = ("sh", "bash", "dash", "ksh", "zsh", "csh", "tcsh")
+_TOOLS = frozenset([*_SHELLS, "env", "time", "timeout", "taskset", "numactl", "nice"])
+
+
+def counter_words(test: Test, case: Case) -> list[str]:
+    """Return the words that start a program under the library; none where nothing is counted."""
+    return [f"./{START}"] if counts_threads(test, case) else []
+
+
+def from_anywhere(line: str, run: str) -> str:
+    """Return the value of $LAUNCH with the path of ``job.threads``, so that it starts programs in
+    other directories, too."""
+    return line.replace(f"./{START}", f"{run}/{START}") if _PLAIN.fullmatch(run) else line
+
+
+def prepare(test: Test, case: Case, run: Path, build: str) -> None:
+    """Write ``job.threads`` into the directory of a run whose threads are counted. Raises
+    OSError."""
+    if counts_threads(test, case):
+        text = _START.format(
+            folder=shlex.quote(f"{run}/{FOLDER}"),
+            library=shlex.quote(f"{build}/{THREADS_LIBRARY}"),
+            asked=case.threads,
+        )
+        write_script(f"{run}/{START}", text, 0o700)
+
+
+def collect(run: Path) -> None:
+    """Write the line of each rank that tells most threads into one file; a process of the MPI
+    counts before others, and tools that start programs do not count. Raises OSError."""
+    best: dict[str, tuple[bool, int, str]] = {}
+    files = sorted((run / FOLDER).iterdir()) if (run / FOLDER).is_dir() else []
+    for path in files[:MAX_NODES]:
+        text = read_regular(path, MAX_BYTES, follow=False).decode(errors="replace")
+        for rank, threads, mpi, program in _LINE.findall(text):
+            if program not in _TOOLS:
+                own = (mpi == "1", int(threads), program)
+                best[rank] = max(best.get(rank, own), own)
+    lines = [
+        f"rank {rank} threads {threads} mpi {int(mpi)} program {program}\n"
+        for rank, (mpi, threads, program) in sorted(best.items())
+    ]
+    replace_file(run / COUNTED_FILE, "".join(lines).encode())
