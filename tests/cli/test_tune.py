@@ -183,6 +183,26 @@ def test_a_build_that_fails_is_told_with_its_error(tmp_path: Path) -> None:
     assert (wrong["n"], wrong["figure"]) == (0, None)
 
 
+def test_a_tuning_by_time_has_the_times_of_the_runs(tmp_path: Path) -> None:
+    """Two settings that are the same: figures and medians are those of `best`."""
+    place = Workplace(tmp_path)
+    file = tuning(place, metric="elapsed", axes={"way": [1, 2]}, blocks={"rounds": 3})
+    place.test("app", "sleep 0.1", parameters={"way": [1]}, run={"launcher": "none"})
+    done = place.seatrial("tune", file, "-m", str(place.machine), "--name", "t")
+    assert done.code == 0, done.said
+    found = advice(place)
+    best = json.loads(place.seatrial("best", "t", "--over", "way", "--format", "json").out)
+    medians = {one["values"]["way"]: one["median"] for one in best[0]["settings"]}
+    assert {str(one["values"]["way"]): one["figure"] for one in found["settings"]} == (
+        pytest.approx(medians, rel=1e-6)
+    )
+    assert all(0.1 < median < 1 for median in medians.values())
+    for one in found["settings"]:
+        for ratio in (one["to_best"], one["to_default"]):
+            ends = [end for end in (ratio["low"], ratio["high"]) if end] if ratio else []
+            assert all(1e-3 < end / ratio["ratio"] < 1e3 for end in ends)
+
+
 def test_a_trial_that_is_no_tuning(tmp_path: Path) -> None:
     place = Workplace(tmp_path)
     place.local()

@@ -195,10 +195,13 @@ class ConductorState:
                 self.changed = True
 
     def _on_script(self, event: events.ScriptStarted | events.ScriptEnded) -> None:
-        """Record the job's own words, which are all there is of one that nobody saw start."""
+        """Record the job's own words, which are all there is of one that nobody saw start; else the
+        time of its script, by which a race may judge."""
         flight = self.in_flight.get(event.run_id)
         if flight is not None and flight.job_started is None:
             self._on_started(event)
+        elif flight is not None and self.policy.race is not None:
+            flight.apply(event)
 
     def _on_compat(self, event: events.CompatStarted) -> None:
         """Remember the nodes that did not answer. If none did, no node is to blame."""

@@ -46,6 +46,7 @@ LEAST_FEW = 3  # figures of each side, that may show a difference of FEW_EFFECT
 FEW_EFFECT = 0.10
 RESAMPLES = 4000
 ALMOST = 1 + 1e-9  # tolerance: 1 - 0.93 is less than 0.07 in the last bit
+MAX_FACTOR = 1000.0  # between a ratio and an end of its interval: a wider one says nothing
 MAX_RATIO = 1e300  # a ratio; means of several such ratios do not overflow
 SEED = 20260101
 MANY = 2  # in RESAMPLES: with a larger product of the sizes hardly any two resamples are alike
@@ -122,8 +123,16 @@ def compare(
     found = _verdict(found, one, other, better, least)
     if found.told and (step := hides(one, other, abs(after - before))):
         why = f"figures rounded to steps of {step:g} may differ so though equal"
-        return replace(found, verdict="unclear", why=why, unseen=max(unseen, step / before))
+        found = replace(found, verdict="unclear", why=why, unseen=max(unseen, step / before))
+    if not (is_known(ratio, low) and is_known(ratio, high)):
+        return replace(found, low=None, high=None)
     return found
+
+
+def is_known(ratio: float, end: float) -> bool:
+    """Return whether the end of a ratio's interval says anything: whether it is within a factor of
+    ``MAX_FACTOR`` of the ratio."""
+    return end > 0 and math.isfinite(end) and 1 / MAX_FACTOR <= end / ratio <= MAX_FACTOR
 
 
 def _finite(values: Sequence[float]) -> list[float]:

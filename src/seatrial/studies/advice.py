@@ -4,6 +4,7 @@ from seatrial.studies.tuned import FigureRatio, Tuned, TunedSetting
 from seatrial.units import count, listed, show_number, show_share
 
 MAX_NAMED = 4
+UNKNOWN = "unknown"
 
 
 def advice(found: Tuned) -> list[str]:
@@ -53,11 +54,15 @@ def _which(found: Tuned, default: TunedSetting | None) -> str:
 def ratio_text(found: Tuned, ratio: FigureRatio) -> str:
     """Return a ratio in words: ``0.810 times the time of the default (0.780 to 0.840, n = 9)``."""
     what = f"{ratio.ratio:.3f} times the {found.metric} of the default"
-    return f"{what} ({interval_text(ratio)}, n = {ratio.n})"
+    interval = interval_text(ratio)
+    interval = f"interval {interval}" if interval == UNKNOWN else interval
+    return f"{what} ({interval}, n = {ratio.n})"
 
 
 def interval_text(ratio: FigureRatio) -> str:
     """Return an interval as people read it; an end that nothing bounds is a question mark."""
+    if ratio.low is None and ratio.high is None:
+        return UNKNOWN
     low, high = ("?" if end is None else f"{end:.3f}" for end in (ratio.low, ratio.high))
     return f"{low} to {high}"
 

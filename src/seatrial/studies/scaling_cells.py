@@ -114,4 +114,7 @@ def speeds(
     if min(first.n, second.n) < 2:
         return scale * after / before, None, None
     low, high = two_sample.interval(pair[0].values, pair[1].values)
-    return scale * after / before, scale * low, scale * high
+    ratio = after / before
+    if not (two_sample.is_known(ratio, low) and two_sample.is_known(ratio, high)):
+        return scale * ratio, None, None
+    return scale * ratio, scale * low, scale * high

@@ -27,6 +27,7 @@ from seatrial.file_model import Scalar
 from seatrial.journal.events import MetricRecorded, RunJudged, ScriptStarted
 from seatrial.journal.journal import read
 from seatrial.lazy import np
+from seatrial.statistics.two_sample import MAX_FACTOR
 from seatrial.studies.job_lines import job_lines
 from seatrial.suite.case_names import bindings_text
 from seatrial.suite.tune_file import TOOLCHAIN, TuneFile
@@ -44,7 +45,7 @@ State = Literal["best", "in the race", "dropped", "left out", "failed", "never r
 
 class FigureRatio(Struct, frozen=True):
     """The ratio of the figures of two settings, by ``n`` rounds in which both ran, and its
-    interval; an end is None where the rounds are too few to bound it."""
+    interval; an end is None where the rounds are too few to bound it within a factor of 1000."""
 
     ratio: float
     low: float | None
@@ -272,7 +273,8 @@ def _shown(race: Race, found: SettingInterval | None) -> FigureRatio | None:
     value, ends = found.value, [found.low, found.high]
     if _sign(race) < 0:
         value, ends = -value, [-found.high, -found.low]
-    low, high = (math.exp(end) if math.isfinite(end) else None for end in ends)
+    widest = math.log(MAX_FACTOR)
+    low, high = (math.exp(end) if abs(end - value) <= widest else None for end in ends)
     return FigureRatio(math.exp(value), low, high, found.n)
 
 
