@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
 
+import click
 import pytest
 
+from seatrial.cli.actions import check
+from seatrial.errors import UsageError
+from seatrial.machine import draining
+from seatrial.machine.draining import DrainState
+from seatrial.studies import note_file
 from tests.programs import Workplace
 from tests.slurm.cluster import SlurmCluster
 
@@ -108,6 +118,28 @@ def test_a_rule_that_accuses_all_drains_nothing(checked: Checked, cluster: Slurm
     assert "stays drained: n002: planted" in said, said
     assert reason(cluster, "n001").startswith("idle")
     assert reason(cluster, "n002") == "drained seatrial: planted"
+
+
+@pytest.mark.parametrize("agreed", [True, False])
+def test_on_a_terminal_people_are_asked(agreed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    told = {node: DrainState(away=False, drained=False) for node in NODES}
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: True))
+
+    def confirm(text: str) -> bool:
+        asked.append(text)
+        return agreed
+
+    monkeypatch.setattr(click, "confirm", confirm)
+    drained: list[list[str]] = []
+    monkeypatch.setattr(draining, "states", lambda: told)
+    monkeypatch.setattr(draining, "drain", lambda nodes, reason: drained.append([*nodes]))
+    monkeypatch.setattr(note_file, "write", lambda *about: SimpleNamespace(id="1"))
+    acts = check.NodeActs(Path("notes"), "m", "t")
+    reasons = {node: ["r"] for node in NODES}
+    with nullcontext() if agreed else pytest.raises(UsageError, match="nothing was drained"):
+        acts.drain(reasons, NODES, 0.05, yes=False)
+    assert asked == ["Drain them?"] and drained == ([[*NODES]] if agreed else [])
 
 
 def test_a_machine_without_slurm_drains_nothing(place: Workplace) -> None:

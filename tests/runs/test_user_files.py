@@ -134,3 +134,29 @@ users: echo {me} $(< more)
     assert "a-user-who-left: is no user of this host" in done.err
     done = place.seatrial("quota", "refresh", str(folder), "--user", "no-such-user")
     assert (done.code, "no-such-user: is no user of this host" in done.err) == (2, True)
+
+
+def test_a_limit_that_all_users_pass_is_not_written(tmp_path: Path) -> None:
+    place = Workplace(tmp_path)
+    (tmp_path / "used").write_text("3")
+    (tmp_path / "submit.yaml").write_text("""\
+quotas:
+- {name: scratch, command: "echo $(<used)073741824 2147483648", format: numbers}
+limits:
+- {name: over, refuse: scratch.used > scratch.quota, message: Scratch is full.}
+users: getent passwd | head -n 14 | cut -d ':' -f 1
+""")
+
+    def refreshed(*words: str) -> tuple[int, int, str]:
+        done = place.seatrial("quota", "refresh", "site", *words)
+        files = list((tmp_path / "site" / "users").glob("[0-9]*"))
+        limited = sum("refuse" in path.read_text() for path in files)
+        return done.code, limited, done.err
+
+    code, limited, said = refreshed()
+    assert (code, limited) == (1, 0) and "14 of them had no limit before: " in said
+    code, limited, said = refreshed("--user", "root")
+    assert (code, limited, said) == (0, 1, "")
+    code, limited, said = refreshed("--yes")
+    assert (code, limited, said) == (0, 14, "")
+    assert refreshed() == (0, 14, "")  # they had limits before

@@ -37,12 +37,14 @@ def write() -> None:
 @_folder
 @_rules_option
 @list_option("--user", "names", "NAME", "Only this user.")
+@click.option("-y", "--yes", is_flag=True, help="Limit however many users are new at once.")
 @action
 def refresh() -> None:
     """Ask for the quotas of users, and write a file for each in DIR.
 
     Exits 1 if one could not be asked for: the user's file stays, and no longer counts when it is
-    stale.
+    stale. So it does if more than a fifth of the users (and more than 10) would be limited that
+    were not before: their files are not written without --yes.
     """
 
 

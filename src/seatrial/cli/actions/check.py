@@ -66,7 +66,7 @@ def nodes(
     tell_troubles(found.table)
     judged = judge.judge(found.table, rules, found.roles, found.groups)
     print_judgement(judged, f"{count(len(found.table.nodes), 'node')} of {found.name}")
-    acts = _Acts(folders.trials / note_file.FILE, about.machine, tag)
+    acts = NodeActs(folders.trials / note_file.FILE, about.machine, tag)
     bad = acts.resume(drained, judged, found.table.nodes, rules)
     if drain:
         acts.drain(drain_reasons.to_drain(judged, rules, found.table.silent), own, most, yes)
@@ -125,7 +125,7 @@ def _ask_drained(
     return []
 
 
-class _Acts:
+class NodeActs:
     """Drains and returns nodes of a machine, and notes each act in its diary."""
 
     def __init__(self, notes: Path, machine: str, trial: str) -> None:

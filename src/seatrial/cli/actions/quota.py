@@ -8,16 +8,19 @@ from pathlib import Path
 import click
 import msgspec
 
+from seatrial.cli.query_common import tell
 from seatrial.cli.tables import TextTable, folded
 from seatrial.errors import UsageError
 from seatrial.rules import submit_rules
-from seatrial.rules.submit_rules import NO_QUOTA, Quota, SubmitRules
+from seatrial.rules.submit_rules import NO_QUOTA, Quota, SubmitLimit, SubmitRules
 from seatrial.runs.quota import sources, user_files
 from seatrial.runs.quota.sources import QuotaError
 from seatrial.store.interchange import to_json
 from seatrial.suite.expressions import ExpressionError
-from seatrial.units import count, seconds, show_number
+from seatrial.units import count, listed, seconds, show_number
 from seatrial.verify.reading import plain_line
+
+NEW_AT_ONCE, NEW_MOST = 10, 0.2  # users who get limits at once without a question; of all users
 
 
 def write(folder: Path) -> int:
@@ -25,7 +28,7 @@ def write(folder: Path) -> int:
     return 0
 
 
-def refresh(folder: Path, file: Path, names: tuple[str, ...]) -> int:
+def refresh(folder: Path, file: Path, names: tuple[str, ...], yes: bool) -> int:
     rules = submit_rules.load(file)
     users = list(names) or asyncio.run(sources.users_of(rules))
     uids: dict[str, int] = {}
@@ -37,7 +40,8 @@ def refresh(folder: Path, file: Path, names: tuple[str, ...]) -> int:
                 raise
             click.echo(plain_line(str(error)), err=True)
     now = int(time.time())
-    failures, limited = len(users) - len(uids), 0
+    failures = len(users) - len(uids)
+    limits_of: dict[str, list[SubmitLimit]] = {}
     for user, answer in asyncio.run(sources.asked_of_all(rules, list(uids))).items():
         try:
             if isinstance(answer, QuotaError):
@@ -47,11 +51,25 @@ def refresh(folder: Path, file: Path, names: tuple[str, ...]) -> int:
             click.echo(plain_line(str(error)), err=True)
             failures += 1
             continue
-        limited += bool(limits)
-        until_s = now + int(seconds(rules.keep))
-        user_files.write_user(folder, uids[user], limits, until_s)
+        limits_of[user] = limits
+    new = [
+        user
+        for user, limits in limits_of.items()
+        if limits and not user_files.was_limited(folder, uids[user])
+    ]
+    held = [] if names or yes or len(new) <= max(NEW_AT_ONCE, NEW_MOST * len(users)) else new
+    until_s = now + int(seconds(rules.keep))
+    for user in limits_of.keys() - set(held):
+        user_files.write_user(folder, uids[user], limits_of[user], until_s)
+    limited = sum(map(bool, limits_of.values()))
     click.echo(f"{count(len(users), 'user')}: {limited} with limits, {failures} not asked")
-    return 1 if failures else 0
+    if held:
+        tell(
+            f"{len(held)} of them had no limit before: {listed(held, 4)}. So many at once are "
+            "mostly a wrong limit or a wrong answer; their files were not written. Look with "
+            "`seatrial quota explain`; if it is meant, say --yes"
+        )
+    return 1 if failures or held else 0
 
 
 def explain(user: str, file: Path, as_json: bool) -> int:

@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from seatrial.errors import UsageError
+from seatrial.files import read_start
 from seatrial.rules.submit_rules import SubmitLimit
 
 USERS = "users"
+MAX_FILE = 1 << 20  # bytes
 _TEMPLATE = Path(__file__).parent / "job_submit.lua"
 
 
@@ -50,6 +52,15 @@ def write_user(folder: Path, uid: int, limits: Sequence[SubmitLimit], until_s: i
         fresh.replace(target)
     except OSError as error:
         raise _unwritable(folder, error) from error
+
+
+def was_limited(folder: Path, uid: int) -> bool:
+    """Return whether the file of a user has limits, stale or not."""
+    try:
+        data = read_start(folder / USERS / str(uid), MAX_FILE, follow=False).data
+    except OSError:
+        return False
+    return any(line.startswith(b"refuse\t") for line in data.splitlines())
 
 
 def _unwritable(folder: Path, error: OSError) -> UsageError:
