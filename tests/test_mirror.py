@@ -11,6 +11,7 @@ SOURCE = TESTS.parent / "src" / "seatrial"
 
 # Folders of tests that are of no room.
 OTHER_FOLDERS = {
+    "bad_evidence": "the pairs of test_bad_evidence.py",
     "gridengine": "a cell of Grid Engine",
     "pbs": "the server of OpenPBS",
     "slurm": "the emulated cluster",
@@ -19,6 +20,7 @@ OTHER_FOLDERS = {
 
 ACROSS_MODULES = {
     "": {
+        "bad_evidence": "ways in which evidence can be bad, by places that judge",
         "docs": "the documentation and what it is about",
         "docs_site": "what `make docs` makes",
         "tutorials": "the tutorials, as a reader types them",

@@ -247,6 +247,10 @@ def test_a_metric_without_a_direction_is_recorded_shown_and_never_judged(tmp_pat
     }
     text = "references: [{test: md, metric: drift, unit: kJ/mol, max: 1}]"
     (tmp_path / "here" / "references.yaml").write_text(text)
+    place.test("md", "echo drift 5; echo steps 7; echo share 0.5", metrics=metrics)
+    done = place.run("--name", "r")
+    assert done.code == 1 and "drift has no direction (better: none)" in place.why("md", "r")
+    (tmp_path / "here" / "references.yaml").unlink()
     for tag, drift in (("a", 5), ("b", 500)):
         place.test("md", f"echo drift {drift}; echo steps 7; echo share 0.5", metrics=metrics)
         done = place.run("--name", tag, "--repeat", "5")

@@ -60,6 +60,7 @@ def sync(store: Store, trials: Path, progress: Progress | None = None) -> Synced
     notice of the store. Trials whose folder is gone stay. ``progress`` is called now and then with
     a tag, the bytes read and the bytes to read."""
     known: dict[str, set[_Seen]] = {}
+    told = len(store.notices)
     made: dict[str, int] = {}
     sql = "SELECT path, created, inode, size, modified FROM trials"
     for path, created, *seen in store.rows(sql):
@@ -94,6 +95,7 @@ def sync(store: Store, trials: Path, progress: Progress | None = None) -> Synced
             f"{store.place}: cannot be written, and {trials_are} newer than it; "
             "name another with --store to see all"
         )
+    store.left_out += store.notices[told:]
     return Synced(changed, count)
 
 

@@ -82,7 +82,8 @@ class Writer(Protocol):
 
 class Store(ABC):
     """An open store. ``place`` is its name in messages; ``notices`` are lines that a person should
-    see. ``join_texts`` is the SQL that joins a column to one text with commas."""
+    see, ``left_out`` those of them on journals that could not be read when it was brought up to
+    date. ``join_texts`` is the SQL that joins a column to one text with commas."""
 
     join_texts: ClassVar[str]
 
@@ -90,6 +91,7 @@ class Store(ABC):
         self.place = place
         self.writable = writable
         self.notices = list(notices)
+        self.left_out: list[str] = []
         self._turn = threading.RLock()
 
     @abstractmethod

@@ -186,14 +186,18 @@ def compare(
 ) -> tuple[Reference | None, Finding | None]:
     """Return the reference for a figure of a run of a case, if any, and what speaks against the
     figure: it misses its reference, or it cannot be compared. One without a direction has no
-    reference."""
-    if figure.better == NO_DIRECTION:
-        return None, None
+    reference, and none may be written for it."""
     try:
         bound, toolchain = case.parameters, case.toolchain
         reference = matching(references, case.test, figure.name, bound, toolchain, stage)
     except AmbiguousReference as error:
         return None, Finding(CHECK_ERROR, str(error))
+    if reference is not None and figure.better == NO_DIRECTION:
+        return None, Finding(
+            CHECK_ERROR,
+            f"{figure.name} has no direction (better: none), but there is a reference for it; they "
+            "were not compared: write better: higher or lower in the test, or remove the reference",
+        )
     return reference, None if reference is None else judge(figure, reference)
 
 

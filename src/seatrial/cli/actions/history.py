@@ -63,6 +63,7 @@ def command(
         if check and not any(history.alarms for history in found):
             unseen = doubts(store, metric, Filters(**wanted), found)
             unseen += [f"{row.tag}: its journal is damaged" for row in damaged]
+            unseen += store.left_out
     {"table": _print_table, "json": _print_json, "csv": _print_csv}[form](found)
     for text in unseen[:MAX_DOUBTS]:
         tell(f"--check: {text}")
