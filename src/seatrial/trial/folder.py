@@ -23,10 +23,11 @@ from seatrial.trial.paths import MAX_RECORD_BYTES, TrialPaths
 
 if TYPE_CHECKING:
     from seatrial.suite import model
-    from seatrial.trial import record
+    from seatrial.trial import record, record_check
 else:  # most that have a folder read neither its record nor its cases
     model = LazyModule("seatrial.suite.model")
     record = LazyModule("seatrial.trial.record")
+    record_check = LazyModule("seatrial.trial.record_check")
 
 MAX_CASES_BYTES = 1 << 30
 
@@ -64,7 +65,14 @@ class TrialFolder(TrialPaths):
         """Read one case, without decoding the others; None where there is no such case. Raises
         TrialError."""
         decode = partial(_case_in, case_id=case_id)
-        return self._read("cases.jsonl", MAX_CASES_BYTES, decode, "is damaged")
+        case = self._read("cases.jsonl", MAX_CASES_BYTES, decode, "is damaged")
+        if case is not None:
+            record_of = self.record_as(record_check.CasesOf)
+            try:
+                record_check.require_each(record_of, [case])
+            except ValueError as error:
+                raise TrialError(f"{self.path}/cases.jsonl: is damaged: {error}") from error
+        return case
 
     def _whole_cases(self, data: bytes) -> "list[model.Case]":
         record = self.record_as(_CasesWritten)
@@ -78,7 +86,9 @@ class TrialFolder(TrialPaths):
                 f"{self.path}/cases.jsonl: it was changed after it was written (its checksum is "
                 "not that in trial.json); restore it, or start a new trial"
             )
-        return decoder(model.Case).decode_lines(data)
+        cases = decoder(model.Case).decode_lines(data)
+        record_check.require_cases(self.record_as(record_check.CasesOf), cases)
+        return cases
 
 
 def _case_in(data: bytes, case_id: str) -> "model.Case | None":

@@ -17,6 +17,7 @@ from seatrial.rules.model import RuleFile
 from seatrial.suite.model import Keep, KeepWord, Test
 from seatrial.suite.tune_file import TuneFile
 from seatrial.trial.options import TrialOptions
+from seatrial.trial.record_check import require_record
 from seatrial.verify.references import Reference, References, loads
 
 
@@ -121,8 +122,10 @@ def checksum_of(references: References) -> str:
 
 
 def record_in(data: bytes) -> Record:
-    """Decode a record. Raises ValueError for one whose machine names no nodes."""
+    """Decode a record. Raises ValueError for one whose machine names no nodes, or that has times
+    or numbers which no trial has."""
     record = decoder(Record).decode(data)
     node_names(record.machine)
     groups_of(record.machine)
+    require_record(record.policy, record.machine)
     return record
