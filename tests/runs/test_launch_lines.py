@@ -135,6 +135,7 @@ def test_the_program_is_found(place: Path, line: str) -> None:
         "srun -J mpt2.x -n2 good.x",
         "mpirun -n 1 good.x : -n 1 env A=mpt2.x good.x -x mpt2.x",
         "argv good.x -n 2 : mpt2.x",
+        "mpirun /usr/bin/env : good.x : /usr/bin/time :",
         "shell echo mpt2.x; good.x ./mpt2.x",
     ],
 )

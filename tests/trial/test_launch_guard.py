@@ -124,6 +124,10 @@ def build(tmp_path: Path) -> Path:
         ('$LAUNCH "$BUILD/a b"', ["a b"]),
         ("# $BUILD/one\n$LAUNCH one $BUILD/data $BUILD/none $BUILD/$other $BUILD", []),
         ("for x in $(ls $BUILD/one); do", ["one"]),
+        ("cd $BUILD && $LAUNCH ./one -n 3", ["one"]),
+        ('cd -- "$BUILD"; cd bin\n$LAUNCH ./two-$kind; ../one', ["bin/two-3", "one"]),
+        ("cd $other; ./one; cd x && ./one", []),
+        ("$LAUNCH ./one; cd $BUILD; $LAUNCH one bin", []),
         ("", []),
     ],
 )

@@ -767,7 +767,7 @@ static bool program_at(char **words, const struct facts *asked, bool *refused, i
     } else {
         rest = behind_tool(tool, words + 1);
         whole = *rest && strcmp(*rest, ":") && program_at(rest, asked, refused, depth + 1);
-        if (!whole)
+        if (!whole && words[1] && strcmp(words[1], ":")) /* alone it starts nothing */
             unjudged(path, "no program is found behind it", true);
     }
     free(facts);
