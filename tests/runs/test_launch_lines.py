@@ -53,6 +53,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         programs.compiled(folder, name, programs.PLAIN)
     (folder / "own.sh").write_text('#!/bin/sh\nexec "$@"\n')
     (folder / "own.sh").chmod(0o755)
+    (folder / "cut.x").write_bytes((folder / "good.x").read_bytes()[:2000])
+    (folder / "cut.x").chmod(0o755)
     (folder / "mpt2.sh").write_text("./mpt2.x\n")
     (folder / "sub").mkdir()
     programs.compiled(folder / "sub", "mpt2.x", TOUCHING)
@@ -153,6 +155,7 @@ def test_values_and_arguments_are_no_programs(place: Path, line: str) -> None:
         ("srun --multi-prog mpt2.sh", "mpt2.sh: no program is found in the launch line", True),
         ("mpirun env -S ./mpt2.x", "/usr/bin/env: no program is found behind it", True),
         ("mpirun taskset -p 1", "/usr/bin/taskset: no program is found behind it", True),
+        ("mpirun -n 2 cut.x", "cut.x: is no whole program of a kind that the guard reads", True),
         ("argv bash -c ./mpt2.x", "what a shell starts is not seen", False),
         ("argv bash -e mpt2.sh", "what a shell starts is not seen", False),
         ("argv ./own.sh", "own.sh: what it starts is not seen", False),

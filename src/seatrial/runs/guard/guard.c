@@ -754,8 +754,8 @@ static bool program_at(char **words, const struct facts *asked, bool *refused, i
         unjudged(path, "cannot be read", true);
     } else if (*facts->mpi || !(tool || is_shell)) { /* a program, whatever its name */
         *refused |= judge(facts, "launch");
-        if (!strcmp(facts->kind, "elf") && !*facts->linkage)
-            unjudged(path, "is not of a kind that the guard reads", true);
+        if (strcmp(facts->kind, "script") && (strcmp(facts->kind, "elf") || !*facts->linkage))
+            unjudged(path, "is no whole program of a kind that the guard reads", true);
         if (!strcmp(facts->kind, "script") || is_among(OPEN_TOOLS, name, strlen(name))) {
             program_among(words + 1, asked, refused, depth);
             unjudged(path, "what it starts is not seen", false);
