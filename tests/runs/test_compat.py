@@ -15,7 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from seatrial.rules.launch_rules import LaunchRule
 from seatrial.runs.compat.job_directory import CompatSettings, texts, write
+from seatrial.runs.guard import site_files
+from tests.runs import programs_to_judge as programs
 from tests.slurm.cluster import SlurmCluster
 from tests.waiting import LONG_S, until
 
@@ -472,3 +475,31 @@ def test_full_file_systems(tmp_path: Path, mode: str, privileges: None) -> None:
     )
     assert done.stdout.split() == ["ran", "0", "95"], done.stderr
     assert re.search("cannot write in /mnt/full/roomy", done.stderr), done.stderr
+
+
+# ---- the launch guard of the site ---------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("quick_compiler")
+def test_the_guard_is_asked_where_its_launchers_are_in_path(tmp_path: Path) -> None:
+    site, job = tmp_path / "a site", tmp_path / "job"
+    rule = LaunchRule(name="no-mpt2", refuse='name == "mpt2.x"', message="No MPT 2.")
+    site_files.write(site, [rule])
+    programs.compiled(tmp_path, "mpt2.x", programs.PLAIN)
+    write(job, CompatSettings(), [])
+
+    def entered(path: str, *words: str, more: str = "") -> int:
+        exports = f"export PATH='{path}' HOME='{tmp_path}'\n_directory='{tmp_path}'\n{more}"
+        (job / "environment").write_text(exports)
+        done = subprocess.run([job / "enter", *words], capture_output=True, text=True)
+        assert ("No MPT 2. (rule no-mpt2)" in done.stderr) is (done.returncode == 1), done
+        return done.returncode
+
+    usual = os.environ["PATH"]
+    for words in (["-c", "./mpt2.x"], ["-c", "true && exec ./mpt2.x 1"], ["--", "./mpt2.x", "1"]):
+        assert entered(usual, *words) == 0
+        assert entered(f"{site}/bin:{usual}", *words) == 1
+        assert entered(usual, *words, more=f"export SEATRIAL_GUARD='{site}/guard'\n") == 1
+    assert entered(f"{site}/bin:{usual}", "-c", "true ./mpt2.x") == 0
+    (site / "guard").unlink()
+    assert entered(f"{site}/bin:{usual}", "-c", "./mpt2.x") == 0

@@ -11,6 +11,7 @@ from seatrial.journal.events import RunJudged
 from seatrial.machine.detect import detect
 from seatrial.machine.model import Toolchain
 from tests.programs import Workplace
+from tests.slurm.cluster import SlurmCluster
 
 
 @pytest.fixture
@@ -142,6 +143,28 @@ def test_some_ranks_without_their_threads_are_named(place: Workplace, chain: Too
     one = "[ $OMPI_COMM_WORLD_RANK$PMI_RANK = 1 ] && export OMP_NUM_THREADS=1; exec $BUILD/app"
     told = proved(place, chain, "$OPENMP", f"$LAUNCH bash -c '{one}'")
     assert told == "misplaced app ran 1 thread of 2 asked: rank 1"
+
+
+@pytest.mark.slurm(hosts=True)
+def test_ranks_on_several_nodes_are_counted(
+    slurm_place: Workplace, cluster: SlurmCluster, chain: Toolchain
+) -> None:
+    """The second node is told of the library by the script that starts its rank."""
+    about = msgspec.to_builtins(chain)
+    about["launcher"] |= {"options": ["--bind-to", "none"]}
+    slurm_place.slurm(cluster, {"poll": "0.5s"}, toolchains={"plain": about})
+    run = {"nodes": 2, "tasks": 2, "threads_per_task": 2, "prove": True}
+    verify = [{"placement": {"cores": "any", "numa": "any"}, "in": "placement.txt"}]
+    one = "[ $OMPI_COMM_WORLD_RANK = 1 ] && export OMP_NUM_THREADS=1; exec $BUILD/app"
+    build = {"sources": ["app.c"], "script": BUILT.format(options="$OPENMP")}
+    place = slurm_place
+    place.test("app", f"$LAUNCH bash -c '{one}'", run=run, build=build, verify=verify)
+    (place.folder / "suite" / "app" / "app.c").write_text(PROGRAM)
+    done = place.run("--name", "t")
+    assert place.verdicts() == {"app": "misplaced"}, done.said
+    assert reason(place, "t") == "app ran 1 thread of 2 asked: rank 1"
+    hosts = [path.name for path in (place.run_folder("app") / "job.threads.d").iterdir()]
+    assert len(hosts) == 2, hosts
 
 
 def test_a_check_that_takes_any_number_asks_for_no_proof(
