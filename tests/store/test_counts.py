@@ -85,7 +85,7 @@ def agreeing(store: Store, filters: Filters) -> list[RunRow]:
         if store.rows("SELECT again FROM runs WHERE id = ?", (run.row,))[0][0]
     }
     states = Counter(outcome_of(run.code, run.row in again) for run in found)
-    assert queries.counts(store, filters) == RunCounts(*(states[number] for number in range(5)))
+    assert queries.counts(store, filters) == RunCounts(*(states[number] for number in range(6)))
     told = Counter((outcome_of(run.code, run.row in again), run.code) for run in found)
     asked = {(state, code): number for state, code, number in queries.codes_of(store, filters)}
     assert asked == dict(told)

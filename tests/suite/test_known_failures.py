@@ -51,6 +51,22 @@ def test_a_known_failure_of_a_test_is_no_failure_of_its_trial(place: Workplace) 
     assert ("half", 0) in by_case
     (end,) = place.events("t", TrialEnded)
     assert end.failed == 0
+    row = next(line for line in done.out.splitlines() if line.startswith("half@other"))
+    assert "known: failed: " in row and "bug 7" in " ".join(done.out.split())
+    (trial,) = json.loads(place.seatrial("trials", "--format", "json").out)
+    numbers = {name: trial[name] for name in ("runs", "passed", "failed", "known", "waiting")}
+    assert numbers == {"runs": 6, "passed": 3, "failed": 0, "known": 3, "waiting": 0}
+    assert "known" in place.seatrial("trials").out.splitlines()[0]
+    matrix = place.seatrial("matrix", "t", "--format", "json")
+    assert matrix.code == 0, "a known failure is no failure"
+    shown = json.loads(matrix.out)
+    assert shown["total"] == {"passed": 3, "known": 3}
+    cells = {row["test"]: [cell["state"] for cell in row["cells"]] for row in shown["rows"]}
+    assert sorted(cells["half"]) == ["known", "passed"]
+    assert cells["unbuilt"] == ["known", "known"]
+    assert "bug 7" in place.seatrial("matrix", "t").out
+    known_runs = place.seatrial("runs", "--trial", "t", "--failed", "--format", "json")
+    assert json.loads(known_runs.out) == []
     runs = json.loads(place.seatrial("runs", "--trial", "t", "--format", "json").out)
     assert sorted(run["verdict"] for run in runs) == ["known"] * 3 + ["pass"] * 3
     assert place.seatrial("export", "t", "--format", "junit", "-o", "j.xml").code == 0

@@ -55,7 +55,7 @@ def test_failures_are_without_them(served: Served) -> None:
 
 def test_runs_are_counted_beside_those_that_run_again(served: Served) -> None:
     counts = {one["state"]: one["runs"] for one in served.json("/runs", trial="t")["counts"]}
-    assert counts == {"passed": 1, "running": 0, "waiting": 0, "failed": 1, "again": 4}
+    assert counts == {"passed": 1, "running": 0, "waiting": 0, "failed": 1, "again": 4, "known": 0}
     found = served.json("/runs", trial="t", verdict="recalled")
     assert found["found"] == 4
     assert {run["code"] for run in found["runs"]} == {RECALLED.number}

@@ -26,6 +26,7 @@ from seatrial.verify.references import References
 
 MAX_ROWS = 100
 
+MAX_WHY = 120  # characters of why a failure is known
 COLUMNS = "case~ | metric~ | value> | spread>?-1 | n> | reference> | verdict~"
 
 
@@ -64,6 +65,7 @@ def _print_figures(folder: TrialFolder, folders: Folders) -> str:
             if row.metric != ELAPSED or all(one.metric != ELAPSED for one in of_case):
                 of_case.append(row)
         failed = queries.runs(store, Filters(trial=name, failed=True))
+        known = queries.runs(store, Filters(trial=name, states=["known"]))
         slow = [run for run in failed if run.code == PERFORMANCE.number]
         figures = queries.figures(store, [run.row for run in slow])
         cases = {case.id: case for case in queries.cases_of(store, trial)}
@@ -72,6 +74,9 @@ def _print_figures(folder: TrialFolder, folders: Folders) -> str:
     for run in failed:
         if run.row not in told:
             wrong.setdefault(run.case, Counter())[run.verdict] += 1
+    for run in known:
+        told_why = plain_line(run.why.partition("\n")[0])[:MAX_WHY]
+        wrong.setdefault(run.case, Counter())[f"{run.verdict}: {told_why}"] += 1
     shown: list[list[object]] = []
     for case in cases.values():
         measured = [row for row in rows.get(case.id, ()) if row.n or case.id not in wrong]

@@ -10,7 +10,7 @@ from seatrial.acceptance.node_shares import NodeShares
 from seatrial.acceptance.trial_history import RunHistory, TrialHistory
 from seatrial.acceptance.utilisation import Bin, Use
 from seatrial.backends.simulated.sharing import TargetLoad
-from seatrial.journal.codes import RECALLED, WITHDRAWN
+from seatrial.journal.codes import RECALLED, UNCOUNTED
 from seatrial.plan.alongside import named_beside
 from seatrial.plan.prepare import PreparedComponent
 from seatrial.rehearse.virtual_driver import Ending
@@ -157,6 +157,6 @@ def _of_test(
         wait=waited.median if waited else None,
         long_wait=waited.high if waited else None,
         sd=math.sqrt(variance(elapsed)) if len(elapsed) > 1 else None,
-        failed=sum(run.over and not run.passed and run.code not in WITHDRAWN for run in runs),
+        failed=sum(run.over and not run.passed and run.code not in UNCOUNTED for run in runs),
         recalled=sum(run.code == RECALLED.number for run in runs),
     )

@@ -62,8 +62,19 @@ def _course(kind: RunKind, marks: list[Mark], outages: Sequence[ShadedSpan]) -> 
     if (middle := kind.found.median) is not None:
         about += f" Median of the complete ones {show_seconds(middle)}."
         levels = [ReferenceLine(middle, f"median {show_number(middle)} s", "text")]
-    points, untold = _points(kind)
+    points, untold, undrawn = _points(kind)
     notes = [kind.found.why] if kind.found.why else []
+    if undrawn:
+        listed = ", ".join(
+            f"{number} {CLASSES[name] if name else 'as the others'}"
+            for name, number in undrawn.items()
+        )
+        number = undrawn.total()
+        notes.insert(
+            0,
+            f"{count(number, 'run')} whose script has no times {'is' if number == 1 else 'are'} "
+            f"not drawn: {listed}.",
+        )
     if untold:
         notes.insert(0, "Runs ended at their walltime told no time; they are drawn there.")
     drawing = chart(
@@ -84,20 +95,25 @@ def _course(kind: RunKind, marks: list[Mark], outages: Sequence[ShadedSpan]) -> 
 _Points = dict[str, list[tuple[float, float | None]]]  # by class, "" for runs that are usual
 
 
-def _points(kind: RunKind) -> tuple[_Points, int]:
-    """Return (start, elapsed) of the runs by class, and how many have no elapsed time.
+def _points(kind: RunKind) -> tuple[_Points, int, Counter[Class | Literal[""]]]:
+    """Return (start, elapsed) of the runs by class, how many of these have no elapsed time, and how
+    many of each class are not drawn.
 
-    Those ended at their walltime; they are drawn at it.
+    Runs that ended at their walltime are drawn at it; others without times are not.
     """
+    undrawn: Counter[Class | Literal[""]] = Counter()
     points: _Points = {"": [], **{name: [] for name in CLASSES}}
     untold = 0
     for run, name, _ in _in_order(kind):
         height = run.elapsed
         if height is None and name == "walltime":
-            height, untold = run.walltime, untold + 1
+            height = run.walltime
+            untold += run.script_started is not None
         if run.script_started is not None and height is not None:
             points[name].append((run.script_started / SECOND_NS, height))
-    return points, untold
+        else:
+            undrawn[name] += 1
+    return points, untold, undrawn
 
 
 def _in_order(kind: RunKind) -> Iterator[tuple[RunOutcome, Class | Literal[""], str]]:

@@ -5,10 +5,11 @@ table.rows[0]      # ["cm4", "failed", "over quota", "exit code 3, not 0", 38, N
 """
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from seatrial.acceptance.trial_history import RunHistory, TrialHistory
-from seatrial.journal.codes import RECALLED, code_of
+from seatrial.journal.codes import CANCELLED, KNOWN, RECALLED, code_of
 from seatrial.lazy import regex
 from seatrial.report.content import Cell, Table, bounded
 from seatrial.verify.reading import plain_line
@@ -44,12 +45,24 @@ def failed(history: TrialHistory) -> Table:
     more = f" and {len(totals) - 12} more tests" if len(totals) > 12 else ""
     ended = sum(run.over and run.code != RECALLED.number for run in history.runs)
     about = f"{totals.total():,} of {ended:,} that ended: {listed}{more}."
+    if no_failures := _no_failures(found):
+        about += f" No rate counts {no_failures} of these."
     if any(str(row[3]).endswith(ALIKE) for row in rows):
         about += " Reasons that are alike differ in measured numbers or nodes alone."
     if any(row[5] for row in rows):
         about += " Retried: another run of the same case took its place."
     about += " `seatrial show RUN` tells all of a run."
     return bounded("Runs that did not pass", columns, rows, about)
+
+
+def _no_failures(found: Mapping[tuple[str, str, str, str], Sequence[RunHistory]]) -> str:
+    """Return how many of the runs are no failures, by verdict: ``3 known, 1 cancelled``."""
+    names = [code_of(number).name for number in (KNOWN.number, CANCELLED.number)]
+    numbers = Counter[str]()
+    for (_, verdict, *_), runs in found.items():
+        if verdict in names:
+            numbers[verdict] += len(runs)
+    return ", ".join(f"{number} {name}" for name, number in numbers.most_common())
 
 
 def _row(test: str, verdict: str, runs: list[RunHistory]) -> list[Cell]:

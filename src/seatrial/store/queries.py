@@ -268,15 +268,16 @@ def trial_of(store: Store, run: RunRow) -> TrialRow:
 def _trials(store: Store, where: str, values: Sequence[Any]) -> list[TrialRow]:
     sql = (
         "SELECT id, tag, path, machine, created, started, last, state, cases, planned, passed,"
-        " failed, running, waiting, damaged, plan, component, phase, rehearsed"
-        f" FROM trials {where} ORDER BY created DESC, id DESC"
+        " failed, running, waiting, damaged, plan, component, phase, rehearsed,"
+        f" known FROM trials {where} ORDER BY created DESC, id DESC"
     )
     return [_trial_row(row) for row in store.rows(sql, values)]
 
 
 def _trial_row(row: Sequence[Any]) -> TrialRow:
     started, end, state, cases, planned, passed, failed, running, waiting = row[5:14]
-    waiting = max(waiting, planned - passed - failed - running)
+    known = row[-1]
+    waiting = max(waiting, planned - passed - failed - known - running)
     if state == "running":
         if owned(row[2]):
             end = time.time_ns()
@@ -285,7 +286,7 @@ def _trial_row(row: Sequence[Any]) -> TrialRow:
     elif state == ENDED:  # none of its jobs is left: a verdict is owed, which `resume` gives
         running, waiting = 0, running + waiting
     elapsed = (end - started) / SECOND_NS if end is not None and started is not None else None
-    runs = max(planned, passed + failed + running + waiting)
+    runs = max(planned, passed + failed + known + running + waiting)
     counts = (cases, runs, passed, failed, running, waiting)
     return row_of(TrialRow, (*row[:7], state, elapsed, *counts, *row[14:]))
 

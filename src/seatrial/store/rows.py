@@ -58,8 +58,8 @@ class Filters(Struct, frozen=True, kw_only=True):
 
     ``test``, ``machine`` and ``toolchain`` may be patterns such as ``io_*``; a ``test`` without a
     wildcard may be any part of the name. ``tests`` are whole names, None is any. ``states`` are of
-    ``tables.STATES``: waiting (queued, or being built), running, passed, failed, again. ``cause``
-    may be a pattern, or any part of a cause, in any case of letters. ``failed``:
+    ``tables.STATES``: waiting (queued, or being built), running, passed, failed, again,
+    known. ``cause`` may be a pattern, or any part of a cause, in any case of letters. ``failed``:
     over, not passed, not run again and not recalled. Runs of rehearsals are left out unless their
     ``trial`` is named or ``rehearsed`` is true.
     """
@@ -138,13 +138,14 @@ class RunRow(Struct, frozen=True):
 
 class RunCounts(NamedTuple):
     """The number of runs in each state; ``again`` are those whose case runs again, and recalled
-    ones."""
+    ones, ``known`` those whose failure is known."""
 
     waiting: int
     running: int
     passed: int
     failed: int
     again: int
+    known: int = 0
 
 
 class CaseRow(Struct, frozen=True):
@@ -169,9 +170,9 @@ class CaseRow(Struct, frozen=True):
 
 class TrialRow(Struct, frozen=True):
     """One trial and how far it is. ``runs`` is the number of runs asked for; of these so many
-    passed, failed, are running, or wait (queued, or not created yet). ``elapsed`` in seconds, until
-    now while it runs. ``plan``, ``component`` and ``phase`` are "" where it has none. Nothing of a
-    ``rehearsed`` one was measured."""
+    passed, failed, are running, or wait (queued, or not created yet), and so many failures are
+    ``known``. ``elapsed`` in seconds, until now while it runs. ``plan``, ``component`` and
+    ``phase`` are "" where it has none. Nothing of a ``rehearsed`` one was measured."""
 
     row: int
     tag: str
@@ -193,6 +194,7 @@ class TrialRow(Struct, frozen=True):
     component: str = ""
     phase: str = ""
     rehearsed: bool = False
+    known: int = 0
 
     @property
     def given(self) -> bool:

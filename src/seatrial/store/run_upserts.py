@@ -46,6 +46,7 @@ class TrialRecord(Struct):
     passed: int = 0
     failed: int = 0
     again: int = 0
+    known: int = 0
     inode: int = 0
     size: int = -1
     modified: int = 0

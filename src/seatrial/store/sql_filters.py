@@ -148,8 +148,8 @@ def _paths(wanted: str) -> tuple[str, str]:
 
 
 def state_number(name: str) -> int:
-    """Return the number of a state: ``passed``, ``running``, ``waiting``, ``failed`` or ``again``.
-    Raises UsageError."""
+    """Return the number of a state: ``passed``, ``running``, ``waiting``, ``failed``, ``known`` or
+    ``again``. Raises UsageError."""
     if name not in STATES:
         raise UsageError(f"{name!r} is no state of runs; one of: {', '.join(STATES)}")
     return STATES[name]

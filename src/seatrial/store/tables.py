@@ -11,14 +11,15 @@ from collections.abc import Iterator
 from seatrial.journal import codes
 from seatrial.journal.trial_life import TrialState
 
-VERSION = 17
+VERSION = 18
 
 UNFINISHED = (codes.PENDING.number, codes.IN_PROGRESS.number)
 ENDED = TrialState.ENDED.value
 
-# The states in which people count runs. A run whose case runs again has neither passed nor failed.
-STATES = {"waiting": 0, "running": 1, "passed": 2, "failed": 3, "again": 4}
-WAITING, RUNNING, PASSED, FAILED, AGAIN = STATES.values()
+# The states in which people count runs. A run whose case runs again, and one whose failure is
+# known, have neither passed nor failed.
+STATES = {"waiting": 0, "running": 1, "passed": 2, "failed": 3, "again": 4, "known": 5}
+WAITING, RUNNING, PASSED, FAILED, AGAIN, KNOWN = STATES.values()
 
 
 _OUTCOMES = {
@@ -26,7 +27,7 @@ _OUTCOMES = {
     codes.IN_PROGRESS.number: RUNNING,
     codes.RECALLED.number: AGAIN,
     codes.GIVEN.number: AGAIN,
-    codes.KNOWN.number: AGAIN,
+    codes.KNOWN.number: KNOWN,
     codes.PASS.number: PASSED,
 }
 _UNFINISHED = frozenset(UNFINISHED)
@@ -52,7 +53,7 @@ CREATE TABLE trials (
     ingested BIGINT NOT NULL,                               -- bytes of the journal
     events BIGINT NOT NULL, runs BIGINT NOT NULL,           -- of it, in these tables
     waiting BIGINT NOT NULL, running BIGINT NOT NULL,       -- of the runs, in each state
-    passed BIGINT NOT NULL, failed BIGINT NOT NULL, again BIGINT NOT NULL,
+    passed BIGINT NOT NULL, failed BIGINT NOT NULL, again BIGINT NOT NULL, known BIGINT NOT NULL,
     inode BIGINT NOT NULL, size BIGINT NOT NULL, modified BIGINT NOT NULL,
     fingerprint BIGINT NOT NULL,                            -- of the bytes that are ingested
     plan TEXT NOT NULL, component TEXT NOT NULL, phase TEXT NOT NULL,

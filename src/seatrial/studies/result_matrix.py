@@ -35,8 +35,8 @@ from seatrial.suite.case_names import case_name
 from seatrial.suite.name_patterns import is_like
 from seatrial.trial.paths import TrialPaths
 
-State = Literal["", "passed", "failed", "build failed", "not run", "left out"]
-STATES: tuple[str, ...] = ("passed", "failed", "build failed", "not run", "left out")
+State = Literal["", "passed", "known", "failed", "build failed", "not run", "left out"]
+STATES: tuple[str, ...] = ("passed", "known", "failed", "build failed", "not run", "left out")
 ATTRIBUTES = ("toolchain", "machine", "trial", "stage", "node", *NUMBERS, CORES)
 MAX_RUNS = 2000  # of a trial that failed, whose reasons are read
 MAX_LENGTH = 200  # of a reason
@@ -228,11 +228,16 @@ def _cell(
 
 
 def _state(verdicts: Mapping[str, int], passed: int, not_run: int) -> State:
-    if any(name != codes.BUILD_FAILED.name for name in verdicts):
+    """Return the state of a cell. Known failures are no failures; a cell that has no other runs, or
+    some beside those that passed, is known."""
+    failed = set(verdicts) - {codes.KNOWN.name}
+    if failed - {codes.BUILD_FAILED.name}:
         return "failed"
-    if verdicts:
+    if failed:
         return "build failed"
-    return "not run" if not_run or not passed else "passed"
+    if not_run or not (passed or verdicts):
+        return "not run"
+    return "known" if verdicts else "passed"
 
 
 def _values(cases: Sequence[CaseRuns], kind: Kind, by: str) -> list[float]:
@@ -264,11 +269,12 @@ def reasons_of(
             wanted = not tests or any(is_like(test, one) for one in tests)
             if at and "{" not in test and wanted:
                 left_out[test, toolchain] = reason
-        filters = Filters(trial=trial.path, failed=True, limit=MAX_RUNS)
-        for run in reversed(queries.runs(store, filters)):
-            lines = run.why.strip().splitlines() or [run.verdict]
-            line = lines[-1] if run.code == codes.BUILD_FAILED.number else lines[0]
-            failed[run.test, run.toolchain] = line[:MAX_LENGTH]
+        for states in (["known"], ["failed"]):  # why it failed comes before what is known
+            filters = Filters(trial=trial.path, states=states, limit=MAX_RUNS)
+            for run in reversed(queries.runs(store, filters)):
+                lines = run.why.strip().splitlines() or [run.verdict]
+                line = lines[-1] if run.code == codes.BUILD_FAILED.number else lines[0]
+                failed[run.test, run.toolchain] = line[:MAX_LENGTH]
     return MatrixReasons(left_out, failed)
 
 

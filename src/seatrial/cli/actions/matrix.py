@@ -95,7 +95,7 @@ def _table(found: result_matrix.ResultMatrix, titles: Sequence[str]) -> str:
 
 def _text(cell: result_matrix.MatrixCell) -> str:
     """Return a cell as people read it."""
-    if cell.state == "failed" and cell.passed:
+    if cell.state in ("failed", "known") and cell.passed:
         return f"{cell.passed} of {cell.runs}"
     if cell.state == "passed":
         return "pass" if cell.figure is None else show_number(cell.figure)
@@ -111,7 +111,7 @@ def _reasons(found: result_matrix.ResultMatrix) -> list[str]:
     lines = []
     for row in found.rows:
         for column, cell in zip(found.columns, row.cells, strict=True):
-            if cell.state in ("failed", "build failed", "left out"):
+            if cell.state in ("known", "failed", "build failed", "left out"):
                 said = cell.state if cell.state != "failed" else causes(cell.verdicts)
                 said += f": {cell.why}" if cell.why else ""
                 lines.append(folded(plain_line(f"{row.name}, {column}: {said}")))

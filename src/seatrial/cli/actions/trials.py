@@ -37,13 +37,20 @@ def command(folders: Folders, limit: int | None, rehearsed: bool, form: str) -> 
 
 def _table(found: list[TrialRow]) -> TextTable:
     shown = TextTable(
-        "trial~ | machine~?6 | state | started?1 | elapsed>?3 | runs>?2 | pass> | fail> | going>?4"
-        " | wait>?5 | note"
+        "trial~ | machine~?6 | state | started?1 | elapsed>?3 | runs>?2 | pass> | fail> | known>?4"
+        " | going>?4 | wait>?5 | note"
     )
     for row in found:
         elapsed = None if row.elapsed is None else show_seconds(row.elapsed)
         times = (show_time(row.started), elapsed)
-        numbers = (row.runs, row.passed, row.failed, row.running or None, row.waiting or None)
+        numbers = (
+            row.runs,
+            row.passed,
+            row.failed,
+            row.known or None,
+            row.running or None,
+            row.waiting or None,
+        )
         note = "rehearsed" if row.rehearsed else None
         shown.add(row.tag, row.machine, row.state, *times, *numbers, note)
     return shown

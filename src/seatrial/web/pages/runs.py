@@ -14,7 +14,7 @@ SHOWN = 100
 MAX_SHOWN = 2000
 
 # The states of runs, in the order in which the page counts them.
-STATES = ("passed", "running", "waiting", "failed", "again")
+STATES = ("passed", "running", "waiting", "failed", "known", "again")
 
 
 class RunLine(Struct, frozen=True, kw_only=True):
