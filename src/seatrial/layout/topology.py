@@ -119,6 +119,13 @@ class Topology(Struct, frozen=True, dict=True):
             return 2 * (height + 1)
         return 1 if height == 0 else 2 if height < len(self.levels) else 4
 
+    @property
+    def longest(self) -> int:
+        """The hops of the longest way between two nodes, if all places have some."""
+        if self.kind == "torus":
+            return sum(length // 2 for length in self.shape)
+        return self.hops_at(len(self.levels))
+
     def path(self, a: int, b: int) -> list[NetworkLink]:
         """Return the links of a minimal path: as many as hops.
 

@@ -7,6 +7,7 @@ is read when the machine is loaded and becomes node sets in the description that
 Groups alone are a tree of one level.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -266,6 +267,7 @@ def _coordinates(
     if set(told.axes) <= set(fields):
         columns = [fields.index(axis) for axis in told.axes]
         found = [tuple(row[column] for column in columns) for row in rows]
+        _check_routers(name, units, found, len(fields) > len(told.axes))
     elif isinstance(units, int):
         found = [_unravelled(place // units, tuple(told.axes.values())) for place in places]
     else:
@@ -281,6 +283,26 @@ def _coordinates(
                 )
                 raise TopologyFault(text, "axes", axis)
     return found
+
+
+def _check_routers(
+    name: str,
+    units: "int | Mapping[str, str]",
+    coordinates: Sequence[topology.Coordinates],
+    several: bool,
+) -> None:
+    """Check that the first level of a torus is its routers, where names have the coordinates:
+    ``several`` nodes share those where names have further fields. Raises TopologyFault."""
+    most = max(Counter(coordinates).values(), default=1)
+    if isinstance(units, int) and (units < most or (units > most and not several)):
+        at = f"{count(most, 'node')} at each place of the axes"
+        raise TopologyFault(
+            f"{units} nodes; names put {at}. The first level of a torus is its routers: write "
+            f"{{router: {most}}} before {name}, or leave it out",
+            "levels",
+            0,
+            name,
+        )
 
 
 def _unravelled(number: int, shape: topology.Coordinates) -> topology.Coordinates:

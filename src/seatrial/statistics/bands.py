@@ -13,7 +13,8 @@ judged, by a bound for heavy tails.
 """
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
@@ -82,7 +83,8 @@ class HopCost(Struct, frozen=True):
 
 
 class OddPair(Struct, frozen=True):
-    """A pair that is worse than its band: ``ratio`` to the median of its level."""
+    """A pair that is worse than its band: ``ratio`` to the median of its level, or to the line over
+    hops where levels are classes of distance."""
 
     first: str
     second: str
@@ -92,7 +94,8 @@ class OddPair(Struct, frozen=True):
 
 
 class Bands(Struct, frozen=True):
-    """Bands from the smallest level to the largest; ``hop`` is None where no step is proven."""
+    """Bands from the smallest level to the largest; ``hop`` is None where no step is proven. Where
+    levels are classes of distance, it is there whenever distances differ."""
 
     bands: list[Band]
     steps: list[BandStep]
@@ -100,8 +103,12 @@ class Bands(Struct, frozen=True):
     odd: list[OddPair]
 
 
-def judge(pairs: Sequence[Pair], levels: Sequence[str], better: Better) -> Bands:
-    """Return the bands of pairs. ``levels``: all levels, the smallest first."""
+def judge(
+    pairs: Sequence[Pair], levels: Sequence[str], better: Better, by_distance: bool = False
+) -> Bands:
+    """Return the bands of pairs. ``levels``: all levels, the smallest first. ``by_distance``: they
+    are classes of hops, but for the first, that of a node: then figures go with the hops within a
+    level, too, and a pair is odd beside the line over them."""
     there = [level for level in levels if any(pair.level == level for pair in pairs)]
     of_level = {level: [one.value for one in pairs if one.level == level] for level in there}
     bands = [_band(level, of_level[level]) for level in there]
@@ -111,8 +118,11 @@ def judge(pairs: Sequence[Pair], levels: Sequence[str], better: Better) -> Bands
         corrected = None if p is None else min(1.0, p * len(chances))
         ratio = larger.median / smaller.median
         steps.append(BandStep(smaller.level, larger.level, ratio, corrected))
+    if by_distance:
+        hop = _hop_cost([one for one in pairs if one.level != levels[0]])
+        return Bands(bands, steps, hop, _odd(pairs, _usual(bands, levels[0], hop), better))
     hop = _hop_cost(pairs) if any(step.proven for step in steps) else None
-    return Bands(bands, steps, hop, _odd(pairs, bands, better))
+    return Bands(bands, steps, hop, _odd(pairs, _usual(bands), better))
 
 
 def expected_mean(medians: Sequence[float], shares: Sequence[float]) -> float:
@@ -147,6 +157,9 @@ def median_interval(ordered: Sequence[float]) -> tuple[float, float] | None:
 def _differences(pairs: Sequence[Pair], levels: Sequence[str]) -> list[float | None]:
     """Return the two-sided chance of the step from each level to the next; None where nodes and
     levels cannot be told apart."""
+    pairs = _without_ends(pairs)
+    if len(pairs) < MIN_FREEDOM:
+        return [None] * (len(levels) - 1)
     nodes = sorted({node for one in pairs for node in (one.first, one.second)})
     number = {node: i for i, node in enumerate(nodes)}
     height = {level: i for i, level in enumerate(levels)}
@@ -174,6 +187,17 @@ def _differences(pairs: Sequence[Pair], levels: Sequence[str]) -> list[float | N
     return found
 
 
+def _without_ends(pairs: Sequence[Pair]) -> Sequence[Pair]:
+    """Return the pairs whose nodes have others, too. The effect of a node that is in one pair takes
+    up all of that: it tells nothing of levels, and costs time."""
+    while True:
+        degrees = Counter(node for one in pairs for node in (one.first, one.second))
+        kept = [one for one in pairs if min(degrees[one.first], degrees[one.second]) > 1]
+        if len(kept) == len(pairs):
+            return pairs
+        pairs = kept
+
+
 def _hop_cost(pairs: Sequence[Pair]) -> HopCost | None:
     """Return the slope of the figures over hops; None where all pairs are as many hops apart."""
     hops, values = [float(one.hops) for one in pairs], [one.value for one in pairs]
@@ -184,20 +208,33 @@ def _hop_cost(pairs: Sequence[Pair]) -> HopCost | None:
     return HopCost(start, *found)
 
 
-def _odd(pairs: Sequence[Pair], bands: Sequence[Band], better: Better) -> list[OddPair]:
-    """Return the pairs that are worse than their band, the worst first."""
+def _usual(
+    bands: Sequence[Band], own: str = "", hop: HopCost | None = None
+) -> Callable[[Pair], float]:
+    """Return what is usual of a pair: the median of its level, or beside a line over hops that of
+    its distance, but for pairs of a node's ``own`` level."""
+    median = {band.level: band.median for band in bands}
+
+    def usual(one: Pair) -> float:
+        at = 0.0 if hop is None or one.level == own else hop.start + hop.cost * one.hops
+        return at if at > 0 else median[one.level]
+
+    return usual
+
+
+def _odd(pairs: Sequence[Pair], usual: Callable[[Pair], float], better: Better) -> list[OddPair]:
+    """Return the pairs that are worse than is usual, the worst first."""
     if len(pairs) < MIN_PAIRS:
         return []
-    median = {band.level: band.median for band in bands}
     sign = 1 if better == "lower" else -1
 
     def away(one: Pair, value: float) -> float:
-        return sign * math.log(value / median[one.level])
+        return sign * math.log(value / usual(one))
 
     with_intervals = all(one.interval is not None for one in pairs)
-    of_level: dict[str, list[float]] = {band.level: [] for band in bands}
+    of_level: dict[str, list[float]] = {}
     for one in pairs:
-        of_level[one.level].append(away(one, one.value))
+        of_level.setdefault(one.level, []).append(away(one, one.value))
     of_all = [far for own in of_level.values() for far in own]
     least = max(math.log1p(MIN_EFFECT), _bound(of_all, len(pairs), with_intervals))
     bound = {
@@ -211,7 +248,7 @@ def _odd(pairs: Sequence[Pair], bands: Sequence[Band], better: Better) -> list[O
         > bound[one.level]
     ]
     return [
-        OddPair(one.first, one.second, one.level, one.value, one.value / median[one.level])
+        OddPair(one.first, one.second, one.level, one.value, one.value / usual(one))
         for one in sorted(found, key=lambda one: -away(one, one.value))
     ]
 

@@ -34,6 +34,7 @@ from seatrial.store import queries
 from seatrial.store.rows import Filters, RunRow, TrialRow
 from seatrial.store.schema import Store
 from seatrial.trial.folder import TrialFolder
+from seatrial.units import count, show_number
 from seatrial.verify.pair_lines import PairLine, pair_lines
 from seatrial.verify.reading import Unreadable, head, plain, plain_line, read_text
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 LIMIT = 2**26
 HEAD = 4096
 QUANTILES = 101
+CLASSES = 4  # of distance, on a torus
 
 
 class PairMetric(NamedTuple):
@@ -72,7 +74,8 @@ class CoreBand(Struct, frozen=True):
 class LevelFigures(Struct, frozen=True):
     """A metric of pairs by level. ``counts``, ``modes`` and ``quantiles`` (at most 101, for a
     picture) are of the pairs of ranks of each level. ``expected_mean`` is None where a level that
-    the machine has was not measured. ``cores`` are the kinds of cores, None where all are alike."""
+    the machine has was not measured. ``cores`` are the kinds of cores, None where all are alike.
+    ``longest``: the hops of the longest way of a torus, whose levels are classes of distance."""
 
     name: str
     unit: str
@@ -84,6 +87,7 @@ class LevelFigures(Struct, frozen=True):
     expected_mean: float | None
     cores: CoreKinds | None
     core_bands: list[CoreBand]
+    longest: int = 0
 
     def cores_text(self, band: CoreBand) -> str:
         """Return the cores at either end of the pairs of a band: ``0 to 1-3``."""
@@ -134,7 +138,26 @@ def lines_of_trial(store: Store, trial: TrialRow) -> "tuple[list[PairLine], Mach
 def bands_of(lines: Sequence[PairLine], topology: Topology) -> list[LevelFigures]:
     """Return the bands of each of METRICS. Raises UsageError for nodes that the topology lacks."""
     found = placed(lines, topology)
-    return [_figures(found, metric, topology) for metric in METRICS]
+    levels = [NODE, *(level.name for level in topology.levels), SYSTEM]
+    if topology.kind == "torus":
+        classes = distance_classes(topology.longest)
+        levels = [*levels[:-1], *classes.values()]
+        found = [
+            one._replace(level=classes[topology.hops(*one.ends)]) if one.level == SYSTEM else one
+            for one in found
+        ]
+    return [_figures(found, metric, topology, list(dict.fromkeys(levels))) for metric in METRICS]
+
+
+def distance_classes(longest: int) -> dict[int, str]:
+    """Return a class for each number of hops up to the longest way: four of about equal width."""
+    width = max(1, -(-longest // CLASSES))
+    found = {}
+    for hops in range(1, longest + 1):
+        first = (hops - 1) // width * width + 1
+        last = min(first + width - 1, longest)
+        found[hops] = f"{first} to {last} hops" if last > first else count(first, "hop")
+    return found
 
 
 class PlacedLine(NamedTuple):
@@ -166,9 +189,11 @@ def placed(lines: Sequence[PairLine], topology: Topology) -> list[PlacedLine]:
     return found
 
 
-def _figures(pairs: Sequence[PlacedLine], metric: PairMetric, topology: Topology) -> LevelFigures:
-    levels = [NODE, *(level.name for level in topology.levels), SYSTEM]
-    found = judge(_pairs(pairs, metric.name, topology), levels, metric.better)
+def _figures(
+    pairs: Sequence[PlacedLine], metric: PairMetric, topology: Topology, levels: Sequence[str]
+) -> LevelFigures:
+    by_distance = topology.kind == "torus"
+    found = judge(_pairs(pairs, metric.name, topology), levels, metric.better, by_distance)
     of_level: dict[str, list[float]] = {band.level: [] for band in found.bands}
     cores = []
     for line, (a, b), level in pairs:
@@ -187,13 +212,16 @@ def _figures(pairs: Sequence[PlacedLine], metric: PairMetric, topology: Topology
         expected_mean=_expected(found, core_bands, topology),
         cores=kinds,
         core_bands=core_bands,
+        longest=topology.longest if by_distance else 0,
     )
 
 
 def _pairs(pairs: Sequence[PlacedLine], name: str, topology: Topology) -> list[Pair]:
     """Return a figure for each pair of nodes, and for each pair of ranks on a node."""
     of_pair: dict[tuple[int, int, str], list[PairLine]] = defaultdict(list)
-    for line, ends, _ in pairs:
+    level_of: dict[tuple[int, int], str] = {}
+    for line, ends, level in pairs:
+        level_of[min(ends), max(ends)] = level
         cores = " ".join(map(str, sorted(line.cpus))) if ends[0] == ends[1] else ""
         of_pair[min(ends), max(ends), cores].append(line)
     names, found = topology.nodes, []
@@ -204,7 +232,7 @@ def _pairs(pairs: Sequence[PlacedLine], name: str, topology: Topology) -> list[P
         interval = None
         if len(known) == len(lines):
             interval = median(low for low, _ in known), median(high for _, high in known)
-        place = names[a], names[b], topology.level(a, b), topology.hops(a, b)
+        place = names[a], names[b], level_of[a, b], topology.hops(a, b)
         found.append(Pair(*place, figure, interval))
     return found
 
@@ -220,6 +248,9 @@ def _quantiles(values: list[float]) -> list[float]:
 def _expected(found: Bands, core_bands: Sequence[CoreBand], topology: Topology) -> float | None:
     """Return the mean of evenly drawn pairs of different nodes of the machine, and of their cores
     where these differ; None where a level that has pairs was not measured."""
+    if topology.kind == "torus":
+        mean = topology.mean_hops(range(len(topology.nodes)))
+        return None if found.hop is None else found.hop.start + found.hop.cost * mean
     medians = {band.level: band.median for band in found.bands}
     for level in {band.level for band in core_bands}:
         own = [band for band in core_bands if band.level == level]
@@ -255,6 +286,31 @@ def _core_bands(
 
 
 # ---- in words -----------------------------------------------------------------------------
+
+
+def hop_text(one: LevelFigures) -> str:
+    """Return what a hop costs, in words; on a torus with the near end and the far end."""
+    hop = one.found.hop
+    if hop is None:
+        return ""
+    ends = f"{hop.low:.3g}..{hop.high:.3g}"
+    if one.longest and hop.low <= 0 <= hop.high:
+        return f"no cost of a hop can be told ({ends} {one.unit} a hop)"
+    said = f"{hop.cost:.3g} {one.unit} a hop ({ends})"
+    if not one.longest:
+        return said
+    near, far = (hop.start + hop.cost * hops for hops in (1, one.longest))
+    way = f"{show_number(near)} at 1 hop, {show_number(far)} at {one.longest}, the longest way"
+    more = "more" if far > near else "less"
+    return f"{said}: {way}: {show_number(abs(far - near))} {one.unit} {more}"
+
+
+def step_texts(one: LevelFigures) -> list[str]:
+    """Return what is known of the steps between levels, in words; of classes of distance only where
+    it is something, as the line over hops tells more."""
+    found = one.found
+    shown = [step for step in found.steps if step.p is not None or found.hop is None]
+    return [step_text(one.name, step) for step in shown]
 
 
 def step_text(name: str, step: BandStep) -> str:

@@ -8,7 +8,7 @@ import msgspec
 
 from seatrial.cli import Folders
 from seatrial.cli.query_common import opened, trial_or_file
-from seatrial.cli.tables import TextTable
+from seatrial.cli.tables import TextTable, folded
 from seatrial.errors import UsageError
 from seatrial.machine.load import find_machine
 from seatrial.machine.topologies import known_topology
@@ -69,18 +69,17 @@ def _print(one: bands.LevelFigures) -> None:
         ends = _interval(band.low, band.high)
         rows.add(band.level, band.pairs, f"{band.median:.4g}", ends, band.modes)
     click.echo(rows)
-    if len(found.bands) == 1:
+    if len(found.bands) == 1 and not found.hop:
         click.echo(f"all pairs are of one level, {found.bands[0].level}: nothing to compare")
-    for step in found.steps:
-        click.echo(bands.step_text(one.name, step))
-    if found.hop is not None:
-        hop = found.hop
-        click.echo(f"{hop.cost:.3g} {one.unit} a hop ({hop.low:.3g}..{hop.high:.3g})")
+    for text in bands.step_texts(one):
+        click.echo(text)
+    if told := bands.hop_text(one):
+        click.echo(folded(told))
     if one.expected_mean is not None:
         mean = f"{one.expected_mean:.4g} {one.unit}"
         click.echo(f"expected mean of evenly drawn pairs of nodes: {mean}")
     for odd in found.odd[:MAX_ODD]:
-        click.echo(f"beyond its band: {_odd_text(odd, one.unit)}")
+        click.echo(f"beyond its band: {_odd_text(odd, one.unit, one.longest > 0)}")
     if len(found.odd) > MAX_ODD:
         click.echo(f"and {count(len(found.odd) - MAX_ODD, 'pair')} more; --json has them")
     if one.cores is not None:
@@ -101,7 +100,8 @@ def _interval(low: float | None, high: float | None) -> str:
     return "" if low is None else f"{low:.4g}..{high:.4g}"
 
 
-def _odd_text(odd: OddPair, unit: str) -> str:
+def _odd_text(odd: OddPair, unit: str, by_distance: bool) -> str:
     pair = f"{plain_line(odd.first)}-{plain_line(odd.second)}"
-    how = f"{odd.ratio:.3g} times the median of its level ({odd.level})"
+    of = "what is usual at that distance" if by_distance else "the median of its level"
+    how = f"{odd.ratio:.3g} times {of} ({odd.level})"
     return f"{pair}: {show_number(odd.value)} {unit}, {how}"

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from seatrial import draw
 from seatrial.machine.topologies import known_topology
 from seatrial.store import queries
-from seatrial.studies.bands import LevelFigures, bands_of, lines_of_trial, step_text
+from seatrial.studies.bands import LevelFigures, bands_of, hop_text, lines_of_trial, step_texts
 from seatrial.web.cases_study import suggested_trials
 from seatrial.web.query import PageQuery
 from seatrial.web.state.server_state import ServerState
@@ -36,7 +36,11 @@ class BandsPage(Struct, frozen=True, kw_only=True):
 
     def steps(self, one: LevelFigures) -> list[str]:
         """Return what is known of the steps between levels, in words."""
-        return [step_text(one.name, step) for step in one.found.steps]
+        return step_texts(one)
+
+    def hop(self, one: LevelFigures) -> str:
+        """Return what a hop costs, in words."""
+        return hop_text(one)
 
 
 def data(state: ServerState, query: PageQuery) -> BandsPage:
