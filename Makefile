@@ -30,7 +30,7 @@ help:
 	@echo "make mutants change the source in small ways and see whether the tests notice (20 minutes)"
 	@echo "make torture attack trials: power cuts, kills, clocks, full disks (root; hours)"
 	@echo "make bench   measure the claims of docs/performance.md"
-	@echo "make lint    ruff, and mypy in strict mode"
+	@echo "make lint    ruff, mypy in strict mode, and no plain opens below trials"
 	@echo "make docs    build the documentation as a site, with pictures of the pages (build/site)"
 	@echo "make dist    build wheel and sdist into dist/"
 	@echo "make zipapp  build one file that installs Seatrial on a host without a network"
@@ -64,6 +64,7 @@ lint: setup-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python tools/check_opens.py
 
 format: setup-dev
 	$(BIN)/ruff check --fix .

@@ -6,10 +6,8 @@ from pathlib import Path
 import pytest
 
 from seatrial.files import (
-    FileOrigin,
     make_folder,
     open_regular,
-    read_owned,
     read_regular,
     remove_file,
     remove_tree,
@@ -50,42 +48,6 @@ def test_a_link_is_followed_only_where_it_may_be(tmp_path: Path) -> None:
 
 def modes(path: Path) -> int:
     return path.stat().st_mode & 0o7777
-
-
-def test_whose_a_file_is_tells_the_descriptor(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "file"
-    replace_file(file, b"x")
-    assert read_owned(file, 1) == (b"x", FileOrigin())
-    file.chmod(0o666)
-    assert "others may write" in read_owned(file, 1)[1].stranger
-    file.chmod(0o644)
-    tmp_path.chmod(0o777)
-    assert "others may write" in read_owned(file, 1)[1].stranger
-    tmp_path.chmod(0o1777)
-    assert read_owned(file, 1)[1].stranger == "", "nobody else may rename or remove it"
-    monkeypatch.setattr(os, "getuid", lambda: 12345)
-    if file.stat().st_uid == 0:  # everybody trusts root
-        os.chown(file, 54321, -1)
-    assert " belongs to " in read_owned(file, 1)[1].stranger
-    (tmp_path / "link").symlink_to(file)
-    with pytest.raises(OSError, match="link"):
-        read_owned(tmp_path / "link", 1)
-    with pytest.raises(OSError, match="more than"):
-        read_owned(file, 0)
-
-
-def test_what_a_group_may_write_is_the_users_if_it_is_the_own_group(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "file"
-    replace_file(file, b"x")
-    file.chmod(0o664)
-    monkeypatch.setattr(os, "getgid", lambda: file.stat().st_gid)
-    assert read_owned(file, 1)[1].stranger == ""
-    monkeypatch.setattr(os, "getgid", lambda: file.stat().st_gid + 1)
-    assert "chmod go-w" in read_owned(file, 1)[1].stranger
 
 
 @pytest.mark.parametrize("kind", ["link", "fifo", "hard link", "nothing"])

@@ -32,6 +32,7 @@ ROOMS = [
         "decoding",
         "escaping",
         "files",
+        "file_origin",
         "state_folder",
         "log",
         "log_file",

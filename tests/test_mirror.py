@@ -21,6 +21,7 @@ OTHER_FOLDERS = {
 ACROSS_MODULES = {
     "": {
         "bad_evidence": "ways in which evidence can be bad, by places that judge",
+        "check_opens": "the check of plain opens that `make lint` runs",
         "docs": "the documentation and what it is about",
         "docs_site": "what `make docs` makes",
         "tutorials": "the tutorials, as a reader types them",
@@ -48,6 +49,8 @@ ACROSS_MODULES = {
         "damaged": "what every command says of a damaged journal",
         "help": "what --help shows",
         "judging": "the commands that judge many runs",
+        "fifos": "a FIFO in the place of each file of a trial",
+        "strangers": "what other users put into a folder of trials",
         "odd_files": "FIFOs, devices and full disks where files are",
         "rehearsed": "what commands show of rehearsals",
         "compat_check": "a trial that checks nodes",

@@ -2,7 +2,8 @@
 
 Below folders that others may write, a name may have become a FIFO, a link to elsewhere or another
 user's file. ``seatrial/files.py`` knows that; so all other modules open, write, make and remove by
-its functions. This finds the plain calls in the syntax tree. One that is right says why behind it:
+its functions. This finds the plain calls in the syntax tree. One that is right says why behind it,
+or in the line above:
 
     text = path.read_text()  # plain: the user's own suite
 
@@ -23,6 +24,8 @@ LEAST_REASON = 10  # characters
 # Whole modules whose files are the user's own, or Seatrial's.
 EXEMPT = {
     "files.py": "it is what the others call",
+    "api/arrow_tables.py": "tables in a folder that the user names",
+    "cli/actions/facts_collect.py": "a folder that is made for it, and one that the user names",
     "cli/man.py": "pages of the manual, where the user says",
     "cli/actions/export.py": "a file that the user names",
     "cli/actions/lnet.py": "files in a folder that the user names",
@@ -75,7 +78,7 @@ OF_OS = frozenset(
 OF_SHUTIL = frozenset(["rmtree", "copytree", "copy", "copy2", "copyfile", "move", "chown"])
 
 # Objects that are no paths and have a method of such a name.
-OTHERS = frozenset(("backend", "ledger", "webbrowser", "gzip", "tarfile"))
+OTHERS = frozenset(("backend", "ledger", "webbrowser", "gzip", "tarfile", "reading"))
 # What a path begins with that is Seatrial's own, or the kernel's.
 OWN = ("__file__", "'/proc/", "'/sys/", "os.devnull", "BOOT_ID", "STATIC")
 
@@ -87,7 +90,7 @@ def faults_in(source: str, name: str) -> Iterator[str]:
         if isinstance(node, ast.Call) and (called := _plain(node)) and not _is_own(node):
             reasons = [
                 line.partition(MARK)[2]
-                for line in lines[node.lineno - 1 : node.end_lineno]
+                for line in lines[max(0, node.lineno - 2) : node.end_lineno]
                 if MARK in line
             ]
             if not any(len(reason.strip()) >= LEAST_REASON for reason in reasons):
@@ -104,7 +107,9 @@ def _plain(call: ast.Call) -> str:
     of, name = function.value, function.attr
     owner = of.id if isinstance(of, ast.Name) else of.attr if isinstance(of, ast.Attribute) else ""
     known = {"os": OF_OS, "shutil": OF_SHUTIL}.get(owner, METHODS)
-    return f"{owner}.{name}" if name in known and owner not in OTHERS else ""
+    by_descriptor = name != "open" and any(word.arg == "dir_fd" for word in call.keywords)
+    plain = name in known and owner not in OTHERS and not by_descriptor
+    return f"{owner}.{name}" if plain else ""
 
 
 def _is_own(call: ast.Call) -> bool:

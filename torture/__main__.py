@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-from torture import hosts, mutated, power, process
+from torture import hosts, mutated, power, process, strangers
 from torture.attack import Outcome
 
 Attack = Callable[[Path, int, Random, str], Outcome]
@@ -31,6 +31,10 @@ ATTACKS: dict[str, tuple[str, Attack, str]] = {
     "journal": ("journal of an ended trial changed", mutated.journal, ""),
     "inputs": ("record, cases, suite or machine changed", mutated.inputs, ""),
     "late": ("files seen up to 20 s late, Slurm", hosts.late, ""),
+    "members": ("a member of the group forges, links, replaces", strangers.members, ""),
+    "strangers": ("any user, folder open to all", strangers.strangers, ""),
+    "fifos": ("a FIFO at each file, this host", strangers.fifos, ""),
+    "fifos-slurm": ("a FIFO at each file, Slurm", strangers.fifos, "slurm"),
 }
 
 
@@ -57,7 +61,7 @@ def main() -> None:
 
 
 def _made(kind: str) -> bool:
-    return not kind or shutil.which(f"mkfs.{kind}") is not None
+    return kind in ("", "slurm") or shutil.which(f"mkfs.{kind}") is not None
 
 
 def _options() -> argparse.Namespace:

@@ -4,24 +4,23 @@ elsewhere, larger than memory, or somebody else's.
 
     with open_regular(folder / "journal.jsonl") as file: ...
     data = read_regular(folder / "trial.json", 64 << 20)
-    data, origin = read_owned(folder / "trial.json", 64 << 20)       # before what it names is run
     write_durably(folder / "trial.json", data); sync_folder(folder)
     replace_file(folder / "alarm", data)                             # links are not followed
     remove_tree(folder)
 
 What is refused is an OSError, as for a file that cannot be read for any other reason. What is made
 can be written by its owner alone, whatever the umask allows to others, unless the caller says so.
+``file_origin.py`` tells whose a file is.
 ``tools/check_opens.py`` finds calls elsewhere that open or remove by themselves.
 """
 
 import contextlib
 import errno
 import os
-import pwd
 import shutil
 import stat
 from collections.abc import Iterator, Sequence
-from io import BufferedReader
+from io import BufferedReader, BufferedWriter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -106,65 +105,6 @@ def read_regular(path: Path, limit: int, *, follow: bool = True) -> bytes:
     return data
 
 
-# ---- owners ---------------------------------------------------------------------------------
-
-
-class FileOrigin(NamedTuple):
-    """Who can have written something, in words. ``other``: that it belongs to another user, or "".
-    ``loose``: that others may write it, or ""."""
-
-    other: str = ""
-    loose: str = ""
-
-    @property
-    def stranger(self) -> str:
-        """Why it may be another user's doing; "" where only the user, or root, can have written
-        it."""
-        return self.other or self.loose
-
-
-def is_own(about: os.stat_result) -> bool:
-    """Return whether something belongs to the user, or to root."""
-    return about.st_uid in (os.getuid(), 0)
-
-
-def others_may_write(about: os.stat_result) -> bool:
-    """Return whether its mode lets others write something: all, or a group that is not the user's
-    own one."""
-    of_group = about.st_mode & stat.S_IWGRP and about.st_gid != os.getgid()
-    return bool(about.st_mode & stat.S_IWOTH or of_group)
-
-
-def name_of(uid: int) -> str:
-    """Return the name of a user, or the number of one without a name."""
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
-
-
-def origin_of(descriptor: int, path: Path | str) -> FileOrigin:
-    """Return who can have written the file or folder that is open, and has this path."""
-    about = os.fstat(descriptor)
-    other = "" if is_own(about) else f"{path} belongs to {name_of(about.st_uid)}"
-    sticky = stat.S_ISDIR(about.st_mode) and about.st_mode & stat.S_ISVTX
-    loose = others_may_write(about) and not sticky
-    return FileOrigin(other, f"others may write {path}: `chmod go-w` it" if loose else "")
-
-
-def read_owned(path: Path, limit: int) -> tuple[bytes, FileOrigin]:
-    """Return the bytes of a regular file that has at most ``limit``, and whose they are: by the
-    very descriptors of the file, and of its folder. Its name is no link. Raises OSError."""
-    with opened_folder(path.parent, follow=True) as folder:
-        descriptor = open_descriptor(path.name, os.O_RDONLY | os.O_NOFOLLOW, at=folder)
-        with os.fdopen(descriptor, "rb") as file:
-            above, own = origin_of(folder, path.parent), origin_of(descriptor, path)
-            data = file.read(limit + 1)
-    if len(data) > limit:
-        raise OSError(errno.EFBIG, f"it has more than {limit >> 20} MiB", str(path))
-    return data, FileOrigin(above.other or own.other, above.loose or own.loose)
-
-
 # ---- folders, by their descriptors ----------------------------------------------------------
 
 
@@ -186,6 +126,19 @@ def opened_folder(
         os.close(descriptor)
 
 
+def names_in(folder: int) -> list[str]:
+    """Return the names in an open folder. Raises OSError."""
+    with os.scandir(folder) as entries:
+        return [entry.name for entry in entries]
+
+
+def open_to_write(path: Path, *, append: bool = False, mode: int = SAFE_FILE) -> BufferedWriter:
+    """Open a regular file, made if it is missing, to write it anew or to append to it. Raises
+    OSError."""
+    how = os.O_APPEND if append else os.O_TRUNC
+    return os.fdopen(open_descriptor(path, os.O_WRONLY | os.O_CREAT | how, mode), "wb")
+
+
 def make_folder(path: Path, mode: int = SAFE_FOLDER) -> None:
     """Make a folder, with those above it, unless it is there. Raises OSError."""
     try:
@@ -198,9 +151,12 @@ def make_folder(path: Path, mode: int = SAFE_FOLDER) -> None:
             raise
 
 
-def replace_file(path: Path, data: bytes, mode: int = SAFE_FILE, *, follow: bool = False) -> None:
+def replace_file(
+    path: Path, data: bytes, mode: int = SAFE_FILE, *, exact: bool = False, follow: bool = False
+) -> None:
     """Write a file under another name, and rename it: it appears whole, in the place of whatever
-    has its name. ``follow``: the name of its folder may be a link. Raises OSError."""
+    has its name. ``exact``: its mode is this one, whatever the umask. ``follow``: the name of its
+    folder may be a link. Raises OSError."""
     part = f".{path.name}.{os.getpid()}.part"
     with opened_folder(path.parent, follow=follow) as folder:
         with contextlib.suppress(FileNotFoundError):
@@ -209,6 +165,8 @@ def replace_file(path: Path, data: bytes, mode: int = SAFE_FILE, *, follow: bool
             how = os.O_WRONLY | os.O_CREAT | os.O_EXCL
             with os.fdopen(open_descriptor(part, how, mode, at=folder), "wb") as file:
                 file.write(data)
+                if exact:
+                    os.fchmod(file.fileno(), mode)
             os.rename(part, path.name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
             with contextlib.suppress(OSError):
@@ -312,8 +270,7 @@ def is_utf8(name: str) -> bool:
 def write_durably(path: Path, data: bytes, mode: int = SAFE_FILE) -> None:
     """Write a file, and wait until its content is on the disk itself. ``sync_folder`` does the same
     for its name. Raises OSError."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-    with os.fdopen(open_descriptor(path, flags, mode), "wb") as file:
+    with open_to_write(path, mode=mode) as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())

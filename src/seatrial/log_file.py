@@ -6,6 +6,8 @@ import sys
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
+from seatrial.files import make_folder, open_to_write, opened_folder
+
 
 class LogFile(RotatingFileHandler):
     """A file of at most so many bytes, and older ones, together ``files``. Its folder is made if
@@ -17,8 +19,12 @@ class LogFile(RotatingFileHandler):
         )
 
     def _open(self) -> io.TextIOWrapper:
-        Path(self.baseFilename).parent.mkdir(exist_ok=True)
-        return super()._open()
+        """Open the file, which is no link, in a folder that is none."""
+        path = Path(self.baseFilename)
+        if path.parent.parent.is_dir():
+            make_folder(path.parent)
+        with opened_folder(path.parent):
+            return io.TextIOWrapper(open_to_write(path, append=True), encoding="utf-8")
 
     def handleError(self, record: logging.LogRecord) -> None:
         """Report a defect as Python does; the message is lost if the file cannot be written."""

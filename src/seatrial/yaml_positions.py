@@ -116,6 +116,7 @@ def read(path: Path, faults: Faults) -> YamlNode | None:
         elif status.st_size > MAX_FILE_BYTES:
             fault = f"has {status.st_size} bytes; the most that is read is {MAX_FILE_BYTES}"
         else:
+            # plain: the user's own file, perhaps a FIFO of the shell
             return parse(path.read_bytes(), path, faults)
     except (OSError, ValueError) as error:
         fault = f"cannot be read: {getattr(error, 'strerror', None) or error}"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -63,11 +64,14 @@ def test_where_it_cannot_be_kept_the_run_goes_on(tmp_path: Path) -> None:
     assert (tmp_path / ENVIRONMENT).exists()
 
 
-def test_one_that_was_not_written_whole_is_not_kept(tmp_path: Path) -> None:
-    if not os.path.exists("/dev/full"):  # noqa: PTH110
-        pytest.skip("no /dev/full here")
+def test_one_that_was_not_written_whole_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
     digest = captured(tmp_path, b"declare -x A\n")
     (tmp_path / "kept" / digest).unlink()
-    (tmp_path / "kept" / f".{digest}.{os.getpid()}").symlink_to("/dev/full")
+    monkeypatch.setattr(os, "rename", full)
     assert captured(tmp_path, b"declare -x A\n") == ""
     assert not (tmp_path / "kept" / digest).exists()

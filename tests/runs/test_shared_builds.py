@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import os
 import re
@@ -13,9 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from seatrial.journal.events import BuildEnded, BuildStarted, RunJudged
+from seatrial.journal.events import AlertRaised, BuildEnded, BuildStarted, RunJudged
 from seatrial.runs import compiler_probe, shared_builds
 from seatrial.runs.builds import BuildResult
 from seatrial.runs.shared_builds import RECORD, SharedBuilds, intact
@@ -414,3 +416,90 @@ def test_a_job_that_finds_another_compiler_shares_nothing(
         told = "not shared, as it found other compilers than this host has: "
         assert f"{told}cc was mycc 1.1 in a job0, not mycc 1.0" in ended(place, tag).anew
     assert compiled(place) == 2
+
+
+# ---- what others can have written ---------------------------------------------------------
+
+STRANGER = 61234
+
+
+def forge(place: Workplace) -> Path:
+    """Put another program into the shared build, with its checksum in the record."""
+    built = entry(place) / "1"
+    tool = built / "tool"
+    tool.write_text(f"touch {place.folder}/forged\necho built\n")
+    record = msgspec.json.decode((built / RECORD).read_bytes())
+    record["files"]["tool"] = hashlib.sha256(tool.read_bytes()).hexdigest() + "x"
+    (built / RECORD).write_bytes(msgspec.json.encode(record))
+    return built
+
+
+def of_another(place: Workplace, path: Path) -> None:
+    os.chown(path, STRANGER, -1, follow_symlinks=False)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
+@pytest.mark.parametrize(
+    "whose", [".builds", "entry", "users", "number", "tool", "record", "all", "a folder in it"]
+)
+def test_the_programs_of_others_are_not_run(place: Workplace, whose: str) -> None:
+    put(place, "mkdir -p below; touch below/file")
+    assert place.run("--name", "a").code == 0
+    built = forge(place)
+    paths = {
+        ".builds": built.parent.parent,
+        "entry": built.parent,
+        "users": built.parent / "users",
+        "number": built,
+        "tool": built / "tool",
+        "record": built / RECORD,
+        "a folder in it": built / "below",
+    }
+    for path in paths.values() if whose == "all" else [paths[whose]]:
+        of_another(place, path)
+    assert place.run("--name", "b").code == 0
+    place.audit("b")
+    assert not (place.folder / "forged").exists() and compiled(place) == 2
+    (alert,) = place.events("b", AlertRaised)
+    assert alert.kind == "shared builds" and f"belongs to {STRANGER}" in alert.text
+    above = whose in (".builds", "entry", "users", "all")
+    assert (place.trial("b").builds / ended(place, "b").key).is_symlink() is not above
+
+
+@pytest.mark.parametrize("loose", [".", "1", "1/tool", "1/seatrial.shared.json"])
+def test_a_build_that_others_may_write_is_not_used(place: Workplace, loose: str) -> None:
+    put(place)
+    assert place.run("--name", "a").code == 0
+    forge(place)
+    path = entry(place) / loose
+    path.chmod(path.stat().st_mode | 0o002)
+    assert place.run("--name", "b").code == 0
+    assert not (place.folder / "forged").exists() and compiled(place) == 2
+    assert "others may write" in place.alerts("b")
+
+
+def test_whatever_the_umask_only_its_owner_writes_a_build(place: Workplace) -> None:
+    put(place, "mkdir -p below; touch below/file")
+    mask = os.umask(0)
+    try:
+        assert place.run("--name", "a").code == 0
+    finally:
+        os.umask(mask)
+    for path in (place.trials / ".builds", *(place.trials / ".builds").rglob("*")):
+        assert not path.lstat().st_mode & 0o022 or path.is_symlink(), path
+    assert place.run("--name", "b").code == 0
+    assert compiled(place) == 1 and not place.events("b", AlertRaised)
+
+
+def test_builds_that_are_links_are_no_builds(place: Workplace) -> None:
+    """Whoever removes what nobody uses does not remove what a link leads to."""
+    put(place)
+    assert place.run("--name", "a").code == 0
+    private = place.folder / "private/1"
+    private.mkdir(parents=True)
+    (private / "file").touch()
+    (entry(place) / "7").symlink_to(private)
+    (place.trials / ".builds/0-link").symlink_to(private.parent)
+    done = place.seatrial("builds", "--remove")
+    assert done.code == 0 and "0 builds removed" in done.out, done.said
+    assert (private / "file").exists()

@@ -193,7 +193,7 @@ def test_cases_that_differ_in_what_the_build_does_not_use_share_it(built: Place)
 
 def test_a_source_that_is_no_file_is_told(built: Place) -> None:
     os.mkfifo(built.suite / "t/lib/pipe")
-    with pytest.raises(UsageError, match="lib/pipe: cannot be read: it is not a regular file"):
+    with pytest.raises(UsageError, match="lib/pipe: cannot be read: it is a FIFO"):
         keys(built)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import TrialError
-from seatrial.files import name_of
+from seatrial.file_origin import name_of
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.requests import Request, ask, left, open_to_group, waiting
 
@@ -81,11 +81,10 @@ def test_on_a_full_disk_the_remedy_is_space(
 ) -> None:
     folder = TrialFolder(tmp_path)
 
-    def full(path: Path, data: bytes) -> int:
-        path.touch()
+    def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(os, "rename", full)
     with pytest.raises(TrialError, match="free some space"):
         ask(folder, Request(request="pause"))
     assert not list(folder.requests.iterdir())

@@ -14,8 +14,10 @@ from seatrial.backends.bundles import arranged, bundle_files
 from seatrial.backends.protocol import Job, Submission
 from seatrial.backends.task_states import PREFIX
 from seatrial.escaping import shell_word
-from seatrial.files import sync_folder, write_durably
+from seatrial.files import make_folder, read_regular, sync_folder, write_durably
 from seatrial.runs.environment import write_script
+
+MAX_LIST_BYTES = 1 << 28
 
 # The shell of the scheduler runs job.sh itself, because another bash would take a millisecond. It
 # calls itself (`$0`) as one that was started for job.sh would; one before bash 5.0 cannot do that.
@@ -55,7 +57,7 @@ def write_submission(
     jobs are submitted, and, for people, the command ``line`` that submits it. ``index`` is the
     variable of bash with the number of a task in its array, ``job_id`` the text of bash with the id
     of a job that the scheduler may run again."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     if submission.is_bundle:
         files = bundle_files(folder, submission, job_id)
     else:
@@ -75,7 +77,8 @@ def places(folder: Path) -> dict[str, int]:
     differs where the trial is seen by another path. The first run gave the submission its name.
     Raises OSError."""
     try:
-        text = (folder / "runs").read_text(errors="surrogateescape")
+        data = read_regular(folder / "runs", MAX_LIST_BYTES)
+        text = data.decode(errors="surrogateescape")
     except (FileNotFoundError, NotADirectoryError):
         return {}
     ids = [line.rpartition("/")[2] for line in text.split("\n")[:-1]]

@@ -121,7 +121,7 @@ def _environment(pid: int) -> bytes:
 
 def _read(path: str) -> bytes:
     """Return what a file of ``/proc`` holds. Raises OSError."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)  # plain: a file of the kernel
     try:
         parts = []
         while part := os.read(descriptor, 65536):

@@ -53,7 +53,7 @@ from seatrial.backends.protocol import (
 )
 from seatrial.backends.update_queue import UpdateQueue
 from seatrial.errors import BackendError
-from seatrial.files import is_of_host
+from seatrial.files import is_of_host, make_folder, remove_file
 from seatrial.journal.codes import CANCELLED, LOST, TIMEOUT
 from seatrial.runs.bundle import PROGRESS
 from seatrial.runs.directory import holds_output, job_events, set_aside
@@ -127,7 +127,7 @@ class LocalBackend:
         """Write the script of a bundle; for other jobs there are no files but theirs."""
         if submission.is_bundle:
             folder = self._submissions / submission.name
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
             for name, text in bundle_files(folder, submission).items():
                 write_script(folder / name, text)
 
@@ -150,7 +150,7 @@ class LocalBackend:
             self.write(submission)
             # It has no process now: what is there, is of one that never began a run.
             for left in (folder / PROGRESS, *folder.glob("cancel.*"), *folder.glob("skip.*")):
-                left.unlink(missing_ok=True)
+                remove_file(left, missing_ok=True)
         except OSError as error:
             raise BackendError(
                 f"{folder}: the bundle cannot be written: {error.strerror}; correct that, then "

@@ -19,12 +19,14 @@ from seatrial.backends.outer_job import without_outer_job
 from seatrial.backends.protocol import Submission
 from seatrial.backends.task_states import TaskKey, TaskState, UnexpectedOutput
 from seatrial.errors import BackendError
+from seatrial.files import open_descriptor, open_to_write, read_start
 from seatrial.machine.model import Machine
 from seatrial.runs.environment import inherited
 from seatrial.runs.shell import ends_within, kill_group
 
 QUERY_SECONDS = 60.0
 SUBMIT_SECONDS = 180.0
+MAX_SAID = 1 << 20  # bytes of an answer or a message that are read
 IDS_AT_ONCE = 500
 
 _T = TypeVar("_T")
@@ -181,7 +183,7 @@ class SchedulerClient(ABC):
         SubmissionRefused. The command writes its answer to a file, so that the answer is kept even
         if this process is killed. While it runs it holds a lock on that file."""
         line = self.line(folder, submission)
-        with (folder / "answer").open("wb") as answer, (folder / "errors").open("wb") as errors:
+        with open_to_write(folder / "answer") as answer, open_to_write(folder / "errors") as errors:
             fcntl.flock(answer, fcntl.LOCK_EX)
             process = await self._start(*line, out=answer.fileno(), errors=errors.fileno())
             if not await _ended(process, SUBMIT_SECONDS):
@@ -190,7 +192,7 @@ class SchedulerClient(ABC):
         if (job_id := self.answer(folder)) is not None:
             self._on_answer(self.submits)
             return job_id
-        said = (folder / "errors").read_text(errors="replace")
+        said = read_start(folder / "errors", MAX_SAID).data.decode(errors="replace")
         words = self.first_words(said)
         if process.returncode != 0 and said.strip():
             if self.temporary.search(said):
@@ -198,21 +200,22 @@ class SchedulerClient(ABC):
             self._on_answer(self.submits)
             request = self.request(folder, submission)
             raise SubmissionRefused(f"{words}; asked for: {request}" if request else words)
-        out = (folder / "answer").read_bytes()[:80].decode(errors="replace")
+        out = read_start(folder / "answer", 80).data.decode(errors="replace")
         reason = f"{self.submits} ended with {process.returncode} and answered {out!r}, no job id"
         raise Unanswered(self.submits, reason + (f": {words}" if said.strip() else ""))
 
     def answer(self, folder: Path) -> int | None:
         """Return the job id that the submitting command wrote, if it did."""
         try:
-            return self.parse_answer((folder / "answer").read_text(errors="replace"))
+            said = read_start(folder / "answer", MAX_SAID).data
+            return self.parse_answer(said.decode(errors="replace"))
         except OSError:
             return None
 
     async def wait_for_submitting(self, folder: Path) -> None:
         """Wait until no submitting command of an earlier driver runs for the submission."""
         try:
-            answer = os.open(folder / "answer", os.O_RDONLY | os.O_CLOEXEC)
+            answer = open_descriptor(folder / "answer", os.O_RDONLY)
         except OSError:
             return
         try:

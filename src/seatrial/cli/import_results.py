@@ -272,12 +272,14 @@ def show_notes(grouped: Grouped) -> None:
 
 def write_notes(file: Path, path: Path, grouped: Grouped) -> None:
     """Write all notes on the import of ``path``."""
+    from seatrial.files import replace_file
+
     lines = [f"# Imported from {path}\n\n"]
     for text, places in grouped:
         lines.append(f"## {text}\n\n")
         lines += [f"- {note.place}\n" for note in places]
         lines.append("\n")
-    file.write_text("".join(lines))
+    replace_file(file, "".join(lines).encode(), follow=True)
 
 
 COMMANDS = (import_oth_results, import_csv, import_jube, import_pavilion, import_reframe)

@@ -60,6 +60,7 @@ class Acceptance(OfPlan):
     ) -> None:
         super().__init__(folders, path, name, components, phases)
         self._with_builds, self._rebuild = with_builds, rebuild
+        # plain: the user's own plan
         self._text = path.read_bytes() if path.is_file() else b""
         self.prepared = prepare_plan(path, components, phases, with_builds, with_documents)
         self.plan = self.prepared.plan.plan
@@ -68,7 +69,7 @@ class Acceptance(OfPlan):
         """Take the plan as people have edited it while a component ran; if it has a fault, or
         another name, by now, keep it as it was."""
         try:
-            text = self.path.read_bytes()
+            text = self.path.read_bytes()  # plain: the user's own plan
             if text == self._text:
                 return
             self._text = text

@@ -14,8 +14,10 @@ import click
 from seatrial.cli import Folders
 from seatrial.cli.end_alert import outcome_text, tell_end, told_if_it_stops
 from seatrial.cli.progress import Progress, fall_silent
+from seatrial.cli.shared_folder import tell_shared
 from seatrial.cli.summary import print_summary
 from seatrial.errors import JournalError, Owned, SeatrialError, UsageError
+from seatrial.files import touch
 from seatrial.journal.events import Event, JobEnded, RequestRefused, RunJudged, RunSubmitted
 from seatrial.journal.journal import read
 from seatrial.lazy import LazyModule
@@ -133,7 +135,11 @@ def _driver(
     """Return a trial's driver. If the trial's machine names sinks, it also starts their process."""
     if folder.record().machine.sinks:
         observer = process.Starting(folder, observer or Observer(), folders.log_level)
-    return Driver(folder, observer, alert)
+    driver = Driver(folder, observer, alert)
+    tell_shared(folder.path.parent)
+    if driver.origin.loose:
+        click.echo(f"seatrial: {folder.tag}: {plain_line(driver.origin.loose)}", err=True)
+    return driver
 
 
 def _drive(
@@ -173,7 +179,7 @@ def cancel(folder: TrialFolder, folders: Folders) -> int:
     try:
         outcome = _drive(_driver(folder, folders), folders, cancel="cancelled by `seatrial cancel`")
     except Owned:
-        folder.cancel_request.touch()
+        touch(folder.cancel_request)
         click.echo(f"{folder.tag}: its driver was asked to cancel; it will say when it has.")
         return 0
     if outcome.complete:

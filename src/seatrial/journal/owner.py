@@ -9,7 +9,12 @@ import contextlib
 import os
 from pathlib import Path
 
-from seatrial.files import SAFE_FILE, open_descriptor, read_start
+from seatrial.files import (
+    SAFE_FILE,
+    open_descriptor,
+    read_start,
+    remove_file,
+)
 from seatrial.journal.clock import boot_id
 from seatrial.lazy import regex
 
@@ -80,7 +85,7 @@ def last_sign(lock: Path) -> float | None:
             now = os.fstat(descriptor).st_mtime
         finally:
             os.close(descriptor)
-            probe.unlink()
+            remove_file(probe, follow=True)
     except OSError:
         return None
     signs = []

@@ -71,6 +71,7 @@ def _distinct(processors: list[int], name: str) -> int:
     such file, each processor counts as a core, and all are on one socket."""
     try:
         files = [CPUS / f"cpu{processor}/topology/{name}" for processor in processors]
+        # plain: files of the kernel
         return len({file.read_text().strip() for file in files})
     except OSError:
         return len(processors) if name == "thread_siblings_list" else 1

@@ -29,6 +29,7 @@ def count_gpus(environment: Mapping[str, str]) -> int:
 def _is_amd_gpu(gpu_id: Path) -> bool:
     """Return whether a node of the topology is a GPU. One of another container cannot be read."""
     try:
+        # plain: a file of the kernel
         return gpu_id.read_text().strip() not in ("", "0")
     except OSError:
         return False

@@ -33,6 +33,7 @@ def page(report: content.Report) -> str:
     """Return the report as HTML text."""
     sheets = [PALETTE, TEMPLATES / "report.css"]
     sheets += [TEMPLATES / "rehearsed.css"] if report.rehearsed else []
+    # plain: files of the package
     style = "".join(sheet.read_text() for sheet in sheets)
     style = style.replace("REPORT-NAME", report.name)  # only hexadecimal digits
     template = environment().get_template("report.html")

@@ -21,7 +21,20 @@ from msgspec import Struct
 
 from seatrial.errors import TrialError, UsageError
 from seatrial.escaping import shell_word
-from seatrial.files import is_full, is_of_host
+from seatrial.file_origin import close_to_others
+from seatrial.files import (
+    is_full,
+    is_of_host,
+    make_folder,
+    names_in,
+    open_descriptor,
+    open_regular,
+    open_to_write,
+    opened_folder,
+    read_start,
+    remove_file,
+    remove_tree,
+)
 from seatrial.journal.codes import TIMEOUT
 from seatrial.lazy import regex
 from seatrial.machine.model import Machine
@@ -41,6 +54,7 @@ from seatrial.suite.model import Case, Test
 from seatrial.units import seconds, show_seconds
 
 LOG_TAIL = 2000
+RESULT_START = 100  # bytes that hold the exit code
 CHANGED = "the sources changed since the trial was made; start a new trial"
 
 GRACE_SECONDS = 5
@@ -52,6 +66,7 @@ _SHELL = """\
 #!/bin/bash
 _lock=$1
 shift
+umask go-w
 cd {directory} || exit 91
 {environment}
 set +aeu
@@ -98,7 +113,7 @@ async def build(directory: Path, test: Test, case: Case, machine: Machine) -> Bu
     assert test.build is not None
     lock = -1
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        make_folder(directory)
         lock = await lock_of(directory / LOCK)
         if (done := result_of(directory)) is not None:
             return await kept(directory, done)
@@ -117,7 +132,7 @@ async def kept(directory: Path, done: BuildResult) -> BuildResult:
     """Return a result once what was built is on the disk itself. Raises TrialError, and keeps no
     result, where the build failed because nothing could be written."""
     if done.code and (is_full(directory) or _NO_SPACE.search(done.text)):
-        (directory / RESULT).unlink(missing_ok=True)
+        remove_file(directory / RESULT, missing_ok=True)
         raise TrialError(f"{directory}: the build could not write: {done.text[-200:]}; {_REMEDY}")
     if not done.code:
         await (await asyncio.create_subprocess_exec("sync", "-f", str(directory))).wait()
@@ -127,7 +142,7 @@ async def kept(directory: Path, done: BuildResult) -> BuildResult:
 def prepared(directory: Path, test: Test, case: Case, machine: Machine) -> BuildResult | None:
     """Stage a build; return why it cannot be made, None where it can. Raises TrialError."""
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        make_folder(directory)
         _stage(directory, test, case, machine)
         if BuildKeys().key(test, case, machine) != case.build:  # after the copy
             return BuildResult(1, CHANGED)
@@ -149,11 +164,10 @@ def _stage(directory: Path, test: Test, case: Case, machine: Machine) -> None:
     """Write the scripts and copy the sources, as ``cp -r`` does. The directory is emptied first, as
     an interrupted build may have left files there."""
     assert test.build is not None
-    for path in directory.iterdir():
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        elif path.name != LOCK:
-            path.unlink()
+    with opened_folder(directory) as folder:
+        for name in names_in(folder):
+            if name != LOCK:
+                remove_tree(name, at=folder)
     script = install_lines(test.build) + load_lines(test.build) + test.build.script + "\n"
     if test.build.prebuilt:
         binary = Path(test.build.prebuilt)
@@ -169,9 +183,10 @@ def _stage(directory: Path, test: Test, case: Case, machine: Machine) -> None:
     for source in map(Path, test.build.sources):
         target = directory / source.name
         if source.is_dir():
+            # plain: the folder was emptied
             shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True)
         else:
-            shutil.copy2(source, target)
+            shutil.copy2(source, target)  # plain: the folder was emptied
     write_script(directory / SCRIPT, script)
     shell = _SHELL.format(
         directory=shell_word(str(directory)),
@@ -185,6 +200,7 @@ def _stage(directory: Path, test: Test, case: Case, machine: Machine) -> None:
         result=RESULT,
     )
     write_script(directory / JOB, shell)
+    close_to_others(directory)
 
 
 def _compiler_needed(script: str, toolchain: str) -> str:
@@ -202,7 +218,7 @@ async def _run(
 ) -> BuildResult:
     began = time.monotonic()
     line = ("timeout", f"--kill-after={GRACE_SECONDS}", str(timeout), "bash", directory / JOB)
-    with (directory / LOG).open("wb") as log:
+    with open_to_write(directory / LOG) as log:
         process = await asyncio.create_subprocess_exec(
             *line,
             str(lock),
@@ -229,7 +245,7 @@ async def _run(
 def result_of(directory: Path) -> BuildResult | None:
     """Return the result of a build that has ended; else None."""
     try:
-        first = (directory / RESULT).read_text(errors="replace").partition("\n")[0]
+        first = read_start(directory / RESULT, RESULT_START).data.partition(b"\n")[0]
         code = int(first)
     except (OSError, ValueError):
         return None
@@ -241,7 +257,7 @@ def result_of(directory: Path) -> BuildResult | None:
 def log_tail(directory: Path) -> str:
     """Return the end of the log of a build."""
     try:
-        with (directory / LOG).open("rb") as log:
+        with open_regular(directory / LOG) as log:
             log.seek(max(0, log.seek(0, os.SEEK_END) - LOG_TAIL))
             return log.read().decode(errors="replace").strip()
     except OSError:
@@ -250,7 +266,7 @@ def log_tail(directory: Path) -> str:
 
 async def lock_of(path: Path) -> int:
     """Return the lock of a build once it is free: a build without a driver may still hold it."""
-    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    lock = open_descriptor(path, os.O_RDWR | os.O_CREAT)
     while True:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -17,7 +17,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from seatrial.escaping import shell_word
-from seatrial.files import open_regular
+from seatrial.files import open_regular, touch
 
 PROGRESS = "progress"
 GRACE_SECONDS = 6  # between the walltime of a run and its end, at most
@@ -71,7 +71,7 @@ def walltime_of(walltimes: Sequence[float], at_once: int) -> float:
 
 def ask_to_end(folder: Path, run_id: str, *, even_if_begun: bool = True) -> None:
     """Ask a bundle to end a run, or not to begin it. Raises OSError."""
-    (folder / f"{'cancel' if even_if_begun else 'skip'}.{run_id}").touch()
+    touch(folder / f"{'cancel' if even_if_begun else 'skip'}.{run_id}")
 
 
 def read_progress(folder: Path, offset: int = 0) -> tuple[list[BundleLine], int] | None:

@@ -1,5 +1,7 @@
 """The directory of a run: prepared before the run is submitted, read after it has ended."""
 
+import contextlib
+import errno
 import os
 import shutil
 import time
@@ -11,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.decoding import DAMAGED
+from seatrial.files import SAFE_FOLDER, make_folder, open_descriptor, remove_tree
 from seatrial.journal.encoding import decode
 from seatrial.journal.events import CompatStarted, JobsOwnEvent, ScriptEnded, ScriptStarted
 from seatrial.runs.environment import write_script
@@ -37,7 +40,7 @@ def prepare(path: Path, job_script: str, test: Test, more: Sequence[Input] = ())
     completed. Raises OSError."""
     _make(path)
     write_script(f"{path}/job.sh", job_script)
-    os.close(os.open(f"{path}/{ENVIRONMENT}", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    os.close(open_descriptor(f"{path}/{ENVIRONMENT}", os.O_WRONLY | os.O_CREAT, 0o600))
     for item in (*test.inputs, *more):
         assert isinstance(item, Input)  # the loader replaces plain names by Inputs
         put(Path(item.source), path / name_of(item), item.how)
@@ -45,9 +48,10 @@ def prepare(path: Path, job_script: str, test: Test, more: Sequence[Input] = ())
 
 def _make(path: Path) -> None:
     try:
-        os.mkdir(path)  # noqa: PTH102  (one system call for nearly all runs)
+        # plain: one system call for nearly all runs
+        os.mkdir(path, SAFE_FOLDER)  # noqa: PTH102
     except FileNotFoundError:
-        path.mkdir(parents=True, exist_ok=True)
+        make_folder(path)
     except FileExistsError:
         pass
 
@@ -55,18 +59,19 @@ def _make(path: Path) -> None:
 def put(source: Path, target: Path, how: str) -> None:
     """Link or copy a file or folder, unless the target exists. A copy appears under its name when
     it is complete."""
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(target.parent)
     if target.is_symlink() or target.exists():
         return
     if how == "link":
         target.symlink_to(source)
         return
     part = target.with_name(f".{target.name}.part")
+    with contextlib.suppress(OSError):
+        remove_tree(part)
     if source.is_dir():
-        shutil.rmtree(part, ignore_errors=True)
-        shutil.copytree(source, part, symlinks=True)
+        shutil.copytree(source, part, symlinks=True)  # plain: to a name that is free
     else:
-        shutil.copy2(source, part)
+        shutil.copy2(source, part)  # plain: to a name that is free
     part.rename(target)
 
 
@@ -131,9 +136,9 @@ def job_events(path: Path) -> JobEvents:
     impossible time is skipped, an end with one gets the present time. Of events that only a driver
     may write the names are told."""
     try:
-        descriptor = os.open(f"{path}/events.jsonl", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return JobEvents(False, None, None)
+        descriptor = open_descriptor(f"{path}/events.jsonl", os.O_RDONLY)
+    except OSError as error:
+        return JobEvents(error.errno == errno.EINVAL, None, None)  # what is no file claims it, too
     try:
         data = os.pread(descriptor, EVENTS_LIMIT, 0)
         size = os.fstat(descriptor).st_size

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from seatrial.escaping import shell_word
 from seatrial.file_model import Scalar
+from seatrial.files import open_descriptor
 from seatrial.machine.model import Machine
 from seatrial.suite.case_names import show
 from seatrial.suite.model import Test
@@ -61,9 +62,9 @@ def _programs(machine: Machine) -> set[str]:
 
 def write_script(path: str | Path, text: str, mode: int | None = None) -> None:
     """Write a script as UTF-8 in every locale. Bytes of a path that are not UTF-8 stay as they are
-    on disk. The permissions are those of any new file, or ``mode``."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-    descriptor = os.open(path, flags, 0o666)
+    on disk. The permissions are those that the umask leaves, without that to write for others, or
+    ``mode``."""
+    descriptor = open_descriptor(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     try:
         os.write(descriptor, text.encode("utf-8", errors="surrogateescape"))
         if mode is not None:

@@ -7,14 +7,13 @@ Variables that differ from job to job and from session to session are left out. 
 whether two runs had the same environment, and the files tell the differences.
 """
 
-import contextlib
 import hashlib
 import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from seatrial.files import read_start
+from seatrial.files import make_folder, read_start, replace_file
 from seatrial.lazy import regex
 from seatrial.runs.checksums import sizes_of
 from seatrial.suite.variables import IMAGE_DIGEST, RUN_ONLY
@@ -80,6 +79,7 @@ def drop(runs: Iterable[Path]) -> None:
     """Remove the files that jobs left of their environments, whose hashes are in the journal."""
     for run in runs:
         try:
+            # plain: a name in the own run directory; one call, as runs are many
             os.unlink(f"{run}/{ENVIRONMENT}")  # noqa: PTH108
         except OSError:
             continue
@@ -99,10 +99,5 @@ def _stable(text: bytes, parameters: Iterable[str]) -> bytes:
 def _write(target: Path, text: bytes) -> None:
     """Write a file that appears under its name when it is complete, as several runs may have the
     same environment at the same time."""
-    target.parent.mkdir(exist_ok=True)
-    part = target.with_name(f".{target.name}.{os.getpid()}")
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with open(descriptor, "wb") as file:  # noqa: PTH123
-        file.write(text)
-    with contextlib.suppress(FileNotFoundError):
-        part.rename(target)
+    make_folder(target.parent)
+    replace_file(target, text, 0o600)

@@ -8,12 +8,10 @@ directory of the run; its first lines become a part of the verdict.
     waits_in(run_directory)               # "12 pw.x in futex_wait_queue, 1 mpirun in poll"
 """
 
-import contextlib
-import os
 from collections import Counter
 from pathlib import Path
 
-from seatrial.files import open_descriptor, open_regular
+from seatrial.files import open_regular, replace_file
 from seatrial.lazy import regex
 from seatrial.suite.variables import HUNG_FILE
 
@@ -53,11 +51,7 @@ def write(path: Path, printed: str) -> None:
     nothing was printed. Raises OSError."""
     if not printed:
         return
-    with contextlib.suppress(FileNotFoundError):  # the run may have made a link of this name
-        (path / HUNG_FILE).unlink()
-    made = open_descriptor(path / HUNG_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-    with os.fdopen(made, "wb") as file:
-        file.write(printed.encode(errors="replace")[:MAX_BYTES])
+    replace_file(path / HUNG_FILE, printed.encode(errors="replace")[:MAX_BYTES])
 
 
 def waits_in(path: Path) -> str:

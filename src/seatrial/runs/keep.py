@@ -10,6 +10,7 @@ copy of a deck does, is passed over.
 """
 
 import contextlib
+import errno
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -18,6 +19,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from seatrial.files import open_descriptor, opened_folder
 from seatrial.journal.codes import LOST, PASS, Code
 from seatrial.suite.model import Keep, KeepWord
 from seatrial.suite.proving import COUNTED_FILE
@@ -31,9 +33,6 @@ ALWAYS_KEPT = frozenset(
 )
 MAX_NAMES = 64
 MAX_DEPTH = 64  # folders below it stay
-
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class RemovalRule(Struct, frozen=True):
@@ -78,7 +77,7 @@ def removed_by(path: Path, rule: RemovalRule) -> RemovedFiles:
     """Return what a rule removes of the run in this directory. Raises OSError."""
     files = size = 0
     names: list[str] = []
-    with _opened(str(path), None) as folder:
+    with opened_folder(path) as folder:
         for found in _matching(folder, rule):
             files, size = files + 1, size + found.size
             if len(names) < MAX_NAMES:
@@ -89,7 +88,7 @@ def removed_by(path: Path, rule: RemovalRule) -> RemovedFiles:
 def remove(path: Path, rule: RemovalRule) -> None:
     """Remove what a rule removes of the run in this directory, and folders that are empty then.
     Raises OSError."""
-    with _opened(str(path), None) as folder:
+    with opened_folder(path) as folder:
         for found in _matching(folder, rule):
             with contextlib.suppress(FileNotFoundError):
                 if found.name in OUTPUTS and rule.tail:
@@ -132,7 +131,10 @@ def _files(folder: int, prefix: str, depth: int) -> Iterator[_Found]:
                 size = os.stat(entry.name, dir_fd=folder, follow_symlinks=False).st_size
                 yield _Found(prefix + entry.name, folder, entry.name, size)
         elif depth:
-            with contextlib.suppress(FileNotFoundError), _opened(entry.name, folder) as below:
+            with (
+                contextlib.suppress(FileNotFoundError),
+                opened_folder(entry.name, at=folder) as below,
+            ):
                 yield from _files(below, f"{prefix}{entry.name}/", depth - 1)
 
 
@@ -142,7 +144,10 @@ def _folders(folder: int, depth: int = MAX_DEPTH) -> Iterator[tuple[int, str]]:
         if not entry.is_dir(follow_symlinks=False):
             continue
         if depth:
-            with contextlib.suppress(FileNotFoundError), _opened(entry.name, folder) as below:
+            with (
+                contextlib.suppress(FileNotFoundError),
+                opened_folder(entry.name, at=folder) as below,
+            ):
                 yield from _folders(below, depth - 1)
         yield folder, entry.name
 
@@ -154,29 +159,23 @@ def _entries(folder: int) -> list[os.DirEntry[str]]:
     return []
 
 
-@contextlib.contextmanager
-def _opened(name: str, folder: int | None) -> Iterator[int]:
-    descriptor = os.open(name, _FOLDER, dir_fd=folder)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
 def _keep_tail(folder: int, name: str, limit: int) -> None:
     """Write the last bytes of a file to NAME.tail."""
-    source = os.open(name, _FILE, dir_fd=folder)
+    try:
+        source = open_descriptor(name, os.O_RDONLY | os.O_NOFOLLOW, at=folder)
+    except OSError as error:
+        if error.errno == errno.EINVAL:  # it is no regular file
+            return
+        raise
     try:
         found = os.fstat(source)
-        if not stat.S_ISREG(found.st_mode):
-            return
         data = os.pread(source, limit, max(0, found.st_size - limit))
         mode = stat.S_IMODE(found.st_mode)
     finally:
         os.close(source)
     with contextlib.suppress(FileNotFoundError):
         os.unlink(name + TAIL, dir_fd=folder)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    target = os.open(name + TAIL, flags, mode, dir_fd=folder)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    target = open_descriptor(name + TAIL, flags, mode, at=folder)
     with os.fdopen(target, "wb") as file:
         file.write(data)

@@ -8,12 +8,11 @@ The digest of several nodes is made of the distinct digests of these: runs on di
 equal facts have the same.
 """
 
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seatrial.files import read_start
+from seatrial.files import make_folder, read_start, replace_file
 from seatrial.lazy import LazyModule, hashlib
 from seatrial.machine.node_sets import unfold_or_empty
 
@@ -57,10 +56,9 @@ def keep(trials: Path, machine: str, found: Mapping[str, str]) -> None:
     """Keep the digests of nodes that were asked; those of other nodes stay. Raises OSError."""
     path = trials / FOLDER / machine
     kept = {**_read(path), **found}
-    path.parent.mkdir(exist_ok=True)
-    fresh = path.with_name(f".{machine}.{os.getpid()}")
-    fresh.write_text("".join(f"{node}\t{digest}\n" for node, digest in sorted(kept.items())))
-    fresh.replace(path)
+    make_folder(path.parent)
+    text = "".join(f"{node}\t{digest}\n" for node, digest in sorted(kept.items()))
+    replace_file(path, text.encode())
 
 
 def _read(path: Path) -> dict[str, str]:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from seatrial.files import read_regular
+from seatrial.files import read_regular, remove_file, replace_file
 from seatrial.layout.node import spans
 from seatrial.layout.orders import MAX_RANKS
 from seatrial.layout.pattern_records import PatternMerger, RankRecord, parsed_record
@@ -42,13 +42,13 @@ def collect(run: Path) -> None:
                 read.append(path)
     if not read:
         return
-    (run / PATTERN_FILE).write_text(written(merger.pattern()))
+    replace_file(run / PATTERN_FILE, written(merger.pattern()).encode())
     for path in read:
-        path.unlink(missing_ok=True)
+        remove_file(path, missing_ok=True)
     with contextlib.suppress(OSError):  # a record that cannot be read stays
         for launch in begun:
-            (run / FOLDER / f"{launch}.begin").unlink(missing_ok=True)
-        (run / FOLDER).rmdir()
+            remove_file(run / FOLDER / f"{launch}.begin", missing_ok=True)
+        (run / FOLDER).rmdir()  # plain: an empty folder alone
 
 
 def pattern_of(run: Path) -> Pattern:

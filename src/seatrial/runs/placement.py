@@ -16,6 +16,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from seatrial.files import make_folder
 from seatrial.machine.model import FileSystem
 from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.runs.directory import put
@@ -119,4 +120,4 @@ def copy_of(place: PlacementTarget, source: Path) -> Path:
 
 
 def _make(directory: Path) -> None:
-    directory.mkdir(parents=True, exist_ok=True)
+    make_folder(directory)

@@ -5,16 +5,18 @@ A build is made where it stays, as it may hold its own path. It is published by 
 written last: the checksum of each file. A trial has a link to the build that it uses, and a build
 with damage is not used again. Whoever makes a build or looks for one holds the lock of KEY-FOUND. A
 build that failed goes to its trial.
+
+Programs of others are not run: where the folder, KEY-FOUND, N or a file may be another user's
+doing, the build stays in its trial, and that is told.
 """
 
 import asyncio
 import contextlib
-import fcntl
 import hashlib
 import os
 import shutil
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -23,7 +25,18 @@ import msgspec
 from msgspec import Struct
 
 from seatrial.errors import TrialError, UsageError
-from seatrial.files import is_of_host, read_regular, sync_folder, write_durably
+from seatrial.file_origin import close_to_others, origin_of, origin_of_tree
+from seatrial.files import (
+    is_of_host,
+    make_folder,
+    opened_folder,
+    read_regular,
+    remove_file,
+    remove_tree,
+    sync_folder,
+    write_durably,
+)
+from seatrial.lazy import regex
 from seatrial.machine.model import Machine
 from seatrial.runs.build_variables import digest_of_variables, variables_of
 from seatrial.runs.builds import BuildResult, lock_of, result_of
@@ -42,6 +55,8 @@ LOCK = "lock"
 USERS = "users"
 MAX_RECORD_BYTES = 64 << 20
 OWN = "seatrial."  # how the names of Seatrial's own files in a build begin
+
+_NUMBER = regex(r"[1-9][0-9]{0,8}")
 
 Make = Callable[[Path], Awaitable[BuildResult]]
 
@@ -67,12 +82,13 @@ class SharedBuild(Struct, frozen=True, kw_only=True):
 
 class BuildOutcome(NamedTuple):
     """The result of a build, what it found, the trial that made it, "" for this one, and why it was
-    made anew, where that can be told."""
+    made anew, where that can be told. ``unshared``: why shared builds could not be used, or ""."""
 
     result: BuildResult
     facts: dict[str, str]
     made_by: str = ""
     anew: str = ""
+    unshared: str = ""
 
 
 class SharedBuilds:
@@ -99,7 +115,10 @@ class SharedBuilds:
             assert found is not None
             seen = digest_of_variables(test, found.digest, self._environment)
             entry = self._folder / f"{case.build}-{seen}"
-            (entry / USERS).mkdir(parents=True, exist_ok=True)
+            make_folder(entry / USERS)
+            if stranger := _stranger_above(self._folder, entry):
+                remove_file(link, missing_ok=True)
+                return _outcome(await make(link), link, stranger)
             lock = await lock_of(entry / LOCK)
         except PermissionError as error:
             if link.is_symlink():
@@ -133,23 +152,28 @@ class SharedBuilds:
         make: Make,
         found: FoundCompilers,
     ) -> BuildOutcome:
-        numbers = sorted(_numbers(entry), reverse=True)
+        numbers = sorted(numbers_of(entry), reverse=True)
+        stranger = ""
         if not link.is_symlink() and not self._rebuild:
             for number in numbers:
-                record = await run_in_thread(partial(intact, entry / str(number)), "sums")
+                place = entry / str(number)
+                if of_others := await run_in_thread(partial(_stranger_in, place), "owners"):
+                    stranger = stranger or of_others
+                    continue
+                record = await run_in_thread(partial(intact, place), "sums")
                 if record is not None:
                     _use(entry, number, link)
                     return BuildOutcome(BuildResult(0, ""), record.facts, record.trial)
         if not link.is_symlink():
             number = max(numbers, default=0) + 1
-            (entry / str(number)).mkdir()
+            make_folder(entry / str(number))
             _use(entry, number, link)
         place = link.resolve()
-        place.mkdir(parents=True, exist_ok=True)  # somebody may have removed it
+        make_folder(place)  # somebody may have removed it
         inputs = self._inputs(test, case, found)
         anew = await run_in_thread(partial(self._why_anew, entry, place, case, inputs), "sums")
         result = await make(place)
-        outcome = _outcome(result, place, anew)
+        outcome = _outcome(result, place, stranger)._replace(anew=anew)
         if result.code:
             _take(place, link)
         elif other := differs(read_all(place), found):
@@ -207,8 +231,26 @@ def _is_own(link: Path) -> bool:
     return link.is_dir() and not link.is_symlink()
 
 
-def _outcome(result: BuildResult, directory: Path, anew: str = "") -> BuildOutcome:
-    return BuildOutcome(result, read_found(directory), anew=anew)
+def _outcome(result: BuildResult, directory: Path, unshared: str = "") -> BuildOutcome:
+    return BuildOutcome(result, read_found(directory), unshared=unshared)
+
+
+def _stranger_above(folder: Path, entry: Path) -> str:
+    """Return why another user can put a build in the place of one of this entry, or "". Raises
+    OSError."""
+    for path in (folder, entry, entry / USERS):
+        with opened_folder(path, follow=path is folder) as opened:
+            if stranger := origin_of(opened, path).stranger:
+                return stranger
+    return ""
+
+
+def _stranger_in(place: Path) -> str:
+    """Return why a build may be another user's doing, or ""."""
+    try:
+        return origin_of_tree(place).stranger
+    except OSError as error:
+        return f"{error.filename or place}: {error.strerror}"
 
 
 def _cannot(path: Path, error: OSError) -> Exception:
@@ -221,8 +263,9 @@ def _cannot(path: Path, error: OSError) -> Exception:
     return TrialError(f"{reason}; builds cannot be shared; {remedy}, then resume the trial")
 
 
-def _numbers(entry: Path) -> list[int]:
-    return [int(path.name) for path in entry.iterdir() if path.name.isdecimal()]
+def numbers_of(entry: Path) -> list[int]:
+    """Return the numbers of the builds of an entry. Raises OSError."""
+    return [int(path.name) for path in entry.iterdir() if _NUMBER.fullmatch(path.name)]
 
 
 def _use(entry: Path, number: int, link: Path) -> None:
@@ -231,30 +274,34 @@ def _use(entry: Path, number: int, link: Path) -> None:
     where = str(link.parent.absolute() / link.name)
     mark = hashlib.sha256(where.encode(errors="surrogateescape")).hexdigest()[:12]
     write_durably(entry / USERS / f"{number}.{mark}", os.fsencode(where))
-    link.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(link.parent)
     link.symlink_to((entry / str(number)).resolve())
     sync_folder(link.parent)
 
 
 def _take(place: Path, link: Path) -> None:
     """Move a build that failed to its trial: it is not shared."""
-    link.unlink()
+    remove_file(link)
     try:
         place.rename(link)
     except OSError:  # another file system
-        shutil.copytree(place, link, symlinks=True)
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.copytree(place, link, symlinks=True)  # plain: from an own folder to an own one
+        with contextlib.suppress(OSError):
+            remove_tree(place)
 
 
 # ---- what is published ----------------------------------------------------------------------
 
 
 def publish(place: Path, record: SharedBuild) -> None:
-    """Write the record of a build, with the checksums of its files. Raises OSError."""
+    """Write the record of a build, with the checksums of its files, which others may write no
+    more. Raises OSError."""
+    close_to_others(place)
     files, links = _contents(place)
     size = sum(os.stat(f"{place}/{name}").st_size for name in files)  # noqa: PTH116
     record = msgspec.structs.replace(record, files=files, links=links, bytes=size)
     part = place / f"{RECORD}.part"
+    remove_file(part, missing_ok=True)
     write_durably(part, msgspec.json.encode(record))
     part.rename(place / RECORD)
     sync_folder(place)
@@ -263,7 +310,7 @@ def publish(place: Path, record: SharedBuild) -> None:
 def read_record(place: Path) -> SharedBuild | None:
     """Return the record of a build; None for one that is not published."""
     try:
-        data = read_regular(place / RECORD, MAX_RECORD_BYTES)
+        data = read_regular(place / RECORD, MAX_RECORD_BYTES, follow=False)
         return msgspec.json.decode(data, type=SharedBuild)
     except (OSError, ValueError, msgspec.MsgspecError):
         return None
@@ -306,57 +353,3 @@ def _contents(place: Path) -> tuple[dict[str, str], dict[str, str]]:
 def _sum(place: Path, name: str) -> str:
     executable = "x" if os.access(place / name, os.X_OK) else "-"
     return checksum(f"{place}/{name}") + executable
-
-
-# ---- looking after them ---------------------------------------------------------------------
-
-
-class StoredBuild(NamedTuple):
-    """A directory among the shared builds: its record (None: it is not published), the trials that
-    use it, when it was made or last used (s since the epoch)."""
-
-    place: Path
-    record: SharedBuild | None
-    users: list[str]
-    used: float
-
-
-def stored(folder: Path) -> Iterator[StoredBuild]:
-    """Yield the shared builds of a folder."""
-    with contextlib.suppress(FileNotFoundError):
-        for entry in sorted(path for path in folder.iterdir() if path.is_dir()):
-            for number in sorted(_numbers(entry)):
-                yield _stored(entry, number)
-
-
-def _stored(entry: Path, number: int) -> StoredBuild:
-    place = entry / str(number)
-    users, times = [], [place.stat().st_mtime]
-    for mark in (entry / USERS).glob(f"{number}.*"):
-        with contextlib.suppress(OSError):
-            times.append(mark.stat().st_mtime)
-            link = Path(os.fsdecode(mark.read_bytes()))
-            if link.is_symlink() and link.resolve() == place.resolve():
-                users.append(link.parent.parent.name)
-    return StoredBuild(place, read_record(place), sorted(users), max(times))
-
-
-def remove(build: StoredBuild) -> bool:
-    """Remove a build that no trial uses. Returns False where one does by now, or one is being made
-    or looked for. Raises OSError."""
-    entry = build.place.parent
-    lock = os.open(entry / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        number = int(build.place.name)
-        if _stored(entry, number).users:
-            return False
-        (build.place / RECORD).unlink(missing_ok=True)  # it is not used while it goes
-        shutil.rmtree(build.place)
-        for mark in (entry / USERS).glob(f"{number}.*"):
-            mark.unlink(missing_ok=True)
-        return True
-    except BlockingIOError:
-        return False
-    finally:
-        os.close(lock)

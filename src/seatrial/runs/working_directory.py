@@ -10,12 +10,12 @@ sees it, and else the next run there by the same user on that node.
 
 import contextlib
 import os
-import shutil
 import stat
 from collections.abc import Sequence
 from pathlib import Path
 
 from seatrial.escaping import shell_word
+from seatrial.files import opened_folder, remove_tree
 from seatrial.suite.model import Case
 from seatrial.suite.run_settings import DIRECTORY_FILE
 
@@ -52,8 +52,9 @@ def remove(directory: Path) -> None:
     with contextlib.suppress(OSError):
         above = directory.parent.lstat()
         if stat.S_ISDIR(above.st_mode) and above.st_uid == os.getuid():
-            shutil.rmtree(directory, ignore_errors=True)
-            directory.parent.rmdir()  # where no other run is there
+            with contextlib.suppress(OSError), opened_folder(directory.parent) as folder:
+                remove_tree(directory.name, at=folder)
+            directory.parent.rmdir()  # plain: an empty folder alone, where no other run is there
 
 
 # The file .seatrial names the job's process. It fills a block, so that a full file system is

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from seatrial.decoding import DAMAGED, decoder
-from seatrial.files import open_regular, write_durably
+from seatrial.files import make_folder, open_regular, remove_file, write_durably
 from seatrial.journal.journal import fingerprint
 from seatrial.trial.folder import TrialFolder
 
@@ -82,19 +82,19 @@ def read_cursor(path: Path) -> Cursor | None:
 def save(folder: TrialFolder, cursor: Cursor) -> None:
     """Write a cursor atomically. Raises OSError."""
     place = folder_of(folder)
-    place.mkdir(exist_ok=True)
+    make_folder(place)
     part = place / f".{cursor.sink}.part"
     try:
         write_durably(part, msgspec.json.format(msgspec.json.encode(cursor)) + b"\n")
         part.replace(place / f"{cursor.sink}.json")
     except OSError:
-        part.unlink(missing_ok=True)
+        remove_file(part, missing_ok=True)
         raise
 
 
 def forget(folder: TrialFolder, sink: str) -> None:
     """Delete a cursor: its sink begins at the journal's beginning again. Raises OSError."""
-    (folder_of(folder) / f"{sink}.json").unlink(missing_ok=True)
+    remove_file(folder_of(folder) / f"{sink}.json", missing_ok=True)
 
 
 def goes_on(journal: BinaryIO, cursor: Cursor) -> bool:

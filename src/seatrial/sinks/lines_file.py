@@ -57,6 +57,7 @@ class LinesFile(SinkTarget):
     def _append(self, pieces: Sequence[bytes]) -> None:
         """Append whole lines or nothing. Raises OSError."""
         how = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
+        # plain: a file that the machine's file names, perhaps by a link
         descriptor = os.open(self._path, how, 0o644)
         try:
             if not locked_within(descriptor, self._timeout):  # let go of when it is closed
@@ -91,6 +92,7 @@ class LinesFile(SinkTarget):
 
     def _into_fifo(self, pieces: Sequence[bytes]) -> Reply:
         try:
+            # plain: a FIFO that the machine's file names
             descriptor = os.open(self._path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
             return Reply("again", f"nobody reads it: {error.strerror}")

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from seatrial.errors import SeatrialError, TrialError
-from seatrial.files import open_descriptor
+from seatrial.files import make_folder, open_descriptor
 from seatrial.lazy import regex
 from seatrial.sinks.cursor import folder_of
 from seatrial.trial.folder import TrialFolder
@@ -35,7 +35,7 @@ def held(folder: TrialFolder, wait_s: float = WAIT_S) -> Iterator[None]:
     holds it for an instant. Raises DeliveryLocked, and TrialError if it cannot be locked."""
     path = folder_of(folder) / "lock"
     try:
-        path.parent.mkdir(exist_ok=True)
+        make_folder(path.parent)
         descriptor = open_descriptor(path, os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise TrialError(f"{path}: cannot be opened: {error.strerror}") from error

@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 
 import seatrial
+from seatrial.files import open_descriptor
 from seatrial.journal.events import BuildEnded, Event, RunJudged, ScriptEnded, SubmitEnded
 from seatrial.sinks.trial_info import TrialInfo
 
@@ -65,7 +66,7 @@ def end_of_output(run: Path) -> str:
 def _end_of(path: Path, limit: int) -> str:
     """Return at most ``limit`` bytes from the end of a regular file."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        descriptor = open_descriptor(path, os.O_RDONLY | os.O_NOFOLLOW)
     except OSError:
         return ""
     with os.fdopen(descriptor, "rb") as file:

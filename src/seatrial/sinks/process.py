@@ -17,6 +17,7 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from seatrial.errors import SeatrialError
+from seatrial.files import make_folder, open_to_write
 from seatrial.journal.events import Event
 from seatrial.log import DEFAULT_LEVEL, log_to, logger
 from seatrial.sinks.cursor import folder_of, forget
@@ -46,9 +47,9 @@ def start(folder: TrialFolder, log_level: str = DEFAULT_LEVEL) -> str:
     everything is delivered. Returns why it could not be started, or ""."""
     place, log = folder_of(folder), folder.log("sinks")
     try:
-        place.mkdir(exist_ok=True)
-        log.parent.mkdir(exist_ok=True)
-        with log.open("ab") as said:  # of a defect that ends it, too
+        make_folder(place)
+        make_folder(log.parent)
+        with open_to_write(log, append=True) as said:  # of a defect that ends it, too
             process = subprocess.Popen(
                 [sys.executable, "-P", "-c", _COMMAND, str(folder.path), log_level],
                 stdin=subprocess.DEVNULL,

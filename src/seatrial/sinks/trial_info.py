@@ -3,6 +3,8 @@
 from msgspec import Struct
 from msgspec.structs import replace
 
+from seatrial.decoding import decoder
+from seatrial.file_origin import FileOrigin
 from seatrial.machine.sinks import Sink
 from seatrial.trial.folder import TrialFolder
 
@@ -44,6 +46,12 @@ class TrialInfo(Struct):
     rehearsed: bool = False
     tests: dict[str, _Test] = {}
     path: str = ""
+
+
+def owned_about_of(folder: TrialFolder) -> tuple[TrialInfo, FileOrigin]:
+    """Return what the record of a trial says, and who can have written it. Raises TrialError."""
+    about, origin = folder.owned_record_as(decoder(TrialInfo).decode)
+    return replace(about, path=str(folder.path)), origin
 
 
 def about_of(folder: TrialFolder) -> TrialInfo:

@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 
 from seatrial.errors import StoreError
+from seatrial.files import remove_file
 from seatrial.store import sqlite_file
 from seatrial.store.location import NoStore
 from seatrial.store.schema import Store, Writer, columns_of, insert_sql, require_known, upsert_sql
@@ -239,7 +240,7 @@ def reopen_file(path: Path, wait_s: float) -> Store:
         try:
             path.replace(aside)
             for ending in ("-wal", "-shm", "-journal"):
-                path.with_name(path.name + ending).unlink(missing_ok=True)
+                remove_file(path.with_name(path.name + ending), missing_ok=True, follow=True)
         except OSError as error:
             raise StoreError(
                 f"{path}: cannot be replaced: {error.strerror}; remove it, or name another with"

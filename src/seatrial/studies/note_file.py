@@ -21,7 +21,7 @@ from msgspec import Struct
 from seatrial.account import user_name
 from seatrial.decoding import DAMAGED, decoder
 from seatrial.errors import TrialError, UsageError
-from seatrial.files import open_descriptor, open_regular
+from seatrial.files import make_folder, open_descriptor, open_regular
 from seatrial.units import SECOND_NS, show_seconds
 
 FILE = "notes.jsonl"
@@ -124,7 +124,7 @@ def remove(path: Path, wanted: str) -> Note:
 
 def _append(path: Path, line: bytes) -> None:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         descriptor = open_descriptor(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o664)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -8,12 +8,10 @@ of the easyconfig. A build gets only those parameters that its
 script names or ``build.parameters`` lists, so cases that differ in other parameters share it.
 """
 
-import errno
 import functools
 import hashlib
 import os
 import platform
-import stat
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -23,6 +21,7 @@ from msgspec.structs import replace
 
 from seatrial.errors import UsageError
 from seatrial.file_model import Scalar
+from seatrial.files import open_regular
 from seatrial.lazy import regex
 from seatrial.machine.model import Machine
 from seatrial.suite.case_names import show
@@ -212,8 +211,6 @@ def _files_below(folder: Path) -> list[str]:
 
 
 def _digest_of_file(path: Path) -> str:
-    if not stat.S_ISREG(path.stat().st_mode):
-        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
-    with path.open("rb") as file_object:
+    with open_regular(path) as file_object:
         executable = "x" if os.access(path, os.X_OK) else "-"
         return hashlib.file_digest(file_object, "sha256").hexdigest() + executable

@@ -39,6 +39,7 @@ class Building:
         cases = ledger.conductor.state.cases
         self._cases = {case.build: case for case in reversed(cases) if case.build}
         self._cancelled = False
+        self._told = False  # that builds are not shared
         self._running: dict[str, asyncio.Task[None]] = {}
 
     def start(self, key: str) -> None:
@@ -48,9 +49,10 @@ class Building:
         async def work() -> None:
             built = await self._made(folder, record.tests[case.test], case)
             self._running.pop(key, None)
+            test = case.test
             ended = BuildEnded(
                 key=key,
-                test=case.test,
+                test=test,
                 path=str(folder),
                 code=built.result.code,
                 log=built.result.text,
@@ -58,6 +60,12 @@ class Building:
                 made_by=built.made_by,
                 anew=built.anew,
             )
+            if built.unshared and not self._told:
+                self._told = True
+                text = (
+                    f"builds stay in this trial, as others' programs are not run: {built.unshared}"
+                )
+                self._tasks.alert("shared builds", test, text)
             self._tasks.put(ended)
 
         self._running[key] = self._tasks.spawn(work())

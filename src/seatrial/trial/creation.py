@@ -3,7 +3,6 @@
 import contextlib
 import hashlib
 import os
-import shutil
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,11 +11,19 @@ import msgspec
 from msgspec.structs import replace
 
 from seatrial.errors import TrialError, UsageError
-from seatrial.files import sync_folder, write_durably
+from seatrial.files import (
+    make_folder,
+    read_regular,
+    remove_file,
+    remove_tree,
+    replace_file,
+    sync_folder,
+    write_durably,
+)
 from seatrial.lazy import regex
 from seatrial.runs.environment import write_script
 from seatrial.runs.file_use import FILE_USE_SCRIPT, file_use_script
-from seatrial.runs.hung_processes import hung_script
+from seatrial.runs.hung_processes import HUNG_SCRIPT, hung_script
 from seatrial.runs.job_facts import FACTS_SCRIPT, facts_script
 from seatrial.suite.model import Case
 from seatrial.trial.folder import TrialFolder
@@ -42,7 +49,7 @@ def create(trials: Path, record: Record, cases: Iterable[Case]) -> TrialFolder:
     is_made = False
     _remove_left(trials)
     try:
-        making.mkdir(parents=True)
+        make_folder(making)
         lines = msgspec.json.Encoder().encode_lines(cases)
         digest = hashlib.sha256(lines).hexdigest()
         record = replace(record, cases_bytes=len(lines), cases_sha256=digest)
@@ -50,7 +57,7 @@ def create(trials: Path, record: Record, cases: Iterable[Case]) -> TrialFolder:
         write_durably(making / "trial.json", pretty + b"\n")
         write_durably(making / "cases.jsonl", lines)
         for name in ("builds", "runs", "scripts", "submissions"):
-            (making / name).mkdir()
+            make_folder(making / name)
         write_scripts(TrialFolder(making), record)
         sync_folder(making)
         making.rename(folder.path)
@@ -59,7 +66,8 @@ def create(trials: Path, record: Record, cases: Iterable[Case]) -> TrialFolder:
         if first:
             sync_folder(trials.absolute().parent)
     except BaseException as error:
-        shutil.rmtree(making, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            remove_tree(making)
         if isinstance(error, UnicodeEncodeError):
             raise UsageError(
                 f"{error.object[:200]!r}: the path is not UTF-8 and cannot be recorded; rename it"
@@ -91,26 +99,28 @@ def _remove_left(trials: Path) -> None:
             here = before.endswith(f"-{os.uname().nodename}") and number.isdecimal()
             dead = here and not Path(f"/proc/{number}").exists()
             if dead or path.lstat().st_mtime < time.time() - MAKING_SECONDS:
-                shutil.rmtree(path, ignore_errors=True)
+                remove_tree(path)
 
 
 def write_scripts(folder: TrialFolder, record: Record) -> None:
     """Write the run scripts of all tests that are not there whole, so that they are on the disk
     itself where jobs run elsewhere; and the scripts that tell what jobs found, what hung runs
     wait in, and what files runs hold open. Raises OSError."""
-    folder.facts.mkdir(exist_ok=True)
-    write_script(folder.facts / FACTS_SCRIPT, facts_script())
-    write_script(folder.hung_script, hung_script())
+    make_folder(folder.facts)
+    scripts = {FACTS_SCRIPT: facts_script(), HUNG_SCRIPT: hung_script()}
     if record.machine.file_use is not None:
-        write_script(folder.facts / FILE_USE_SCRIPT, file_use_script())
+        scripts[FILE_USE_SCRIPT] = file_use_script()
+    for name, text in scripts.items():  # jobs may read them at this moment
+        replace_file(folder.facts / name, text.encode())
     for test in record.tests.values():
         if test.only_builds:
             continue
         text = test.run.script.rstrip("\n") + "\n"
         script = folder.script(test.name)
-        if script.is_file() and script.read_bytes() == text.encode():
+        if _holds(script, text.encode()):
             continue
         part = script.with_name(f".{script.name}.part")  # a job may start at this moment
+        remove_file(part, missing_ok=True)
         if record.machine.jobs_run_elsewhere:
             write_durably(part, text.encode())
         else:
@@ -118,3 +128,10 @@ def write_scripts(folder: TrialFolder, record: Record) -> None:
         part.rename(script)
     if record.machine.jobs_run_elsewhere:
         sync_folder(folder.path / "scripts")
+
+
+def _holds(script: Path, data: bytes) -> bool:
+    try:
+        return read_regular(script, len(data), follow=False) == data
+    except OSError:
+        return False

@@ -46,6 +46,7 @@ from seatrial.trial.paths import require_plain
 from seatrial.trial.refusals import (
     require_host,
     require_not_abandoned,
+    require_own,
     require_real,
     require_to_cancel,
 )
@@ -78,12 +79,11 @@ class Driver:
     ) -> None:
         """``alert`` is a command for alerts, where the trial's record names none."""
         self.folder = folder
-        self.record = record = folder.record()
+        self.record, self.origin = record, _ = folder.record_and_origin()
         require_plain(folder.path)
         require_real(folder.tag, record)
         self.backend = choose_backend(record.machine, folder.submissions)
-        # Two trials may have one tag: in another folder, or after this one is deleted. Their jobs
-        # need different names.
+        # Two trials may have one tag, in another folder or after a deletion; their jobs may not.
         unique = f"{record.tag} {record.created}"
         jobs = record.asked.jobs or record.machine.jobs or self.backend.jobs
         limits = Limits(
@@ -149,6 +149,7 @@ class Driver:
 
     async def _drive_to_end(self, cancel: str, abandon: str, host_is_gone: bool) -> DriveOutcome:
         with Journal.own(self.folder.journal, host_is_gone) as journal:
+            require_own(self.folder.tag, self.origin)
             self.ledger.journal = journal
             unresolved = self.ledger.replay()
             self._collector.references = self.ledger.references or self._collector.references
@@ -226,8 +227,7 @@ class Driver:
         if policy.kind == "sustained" or policy.exclusion.after or policy.placing:
             self.backend.watch_nodes(self.conductor.state.nodes.down)
         self._gauges.watch(policy)
-        quiet = HangDetector(self.conductor, self._attempts.of, self._tasks)
-        quiet.start(self.ledger.journal.now)
+        HangDetector(self.conductor, self._attempts.of, self._tasks).start(self.ledger.journal.now)
         self._tasks.spawn(watch_followed(self._jobs.unfollowed, self._tasks))
 
     async def _loop(self) -> DriveOutcome:

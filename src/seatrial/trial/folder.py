@@ -17,7 +17,8 @@ from msgspec import Struct
 
 from seatrial.decoding import decoder
 from seatrial.errors import TrialError, UsageError
-from seatrial.files import FileOrigin, is_utf8, read_owned
+from seatrial.file_origin import FileOrigin
+from seatrial.files import is_utf8
 from seatrial.lazy import LazyModule, hashlib
 from seatrial.trial.paths import MAX_RECORD_BYTES, TrialPaths
 
@@ -45,12 +46,7 @@ class TrialFolder(TrialPaths):
     def record_and_origin(self) -> "tuple[record.Record, FileOrigin]":
         """Read the record, with who can have written it: before what it names is run. Raises
         TrialError."""
-        path, decode = self.path / "trial.json", record.record_in
-        try:
-            data, origin = read_owned(path, MAX_RECORD_BYTES)
-        except OSError as error:
-            raise TrialError(f"{path}: cannot be read: {error.strerror}") from error
-        return self._decoded(path, data, decode, "is not a trial's record"), origin
+        return self.owned_record_as(record.record_in)
 
     def record(self) -> "record.Record":
         """Read the record. Raises TrialError."""

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from seatrial import __version__
 from seatrial.account import user_name
 from seatrial.conduct.run_ids import run_id_of
+from seatrial.files import replace_file
 from seatrial.journal.events import Event, FigureGiven, FiguresImported
 from seatrial.journal.journal import Journal
 from seatrial.machine.model import Machine
@@ -48,7 +49,7 @@ def import_figures(trials: Path, tag: str, machine: str, file: Path, by: str) ->
         given=GivenFrom(file=str(file.absolute()), sha256=digest, by=by, on=now),
     )
     folder = create(trials, record, cases.values())
-    (folder.path / "figures.csv").write_bytes(data)
+    replace_file(folder.path / "figures.csv", data)
     imported = FiguresImported(figures=len(rows), file=str(file.absolute()), sha256=digest, by=by)
     _write(folder, machine, [imported, *(_event(folder.tag, row, machine) for row in rows)])
     return folder

@@ -10,9 +10,11 @@ folder.
 """
 
 import asyncio
+import errno
 import time
 from collections.abc import Callable
 
+from seatrial.files import remove_file, touch
 from seatrial.log import logger
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.life import life_of
@@ -21,17 +23,21 @@ from seatrial.trial.record import Record
 _log = logger(__name__)
 
 BEAT_SECONDS = 15.0
+# It is of another member, who drove the trial before; or a link, FIFO or device.
+_NO_OWN_FILE = frozenset((errno.EACCES, errno.EPERM, errno.ELOOP, errno.EINVAL))
 
 
 def beat(folder: TrialFolder) -> None:
-    """Touch the file. Where it cannot be touched, the journal cannot be written either, which ends
-    the drive."""
+    """Touch the file; what is no file of the own goes. Where it cannot be touched, the journal
+    cannot be written either, which ends the drive."""
     try:
         try:
-            folder.heartbeat.touch()
-        except PermissionError:  # it is of another member, who drove the trial before
-            folder.heartbeat.unlink()
-            folder.heartbeat.touch()
+            touch(folder.heartbeat)
+        except OSError as error:
+            if error.errno not in _NO_OWN_FILE:
+                raise
+            remove_file(folder.heartbeat, follow=True)
+            touch(folder.heartbeat)
     except OSError as error:
         _log.warning("%s: %s", folder.heartbeat, error.strerror)
 

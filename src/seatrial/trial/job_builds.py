@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from seatrial.backends import protocol
 from seatrial.backends.task_states import PREFIX
 from seatrial.escaping import shell_word
+from seatrial.files import make_folder
 from seatrial.journal.codes import CANCELLED, TIMEOUT
 from seatrial.machine.model import Machine
 from seatrial.runs import build_files, builds
@@ -142,7 +143,7 @@ class JobBuilds:
         )
 
     def _write(self, job: protocol.Job, directory: Path) -> None:
-        job.path.mkdir(parents=True, exist_ok=True)
+        make_folder(job.path)
         script = _SCRIPT.format(
             script=shell_word(str(directory / build_files.JOB)),
             log=shell_word(str(directory / build_files.LOG)),

@@ -9,6 +9,7 @@ Runs that end at the same time share an answer: the first one that was asked for
 import asyncio
 from pathlib import Path
 
+from seatrial.files import replace_file
 from seatrial.machine.model import FileUse
 from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.runs.shell import CommandResult, Shell
@@ -78,6 +79,4 @@ class JobStats:
 
 def _keep(folder: Path, number: str, sums: dict[str, int]) -> None:
     """Write job_stats.txt. Raises OSError."""
-    part = folder / f".{JOB_STATS_FILE}"
-    part.write_text(text_of_sums(number, sums))
-    part.replace(folder / JOB_STATS_FILE)
+    replace_file(folder / JOB_STATS_FILE, text_of_sums(number, sums).encode())

@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from seatrial.files import read_regular
+from seatrial.files import read_regular, remove_file, replace_file
 from seatrial.journal.trial_life import TrialState
 from seatrial.log import logger
 from seatrial.trial.folder import TrialFolder
@@ -37,9 +37,11 @@ def write_next(folder: TrialFolder, tags: Sequence[str]) -> None:
     """Write which trials begin after this one. Where the file cannot be written, nobody is told if
     they do not."""
     try:
-        folder.next.unlink(missing_ok=True)  # it may be of another member
         if tags:
-            folder.next.write_text("".join(f"{tag}\n" for tag in tags))
+            text = "".join(f"{tag}\n" for tag in tags)
+            replace_file(folder.next, text.encode(), follow=True)
+        else:
+            remove_file(folder.next, missing_ok=True, follow=True)
     except OSError as error:
         _log.warning("%s: %s", folder.next, error.strerror)
 

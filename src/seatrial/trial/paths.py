@@ -7,6 +7,7 @@ from typing import TypeVar
 from seatrial.decoding import DAMAGED, decoder
 from seatrial.errors import TrialError, UsageError
 from seatrial.escaping import has_controls
+from seatrial.file_origin import FileOrigin, read_owned
 from seatrial.files import is_utf8, read_regular
 from seatrial.runs.hung_processes import HUNG_SCRIPT
 
@@ -52,6 +53,16 @@ class TrialPaths:
         """Read the record as a type that has some of its members. Raises TrialError."""
         decode = decoder(kind).decode
         return self._read("trial.json", MAX_RECORD_BYTES, decode, "is not a trial's record")
+
+    def owned_record_as(self, decode: Callable[[bytes], T]) -> tuple[T, FileOrigin]:
+        """Read the record, with who can have written it: before what it names is run. Raises
+        TrialError."""
+        path = self.path / "trial.json"
+        try:
+            data, origin = read_owned(path, MAX_RECORD_BYTES)
+        except OSError as error:
+            raise TrialError(f"{path}: cannot be read: {error.strerror}") from error
+        return self._decoded(path, data, decode, "is not a trial's record"), origin
 
     def _read(self, name: str, limit: int, decode: Callable[[bytes], T], fault: str) -> T:
         path = self.path / name

@@ -43,7 +43,7 @@ def record_of(
         policy=part.policy,
         plan=plan.plan.plan,
         plan_file=os.fspath(plan.path),
-        plan_text=plan.path.read_text(errors="replace"),
+        plan_text=plan.path.read_text(errors="replace"),  # plain: the user's own plan
         component=part.component,
         phase=part.phase,
         alerts=plan.plan.alerts,

@@ -52,7 +52,7 @@ def record(
             if isinstance(error.__cause__, PermissionError):
                 return None  # its owner's next command records it
             with contextlib.suppress(OSError):
-                (folder.path / file).unlink()
+                requests.drop(folder, [file])
             raise
     return next((each for each in read(folder.journal) if each.request == file), None)
 

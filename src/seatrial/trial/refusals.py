@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from seatrial.conduct.state import ConductorState
 from seatrial.errors import TrialError
+from seatrial.file_origin import FileOrigin
 from seatrial.trial.ledger import Ledger, Unresolved
 from seatrial.trial.record import Record
 
@@ -26,6 +27,15 @@ def require_real(tag: str, record: Record) -> None:
         )
     if record.rehearsed:
         raise TrialError(f"{tag} is a rehearsal; `seatrial accept` runs its plan for real")
+
+
+def require_own(tag: str, origin: FileOrigin) -> None:
+    """Refuse the trial of another user: what its folder names would run under the own name."""
+    if origin.other:
+        raise TrialError(
+            f"{tag} is not yours: {origin.other}, and its scripts would run under your name; its "
+            "owner resumes it, or you start a trial of your own"
+        )
 
 
 def require_not_abandoned(tag: str, state: ConductorState) -> None:

@@ -16,6 +16,7 @@ import os
 import stat
 import time
 from collections.abc import Callable, Container, Iterable
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -24,7 +25,17 @@ from msgspec.structs import replace
 
 from seatrial.decoding import DAMAGED, decoder
 from seatrial.errors import TrialError
-from seatrial.files import is_of_host, name_of, open_regular
+from seatrial.file_origin import name_of
+from seatrial.files import (
+    SAFE_FOLDER,
+    is_of_host,
+    make_folder,
+    names_in,
+    open_descriptor,
+    opened_folder,
+    remove_file,
+    replace_file,
+)
 from seatrial.journal.encoding import decode
 from seatrial.journal.events import PERSONAL, PersonsEvent, RunReviewed
 from seatrial.lazy import asyncio
@@ -106,16 +117,12 @@ def ask(folder: TrialFolder, request: Request) -> str:
     """Write a request for the driver of the trial; return its file, relative to the trial's
     folder. It appears when it is complete. Raises TrialError where it cannot be written."""
     name = f"{time.time_ns():020d}-{os.uname().nodename}-{os.getpid()}"
-    part = folder.requests / f".{name}"
     try:
         open_to_group(folder)
-        folder.requests.mkdir(exist_ok=True)
-        part.write_bytes(msgspec.json.encode(request))
-        part.chmod(0o644)  # the driver may be another member's
-        part.rename(folder.requests / f"{name}.json")
+        make_folder(folder.requests)
+        data = msgspec.json.encode(request)  # the driver may be another member's
+        replace_file(folder.requests / f"{name}.json", data, 0o644, exact=True)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            part.unlink()
         what = remedy(error)
         if error.errno in (errno.EACCES, errno.EPERM):
             what = (
@@ -136,45 +143,52 @@ def open_to_group(folder: TrialFolder) -> None:
     if not trials.st_mode & stat.S_IWGRP:
         return
     with contextlib.suppress(OSError):  # one is there, or this is another member
-        folder.requests.mkdir()
-        if folder.requests.stat().st_gid != trials.st_gid:
-            os.chown(folder.requests, -1, trials.st_gid)
-        folder.requests.chmod(0o3775)
+        folder.requests.mkdir(SAFE_FOLDER)  # plain: it must be a new one
+        with opened_folder(folder.requests) as opened:
+            if os.fstat(opened).st_gid != trials.st_gid:
+                os.fchown(opened, -1, trials.st_gid)
+            os.fchmod(opened, 0o3775)
 
 
 def waiting(folder: TrialFolder) -> list[WaitingRequest]:
     """Return the requests, oldest first. A file that is no request, such as a FIFO or a link, is
-    removed. Where the file server does not answer, return those read so far."""
+    removed; nothing is where a link stands for the folder of requests. Where the file server does
+    not answer, return those read so far."""
     requests = []
-    with contextlib.suppress(OSError):
-        for path in sorted(folder.requests.glob("[!.]*.json")):
+    with contextlib.suppress(OSError), opened_folder(folder.requests) as opened:
+        names = names_in(opened)
+        for name in sorted(name for name in names if name.endswith(".json") and name[0] != "."):
             try:
-                with open_regular(path, follow=False) as file:
-                    about = os.fstat(file.fileno())
-                    data = file.read(MAX_REQUEST_BYTES + 1)
-                if len(data) > MAX_REQUEST_BYTES or about.st_nlink > 1:
-                    path.unlink()  # a second name may be another's file
-                    continue
-                request = decoder(Request).decode(data)
-                by = name_of(about.st_uid)
-                if request.request == "record":
-                    recorded(request, by)  # raises one of DAMAGED
-                requests.append(WaitingRequest(f"{path.parent.name}/{path.name}", request, by))
+                requests.append(_read(opened, name, folder.requests.name))
             except DAMAGED:
-                path.unlink()
+                os.unlink(name, dir_fd=opened)
             except OSError as error:
                 if is_of_host(error):
                     raise
                 with contextlib.suppress(OSError):  # it is another member's, or a folder
-                    path.unlink()
+                    os.unlink(name, dir_fd=opened)
     return requests
+
+
+def _read(opened: int, name: str, folder: str) -> WaitingRequest:
+    """Read a request in the open folder of requests. Raises OSError, and one of DAMAGED."""
+    with os.fdopen(open_descriptor(name, os.O_RDONLY | os.O_NOFOLLOW, at=opened), "rb") as file:
+        about = os.fstat(file.fileno())
+        data = file.read(MAX_REQUEST_BYTES + 1)
+    if len(data) > MAX_REQUEST_BYTES or about.st_nlink > 1:
+        raise OSError(errno.EINVAL, "it is too long, or a second name of another's file", name)
+    request = decoder(Request).decode(data)
+    by = name_of(about.st_uid)
+    if request.request == "record":
+        recorded(request, by)  # raises one of DAMAGED
+    return WaitingRequest(f"{folder}/{name}", request, by)
 
 
 def drop(folder: TrialFolder, answered: Iterable[str]) -> None:
     """Remove the files of answered requests. One that cannot be removed is not answered again."""
     for file in answered:
         with contextlib.suppress(OSError):
-            (folder.path / file).unlink()
+            remove_file(folder.requests / Path(file).name)
 
 
 def recorded(request: Request, by: str, file: str = "") -> PersonsEvent | RunReviewed:
@@ -192,8 +206,8 @@ def recorded(request: Request, by: str, file: str = "") -> PersonsEvent | RunRev
 def take_cancel(folder: TrialFolder) -> bool:
     """Return whether `seatrial cancel` has asked, once for each time."""
     with contextlib.suppress(OSError):  # where the file server does not answer
-        if folder.cancel_request.exists():
+        if os.path.lexists(folder.cancel_request):
             with contextlib.suppress(OSError):
-                folder.cancel_request.unlink()
+                remove_file(folder.cancel_request, follow=True)
             return True
     return False

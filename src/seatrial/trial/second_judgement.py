@@ -22,6 +22,7 @@ from msgspec import Struct
 
 from seatrial.documents import Faults
 from seatrial.errors import TrialError, UsageError
+from seatrial.files import read_regular
 from seatrial.journal import codes, events
 from seatrial.journal.codes import Code, code_of
 from seatrial.journal.damage import Damage, damage_of, told
@@ -70,6 +71,8 @@ OF_CHECKS = frozenset(
 """The verdicts that a run's own output gave."""
 
 _RIGHT = (codes.PASS.number, codes.PERFORMANCE.number)
+
+MAX_JUDGE_BYTES = 64 << 20
 
 
 class Definitions(NamedTuple):
@@ -156,7 +159,7 @@ def _judging(test: Test) -> Iterator[bytes]:
     yield msgspec.json.encode([test.verify, test.metrics])
     for file in _own_judges(test):
         with contextlib.suppress(OSError):
-            yield (Path(test.folder) / file).read_bytes()
+            yield read_regular(Path(test.folder) / file, MAX_JUDGE_BYTES)
 
 
 def _sha256(parts: Iterable[bytes]) -> str:

@@ -13,6 +13,7 @@ from typing import Literal
 from msgspec import Struct
 
 from seatrial.errors import TrialError
+from seatrial.files import remove_tree
 from seatrial.plan.component_tests import part_of
 from seatrial.plan.model import Deck
 from seatrial.runs.compat.run import prepare as prepare_compat
@@ -224,11 +225,8 @@ class Staging:
     async def _drop(self, copies: Sequence[Path]) -> None:
         def remove() -> None:
             for copy in copies:
-                if copy.is_dir() and not copy.is_symlink():
-                    shutil.rmtree(copy, ignore_errors=True)
-                else:
-                    with contextlib.suppress(OSError):
-                        copy.unlink()
+                with contextlib.suppress(OSError):
+                    remove_tree(copy)
 
         async with self._free_thread(copies[0].parent):
             await run_in_thread(remove, "deck")

@@ -91,7 +91,7 @@ def prepare_tuning(path: Path, machine: str | None, with_builds: bool = True) ->
     asked = TrialOptions(suites=[str(suite_folder(loaded))], together=True)
     expected = load_references(site.references).entries
     prepared = Prepared(asked, site, {test.name: test}, cases, skipped, expected)
-    text = loaded.path.read_text(errors="replace")
+    text = loaded.path.read_text(errors="replace")  # plain: the user's own tuning
     return PreparedTuning(loaded.tune, text, rules, prepared)
 
 

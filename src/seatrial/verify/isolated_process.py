@@ -10,7 +10,7 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
-from seatrial.files import is_of_host
+from seatrial.files import is_of_host, open_descriptor, remove_file
 from seatrial.verify.reading import HostFailed
 
 
@@ -71,8 +71,8 @@ def run_script(
     script = script.absolute()
     command = [str(script)] if os.access(script, os.X_OK) else ["bash", str(script)]
     limits = [str(memory >> 10), str(MOST_OUTPUT >> 9)]
-    output.unlink(missing_ok=True)  # perhaps a link or a FIFO that the job left
-    descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    remove_file(output, missing_ok=True)  # perhaps a link or a FIFO that the job left
+    descriptor = open_descriptor(output, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     try:
         process = subprocess.Popen(
             ["/bin/sh", "-c", _LIMITED, "sh", *limits, *command],

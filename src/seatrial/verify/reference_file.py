@@ -16,7 +16,7 @@ import msgspec
 
 from seatrial.errors import InvalidFiles, UsageError
 from seatrial.file_model import Scalar
-from seatrial.files import open_descriptor, read_regular, write_durably
+from seatrial.files import make_folder, open_descriptor, read_regular, remove_file, write_durably
 from seatrial.lazy import regex
 from seatrial.suite.case_names import show
 from seatrial.verify.references import Reference, References, faults_of, identity, loads
@@ -51,7 +51,7 @@ def accept(path: Path, entries: Sequence[Reference]) -> None:
     path = path.resolve()  # a link to the file stays a link
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         with _locked(path):
             _replace(path, temporary, entries)
     except UnicodeDecodeError:
@@ -62,7 +62,7 @@ def accept(path: Path, entries: Sequence[Reference]) -> None:
         ) from error
     finally:
         with contextlib.suppress(OSError):
-            temporary.unlink()
+            remove_file(temporary)
 
 
 def _replace(path: Path, temporary: Path, entries: Sequence[Reference]) -> None:
@@ -75,7 +75,7 @@ def _replace(path: Path, temporary: Path, entries: Sequence[Reference]) -> None:
         )
     write_durably(temporary, data, 0o666)
     if old:
-        temporary.chmod(path.stat().st_mode & 0o777)
+        temporary.chmod(path.stat().st_mode & 0o777)  # plain: beside the user's own references
     temporary.replace(path)
 
 
@@ -95,7 +95,7 @@ def _locked(path: Path) -> Iterator[None]:
                 try:
                     yield
                 finally:
-                    name.unlink()
+                    remove_file(name)
                 return
         finally:
             os.close(lock)

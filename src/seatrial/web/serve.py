@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FrameType
 
 from seatrial.errors import UsageError
-from seatrial.files import open_regular
+from seatrial.files import open_descriptor, open_regular
 from seatrial.log import DEFAULT_LEVEL, log_to, logger
 from seatrial.web.access import LOCAL_NAMES
 from seatrial.web.driver_watch import watch_drivers
@@ -119,7 +119,7 @@ def _logging(trials: Path, level: str) -> Iterator[None]:
     root = logging.getLogger("seatrial")
     root.addHandler(errors)
     try:
-        with log_to(trials / LOG, level) if trials.is_dir() else contextlib.nullcontext():
+        with log_to(trials.resolve() / LOG, level) if trials.is_dir() else contextlib.nullcontext():
             yield
             _log.info("ended")
     finally:
@@ -137,7 +137,7 @@ def _end_as_by_people() -> None:
 def token_of(file: Path) -> str:
     """Return the token in a file that only its owner may read. Makes one if there is no file."""
     try:
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        descriptor = open_descriptor(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         return _read_token(file)
     except OSError as error:
@@ -193,7 +193,7 @@ def _check_store(place: Path | str) -> None:
             open_store(place).close()
         return
     try:
-        with place.open("rb") as file:
+        with open_regular(place) as file:
             head = file.read(100)
     except FileNotFoundError:
         return

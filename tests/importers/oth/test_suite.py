@@ -197,3 +197,16 @@ def test_nothing_is_overwritten_or_made_of_nothing(place: Workplace, application
     (place.folder / "empty").mkdir()
     done = place.seatrial("import", "oth", "empty", "-o", "new")
     assert (done.code, (place.folder / "new").exists()) == (2, False)
+
+
+def test_nothing_is_written_through_a_link_of_a_test(
+    place: Workplace, applications: Path, tmp_path: Path
+) -> None:
+    """A test of somebody else may have links of the names that a suite has."""
+    mine = tmp_path / "mine"
+    mine.write_text("mine")
+    for name in ("test.yaml", "check", "check.sh", "report", "report.sh"):
+        (applications / "hello/c_n001" / name).symlink_to(mine)
+    assert place.seatrial("import", "oth", str(applications), "-o", "suite").code == 0
+    assert mine.read_text() == "mine"
+    assert not (place.folder / "suite/hello/c/test.yaml").is_symlink()

@@ -173,6 +173,20 @@ def test_nothing_is_executed(place: Workplace) -> None:
     assert (place.folder / "new/check/StreamTest/test.yaml").exists()
 
 
+@pytest.mark.parametrize("name", ["...py", ".py.py", "a b.py"])
+def test_nothing_is_written_outside_of_the_suite(place: Workplace, name: str) -> None:
+    """The stem of `...py` is `..`, and sources would be copied beside the suite."""
+    checks = place.folder / "checks"
+    (checks / "src").mkdir(parents=True)
+    (checks / "src/hello.c").write_text(HELLO)
+    (checks / name).write_text(HEAD + SOURCE)
+    before = sorted(path for path in place.folder.iterdir() if path.name != "new")
+    said = place.seatrial("import", "reframe-tests", f"checks/{name}", "-o", "new/suite").said
+    assert "no test of ReFrame could be translated" in said and "cannot name a folder" in said
+    after = [p for p in place.folder.iterdir() if p.name != "new" and p.suffix not in (".1",)]
+    assert sorted(after) == before and not list((place.folder).glob("new/*/*"))
+
+
 def test_a_source_that_is_no_python(place: Workplace) -> None:
     said = imported(place, "class T(:\n")
     assert "check.py:4: cannot be read: invalid syntax" in said

@@ -10,7 +10,8 @@ from seatrial.cli.query_common import show_time
 from seatrial.cli.tables import TextTable, folded
 from seatrial.errors import UsageError
 from seatrial.machine.load import find_machine
-from seatrial.runs.shared_builds import FOLDER, StoredBuild, remove, stored
+from seatrial.runs.shared_builds import FOLDER
+from seatrial.runs.stored_builds import StoredBuild, remove, stored
 from seatrial.store.interchange import to_json
 from seatrial.units import count, listed, show_bytes
 from seatrial.verify.reading import plain_line

@@ -116,5 +116,6 @@ def with_mode(machine: str | None, mode: str | None) -> Iterator[str | None]:
     with tempfile.TemporaryDirectory(prefix="seatrial-") as folder:
         changed = Path(folder) / file.name
         about = {"include": str(file.absolute()), "compat": {"mode": mode}}
+        # plain: a folder that was made for it alone
         changed.write_text(json.dumps(about))  # JSON is YAML
         yield str(changed)

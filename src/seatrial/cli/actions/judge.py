@@ -63,7 +63,12 @@ def _judge_again(
     from seatrial.trial.second_judgement import definitions_now, judge_again, record_judgements
 
     folder = find(folders.trials, trial)
-    record = folder.record()
+    record, origin = folder.record_and_origin()
+    if origin.other and not suites:
+        raise UsageError(
+            f"{folder.tag}: {origin.other}, and what its suite judges by would run under your "
+            "name; name a suite that you trust, with --with"
+        )
     if record.given is not None:
         raise UsageError(f"{folder.tag}: its figures were given, and there is no output")
     if record.imported is not None:

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -18,7 +17,7 @@ from seatrial.sinks.lag import SinkLag, sink_lags
 from seatrial.sinks.lifetime import SinkLifetime
 from seatrial.sinks.lines_file import records
 from seatrial.sinks.lock import DeliveryLocked, stop
-from seatrial.sinks.trial_info import TrialInfo, about_of
+from seatrial.sinks.trial_info import TrialInfo, owned_about_of
 from seatrial.store.interchange import to_json
 from seatrial.trial.folder import TrialFolder, find, tags
 from seatrial.units import count, show_seconds
@@ -85,9 +84,14 @@ def command(
 def _require_any(found: Sequence[TrialFolder], names: Sequence[str], machine: str | None) -> None:
     """Raise UsageError if there is nothing to do for a request: that is no success."""
     known: set[str] = set()
+    refused = False
     for folder in found:
-        with suppress(TrialError):  # reported when its turn comes
+        try:
             known |= {sink.name for sink in _about(folder, machine).machine.sinks}
+        except (TrialError, UsageError) as error:  # reported when its turn comes
+            refused |= isinstance(error, UsageError)
+    if refused and not known:
+        return
     if not known:
         raise UsageError(
             "no trial here was made on a machine that names sinks; see `sinks:` in "
@@ -98,10 +102,17 @@ def _require_any(found: Sequence[TrialFolder], names: Sequence[str], machine: st
 
 
 def _about(folder: TrialFolder, machine: str | None) -> TrialInfo:
-    """Return a trial's tag and machine, with the sinks of another machine if that is named."""
-    about = about_of(folder)
+    """Return a trial's tag and machine, with the sinks of another machine if that is named. Raises
+    UsageError for the sinks of another user's trial: they would get this user's secrets, or write
+    to this user's files."""
+    about, origin = owned_about_of(folder)
     if machine is not None:
         about.machine.sinks = machines.find_machine(machine).machine.sinks
+    elif about.machine.sinks and origin.other:
+        raise UsageError(
+            f"{folder.tag}: {origin.other}, and the sinks that it names would get what is yours; "
+            "name a machine whose sinks you trust, with --machine"
+        )
     return about
 
 
@@ -130,11 +141,11 @@ def _send(
     except DeliveryLocked as busy:
         tell(f"{busy}, --status shows how far it is")
         return every  # it is running
-    except TrialError as error:
+    except (TrialError, UsageError) as error:
         if not every:
             raise
         tell(str(error))
-        return False
+        return isinstance(error, UsageError)  # others' trials are left out
     taken = [
         _summarise(folder.tag, each, before.get(each.name))
         for each in sink_lags(folder)

@@ -25,6 +25,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from seatrial.errors import UsageError
+from seatrial.files import open_descriptor
 from seatrial.importers.notes import ImportNote
 from seatrial.importers.oth.archive import read_archive
 from seatrial.importers.oth.status_table import StatusRow, read_status_table
@@ -291,7 +292,7 @@ def _folders(path: str) -> set[str]:
 
 def _event(path: str) -> OthEvent:
     """Return the event in a file. Raises OSError and ValueError."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    descriptor = open_descriptor(path, os.O_RDONLY)
     try:
         data = os.read(descriptor, LIMIT)
     finally:

@@ -20,6 +20,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from seatrial.escaping import shell_word
+from seatrial.files import replace_file
 from seatrial.importers.notes import ImportNote
 from seatrial.importers.oth import job_script
 from seatrial.importers.oth.copies import NOT_COPIED, CopyGroup, groups, template_lines
@@ -76,7 +77,8 @@ def import_tests(
     if by_application:
         out.mkdir(parents=True, exist_ok=True)
         shell = files("seatrial.importers.oth").joinpath(SHELL).read_text()
-        (out / SHELL).write_text(shell + "".join(_exports(environment)))
+        text = shell + "".join(_exports(environment))
+        replace_file(out / SHELL, text.encode(), follow=True)
     for application, tests in by_application.items():
         is_below = application != root and application.is_relative_to(root)
         own = application.relative_to(root) if is_below else Path(application.name)
@@ -131,9 +133,10 @@ def _write(group: CopyGroup, folder: Path, depth: int) -> list[ImportNote]:
     replacement = job_script.Replacement(values, group.keys)
     for name, key in ((CHECK, "check_cmd"), (REPORT, "report_cmd")):
         if command := values.get(key, "").strip():
-            (folder / name).write_text(_judge(command, group.name_of, key, depth))
+            text = _judge(command, group.name_of, key, depth)
+            replace_file(folder / name, text.encode())
     text, notes = _test_yaml(group, replacement, depth)
-    (folder / "test.yaml").write_text(text)
+    replace_file(folder / "test.yaml", text.encode())  # a link may have been copied
     for test in group.tests:
         notes += _notes_of_test(test)
     return notes

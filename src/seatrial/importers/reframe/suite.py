@@ -18,6 +18,7 @@ from typing import Any
 from msgspec import Struct
 
 from seatrial.errors import SeatrialError
+from seatrial.files import remove_tree, write_durably
 from seatrial.importers.notes import ImportNote
 from seatrial.importers.reframe.entry import ReframeFigure
 from seatrial.importers.reframe.source import (
@@ -34,6 +35,7 @@ from seatrial.yaml_positions import Faults
 
 LIMIT = 4 << 20
 SOURCES = "src"  # ReFrame's name of the folder beside a test's source
+_PART = regex(r"[A-Za-z0-9][A-Za-z0-9._+-]*")  # as folders of tests are named
 _PLAIN_VALUE = regex(r"[\w./+:,=-]*", re.ASCII)
 _TIME_LIMIT = regex(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 _COMPILERS = {
@@ -88,13 +90,17 @@ def _write(test: ReframeTest, path: Path, folder: Path) -> None:
     """Write a test to its folder, or nothing. Raises NotProvable."""
     if test.refusals:
         raise NotProvable(*test.refusals[0])
+    for part in (path.stem, test.name):
+        if not _PART.fullmatch(part):
+            raise NotProvable(test.line, f"{part!r} cannot name a folder of a test")
     text = "".join(_test_yaml(test, path))
-    folder.mkdir(parents=True)
-    (folder / "test.yaml").write_text(text)
+    folder.mkdir(parents=True)  # plain: a new folder, in the one that the user names
+    write_durably(folder / "test.yaml", text.encode())
     if _has_sources(test, path):
+        # plain: into the new folder
         shutil.copytree(path.parent / SOURCES, folder / SOURCES, symlinks=True)
     if faults := _faults_of(folder):
-        shutil.rmtree(folder)
+        remove_tree(folder)
         raise NotProvable(test.line, faults)
 
 

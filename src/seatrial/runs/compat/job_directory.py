@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from seatrial.files import make_folder
 from seatrial.machine.model import Compat
 from seatrial.runs.environment import write_script
 from seatrial.units import seconds
@@ -52,7 +53,7 @@ def write(folder: Path, settings: CompatSettings, variables: Iterable[str]) -> N
     """Write the files of a compat job into a directory, which is made for its owner alone.
     Programs on the nodes get the ``variables``: names, and patterns of names with ``*``; what looks
     like a secret only by its whole name. Raises OSError."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(folder, 0o700)
     for name, text in texts(settings, variables).items():
         write_script(folder / name, text, 0o700 if name in _PROGRAMS else 0o600)
 

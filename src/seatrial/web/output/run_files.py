@@ -122,6 +122,7 @@ def _build_folder(run: RunRow) -> Iterator[int]:
 @contextlib.contextmanager
 def _opened(name: str, flags: int, folder: int | None) -> Iterator[int]:
     try:
+        # plain: by the open folder above, with O_NOFOLLOW and O_NONBLOCK
         descriptor = os.open(name, flags, dir_fd=folder)
     except NotADirectoryError as error:
         raise ValueError("a link or a file is where its directory was") from error

@@ -1,0 +1,131 @@
+"""Who can have written a file or a folder: before what it names is run, or trusted.
+
+    data, origin = read_owned(folder / "trial.json", 64 << 20)
+    if origin.stranger: ...                              # "/scratch/trials/x belongs to ann"
+    origin_of_tree(build).stranger
+
+Owners and modes are those of what is open, so that nobody can put another file in its place in
+between. Root is trusted by everybody. What only a group may write that is the user's own one counts
+as the user's.
+"""
+
+import contextlib
+import errno
+import os
+import pwd
+import stat
+from pathlib import Path
+from typing import NamedTuple
+
+from seatrial.files import open_descriptor, opened_folder
+
+_OF_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+
+
+class FileOrigin(NamedTuple):
+    """Who can have written something, in words. ``other``: that it belongs to another user, or "".
+    ``loose``: that others may write it, or ""."""
+
+    other: str = ""
+    loose: str = ""
+
+    @property
+    def stranger(self) -> str:
+        """Why it may be another user's doing; "" where only the user, or root, can have written
+        it."""
+        return self.other or self.loose
+
+
+def is_own(about: os.stat_result) -> bool:
+    """Return whether something belongs to the user, or to root."""
+    return about.st_uid in (os.getuid(), 0)
+
+
+def others_may_write(about: os.stat_result) -> bool:
+    """Return whether its mode lets others write something: all, or a group that is not the user's
+    own one."""
+    of_group = about.st_mode & stat.S_IWGRP and about.st_gid != os.getgid()
+    return bool(about.st_mode & stat.S_IWOTH or of_group)
+
+
+def name_of(uid: int) -> str:
+    """Return the name of a user, or the number of one without a name."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def origin_of(descriptor: int, path: Path | str) -> FileOrigin:
+    """Return who can have written the file or folder that is open, and has this path."""
+    return origin_by(os.fstat(descriptor), path)
+
+
+def origin_by(about: os.stat_result, path: Path | str) -> FileOrigin:
+    """Return who can have written what is at a path, by its status."""
+    other = "" if is_own(about) else f"{path} belongs to {name_of(about.st_uid)}"
+    sticky = stat.S_ISDIR(about.st_mode) and about.st_mode & stat.S_ISVTX
+    loose = others_may_write(about) and not sticky and not stat.S_ISLNK(about.st_mode)
+    return FileOrigin(other, f"others may write {path}: `chmod go-w` it" if loose else "")
+
+
+def read_owned(path: Path, limit: int) -> tuple[bytes, FileOrigin]:
+    """Return the bytes of a regular file that has at most ``limit``, and whose they are: by the
+    very descriptors of the file, and of its folder. Its name is no link. Raises OSError."""
+    with opened_folder(path.parent, follow=True) as folder:
+        descriptor = open_descriptor(path.name, os.O_RDONLY | os.O_NOFOLLOW, at=folder)
+        with os.fdopen(descriptor, "rb") as file:
+            above, own = origin_of(folder, path.parent), origin_of(descriptor, path)
+            data = file.read(limit + 1)
+    if len(data) > limit:
+        raise OSError(errno.EFBIG, f"it has more than {limit >> 20} MiB", str(path))
+    return data, FileOrigin(above.other or own.other, above.loose or own.loose)
+
+
+def origin_of_tree(path: Path) -> FileOrigin:
+    """Return who can have written a folder, or anything in it. Its own name is no link. Raises
+    OSError."""
+    with opened_folder(path) as folder:
+        return _origin_of_tree(folder, path)
+
+
+def _origin_of_tree(folder: int, path: Path) -> FileOrigin:
+    found = origin_of(folder, path)
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if found.stranger:
+                return found
+            about = entry.stat(follow_symlinks=False)
+            if stat.S_ISDIR(about.st_mode):
+                with opened_folder(entry.name, at=folder) as below:
+                    found = _origin_of_tree(below, path / entry.name)
+            else:
+                found = origin_by(about, path / entry.name)
+    return found
+
+
+def close_to_others(path: Path) -> None:
+    """Take the right to write from others, of a folder of the user's own and of all in it: copies
+    keep the modes of their sources. Links are not followed. Raises OSError."""
+    with opened_folder(path) as folder:
+        _close_to_others(folder)
+
+
+def _close_to_others(folder: int) -> None:
+    _take_right(folder)
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                with opened_folder(entry.name, at=folder) as below:
+                    _close_to_others(below)
+            elif entry.stat(follow_symlinks=False).st_mode & _OF_OTHERS and entry.is_file():
+                with contextlib.suppress(OSError):  # ``origin_of_tree`` tells of it
+                    how = os.O_RDONLY | os.O_NOFOLLOW
+                    with os.fdopen(open_descriptor(entry.name, how, at=folder), "rb") as file:
+                        _take_right(file.fileno())
+
+
+def _take_right(descriptor: int) -> None:
+    mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
+    if mode & _OF_OTHERS:
+        os.fchmod(descriptor, mode & ~_OF_OTHERS)

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from seatrial.file_origin import FileOrigin, close_to_others, origin_of_tree, read_owned
+from seatrial.files import replace_file
+
+
+def test_whose_a_file_is_tells_the_descriptor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "file"
+    replace_file(file, b"x")
+    assert read_owned(file, 1) == (b"x", FileOrigin())
+    file.chmod(0o666)
+    assert "others may write" in read_owned(file, 1)[1].stranger
+    file.chmod(0o644)
+    tmp_path.chmod(0o777)
+    assert "others may write" in read_owned(file, 1)[1].stranger
+    tmp_path.chmod(0o1777)
+    assert read_owned(file, 1)[1].stranger == "", "nobody else may rename or remove it"
+    monkeypatch.setattr(os, "getuid", lambda: 12345)
+    if file.stat().st_uid == 0:  # everybody trusts root
+        os.chown(file, 54321, -1)
+    assert " belongs to " in read_owned(file, 1)[1].stranger
+    (tmp_path / "link").symlink_to(file)
+    with pytest.raises(OSError, match="link"):
+        read_owned(tmp_path / "link", 1)
+    with pytest.raises(OSError, match="more than"):
+        read_owned(file, 0)
+
+
+def test_what_a_group_may_write_is_the_users_if_it_is_the_own_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "file"
+    replace_file(file, b"x")
+    file.chmod(0o664)
+    monkeypatch.setattr(os, "getgid", lambda: file.stat().st_gid)
+    assert read_owned(file, 1)[1].stranger == ""
+    monkeypatch.setattr(os, "getgid", lambda: file.stat().st_gid + 1)
+    assert "chmod go-w" in read_owned(file, 1)[1].stranger
+
+
+def test_a_tree_is_the_users_if_all_in_it_is(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    (tree / "a/b").mkdir(parents=True)
+    (tree / "a/b/file").write_bytes(b"")
+    (tree / "link").symlink_to("/etc")  # of mode 777, as all links are
+    assert origin_of_tree(tree) == FileOrigin()
+    for path in (tree / "a/b/file", tree / "a/b", tree):
+        path.chmod(0o777)
+        assert str(path) in origin_of_tree(tree).loose
+    other = tmp_path / "other"
+    other.write_bytes(b"")
+    other.chmod(0o666)
+    (tree / "link to a file").symlink_to(other)
+    os.mkfifo(tree / "fifo")
+    close_to_others(tree)
+    assert origin_of_tree(tree) == FileOrigin()
+    assert other.stat().st_mode & 0o022, "links are not followed"
+    (tmp_path / "link").symlink_to(tree)
+    with pytest.raises(OSError, match="directory"):
+        origin_of_tree(tmp_path / "link")
