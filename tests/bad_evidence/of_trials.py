@@ -80,6 +80,12 @@ def _(folder: Path) -> Told:
     return again(folder)
 
 
+@bad("judge again", "missing", "1 of 1 figure has no reference: t@plain rate", "exit code 3")
+def _(folder: Path) -> Told:
+    """No reference says how good the figure is."""
+    return again(folder, "--require-references")
+
+
 @bad("judge again", "empty", "cannot be judged again: stdout was changed")
 def _(folder: Path) -> Told:
     return again(folder, stdout="")
@@ -380,7 +386,7 @@ def _(folder: Path) -> Told:
     return compared(folder, series={})
 
 
-@bad("compare", "cut", "too few runs", "exit code 3")
+@bad("compare", "cut", "undecided: 1 row", "exit code 3")
 def _(folder: Path) -> Told:
     return compared(folder, series={0: USUAL[0], 1: USUAL[1][:1]})
 

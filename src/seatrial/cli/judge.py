@@ -5,7 +5,12 @@ from pathlib import Path
 import click
 
 from seatrial.cli.actions import action
-from seatrial.cli.options import format_option, list_option, text_option
+from seatrial.cli.options import (
+    format_option,
+    list_option,
+    require_references_option,
+    text_option,
+)
 
 
 @click.command("judge")
@@ -30,6 +35,7 @@ from seatrial.cli.options import format_option, list_option, text_option
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="File of references to judge by. Default: that of the machine, as it is now.",
 )
+@require_references_option
 @click.option("--dry-run", is_flag=True, help="Show what would change, record nothing.")
 @format_option("table", "json")
 @click.pass_obj

@@ -141,6 +141,11 @@ fail_on_option = choice_option(
     help="What makes the exit code 1: any verdict but pass (default), failures of tests"
     " (node failures, lost and cancelled runs make it 3), or no verdict.",
 )
+require_references_option = click.option(
+    "--require-references",
+    is_flag=True,
+    help="Exit code 3, not 0, if a figure has no reference.",
+)
 components_option = list_option(
     "--component", "components", "NAME", "Only this component; may be repeated."
 )

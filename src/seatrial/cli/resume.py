@@ -4,13 +4,19 @@ import click
 
 from seatrial.cli import complete
 from seatrial.cli.actions import action
-from seatrial.cli.options import alert_option, fail_on_option, quiet_option
+from seatrial.cli.options import (
+    alert_option,
+    fail_on_option,
+    quiet_option,
+    require_references_option,
+)
 
 
 @click.command("resume")
 @click.argument("trial", shell_complete=complete.trials)
 @alert_option
 @fail_on_option
+@require_references_option
 @quiet_option
 @click.option(
     "--host-is-gone",

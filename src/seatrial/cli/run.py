@@ -35,6 +35,7 @@ from seatrial.cli.actions import action
 @click.option("--dry-run", is_flag=True, help="Write the scripts, submit nothing.")
 @options.alert_option
 @options.fail_on_option
+@options.require_references_option
 @options.quiet_option
 @click.pass_obj
 @action

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 else:  # for machines that name sinks
     process = LazyModule("seatrial.sinks.process")
 
+UNDECIDED = 3  # exit code: all passed, and not each figure could be judged
 ANSWER_SECONDS = 10.0  # in which a driver is to answer
 
 
@@ -47,17 +48,22 @@ def drive_and_tell(
     host_is_gone: bool = False,
     alert: str = "",
     fail_on: FailOn = "any",
+    require_references: bool = False,
 ) -> int:
     """Drive the trial to its end, show it live, print its summary; return the exit code. ``alert``
-    is a command that is run for alerts, and at the end."""
+    is a command that is run for alerts, and at the end; with ``require_references`` the code is
+    not 0 if a figure has no reference."""
     folders = folders.around(folder.path)
     with told_if_it_stops(folder, alert):
         outcome = drive(folder, folders, quiet, host_is_gone, alert)
+    has_references = False
     try:
-        print_summary(folder, folders, outcome)
+        has_references = print_summary(folder, folders, outcome)
     except BrokenPipeError:
         fall_silent()
     code = outcome.exit_code(fail_on)
+    if code == 0 and require_references and not has_references:
+        code = UNDECIDED
     if outcome.reason != WAS_COMPLETE:
         tell_end(folder, alert, outcome_text(folder, outcome), code)
     return code

@@ -10,13 +10,14 @@ import click
 from seatrial.cli import Folders
 from seatrial.cli.end_alert import counts
 from seatrial.cli.query_common import opened, tell_damage
-from seatrial.cli.tables import TextTable, in_per_cent, print_first
+from seatrial.cli.tables import TextTable, folded, in_per_cent, print_first
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.journal.codes import CHECK_ERROR, PASS, PERFORMANCE
 from seatrial.store import queries
 from seatrial.store.rows import CaseRow, Filters, MetricRow, RunRow, SummaryRow, TrialRow
 from seatrial.store.schema import Store
 from seatrial.studies.one_run import expected, references_for, with_elapsed
+from seatrial.studies.unreferenced import unreferenced
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.outcome import DriveOutcome
 from seatrial.units import show_figure
@@ -30,12 +31,12 @@ MAX_WHY = 120  # characters of why a failure is known
 COLUMNS = "case~ | metric~ | value> | spread>?-1 | n> | reference> | verdict~"
 
 
-def print_summary(folder: TrialFolder, folders: Folders, outcome: DriveOutcome) -> None:
+def print_summary(folder: TrialFolder, folders: Folders, outcome: DriveOutcome) -> bool:
     """Print the figures of the trial and its outcome. If the store cannot be used, only the table
-    is missing, with a message."""
-    name = folder.tag
+    is missing, with a message. Return whether each figure is known to have a reference."""
+    name, has_references = folder.tag, False
     try:
-        name = _print_figures(folder, folders)
+        name, has_references = _print_figures(folder, folders)
     except SeatrialError as error:
         click.echo(f"seatrial: no table of figures: {plain_line(str(error))}", err=True)
     click.echo(counts(outcome))
@@ -49,11 +50,12 @@ def print_summary(folder: TrialFolder, folders: Folders, outcome: DriveOutcome) 
     else:
         click.echo(f"next   {folders.command('runs', '--trial', name)}")
         click.echo(f"       {folders.command('show', 'RUN')}")
+    return has_references
 
 
-def _print_figures(folder: TrialFolder, folders: Folders) -> str:
-    """Print the table; return the name by which to ask the store for the trial, as it may hold its
-    tag twice."""
+def _print_figures(folder: TrialFolder, folders: Folders) -> tuple[str, bool]:
+    """Print the table, and how many figures have no reference; return the name by which to ask the
+    store for the trial, as it may hold its tag twice, and whether each figure has a reference."""
     with opened(folders) as store:
         trial, name = _found(store, folder)
         tell_damage(store, [trial])
@@ -87,7 +89,10 @@ def _print_figures(folder: TrialFolder, folders: Folders) -> str:
             shown.append([case.name, "", "", "", "", "", verdicts])
     more = folders.command("export", name, "--format", "json")
     print_first(TextTable(COLUMNS, shown[:MAX_ROWS]), len(shown), MAX_ROWS, f": {more}")
-    return name
+    lacking = unreferenced((row for some in rows.values() for row in some), cases, references)
+    if lacking.told:
+        click.echo(folded(plain_line(lacking.told)))
+    return name, not lacking.without
 
 
 def _missed(

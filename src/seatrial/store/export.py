@@ -66,9 +66,12 @@ def record(row: msgspec.Struct) -> dict[str, Any]:
 # ---- JUnit --------------------------------------------------------------------------------
 
 
-def junit(store: Store, trial: TrialRow) -> Iterator[str]:
+def junit(
+    store: Store, trial: TrialRow, unreferenced: Mapping[str, Sequence[str]] = {}
+) -> Iterator[str]:
     """Yield JUnit XML: a suite for each test, a test case for each run, each case without a run,
-    and for what was left out. What is not the test's fault is an error, not a failure."""
+    and for what was left out. What is not the test's fault is an error, not a failure.
+    ``unreferenced`` are the metrics of each run, by its id, for which there is no reference."""
     found = queries.runs(store, Filters(trial=trial.path))[::-1]
     figures = queries.figures(store, [run.row for run in found])
     entries = _entries(queries.cases_of(store, trial), found)
@@ -86,12 +89,15 @@ def junit(store: Store, trial: TrialRow) -> Iterator[str]:
         yield f"  <testsuite name={xml_value(test)} package={xml_value(app)}"
         yield f" hostname={xml_value(trial.machine)} timestamp={xml_value(_began(trial, part))}"
         yield f" {_counts([run for _, run in part])}>\n"
-        yield from _properties(about, "    ")
+        of_test = {name for _, run in part if run for name in unreferenced.get(run.run_id, ())}
+        without = {"without reference": ", ".join(sorted(of_test))}
+        yield from _properties(about | without, "    ")
         attempts: dict[str, int] = {}
         for case, run in part:
             attempts[case.id] = number = attempts.get(case.id, 0) + 1
             name = case.name if number == 1 else f"{case.name} #{number}"
-            yield from _test_case(case, run, name, figures)
+            lacking = unreferenced.get(run.run_id, ()) if run is not None else ()
+            yield from _test_case(case, run, name, figures, lacking)
         yield "  </testsuite>\n"
     if left_out:
         yield f'  <testsuite name="left out" {_counts([], len(left_out))}>\n'
@@ -157,6 +163,7 @@ def _test_case(
     run: RunRow | None,
     name: str,
     figures: dict[int, list[MetricRow]],
+    unreferenced: Sequence[str] = (),
 ) -> Iterator[str]:
     group = xml_value(f"{case.app}.{case.test}")
     yield f"    <testcase classname={group} name={xml_value(name)}"
@@ -172,6 +179,7 @@ def _test_case(
     for figure in figures.get(run.row, ()):
         unit = show_unit(figure.unit)
         words[f"metric {figure.name}"] = show_number(figure.value) + unit
+    words["without reference"] = ", ".join(unreferenced)
     yield from _properties(words, "      ")
     message = f"{run.verdict}: {run.why}" if run.why else run.verdict
     if run.again:

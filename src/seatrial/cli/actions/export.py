@@ -12,6 +12,7 @@ from seatrial.cli.query_common import opened, tell_damage
 from seatrial.errors import UsageError
 from seatrial.store import export, queries
 from seatrial.store.interchange import to_json
+from seatrial.studies.unreferenced import unreferenced_of_runs
 from seatrial.units import count
 
 
@@ -29,7 +30,7 @@ def command(
         tell_damage(store, [found])
         pieces: Iterable[str]
         if form == "junit":
-            pieces = export.junit(store, found)
+            pieces = export.junit(store, found, unreferenced_of_runs(store, found))
         else:
             pieces = [to_json(export.trial_record(store, found))]
         if output is None or os.fspath(output) == "-":

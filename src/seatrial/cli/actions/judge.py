@@ -11,12 +11,14 @@ from seatrial.cli import Folders
 from seatrial.cli.tables import TextTable, folded, print_first
 from seatrial.errors import UsageError
 from seatrial.journal.codes import KNOWN, PASS
-from seatrial.units import count
+from seatrial.units import NO_DIRECTION, count
 from seatrial.verify.reading import plain_line
 
 if TYPE_CHECKING:
+    from seatrial.studies.unreferenced import UnreferencedFigures
     from seatrial.trial.folder import TrialFolder
     from seatrial.trial.second_judgement import SecondJudgement
+    from seatrial.verify.references import References
 
 SHOWN = 50
 NOT_JUDGED = 3  # exit code: all passed, and some of that cannot be judged again
@@ -53,6 +55,7 @@ def _judge_again(
     reason: str,
     suites: tuple[str, ...],
     references: Path | None,
+    require_references: bool,
     dry_run: bool,
 ) -> int:
     """Judge the runs of a trial again; return the exit code."""
@@ -100,7 +103,33 @@ def _judge_again(
             click.echo(folded(f"the references are not those of before: criteria {follow}"))
     if not all(one.code in (PASS, KNOWN) or one.run.life.will_rerun for one in found):
         return 1
+    without = _unreferenced(found, now.references)
+    if require_references and without.told:
+        click.echo(folded(plain_line(without.told)), err=form == "json")
+        return NOT_JUDGED
     return NOT_JUDGED if any(one.cannot and one.code is PASS for one in found) else 0
+
+
+def _unreferenced(
+    found: "Sequence[SecondJudgement]", references: "References"
+) -> "UnreferencedFigures":
+    """Return which figures of the runs that passed have no reference."""
+    from seatrial.studies.unreferenced import UnreferencedFigures, is_unreferenced
+
+    told: dict[tuple[str, str, str], bool] = {}
+    for one in found:
+        run = one.run
+        if one.code is not PASS:
+            continue
+        kinds = [(name, event.better) for name, event in run.figures.items()]
+        for metric, better in [*kinds, *((each.name, each.better) for each in one.figures)]:
+            if better != NO_DIRECTION:
+                stage = run.life.stage
+                lacks = is_unreferenced(references, run.case, metric, better, stage)
+                told[run.case.name, stage, metric] = lacks
+    return UnreferencedFigures(
+        len(told), [f"{case} {metric}" for (case, _, metric), lacks in told.items() if lacks]
+    )
 
 
 def _tell_sinks(folder: "TrialFolder", folders: Folders) -> None:

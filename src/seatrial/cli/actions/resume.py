@@ -14,7 +14,15 @@ else:  # for a trial that was found
 
 
 def command(
-    folders: Folders, trial: str, alert: str, fail_on: FailOn, quiet: bool, host_is_gone: bool
+    folders: Folders,
+    trial: str,
+    alert: str,
+    fail_on: FailOn,
+    require_references: bool,
+    quiet: bool,
+    host_is_gone: bool,
 ) -> int:
     folder = find(folders.trials, trial)
-    return run_driver.drive_and_tell(folder, folders, quiet, host_is_gone, alert, fail_on)
+    return run_driver.drive_and_tell(
+        folder, folders, quiet, host_is_gone, alert, fail_on, require_references
+    )

@@ -25,6 +25,7 @@ def command(
     dry_run: bool,
     alert: str,
     fail_on: FailOn,
+    require_references: bool,
     quiet: bool,
     **selection: Any,
 ) -> int:
@@ -52,7 +53,14 @@ def command(
         click.echo(f"note: {note}; `seatrial reference accept TRIAL` learns it", err=True)
     if dry_run:
         return write_scripts(folder, folders)
-    return drive_and_tell(folder, folders, quiet, alert=alert, fail_on=fail_on)
+    return drive_and_tell(
+        folder,
+        folders,
+        quiet,
+        alert=alert,
+        fail_on=fail_on,
+        require_references=require_references,
+    )
 
 
 def _only_failed(prepared: Prepared, folders: Folders, trial: str) -> Prepared:
