@@ -15,6 +15,9 @@ rules:
 - name: old-mpich
   refuse: mpi == "mpich" and mpi_version < "4.0"
   message: MPICH before 4.0 hangs here. Load mpich/4.2.
+- name: ga
+  refuse: '"libga.so.3" in needed'
+  message: GA 4.1 is needed.
 - name: level
   warn: isa_level > 2
   message: The login nodes are older.
@@ -38,7 +41,13 @@ def test_check_tells_what_a_program_is_made_for_and_judges(place: Workplace) -> 
     path = programs.of_mpich(place.folder / "bin")
     done = place.seatrial("guard", "check", str(path))
     assert done.code == 0
-    for line in ("kind: elf", "mpi: mpich", "mpi_version: 3.4.2", "rpath: $ORIGIN/lib"):
+    for line in (
+        "kind: elf",
+        "needed: libmpi.so.12 libc.so.6",
+        "mpi: mpich",
+        "mpi_version: 3.4.2",
+        "rpath: $ORIGIN/lib",
+    ):
         assert f"  {line}\n" in done.out
     (place.folder / "guard.yaml").write_text(GUARD)
     done = place.seatrial("guard", "check", str(path), "/bin/true")

@@ -28,6 +28,7 @@ FAULTS = {
     "max(tasks, 2) > 1": "not allowed here",
     "tasks == 2 == (nodes > 1)": "cannot be compared",
     "__import__('os')": "is not a function",
+    "1 in needed": 'is no name, such as "libga.so.3"',
     "tasks >": "is not an expression",
     "tasks > True": "True is no fact",
     "True": "True is no fact",
@@ -44,10 +45,13 @@ TRUE = [
     'glibc == "2.36" or 1 == 2',
     'mpi_version == ""',
     'name == "a\\"b\\\\n?%s\\u00e9"',
+    '"libga.so.3" in needed and "libc.so.6" in needed',
+    '"libga.so" not in needed',
 ]
 FALSE = [
     "tasks - 4 > 0",
     'mpi_version < "9"',
+    '"libga" in needed or "libga.so.3 libc.so.6" not in needed or needed == ""',
     'mpi_version != "9"',
     'glibc in ["2.35", "2.37"]',
     "tasks == 4 and (nodes == 3 or threads == 2)",
@@ -73,6 +77,7 @@ def test_conditions_hold_as_they_say(tmp_path: Path) -> None:
     #undef main
     int main(void) {{
         static struct facts facts = {{.mpi = "mpich", .glibc = "2.36", .name = {name},
+                                     .needed = " libga.so.3 libc.so.6 ",
                                      .tasks = 4, .nodes = 1, .threads = 1}};
         (void)guard;
         for (const struct rule *each = RULES; each->name; each++)

@@ -82,6 +82,7 @@ def test_mpich_by_its_library_whose_update_is_noticed(
     found = one(guard, path)
     assert (found["mpi"], found["mpi_version"]) == ("mpich", "3.4.2")
     assert (found["linkage"], found["kind"]) == ("dynamic", "elf")
+    assert found["needed"] == "libmpi.so.12 libc.so.6"
     programs.mpich_library(tmp_path / "a/lib", "4.2.10")
     assert one(guard, path)["mpi_version"] == "4.2.10"
     monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path / "b"))  # after an rpath, before a runpath

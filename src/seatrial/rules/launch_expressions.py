@@ -25,6 +25,7 @@ FACTS: dict[str, tuple[Kind, str]] = {
     "mpi": ("text", "`openmpi`, `mpich`, `cray-mpich`, `intel-mpi`, `mvapich`; empty: none"),
     "mpi_version": ("version", "of the MPI library that it would load here, or that it contains"),
     "openmp": ("text", "`gomp`, `llvm`, `intel`, `cray`; empty: none"),
+    "needed": ("text", 'the libraries that it asks for: `"libga.so.3" in needed`'),
     "glibc": ("version", "the newest version of glibc that a symbol needs"),
     "isa_level": ("number", "x86-64 level that it says it needs, 1 to 4; 0: it says none"),
     "rpath": ("text", "DT_RUNPATH, or DT_RPATH"),
@@ -35,6 +36,7 @@ FACTS: dict[str, tuple[Kind, str]] = {
     "nodes": ("number", "of the launch"),
     "threads": ("number", "CPUs of a task, or OMP_NUM_THREADS"),
 }
+_LISTS = ("needed",)  # texts of several names
 
 _ORDER: dict[type[ast.cmpop], str] = {
     ast.Eq: "==",
@@ -102,6 +104,12 @@ def _of_kind(node: ast.expr, kind: Kind) -> str:
 
 def _comparison(left: ast.expr, op: ast.cmpop, right: ast.expr) -> str:
     if isinstance(op, ast.In | ast.NotIn):
+        if isinstance(right, ast.Name) and right.id in _LISTS:
+            name = _term(left)
+            if name.kind != "text":
+                raise ExpressionError(f'{ast.unparse(left)!r} is no name, such as "libga.so.3"')
+            is_in = f"is_among(facts->{right.id}, {name.text}, strlen({name.text}))"
+            return f"{'' if isinstance(op, ast.In) else '!'}{is_in}"
         if not isinstance(right, ast.List | ast.Tuple) or not right.elts:
             raise ExpressionError(f"{ast.unparse(right)!r} is no list; write [a, b] behind in")
         found = [_pair(left, "==", each) for each in right.elts]

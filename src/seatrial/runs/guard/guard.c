@@ -42,6 +42,7 @@ enum { MAX_NEEDED = 256, MAX_SEEN = 4096, MAX_NOTES = 64 };
 struct facts {
     char path[PATH_MAX], name[256], user[64], kind[16], machine[16], linkage[16], interpreter[256];
     char mpi[16], mpi_version[32], openmp[16], glibc[32], rpath[1024], build_id[65];
+    char needed[8192]; /* names of libraries, blanks between and around them */
     long isa_level, tasks, nodes, threads;
 };
 
@@ -463,6 +464,9 @@ static void read_libraries(const struct elf *elf, struct facts *facts)
     for (size_t i = 0; i < elf->needed_count; i++) {
         char name[256];
         text_of(elf, elf->needed[i], name, sizeof name);
+        size_t used = strlen(facts->needed), length = strlen(name);
+        if (length && !strchr(name, ' ') && used + length + 3 < sizeof facts->needed)
+            sprintf(facts->needed + used, "%s%s ", used ? "" : " ", name);
         for (size_t j = 0; j < sizeof LIBRARIES / sizeof *LIBRARIES; j++) {
             if (strncmp(name, LIBRARIES[j].prefix, strlen(LIBRARIES[j].prefix)))
                 continue;
@@ -649,7 +653,10 @@ static void print_facts(const char *path, const struct facts *facts, bool readab
         {"openmp", facts->openmp}, {"glibc", facts->glibc}, {"rpath", facts->rpath},
         {"build_id", facts->build_id}, {"interpreter", facts->interpreter},
     };
+    int needed = (int)strlen(facts->needed);
     printf("%s%c", path, 0);
+    if (needed)
+        printf("needed=%.*s%c", needed - 2, facts->needed + 1, 0);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (*texts[i].text)
             printf("%s=%s%c", texts[i].name, texts[i].text, 0);
