@@ -91,6 +91,7 @@ LONGEST = (
     "test_compat_runs.py",
     "test_sustained_slurm.py",
     "test_compat.py",
+    "test_compat_tasks.py",
     "test_accept.py",
     "test_against_slurm.py",
     "test_together.py",

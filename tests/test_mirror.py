@@ -83,6 +83,7 @@ ACROSS_MODULES = {
     "runs": {
         "modules": "Lmod and Environment Modules in builds and runs",
         "compat_runs": "runs that are compat jobs",
+        "compat_tasks": "compat jobs of Grid Engine and PBS",
         "node_script": "the bash script of the facts of a node",
         "prebuilt": "a binary in place of a build",
         "launch_lines": "launch lines that the guard reads",

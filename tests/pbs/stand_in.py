@@ -174,7 +174,33 @@ def pbsnodes(words: list[str]) -> None:
     print(json.dumps(recorded("pbsnodes")))
 
 
-COMMANDS = {"qsub": qsub, "qstat": qstat, "qselect": qselect, "qdel": qdel, "pbsnodes": pbsnodes}
+def pbs_tmrsh(words: list[str]) -> None:
+    """Start a task on a node of the job: it has no input, what it prints goes to the job's own
+    output, and its exit code is told. Nodes in the file ``refusing`` start none."""
+    host, *command = words
+    if host not in Path(os.environ["PBS_NODEFILE"]).read_text().split():
+        sys.exit(f'pbs_tmrsh: host "{host}" is not a node in job <{os.environ["PBS_JOBID"]}>')
+    refusing = FOLDER / "refusing"
+    if refusing.exists() and host in refusing.read_text().split():
+        print(f'pbs_tmrsh: tm_poll(spawn): host "{host}" err 17002', file=sys.stderr)
+        sys.exit(255)
+    kept = ("HOME", "PATH", "PBS_JOBID", "PBS_NODEFILE", "PBS_ENVIRONMENT")
+    env = {name: os.environ[name] for name in kept if name in os.environ}
+    out = subprocess.DEVNULL
+    done = subprocess.run(
+        command, env=env, stdin=out, stdout=out, stderr=out, start_new_session=True, check=False
+    )
+    sys.exit(done.returncode if done.returncode >= 0 else 256 - done.returncode)
+
+
+COMMANDS = {
+    "qsub": qsub,
+    "qstat": qstat,
+    "qselect": qselect,
+    "qdel": qdel,
+    "pbsnodes": pbsnodes,
+    "pbs_tmrsh": pbs_tmrsh,
+}
 
 if __name__ == "__main__":
     COMMANDS[Path(sys.argv[0]).name](sys.argv[1:])

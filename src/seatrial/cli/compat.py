@@ -49,8 +49,8 @@ def run() -> None:
     salloc -N2 seatrial compat run bash
 
     Within COMMAND, ssh and rsh reach the nodes of the job; SEATRIAL_COMPAT/hosts
-    lists them. Outside of Slurm, this host is the only node. The exit code is
-    that of COMMAND.
+    lists them. The job is one of Slurm, Grid Engine or PBS; in no job, this host
+    is the only node. The exit code is that of COMMAND.
     """
 
 

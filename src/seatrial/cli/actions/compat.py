@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from seatrial.machine.load import find_machine, machine_file
 from seatrial.machine.model import Compat
 from seatrial.runs import compat
 from seatrial.runs.compat import attach
-from seatrial.runs.compat.job_directory import settings_of, write
+from seatrial.runs.compat.job_directory import CompatNodes, settings_of, write
 
 DIRECTORY = "SEATRIAL_COMPAT_DIR"
 
@@ -38,11 +39,11 @@ def run(
         raise UsageError(f"--quorum {told}")
     compat = find_machine(machine).machine.compat if machine else Compat()
     compat = replace(compat, mode=mode or compat.mode, quorum=quorum or compat.quorum)
-    job = os.environ.get("SLURM_JOB_ID", "")
-    settings = settings_of(compat, "slurm" if job else "here")._replace(remove=True)
+    job, nodes = _job_here()
+    settings = settings_of(compat, nodes)._replace(remove=True)
     base = Path(os.environ.get(DIRECTORY) or ".").absolute()
     try:
-        folder = Path(tempfile.mkdtemp(prefix=f"compat-{job or os.getpid()}-", dir=base))
+        folder = Path(tempfile.mkdtemp(prefix=f"compat-{job}-", dir=base))
         write(folder, settings, [*compat.environment, *names])
     except OSError as error:
         raise UsageError(
@@ -50,6 +51,33 @@ def run(
             f"{DIRECTORY} name a folder that you can write, and that the nodes share"
         ) from error
     _become(["bash", str(folder / "compat.sh"), "run", *words], dict(os.environ))
+
+
+_JOBS: tuple[tuple[str, CompatNodes], ...] = (
+    ("SLURM_JOB_ID", "slurm"),
+    ("PBS_JOBID", "pbs"),
+)
+# Schedulers whose jobs cannot become compat jobs, by a variable that they set in each.
+_UNKNOWN = {"LSB_JOBID": "LSF", "FLUX_JOB_ID": "Flux", "PJM_JOBID": "PJM", "COBALT_JOBID": "Cobalt"}
+
+
+def _job_here() -> tuple[str, CompatNodes]:
+    """Return the id of the job in which this process is, and how its nodes are reached. Raises
+    UsageError in a job of a scheduler of which this is not known: it would be of one host,
+    whatever the job has."""
+    environment = os.environ
+    for name, nodes in _JOBS:
+        if job := environment.get(name):
+            return re.sub(r"[^A-Za-z0-9._-]", "_", job), nodes
+    if environment.get("SGE_ROOT") and (job := environment.get("JOB_ID")):
+        return job, "gridengine"
+    for name, scheduler in _UNKNOWN.items():
+        if name in environment:
+            raise UsageError(
+                f"this is a job of {scheduler} ({name} is set); a compat job needs one of Slurm, "
+                f"Grid Engine or PBS. For this host alone: `env -u {name} seatrial compat run ...`"
+            )
+    return str(os.getpid()), "here"
 
 
 def execute(x11: bool, job: str, node: str, words: tuple[str, ...]) -> None:

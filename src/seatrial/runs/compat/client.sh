@@ -1,7 +1,7 @@
 # ssh, scp and sftp of a compat job: those of the system, with the files of the job alone. A node
 # shows itself by its own address, as the key is good from the addresses of the job's nodes only.
 _at=${BASH_SOURCE[0]%/*}
-_own=${SLURMD_NODENAME-}
+_own=${SEATRIAL_COMPAT_NODE-${SLURMD_NODENAME-}}
 [ -n "$_own" ] || read -r _own < /proc/sys/kernel/hostname
 _program=$1
 shift

@@ -2,8 +2,9 @@
 # directory of the job with `enter`, `rsh`, `ssh` and what a start writes there:
 #
 #   settings     mode (shim or sshd), port, wait (seconds), quorum (how many nodes must answer, or
-#                which per cent of them), nodes (slurm, or here: this host alone), remove (whether
-#                this directory goes when the job has ended)
+#                which per cent of them), nodes (those of slurm, gridengine or pbs, or here: this
+#                host alone), expect (how many hosts the job is to have; 0: any number), remove
+#                (whether this directory goes when the job has ended)
 #   variables    names of variables that programs get, one a line; * stands for any letters
 #   hosts        the nodes, one a line; those that did not answer are taken out
 #   environment  the variables of the job, read by `enter` before each program
@@ -17,7 +18,7 @@
 #   bash compat.sh start PROCESS     starts; the job is over when that process is
 #   bash compat.sh stop              ends what the job left on its nodes
 #
-# On each node runs `compat.sh node`, in a step of the job. Beside it waits `compat.sh reap`, in a
+# On each node runs `compat.sh node`, in a step of the job (in Grid Engine and PBS: tasks.sh). Beside it waits `compat.sh reap`, in a
 # session of its own, for the end of `node`: then it ends every process that has the mark of the job
 # (SEATRIAL_COMPAT_JOB) in its environment. So nothing is left when Slurm kills the steps of the
 # job, also where it does not track processes that left their group (proctrack/pgid).
@@ -30,7 +31,7 @@ readonly UNWRITABLE="cannot write in $J; see its space, quota and permissions"
 readonly ALWAYS='PATH LD_LIBRARY_PATH MODULE* LOADEDMODULES _LMFILES_ OMP_* LANG LC_* TZ HOME USER
 LOGNAME SHELL TMPDIR SLURM_JOB_* SLURM_JOBID SLURM_ARRAY_* SLURM_SUBMIT_* SLURM_CONF
 SLURM_CLUSTER_NAME SLURM_NNODES SLURM_NODELIST SLURM_NTASKS SLURM_NPROCS SLURM_TASKS_PER_NODE
-SLURM_CPUS_ON_NODE HOSTFILE MACHINEFILE NODEFILE NODELIST SEATRIAL_*'
+SLURM_CPUS_ON_NODE SGE_* JOB_ID JOB_NAME NSLOTS NHOSTS NQUEUES PE PE_HOSTFILE PBS_* HOSTFILE MACHINEFILE NODEFILE NODELIST SEATRIAL_*'
 
 fail() {  # exit code, why; this says all that a broken start's directory would tell
   local code=$1
@@ -41,7 +42,7 @@ fail() {  # exit code, why; this says all that a broken start's directory would 
 }
 
 here() {  # _here = the name of this node
-  _here=${SLURMD_NODENAME-}
+  _here=${SEATRIAL_COMPAT_NODE-${SLURMD_NODENAME-}}
   [ -n "$_here" ] || read -r _here < /proc/sys/kernel/hostname
 }
 
@@ -53,23 +54,48 @@ pause() {  # seconds; without a process
 # ---- the start, on the first node ---------------------------------------------------------------
 
 find_hosts() {
-  if [ "$nodes" = slurm ]; then
-    scontrol show hostnames "${SLURM_JOB_NODELIST-}" > "$J/hosts" 2>> "$J/log" ||
-      fail $BROKEN "the nodes of job ${SLURM_JOB_ID-} are not known: $(tail -n 1 "$J/log")"
-  else
-    here
-    echo "$_here" > "$J/hosts"
-  fi
+  case $nodes in
+    slurm)
+      scontrol show hostnames "${SLURM_JOB_NODELIST-}" > "$J/hosts" 2>> "$J/log" ||
+        fail $BROKEN "the nodes of job ${SLURM_JOB_ID-} are not known: $(tail -n 1 "$J/log")"
+      ;;
+    gridengine | pbs)
+      hosts_of_job 2>> "$J/log" ||
+        fail $BROKEN "the nodes of job $(job_id) are not known: $(tail -n 1 "$J/log")"
+      printf '%s\n' "${hosts[@]}" > "$J/hosts"
+      ;;
+    *)
+      here
+      echo "$_here" > "$J/hosts"
+      ;;
+  esac
   mapfile -t hosts < "$J/hosts"
+  if [ "$expect" -gt 0 ] && [ "${#hosts[@]}" -ne "$expect" ]; then
+    fail $BROKEN "the job has ${#hosts[@]} of $expect nodes: ${hosts[*]:0:8}"
+  fi
+  if [ "$by_tasks" ] && [ "${#hosts[@]}" -gt 1 ]; then
+    require_starter
+    [ -z "$_why" ] || fail $BROKEN "$_why"
+  fi
   local host
   for host in "${hosts[@]}"; do
     [[ $host =~ ^[A-Za-z0-9][A-Za-z0-9._-]*$ ]] ||
       fail $BROKEN "$host is no name of a node that ssh can take; it must begin with a letter or digit"
   done
-  count_tasks
+  [ "$by_tasks" ] || count_tasks
+}
+
+job_id() {
+  case $nodes in
+    slurm) echo "${SLURM_JOB_ID-}" ;;
+    gridengine) echo "${JOB_ID-}" ;;
+    pbs) echo "${PBS_JOBID-}" ;;
+    *) echo "${leader-$$}" ;;
+  esac
 }
 
 passes() {  # a name; whether programs get the variable: _named and _patterns are of `variables`
+  [ "$1" != SEATRIAL_COMPAT_NODE ] || return 1
   [ -z "${_named[$1]-}" ] || return 0
   case ${1^^} in *TOKEN* | *KEY* | *SECRET* | *PASSWORD*) return 1 ;; esac
   local pattern
@@ -110,7 +136,11 @@ hold() {  # process, attempt; the step on the nodes lasts until the process has 
 watch() {
   trap 'exit 0' TERM
   echo "$BASHPID" > "$J/watcher"
-  while kill -0 "$leader" 2> /dev/null; do pause 0.5; done
+  local beats=0
+  while kill -0 "$leader" 2> /dev/null; do
+    [ -z "$by_tasks" ] || [ $((beats++ % 20)) -ne 0 ] || echo "$beats" > "$J/beat"
+    pause 0.5
+  done
 }
 
 step() {  # becomes a process that runs `compat.sh node` on each node, and prints what they say
@@ -119,6 +149,7 @@ step() {  # becomes a process that runs `compat.sh node` on each node, and print
   unset SEATRIAL_COMPAT_JOB SEATRIAL_RUN
   export SEATRIAL_COMPAT_KEEPER=$mark SEATRIAL_COMPAT_ATTEMPT=$attempt
   if [ "$nodes" = here ]; then exec bash "$J/compat.sh" node; fi
+  if [ "$by_tasks" ]; then step_by_tasks; exit; fi
   local job=$SLURM_JOB_ID conf=${SLURM_CONF-} name
   for name in "${!SLURM_@}"; do unset "$name"; done
   [ -z "$conf" ] || export SLURM_CONF=$conf
@@ -249,12 +280,15 @@ start() {
   fi
   rm -f "$J/spared"
   [ "$mode" = shim ] || write_client
-  echo "In compat job ${SLURM_JOB_ID-$leader}: $what" >&2
+  echo "In compat job $(job_id): $what" >&2
 }
 
 stop() {
   [ -e "$J/settings" ] || return 0  # a reaper was first, and removed the directory
   echo "${leader:-$PPID} $$" > "$J/spared"
+  if [ "$by_tasks" ]; then
+    end_of_nodes
+  fi
   end_step
   [ ! -e "$J/settings" ] || : > "$J/over"  # for a node that the end of srun does not reach
   rm -f "$J/watcher" "$J/step" "$J/spared" "$J/key" "$J/host_key"
@@ -293,7 +327,9 @@ run() {
   local code=0
   if [ "${SEATRIAL_COMPAT-}" != "$J" ]; then  # once more, so that the mark is in the environment
     export SEATRIAL_COMPAT=$J PATH=$J:$PATH
-    export SEATRIAL_COMPAT_JOB=${SLURM_JOB_ID-$$}.$$.$RANDOM
+    local id
+    id=$(job_id)
+    export SEATRIAL_COMPAT_JOB=${id:-$$}.$$.$RANDOM
     exec bash "$J/compat.sh" run "$@"
   fi
   trap 'stop; clear_away 143' TERM
@@ -336,7 +372,8 @@ node() {
   exec {_pipe}> >(exec setsid bash "$J/compat.sh" reap > /dev/null 2>&1)
   local reaper=$! code
   if [ "$mode" = shim ]; then echo "up $_here 0"; else serve; fi
-  while :; do  # the input ends with the job; also where a dead slurmd lets this step go on
+  [ -z "$by_tasks" ] || await_over
+  while [ -z "$by_tasks" ]; do  # the input ends with the job; also where a dead slurmd lets this step go on
     read -r -t $LOOK _
     code=$?
     if [ "$code" -eq 1 ] || over; then break; fi
@@ -386,6 +423,10 @@ reap() {
     pause 0.05
     marked
   done
+  if [ "$by_tasks" ]; then
+    tell_end
+    exit 0
+  fi
   clear_away 0
 }
 
@@ -393,9 +434,12 @@ reap() {
 . "$J/settings"
 # shellcheck source=/dev/null
 [ "$mode" = shim ] || . "$J/sshd.sh"
+case $nodes in gridengine | pbs) by_tasks=1 ;; *) by_tasks= ;; esac
+# shellcheck source=/dev/null
+[ -z "$by_tasks" ] || . "$J/tasks.sh"
 what=${1:?run, start, stop, node or reap}
 shift
 case $what in
-  run | start | stop | hold | node | reap) "$what" "$@" ;;
+  run | start | stop | hold | node | reap | leave) "$what" "$@" ;;
   *) fail 2 "$what is none of run, start, stop" ;;
 esac

@@ -21,25 +21,27 @@ BROKEN, NOT_BOOTED = 95, 96
 """The exit codes of a job whose nodes did not become a cluster: for a fault of the set-up, which
 its stderr says; as not all nodes answered in time."""
 
-_FILES = ("compat.sh", "sshd.sh", "client.sh")
+_FILES = ("compat.sh", "sshd.sh", "client.sh", "tasks.sh")
 _PROGRAMS = {"enter": "enter", "rsh": "shim", "ssh": "shim"}
 
 
-CompatNodes = Literal["slurm", "here"]
+CompatNodes = Literal["slurm", "gridengine", "pbs", "here"]
 
 
 class CompatSettings(NamedTuple):
-    """How the nodes of a compat job are reached: by steps of Slurm (``shim``) or by an sshd on each
-    (``sshd``), at the first free port from ``port`` on. ``wait``: seconds within which all must
-    answer. ``quorum``: the job goes on if so many nodes answered, or so many per cent of them
-    (``95%``). ``nodes``: those of the Slurm job, or this host alone. ``remove``: the directory goes
-    when the job has ended."""
+    """How the nodes of a compat job are reached: by steps of the scheduler (``shim``) or by an sshd
+    on each (``sshd``), at the first free port from ``port`` on. ``wait``: seconds within which all
+    must answer. ``quorum``: the job goes on if so many nodes answered, or so many per cent of them
+    (``95%``). ``nodes``: those of the job of this scheduler, or this host alone. ``expect``: how
+    many hosts it must have; 0 for any number. ``remove``: the directory goes when the job has
+    ended."""
 
     mode: Literal["shim", "sshd"] = "shim"
     port: int = 22422
     wait: int = 30
     quorum: int | str = "100%"
     nodes: CompatNodes = "slurm"
+    expect: int = 0
     remove: bool = False
 
 

@@ -29,9 +29,10 @@ class CompatParts(Struct, frozen=True):
 
 
 # Children are found by what was in their environment when they began, so the script begins anew.
+_JOB = "${SLURM_JOB_ID-${JOB_ID-${PBS_JOBID-$$}}}"
 _MARK = f"""\
 if [ "${{SEATRIAL_COMPAT-}}" != "$_run/{DIRECTORY}" ]; then
-  export SEATRIAL_COMPAT=$_run/{DIRECTORY} SEATRIAL_COMPAT_JOB=${{SLURM_JOB_ID-$$}}.$$.$RANDOM
+  export SEATRIAL_COMPAT=$_run/{DIRECTORY} SEATRIAL_COMPAT_JOB={_JOB}.$$.$RANDOM
   exec bash "$_run/job.sh"
 fi
 """
@@ -76,6 +77,7 @@ if [ "$_answered" -lt "$_of" ]; then
 fi
 """
 
+_NODES: dict[str, CompatNodes] = {"slurm": "slurm", "gridengine": "gridengine", "pbs": "pbs"}
 _PATH = "export PATH=$SEATRIAL_COMPAT:$PATH\n"
 _STOP = 'bash "$SEATRIAL_COMPAT/compat.sh" stop\n'
 
@@ -100,8 +102,9 @@ def prepare(machine: Machine, test: Test, case: Case, run: Path) -> None:
     """Write the directory of a compat job into that of its run; nothing for other jobs. Raises
     OSError."""
     if is_compat(machine, test, case):
-        nodes: CompatNodes = "slurm" if machine.scheduler == "slurm" else "here"
-        settings = settings_of(machine.compat, nodes)
+        settings = settings_of(machine.compat, _NODES.get(machine.scheduler, "here"))
+        if case.at_once <= 1:  # pieces have some of the nodes of their job
+            settings = settings._replace(expect=case.nodes)
         write(run / DIRECTORY, settings, _variables(machine, test, case))
 
 
