@@ -246,7 +246,8 @@ class TestTasks:
         assert "executing task of job 9 failed" in said
 
     def test_a_command_that_gets_no_slot_did_not_run(self, tmp_path: Path) -> None:
-        once = f"[ ! -e {tmp_path}/full ] || {{ echo error: executing task of job 9 failed >&2; exit 1; }}\n{self.HERE}"
+        refusal = "echo error: executing task of job 9 failed >&2; exit 1"
+        once = f"[ ! -e {tmp_path}/full ] || {{ {refusal}; }}\n{self.HERE}"
         script = (
             "ssh -n n002 'echo first; exit 1'; echo $?\n"
             f"touch {tmp_path}/full; ssh -n n002 true; echo $?\n"
