@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-from torture import hosts, mutated, power, process, strangers
+from torture import hosts, identity, mutated, power, process, strangers
 from torture.attack import Outcome
 
 Attack = Callable[[Path, int, Random, str], Outcome]
@@ -30,6 +30,10 @@ ATTACKS: dict[str, tuple[str, Attack, str]] = {
     "store": ("store changed: bits, blocks, cuts", mutated.store, ""),
     "journal": ("journal of an ended trial changed", mutated.journal, ""),
     "inputs": ("record, cases, suite or machine changed", mutated.inputs, ""),
+    "moved": ("resumed by a link, another mount or after a move", identity.moved_local, ""),
+    "moved-slurm": ("the same on Slurm, sbatch answers late", identity.moved_slurm, ""),
+    "requeued": ("driver in a requeued job, submitted twice, Slurm", identity.requeued, ""),
+    "unshared": ("a second driver that sees no lock", identity.unshared, ""),
     "late": ("files seen up to 20 s late, Slurm", hosts.late, ""),
     "members": ("a member of the group forges, links, replaces", strangers.members, ""),
     "strangers": ("any user, folder open to all", strangers.strangers, ""),

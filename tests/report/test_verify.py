@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from seatrial.journal.checksum import ENDING, seal, seed_of
-from seatrial.journal.events import OutputRemoved
+from seatrial.journal.events import OutputRemoved, RunJudged
 from seatrial.report import sign as signing
 from seatrial.report.checksums import NAMES, files_in
 from seatrial.runs.checksums import MAX_BYTES
@@ -376,7 +376,10 @@ def test_a_file_too_large_for_a_checksum_is_not_checked(
     assert seatrial(place.folder, "report", "t", "-o", "r.html", "--sign", "key").code == 0
     code, out = verified(seatrial, place.folder)
     assert (code, "\nas it was       2 outputs of the runs of t\n" in out) == (0, True), out
-    assert "not checked     1 output of the runs of t: larger than 16.0 GiB" in out
+    assert (
+        "not checked     1 output of the runs of t: too large to be judged, or larger than 16.0 GiB"
+        in out
+    )
     path = place.run_folder("large") / "big.dat"
     os.truncate(path, 1)
     code, out = verified(seatrial, place.folder)
@@ -384,6 +387,25 @@ def test_a_file_too_large_for_a_checksum_is_not_checked(
     path.unlink()
     code, out = verified(seatrial, place.folder)
     assert (code, f"not here        {path}, run" in out) == (3, True)
+
+
+def test_what_was_too_large_for_its_checks_has_no_checksum(
+    place: Workplace, seatrial: Command
+) -> None:
+    """It would be read for minutes, and nothing was judged by it."""
+    limited = {"contains": "ok", "size_limit": "1K"}
+    place.test("large", "echo ok; truncate -s 4G /dev/stdout", verify=[limited])
+    place.test("small", "echo ok", verify=[limited])
+    assert place.run("--name", "t").code == 1
+    assert place.verdicts() == {"large": "output too large", "small": "pass"}
+    (run,) = [each for each in place.events("t", RunJudged) if each.test == "large"]
+    assert run.sha256 is not None and run.sha256["stdout"] == ""
+    make_key(place.folder / "key")
+    assert seatrial(place.folder, "report", "t", "-o", "r.html", "--sign", "key").code == 0
+    code, out = verified(seatrial, place.folder)
+    assert code == 0 and "not checked     1 output of the runs of t: too large to be judged" in out
+    os.truncate(place.run_folder("large") / "stdout", 10)
+    assert verified(seatrial, place.folder)[0] == 1
 
 
 def test_a_trial_of_version_0_1_has_no_checksums_of_outputs(

@@ -7,6 +7,7 @@ appended after the report was made.
     appended(path, size, reading.life)       # what speaks against the bytes that came later
 """
 
+import os
 from collections.abc import Iterator
 from os.path import normpath
 from pathlib import Path
@@ -19,11 +20,12 @@ from seatrial.journal import events
 from seatrial.journal.codes import RECALLED, code_of
 from seatrial.journal.journal import Block, read_blocks
 from seatrial.journal.trial_life import TrialLife
-from seatrial.runs.checksums import checksum
+from seatrial.runs.checksums import MAX_BYTES, checksum
 from seatrial.runs.keep import removal_rule, removes
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.record import Record
 from seatrial.units import count
+from seatrial.verify.checks import reading_limits
 
 _AFTER_END: Final = (  # may follow its end
     events.OutputRemoved,
@@ -186,7 +188,9 @@ def _blocks(path: Path, start: int, end: int) -> Iterator[Block]:
 
 
 def outputs_found(folder: TrialFolder, runs: list[RunOutputs]) -> OutputsFound:
-    """Return the state of the files that the runs of a trial wrote."""
+    """Return the state of the files that the runs of a trial wrote. Raises TrialError."""
+    tests = folder.record().tests
+    limits = {name: reading_limits(test) for name, test in tests.items()}
     unchanged, without, removed, too_large = 0, 0, 0, 0
     others: list[OutputFound] = []
     for run in runs:
@@ -197,7 +201,8 @@ def outputs_found(folder: TrialFolder, runs: list[RunOutputs]) -> OutputsFound:
         if not place.exists() and run.path:
             place = Path(run.path)
         for name, sha256 in run.sha256.items():
-            state = _state(f"{place}/{name}", sha256)
+            limit = limits.get(run.test, {}).get(name, MAX_BYTES)
+            state = _state(f"{place}/{name}", sha256, limit)
             if state == "as it was":
                 unchanged += 1
             elif state == "too large":
@@ -209,8 +214,11 @@ def outputs_found(folder: TrialFolder, runs: list[RunOutputs]) -> OutputsFound:
     return OutputsFound(folder.tag, unchanged, others, without, removed, too_large)
 
 
-def _state(path: str, sha256: str) -> OutputState:
+def _state(path: str, sha256: str, limit: int) -> OutputState:
+    """Return the state of a file; one without a checksum had more than ``limit`` bytes."""
     try:
+        if not sha256 and os.stat(path).st_size > limit:  # noqa: PTH116
+            return "too large"
         found = checksum(path)
     except FileNotFoundError:
         return "not here"
@@ -218,4 +226,4 @@ def _state(path: str, sha256: str) -> OutputState:
         return "cannot be read"
     if found != sha256:
         return "changed"
-    return "as it was" if found else "too large"
+    return "as it was"

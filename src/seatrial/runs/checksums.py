@@ -28,11 +28,17 @@ def sizes_of(folder: Path, names: Iterable[str]) -> dict[str, int]:
     return sizes
 
 
-def checksums(folder: Path, sizes: Mapping[str, int]) -> dict[str, str]:
+def checksums(
+    folder: Path, sizes: Mapping[str, int], limits: Mapping[str, int] | None = None
+) -> dict[str, str]:
     """Return the SHA-256 of files of a run, in hexadecimal by their names: "" for one that is too
-    large, none for one that cannot be read. Empty files are not opened."""
+    large, also by its own of the ``limits``, none for one that cannot be read. Empty files are not
+    opened."""
     found = {}
     for name, size in sizes.items():
+        if limits and size > limits.get(name, MAX_BYTES):
+            found[name] = ""
+            continue
         try:
             found[name] = checksum(f"{folder}/{name}") if size else OF_NOTHING
         except OSError:

@@ -39,6 +39,7 @@ from seatrial.verify import file_use
 from seatrial.verify.causes import NO_CAUSE, CauseSearch, FoundCause
 from seatrial.verify.check_script import alias_of, is_judged_by_script
 from seatrial.verify.check_values import NO_NAMES, names_of
+from seatrial.verify.checks import reading_limits
 from seatrial.verify.figures import MetricValue
 from seatrial.verify.node_metrics import is_named
 from seatrial.verify.reading import HostFailed, own_words
@@ -245,7 +246,7 @@ class RunCollector:
             node_facts = self._digests.of(nodes)
             start = replace(start, environment=environment, nodes=nodes, node_facts=node_facts)
         events = [event for event in (own.compat, start, own.end) if event is not None]
-        sums = checksums(run.path, sizes) or None
+        sums = checksums(run.path, sizes, reading_limits(test)) or None
         cause = NO_CAUSE if stop else self._cause(run, code, own.exit_code)
         return CollectedRun(code, reason, events, figures, stop, sums, own.refused, cause)
 

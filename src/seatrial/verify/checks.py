@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.journal.codes import CHECK_ERROR, FAILED, TOO_LARGE, WRONG_ANSWER, Code
 from seatrial.lazy import LazyModule
-from seatrial.suite.check_spec import Check
+from seatrial.suite.check_spec import Check, Metric
 from seatrial.suite.model import Test
 from seatrial.units import bytes_of, show_number
 from seatrial.verify import check_values, reading
@@ -199,5 +199,29 @@ _FUNCTIONS: dict[str, Callable[[Check, Path, check_values.Names], str]] = {
 
 
 def _text_of(check: Check, folder: Path) -> str:
-    limit = reading.DEFAULT_LIMIT if check.size_limit is None else bytes_of(check.size_limit)
-    return reading.read_text(folder, check.in_file, limit)
+    return reading.read_text(folder, check.in_file, _limit(check))
+
+
+def _limit(read: Check | Metric) -> int:
+    return reading.DEFAULT_LIMIT if read.size_limit is None else bytes_of(read.size_limit)
+
+
+def reading_limits(test: Test) -> dict[str, int]:
+    """Return how many bytes the checks and metrics of a test read at most of each file that they
+    read as text; a larger file was not judged. None where a function, a script or a format may read
+    any file."""
+    metrics = list(test.metrics.values())
+    if any(not isinstance(each, Metric) for each in metrics) or any(
+        check.python or check.script for check in test.verify
+    ):
+        return {}
+    limits: dict[str, int] = {}
+    for check in test.verify:
+        if check.exit_code is None and check.file is None and check.identical is None:
+            limits[check.in_file] = max(limits.get(check.in_file, 0), _limit(check))
+    for metric in metrics:
+        if isinstance(metric, Metric):
+            limits[metric.in_file] = max(limits.get(metric.in_file, 0), _limit(metric))
+    for check in test.verify:
+        limits.pop(check.identical or "", None)  # it is read whole
+    return limits

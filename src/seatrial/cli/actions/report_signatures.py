@@ -141,8 +141,11 @@ def _outputs(one: OutputsFound) -> Iterator[str]:
         what = f"{count(one.removed, 'output')} of the runs of {one.trial}"
         yield f"{'not checked':<15} {what}: removed, as `keep` says"
     if one.too_large:
-        what = f"{count(one.too_large, 'output')} of the runs of {one.trial}"
-        yield f"{'not checked':<15} {what}: larger than {show_bytes(MAX_BYTES)}"
+        what, most = (
+            f"{count(one.too_large, 'output')} of the runs of {one.trial}",
+            show_bytes(MAX_BYTES),
+        )
+        yield f"{'not checked':<15} {what}: too large to be judged, or larger than {most}"
     if one.without:
         what = f"outputs of {count(one.without, 'run')} of {one.trial}"
         yield f"{'not checked':<15} {what}: there are no checksums of them"
