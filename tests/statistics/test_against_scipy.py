@@ -15,6 +15,7 @@ from seatrial.statistics import (
     modes,
     multiple_testing,
     scan_statistic,
+    significance,
     spread,
     suspects,
     two_sample,
@@ -93,3 +94,16 @@ def test_the_density_is_that_of_a_gaussian_kernel() -> None:
     middles = (edges[:-1] + edges[1:]) / 2
     exact = scipy.stats.gaussian_kde(sample, width / sample.std(ddof=1))(middles)
     assert np.abs(density - exact).max() < 0.01 * exact.max()
+
+
+@pytest.mark.parametrize("levels", [3, 20, 10_000])
+def test_the_rank_sum_is_mann_whitneys_with_ties(levels: int) -> None:
+    rng = np.random.default_rng(levels)
+    for first, second in [(3, 3), (5, 40), (100, 30)]:
+        figures = rng.integers(0, levels, first + second).astype(float)
+        figures[0] = levels  # not all are equal
+        told = scipy.stats.mannwhitneyu(
+            figures[:first], figures[first:], method="asymptotic", use_continuity=False
+        )
+        expected = scipy.stats.norm.isf(told.pvalue / 2)
+        assert significance.rank_sum_deviate(figures, first) == pytest.approx(expected)

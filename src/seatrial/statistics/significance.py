@@ -15,6 +15,7 @@ told: no float holds a smaller chance.
 import math
 import sys
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from seatrial.arrays import Floats
@@ -88,21 +89,26 @@ def ranks(figures: Floats) -> Floats:
 
 
 def rank_sum_deviate(figures: Floats, first: int) -> float:
-    """Return the deviate of the rank sum of the ``first`` figures beside that of the others, by its
-    approximation with ties (Lehmann 1975); 0 if all are equal. ``figures``: shape (n,)."""
-    from scipy import stats
+    """Return the deviate of the rank sum of the ``first`` figures beside that of the others; 0 if
+    all are equal. ``figures``: shape (n,).
 
-    if figures.min() == figures.max():
+    It is Mann-Whitney's approximation: the variance of the sum is that of the ranks, ties included
+    (Lehmann 1975). ``scipy.stats.mannwhitneyu`` gives the same in ten times the time, and a history
+    asks thousands of times.
+    """
+    count = len(figures)
+    away = ranks(figures) - (count + 1) / 2
+    squares = float(away @ away)
+    if squares == 0:
         return 0.0
-    told = stats.mannwhitneyu(
-        figures[:first], figures[first:], use_continuity=False, method="asymptotic"
-    )
-    return _deviate(float(told.pvalue) / 2)
+    of_sum = squares * first * (count - first) / (count * (count - 1))
+    return abs(float(away[:first].sum())) / math.sqrt(of_sum)
 
 
 # ---- counts -------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=16384)
 def fisher_deviate(high: int, count: int, other_high: int, other: int) -> float:
     """Return the deviate of Fisher's exact test (1935), one-sided.
 
