@@ -66,7 +66,7 @@ def test_history_as_a_time_line(stepped: Path) -> None:
     assert max(map(len, plot)) <= 80
     assert sum(line.count(".") + 2 * line.count(":") for line in plot) >= 25
     (change,) = [line for line in lines if line.startswith("confirmed")]
-    assert "2026-12-07 12:00" in change
+    assert "2026-12-07 12:00  t016 " in change
     assert "worse  fabric \\x1b[31mreset (in between)" in change
     assert lines[-1] == "1 series: 1 confirmed change, 1 for the worse"
 
@@ -78,6 +78,25 @@ def test_history_checks_for_ci(stepped: Path) -> None:
     answer = ask(stepped, "history", "triad", "--check", "--machine", "frost")
     assert (answer.code, answer.out) == (2, "")
     assert "there are runs on frontier" in answer.err
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.003, 0.0001])
+def test_history_tells_a_slow_drift_whatever_its_noise(tmp_path: Path, noise: float) -> None:
+    """Ten per cent in sixty days: where noise was small, the drift was taken for noise."""
+    rng = random.Random(7)
+    story = Story(tmp_path)
+    for i in range(0, 60, 10):
+        story.trial([1000 * (1 - 0.1 * day / 59) * rng.gauss(1, noise) for day in range(i, i + 10)])
+    answer = ask(tmp_path, "history", "triad", "--check")
+    assert answer.code == 1
+    (told,) = [line for line in answer.out.splitlines() if line.startswith("confirmed")]
+    assert told.startswith("confirmed drift  2026-11-22 12:00  t001 ") and "worse" in told
+    (record,) = json.loads(ask(tmp_path, "history", "triad", "--format", "json").out)
+    (change,) = record["changes"]
+    assert (change["kind"], change["tier"], change["index"]) == ("drift", "confirmed", 0)
+    assert change["since"] == record["points"][0]["time"]
+    assert change["settled"] == record["points"][change["until"]]["time"]
+    assert record["noise"] == pytest.approx(1000 * noise, rel=0.4)
 
 
 def test_history_for_programs(stepped: Path) -> None:

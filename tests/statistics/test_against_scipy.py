@@ -17,6 +17,7 @@ from seatrial.statistics import (
     scan_statistic,
     significance,
     spread,
+    step_evidence,
     suspects,
     two_sample,
 )
@@ -81,8 +82,8 @@ def test_the_spread_is_the_same() -> None:
 
 
 def test_constants_are_those_of_the_normal_distribution() -> None:
-    assert pytest.approx(math.sqrt(math.pi / 2), rel=1e-4) == changes.MEAN_TO_SIGMA
-    assert pytest.approx(scipy.stats.norm.ppf(0.875), rel=1e-4) == changes.QUARTER
+    assert pytest.approx(math.sqrt(math.pi / 2), rel=1e-4) == step_evidence.MEAN_TO_SIGMA
+    assert pytest.approx(scipy.stats.norm.ppf(0.875), rel=1e-4) == step_evidence.QUARTER
     assert pytest.approx(scipy.stats.norm.isf(0.0005), rel=1e-3) == changes.SUSPECTED
 
 

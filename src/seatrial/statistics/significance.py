@@ -88,6 +88,15 @@ def ranks(figures: Floats) -> Floats:
     return found
 
 
+def beside_rise(figures: Floats) -> tuple[Floats, int]:
+    """Return what is left of figures beside the best fit that never falls (isotonic regression,
+    Barlow and others 1972), shape (n,), and the number of its levels."""
+    from scipy import optimize
+
+    fit = optimize.isotonic_regression(figures)
+    return figures - fit.x, len(fit.weights)
+
+
 def rank_sum_deviate(figures: Floats, first: int) -> float:
     """Return the deviate of the rank sum of the ``first`` figures beside that of the others; 0 if
     all are equal. ``figures``: shape (n,).

@@ -43,8 +43,9 @@ MAX_NAMED = 12
 
 
 class ReportedChange(Struct, frozen=True):
-    """A change as people are told it. ``last`` and ``first`` are the times (ns) of the figures on
-    either side; ``percent`` is None where levels have no ratio, ``worse`` where the metric has no
+    """A change as people are told it. ``last`` and ``first`` are the times (ns) of the figures
+    between which it was: those on either side of a step, the first of a drift and the first of its
+    last level; ``percent`` is None where levels have no ratio, ``worse`` where the metric has no
     direction; ``facts`` are those of nodes that changed then, where somebody asked for them
     (``history_facts.with_facts``)."""
 
@@ -55,6 +56,15 @@ class ReportedChange(Struct, frozen=True):
     worse: bool | None
     near: Near | None
     facts: list[Difference] = []
+
+    @property
+    def drift(self) -> bool:
+        return self.change.until is not None
+
+    @property
+    def since(self) -> int:
+        """Return the time (ns) of the first figure of a new level, or of a drift."""
+        return self.last if self.drift else self.first
 
     @property
     def word(self) -> str:
@@ -230,7 +240,7 @@ def _modes(series: MetricSeries, told: Sequence[ReportedChange]) -> list[LevelMo
     """Return the modes of a series' parts between confirmed changes."""
     if not series.parts:
         return []
-    edges = [0, *(each.change.index for each in told if each.confirmed), len(series.points)]
+    edges = [0, *(each.change.settled for each in told if each.confirmed), len(series.points)]
     return [
         LevelModes(
             series.points[start].time,
@@ -244,7 +254,8 @@ def _modes(series: MetricSeries, told: Sequence[ReportedChange]) -> list[LevelMo
 def _told(
     series: MetricSeries, change: changes.LevelChange, notes: Sequence[Note]
 ) -> ReportedChange:
-    last, first = series.points[change.index - 1].time, series.points[change.index].time
+    before = change.index - 1 if change.until is None else change.index
+    last, first = series.points[before].time, series.points[change.settled].time
     percent = None if change.ratio is None else 100 * (change.after / change.before - 1)
     if percent is not None and change.before < 0:
         percent = -percent

@@ -34,7 +34,7 @@ def with_facts(store: Store, found: Sequence[History]) -> list[History]:
     changed: list[History] = []
     for history in found:
         name = history.series.machine
-        edges = [0, *(told.change.index for told in history.told), len(history.series.points)]
+        edges = [0, *(told.change.settled for told in history.told), len(history.series.points)]
         told = []
         for number, one in enumerate(history.told, 1):
             if one.confirmed and one.first >= since:
@@ -43,6 +43,8 @@ def with_facts(store: Store, found: Sequence[History]) -> list[History]:
                 start, middle, end = edges[number - 1 : number + 2]
                 points = history.series.points
                 before = points[max(start, middle - MAX_RUNS) : middle][::-1]
+                if one.drift:
+                    before = points[one.change.index : middle][:MAX_RUNS]
                 after = points[middle : min(end, middle + MAX_RUNS)]
                 sides = [_runs_of_points(store, each) for each in (before, after)]
                 one = replace(one, facts=_of_change(machines[name], one, *sides))

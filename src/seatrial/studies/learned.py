@@ -59,7 +59,9 @@ def learn_from(
         used = pool.figures
         if len(trials) > 1 and not pool.case.node:
             found = changes.find([figure.value for figure in pool.figures])
-            used = pool.figures[max((c.index for c in found if c.tier == "confirmed"), default=0) :]
+            used = pool.figures[
+                max((c.settled for c in found if c.tier == "confirmed"), default=0) :
+            ]
             if older := len(pool.figures) - len(used):
                 since_day = time.strftime("%Y-%m-%d", time.localtime(used[0].time // 10**9))
                 why = f"{count(older, 'figure')} before the change of {since_day} not used"

@@ -163,7 +163,7 @@ def _row(
         if node:
             by_node.setdefault(node, []).append(value)
     changed = [] if by_node else [c for c in changes.find(fit) if c.tier == "confirmed"]
-    latest = fit[changed[-1].index :] if changed else fit
+    latest = fit[max((c.settled for c in changed), default=0) :]
     return VariabilityRow(
         *(test, kind, metric.name, metric.unit, metric.better),
         *(table, dict(excluded), len(changed), modes.find(latest)),

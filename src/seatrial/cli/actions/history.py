@@ -176,7 +176,7 @@ def _print_history(history: History) -> None:
 def _plot(history: History, notes: Sequence[Note]) -> list[str]:
     points = [(point.time / 1e9, point.value) for point in history.series.points]
     changes = [
-        TextMark(told.first / 1e9, "C" if told.confirmed else "s", bar=told.confirmed)
+        TextMark(told.since / 1e9, "C" if told.confirmed else "s", bar=told.confirmed)
         for told in history.told
     ]
     letters = [
@@ -190,13 +190,18 @@ def _plot(history: History, notes: Sequence[Note]) -> list[str]:
 
 def _changes_table(history: History) -> TextTable:
     by = "by" if history.series.better == "none" else "better by"
-    found = TextTable(f"change | since | before> | after> | {by}> |  | nearest note~")
+    points = history.series.points
+    several = len({point.trial for point in points}) > 1
+    titles = f"change | since{' | trial' if several else ''} | before> | after> | {by}> |  | "
+    found = TextTable(f"{titles}nearest note~")
     for told in history.told:
         levels = (told.change.before, told.change.after)
         shown = (show_figure(level, history.series.unit) for level in levels)
         by = _percent(history, told) or "no ratio"
         near = f"{told.near.note.text} ({told.near.distance})" if told.near is not None else ""
-        found.add(told.change.tier, show_minute(told.first), *shown, by, told.word, near)
+        kind = f"{told.change.tier}{' drift' if told.drift else ''}"
+        when = [show_minute(told.since), *([points[told.change.index].trial] if several else [])]
+        found.add(kind, *when, *shown, by, told.word, near)
     return found
 
 
@@ -270,9 +275,12 @@ def _change_record(told: ReportedChange) -> dict[str, Any]:
     strength = change.strength if change.strength != float("inf") else None
     return {
         "tier": change.tier,
+        "kind": "drift" if told.drift else "step",
         "index": change.index,
-        "since": iso(told.first),
-        "last_before": iso(told.last),
+        "until": change.until,
+        "since": iso(told.since),
+        "last_before": None if told.drift else iso(told.last),
+        "settled": iso(told.first),
         "before": change.before,
         "after": change.after,
         "percent": told.percent,
@@ -289,7 +297,7 @@ def _print_csv(found: list[History]) -> None:
     rows: list[Sequence[object]] = [[*titles, "change", "stage"]]
     for history in found:
         series = history.series
-        tiers = {told.change.index: told.change.tier for told in history.told}
+        tiers = {told.change.settled: told.change.tier for told in history.told}
         for index, point in enumerate(series.points):
             of = (series.machine, series.case, series.case_name, series.metric, series.unit)
             figure = (iso(point.time), point.value, point.run_id, point.trial)

@@ -42,12 +42,15 @@ Trials = dict[tuple[str, str], TrialRow]  # by tag and machine
 
 
 class ChangeMark(Struct, frozen=True, kw_only=True):
-    """A change of level between the values at ``last`` and ``time`` (ns). ``percent`` is None if
+    """A change of level between the values at ``last`` and ``first`` (ns), a step or a ``drift``;
+    it is marked at its ``time``. ``percent`` is None if
     the levels have no ratio. ``note`` is the nearest one, ``near`` how far it is; ``facts`` are
     those of nodes that changed then."""
 
     time: int
     last: int
+    first: int
+    drift: bool
     before: float
     after: float
     percent: float | None
@@ -61,7 +64,8 @@ class ChangeMark(Struct, frozen=True, kw_only=True):
 class HistoryLine(Struct, frozen=True, kw_only=True):
     """A series of ``n`` values, of which so many are ``rehearsed``. ``measured`` and ``made_up``
     (rehearsed) are (s since the epoch, value); a long series is thinned to the least and the
-    greatest in each of many spans. ``levels`` are (from, to, level) between confirmed changes.
+    greatest in each of many spans. ``levels`` are (from, to, level) between confirmed changes, and
+    the first level of a drift as far as its last one.
     ``reference`` is that of the latest run."""
 
     machine: str
@@ -316,7 +320,7 @@ def _levels(history: History) -> list[tuple[float, float, float]]:
     confirmed = [told.change for told in history.told if told.confirmed]
     if not confirmed:
         return []
-    edges = [0, *(change.index for change in confirmed), len(points)]
+    edges = [0, *(change.settled for change in confirmed), len(points)]
     heights = [confirmed[0].before, *(change.after for change in confirmed)]
     return [
         (points[start].time / SECOND_NS, points[end - 1].time / SECOND_NS, height)
@@ -328,7 +332,8 @@ def _change(told: ReportedChange) -> ChangeMark:
     return copied(
         ChangeMark,
         told,
-        time=told.first,
+        time=told.since,
+        drift=told.drift,
         before=told.change.before,
         after=told.change.after,
         tier=told.change.tier,
