@@ -76,6 +76,8 @@ def sides_of(folders: Folders, texts: Iterable[str], tests: Sequence[str] = ()) 
     with opened(folders) as store:
         sides = [gather(store, parse_side(text), tests) for text in texts]
         tell_damage(store, trials_of(sides))
+    for line in dict.fromkeys(text for side in sides for text in side.unlike):
+        tell(line)
     return sides
 
 

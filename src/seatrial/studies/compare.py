@@ -351,6 +351,7 @@ def _notices(first: Side, second: Side) -> list[str]:
     if shared := _shared(first, second):
         said.append(f"{shared} of the runs are on both sides: they are compared with themselves")
     rehearsed = [side.text for side in (first, second) if any(t.rehearsed for t in side.trials)]
+    said += dict.fromkeys([*first.unlike, *second.unlike])
     if rehearsed:
         said.append(f"{' and '.join(rehearsed)}: rehearsed, its figures were never measured")
     if given := [side.text for side in (first, second) if side.given]:

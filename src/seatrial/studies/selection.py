@@ -21,6 +21,7 @@ from seatrial.store import queries
 from seatrial.store.by_case import NUMBERS, CaseRuns, by_case
 from seatrial.store.rows import TrialRow
 from seatrial.store.schema import Store
+from seatrial.studies.node_kinds import told_kinds
 from seatrial.suite.name_patterns import is_like, is_pattern
 from seatrial.trial.folder import TrialFolder
 from seatrial.units import moment_of
@@ -57,12 +58,14 @@ class SideSelection(NamedTuple):
 
 
 class Side(Struct, frozen=True):
-    """One side: its trials, oldest first, and its cases; ``text`` is what it was asked by."""
+    """One side: its trials, oldest first, and its cases; ``text`` is what it was asked by.
+    ``unlike`` tells of runs on nodes that differ."""
 
     text: str
     trials: list[TrialRow]
     cases: list[CaseRuns]
     conditions: dict[str, str] = {}
+    unlike: list[str] = []
 
     @property
     def given(self) -> bool:
@@ -148,7 +151,8 @@ def gather(
     if not kept:
         raise UsageError(f"{selection.text}: no case of it fits; {_what_there_is(members)}")
     trials = [trial for trial in trials if trial.tag in {one.trial for one in kept}]
-    return Side(selection.text, trials, kept, conditions)
+    unlike = told_kinds(store, trials, kept)
+    return Side(selection.text, trials, kept, conditions, unlike)
 
 
 class _Labels(NamedTuple):

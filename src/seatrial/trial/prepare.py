@@ -24,6 +24,7 @@ from seatrial.suite.model import Case, Test
 from seatrial.suite.recording import recorded
 from seatrial.suite.select import idle_words
 from seatrial.suite.shared_allocations import sharing_groups
+from seatrial.suite.unlike_nodes import told_unlike
 from seatrial.trial.options import TrialOptions
 from seatrial.units import count, listed
 from seatrial.verify.check_tests import check_bounds, check_judging
@@ -120,7 +121,10 @@ def _require_used_settings(prepared: Prepared) -> None:
 
 def notes_of(prepared: Prepared) -> list[str]:
     """Return what a person should know before the cases run."""
-    notes = [too_few_repeats(prepared.tests, prepared.cases)]
+    notes = [
+        too_few_repeats(prepared.tests, prepared.cases),
+        told_unlike(prepared.site.machine, prepared.tests, prepared.cases),
+    ]
     if words := idle_words(prepared.asked.keyword, prepared.cases, prepared.tests):
         notes.append(f"-k: {listed(list(map(repr, words)), 5)} fits no case that is selected")
     return [note for note in notes if note]

@@ -17,20 +17,17 @@ from seatrial.conduct.race_rules import RaceRules
 from seatrial.documents import Faults, Spot
 from seatrial.errors import UsageError, suggest
 from seatrial.file_model import Scalar
-from seatrial.layout.node import NodeLayout
-from seatrial.machine.layouts import layout_of
 from seatrial.machine.load import Site, find_machine
 from seatrial.machine.model import Machine
-from seatrial.machine.node_sets import unfold
 from seatrial.suite.build_key import BuildKeys
 from seatrial.suite.case_names import show
 from seatrial.suite.check_spec import Metric
 from seatrial.suite.expand import expand
 from seatrial.suite.expressions import ExpressionError, compile_expression
-from seatrial.suite.fitting_nodes import usable_nodes
 from seatrial.suite.load import Suite, load
 from seatrial.suite.model import Case, CaseSelection, Test
 from seatrial.suite.tune_file import MAX_SETTINGS, TOOLCHAIN, LoadedTuning, TuneFile, load_tune
+from seatrial.suite.unlike_nodes import unlike_nodes
 from seatrial.trial.options import TrialOptions
 from seatrial.trial.prepare import Prepared
 from seatrial.trial.record import Record
@@ -198,7 +195,7 @@ def _settings(
         at.fault(f"no setting can run on {site.machine.machine}: {listed([*reasons], 3)}", "axes")
     elif not cases and not faults.found:
         at.fault(f"leaves none of the {count(len(found.cases), 'setting')}", "where")
-    if differing := _differing_nodes(site.machine, test, cases):
+    if differing := unlike_nodes(site.machine, test.requires.features, cases):
         at.fault(
             f"its runs may get nodes that differ ({differing}), and the advice for one kind is not "
             "that for another: choose one kind by run.partition or requires.features of the test, "
@@ -222,21 +219,6 @@ def _has_toolchains(names: Sequence[str], machine: Machine, at: Spot) -> bool:
         text = f"{machine.machine} has no toolchain {names[place]!r}; {remedy}"
         at.fault(text, "axes", TOOLCHAIN, place)
     return not missing
-
-
-def _differing_nodes(machine: Machine, test: Test, cases: Sequence[Case]) -> str:
-    """Return the kinds of nodes that the settings may run on, in words, if their cores differ; else
-    an empty text."""
-    asked = {(case.job, case.gpus): case for case in cases}.values()
-    features = test.requires.features
-    usable = {name for case in asked for name in usable_nodes(machine, features, case)}
-    layouts: dict[NodeLayout, str] = {}
-    for kind in machine.nodes:
-        if usable.intersection(unfold(kind.names)):
-            domains = count(kind.numa_domains, "NUMA domain")
-            said = f"{kind.names}: {count(kind.cores, 'core')} in {domains}"
-            layouts.setdefault(layout_of(kind), said)
-    return "; ".join([*layouts.values()][:3]) if len(layouts) > 1 else ""
 
 
 def _in_grid(tune: TuneFile) -> Callable[[Case], list[int]]:
