@@ -21,7 +21,15 @@ from seatrial.acceptance.criteria import CRITERIA
 from seatrial.journal.events import EVENT_NAMES, TrialEnded, TrialStarted
 from seatrial.report import html, markdown
 from seatrial.report.checksums import block, files_in
-from seatrial.report.content import Report, Table, as_json, bounded, shown
+from seatrial.report.content import (
+    Report,
+    ReportComponent,
+    Table,
+    as_json,
+    bounded,
+    shown,
+    state_of_criteria,
+)
 from seatrial.studies import note_file
 from seatrial.trial.folder import TrialFolder
 from tests.journals import without_checksums
@@ -286,6 +294,25 @@ def test_a_change_of_anything_it_rests_on_changes_its_name(rehearsed: Report) ->
 
 
 # ---- the other forms ----------------------------------------------------------------------
+
+
+def test_the_first_sentence_names_what_was_missed_by_clause_and_figure(rehearsed: Report) -> None:
+    def with_clause(part: ReportComponent) -> ReportComponent:
+        criteria = [
+            [replace(each, clause=f"ST {number}") for each in results]
+            for number, results in enumerate(part.status.criteria, 1)
+        ]
+        return replace(part, status=replace(part.status, criteria=criteria))
+
+    said = state_of_criteria(
+        replace(rehearsed, components=[with_clause(each) for each in rehearsed.components])
+    )
+    first, second, third, last = said.split(". ")
+    assert first.startswith("Of 17 criteria 2 not met: clause ST ")
+    assert "utilisation of stability 75.99 % (at least 95 %); clause ST " in first
+    assert second.startswith("3 undecided: clause ST ")
+    assert third == "1 waived: correct answers of functionality 90 % (at least 99 %)"
+    assert last == "11 met."
 
 
 def test_markdown_is_as_it_was(rehearsed: Report, planned: Path) -> None:

@@ -10,7 +10,12 @@ import msgspec
 from msgspec import Struct
 
 from seatrial.acceptance.criteria import OverallState, overall
-from seatrial.acceptance.criteria.overall import exclusion_words, waived_words
+from seatrial.acceptance.criteria.overall import (
+    exclusion_words,
+    first_of,
+    missed_words,
+    waived_words,
+)
 from seatrial.acceptance.criteria.waivers import is_unneeded
 from seatrial.acceptance.evidence_status import EvidenceStatus
 from seatrial.acceptance.plan_records import Issue
@@ -241,7 +246,8 @@ def sentence(report: Report) -> str:
 
 
 def state_of_criteria(report: Report) -> str:
-    """Return a sentence about the state of the criteria, "" without criteria."""
+    """Return in a few sentences what the criteria say, "" without criteria: what was missed comes
+    first, by clause and figure, then what is undecided, then what was waived."""
     firsts = [(part, each[0]) for part in report.components for each in part.status.criteria]
     states = [one.state for _, one in firsts]
     if not states:
@@ -253,21 +259,25 @@ def state_of_criteria(report: Report) -> str:
         said = f"All {len(states)} criteria are met" if len(states) > 1 else "The criterion is met"
         said += f"; {unneeded}." if spare else "."
         return " ".join([said, *_left_out(report)])
-    parts = [
-        f"{states.count(state)} {state}"
-        for state in ("not met", "undecided", "met", "waived")
-        if states.count(state)
-    ]
     several = len(report.components) > 1
-    waived = [
-        waived_words(one, part.title if several else "")
-        for part, one in firsts
-        if one.state == "waived"
-    ]
-    said = f"Of {len(states)} criteria {', '.join(parts)}"
+    parts = []
+    for state, in_words in (
+        ("not met", missed_words),
+        ("undecided", missed_words),
+        ("waived", waived_words),
+    ):
+        named = [
+            in_words(one, part.title if several else "")
+            for part, one in firsts
+            if one.state == state
+        ]
+        if named:
+            parts.append(f"{len(named)} {state}: {'; '.join(first_of(named))}")
+    if met := states.count("met"):
+        parts.append(f"{met} met")
+    said = f"Of {len(states)} criteria {'. '.join(parts)}"
     if len(states) == 1:
-        said = f"The criterion is {states[0]}"
-    said += f": {'; '.join(waived)}" if waived else ""
+        said = f"The criterion is {parts[0].removeprefix('1 ')}"
     said += f"; {unneeded}." if spare else "."
     said += f" {count(waiting, 'component')} not begun." if waiting else ""
     return " ".join([said, *_left_out(report)])

@@ -104,7 +104,11 @@ def test_a_waived_criterion_keeps_its_numbers() -> None:
     assert (rate.state, rate.value, rate.n) == ("waived", 0.0, 1)
     assert rate.why.startswith("waived by both on 2026-05-01: known bug; 1 of 1 run did not pass")
     assert use.state == "not met"
-    assert overall(results).words == "not met, 1 waived: pass rate 0 % (at least 90 %)"
+    assert overall(results).words == (
+        "not met: utilisation 0 % (at least 90 %); every test 0 tests (all 2); "
+        "1 waived: pass rate 0 % (at least 90 %)"
+    )
+    assert overall(results).short == "not met, 1 waived"
     assert overall([[rate]]).state == "waived"
     everything = Waiver(reason="r", by="b", on="2026-05-01")
     assert judge(component.criteria[1], story.view(), [everything])[0].state == "waived"
@@ -753,7 +757,12 @@ def test_several_criteria_are_as_the_worst_of_them() -> None:
         [Waiver(reason="r", by="b", on="2026-05-01")],
     )
     assert overall([met, undecided]).words == "undecided"
-    assert overall([met, undecided, missed]).words == "not met"
+    assert overall([met, undecided, missed]).words == (
+        "not met: pass rate 100 %, by a (at most 50 %)"
+    )
+    by_clause = [replace(missed[0], clause="5.1"), *missed[1:]]
+    assert overall([met, by_clause]).words.startswith("not met: clause 5.1, pass rate 100 %, by a")
+    assert overall([missed] * 6).words.endswith("; and 2 more")
     assert overall([[]]).words == "no criteria"
     both = overall([met, waived])
     assert (both.state, both.short) == ("met with waivers", "met, 1 waived")
