@@ -249,11 +249,12 @@ class TestTasks:
         refusal = "echo error: executing task of job 9 failed >&2; exit 1"
         once = f"[ ! -e {tmp_path}/full ] || {{ {refusal}; }}\n{self.HERE}"
         script = (
+            "sed -i 's/^wait=.*/wait=1/' $SEATRIAL_COMPAT/settings\n"
             "ssh -n n002 'echo first; exit 1'; echo $?\n"
             f"touch {tmp_path}/full; ssh -n n002 true; echo $?\n"
             f"(sleep 0.7; rm {tmp_path}/full) & ssh -n n002 'echo later'; wait; exit 3"
         )
-        code, said = self.run(tmp_path, once, script)
+        code, said = self.run(tmp_path, once, script, wait=20)
         lines = said.splitlines()[1:]
         assert lines[:3] == [
             "first",

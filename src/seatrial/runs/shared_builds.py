@@ -111,7 +111,7 @@ class SharedBuilds:
             if _is_own(link):
                 return _outcome(await make(link), link)
             if anew := cannot_be_told(found):
-                return _outcome(await make(link), link, anew)
+                return _outcome(await make(link), link)._replace(anew=anew)
             assert found is not None
             seen = digest_of_variables(test, found.digest, self._environment)
             entry = self._folder / f"{case.build}-{seen}"
