@@ -58,6 +58,7 @@ ROOMS = [
     ["rehearse"],
     ["report", "web", "importers", "api"],
     ["cli"],
+    ["entry"],
 ]
 LEVELS = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
 

@@ -77,7 +77,9 @@ def test_the_zipapp_installs_what_runs_the_probes(zipapp: Path, tmp_path: Path) 
     assert f"{command} is installed" in told
     link = tmp_path / "seatrial"
     link.symlink_to(command)
-    assert call(link, "run", "--help", at=tmp_path, env=env).startswith("Usage: seatrial run ")
+    of_others = {"PYTHONHOME": "/nowhere", "PYTHONPATH": str(ROOT / "tests")}
+    told = call(link, "run", "--help", at=tmp_path, env=env | of_others)
+    assert told.startswith("Usage: seatrial run ")
     call(link, "probes", at=tmp_path, env=env)
     chosen = ["-k", "stream and threads=1", "--set", "elements=100000", "--name", "t"]
     ran = call(link, "run", "probes", *chosen, at=tmp_path, env=env)

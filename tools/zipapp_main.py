@@ -15,7 +15,7 @@ from pathlib import Path
 PACKAGES = "packages/"
 COMMAND = """\
 #!/bin/sh
-exec "$(dirname "$(readlink -f "$0")")/python" -P -c 'from seatrial.cli import main; main()' "$@"
+exec "$(dirname "$(readlink -f "$0")")/python" -I -c 'from seatrial.cli import main; main()' "$@"
 """
 
 

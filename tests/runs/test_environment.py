@@ -75,3 +75,18 @@ def test_builds_and_runs_do_not_see_it(place: Workplace) -> None:
     place.test("t", look, build={"script": look})
     done = place.run("--name", "t")
     assert done.code == 0, done.said
+
+
+def test_functions_that_a_user_exported_as_builtins_reach_no_job(
+    place: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.env |= {
+        "BASH_FUNC_cd%%": "() {  echo elsewhere; exit 3; }",
+        "BASH_FUNC_printf%%": "() {  return 1; }",
+        "BASH_FUNC_mine%%": "() {  echo mine; }",
+    }
+    script = "mine; cd / && pwd"
+    place.test("a", script, build={"script": "cd . && mine > built"}, verify=[{"contains": "mine"}])
+    done = place.run("--name", "t")
+    assert done.code == 0, done.said
+    assert (place.run_folder("a") / "stdout").read_text().split() == ["mine", "/"]

@@ -10,12 +10,22 @@ from pathlib import Path
 from seatrial.escaping import shell_word
 from seatrial.file_model import Scalar
 from seatrial.files import open_descriptor
+from seatrial.lazy import regex
 from seatrial.machine.model import Machine
 from seatrial.suite.case_names import show
 from seatrial.suite.model import Test
 from seatrial.suite.toolchain_flags import toolchain_of
 from seatrial.verify.reading import OWN_WORDS
 
+# Functions that a user exported under the names of builtins, such as a cd that lists the folder.
+# Job scripts use these builtins.
+_OF_BUILTIN = regex(
+    r"BASH_FUNC_([.:\[]|alias|bg|bind|break|builtin|cd|command|continue|declare|dirs|echo|enable"
+    r"|eval"
+    r"|exec|exit|export|false|fc|fg|getopts|hash|help|jobs|kill|let|local|mapfile|popd|printf|pushd"
+    r"|pwd|read|readarray|readonly|return|set|shift|shopt|source|suspend|test|times|trap|true|type"
+    r"|typeset|ulimit|umask|unalias|unset|wait)(%%|\(\))"
+)
 NO_MODULE = 90  # the exit code of a script whose modules cannot be loaded
 
 
@@ -33,7 +43,9 @@ def inherited(machine: Machine) -> dict[str, str]:
     Seatrial itself is no part of it. Where a compiler, an MPI or a launcher of the machine is found
     there alone, its programs come last on PATH, so that all others (python3) are the host's: an MPI
     finds its own programs beside itself."""
-    environment = dict(os.environ)
+    environment = {
+        name: value for name, value in os.environ.items() if not _OF_BUILTIN.fullmatch(name)
+    }
     if "HOSTNAME" in environment:  # of another host, where a scheduler passed it to this process
         environment["HOSTNAME"] = os.uname().nodename
     own = Path(sys.prefix) / "bin"

@@ -255,11 +255,11 @@ def _stranger_in(place: Path) -> str:
 
 def _cannot(path: Path, error: OSError) -> Exception:
     reason = f"{error.filename or path}: {error.strerror or error}"
-    remedy = (
-        "see to the space and the health of the file system"
-        if is_of_host(error)
-        else ("see to its rights, or name another folder with `builds: {folder: ...}`")
-    )
+    remedy = "see to its rights, or name another folder with `builds: {folder: ...}`"
+    if is_of_host(error):
+        remedy = "see to the space and the health of the file system"
+    elif error.filename == "bash":
+        remedy = "put the folder of bash on PATH"
     return TrialError(f"{reason}; builds cannot be shared; {remedy}, then resume the trial")
 
 

@@ -38,7 +38,10 @@ _log = logger(__name__)
 BESIDE_A_DRIVER = 10  # how nice the process is
 LEAVING_S = 5.0  # how long an earlier process may take to end
 
-_COMMAND = "import sys; from seatrial.sinks.process import run; sys.exit(run(*sys.argv[1:]))"
+_COMMAND = (
+    "from seatrial.entry import put_own_first; put_own_first(); "
+    "import sys; from seatrial.sinks.process import run; sys.exit(run(*sys.argv[1:]))"
+)
 _started: list[subprocess.Popen[bytes]] = []  # kept, as they outlive us and nobody waits for them
 
 
