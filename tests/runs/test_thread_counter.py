@@ -96,6 +96,49 @@ def test_a_static_program_is_not_seen(library: Path, tmp_path: Path) -> None:
     assert counted(library, tmp_path, program, "5", "together") == []
 
 
+BUSY = """
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+static double now(void) {
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    return (double)at.tv_sec + 1e-9 * (double)at.tv_nsec;
+}
+static void *busy(void *none) { for (double end = now() + 1; now() < end;) continue; return none; }
+int main(int count, char **words) {
+    pthread_t own[8];
+    int number = count > 1 ? atoi(words[1]) : 0;
+    for (int i = 1; i < number; i++) pthread_create(&own[i], NULL, busy, NULL);
+    busy(NULL);
+    for (int i = 1; i < number; i++) pthread_join(own[i], NULL);
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("options", [["-static"], ["-static-pie", "-fPIE"]])
+def test_a_static_program_is_looked_at(tmp_path: Path, options: list[str]) -> None:
+    watch = str(tmp_path / "watch")
+    words = ["gcc", "-Wall", "-Wextra", "-Werror", "-DWATCH", "-o", watch, str(SOURCE), "-ldl"]
+    subprocess.run(words, check=True)
+    static = str(programs.compiled(tmp_path, "busy", BUSY, "-pthread", *options))
+    dynamic = str(programs.compiled(tmp_path, "dynamic", BUSY, "-pthread"))
+    folder = tmp_path / "lines"
+    folder.mkdir()
+    environment = {**os.environ, "SEATRIAL_THREADS": str(folder), "SEATRIAL_THREADS_ASKED": "2"}
+    environment |= {"PMI_RANK": "3", "OMPI_COMM_WORLD_RANK": "3", "PMIX_RANK": "3"}
+
+    def start(*line: str) -> subprocess.Popen[bytes]:
+        words = ["sh", "-c", f'{watch} $$; exec "$@"', "sh", *line]
+        return subprocess.Popen(words, env=environment)
+
+    started = [start(static, "2"), start(static, "1"), start(dynamic, "2"), start("true")]
+    assert [each.wait() for each in started] == [0, 0, 0, 0]
+    lines = [line for path in folder.iterdir() for line in path.read_text().splitlines()]
+    assert lines == ["rank 3 threads 2 mpi 1 program busy"], "of the first alone"
+
+
 def test_of_each_rank_the_program_with_most_threads_counts(tmp_path: Path) -> None:
     (tmp_path / FOLDER).mkdir()
     (tmp_path / FOLDER / "n1").write_text(

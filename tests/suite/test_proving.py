@@ -85,64 +85,70 @@ int main(int count, char **words) {
 BUILT = """
 $MPICC $CFLAGS {options} -o app app.c
 echo 'int main(void) {{ return 0; }}' | gcc -static -x c -o static -
+echo '#include <omp.h>
+int main(void) {{
+  double start = omp_get_wtime();
+  #pragma omp parallel
+  while (omp_get_wtime() < start + 1) continue;
+  return 0;
+}}' | gcc -static -fopenmp -x c -o busy -
 """
 
 
-def proved(place: Workplace, chain: Toolchain, options: str, script: str, **run: object) -> str:
-    """Return the verdict of a program that is built with these options, and its reason."""
+def proved(
+    place: Workplace, chain: Toolchain, options: str, scripts: dict[str, str]
+) -> dict[str, str]:
+    """Return the verdicts and their reasons of tests that build their program with options."""
     machine(place, chain)
-    asked = {"threads_per_task": 2, "tasks": 2, "prove": True, **run}
+    run = {"threads_per_task": 2, "tasks": 2, "prove": True}
     verify = [{"placement": {"cores": "any", "numa": "any", "cpus": "any"}, "in": "placement.txt"}]
     build = {"sources": ["app.c"], "script": BUILT.format(options=options)}
-    place.test("app", script, run=asked, build=build, verify=verify)
-    (place.folder / "suite" / "app" / "app.c").write_text(PROGRAM)
+    for name, script in scripts.items():
+        place.test(name, script, run=run, build=build, verify=verify)
+        (place.folder / "suite" / name / "app.c").write_text(PROGRAM)
     done = place.run("--name", "t")
-    verdict = place.verdicts()["app"]
-    assert verdict in ("pass", "misplaced", "check error"), done.said
-    return f"{verdict} {reason(place, 't')}".strip()
+    verdicts = place.verdicts()
+    assert {*verdicts.values()} <= {"pass", "misplaced", "check error"}, done.said
+    return {name: f"{verdicts[name]} {place.why(name)}".strip() for name in scripts}
 
 
 def test_a_program_without_openmp_is_misplaced_though_hello_ran(
     place: Workplace, chain: Toolchain
 ) -> None:
-    told = proved(place, chain, "", "cd /; $LAUNCH $BUILD/app")
-    assert told == "misplaced app ran 1 thread of 2 asked: ranks 0-1"
+    told = proved(place, chain, "", {"app": "cd /; $LAUNCH $BUILD/app"})
+    assert told == {"app": "misplaced app ran 1 thread of 2 asked: ranks 0-1"}
     run = place.run_folder("app")
     assert (run / "stdout").read_text() == "threads 1\n" * 2
     assert "thread 1 of 2" in (run / "placement.txt").read_text(), "hello had both"
 
 
-@pytest.mark.parametrize("options", ["$OPENMP", "$OPENMP -O2"])
-def test_a_program_with_its_threads_is_proved(
-    place: Workplace, chain: Toolchain, options: str
-) -> None:
-    assert proved(place, chain, options, "$LAUNCH $BUILD/app") == "pass"
-    lines = (place.run_folder("app") / "job.threads.txt").read_text().splitlines()
-    assert lines == [f"rank {rank} threads 2 mpi 1 program app" for rank in (0, 1)]
-
-
-@pytest.mark.parametrize(
-    "script",
-    [
-        "true",
-        "$MPIRUN $BUILD/app",
-        "$LAUNCH bash -c 'unset LD_PRELOAD; exec $BUILD/app'",
-        "$LAUNCH env -i /bin/true",
-        "$LAUNCH $BUILD/static",
-    ],
-)
-def test_threads_that_are_not_seen_are_not_proved(
-    place: Workplace, chain: Toolchain, script: str
-) -> None:
-    script = script.replace("$MPIRUN", "${LAUNCH% *}")
-    told = proved(place, chain, "$OPENMP", script)
-    assert told.startswith("check error run.prove: not proved: the threads of the program of ranks")
-
-
-def test_some_ranks_without_their_threads_are_named(place: Workplace, chain: Toolchain) -> None:
+def test_a_program_with_its_threads_is_proved(place: Workplace, chain: Toolchain) -> None:
+    """One that loads libraries, a static one, and one whose second rank has a thread only."""
     one = "[ $OMPI_COMM_WORLD_RANK$PMI_RANK = 1 ] && export OMP_NUM_THREADS=1; exec $BUILD/app"
-    told = proved(place, chain, "$OPENMP", f"$LAUNCH bash -c '{one}'")
-    assert told == "misplaced app ran 1 thread of 2 asked: rank 1"
+    scripts = {name: f"$LAUNCH $BUILD/{name}" for name in ("app", "busy")}
+    scripts["half"] = f"$LAUNCH bash -c '{one}'"
+    told = proved(place, chain, "$OPENMP", scripts)
+    assert told == {
+        "app": "pass",
+        "busy": "pass",
+        "half": "misplaced app ran 1 thread of 2 asked: rank 1",
+    }
+    for name in ("app", "busy"):
+        lines = (place.run_folder(name) / "job.threads.txt").read_text().splitlines()
+        assert lines == [f"rank {rank} threads 2 mpi 1 program {name}" for rank in (0, 1)]
+
+
+def test_threads_that_are_not_seen_are_not_proved(place: Workplace, chain: Toolchain) -> None:
+    scripts = {
+        "nothing": "true",
+        "otherwise": "${LAUNCH% *} $BUILD/app",
+        "without": "$LAUNCH bash -c 'unset LD_PRELOAD; exec $BUILD/app'",
+        "other": "$LAUNCH env -i /bin/true",
+        "static": "$LAUNCH $BUILD/static",
+    }
+    told = proved(place, chain, "$OPENMP", scripts)
+    reason = "run.prove: not proved: the threads of the program of ranks 0-1 were not seen"
+    assert all(each.startswith(f"check error {reason}") for each in told.values()), told
 
 
 @pytest.mark.slurm(hosts=True)

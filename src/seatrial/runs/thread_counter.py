@@ -14,7 +14,7 @@ from seatrial.files import read_regular, replace_file
 from seatrial.lazy import regex
 from seatrial.runs.environment import write_script
 from seatrial.suite.model import Case, Test
-from seatrial.suite.proving import COUNTED_FILE, THREADS_LIBRARY, counts_threads
+from seatrial.suite.proving import COUNTED_FILE, THREADS_LIBRARY, WATCH, counts_threads
 
 START = "job.threads"
 """The script in the directory of a run that starts a program under the library."""
@@ -30,6 +30,7 @@ _START = """\
 # Starts a program under the library that counts its threads.
 if [ -r {library} ]; then
   export SEATRIAL_THREADS={folder} SEATRIAL_THREADS_ASKED={asked}
+  [ ! -x {watch} ] || {watch} $$
   export LD_PRELOAD={library}${{LD_PRELOAD:+:$LD_PRELOAD}}
 fi
 exec "$@"
@@ -63,6 +64,7 @@ def prepare(test: Test, case: Case, run: Path, build: str) -> None:
     if counts_threads(test, case):
         text = _START.format(
             folder=shlex.quote(f"{run}/{FOLDER}"),
+            watch=shlex.quote(f"{build}/{WATCH}"),
             library=shlex.quote(f"{build}/{THREADS_LIBRARY}"),
             asked=case.threads,
         )

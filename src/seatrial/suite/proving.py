@@ -20,6 +20,9 @@ HELLO = "seatrial_hello"
 THREADS_LIBRARY = "libseatrial_threads.so"
 """The library in the build directory that counts threads; its source is beside this module."""
 
+WATCH = "seatrial_threads"
+"""The program in the build directory that looks at the threads of a static program."""
+
 COUNTED_FILE = "job.threads.txt"
 """The file of a run directory with the threads that the program ran, a line for each rank."""
 
@@ -29,7 +32,8 @@ _SOURCES = (f"{HELLO}.c", "seatrial_threads.c")
 _SCRIPT = (
     '[ "$MPICC" ] || { echo "run.prove: the toolchain has no MPI compiler (mpicc)"; exit 1; }; '
     f"$MPICC $CFLAGS $OPENMP -o {HELLO} {HELLO}.c $LDFLAGS $LDLIBS || exit; "
-    f"${{CC:-cc}} -O1 -fPIC -shared -o {THREADS_LIBRARY} seatrial_threads.c -ldl || "
+    f"${{CC:-cc}} -O1 -fPIC -shared -o {THREADS_LIBRARY} seatrial_threads.c -ldl && "
+    f"${{CC:-cc}} -O1 -DWATCH -o {WATCH} seatrial_threads.c -ldl || "
     'echo "run.prove: the threads of the program cannot be counted"\n'
 )
 

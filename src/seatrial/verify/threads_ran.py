@@ -23,8 +23,8 @@ LONGEST_RANKS = 120  # characters
 
 _LINE = regex(r"rank (\d{1,9}|-) threads (\d{1,9}) mpi [01] program (\S{1,200})")
 _REMEDY = (
-    "it must be started by $LAUNCH, and not be static; `placement: {threads: any}` in "
-    "placement.txt asks for no proof of threads"
+    "it must be started by $LAUNCH, and a static one must run for a while; `placement: {threads: "
+    "any}` in placement.txt asks for no proof of threads"
 )
 
 
