@@ -10,6 +10,7 @@ import pytest
 from seatrial.journal.events import RunJudged, RunReviewed
 from tests.programs import Workplace
 from tests.trial.plans import TAG, accept, control, ends, short, start, write_plan
+from tests.web.served import Served
 
 CRITERIA = [{"criterion": "pass_rate", "at_least": "100%"}]
 AGREED = ("--exclude", "--by", "Ann", "--by", "Bob")
@@ -51,6 +52,15 @@ def test_a_run_is_excluded_by_two_and_criteria_are_shown_with_and_without(place:
     assert result["with_excluded"]["n"] == result["n"] + 1
     (review,) = one["reviews"]
     assert (review["run"], review["verdict"], review["is_excluded"]) == (run, "failed", True)
+    runs = json.loads(place.seatrial("runs", "--format", "json").out)
+    assert [each["run_id"] for each in runs if each["excluded"]] == [run]
+    (line,) = (each for each in place.seatrial("runs").out.splitlines() if "excluded" in each)
+    assert "failed, excluded" in line
+    with Served(place.trials) as served:
+        page = served.json("/runs")["runs"]
+        assert [each["run_id"] for each in page if each["excluded"]] == [run]
+        assert ">excluded</small>" in served.get("/runs")[1]
+        assert "1 excluded</small>" in served.get(f"/trials/{TAG}")[1]
     words = control(place, "status").out
     assert "with excluded runs" in words
     assert "not met" in words
@@ -79,6 +89,9 @@ def test_an_exclusion_is_withdrawn_and_the_criteria_are_as_before(place: Workpla
     done = place.seatrial("judge", run, "--withdraw", "--comment", "it was the node", "--by", "Ann")
     assert done.code == 0, done.said
     assert control(place, "status").code == 1
+    assert not any(
+        each["excluded"] for each in json.loads(place.seatrial("runs", "--format", "json").out)
+    )
     again = place.seatrial("judge", run, "--withdraw", "--comment", "once more")
     assert again.code == 2
     assert "nothing was said of it" in again.err

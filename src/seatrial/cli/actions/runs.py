@@ -1,6 +1,6 @@
 """``seatrial runs``: list runs."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
 
 import click
@@ -10,6 +10,7 @@ from seatrial.cli.query_common import nothing, opened, print_csv, show_time, tel
 from seatrial.cli.runs import SHOWN
 from seatrial.cli.tables import TextTable
 from seatrial.store import queries
+from seatrial.store.exclusions import excluded_runs
 from seatrial.store.export import run_record
 from seatrial.store.interchange import to_json
 from seatrial.store.rows import Filters, MetricRow, RunRow
@@ -28,8 +29,9 @@ def command(folders: Folders, /, limit: int | None, form: str, **wanted: Any) ->
             _print_table(folders, store, filters, found)
             return 0
         figures = queries.figures(store, [run.row for run in found])
+        excluded = excluded_runs(store, [run.row for run in found])
     print_as = _print_json if form == "json" else _print_csv
-    print_as(found, figures)
+    print_as(found, figures, excluded)
     return 0
 
 
@@ -41,11 +43,13 @@ def _print_table(folders: Folders, store: Store, filters: Filters, found: list[R
     short = queries.short_ids(store, [run.run_id for run in found])
     several = len({run.trial for run in found}) > 1
     rows = TextTable("run | case~ | verdict | cause~ | created | elapsed> | nodes~ | trial~")
+    excluded = excluded_runs(store, [run.row for run in found])
     for run in found:
         elapsed = None if run.elapsed is None else show_seconds(run.elapsed)
         where = (run.nodes, run.trial if several else None)
         created = show_time(run.created)
-        of = (short[run.run_id], run.case_name, run.verdict, run.cause or None)
+        verdict = f"{run.verdict}, excluded" if run.row in excluded else run.verdict
+        of = (short[run.run_id], run.case_name, verdict, run.cause or None)
         rows.add(*of, created, elapsed, *where)
     click.echo(rows)
     more = queries.count_runs(store, filters) - len(found)
@@ -57,26 +61,32 @@ def _print_table(folders: Folders, store: Store, filters: Filters, found: list[R
         click.echo(f"{more} older runs are not shown; --limit 0 shows all")
 
 
-def _print_json(found: list[RunRow], figures: dict[int, list[MetricRow]]) -> None:
+def _print_json(
+    found: list[RunRow], figures: dict[int, list[MetricRow]], excluded: Set[int]
+) -> None:
     records = []
     for run in found:
         metrics = {m.name: {"value": m.value, "unit": m.unit} for m in figures.get(run.row, ())}
-        records.append({**run_record(run), "metrics": metrics})
+        left_out = run.row in excluded
+        records.append({**run_record(run), "excluded": left_out, "metrics": metrics})
     click.echo(to_json(records), nl=False)
 
 
-def _print_csv(found: list[RunRow], figures: dict[int, list[MetricRow]]) -> None:
+def _print_csv(
+    found: list[RunRow], figures: dict[int, list[MetricRow]], excluded: Set[int]
+) -> None:
     """Print a line for each run; after its fields, a column for each metric and unit."""
     fields = [
         "verdict",
         "first_verdict",
         *(name for name in RunRow.__struct_fields__ if name != "row"),
+        "excluded",
     ]
     metrics = sorted({(m.name, m.unit) for row in figures.values() for m in row})
     rows: list[Sequence[object]] = []
     rows.append([*fields, *(name + show_unit(unit, " [{}]") for name, unit in metrics)])
     for run in found:
-        values = run_record(run)
+        values = {**run_record(run), "excluded": run.row in excluded}
         measured = {(m.name, m.unit): m.value for m in figures.get(run.row, ())}
         rows.append([*map(values.get, fields), *map(measured.get, metrics)])
     print_csv(rows)

@@ -4,6 +4,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.store import queries
+from seatrial.store.exclusions import excluded_runs
 from seatrial.store.pagination import ORDERS, builds_under_way
 from seatrial.structs import copied
 from seatrial.web.query import PageQuery
@@ -44,6 +45,7 @@ class RunLine(Struct, frozen=True, kw_only=True):
     nodes: str
     job_id: str
     rehearsed: bool
+    excluded: bool = False
 
 
 class Tally(Struct, frozen=True, kw_only=True):
@@ -77,6 +79,7 @@ def data(state: ServerState, query: PageQuery) -> RunsPage:
         found, frame = page_of(store, query, in_state, limit, ORDERS[order])
         counts = queries.counts(store, filters)
         building = builds_under_way(store, filters)
+        excluded = excluded_runs(store, [run.row for run in found])
     tallies = [
         Tally(
             state=name,
@@ -89,7 +92,15 @@ def data(state: ServerState, query: PageQuery) -> RunsPage:
     return copied(
         RunsPage,
         frame,
-        runs=[copied(RunLine, run, reason=run.why.partition("\n")[0][:300]) for run in found],
+        runs=[
+            copied(
+                RunLine,
+                run,
+                reason=run.why.partition("\n")[0][:300],
+                excluded=run.row in excluded,
+            )
+            for run in found
+        ],
         counts=tallies,
         building=building,
         total=sum(tally.runs for tally in tallies),
