@@ -109,7 +109,8 @@ def sharing(found: NodeShares | None) -> str:
         return ""
     return (
         f"runs shared nodes: their scripts took {100 * found.occupied:.3g} % of the node time, and "
-        f"in {show_share(found.shared)} of it several ran on a node"
+        f"in {show_share(found.shared)} of it several ran on a node, which is accepted if one "
+        "passed"
     )
 
 
