@@ -108,6 +108,8 @@ def test_a_rehearsed_side_is_marked(served: Served) -> None:
     assert found["rehearsed"] and "rehearsed" in found["notices"][0]
     _, html = served.get("/compare?before=before&after=rehearsed")
     assert 'class="notice rehearsal"' in html
+    assert "figures of a rehearsal, which were never measured" in found["doubts"]
+    assert "Not decided as a whole: " in html
     for query in ({"after": "rehearsed:odd=1"}, {"after": "rehearsed", "test": "nope"}):
         refused = judged(served, **query)
         assert refused["state"] == "refused" and refused["rehearsed"], refused["reason"]

@@ -30,6 +30,10 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         (place.folder / f"own{number}").write_text(text)
         given += ["--read", f"{nodes}={place.folder}/own{number}"]
     machine = ("-m", str(place.machine))
+    done = place.seatrial("facts", "collect", *machine, *given[:2], "--name", "torn")
+    assert done.code == 0, done.said
+    (facts,) = (place.trials / "torn").rglob("facts.txt")
+    facts.write_text(f"silent\tn9\n{facts.read_text()}")
     done = place.seatrial("facts", "collect", *machine, *given, "--name", "asked")
     assert done.code == 0, done.said
     with Served(place.trials) as running:
@@ -46,6 +50,14 @@ def test_findings_and_nodes_that_differ(served: Served) -> None:
     rows = {(row["fact"], row["usual"], row["nodes"]) for row in found["differing"]}
     assert rows == {("node.kernel", "5.1", "n8"), ("pci.narrow", "none", "n8")}
     assert found["nodes"] == 8 and not found["silent"]
+
+
+def test_nodes_that_did_not_answer_are_not_found_healthy(served: Served) -> None:
+    found = frost.judged(served, "/facts", trial="torn")["found"]
+    assert (found["silent"], found["findings"]) == ("n9", [])
+    _, html = served.get("/facts?trial=torn")
+    assert "No rule found anything on the nodes that told all of their facts" in html
+    assert "No rule found anything.<" not in html
 
 
 def test_a_machine_without_facts_is_told(served: Served) -> None:

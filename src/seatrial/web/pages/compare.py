@@ -63,9 +63,9 @@ class _Question(NamedTuple):
 class ComparePage(Struct, frozen=True, kw_only=True):
     """The answer to a query. ``state`` is "asked" (no sides yet), "judging", "judged" or "refused"
     (``reason``). ``matching`` rows have the verdict of the query; ``rows`` are the first of
-    these. ``undecided`` rows could not show a change that matters; ``remedy``: what to do.
-    ``ladders`` are over the sides between the two, ``spread`` compares how much both vary, where
-    they were asked for."""
+    these. ``doubts``: why the sides could not be compared as a whole. ``undecided`` rows could not
+    show a change that matters; ``remedy``: what to do. ``ladders`` are over the sides between the
+    two, ``spread`` compares how much both vary, where they were asked for."""
 
     state: str
     least: float
@@ -81,6 +81,7 @@ class ComparePage(Struct, frozen=True, kw_only=True):
     matching: int = 0
     means: list[Mean] = []
     notices: list[str] = []
+    doubts: list[str] = []
     undecided: int = 0
     remedy: str = ""
     without_elapsed: int = 0
@@ -198,6 +199,7 @@ def data(state: ServerState, query: PageQuery) -> ComparePage:
         matching=len(rows),
         means=found.means,
         notices=found.notices,
+        doubts=found.doubts,
         undecided=len(found.undecided),
         remedy=remedy(max((row.needed for row in found.undecided), default=0)),
         without_elapsed=found.without_elapsed,
