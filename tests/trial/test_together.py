@@ -69,10 +69,20 @@ def test_each_allocation_has_its_rounds_and_other_sizes_have_their_own(place: Wo
     done = place.run("--name", "t", "--together", "--allocations", "2")
     assert done.code == 0, done.said
     assert "4 allocations: 2 runs of 1 case on 1 node (up to 2 m 0 s each), 8 runs" in done.err
-    assert "cases with other scheduler options or nodes cannot share one" in done.err
+    assert "cases with other scheduler options (exclusive) cannot share one" in done.err
     place.audit()
     of_bundle = Counter(event.bundle for event in place.events("t", RunSubmitted))
     assert sorted(of_bundle.values()) == [1, 1, 4, 4]
+
+
+def test_a_case_that_leaves_no_core_free_shares_with_one_that_does(place: Workplace) -> None:
+    place.local(cores=2)
+    run = {"spare_cores": "free"}
+    place.test("noise", parameters={"free": [0, 1]}, repeat=1, run=run)
+    done = place.run("--name", "t", "--together", "--allocations", "3", "--dry-run")
+    assert done.code == 0, done.said
+    assert "3 allocations: 6 runs of 2 cases on 1 node" in done.said
+    assert "cannot share one" not in done.said
 
 
 def test_allocations_need_runs_that_share_them(place: Workplace) -> None:

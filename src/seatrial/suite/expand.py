@@ -284,7 +284,7 @@ class _Binder:
                 threads=threads,
                 walltime=walltime,
                 node=node,
-                exclusive=self.test.run.exclusive or placement.needs_whole_nodes,
+                exclusive=self.test.run.exclusive or self.placement.needs_whole_nodes,
                 repeat=self.repeat,
                 job=job,
                 settings=settings,

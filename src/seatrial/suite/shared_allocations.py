@@ -6,10 +6,9 @@ A test says so of its own cases (``run.within: allocation``, ``run.pieces``), a 
 of a trial (``--together``).
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from seatrial.suite.model import Case, Test
+from seatrial.suite.model import Case, JobOptions, Test
 from seatrial.units import count, listed, show_seconds
 
 
@@ -56,7 +55,21 @@ def described_groups(cases: Sequence[Case], groups: Sequence[int], allocations: 
         parts.append(f"{count(runs, 'run')} of {count(len(together), 'case')} {where} ({most})")
     text = f"{count(len(members) * allocations, 'allocation')}: {listed(parts, 5)}"
     if len(members) > 1:
-        nodes = Counter(together[0].nodes for together in members.values())
-        differ = "numbers of nodes" if len(nodes) > 1 else "scheduler options or nodes"
+        differ = _differing([together[0] for together in members.values()])
         text += f"; cases with other {differ} cannot share one"
     return text
+
+
+def _differing(cases: Sequence[Case]) -> str:
+    """Return in what cases of different groups differ, in words."""
+    if len({case.nodes for case in cases}) > 1:
+        return "numbers of nodes"
+    names = [
+        name
+        for name in ("exclusive", "at_once")
+        if len({getattr(case, name) for case in cases}) > 1
+    ]
+    for name in JobOptions.__struct_fields__:
+        if len({getattr(case.job, name) for case in cases}) > 1:
+            names.append(name)
+    return f"scheduler options ({', '.join(names)})" if names else "nodes"

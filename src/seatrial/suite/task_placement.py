@@ -26,8 +26,9 @@ CHOICES: dict[str, tuple[str, ...]] = {
 
 
 class AskedPlacement:
-    """What a test asks for; ``any`` is False if that is nothing. Raises ExpressionError for what
-    cannot be parsed."""
+    """What a test asks for; ``any`` is False if that is nothing. ``needs_whole_nodes``: some of its
+    cases may say which cores of a node get tasks, so all get whole nodes, also those to compare
+    them with. Raises ExpressionError for what cannot be parsed."""
 
     def __init__(self, run: RunSpec) -> None:
         self._words = {
@@ -42,6 +43,9 @@ class AskedPlacement:
         )
         self._spare = quantity(run.spare_cores, "spare_cores", whole_or_none)
         self.any = bool(self._words or self._per_numa or run.spare_cores != 0)
+        self.needs_whole_nodes = bool(
+            run.spread not in (None, DEFAULT) or self._per_numa or run.spare_cores != 0
+        )
 
     def of(self, names: Names) -> TaskPlacement:
         """Return the placement for the values of a case. Raises ExpressionError."""
