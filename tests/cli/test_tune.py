@@ -198,6 +198,7 @@ def test_a_tuning_by_time_has_the_times_of_the_runs(tmp_path: Path) -> None:
     )
     assert all(0.1 < median < 1 for median in medians.values())
     for one in found["settings"]:
+        assert one["node_hours"] == pytest.approx(one["figure"] / 3600) and one["nodes"] == 1
         for ratio in (one["to_best"], one["to_default"]):
             ends = [end for end in (ratio["low"], ratio["high"]) if end] if ratio else []
             assert all(1e-3 < end / ratio["ratio"] < 1e3 for end in ends)

@@ -223,6 +223,26 @@ def test_what_else_two_ways_differ_in_is_named(tmp_path: Path) -> None:
     assert done.code == 0
 
 
+def test_constant_resources_have_no_speed_up_and_what_is_unclear_is_marked(tmp_path: Path) -> None:
+    shapes = [(mode, n) for mode in ("native", "compat") for n in (1, 2, 4)]
+    cases = [
+        a_case(i, "gtch", parameters={"mode": mode}, tasks=4 // n, tasks_per_node=4 // n, threads=n)
+        for i, (mode, n) in enumerate(shapes)
+    ]
+    trial = Measuring(tmp_path, "t", cases)
+    for case in cases:
+        level = 10.0 if case.parameters["mode"] == "native" else 12.0
+        trial.series(case, WALL, [level, level * 1.001] if case.threads == 4 else steady(level, 5))
+    trial.done()
+    asked = ("ratio", "t", "--of", "mode=native,compat", "--x", "threads", "--metric", "wall")
+    out = ask(tmp_path, *asked).out
+    assert "constant resources: no speed-up is to be expected" in out
+    assert "speed-up from" not in out and "ratio of ratios" not in out
+    assert "threads 4 (unclear)" in out and out.count("slower") == 2
+    (record,) = json.loads(ask(tmp_path, *asked, "--format", "json").out)
+    assert record["fixed"] and record["cells"][0]["first"]["ideal"] is None
+
+
 def test_single_runs_have_a_ratio_and_no_interval(tmp_path: Path) -> None:
     cases = ways("milc", 64, 128)
     trial = Measuring(tmp_path, "t", cases)

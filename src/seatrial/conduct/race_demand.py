@@ -18,7 +18,7 @@ from seatrial.journal.codes import CUT_OFF, PASS, PERFORMANCE, code_of
 from seatrial.suite.model import Case
 from seatrial.verify.figures import ELAPSED
 
-_RIGHT = (PASS.number, PERFORMANCE.number)  # the answer was right, so the figure counts
+RIGHT = (PASS.number, PERFORMANCE.number)  # the answer was right, so the figure counts
 
 
 class RaceDemand(Demand):
@@ -79,7 +79,7 @@ class RaceDemand(Demand):
             figure = flight.elapsed  # its script's own time, as everywhere else
         if self.race.rules.search == "largest":
             figure = 1.0  # it works
-        if flight.code not in _RIGHT:
+        if flight.code not in RIGHT:
             reason = f": {flight.reason}" if flight.reason else ""
             cause = f"{code_of(flight.code).name}{reason}"
             told = self.race.cut_off if flight.code in CUT_OFF else self.race.fail

@@ -1,7 +1,7 @@
 """The advice of a tuning in sentences, for the command line and the page."""
 
 from seatrial.studies.tuned import FigureRatio, Tuned, TunedSetting
-from seatrial.units import count, listed, show_number, show_share
+from seatrial.units import count, listed, show_number, show_share, show_signed
 
 MAX_NAMED = 4
 UNKNOWN = "unknown"
@@ -16,6 +16,7 @@ def advice(found: Tuned) -> list[str]:
     default = next((each for each in found.settings if each.is_default), None)
     return [
         _which(found, default),
+        *_price(found, default),
         *_untold(found),
         *_on_several_nodes(found),
         *(["the race is not over: this is what is known by now"] if not found.complete else []),
@@ -49,6 +50,19 @@ def _which(found: Tuned, default: TunedSetting | None) -> str:
     if ratio is None:
         return f"use {best.name}; it has no round in common with the default, so no ratio"
     return f"use {best.name}: {ratio_text(found, ratio)}"
+
+
+def _price(found: Tuned, default: TunedSetting | None) -> list[str]:
+    """Return what a run of the setting that is best takes beside one of the default: a faster one
+    may need more nodes."""
+    assert found.best is not None
+    best = found.settings[found.best]
+    if default is None or best.is_default or not (best.node_hours and default.node_hours):
+        return []
+    more = best.node_hours / default.node_hours - 1
+    said = f"a run of {best.name} takes {count(best.nodes, 'node')}, one of the default "
+    said += f"{default.nodes}; {show_number(best.node_hours)} node-hours, the default "
+    return [f"{said}{show_number(default.node_hours)} ({show_signed(100 * more, 1)} %)"]
 
 
 def ratio_text(found: Tuned, ratio: FigureRatio) -> str:

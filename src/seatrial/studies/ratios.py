@@ -22,6 +22,7 @@ from seatrial.statistics.together import judged
 from seatrial.statistics.two_sample import RatioEstimate, Verdict
 from seatrial.store.by_case import CORES, NUMBERS, CaseRuns
 from seatrial.structs import copied
+from seatrial.studies.constant_resources import are_constant
 from seatrial.studies.panels import APART, TableOverX, along, differing_values, panels, title
 from seatrial.studies.scaling_cells import (
     Cell,
@@ -81,13 +82,15 @@ class RatioCell(Struct, frozen=True, kw_only=True):
 
 class RatioTable(TableOverX, frozen=True, kw_only=True):
     """The sizes of one case. ``along`` are parameters that follow ``x`` or ``of`` one to one.
-    ``change`` is the ratio of ratios from the least to the largest size with a ratio."""
+    ``change`` is the ratio of ratios from the least to the largest size with a ratio. ``fixed``:
+    the resources are the same at each x, so there are no speed-ups."""
 
     test: str
     of: str
     values: tuple[str, str]
     cells: list[RatioCell]
     change: RatioChange | None = None
+    fixed: bool = False
 
     @property
     def known(self) -> list[RatioCell]:
@@ -109,6 +112,7 @@ class RatioExtreme(Struct, frozen=True):
     ratio: float
     test: str
     x: str
+    unclear: bool = False
 
 
 def ratios(sides: Sequence[Side], asked: RatioQuery) -> list[RatioTable]:
@@ -174,7 +178,7 @@ def two_values(text: str) -> tuple[str, str, str]:
 def extremes(tables: Sequence[RatioTable]) -> tuple[RatioExtreme, RatioExtreme] | None:
     """Return the least and the greatest ratio of tables, and where they are; None without one."""
     found = [
-        RatioExtreme(cell.ratio, table.test, table.named(cell.x))
+        RatioExtreme(cell.ratio, table.test, table.named(cell.x), cell.verdict == "unclear")
         for table in tables
         for cell in table.cells
         if cell.ratio is not None
@@ -222,6 +226,7 @@ def _table(
         cells=[],
         along=follow,
         names=names_of(panel, asked.x),
+        fixed=not asked.weak and are_constant(panel),
     )
     if len(kinds) > 1:
         said = " and ".join(sorted(f"{u or 'no unit'}, {b}" for _, u, b in kinds))
@@ -287,7 +292,7 @@ def _with_speedups(table: RatioTable) -> RatioTable:
     """Return a table with the speed-up of both ways, and the ratio of ratios. Named sizes have no
     order, and so neither."""
     known = table.known
-    if not known or table.names:
+    if not known or table.names or table.fixed:
         return table
     base, last = known[0], known[-1]
     cells = [

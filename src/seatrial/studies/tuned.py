@@ -19,14 +19,14 @@ from seatrial.conduct.builds import LONGEST_CAUSE
 from seatrial.conduct.largest import LargestSearch
 from seatrial.conduct.policy import Limits
 from seatrial.conduct.race import Race, SettingInterval
-from seatrial.conduct.race_demand import RaceDemand
+from seatrial.conduct.race_demand import RIGHT, RaceDemand
 from seatrial.conduct.race_rules import RaceRules
 from seatrial.conduct.state import ConductorState
 from seatrial.errors import UsageError
 from seatrial.file_model import Scalar
 from seatrial.journal.events import MetricRecorded, RunJudged, ScriptStarted
 from seatrial.journal.journal import read
-from seatrial.lazy import np
+from seatrial.lazy import np, statistics
 from seatrial.statistics.two_sample import MAX_FACTOR
 from seatrial.studies.job_lines import job_lines
 from seatrial.suite.case_names import bindings_text
@@ -56,7 +56,8 @@ class FigureRatio(Struct, frozen=True):
 class TunedSetting(Struct, frozen=True, kw_only=True):
     """A setting: its values on the axes, what became of it, and after which block (from 1 on) or
     why. ``figure`` is the median of its ``n`` figures; ``to_best`` and ``to_default`` are ratios of
-    its figures to theirs."""
+    its figures to theirs. A run takes so many ``nodes`` and, by the median of the times of its
+    script, ``node_hours``; None where no time is known."""
 
     number: int
     values: dict[str, Scalar]
@@ -70,6 +71,8 @@ class TunedSetting(Struct, frozen=True, kw_only=True):
     untold: bool = False
     block: int = 0
     cause: str = ""
+    nodes: int = 0
+    node_hours: float | None = None
 
     @property
     def name(self) -> str:
@@ -129,11 +132,14 @@ def tuned(folder: TrialFolder) -> Tuned:
     assert isinstance(state.demand, RaceDemand)  # as its policy is that of a race
     race = state.demand.race
     spent = [0.0] * len(cases)
+    times: list[list[float]] = [[] for _ in cases]  # of runs with a right answer
     nodes: dict[int, dict[str, None]] = {}  # of each block
     unit = ""
     for event in read(folder.journal) if folder.journal.exists() else ():
         if isinstance(event, RunJudged) and (flight := state.in_flight.get(event.run_id)):
             spent[flight.case] += flight.seconds * flight.node_count / 3600
+            if event.code in RIGHT and flight.elapsed is not None:
+                times[flight.case].append(flight.elapsed)
         elif isinstance(event, MetricRecorded) and event.metric == rules.metric:
             unit = event.unit
         elif isinstance(event, ScriptStarted) and event.nodes:
@@ -155,8 +161,8 @@ def tuned(folder: TrialFolder) -> Tuned:
         least=rules.least,
         complete=state.trial.complete,
         settings=[
-            _with_log(row, state.builds.why_failed.get(case.build, ""))
-            for row, case in zip(rows, cases, strict=True)
+            _with_cost(_with_log(row, state.builds.why_failed.get(case.build, "")), case, own)
+            for row, case, own in zip(rows, cases, times, strict=True)
         ],
         blocks=[
             RaceBlock(rounds=len(each), settings=sorted(each[0]), nodes=[*nodes.get(number, ())])
@@ -220,6 +226,12 @@ def _with_log(row: TunedSetting, log: str) -> TunedSetting:
     lines = log.strip().splitlines()
     line = next((each for each in lines if "error" in each.lower()), lines[-1])
     return replace(row, cause=f"build failed: {line.strip()[:LONGEST_CAUSE]}")
+
+
+def _with_cost(row: TunedSetting, case: "Case", times: Sequence[float]) -> TunedSetting:
+    """Return a setting with what a run of it takes."""
+    hours = case.nodes * statistics.median(times) / 3600 if times else None
+    return replace(row, nodes=case.nodes, node_hours=hours)
 
 
 def _of_search(

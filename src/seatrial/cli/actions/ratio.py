@@ -74,6 +74,8 @@ def _page(one: ratios.RatioTable) -> str:
     lines = [click.style(folded(plain_line(f"{title}, by {one.x}")), bold=True)]
     if one.along:
         lines.append(folded(plain_line(f"along with them: {', '.join(one.along)}")))
+    if one.fixed:
+        lines.append("constant resources: no speed-up is to be expected")
     if one.why:
         return "\n".join([*lines, plain_line(one.why)])
     lines += ["", _table(one), ""]
@@ -117,7 +119,9 @@ def told_of(one: ratios.RatioTable) -> Iterator[str]:
         return
     assert one.lowest is not None and one.highest is not None
     ends = [
-        f"{show_number(c.ratio)} at {one.x} {one.named(c.x)}" for c in (one.lowest, one.highest)
+        f"{show_number(c.ratio)} at {one.x} {one.named(c.x)}"
+        + (" (unclear)" if c.verdict == "unclear" else "")
+        for c in (one.lowest, one.highest)
     ]
     if one.lowest is not one.highest:
         yield f"range: {ends[0]} .. {ends[1]}"
@@ -148,7 +152,10 @@ def _range(tables: list[ratios.RatioTable]) -> Iterator[str]:
     """Yield the least and the greatest ratio over all tables: 1.11 GTC 64 .. 1.93 MILC 256."""
     found = ratios.extremes(tables)
     if found and len(tables) > 1:
-        ends = (f"{show_number(one.ratio)} {one.test} {one.x}" for one in found)
+        ends = (
+            f"{show_number(one.ratio)} {one.test} {one.x}{' (unclear)' if one.unclear else ''}"
+            for one in found
+        )
         yield f"over all: {' .. '.join(ends)}"
 
 
