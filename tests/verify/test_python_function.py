@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -102,6 +104,7 @@ def test_what_a_function_prints_is_seen_nowhere(
         ("return {str(i): 1.0 for i in range(10_001)}", "not a dict of 10001"),
         ("return {f'{i:0150}': 1.0 for i in range(9999)}", "that is too much"),
         ("import sys; sys.exit(0)", "SystemExit: 0"),
+        ("return {'a': len(bytearray(9 << 30))}", "MemoryError (figures.py:"),
         ("import os; os._exit(0)", "ended with exit code 0 and without an answer"),
         ("import os; os.kill(os.getpid(), 11)", "was ended by signal 11"),
         ("raise Exception('\\x1b[2J')", r"Exception: \x1b[2J"),
@@ -142,6 +145,30 @@ def test_what_it_prints_and_leaves_behind_does_no_harm(places: tuple[Path, Path]
     figures, (finding,) = measure(a_test(folder, metrics={"python": named}), run)
     assert (figures, finding.code) == ([], NO_FIGURE)
     assert finding.text == "metric a: nan is not a finite number"
+
+
+@pytest.mark.parametrize(
+    ("end", "said"),
+    [("return {'a': 2.0}", ""), ("os._exit(3)", "ended with exit code 3 and without an answer")],
+)
+def test_a_daemon_that_it_starts_holds_nothing_up(
+    places: tuple[Path, Path], end: str, said: str
+) -> None:
+    """It has left the session, and keeps stdout open."""
+    folder, run = places
+    body = (
+        "child = os.fork(); child or (os.setsid(), time.sleep(20), os._exit(0)); "
+        f"(run / 'pid').write_text(str(child)); {end}"
+    )
+    named = write(folder, body, "import os, time")
+    began = time.monotonic()
+    figures, findings = measure(a_test(folder, metrics={"python": named}), run)
+    assert time.monotonic() - began < 10
+    os.kill(int((run / "pid").read_text()), signal.SIGKILL)
+    if said:
+        assert said in findings[0].text
+    else:
+        assert [figure.value for figure in figures] == [2.0]
 
 
 def test_a_function_that_hangs_is_ended_with_its_children(

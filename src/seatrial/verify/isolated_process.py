@@ -3,25 +3,36 @@ harm the trial."""
 
 import contextlib
 import os
+import selectors
 import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
 from seatrial.files import is_of_host, open_descriptor, remove_file
 from seatrial.verify.reading import HostFailed
 
+PORTION = 1 << 18
+LOOK_SECONDS = 0.5  # between two looks at whether a silent process has ended
+_ENDED = os.WEXITED | os.WNOWAIT | os.WNOHANG
+
 
 class Apart(Exception):
     """The process gave no answer; the text says why: ``took longer than 60 s``."""
 
 
+END = b"\0"
+"""What a process ends its answer with, which is JSON and so has none."""
+
+
 def run_apart(file: str, options: list[str], question: bytes, seconds: float) -> bytes:
-    """Return what ``file`` writes on stdout when it gets ``question`` on stdin. ``options``: of the
-    interpreter. Raises HostFailed if this host cannot start it, Apart if it fails or takes longer
-    than ``seconds``; it and its children are then killed."""
+    """Return what ``file`` writes on stdout up to END when it gets ``question`` on stdin; what it
+    left behind may hold stdout open for longer. ``options``: of the interpreter. Raises HostFailed
+    if this host cannot start it, Apart if it fails or takes longer than ``seconds``. It and its
+    children are then killed, in any case."""
     try:
         process = subprocess.Popen(
             [sys.executable, *options, file],
@@ -29,26 +40,87 @@ def run_apart(file: str, options: list[str], question: bytes, seconds: float) ->
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             cwd="/",
+            bufsize=0,
             start_new_session=True,
         )
     except OSError as error:
         if is_of_host(error):
             raise HostFailed(f"a process cannot be started: {error.strerror}") from error
         raise Apart(f"could not be started: {error.strerror}") from error
+    ends = time.monotonic() + seconds
     with process:
         try:
-            answer, _ = process.communicate(question, timeout=seconds)
-        except BaseException as error:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)  # not reaped yet, so the number is its own
-            if isinstance(error, subprocess.TimeoutExpired):
-                raise Apart(f"took longer than {seconds:g} s") from None
-            raise
-    if process.returncode < 0:
-        raise Apart(f"was ended by signal {-process.returncode}")
-    if process.returncode or not answer:
-        raise Apart(f"ended with exit code {process.returncode} and without an answer")
-    return answer
+            answer = _answer_to(process, question, ends)
+            if answer.endswith(END):
+                _kill(process)
+                return answer[: -len(END)]
+            code = _exit_code(process, ends - time.monotonic())
+        except TimeoutError:
+            raise Apart(f"took longer than {seconds:g} s") from None
+        finally:
+            if process.returncode is None:
+                _kill(process)
+    if code < 0:
+        raise Apart(f"was ended by signal {-code}")
+    raise Apart(f"ended with exit code {code} and without an answer")
+
+
+def _answer_to(process: subprocess.Popen[bytes], question: bytes, ends: float) -> bytes:
+    """Write the question and return the answer: up to END, or up to the end of stdout or of the
+    process where there is none. Raises TimeoutError at ``ends``, by the monotonic clock."""
+    assert process.stdin is not None and process.stdout is not None
+    into, out_of = process.stdin.fileno(), process.stdout.fileno()
+    os.set_blocking(into, False)
+    left, answer = memoryview(question), bytearray()
+    with selectors.DefaultSelector() as ready:
+        ready.register(into, selectors.EVENT_WRITE)
+        ready.register(out_of, selectors.EVENT_READ)
+        while (wait := ends - time.monotonic()) > 0:
+            found = ready.select(min(wait, LOOK_SECONDS))
+            if not found and os.waitid(os.P_PID, process.pid, _ENDED) is not None:
+                return bytes(answer)  # what it left behind holds stdout open
+            for key, _ in found:
+                if key.fd == into:
+                    try:
+                        left = left[os.write(into, left[:PORTION]) :]
+                    except BrokenPipeError:  # it reads no more, and may answer
+                        left = left[:0]
+                    if not left:
+                        ready.unregister(into)
+                        process.stdin.close()
+                    continue
+                data = os.read(out_of, PORTION)
+                answer += data
+                if not data or data.endswith(END):
+                    return bytes(answer)
+    raise TimeoutError
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process that was not reaped, so that the number is its own, and its children."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _exit_code(process: subprocess.Popen[bytes], limit: float) -> int:
+    """Return the exit code of a process, or minus the signal that ended it; kill what it left
+    behind. Raises TimeoutError after ``limit`` seconds, when it is killed."""
+    late = threading.Event()
+
+    def end() -> None:
+        late.set()
+        _kill(process)
+
+    timer = threading.Timer(max(limit, 0.0), end)  # wait() with a limit looks only now and then
+    timer.start()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    timer.cancel()
+    timer.join()
+    _kill(process)
+    exit_code = process.wait()
+    if late.is_set():
+        raise TimeoutError
+    return exit_code
 
 
 MOST_OUTPUT = 64 << 20  # bytes of a file that it writes
@@ -85,23 +157,4 @@ def run_script(
         )
     finally:
         os.close(descriptor)
-    late = threading.Event()
-
-    def kill() -> None:  # before it is reaped, so that the number is its own
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-
-    def end() -> None:
-        late.set()
-        kill()
-
-    timer = threading.Timer(limit, end)  # wait() with a limit of time looks only now and then
-    timer.start()
-    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-    timer.cancel()
-    timer.join()
-    kill()  # what it left behind, too
-    exit_code = process.wait()
-    if late.is_set():
-        raise TimeoutError
-    return exit_code
+    return _exit_code(process, limit)

@@ -10,12 +10,15 @@
         return "" if names["edge"] < 10 else "too large"                    # the fault, if any
 
 The function runs in a separate process (this file is also its main program), so a hang, a crash, an
-exit or its prints cannot harm the trial. Its working directory is the run directory.
+exit or its prints cannot harm the trial. It may have 8 GiB of memory. Its working directory is the
+run directory.
 """
 
+import contextlib
 import importlib.util
 import json
 import os
+import resource
 import signal
 import sys
 from collections.abc import Mapping
@@ -23,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 FUNCTION_SECONDS = 60.0
+FUNCTION_BYTES = 8 << 30  # of memory that it may write to
 MAX_FIGURES = 10_000
 LONGEST_WORD = 200
 LONGEST_ANSWER = 1 << 20
@@ -76,6 +80,8 @@ def _call(named: str, folder: Path, asked: dict[str, Any]) -> Any:
 
 def _answer() -> None:
     asked = json.load(sys.stdin)
+    with contextlib.suppress(ValueError, OSError):  # the host sets a lower one
+        resource.setrlimit(resource.RLIMIT_DATA, (FUNCTION_BYTES, FUNCTION_BYTES))
     signal.alarm(int(asked["seconds"]) + 5)  # ends it even if the trial was killed
     answer_to = os.dup(1)  # not inherited; prints of the function go to stderr
     os.dup2(2, 1)
@@ -89,7 +95,7 @@ def _answer() -> None:
     if len(data) > LONGEST_ANSWER:
         data = json.dumps([None, f"its answer has {len(data)} bytes; that is too much"]).encode()
     with os.fdopen(answer_to, "wb") as pipe:
-        pipe.write(data)
+        pipe.write(data + b"\0")  # the end of the answer
     os._exit(0)  # does not wait for threads that it left behind
 
 

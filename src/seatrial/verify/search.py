@@ -121,6 +121,7 @@ def _answer() -> None:
     text = sys.stdin.buffer.read().decode("utf-8", errors="surrogatepass")
     compiled = [re.compile(pattern, re.MULTILINE) for pattern in header["patterns"]]
     json.dump([_find(pattern, text, header["most"]) for pattern in compiled], sys.stdout)
+    sys.stdout.write("\0")  # the end of the answer
 
 
 if __name__ == "__main__":
