@@ -100,6 +100,7 @@ def test_the_sites_way_to_get_pages(place: Workplace) -> None:
     place.test("shows", 'echo "$SITE_PAGES ${GLIBC_TUNABLES-none}"', run={"pages": "2M"},
                verify=[{"contains": "craype-hugepages2M none"}])  # fmt: skip
     assert place.run("--name", "t").code == 0
+    assert place.why("shows").startswith("whether it got the 2M pages asked for was not seen: ")
 
 
 def test_stripes_are_made_before_the_script_and_asked_for_after_it(place: Workplace) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from seatrial.journal.codes import MISPLACED
 from seatrial.suite.model import RunSettings
 from seatrial.suite.run_settings import PAGES_FILE, STRIPES_FILE
-from seatrial.verify.asked_and_got import faults_of_settings, pages_used
+from seatrial.verify.asked_and_got import faults_of_settings, notice_of_settings, pages_used
 
 DATA = Path(__file__).parent / "data"
 MIB = 1 << 10  # in kB
@@ -50,6 +50,21 @@ def test_pages(tmp_path: Path, asked: str, used: tuple[int, int, int], text: str
 def test_a_run_that_was_too_short_to_be_sampled(tmp_path: Path) -> None:
     assert faults_of_settings(RunSettings(pages="2M"), tmp_path) == []
     assert faults_of_settings(RunSettings(), tmp_path) == []
+    told = "whether it got the 2M pages asked for was not seen: it ended before the first look"
+    assert notice_of_settings(RunSettings(pages="2M"), tmp_path) == told
+    assert notice_of_settings(RunSettings(), tmp_path) == ""
+
+
+@pytest.mark.parametrize(
+    ("asked", "mib", "told"),
+    [("2M", 31, "it has 31 MiB, less than 32 MiB"), ("2M", 32, ""), ("1G", 512, "512 MiB, less")],
+)
+def test_a_run_that_is_too_small_to_tell_says_so(
+    tmp_path: Path, asked: str, mib: int, told: str
+) -> None:
+    pages(tmp_path, asked, mib, 0, 0)
+    notice = notice_of_settings(RunSettings(pages=asked), tmp_path)
+    assert told in notice and bool(notice) is bool(told)
 
 
 @given(st.text())

@@ -42,6 +42,20 @@ def faults_of_settings(settings: RunSettings, folder: Path) -> list[Finding]:
     return [Finding(MISPLACED, fault) for fault in faults if fault]
 
 
+def notice_of_settings(settings: RunSettings, folder: Path) -> str:
+    """Return that nothing is known of the pages that the run in ``folder`` asked for: it was too
+    short or too small to tell. "" where they were seen, or none were asked for."""
+    if not settings.pages:
+        return ""
+    used = pages_used(_text(folder / PAGES_FILE))
+    least = LEAST_KB.get(settings.pages, LEAST_KB_USUAL)
+    if used is not None and sum(used) >= least:
+        return ""
+    seen = "it ended before the first look" if used is None else f"it has {sum(used) >> 10} MiB"
+    least_said = "" if used is None else f", less than {least >> 10} MiB"
+    return f"whether it got the {settings.pages} pages asked for was not seen: {seen}{least_said}"
+
+
 def fault_of_directory(settings: RunSettings, folder: Path) -> str:
     """Return why the run in ``folder`` did not work where it asked to: the directory was not made
     (then its script did not run), or is on another file system. "" where nothing is wrong."""

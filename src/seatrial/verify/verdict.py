@@ -16,7 +16,12 @@ from seatrial.suite.model import Case, Test
 from seatrial.suite.proving import counts_threads
 from seatrial.verify import references as refs
 from seatrial.verify import threads_ran
-from seatrial.verify.asked_and_got import fault_of_container, fault_of_directory, faults_of_settings
+from seatrial.verify.asked_and_got import (
+    fault_of_container,
+    fault_of_directory,
+    faults_of_settings,
+    notice_of_settings,
+)
 from seatrial.verify.check_values import NO_NAMES, Names
 from seatrial.verify.checks import find_faults
 from seatrial.verify.figures import ELAPSED, Finding, MetricValue
@@ -80,6 +85,8 @@ def judge(
         findings += [finding for finding in checked if finding.code is not PASS]
         notices += [finding.text for finding in checked if finding.code is PASS]
         findings += faults_of_settings(case.settings, folder)
+        unseen = notice_of_settings(case.settings, folder)
+        notices += [unseen] if unseen else []
         if not findings and counts_threads(test, case):
             findings += threads_ran.fault_of_threads(case, folder)
         figures, missing = measure(test, folder)
