@@ -7,12 +7,15 @@ from typing import Any
 from unittest.mock import patch
 
 import click
+import numpy as np
 import yaml
 
 from seatrial.rules.load import with_shipped
 from seatrial.rules.model import Rule
+from seatrial.verify.network_findings import findings_in as network_findings
 from seatrial.verify.node_findings import findings_in
 
+from ..verify.test_matrices import pairs_text
 from .grid import Told, bad, command, dropped, files, good, no
 
 FOUR = ("n1", "n2", "n3", "n4")
@@ -413,6 +416,16 @@ def _(folder: Path) -> Told:
 @bad("nodecheck", "node", "failed_node{node=n4} 1")
 def _(folder: Path) -> Told:
     return nodecheck(folder, facts="silent\tn4\n" + answers("n1", "n2", "n3"))
+
+
+@bad("nodecheck", "node", "network_silent_nodes 1")
+def _(folder: Path) -> Told:
+    """A node of the run is not in the matrix that judges its network."""
+    rates = np.full((4, 4), 9000.0) - np.diag([9000.0] * 4)
+    files(folder, pairs_matrix=pairs_text(rates, [f"n{rank}:{rank}" for rank in range(1, 5)]))
+    whole, lacking = (network_findings(folder, {}, nodes) for nodes in ("n[1-4]", "n[1-5]"))
+    assert whole[-1].value == 0
+    return Told(lacking[-1].value == 0, "; ".join(f"{one.name} {one.value:g}" for one in lacking))
 
 
 @bad("nodecheck", "parser", "findings_of_not-understood 1")

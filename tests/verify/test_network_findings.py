@@ -43,6 +43,18 @@ def test_groups_that_are_cut_off_and_pairs_of_groups_that_are_slow(tmp_path: Pat
     assert figures(tmp_path, rates, GROUPS)["slow_groups"] == 1
 
 
+def test_a_node_of_the_run_that_is_not_in_the_matrix_is_silent(tmp_path: Path) -> None:
+    (tmp_path / "pairs.matrix").write_text(pairs_text(between_groups(1), NAMES))
+    for nodes, silent in (
+        ("n[000-023]", 0),
+        ("n[000-025]", 2),
+        ("nid[1-24]", 0),
+        ("nid[1-25]", 25),
+    ):
+        found = {one.name: one.value for one in findings_in(tmp_path, {}, nodes)}
+        assert found["network_silent_nodes"] == found["network_findings"] == silent, nodes
+
+
 def test_the_output_of_mpigraph_on_stdout_is_read(tmp_path: Path) -> None:
     data = Path(__file__).parent / "outputs/data/mpigraph.out"
     (tmp_path / "stdout").write_bytes(data.read_bytes())

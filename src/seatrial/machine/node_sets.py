@@ -105,3 +105,13 @@ def _at_most(names: str) -> int:
             count *= max(1, sum(spans) + group.count(","))
         total += count
     return total
+
+
+def not_among(nodes: str, told: Collection[str]) -> list[str]:
+    """Return the nodes of a run, folded, that are not among those that were told of. These may have
+    a domain behind their names. None are missing if no name is among them, and as many are told of:
+    a site may have two names for each node."""
+    short = {name.partition(".")[0] for name in told}
+    own = unfold_or_empty(nodes)
+    missing = [node for node in own if node.partition(".")[0] not in short]
+    return [] if len(missing) == len(own) <= len(short) else missing

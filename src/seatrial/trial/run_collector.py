@@ -303,12 +303,13 @@ class RunCollector:
                 thread_counter.collect(run.path)
         verdict = judge(test, run.case, run.path, own.exit_code, self.references, names, ran)
         figures = verdict.figures
+        nodes = own.start.nodes if own.start else ""
         if self._network is not None and verdict.code in (codes.PASS, codes.PERFORMANCE):
-            figures = [*figures, *network_findings.findings_in(run.path, self._network)]
+            pairs = network_findings.findings_in(run.path, self._network, nodes)
+            figures = [*figures, *pairs]
         of_nodes = is_named(self._outputs(test)) and verdict.code in (codes.PASS, codes.PERFORMANCE)
         if of_nodes or is_judged_by_script(test):
             self._roles = roles_of(self.record.machine) if self._roles is None else self._roles
-            nodes = own.start.nodes if own.start else ""
             found = node_findings.findings_in(run.path, self._roles, self._rules, nodes)
             figures = [*figures, *found]
             if test.app == FACTS_APP:

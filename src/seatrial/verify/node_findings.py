@@ -9,13 +9,13 @@ node of the run of which nothing is told, and a line that is not understood, are
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 from seatrial.errors import UsageError
 from seatrial.lazy import regex
-from seatrial.machine.node_sets import unfold_or_empty
+from seatrial.machine.node_sets import not_among, unfold_or_empty
 from seatrial.rules import facts
 from seatrial.rules.judge import judge
 from seatrial.rules.model import FACTS_FILE, RuleFile
@@ -80,17 +80,7 @@ def _figures_of_lines(lines: list[str], nodes: str) -> list[MetricValue]:
             found.append((NOT_UNDERSTOOD, parts[1] if parts else ""))
     if not told:
         return []
-    return _figures(found + [(NO_ANSWER, node) for node in _left_out(nodes, told)])
-
-
-def _left_out(nodes: str, told: Collection[str]) -> list[str]:
-    """Return the nodes of a run that are not among those that were told of, whose names may have a
-    domain. None are left out if no name is among them, and as many are told of: a site may have
-    two names for each node."""
-    short = {name.partition(".")[0] for name in told}
-    own = unfold_or_empty(nodes)
-    missing = [node for node in own if node.partition(".")[0] not in short]
-    return [] if len(missing) == len(own) <= len(short) else missing
+    return _figures(found + [(NO_ANSWER, node) for node in not_among(nodes, told)])
 
 
 def _figures(found: list[tuple[str, str]]) -> list[MetricValue]:
