@@ -1,18 +1,19 @@
 """Which nodes to drain by what rules found, and which drained ones are proved to be good again.
 
     to_drain(judged, rules, silent)            # {"n004": ["pcie-width"]}
-    against_return(["n004"], ["pcie-width"], ...)   # why n004 stays drained; [] if it is good
+    against_return("n004", ["pcie-width"], ...)   # why n004 stays drained; [] if it is good
 
 Only a rule that is marked ``drain: true`` drains. A drained node is returned if no such rule
 accuses it, and if the rules in its note were judged, and are fulfilled.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from seatrial.machine.node_sets import unfold_or_empty
-from seatrial.rules.judge import RuleJudgement
-from seatrial.rules.model import RuleFile
+from seatrial.rules.facts import FactTable
+from seatrial.rules.judge import RuleJudgement, judge
+from seatrial.rules.model import Rule, RuleFile
 
 SILENT: Final = "did not answer"  # the reason of a node that told no facts
 
@@ -34,18 +35,18 @@ def against_return(
     note: Iterable[str],
     judged: RuleJudgement,
     rules: RuleFile,
-    answered: Collection[str],
+    table: FactTable,
+    roles: Mapping[str, str],
     drained: Sequence[str],
 ) -> list[str]:
     """Return why a drained node must not be returned. ``note``: the reasons of its note;
-    ``answered``: the nodes that told their facts; ``drained``: those that our notes drained."""
-    if node not in answered:
+    ``drained``: the nodes that our notes drained."""
+    if node not in table.nodes:
         return [SILENT]
     reasons = to_drain(judged, rules, ()).get(node, [])
     known = {rule.name: rule for rule in rules.rules}
     accused = {each.rule for each in judged.findings if node in unfold_or_empty(each.nodes)}
-    idle = {name for name, _ in judged.idle}
-    others = set(answered) - set(drained)
+    others = set(table.nodes) - set(drained)
     for name in note:
         rule = known.get(name)
         if name == SILENT or name in reasons:
@@ -54,8 +55,24 @@ def against_return(
             reasons.append(f"{name!r} of its note is no rule here; give its file with --rules")
         elif name in accused:
             reasons.append(name)
-        elif name in idle:
-            reasons.append(f"{name} was not judged on all nodes")
+        elif not _is_judged(rule, node, rules, table, roles):
+            reasons.append(f"{name} could not be judged")
         elif (rule.alike or rule.unique) and len(others) <= len(drained):
             reasons.append(f"{name} compares nodes, and too few others told their facts")
     return reasons
+
+
+def _is_judged(
+    rule: Rule, node: str, rules: RuleFile, table: FactTable, roles: Mapping[str, str]
+) -> bool:
+    """Return whether a rule can judge a node by the node's own facts, and those of other roles that
+    it names."""
+    if not rule.holds:
+        return all(name != rule.name for name, _ in judge(table, _only(rule, rules), roles).idle)
+    named = {other.role for other in rule.others.values()}
+    part = table.only(each for each in table.nodes if each == node or roles.get(each) in named)
+    return not judge(part, _only(rule, rules), roles).idle
+
+
+def _only(rule: Rule, rules: RuleFile) -> RuleFile:
+    return RuleFile(rules=[rule], values=rules.values)

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.actions.facts import UNDECIDED, source_of, tell_troubles
+from seatrial.cli.actions.facts import UNDECIDED, FactSource, source_of, tell_troubles
 from seatrial.cli.actions.facts_collect import unfolded
 from seatrial.cli.actions.lint import not_judged, print_judgement
 from seatrial.cli.facts_collect import collect
@@ -67,7 +67,7 @@ def nodes(
     judged = judge.judge(found.table, rules, found.roles, found.groups)
     print_judgement(judged, f"{count(len(found.table.nodes), 'node')} of {found.name}")
     acts = NodeActs(folders.trials / note_file.FILE, about.machine, tag)
-    bad = acts.resume(drained, judged, found.table.nodes, rules)
+    bad = acts.resume(drained, judged, found, rules)
     if drain:
         acts.drain(drain_reasons.to_drain(judged, rules, found.table.silent), own, most, yes)
     if judged.findings or found.table.silent or away or bad:
@@ -163,7 +163,7 @@ class NodeActs:
         self,
         drained: Mapping[str, DrainState],
         judged: RuleJudgement,
-        answered: Collection[str],
+        found: FactSource,
         rules: RuleFile,
     ) -> bool:
         """Return those of the drained nodes that are proved to be good; tell why others stay.
@@ -171,7 +171,7 @@ class NodeActs:
         good = []
         for node, state in drained.items():
             reasons = drain_reasons.against_return(
-                node, state.reasons, judged, rules, answered, [*drained]
+                node, state.reasons, judged, rules, found.table, found.roles, [*drained]
             )
             if reasons:
                 click.echo(f"stays drained: {node}: {', '.join(reasons)}")
