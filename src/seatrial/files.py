@@ -258,6 +258,22 @@ def is_full(path: Path) -> bool:
     return room.f_bavail * room.f_frsize < SMALLEST_ROOM or (room.f_files > 0 and not room.f_favail)
 
 
+def file_clock(folder: Path) -> float | None:
+    """Return the present (seconds since the epoch) by the clock that gives files in a folder their
+    times, which may be the file server's; None where no file can be made there. A file is made for
+    that, and removed."""
+    probe = f".clock-{os.uname().nodename}-{os.getpid()}"
+    with contextlib.suppress(OSError), opened_folder(folder, follow=True) as at:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        descriptor = open_descriptor(probe, flags, SAFE_FILE, at=at)
+        try:
+            return os.fstat(descriptor).st_mtime
+        finally:
+            os.close(descriptor)
+            os.unlink(probe, dir_fd=at)
+    return None
+
+
 def is_utf8(name: str) -> bool:
     """Return whether the name of a file, as the system gives it, is UTF-8."""
     try:

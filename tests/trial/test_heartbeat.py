@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
+import time
 
 import pytest
 
 from seatrial.journal.events import Event, TrialResumed, TrialStarted
 from seatrial.suite.model import Case
-from seatrial.trial.driver import Driver
+from seatrial.trial import heartbeat
+from seatrial.trial.driver import Driver, Stop
 from seatrial.trial.observer import Observer
 from tests.programs import Workplace
 
@@ -39,3 +43,30 @@ def test_it_beats_before_the_journal_says_that_the_trial_runs(
 async def _paused(driver: Driver) -> None:
     driver.interrupt()
     await driver.drive()
+
+
+@pytest.mark.parametrize("ahead", [7200.0, -7200.0])
+def test_the_clock_of_the_file_server_tells_how_long_a_driver_is_silent(
+    place: Workplace, monkeypatch: pytest.MonkeyPatch, ahead: float
+) -> None:
+    """This host's clock is two hours off."""
+    place.test("one", "sleep 2")
+    place.run("--dry-run", "--name", "t")
+    folder = place.trial("t")
+    asyncio.run(_started(Driver(folder)))
+    real = time.time
+    monkeypatch.setattr("seatrial.trial.heartbeat.time.time", lambda: real() + ahead)
+    folder.heartbeat.touch()
+    record = folder.record()
+    assert heartbeat.silence(folder, record, 60) is None
+    os.utime(folder.heartbeat, (real() - 100,) * 2)
+    silent = heartbeat.silence(folder, record, 60)
+    assert silent is not None and 99 < silent < 160
+    assert not list(folder.path.glob(".clock*"))
+
+
+async def _started(driver: Driver) -> None:
+    """Drive a trial and leave it, as if the driver was killed."""
+    asyncio.get_running_loop().call_later(0.3, driver.stop)
+    with contextlib.suppress(Stop):
+        await driver.drive()

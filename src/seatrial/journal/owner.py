@@ -9,12 +9,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from seatrial.files import (
-    SAFE_FILE,
-    open_descriptor,
-    read_start,
-    remove_file,
-)
+from seatrial.files import file_clock, read_start
 from seatrial.journal.clock import boot_id
 from seatrial.lazy import regex
 
@@ -78,15 +73,7 @@ def last_sign(lock: Path) -> float | None:
     """Return how many seconds ago the owner gave a sign of life: it wrote its name into the lock
     file, or touched the heartbeat beside it. Both are compared with a file that is made now, as the
     file server may have a clock of its own. None where no file can be made."""
-    probe = lock.with_name(f".clock-{os.getpid()}")
-    try:
-        descriptor = open_descriptor(probe, os.O_WRONLY | os.O_CREAT, SAFE_FILE)
-        try:
-            now = os.fstat(descriptor).st_mtime
-        finally:
-            os.close(descriptor)
-            remove_file(probe, follow=True)
-    except OSError:
+    if (now := file_clock(lock.parent)) is None:
         return None
     signs = []
     for path in (lock, lock.with_name(HEARTBEAT)):

@@ -14,7 +14,7 @@ import errno
 import time
 from collections.abc import Callable
 
-from seatrial.files import remove_file, touch
+from seatrial.files import file_clock, remove_file, touch
 from seatrial.log import logger
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.life import life_of
@@ -65,7 +65,17 @@ def silence(folder: TrialFolder, record: Record, limit: float) -> float | None:
     ``limit`` and the trial should run: it was started, and neither ended nor paused, cancelled or
     abandoned. Else None. Raises JournalError."""
     at = last_beat(folder)
-    age = 0.0 if at is None else time.time() - at
+    age = 0.0 if at is None else _age(folder, at, limit)
     if age <= limit or record.rehearsed:
         return None
     return age if life_of(folder, record.policy.duration).clock_runs else None
+
+
+def _age(folder: TrialFolder, at: float, limit: float) -> float:
+    """Return how many seconds ago the file was touched. Where it seems to be long ago, or in the
+    future, the clock of its file server is asked: it may differ from ours."""
+    age = time.time() - at
+    if -BEAT_SECONDS <= age <= limit:
+        return age
+    now = file_clock(folder.path)
+    return age if now is None else now - at
