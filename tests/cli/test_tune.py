@@ -204,6 +204,17 @@ def test_a_tuning_by_time_has_the_times_of_the_runs(tmp_path: Path) -> None:
             assert all(1e-3 < end / ratio["ratio"] < 1e3 for end in ends)
 
 
+def test_settings_that_are_all_the_same_run_as_one(tmp_path: Path) -> None:
+    place = Workplace(tmp_path)
+    file = tuning(place, axes={"spread": ["numa", "pack"]})
+    run = {"launcher": "none", "spread": "spread"}
+    place.test("app", "echo time: 1", parameters={"spread": ["numa"]}, run=run, metrics=METRICS)
+    done = place.seatrial("tune", file, "-m", str(place.machine), "--name", "t")
+    assert done.code == 0, done.said
+    assert "left out: app{spread=pack}@plain: it runs as spread=numa does: the same launch" in done.err
+    assert "keep the default" in done.out and "different nodes" not in done.err
+
+
 def test_a_trial_that_is_no_tuning(tmp_path: Path) -> None:
     place = Workplace(tmp_path)
     place.local()

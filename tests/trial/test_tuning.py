@@ -74,6 +74,34 @@ def test_the_default_is_the_value_that_the_test_has(tmp_path: Path) -> None:
     assert prepared(tmp_path, own, default={"threads": 4}).rules.default == 4
 
 
+SPREAD: dict[str, Any] = {
+    "parameters": {"spread": ["numa"], "threads": [1]},
+    "run": {"script": "true", "spread": "spread", "threads_per_task": "threads", "tasks": 1},
+}
+
+
+def test_settings_that_run_in_the_same_way_are_one(tmp_path: Path) -> None:
+    axes = {"spread": ["numa", "pack", "socket"], "threads": [1, 2]}
+    found = prepared(tmp_path, SPREAD, axes=axes, default={"spread": "pack"})
+    assert [(each.parameters["spread"], each.parameters["threads"]) for each in found.cases] == [
+        ("numa", 2),
+        ("pack", 1),
+    ]
+    assert found.rules.default == 1
+    left_out = dict(found.prepared.skipped)
+    assert len(left_out) == 4
+    why = "it runs as spread=pack,threads=1 does: the same launch, environment and script"
+    assert left_out["app{spread=numa,threads=1}"] == why
+
+
+def test_an_axis_that_a_script_or_a_file_names_is_tried(tmp_path: Path) -> None:
+    axes = {"spread": ["numa", "pack"], "threads": [1, 2]}
+    named = {**SPREAD, "run": {**SPREAD["run"], "script": "echo $spread"}}
+    assert len(prepared(tmp_path, named, axes=axes).cases) == 4
+    (tmp_path / "app" / "model.py").write_text("import os\nprint(os.environ['spread'])\n")
+    assert len(prepared(tmp_path, SPREAD, axes=axes).cases) == 4
+
+
 def test_runs_of_a_tuning_are_hung_as_those_of_a_trial_are(tmp_path: Path) -> None:
     found = prepared(tmp_path, {"run": {**TEST["run"], "quiet_for": "2m"}})
     policy = found.record("t").policy

@@ -143,7 +143,7 @@ class Race:
         self._prediction = None
 
     def _drop_worse(self, block: int, noise: BlockNoise) -> None:
-        wanted = math.log((len(self.rules.levels) - 1) / ALPHA)
+        wanted = math.log(max(1, len(self.rules.levels) - 1) / ALPHA)
         alive = [each for each in self.alive if np.isfinite(self.figures[each]).any()]
         ranked = self._ranked(alive)
         figures = self.figures[ranked]

@@ -31,6 +31,7 @@ from seatrial.suite.unlike_nodes import unlike_nodes
 from seatrial.trial.options import TrialOptions
 from seatrial.trial.prepare import Prepared
 from seatrial.trial.record import Record
+from seatrial.trial.same_settings import merged
 from seatrial.trial.suite_record import suite_record
 from seatrial.units import Better, count, listed, share_of, show_share
 from seatrial.verify.check_tests import check_bounds, check_judging
@@ -195,6 +196,10 @@ def _settings(
         at.fault(f"no setting can run on {site.machine.machine}: {listed([*reasons], 3)}", "axes")
     elif not cases and not faults.found:
         at.fault(f"leaves none of the {count(len(found.cases), 'setting')}", "where")
+    if tune.search != "largest" and not faults.found:
+        default = {axis: _used_today(axis, tune, test) for axis in tune.axes}
+        cases, same = merged(cases, bound, site.machine, [*tune.axes], default)
+        found.skipped.extend((case.name, why) for case, why in same)
     if differing := unlike_nodes(site.machine, test.requires.features, cases):
         at.fault(
             f"its runs may get nodes that differ ({differing}), and the advice for one kind is not "
