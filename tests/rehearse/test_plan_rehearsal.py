@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from seatrial.acceptance.status import status
 from seatrial.errors import UsageError
 from seatrial.journal.events import NodeDown, RunJudged
 from seatrial.plan.prepare import prepare_plan
@@ -13,6 +14,7 @@ from seatrial.rehearse.plan_rehearsal import lasting, over_seeds, rehearse
 from seatrial.rehearse.report import rehearse_plan
 from seatrial.rehearse.sampling import Quantity
 from seatrial.statistics.significance import wilson
+from seatrial.trial.folder import TrialFolder
 from tests.rehearse.stage import SECOND, START, Played, Stage
 
 
@@ -193,3 +195,24 @@ def test_a_test_of_which_nothing_is_said_is_named(stage: Stage) -> None:
     plan = stage.prepare()
     with pytest.raises(UsageError, match="how other, unknown would run; write"):
         stage.run_models(plan)
+
+
+def test_availability_says_of_how_many_nodes_of_the_machine_it_is(stage: Stage) -> None:
+    """Also in the status of the trial that is kept, which reads its record."""
+    stage.test("work", nodes=1)
+    stage.behave("work", elapsed="1m")
+    stage.component(
+        "production",
+        kind="sustained",
+        nodes="n[1-3]",
+        duration="10m",
+        tests={"work": {"copies": 3}},
+        criteria=[{"criterion": "availability", "at_least": "75%"}],
+    )
+    played = stage.play()
+    result = played.rehearsed.criteria[0].result
+    assert (result.state, result.value) == ("met", 1.0)
+    assert result.why == "0 node-hours down in 0 failures of nodes, of 3 of 8 nodes"
+    folder = TrialFolder(stage.trials / played.rehearsed.tag)
+    found = status(folder.record(), folder.cases(), played.events)
+    assert found.criteria[0][0].why == result.why
