@@ -190,6 +190,16 @@ def test_a_node_on_which_all_fails_is_named_and_cleared_by_a_run_that_passes() -
     assert "n008" not in found.found()
 
 
+def test_a_run_on_many_nodes_speaks_against_none_of_them() -> None:
+    found = Watched(nodes=100)
+    for _ in range(15):
+        found.run("b", PASS, nodes="n050")
+        found.number += 1
+        found.watch.started(str(found.number), 1)
+        found.watch.ended(str(found.number), 1, FAILED.number, "n[001-020]", "", size=20)
+    assert list(found.found()) == ["b"]
+
+
 def test_a_test_that_fails_everywhere_accuses_no_node() -> None:
     found = Watched(nodes=8)
     for _ in range(30):

@@ -38,6 +38,7 @@ ANY = (2.0, 38.0)  # the prior of bad ends of all causes: 5 %, worth 40 runs
 ONE = (1.0, 49.0)  # of one cause: 2 %, worth 50 runs
 LAUNCHES = (0.5, 499.5)  # of failed launches: 0.1 %, worth 500 runs
 MOST_OF_ONE = 0.75  # of the bad ends of all tests, at most, are of one test: else that one fails
+MAX_NODES = 16  # of a run that speaks against each of its nodes; larger: see `seatrial suspects`
 ELSEWHERE = 32  # runs of a test by which a failure on a node is judged
 _PASS = codes.PASS.number
 _LAUNCH = codes.LAUNCH_FAILED.number
@@ -217,8 +218,10 @@ class FailureWatch:
         self._of_all.start(run, failing)
         return run
 
-    def ended(self, run_id: str, entry: int, code: int, nodes: str, reason: str) -> None:
-        """Record a verdict. A launch that failed has not started; runs that somebody withdrew, that
+    def ended(
+        self, run_id: str, entry: int, code: int, nodes: str, reason: str, size: int = 1
+    ) -> None:
+        """Record a verdict of a run on so many nodes. A launch that failed has not started; runs that somebody withdrew, that
         were cut off from outside, or whose failure is known, count as nothing."""
         run = self._started.pop(run_id, None)
         if not self.watched:
@@ -233,7 +236,8 @@ class FailureWatch:
             run = self._start(run_id, entry)
             del self._started[run_id]
         run.code = code
-        self._on_nodes(entry, code != _PASS, nodes)
+        if self._nodes > 1 and nodes and (size <= MAX_NODES or self._streaks):
+            self._on_nodes(entry, code != _PASS, nodes)
         if code != _PASS:
             if self._of_all.stretch is None:
                 own.look(code, reason)
@@ -252,15 +256,13 @@ class FailureWatch:
 
     def _on_nodes(self, entry: int, bad: bool, folded: str) -> None:
         """Record the end of a run on nodes. One that passed clears them."""
-        if self._nodes < 2 or not folded:
-            return
         on = frozenset(unfold_or_empty(folded))
         latest = self._elsewhere[entry]
         if not bad:
             for node in on.intersection(self._streaks):
                 del self._streaks[node]
                 self.nodes.discard(node)
-        elif 2 * len(on) <= self._nodes:
+        elif len(on) <= MAX_NODES and 2 * len(on) <= self._nodes:
             for node in on:
                 others = [was_bad for there, was_bad in latest if node not in there]
                 share = (sum(others) + 1) / (len(others) + 2)

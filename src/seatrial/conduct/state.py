@@ -250,7 +250,8 @@ class ConductorState:
                 self._free(flight, event)
         reruns = self.will_rerun(number, event.run_id, code)
         if flight is not None:
-            self.failing.ended(event.run_id, flight.entry, code, flight.nodes, flight.reason)
+            of_run = flight.nodes, flight.reason, flight.node_count
+            self.failing.ended(event.run_id, flight.entry, code, *of_run)
             del self.in_flight[event.run_id]
             self.ending.pop(event.run_id, None)
             self._follow_up(number, flight, reruns)
