@@ -48,6 +48,7 @@ ACROSS_MODULES = {
         "comparing": "compare, scaling and score",
         "damaged": "what every command says of a damaged journal",
         "help": "what --help shows",
+        "hostile": "what commands show of a trial whose texts are hostile",
         "judging": "the commands that judge many runs",
         "fifos": "a FIFO in the place of each file of a trial",
         "strangers": "what other users put into a folder of trials",

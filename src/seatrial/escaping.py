@@ -27,7 +27,10 @@ _CONTROLS = regex(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 # What XML 1.0 cannot hold, and what a terminal would take for a command.
-_NO_XML = regex("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+_NO_XML = regex(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+    "\ufffe\uffff]"
+)
 
 
 # ---- programs and scripts -----------------------------------------------------------------

@@ -487,9 +487,11 @@ def test_any_text_survives_xml(text: str) -> None:
 
 
 def is_legal(char: str) -> bool:
-    """By XML 1.0, less the controls that it discourages, and less carriage returns: a reader
-    would take them for line ends."""
-    return char in "\t\n" or not (char < " " or "\x7f" <= char <= "\x9f" or char in "\ufffe\uffff")
+    """By XML 1.0, less the controls that it discourages, less carriage returns, which a reader
+    would take for line ends, and less what turns the direction of writing."""
+    turns = "\u061c\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+    is_control = char < " " or "\x7f" <= char <= "\x9f" or char in "\ufffe\uffff"
+    return char in "\t\n" or not (is_control or char in turns)
 
 
 def visible(char: str) -> str:
