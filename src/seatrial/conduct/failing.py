@@ -221,8 +221,9 @@ class FailureWatch:
     def ended(
         self, run_id: str, entry: int, code: int, nodes: str, reason: str, size: int = 1
     ) -> None:
-        """Record a verdict of a run on so many nodes. A launch that failed has not started; runs that somebody withdrew, that
-        were cut off from outside, or whose failure is known, count as nothing."""
+        """Record the verdict of a run on so many nodes. A launch that failed has not started. Runs
+        that somebody withdrew, that were cut off from outside, or whose failure is known, count as
+        nothing."""
         run = self._started.pop(run_id, None)
         if not self.watched:
             return
