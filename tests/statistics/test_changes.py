@@ -143,6 +143,13 @@ def test_small_steps_are_found(ours: quality.Score) -> None:
     assert ours.recall[0.10] >= 0.98
 
 
+def test_at_a_noise_of_two_percent_nearly_all_is_right() -> None:
+    told = quality.score(confirmed, False, 20, seed=99, scale=0.02)
+    assert told.f1 >= 0.95, told.f1_of
+    assert sum(told.alarms.values()) / len(told.alarms) <= 4
+    assert all(alarms <= 10 for alarms in told.alarms.values()), told.alarms
+
+
 def test_no_fixed_threshold_comes_near(ours: quality.Score) -> None:
     best = max(quality.score(d, True, 12, seed=1234).f1 for d in THRESHOLDS.values())
     assert ours.f1 >= best + 0.3
