@@ -32,6 +32,7 @@ MIN_RELATIVE_CHANGE = 0.01
 SHORTEST = 3  # points on each side of a confirmed change
 MIN_STRENGTH = 3.5  # standard errors of a confirmed change
 BEST_SPLIT = 2.5  # times ln(n): the square of the normal deviate required of the best split
+WITH_TIES = 8  # figures of each side of a rank test if some are equal
 CLIP = 3.0  # robust deviations from the median of its piece; farther figures are winsorised
 MEAN_TO_SIGMA = 1.2533  # sqrt(pi / 2): mean absolute to standard deviation of normal figures
 QUARTER = 1.1503  # standard deviations beyond which a quarter of normal figures are
@@ -161,7 +162,8 @@ def _order(figures: Floats, first: int, middle: float) -> float:
     ``figures``: shape (n,). The ``first`` of them are compared with the others: by how many of each
     are above ``middle``, and by their ranks; the stronger result counts. Few figures prove little,
     however far apart they are; fewer than ``SHORTEST`` on a side of the middle are spikes and prove
-    nothing. Ranks also tell of a shift within two modes if the middle lies between these.
+    nothing. Ranks also tell of a shift within two modes if the middle lies between these; of equal
+    figures they need ``WITH_TIES`` on each side, or the normal approximation tells too much.
     """
     above = figures > middle
     high = [int(above[:first].sum()), int(above[first:].sum())]
@@ -171,8 +173,10 @@ def _order(figures: Floats, first: int, middle: float) -> float:
     if min(high[1], sizes[0] - high[0]) < SHORTEST:
         return 0.0
     rarest = fisher_deviate(sizes[1], sizes[1], 0, sizes[0])  # all low figures on one side
-    by_ranks = min(rank_sum_deviate(figures, first), rarest)
-    return max(fisher_deviate(high[1], sizes[1], high[0], sizes[0]), by_ranks)
+    by_counts = fisher_deviate(high[1], sizes[1], high[0], sizes[0])
+    if min(sizes) < WITH_TIES and len(np.unique(figures)) < len(figures):
+        return by_counts
+    return max(by_counts, min(rank_sum_deviate(figures, first), rarest))
 
 
 def best_split(figures: Floats, shortest: int) -> int:
