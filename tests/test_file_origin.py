@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from seatrial import file_origin
 from seatrial.file_origin import FileOrigin, close_to_others, origin_of_tree, read_owned
 from seatrial.files import replace_file
 
@@ -65,3 +66,16 @@ def test_a_tree_is_the_users_if_all_in_it_is(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tree)
     with pytest.raises(OSError, match="directory"):
         origin_of_tree(tmp_path / "link")
+
+
+def test_where_a_file_server_calls_the_user_by_another_number_the_own_files_are_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "file"
+    replace_file(file, b"x")
+    monkeypatch.setattr(file_origin, "is_own", lambda about: False)
+    assert read_owned(file, 1)[1] == FileOrigin()
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    if os.getuid() == 0:
+        os.chown(file, 54321, -1)
+        assert "belongs to" in read_owned(file, 1)[1].other

@@ -3,6 +3,7 @@ under the user's name, and nothing outside of the folder is read, written or rem
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import stat
@@ -68,6 +69,20 @@ def test_the_judges_of_anothers_suite_are_not_run(one_trial: Workplace) -> None:
     done = one_trial.seatrial("judge", "t")
     assert done.code == 2 and "--with" in done.err and f"belongs to {STRANGER}" in done.err
     assert one_trial.seatrial("judge", "t", "--with", "suite").code == 0
+
+
+@needs_root
+def test_references_that_anothers_trial_names_are_not_written(one_trial: Workplace) -> None:
+    mine = one_trial.folder / "mine.yaml"
+    record = one_trial.trial().path / "trial.json"
+    about = json.loads(record.read_text())
+    usual = Path(about["references"])
+    give_away(one_trial.trial().path)
+    accept = ("reference", "accept", "t", "--metric", "elapsed", "--force")
+    record.write_text(json.dumps(about | {"references": str(mine)}))
+    done = one_trial.seatrial(*accept)
+    assert done.code == 2 and f"belongs to {STRANGER}" in done.err, done.said
+    assert not mine.exists() and not usual.exists()
 
 
 @needs_root

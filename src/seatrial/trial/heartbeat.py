@@ -55,7 +55,7 @@ def last_beat(folder: TrialFolder) -> float | None:
     """Return when the driver was last alive (seconds since the epoch); None where no driver of a
     version that has a heartbeat has driven the trial."""
     try:
-        return folder.heartbeat.stat().st_mtime
+        return folder.heartbeat.lstat().st_mtime
     except OSError:
         return None
 

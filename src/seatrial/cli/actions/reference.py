@@ -1,6 +1,7 @@
 """``seatrial reference``: the expected values of metrics on a machine."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,7 +9,7 @@ import click
 
 from seatrial.cli import Folders, as_typed
 from seatrial.cli.tables import TextTable
-from seatrial.errors import UsageError
+from seatrial.errors import SeatrialError, UsageError
 from seatrial.lazy import LazyModule
 from seatrial.suite.case_names import show
 from seatrial.units import count, show_change, show_figure
@@ -58,7 +59,7 @@ def accept(
         sums, without_sum = ([], []) if metric else file_sums.learn_sums(rows)
         found = [*learning.references, *sums]
         no_figure = "" if found else _no_figure(store, rows, metric, stage)
-    path = Path(folder.TrialFolder(Path(rows[0].path)).record().references)
+    path = _file_of(folder.TrialFolder(Path(rows[0].path)))
     for what, why in (*learning.left_out, *without_sum):
         click.echo(f"left out: {plain_line(what)}: {plain_line(why)}", err=True)
     for what, why in learning.older:
@@ -74,6 +75,23 @@ def accept(
     where = plain_line(as_typed(path))
     click.echo(f"{count(len(found), 'reference')} {done} {where}")
     return 0
+
+
+def _file_of(trial: "folder.TrialFolder") -> Path:
+    """Return the file of references that a trial names. Raises UsageError where another user's
+    trial names a file that is not the machine's: it would be written under the own name."""
+    record, origin = trial.record_and_origin()
+    path = Path(record.references)
+    usual = None
+    if origin.other:
+        with suppress(SeatrialError):
+            usual = machines.find_machine(record.machine.machine).references.absolute()
+    if origin.other and path != usual:
+        raise UsageError(
+            f"{trial.tag}: {origin.other}, and it names references that are not those of the "
+            f"machine {record.machine.machine} here: {path}; learn from a trial of your own"
+        )
+    return path
 
 
 def _require_whole(rows: "list[TrialRow]", damaged: bool) -> None:
