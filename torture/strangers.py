@@ -12,7 +12,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -21,10 +20,12 @@ from typing import Any
 import msgspec
 import yaml
 from tests.command_server import COMMAND
-from tests.programs import Workplace
+from tests.programs import Workplace, job_shells
 from tests.slurm.cluster import ClusterOptions, SlurmCluster
+from tests.waiting import until
 
-from torture.attack import Outcome, workplace
+from seatrial.journal.events import JobStarted
+from torture.attack import Outcome, moment, workplace
 
 ATTACKER = 61234
 GROUP = 61235
@@ -250,19 +251,23 @@ def fifos(folder: Path, number: int, chance: Random, kind: str) -> Outcome:
     cannot go on."""
     with workplace(folder, number) as place:
         shutil.rmtree(place.suite / "well")
-        place.test("t", "echo all well", logs=False, verify=[{"contains": "all well"}])
+        build = {"script": "echo 'sleep 1; echo all well' > tool; chmod +x tool"}
+        verify = [{"contains": "all well"}]
+        place.test("t", "$BUILD/tool", logs=False, build=build, verify=verify)
         if kind != "slurm":
             place.local(cores=4)
-            return _without_files(place, chance)
+            return _without_files(place, chance, lambda: not job_shells(place.trial()))
         with SlurmCluster(folder / f"cluster{number}", ClusterOptions()) as cluster:
-            place.slurm(cluster)
-            return _without_files(place, chance)
+            place.slurm(cluster, {"visible_after": "2s"})
+            return _without_files(place, chance, lambda: not cluster.run("squeue", "-h"))
 
 
-def _without_files(place: Workplace, chance: Random) -> Outcome:
+def _without_files(place: Workplace, chance: Random, over: Callable[[], bool]) -> Outcome:
     with place.start_run("--name", "t") as driving:
-        time.sleep(chance.uniform(0.5, 3.0))
+        driving.until(lambda: place.count(JobStarted) > 0, "a run")
+        moment(chance, 0.8)
         driving.kill()
+    until(over, "the end of the jobs")
     kept = place.folder / "kept"
     shutil.copytree(place.trials, kept, symlinks=True)
     files = [path for path in place.trials.rglob("*") if path.is_file() and not path.is_symlink()]

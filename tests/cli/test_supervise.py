@@ -351,8 +351,8 @@ def test_the_server_runs_no_command_of_anothers_trial(place: Workplace, kind: st
     with place.start("serve", "--port", "0", "--alarm", "1s") as server:
         server.until(lambda: len(told(place)) == 1, "the alarm of the own trial")
         server.send(signal.SIGTERM)
-        server.end()
-    assert not (place.folder / "forged").exists()
+        said = server.end().said
+    assert not (place.folder / "forged").exists() and "a-forged" not in said
 
 
 def test_what_was_told_is_kept_where_others_cannot_reach_it(place: Workplace) -> None:
