@@ -204,6 +204,28 @@ def test_the_alarm_is_raised_once_for_each_silence(place: Workplace) -> None:
     assert len(told(place)) == 4
 
 
+def test_a_heartbeat_that_tells_nothing_is_no_sign_of_life(place: Workplace) -> None:
+    plan(place, "1h")
+    with start(place, "-q") as driving:
+        driving.until(place.ran_more(0), "a run")
+        driving.kill()
+    heartbeat = place.trial(TAG).heartbeat
+    heartbeat.unlink()
+    silent(place)
+    code, out = check(place)
+    assert code == 1 and "its heartbeat is missing" in out and "people were told" in out, out
+    heartbeat.touch()
+    os.utime(heartbeat, (time.time() + 7200,) * 2)
+    code, out = check(place)
+    assert code == 1 and "its heartbeat is 2 h 0 m in the future: a clock was set" in out, out
+    assert len(told(place)) == 1, "of a heartbeat that tells nothing people are told once"
+    with start(place, "-q") as driving:
+        driving.until(lambda: place.count(TrialResumed, tag=TAG) == 1, "its resumption")
+        until(lambda: "alive again" in check(place)[1], "the end of the alarm")
+        assert control(place, "pause").code == 0
+        driving.end()
+
+
 def test_a_driver_that_hangs_is_silent(place: Workplace) -> None:
     plan(place, "1h")
     with start(place, "-q") as driving:

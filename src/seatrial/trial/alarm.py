@@ -43,6 +43,7 @@ RESTART = "restart"  # kind of the alerts of a supervisor
 LEAST_LIMIT_SECONDS = 60.0  # several heartbeats
 MAX_MARK_BYTES = 100
 MAX_NAMED = 4
+DOUBT = "doubt"  # in place of the time of a heartbeat that tells nothing
 BETWEEN = " next"  # behind the time of the heartbeat, where nobody began what was to come
 
 
@@ -80,7 +81,7 @@ def alarms(folders: Iterable[TrialFolder], limit: float) -> Iterator[Alarm]:
 def _look(folder: TrialFolder, record: Record, limit: float) -> Alarm | None:
     with _alone(folder):
         at, told = str(last_beat(folder) or ""), told_of(folder)
-        text, mark = _silence(folder, record, limit), at
+        text, mark = _silence(folder, record, limit, at)
         if not text:
             text, mark = _gap(folder, record, limit), at + BETWEEN
         if not text:
@@ -93,14 +94,17 @@ def _look(folder: TrialFolder, record: Record, limit: float) -> Alarm | None:
         return Alarm(text, True, True, failure)
 
 
-def _silence(folder: TrialFolder, record: Record, limit: float) -> str:
-    """Return that the driver of a trial is silent which should run, in words, or ""."""
+def _silence(folder: TrialFolder, record: Record, limit: float, at: str) -> tuple[str, str]:
+    """Return that the driver of a trial is silent which should run, in words, and by what people
+    are told once: the time of its heartbeat, or what is wrong with that; "" for one that is not
+    silent."""
     if (silent := silence(folder, record, limit)) is None:
-        return ""
-    return (
-        f"{folder.tag}: its driver has been silent for {show_seconds(silent)}, and the trial "
-        "should run"
-    )
+        return "", at
+    if silent.doubt:
+        text = f"{folder.tag}: it cannot be told whether its driver is alive: {silent.doubt}"
+        return f"{text}; the trial should run", DOUBT
+    long = show_seconds(silent.seconds)
+    return f"{folder.tag}: its driver has been silent for {long}, and the trial should run", at
 
 
 def _gap(folder: TrialFolder, record: Record, limit: float) -> str:

@@ -2,7 +2,7 @@
 
     beat(folder)                               # in the driver, before it writes into the journal
     tasks.spawn(beat_regularly(folder))
-    silence(folder, record, limit=600)         # in another process: seconds, or None
+    silence(folder, record, limit=600)         # in another process: Silence(712.4), or None
 
 A driver that was killed, or whose host is gone, writes nothing into the journal. So whoever watches
 it looks at the age of this file. The age needs no lock, so it is right on every host that sees the
@@ -13,12 +13,14 @@ import asyncio
 import errno
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 from seatrial.files import file_clock, remove_file, touch
 from seatrial.log import logger
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.life import life_of
 from seatrial.trial.record import Record
+from seatrial.units import SECOND_NS, show_seconds
 
 _log = logger(__name__)
 
@@ -60,15 +62,34 @@ def last_beat(folder: TrialFolder) -> float | None:
         return None
 
 
-def silence(folder: TrialFolder, record: Record, limit: float) -> float | None:
-    """Return for how many seconds the driver of a trial has been silent, if that is longer than
-    ``limit`` and the trial should run: it was started, and neither ended nor paused, cancelled or
-    abandoned. Else None. Raises JournalError."""
-    at = last_beat(folder)
-    age = 0.0 if at is None else _age(folder, at, limit)
-    if age <= limit or record.rehearsed:
+class Silence(NamedTuple):
+    """For how many seconds a driver has given no sign of life. ``doubt``: why its heartbeat tells
+    nothing, or ""."""
+
+    seconds: float
+    doubt: str = ""
+
+
+def silence(folder: TrialFolder, record: Record, limit: float) -> Silence | None:
+    """Return how long the driver of a trial has been silent, if that is longer than ``limit``
+    seconds and the trial should run: it was started, and neither ended nor paused, cancelled or
+    abandoned. Else None. A heartbeat that is missing or of a time to come is no sign of life.
+    Raises JournalError."""
+    found = _silent_for(folder, record, limit)
+    if found.seconds <= limit or record.rehearsed:
         return None
-    return age if life_of(folder, record.policy.duration).clock_runs else None
+    return found if life_of(folder, record.policy.duration).clock_runs else None
+
+
+def _silent_for(folder: TrialFolder, record: Record, limit: float) -> Silence:
+    at = last_beat(folder)
+    if at is None:
+        return Silence(time.time() - record.created / SECOND_NS, "its heartbeat is missing")
+    age = _age(folder, at, limit)
+    if age < 0:
+        ahead = f"its heartbeat is {show_seconds(-age)} in the future: a clock was set"
+        return Silence(-age, ahead)
+    return Silence(age)
 
 
 def _age(folder: TrialFolder, at: float, limit: float) -> float:

@@ -54,14 +54,23 @@ def _worth_a_look(trials: Path, limit: float) -> Iterator[tuple[TrialFolder, _St
     for tag in tags(trials):
         folder = TrialFolder(trials / tag)
         try:
-            beat = folder.heartbeat.lstat()
+            beat = _last_beat(folder)
             begun = not to_begin(folder)
-            state = (beat.st_mtime, folder.journal.stat().st_mtime, begun)
+            state = (beat, folder.journal.stat().st_mtime, begun)
         except (OSError, SeatrialError):
             continue
-        silent = time.time() - beat.st_mtime > limit
+        silent = abs(time.time() - beat) > limit
         if (silent or told_of(folder)) and _is_own(folder):
             yield folder, state, silent
+
+
+def _last_beat(folder: TrialFolder) -> float:
+    """Return the time of the heartbeat itself, whatever a link there leads to; 0 for one that is
+    missing, which is no sign of life."""
+    try:
+        return folder.heartbeat.lstat().st_mtime
+    except FileNotFoundError:
+        return 0.0
 
 
 def _is_own(folder: TrialFolder) -> bool:
