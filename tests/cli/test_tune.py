@@ -211,7 +211,9 @@ def test_settings_that_are_all_the_same_run_as_one(tmp_path: Path) -> None:
     place.test("app", "echo time: 1", parameters={"spread": ["numa"]}, run=run, metrics=METRICS)
     done = place.seatrial("tune", file, "-m", str(place.machine), "--name", "t")
     assert done.code == 0, done.said
-    assert "left out: app{spread=pack}@plain: it runs as spread=numa does: the same launch" in done.err
+    assert (
+        "left out: app{spread=pack}@plain: it runs as spread=numa does: the same launch" in done.err
+    )
     assert "keep the default" in done.out and "different nodes" not in done.err
 
 
