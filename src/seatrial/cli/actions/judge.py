@@ -89,7 +89,7 @@ def _judge_again(
         now, found = record_judgements(
             folder, record, suites, references, account(), reason.strip()
         )
-        if record.machine.sinks and any(one.changed or one.figures for one in found):
+        if record.machine.sinks and not origin.other and any(one.changed or one.figures for one in found):
             _tell_sinks(folder, folders)
     else:
         now = definitions_now(record, folder.cases(), suites, references)
