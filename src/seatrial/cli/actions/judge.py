@@ -89,7 +89,8 @@ def _judge_again(
         now, found = record_judgements(
             folder, record, suites, references, account(), reason.strip()
         )
-        if record.machine.sinks and not origin.other and any(one.changed or one.figures for one in found):
+        news = any(one.changed or one.figures for one in found)
+        if news and record.machine.sinks and not origin.other:
             _tell_sinks(folder, folders)
     else:
         now = definitions_now(record, folder.cases(), suites, references)
