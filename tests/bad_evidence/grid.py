@@ -46,6 +46,7 @@ PLACES: Final = (
     "criteria",
     "compare",
     "history --check",
+    "accept check",
     "facts",
     "lint",
     "check nodes",

@@ -41,6 +41,11 @@ def _(folder: Path) -> Told:
     return imported(folder, wide, "--figure", "triad=MB/s")
 
 
+@bad("import", "empty", "has no status", "old.csv:3", "exit code 3")
+def _(folder: Path) -> Told:
+    return imported(folder, TABLE.replace("6.0,s,2021-02-01,ok", "6.0,s,2021-02-01,"))
+
+
 @bad("import", "empty", "old.csv: is empty")
 def _(folder: Path) -> Told:
     return imported(folder, "")

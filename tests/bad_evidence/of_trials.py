@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -19,6 +22,7 @@ from seatrial.journal.events import MetricRecorded, TrialEnded
 from seatrial.journal.journal import read
 from seatrial.plan.model import Component, Criterion
 from seatrial.suite.model import Case
+from seatrial.trial.alarm import alarms
 
 from ..acceptance.stories import Story, cases_of
 from ..programs import Workplace
@@ -337,6 +341,71 @@ no(
     "criteria",
     version="events that this version does not know are later ones, and are skipped by design; "
     "a verdict that it does not know is a word",
+)
+
+
+# ---- accept check: the dead man's alarm ---------------------------------------------------
+
+
+def watched(folder: Path, beat_ago: float | None, spoil: Callable[[Path], object] = str) -> Told:
+    """Look whether the driver of a trial that should run is alive, whose heartbeat is so many
+    seconds old."""
+    component = Component(component="a", tests=["*"])
+    made = TrialMaker(folder, "p-a", [a_case(1)], plan="p", component=component)
+    made.start()
+    made.write()
+    heartbeat = made.folder.heartbeat
+    if beat_ago is not None:
+        heartbeat.touch()
+        os.utime(heartbeat, (time.time() - beat_ago,) * 2)
+    path = made.folder.path / "trial.json"
+    began = time.time_ns() - DAY
+    path.write_text(re.sub(r'("created": ?)\d+', rf"\g<1>{began}", path.read_text()))
+    spoil(made.folder.journal)
+    found = list(alarms([made.folder], 600))
+    return Told(not any(alarm.silent for alarm in found), "; ".join(one.text for one in found))
+
+
+@good("accept check")
+def _(folder: Path) -> Told:
+    return watched(folder, 10)
+
+
+@bad("accept check", "missing", "its heartbeat is missing")
+def _(folder: Path) -> Told:
+    return watched(folder, None)
+
+
+@bad("accept check", "stale", "its driver has been silent for 1 h")
+def _(folder: Path) -> Told:
+    return watched(folder, 3600)
+
+
+@bad("accept check", "clock", "its heartbeat is", "in the future")
+def _(folder: Path) -> Told:
+    return watched(folder, -7200)
+
+
+@bad("accept check", "empty", "all events of its journal are missing")
+def _(folder: Path) -> Told:
+    return watched(folder, 3600, lambda journal: journal.write_bytes(b""))
+
+
+@bad("accept check", "unreadable", "it cannot be told whether its driver is alive", "journal.jsonl")
+def _(folder: Path) -> Told:
+    return watched(folder, 3600, a_folder)
+
+
+no(
+    "accept check",
+    cut="a heartbeat is an empty file: its time is what it says",
+    nan="it reads no figures",
+    unit="it reads no figures",
+    node="it is about the driver, not about nodes",
+    parser="a heartbeat is an empty file, and of the journal whole lines alone are believed",
+    word="it reads no words but those of the journal, and skips others",
+    line="a line that is dropped is told by all that judge by the journal: criteria",
+    version="a driver without a heartbeat, of version 0.1, is one whose heartbeat is missing",
 )
 
 

@@ -277,8 +277,10 @@ class _TableReader:
         return time_of(row.cells[self._columns.time]) if self._columns.time else self._time_of_all
 
     def _verdict(self, row: TableRow) -> codes.Code:
-        if not (written := self._cell(row, self._columns.status)):
+        if not self._columns.status:
             return codes.PASS
+        if not (written := self._cell(row, self._columns.status)):
+            raise ValueError("has no status, though the table has statuses")
         if (code := code_of_word(written)) is None:
             raise ValueError(f"status {written[:40]!r} is none of pass, failed, timeout, ...")
         return code

@@ -16,6 +16,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from seatrial.files import file_clock, remove_file, touch
+from seatrial.journal.mark import read_mark
+from seatrial.journal.trial_life import TrialState
 from seatrial.log import logger
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.life import life_of
@@ -73,12 +75,25 @@ class Silence(NamedTuple):
 def silence(folder: TrialFolder, record: Record, limit: float) -> Silence | None:
     """Return how long the driver of a trial has been silent, if that is longer than ``limit``
     seconds and the trial should run: it was started, and neither ended nor paused, cancelled or
-    abandoned. Else None. A heartbeat that is missing or of a time to come is no sign of life.
-    Raises JournalError."""
+    abandoned. Else None. A heartbeat that is missing or of a time to come is no sign of life, and
+    a journal that lost all of its events does not say that it should not run. Raises
+    JournalError."""
     found = _silent_for(folder, record, limit)
     if found.seconds <= limit or record.rehearsed:
         return None
-    return found if life_of(folder, record.policy.duration).clock_runs else None
+    life = life_of(folder, record.policy.duration)
+    if life.state is TrialState.NEW and _is_emptied(folder):
+        return found._replace(doubt="all events of its journal are missing")
+    return found if life.clock_runs else None
+
+
+def _is_emptied(folder: TrialFolder) -> bool:
+    """Return whether the journal had events by its mark, and has no byte now."""
+    try:
+        size = folder.journal.stat().st_size
+    except OSError:
+        size = 0
+    return not size and read_mark(folder.journal) is not None
 
 
 def _silent_for(folder: TrialFolder, record: Record, limit: float) -> Silence:
