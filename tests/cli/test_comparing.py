@@ -246,6 +246,26 @@ def test_what_could_not_be_seen_passes_no_gate(tmp_path: Path) -> None:
     assert wide.code == 0 and "undecided" not in wide.out
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "code", "said"),
+    [
+        ([2.0] * 5, [3.0] * 5, 3, "rounded to steps of 1"),
+        ([0.0] * 5, [1.0] * 5, 3, "a ratio is of figures above 0"),
+        ([0.0] * 5, [0.0] * 5, 0, "a ratio is of figures above 0"),
+    ],
+)
+def test_what_no_number_of_runs_decides_passes_no_gate(
+    tmp_path: Path, before: list[float], after: list[float], code: int, said: str
+) -> None:
+    for tag, values in (("before", before), ("after", after)):
+        trial = Measuring(tmp_path, tag, [bound(1)])
+        trial.series(trial.cases[0], TIME, values)
+        trial.done()
+    done = ask(tmp_path, "compare", "before", "after")
+    assert (done.code, said in done.out) == (code, True), done.out
+    assert ("more runs do not help" in done.out) is (code == 3)
+
+
 def test_too_few_runs_pass_no_gate(tmp_path: Path) -> None:
     """The same loss of two thirds: two runs leave it undecided, three or five tell it."""
     place = Workplace(tmp_path)
