@@ -105,6 +105,11 @@ def test_a_plan_has_known_failures_which_no_rate_counts(place: Workplace) -> Non
     assert (rate["state"], rate["value"]) == ("met", 1.0)
     assert rate["numbers"]["known"] == len(ends(place, "bad"))
     assert (every["state"], "bad never gave a right answer" in every["why"]) == ("not met", True)
+    assert place.seatrial("report", "plan.yaml", "-o", "r.md").code == 0
+    report = (place.folder / "r.md").read_text()
+    (row,) = (line for line in report.splitlines() if line.startswith("| mix | "))
+    assert row.split(" | ")[6] == "0", "no known failure is among those that did not pass"
+    assert f"No rate counts {len(ends(place, 'bad'))} known of these." in report
     plan["components"][0]["waivers"] = [
         {"tests": ["bad"], "reason": "bug 7", "by": "both", "on": "2026-05-01"}
     ]

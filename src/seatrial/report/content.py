@@ -20,7 +20,7 @@ from seatrial.acceptance.criteria.waivers import is_unneeded
 from seatrial.acceptance.evidence_status import EvidenceStatus
 from seatrial.acceptance.plan_records import Issue
 from seatrial.acceptance.status import Status, TestStatus
-from seatrial.journal.codes import RECALLED
+from seatrial.journal.codes import KNOWN, RECALLED
 from seatrial.plan.model import Criterion, Waiver
 from seatrial.report.checksums import File, block, digest
 from seatrial.store.interchange import iso, to_json
@@ -321,8 +321,11 @@ def ended_runs(part: ReportComponent) -> int:
 
 
 def not_passed(part: ReportComponent) -> int:
-    """Return how many of its runs ended and did not pass, retried ones among them."""
-    return ended_runs(part) - sum(test.accepted for test in part.status.parts)
+    """Return how many of its runs ended and did not pass, retried ones among them; known failures
+    are not."""
+    parts = part.status.parts
+    good = sum(test.accepted + test.verdicts.get(KNOWN.name, 0) for test in parts)
+    return ended_runs(part) - good
 
 
 # ---- cells as text ------------------------------------------------------------------------
