@@ -241,15 +241,15 @@ def test_after_a_drift_a_series_is_judged_by_its_last_level() -> None:
 
 
 def spiked(rng: np.random.Generator, high: int) -> Shape:
-    values = np.full(60, 100.0)
-    at = int(rng.integers(3, 55))
+    values = np.full(120, 100.0)
+    at = int(rng.integers(3, 115))
     values[at : at + high] = 130
     return values
 
 
 DAYS = np.arange(120, dtype=np.float64)
 QUIET: dict[str, Callable[[np.random.Generator], Shape]] = {
-    "one spike": lambda rng: 100 * (1 + 0.02 * rng.normal(size=60)) + spiked(rng, 1),
+    "one spike": lambda rng: 100 * (1 + 0.02 * rng.normal(size=120)) + spiked(rng, 1),
     "one spike without noise": lambda rng: spiked(rng, 1),
     "two without noise": lambda rng: spiked(rng, 2),
     "slow week-ends": lambda rng: np.where(DAYS % 7 < 2, 90.0, 100.0) + rng.normal(size=120),

@@ -161,17 +161,15 @@ def _order(figures: Floats, first: int, middle: float) -> float:
 
     ``figures``: shape (n,). The ``first`` of them are compared with the others: by how many of each
     are above ``middle``, and by their ranks; the stronger result counts. Few figures prove little,
-    however far apart they are; fewer than ``SHORTEST`` on a side of the middle are spikes and prove
-    nothing. Ranks also tell of a shift within two modes if the middle lies between these; of equal
-    figures they need ``WITH_TIES`` on each side, or the normal approximation tells too much.
+    however far apart they are. Ranks also tell of a shift within two modes if the middle lies
+    between these; of equal figures they need ``WITH_TIES`` on each side, or the normal
+    approximation tells too much.
     """
     above = figures > middle
     high = [int(above[:first].sum()), int(above[first:].sum())]
     sizes = [first, len(figures) - first]
     if high[0] * sizes[1] > high[1] * sizes[0]:
         high, sizes = high[::-1], sizes[::-1]
-    if min(high[1], sizes[0] - high[0]) < SHORTEST:
-        return 0.0
     rarest = fisher_deviate(sizes[1], sizes[1], 0, sizes[0])  # all low figures on one side
     by_counts = fisher_deviate(high[1], sizes[1], high[0], sizes[0])
     if min(sizes) < WITH_TIES and len(np.unique(figures)) < len(figures):
