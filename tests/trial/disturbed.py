@@ -117,7 +117,7 @@ class Scene:
         tests = {test: {"quiet_for": quiet_for} for test in sizes}
         defaults = {
             "reserve": 6,
-            "retry": {"answers": answers, "stop_after": 3},
+            "retry": {"answers": answers},  # three wrong answers stop a test
             "exclude": {"after": 3, "most": "25%"},
             "criteria": [{"criterion": "utilisation", "at_least": "50%"}],
         }
