@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from seatrial.backends.batch import BatchBackend
 from seatrial.backends.local import LocalBackend
 from seatrial.journal.events import AlertRaised, RunJudged
 from seatrial.trial import follow_watch
@@ -64,3 +65,18 @@ def test_a_run_that_the_backend_dropped_is_told(
     (run,) = place.events("t", RunJudged)
     told = [(each.kind, each.subject) for each in place.events("t", AlertRaised)]
     assert told == [("unfollowed", run.run_id)]
+
+
+@pytest.mark.slurm
+def test_the_job_of_a_build_is_watched_too(
+    slurm_place: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in slurm_place.env.items():
+        monkeypatch.setenv(name, value)
+    slurm_place.test("a", "true", build={"where": "job", "script": "sleep 1"})
+    assert slurm_place.run("--name", "t", "--dry-run").code == 0
+    monkeypatch.setattr(follow_watch, "LOOK_SECONDS", 0.2)
+    monkeypatch.setattr(BatchBackend, "followed", lambda _: set())
+    asyncio.run(Driver(slurm_place.trial()).drive())
+    told = {e.subject[0] for e in slurm_place.events("t", AlertRaised) if e.kind == "unfollowed"}
+    assert "b" in told

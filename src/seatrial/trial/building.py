@@ -42,6 +42,11 @@ class Building:
         self._told = False  # that builds are not shared
         self._running: dict[str, asyncio.Task[None]] = {}
 
+    @property
+    def given(self) -> frozenset[str]:
+        """The jobs of builds that the backend has, by the runs that stand for them."""
+        return self._in_jobs.given if self._in_jobs is not None else frozenset()
+
     def start(self, key: str) -> None:
         case, folder, record = self._cases[key], self._folder / key, self._ledger.record
         self._ledger.note(BuildStarted(key=key, test=case.test, path=str(folder)))

@@ -70,6 +70,11 @@ class JobBuilds:
         self._news: dict[str, asyncio.Queue[BuildUpdate]] = {}  # by run id
         self._with_backend: set[str] = set()  # run ids of which the backend will tell the end
 
+    @property
+    def given(self) -> frozenset[str]:
+        """The runs that stand for builds, which were given to the backend and have no end."""
+        return frozenset(self._with_backend)
+
     def receive(self, update: protocol.Update) -> bool:
         """Take an update of the backend; return False if it is about no build."""
         news = self._news.get(getattr(update, "run_id", ""))

@@ -95,9 +95,10 @@ class Jobs:
             await self._backend.find(submissions, known)
 
     def unfollowed(self) -> set[str]:
-        """Return the runs that were given to the backend, that have no end, and that it does not
-        follow."""
-        return self._given & self._attempts.of.keys() - set(self._backend.followed())
+        """Return the runs, those that stand for builds among them, that were given to the backend,
+        that have no end, and that it does not follow."""
+        given = (self._given & self._attempts.of.keys()) | self._building.given
+        return given - set(self._backend.followed())
 
     # ---- starting and ending --------------------------------------------------------------
 

@@ -4,11 +4,11 @@ prepare(machine, test, case, run)       # writes the directory of the compat job
 parts = script_parts(machine, test, case)
 """
 
-import shlex
 from pathlib import Path
 
 from msgspec import Struct
 
+from seatrial.escaping import shell_word
 from seatrial.machine.model import Machine
 from seatrial.runs.compat.job_directory import DIRECTORY, CompatNodes, settings_of, write
 from seatrial.runs.environment import toolchain_variables
@@ -93,8 +93,8 @@ def script_parts(machine: Machine, test: Test, case: Case) -> CompatParts:
         return CompatParts()
     start, path = _START % machine.compat.mode, _PATH
     if machine.guard:  # by `enter`, and by the launchers beside the guard
-        start = f"export SEATRIAL_GUARD={shlex.quote(f'{machine.guard}/guard')}\n{start}"
-        path = f"export PATH={shlex.quote(f'{machine.guard}/bin')}:$PATH\n{path}"
+        start = f"export SEATRIAL_GUARD={shell_word(f'{machine.guard}/guard')}\n{start}"
+        path = f"export PATH={shell_word(f'{machine.guard}/bin')}:$PATH\n{path}"
     return CompatParts(_MARK, start, path, _STOP)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from seatrial.errors import UsageError
+from seatrial.escaping import lua_text
 from seatrial.files import read_start
 from seatrial.rules.submit_rules import SubmitLimit
 
@@ -21,8 +22,7 @@ _TEMPLATE = Path(__file__).parent / "job_submit.lua"
 
 def write_filter(folder: Path) -> Path:
     """Write ``job_submit.lua`` for a folder of users' files, and return it. Raises UsageError."""
-    path = str(folder.resolve() / USERS)
-    literal = '"' + "".join(f"\\{byte:03}" for byte in path.encode()) + '"'  # of Lua: decimal
+    literal = lua_text(str(folder.resolve() / USERS))
     target = folder / "job_submit.lua"
     try:
         (folder / USERS).mkdir(parents=True, exist_ok=True)
