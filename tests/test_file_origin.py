@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import grp
 import os
 from pathlib import Path
 
@@ -34,16 +35,38 @@ def test_whose_a_file_is_tells_the_descriptor(
         read_owned(file, 0)
 
 
-def test_what_a_group_may_write_is_the_users_if_it_is_the_own_group(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("name", "members", "alone"),
+    [("me", [], True), ("me", ["me"], True), ("me", ["you"], False), ("astro", [], False)],
+)
+def test_what_a_group_may_write_is_the_users_if_nobody_else_is_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, members: list[str], alone: bool
 ) -> None:
     file = tmp_path / "file"
     replace_file(file, b"x")
     file.chmod(0o664)
-    monkeypatch.setattr(os, "getgid", lambda: file.stat().st_gid)
-    assert read_owned(file, 1)[1].stranger == ""
-    monkeypatch.setattr(os, "getgid", lambda: file.stat().st_gid + 1)
-    assert "chmod go-w" in read_owned(file, 1)[1].stranger
+    group = grp.struct_group((name, "x", 1, members))
+    monkeypatch.setattr(grp, "getgrgid", lambda _: group)
+    monkeypatch.setattr(file_origin, "name_of", lambda _: "me")
+    assert ("chmod go-w" not in read_owned(file, 1)[1].stranger) is alone
+
+
+def test_a_group_without_a_name_is_the_users_by_its_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nameless(_: int) -> None:
+        raise KeyError
+
+    file = tmp_path / "file"
+    replace_file(file, b"x")
+    file.chmod(0o664)
+    gid = file.stat().st_gid
+    monkeypatch.setattr(grp, "getgrgid", nameless)
+    monkeypatch.setattr(file_origin, "is_own", lambda _: True)
+    for uid, own in ((gid, True), (gid + 1, False)):
+        monkeypatch.setattr(os, "getuid", lambda uid=uid: uid)
+        monkeypatch.setattr(os, "getgid", lambda: gid)
+        assert (read_owned(file, 1)[1].stranger == "") is own
 
 
 def test_a_tree_is_the_users_if_all_in_it_is(tmp_path: Path) -> None:

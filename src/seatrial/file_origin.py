@@ -5,12 +5,12 @@
     origin_of_tree(build).stranger
 
 Owners and modes are those of what is open, so that nobody can put another file in its place in
-between. Root is trusted by everybody. What only a group may write that is the user's own one counts
-as the user's.
+between. Root is trusted by everybody, and a group in which the user is alone counts as the user.
 """
 
 import contextlib
 import errno
+import grp
 import os
 import pwd
 import stat
@@ -42,10 +42,22 @@ def is_own(about: os.stat_result) -> bool:
 
 
 def others_may_write(about: os.stat_result) -> bool:
-    """Return whether its mode lets others write something: all, or a group that is not the user's
-    own one."""
-    of_group = about.st_mode & stat.S_IWGRP and about.st_gid != os.getgid()
-    return bool(about.st_mode & stat.S_IWOTH or of_group)
+    """Return whether its mode lets others write something: all, or a group in which the user is not
+    alone."""
+    if about.st_mode & stat.S_IWOTH:
+        return True
+    return bool(about.st_mode & stat.S_IWGRP) and not _is_alone_in(about.st_gid)
+
+
+def _is_alone_in(gid: int) -> bool:
+    """Return whether a group is the user's own, as many systems make one for each user: it has the
+    user's name, or number where it has no name, and no other member."""
+    try:
+        group = grp.getgrgid(gid)
+    except KeyError:
+        return gid == os.getgid() == os.getuid()
+    name = name_of(os.getuid())
+    return group.gr_name == name and not set(group.gr_mem) - {name}
 
 
 def name_of(uid: int) -> str:
