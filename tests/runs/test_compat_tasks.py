@@ -28,6 +28,12 @@ STRAY=1 ssh -n ${hosts[1]} 'exit 7'; echo $?
 ssh -n ${hosts[1]} 'echo wrong >&2; echo right' 2> said; cat said
 ssh -n n099 true 2> said; echo $?
 """
+# Grid Engine ends a job a second after one of its tasks ended by a signal.
+SIGNALS = r"""
+ssh -n ${hosts[1]} 'kill -9 $$'; echo $?
+ssh -n ${hosts[1]} 'sleep 300' & sleep 1; kill $!; wait $!; echo $?
+sleep 2; ssh -n ${hosts[1]} echo still there
+"""
 LEFT = """
 ssh -n ${hosts[1]} "setsid sleep 300 > /dev/null 2>&1 < /dev/null &"
 setsid sleep 300 > /dev/null 2>&1 < /dev/null &
@@ -73,12 +79,16 @@ def test_ssh_reaches_each_host_of_a_job_of_grid_engine(
     Path("/run/sshd").mkdir(exist_ok=True)
     quick.gridengine(cell, compat={"mode": mode})
     more = "echo input | ssh ${hosts[1]} cat\nssh -n ${hosts[1]} hostname\n"
-    quick.test("two", SCRIPT + more + LEFT, run=TWO, environment={"OWN": "mine"})
+    quick.test("two", SCRIPT + more + SIGNALS + LEFT, run=TWO, environment={"OWN": "mine"})
     done = quick.run("--name", "t", timeout=2 * LONG_S)
     assert done.code == 0, done.said
     run = quick.run_folder("two")
     hosts = (run / "compat/hosts").read_text().split()
-    assert (run / "stdout").read_text().splitlines() == [*SAID, "input", hosts[1]]
+    assert (run / "stdout").read_text().splitlines() == [
+        *(*SAID, "input", hosts[1]),
+        *(("137", "143") if mode == "shim" else ("255", "255")),
+        "still there",
+    ]
     assert len(set(hosts)) == 2
     event = started(quick)
     assert (event.answered, event.asked, event.mode) == (2, 2, mode)
@@ -252,6 +262,7 @@ class TestTasks:
             "sed -i 's/^wait=.*/wait=1/' $SEATRIAL_COMPAT/settings\n"
             "ssh -n n002 'echo first; exit 1'; echo $?\n"
             f"touch {tmp_path}/full; ssh -n n002 true; echo $?\n"
+            "sed -i 's/^wait=.*/wait=20/' $SEATRIAL_COMPAT/settings\n"
             f"(sleep 0.7; rm {tmp_path}/full) & ssh -n n002 'echo later'; wait; exit 3"
         )
         code, said = self.run(tmp_path, once, script, wait=20)
@@ -263,3 +274,15 @@ class TestTasks:
         ]
         assert lines[3:] == ["255", "later"]
         assert code == 3
+
+    def test_input_that_would_hang_qrsh_is_refused(self, tmp_path: Path) -> None:
+        script = (
+            "head -c 60000 /dev/zero | ssh n002 'wc -c'; echo $?\n"
+            "head -c 100000 /dev/zero | ssh n002 'cat > /dev/null; sleep 300'; echo $?"
+        )
+        code, said = self.run(tmp_path, self.HERE, script, wait=20)
+        lines = said.splitlines()[1:]
+        assert lines[:2] == ["60000", "0"]
+        assert "takes no more than 60 KiB of input" in lines[2]
+        assert lines[3:] == ["255"]
+        assert code == 0

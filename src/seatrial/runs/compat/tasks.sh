@@ -55,8 +55,8 @@ on_node() {  # node, words: becomes a task there that runs these words; _muted: 
   [ "$nodes" = gridengine ] || by_tmrsh "$host" "$@"
   local options=(-inherit -noshell)
   [ -z "${_muted-}" ] || options+=(-nostdin)
-  [ -z "${_pty-}" ] || options+=(-pty yes)
-  exec qrsh "${options[@]}" "$host" "$@"
+  # Grid Engine ends a job one of whose tasks lost its qrsh: none is ended with the job's processes.
+  exec env -u SEATRIAL_COMPAT_JOB "${_limit[@]}" qrsh "${options[@]}" "$host" "$@"
 }
 
 by_tmrsh() {  # node, words; ends with their exit code
@@ -102,7 +102,7 @@ step_by_tasks() {  # runs `compat.sh node` on each node, prints what they say, u
       SEATRIAL_COMPAT_NODE=$host bash "$J/compat.sh" leave < /dev/null &
     else
       (
-        _muted=1
+        _muted=1 _limit=(timeout -k 2 $((wait + 10)))
         on_node "$host" "SEATRIAL_COMPAT=$J" "SEATRIAL_COMPAT_KEEPER=$mark" "PATH=$PATH" \
           "SEATRIAL_COMPAT_ATTEMPT=$attempt" /bin/bash "$J/compat.sh" leave
       ) < /dev/null &
