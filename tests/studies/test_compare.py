@@ -171,6 +171,26 @@ def test_of_few_runs_a_difference_is_told_with_its_doubt(tmp_path: Path) -> None
     assert many.count("worse") == 1 and many.notices == []
 
 
+def test_cases_that_did_not_run_yet_are_counted(tmp_path: Path) -> None:
+    for tag in ("before", "after"):
+        trial = Measuring(tmp_path, tag, [bound(1, size=1), bound(2, size=2), bound(3, size=4)])
+        for case in trial.cases[: 3 if tag == "before" else 1]:
+            trial.series(case, TRIAD, steady(100, 5))
+        trial.done()
+    assert (
+        "after: 2 cases without a run that is over" in compared(tmp_path, "before", "after").notices
+    )
+
+
+def test_defaults_that_changed_are_told(tmp_path: Path) -> None:
+    for tag, default in (("before", "1M"), ("after", "64K")):
+        trial = Measuring(tmp_path, tag, [bound(1)], defaults={"transfer": default})
+        trial.series(trial.cases[0], TRIAD, steady(100, 5))
+        trial.done()
+    found = compared(tmp_path, "before", "after")
+    assert row(found).differs == ["transfer, whose default was 1M and 64K"]
+
+
 def test_equal_figures_are_the_same(tmp_path: Path) -> None:
     assert row(two(tmp_path, figures([5.0] * 5), figures([5.0] * 5))).verdict == "same"
 

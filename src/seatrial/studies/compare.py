@@ -352,6 +352,11 @@ def _notices(first: Side, second: Side) -> list[str]:
         said.append(f"{shared} of the runs are on both sides: they are compared with themselves")
     rehearsed = [side.text for side in (first, second) if any(t.rehearsed for t in side.trials)]
     said += dict.fromkeys([*first.unlike, *second.unlike])
+    for side in {first.text: first, second.text: second}.values():
+        if waiting := sum(not (one.values or one.excluded) for one in side.cases):
+            said.append(
+                f"{side.text}: {count(waiting, 'case')} without a run that is over, left out"
+            )
     if rehearsed:
         said.append(f"{' and '.join(rehearsed)}: rehearsed, its figures were never measured")
     if given := [side.text for side in (first, second) if side.given]:
