@@ -41,6 +41,7 @@ ASKED: dict[str, list[str]] = {
     "resume": [TAG],
     "cancel": [TAG],
 }
+JUDGES = ("compare", "matrix", "best", "ratio", "score", "accept")
 REMEDIES = [("resume", TAG), ("accept", "plan.yaml -q")]  # they judge what lost its verdict
 SILENT = {
     "facts": "reads facts, not runs",
@@ -144,3 +145,5 @@ def test_each_command_tells_where_and_what_to_do(
     assert ("no run lacks a verdict" in told[0]) is remedied
     assert (f"`seatrial resume {TAG}`" in told[0]) is not remedied
     assert "Traceback" not in done.err
+    if name in JUDGES:
+        assert done.code != 0, "what rests on a damaged journal is no pass"

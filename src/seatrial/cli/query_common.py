@@ -87,6 +87,11 @@ def left_out_of(tables: "Sequence[CasesTable]") -> list[str]:
     return [folded(plain_line(f"left out: {told}"))] if told else []
 
 
+def code_of_damage(sides: "Iterable[Side]") -> int:
+    """Return 3 if a trial of the sides has a damaged journal, as runs may be missing; else 0."""
+    return 3 if any(trial.damaged for side in sides for trial in side.trials) else 0
+
+
 def tell_damaged_journal(folder: TrialPaths) -> None:
     """Tell on stderr where a trial's journal is damaged, without a store. Reads all of it."""
     try:

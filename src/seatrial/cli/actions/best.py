@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from seatrial.cli import Folders
-from seatrial.cli.query_common import left_out_of, sides_of
+from seatrial.cli.query_common import code_of_damage, left_out_of, sides_of
 from seatrial.cli.tables import TextTable, folded, in_per_cent, interval_in_per_cent
 from seatrial.statistics.sample_sizes import remedy
 from seatrial.store.by_case import causes
@@ -40,7 +40,7 @@ def command(
         click.echo(to_json(msgspec.to_builtins(found)), nl=False)
     else:
         click.echo("\n\n".join([*map(_page, found), *left_out_of(found)]))
-    return 0
+    return code_of_damage(sides)
 
 
 def _page(one: BestTable) -> str:

@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from seatrial.cli import Folders
-from seatrial.cli.query_common import left_out_of, print_csv, sides_of
+from seatrial.cli.query_common import code_of_damage, left_out_of, print_csv, sides_of
 from seatrial.cli.tables import TextTable, folded
 from seatrial.statistics.sample_sizes import remedy
 from seatrial.store.by_case import causes
@@ -47,7 +47,7 @@ def command(
         if told := [*_range(found), *_left_out(ratios.without_both(sides, found), query)]:
             parts.append("\n".join(folded(plain_line(line)) for line in told))
         click.echo("\n\n".join(parts))
-    return 0
+    return code_of_damage(sides)
 
 
 def _record(table: ratios.RatioTable) -> dict[str, Any]:

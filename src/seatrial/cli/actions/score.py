@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from seatrial.cli import Folders
-from seatrial.cli.query_common import sides_of
+from seatrial.cli.query_common import code_of_damage, sides_of
 from seatrial.cli.tables import TextTable
 from seatrial.errors import TrialError, UsageError
 from seatrial.machine.node_sets import unfold
@@ -41,7 +41,7 @@ def command(folders: Folders, file: Path, trials: tuple[str, ...], form: str) ->
         pages = [_page(wanted, *pair) for pair in zip(sides, scores, strict=True)]
         pages += [_phases(phased)] if phased else []
         click.echo("\n\n".join([*pages, *map(_change, changes)]))
-    return 0 if all(score.value is not None for score in scores) else 1
+    return code_of_damage(sides) if all(score.value is not None for score in scores) else 1
 
 
 def _size(wanted: ScoreFile, side: Side) -> int | None:
