@@ -124,6 +124,21 @@ def test_changes_levels_notes_and_the_reference(served: Served) -> None:
     assert found["points"][0]["trial"] == "latest"
 
 
+def test_a_slow_drift_is_marked_where_it_began(tmp_path: Path) -> None:
+    story = Story(tmp_path)
+    for day in range(0, 60, 10):
+        story.trial([1000 * (1 - 0.1 * (day + i) / 59) + (i * 7) % 5 - 2 for i in range(10)])
+    with Served(tmp_path) as running:
+        running.until_read()
+        (line,) = judged(running, metric="triad")["lines"]
+        _, page = running.get("/history?metric=triad")
+    assert "confirmed drift, worse" in page
+    (change,) = line["changes"]
+    assert change["drift"] and change["worse"] and change["tier"] == "confirmed"
+    assert change["time"] == change["last"] < change["until"]
+    assert [round(level[2], -1) for level in line["levels"]] == [990, 910]
+
+
 def test_the_facts_that_changed_with_a_level(tmp_path: Path) -> None:
     for day, kernel in ((2, "5.1"), (15.6, "<b>5.2")):
         facts_of(tmp_path, day, kernel)

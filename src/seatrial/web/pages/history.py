@@ -42,14 +42,14 @@ Trials = dict[tuple[str, str], TrialRow]  # by tag and machine
 
 
 class ChangeMark(Struct, frozen=True, kw_only=True):
-    """A change of level between the values at ``last`` and ``first`` (ns), a step or a ``drift``;
+    """A change of level between the values at ``last`` and ``until`` (ns), a step or a ``drift``;
     it is marked at its ``time``. ``percent`` is None if
     the levels have no ratio. ``note`` is the nearest one, ``near`` how far it is; ``facts`` are
     those of nodes that changed then."""
 
     time: int
     last: int
-    first: int
+    until: int
     drift: bool
     before: float
     after: float
@@ -333,6 +333,7 @@ def _change(told: ReportedChange) -> ChangeMark:
         ChangeMark,
         told,
         time=told.since,
+        until=told.first,
         drift=told.drift,
         before=told.change.before,
         after=told.change.after,
