@@ -354,9 +354,7 @@ def _notices(first: Side, second: Side) -> list[str]:
     said += dict.fromkeys([*first.unlike, *second.unlike])
     for side in {first.text: first, second.text: second}.values():
         if waiting := sum(not (one.values or one.excluded) for one in side.cases):
-            said.append(
-                f"{side.text}: {count(waiting, 'case')} without a run that is over, left out"
-            )
+            said.append(f"{side.text}: {count(waiting, 'case')} without a run that is over")
     if rehearsed:
         said.append(f"{' and '.join(rehearsed)}: rehearsed, its figures were never measured")
     if given := [side.text for side in (first, second) if side.given]:
