@@ -111,3 +111,8 @@ def test_the_state_of_one_job_is_asked_anew(client: Asked) -> None:
     client.asked.clear()
     state = asyncio.run(client.job("0[3]"))
     assert state is not None and state.state == "RUNNING" and client.asked == ["list"]
+
+
+def test_the_id_of_a_task_tells_whether_its_array_has_others(client: Asked) -> None:
+    assert [client.is_alone(each) for each in ("12", "12[0]")] == [True, False]
+    assert [client.task_id(12, 0, alone) for alone in (True, False)] == ["12", "12[0]"]

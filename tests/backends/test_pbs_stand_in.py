@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 
 import pytest
 
-from seatrial.journal.events import JobEnded, JobStarted, RunJudged
+from seatrial.journal.events import AlertRaised, JobEnded, JobQueued, JobStarted, RunJudged
 from tests.backends.waiting_jobs import QUICK, claimed, go, job_of, wait_script
 from tests.pbs.stand_in import StandIn
 from tests.programs import Workplace
@@ -61,6 +62,38 @@ def test_a_driver_that_is_killed_finds_its_jobs_again(place: Workplace) -> None:
     go(place)
     done = place.resume()
     assert done.code == 0, done.said
+    place.audit()
+
+
+@pytest.mark.parametrize("cases", [1, 3])
+@pytest.mark.usefixtures("pbs")
+def test_jobs_whose_ids_were_not_noted_are_found_by_another_path_of_the_trial(
+    place: Workplace, cases: int
+) -> None:
+    """qsub submits and answers nothing; the driver is killed before it asks again."""
+    folder = place.folder / "mute"
+    folder.mkdir()
+    told = folder / "told"
+    real = shutil.which("qsub", path=place.env["PATH"])
+    (folder / "qsub").write_text(
+        f'#!/bin/bash\n[ -e {told} ] && exec {real} "$@"\n{real} "$@" > /dev/null && : > {told}\n'
+    )
+    (folder / "qsub").chmod(0o755)
+    place.env["PATH"] = f"{folder}:{place.env['PATH']}"
+    place.constants["backends.submitter.SHORTEST_BACK_OFF"] = 100.0
+    place.test("t", wait_script(place), parameters={"n": list(range(cases))})
+    with place.start_run("--name", "t") as driving:
+        driving.until(lambda: "no job id" in place.alerts(), "qsub to have answered nothing")
+        driving.until(lambda: len(place.ran()) == cases, "the runs start")
+        driving.kill()
+    assert place.count(JobQueued) == 0
+    (place.folder / "scratch").symlink_to("trials")
+    with place.start("--trials", "scratch", "resume", "t") as driving:
+        driving.until(lambda: place.count(JobQueued) == cases, "the jobs are found")
+        go(place)
+        done = driving.end()
+    assert done.code == 0, done.said
+    assert "unfollowed" not in [event.kind for event in place.events("t", AlertRaised)]
     place.audit()
 
 

@@ -155,7 +155,8 @@ class BatchBackend:
             for job in submission.jobs:
                 if job.run_id in known:
                     array, index = self.client.parse_task_id(known[job.run_id])
-                    task = BatchTask(job, submission.name, array, index, alone)
+                    single = alone or self.client.is_alone(known[job.run_id])
+                    task = BatchTask(job, submission.name, array, index, single)
                     self._tasks[job.run_id] = task
             self._changed.set()
             if not all(job.run_id in known for job in submission.jobs):

@@ -81,6 +81,9 @@ class PbsClient(QdelClient):
     def task_id(self, array: int, index: int, alone: bool) -> str:
         return str(array) if alone else f"{array}[{index}]"
 
+    def is_alone(self, task: str) -> bool:
+        return "[" not in task
+
     def parse_task_id(self, text: str) -> tuple[int, int]:
         found = _TASK.fullmatch(text)
         return (int(found[1]), int(found[2] or 0)) if found else (0, 0)

@@ -128,6 +128,10 @@ class SchedulerClient(ABC):
     def parse_task_id(self, text: str) -> tuple[int, int]:
         """Return the array of a task and its number there, from its id."""
 
+    def is_alone(self, task: str) -> bool:
+        """Return whether the id of a task tells that its array has no other."""
+        return False
+
     def output(self, folder: Path, index: int) -> Path:
         """Return the file in which the scheduler tells what it does to a task of an array, such as
         that it reached its limit; `job.sh` itself writes into the directory of its run."""
