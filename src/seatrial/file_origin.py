@@ -136,10 +136,14 @@ def _origin_of_tree(folder: int, path: Path) -> FileOrigin:
 
 
 def close_to_others(path: Path) -> None:
-    """Take the right to write from others, of a folder of the user's own and of all in it: copies
-    keep the modes of their sources. Links are not followed. Raises OSError."""
-    with opened_folder(path) as folder:
-        _close_to_others(folder)
+    """Take the right to write from others, of a file or of a folder and all in it, the user's own:
+    copies keep the modes of their sources. Links are not followed. Raises OSError."""
+    try:
+        with opened_folder(path) as folder:
+            _close_to_others(folder)
+    except NotADirectoryError:
+        with os.fdopen(open_descriptor(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
+            _take_right(file.fileno())
 
 
 def _close_to_others(folder: int) -> None:
@@ -159,4 +163,5 @@ def _close_to_others(folder: int) -> None:
 def _take_right(descriptor: int) -> None:
     mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
     if mode & _OF_OTHERS:
-        os.fchmod(descriptor, mode & ~_OF_OTHERS)
+        with contextlib.suppress(PermissionError):  # on a file system that has no modes
+            os.fchmod(descriptor, mode & ~_OF_OTHERS)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from seatrial.runs.directory import EVENTS_LIMIT, JobEvents, job_events, prepare
+from seatrial.runs.directory import EVENTS_LIMIT, JobEvents, job_events, prepare, put
 from seatrial.suite.model import Input
 
 from .helpers import a_test
@@ -161,6 +161,18 @@ def suite_files(folder: Path) -> Path:
     (source / "run.sh").write_text("echo")
     (source / "run.sh").chmod(0o755)
     return source
+
+
+def test_copies_that_others_might_write_are_closed_to_them(tmp_path: Path) -> None:
+    source = suite_files(tmp_path)
+    for path in (source / "run.sh", source / "mesh", source / "mesh/deep/a.dat"):
+        path.chmod(0o777)
+    for name in ("run.sh", "mesh"):
+        put(source / name, tmp_path / "run" / name, "copy")
+    for path in (tmp_path / "run").rglob("*"):
+        assert path.is_symlink() or not path.stat().st_mode & 0o022, path
+    assert (tmp_path / "run/run.sh").stat().st_mode & 0o777 == 0o755
+    assert (source / "run.sh").stat().st_mode & 0o777 == 0o777
 
 
 def test_inputs_are_linked_or_copied_under_their_names(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.decoding import DAMAGED
+from seatrial.file_origin import close_to_others
 from seatrial.files import SAFE_FOLDER, make_folder, open_descriptor, remove_tree
 from seatrial.journal.encoding import decode
 from seatrial.journal.events import CompatStarted, JobsOwnEvent, ScriptEnded, ScriptStarted
@@ -58,7 +59,7 @@ def _make(path: Path) -> None:
 
 def put(source: Path, target: Path, how: str) -> None:
     """Link or copy a file or folder, unless the target exists. A copy appears under its name when
-    it is complete."""
+    it is complete, and others may not write it."""
     make_folder(target.parent)
     if target.is_symlink() or target.exists():
         return
@@ -72,6 +73,7 @@ def put(source: Path, target: Path, how: str) -> None:
         shutil.copytree(source, part, symlinks=True)  # plain: to a name that is free
     else:
         shutil.copy2(source, part)  # plain: to a name that is free
+    close_to_others(part)
     part.rename(target)
 
 
