@@ -4,8 +4,12 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
+import shutil
 import subprocess
+import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +17,7 @@ import pytest
 
 from seatrial.journal.events import CompatStarted, RunJudged
 from seatrial.runs.compat.job_directory import CompatSettings, write
-from tests.backends.waiting_jobs import QUICK
+from tests.backends.waiting_jobs import OF_MPI, QUICK
 from tests.command_server import COMMAND
 from tests.gridengine.server import GridEngineCell
 from tests.pbs.stand_in import StandIn
@@ -39,6 +43,7 @@ ssh -n ${hosts[1]} "setsid sleep 300 > /dev/null 2>&1 < /dev/null &"
 setsid sleep 300 > /dev/null 2>&1 < /dev/null &
 """
 SAID = ["2 of 2", "mine 2", "mine 2", "7", "right", "wrong", "255"]
+HELLO = Path(__file__).parents[2] / "suites" / "probes" / "hello" / "hello.c"
 TWO: dict[str, Any] = {"nodes": 2, "tasks": 2, "launcher": "compat"}
 
 
@@ -118,6 +123,24 @@ def test_a_job_of_grid_engine_that_is_deleted_leaves_nothing(
     folder = mark.parent / "compat"
     until(lambda: not left(folder), "nothing is left", LONG_S, lambda: str(left(folder)))
     assert set(quick.verdicts().values()) == {"cancelled"}
+
+
+@pytest.mark.gridengine
+def test_an_mpi_starts_its_ranks_over_the_rsh_of_the_job(
+    quick: Workplace, cell: GridEngineCell
+) -> None:
+    programs = Path(sys.executable).parent
+    toolchain = {"cc": "cc", "mpicc": str(programs / "mpicc")}
+    options = {"command": str(programs / "mpirun"), "options": ["--bind-to", "none"]}
+    launcher = {"kind": "compat", "flavour": "openmpi", **options}
+    quick.gridengine(cell, toolchains={"mpi": toolchain}, launcher=launcher, environment=OF_MPI)
+    build = {"sources": ["hello.c"], "script": "$MPICC -o hello hello.c"}
+    folder = quick.test("hello", "$LAUNCH $BUILD/hello", run={"nodes": 2, "tasks": 4}, build=build)
+    shutil.copy(HELLO, folder)
+    done = quick.run("--name", "t", timeout=2 * LONG_S)
+    assert done.code == 0, done.said
+    said = (quick.run_folder("hello") / "stdout").read_text()
+    assert sorted(Counter(re.findall(r"node (\w+)", said)).values()) == [2, 2], said
 
 
 @pytest.mark.gridengine
