@@ -70,6 +70,8 @@ def test_a_trial_is_told_as_a_whole(harbour: Served) -> None:
     ]
     assert [each[0]["state"] for each in found["status"]["criteria"]][1:3] == ["not met", "not met"]
     assert found["status"]["verdict"] == "not met"
+    assert "clause 5.1, pass rate" in found["status"]["verdict_words"]
+    assert "5.1 pass rate" in text_of(harbour, f"/trials/{WHOLE}")
     assert sum(found["uses"]["shares"].values()) == pytest.approx(1)
     assert found["reported"] == len(found["alerts"]) == 2
     assert found["status"]["excluded"][0][0] == "n6"
