@@ -14,9 +14,12 @@ all of them.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import io
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -125,6 +128,13 @@ def command(folder: Path, *words: str) -> Told:
     finally:
         sys.argv = before
     return Told(code == 0, f"{out.getvalue()}\nexit code {code}")
+
+
+def kept_folder() -> Path:
+    """Return a folder for what cases share; it is removed when the process ends."""
+    folder = tempfile.mkdtemp(prefix="bad-evidence-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
 
 
 def files(folder: Path, **texts: str | bytes) -> Path:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import tempfile
 from functools import cache
 from pathlib import Path
 
 from ..store.trials import TrialMaker, a_case
-from .grid import Told, bad, command, dropped, files, good, no
+from .grid import Told, bad, command, dropped, files, good, kept_folder, no
 
 # ---- import -------------------------------------------------------------------------------
 
@@ -111,7 +110,7 @@ rules:
 
 @cache
 def _program() -> bytes:
-    folder = Path(tempfile.mkdtemp())
+    folder = kept_folder()
     files(folder, a_c="int main(void) { return 0; }\n")
     subprocess.run(["cc", "-o", folder / "a", folder / "a.c"], check=True)
     return (folder / "a").read_bytes()
@@ -301,7 +300,7 @@ no(
 @cache
 def _signed() -> Path:
     """A folder with a trial, its signed report and the public key, made once."""
-    folder = Path(tempfile.mkdtemp())
+    folder = kept_folder()
     line = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "who", "-f", str(folder / "key")]
     subprocess.run(line, check=True)
     case = a_case(1)

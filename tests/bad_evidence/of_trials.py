@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
@@ -28,7 +27,7 @@ from ..acceptance.stories import Story, cases_of
 from ..programs import Workplace
 from ..store.trials import NOON, TrialMaker, a_case
 from ..studies.figures import TRIAD, Kind, Measuring, bound, steady
-from .grid import Told, bad, command, files, good, no
+from .grid import Told, bad, command, files, good, kept_folder, no
 
 DAY = 86_400 * 10**9
 
@@ -38,7 +37,7 @@ DAY = 86_400 * 10**9
 @cache
 def _ran() -> Path:
     """The folder of a trial ``t`` of one run, made once."""
-    place = Workplace(Path(tempfile.mkdtemp()))
+    place = Workplace(kept_folder())
     place.local()
     rate = {"find": r"rate (\S+)", "unit": "MB/s", "better": "higher"}
     place.test("t", "echo rate 5; echo ok", metrics={"rate": rate}, verify=[{"contains": "ok"}])
