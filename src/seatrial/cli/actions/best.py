@@ -103,7 +103,8 @@ def _unclear(settings: list[Setting]) -> Iterator[str]:
         if each.verdict == "unclear":
             reasons.setdefault(each.why, []).append(each)
     for why, own in list(reasons.items())[:MAX_NAMED]:
-        yield f"{_named(own)}: {why}"
+        whose = "all of these" if 1 < len(own) == len(settings) else _named(own)
+        yield f"{whose}: {why}"
     if needed := max((each.needed for each in settings), default=0):
         yield remedy(needed)
 
