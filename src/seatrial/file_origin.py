@@ -135,6 +135,21 @@ def _origin_of_tree(folder: int, path: Path) -> FileOrigin:
     return found
 
 
+def require_own(top: Path, path: Path) -> None:
+    """Take from others the right to write in the folders from ``top`` down to ``path``. Raises
+    OSError where one of them, or a link of its name, belongs to another user, who could put
+    something else in the place of what is made there."""
+    for folder in (path, *path.parents):
+        with opened_folder(folder, follow=True) as opened:
+            link = origin_by(folder.lstat(), folder)
+            if other := link.other or origin_of(opened, folder).other:
+                raise PermissionError(errno.EPERM, f"{other}; see to that", str(folder))
+            with contextlib.suppress(PermissionError):  # it is root's
+                _take_right(opened)
+        if folder == top:
+            return
+
+
 def close_to_others(path: Path) -> None:
     """Take the right to write from others, of a file or of a folder and all in it, the user's own:
     copies keep the modes of their sources. Links are not followed. Raises OSError."""

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.programs import Workplace, until
+from tests.trial.plans import TAG, accept, short, write_plan
 
 STRANGER = 61234
 GROUP = 61235
@@ -102,6 +103,35 @@ def test_the_sinks_of_anothers_trial_get_nothing(place: Workplace) -> None:
     assert (
         place.seatrial("sink", "t", "-m", "machine.yaml", "--again").code == 0 and target.exists()
     )
+
+
+@needs_root
+@pytest.mark.parametrize("kind", ["folder", "link"])
+def test_no_run_is_made_in_the_folder_of_another_on_a_file_system(
+    place: Workplace, kind: str
+) -> None:
+    """There the name of a trial's folder can be guessed: it is the trial's tag."""
+    path = place.folder / "scratch"
+    path.mkdir()
+    path.chmod(0o1777)
+    place.local(cores=4, file_systems={"scratch": {"path": str(path)}})
+    short(place, "a", "sleep 0.1")
+    write_plan(place, "1s", file_system="scratch")
+    made = path / TAG
+    if kind == "folder":
+        made.mkdir()
+        made.chmod(0o777)
+    else:
+        (path / "other").mkdir()
+        made.symlink_to(path / "other")
+    os.chown(made, STRANGER, -1, follow_symlinks=False)
+    done = accept(place)
+    assert done.code == 3 and f"{made} belongs to {STRANGER}" in done.err, done.said
+    assert not place.ran()
+    os.chown(made, 0, -1, follow_symlinks=False)
+    assert accept(place).code == 0 and place.ran()
+    if kind == "folder":
+        assert not made.stat().st_mode & 0o022
 
 
 # ---- links --------------------------------------------------------------------------------

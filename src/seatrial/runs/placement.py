@@ -16,6 +16,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from seatrial.file_origin import require_own
 from seatrial.files import make_folder
 from seatrial.machine.model import FileSystem
 from seatrial.runs.daemon_thread import run_in_thread
@@ -104,7 +105,13 @@ class Placement:
             if not failure and not await run_in_thread(directory.is_dir, "place"):
                 failure = f"it succeeded, but did not create {directory}"
         await run_in_thread(lambda: _make(directory), "place")
+        if place.file_system:  # others may have made what is named by the trial's tag
+            await run_in_thread(lambda: require_own(self._top(place), directory), "place")
         return failure
+
+    def _top(self, place: PlacementTarget) -> Path:
+        """Return the folder of the trial on a file system."""
+        return Path(self._file_systems[place.file_system].path) / self._tag
 
     async def _copy(self, place: PlacementTarget, source: Path) -> str:
         failure = await self.make(place, DECKS) if place.file_system else ""
