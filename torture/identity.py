@@ -23,6 +23,7 @@ from torture.attack import Outcome, end_jobs, moment, outcome, resume_to_end, wo
 
 LONGEST_S = 3.0
 NODES = 4
+WAYS = ("link", "mount", "moved")
 
 # Submits, and keeps the answer back for up to two seconds: a driver that is killed may not see it.
 _SLOW = """#!/bin/bash
@@ -43,50 +44,56 @@ _OF_A_REQUEUED_JOB = {
 
 def moved_local(folder: Path, number: int, chance: Random, _kind: str) -> Outcome:
     """Kill the driver at a random moment, and resume its trial by another path, on this host."""
-    with workplace(folder, number) as place:
+    how = chance.choice(WAYS)
+    with workplace(folder, number) as place, _mounted(place, how):
         place.local(cores=4)
-        return _elsewhere(place, chance)
+        return _elsewhere(place, chance, how)
 
 
 def moved_slurm(folder: Path, number: int, chance: Random, _kind: str) -> Outcome:
-    """The same on an emulated cluster, whose sbatch answers late."""
+    """The same on an emulated cluster, whose sbatch answers late. Its nodes, which have mounts of
+    their own, see both paths from the start."""
+    how = chance.choice(WAYS)
     with (
         workplace(folder, number) as place,
+        _mounted(place, how),
         SlurmCluster(place.folder / "cluster", ClusterOptions(nodes=NODES)) as cluster,
     ):
         place.slurm(cluster, {"lost_after": "2s", "visible_after": "1s"})
         _slow_sbatch(place)
-        return _elsewhere(place, chance)
+        return _elsewhere(place, chance, how)
 
 
-def _elsewhere(place: Workplace, chance: Random) -> Outcome:
+@contextmanager
+def _mounted(place: Workplace, how: str) -> Iterator[None]:
+    """Have the trials at a second place, where that is the way."""
+    if how != "mount":
+        yield
+        return
+    other = place.folder / how
+    for path in (place.trials, other):
+        path.mkdir()
+    subprocess.run(["mount", "--bind", place.trials, other], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(other)], check=True)
+
+
+def _elsewhere(place: Workplace, chance: Random, how: str) -> Outcome:
     place.env["SEATRIAL_STORE"] = str(place.folder / "store.sqlite")
     with place.start_run("--name", "t") as driving:
         until(lambda: not driving.alive or place.trial().journal.exists(), "the trial")
         moment(chance, LONGEST_S)
         driving.kill()
-    with _another_path(place, chance.choice(["link", "mount", "moved"])):
-        return outcome(place, resume_to_end(place))
-
-
-@contextmanager
-def _another_path(place: Workplace, how: str) -> Iterator[None]:
-    """Let the trials be seen by another path."""
     other = place.folder / how
     if how == "link":
         other.symlink_to(place.trials)
-    elif how == "mount":
-        other.mkdir()
-        subprocess.run(["mount", "--bind", place.trials, other], check=True)
-    else:
+    elif how == "moved":
         place.trials.rename(other)
     place.trials = other
     place.env["SEATRIAL_TRIALS"] = str(other)
-    try:
-        yield
-    finally:
-        if how == "mount":
-            subprocess.run(["umount", "--lazy", str(other)], check=True)
+    return outcome(place, resume_to_end(place))
 
 
 def _slow_sbatch(place: Workplace) -> None:
