@@ -12,6 +12,7 @@ SOURCE = TESTS.parent / "src" / "seatrial"
 # Folders of tests that are of no room.
 OTHER_FOLDERS = {
     "bad_evidence": "the pairs of test_bad_evidence.py",
+    "frozen": "what version 0.2 wrote",
     "gridengine": "a cell of Grid Engine",
     "pbs": "the server of OpenPBS",
     "slurm": "the emulated cluster",
@@ -24,6 +25,7 @@ ACROSS_MODULES = {
         "check_opens": "the check of plain opens that `make lint` runs",
         "docs": "the documentation and what it is about",
         "docs_site": "what `make docs` makes",
+        "frozen": "what version 0.2 wrote, read as it was then",
         "tutorials": "the tutorials, as a reader types them",
         "layers": "what each room may import",
         "mirror": "where each test is",
