@@ -33,6 +33,12 @@ toolchains:
 known_failures:
   - {tests: [known], verdicts: [failed], until: 2030-01-01, reason: the vendor knows it}
 """
+RATE = """\
+sleep 0.2
+cat $BUILD/mode
+echo rate $((n * blocks))
+echo time 0.$n > times
+"""
 TESTS = {
     "rate": {
         "app": "awk",
@@ -42,7 +48,7 @@ TESTS = {
         "build": {"script": 'echo "$mode" > mode'},
         "run": {
             "walltime": "2s",
-            "script": "sleep 0.2; cat $BUILD/mode\necho rate $((n * blocks))\necho time 0.$n > times",
+            "script": RATE,
         },
         "verify": [{"contains": "rate"}, {"value": r"rate (\S+)", "at_least": 1}],
         "metrics": {
