@@ -187,3 +187,16 @@ def test_mpi_starts_its_ranks_on_every_host_of_a_job(
     assert done.code == 0, done.said
     said = (quick.run_folder("hello") / "stdout").read_text()
     assert Counter(re.findall(r"node (\w+)", said)) == {"m001": 2, "m002": 2}, said
+
+
+def test_a_compat_job_reaches_every_host(
+    quick: Workplace, pbs: PbsServer, hosts: list[str]
+) -> None:
+    quick.pbs(pbs, {"queue": "mpi"}, nodes=[{"names": ",".join(hosts), "cores": 2}])
+    ask = "for host in $(cut -d' ' -f1 $HOSTFILE); do ssh $host 'hostname; exit 3'; echo $?; done"
+    run = {"nodes": 2, "tasks_per_node": 1, "launcher": "compat"}
+    quick.test("asks", ask, logs=False, run=run)
+    done = quick.run("--name", "t", timeout=2 * LONG_S)
+    assert done.code == 0, done.said
+    said = (quick.run_folder("asks") / "stdout").read_text()
+    assert said.split() == ["m001", "3", "m002", "3"]
