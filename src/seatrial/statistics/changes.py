@@ -46,10 +46,10 @@ MIN_POINTS = 8  # of a series; fewer cannot tell noise from change
 PRICE = 2.0  # of a piece of the L1 fit, in ln(n) sigma
 LAG = 3  # sigma comes from figures so far apart: neighbours may be correlated
 SUSPECTED = 3.29  # standard errors: p = 0.001, two-sided
-# The logarithm of how many times likelier a line must be than a step, in ln(n): of steps that
-# follow each other in one direction, a line that is as likely has fewer parameters.
+# The logarithm of how many times likelier a line must be than a step, in ln(n). Of steps that
+# follow each other in one direction each costs 1.5 (Zhang and Siegmund 2007), a slope 0.5.
 LINE_FOR_ONE = 1.0
-LINE_FOR_SEVERAL = -0.5
+LINE_FOR_SEVERAL = -1.0
 
 
 class LevelChange(Struct, frozen=True):
