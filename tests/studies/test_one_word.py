@@ -130,6 +130,7 @@ def test_a_tuning_tells_what_the_others_tell(
             assert answer.advised == answer.best == 0 and not answer.untold
         elif not answer.untold:  # by the rounds: the setting with the better figures in each
             assert answer.best == (sum(second) < sum(first))
+        assert answer.by_rounds is (answer.advised == 1 and told != "better")
 
 
 def test_the_words_on_the_screen(tmp_path: Path) -> None:

@@ -65,12 +65,14 @@ class SettingInterval(NamedTuple):
 
 class RaceAnswer(NamedTuple):
     """What a race found. ``best`` is None where no setting has a figure; ``advised`` is the
-    setting to use: the best, or the default where no difference to it is shown."""
+    setting to use: the best, or the default where no difference to it is shown. ``by_rounds``: the
+    rounds alone show it, and the figures without them do not."""
 
     best: int | None
     advised: int | None
     to_default: SettingInterval | None
     untold: list[int]
+    by_rounds: bool = False
 
 
 class Race:
@@ -320,15 +322,17 @@ class Race:
             if each != best and ((to := self.ratio(best, each)) is None or to.high >= 0)
         ]
         to_default = self._to_default(best)
-        advised = best
-        if default not in self.dropped:
-            shown = to_default is not None and to_default.high < 0
-            enough = to_default is not None and to_default.value <= math.log1p(-self.rules.least)
+        advised, by_rounds, by_rule = best, False, self._by_rule(best)
+        lost = self.dropped.get(default)
+        if best != default and (lost is None or not lost.cause):  # else it is best, or fails
+            shown = lost is not None or (to_default is not None and to_default.high < 0)
+            enough = to_default is None or to_default.value <= math.log1p(-self.rules.least)
+            by_rounds = shown and enough and default not in by_rule
             advised = best if shown and enough else default
-        by_rule = self._by_rule(best)
-        if advised != best and default in by_rule:
-            advised, to_default = best, by_rule[default]
-        return RaceAnswer(best, advised, to_default, [n for n in untold if n not in by_rule])
+            if advised != best and default in by_rule:
+                advised, to_default = best, by_rule[default]
+        untold = [each for each in untold if each not in by_rule]
+        return RaceAnswer(best, advised, to_default, untold, by_rounds)
 
     def _by_rule(self, best: int) -> dict[int, SettingInterval]:
         """Return the settings that are worse than the best by the rule that tells differences of

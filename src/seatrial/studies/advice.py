@@ -49,7 +49,11 @@ def _which(found: Tuned, default: TunedSetting | None) -> str:
     ratio = found.to_default
     if ratio is None:
         return f"use {best.name}; it has no round in common with the default, so no ratio"
-    return f"use {best.name}: {ratio_text(found, ratio)}"
+    text = f"use {best.name}: {ratio_text(found, ratio)}"
+    if found.by_rounds:
+        text += "; it is told by the rounds, in which both ran side by side: without them, as "
+        text += "`compare` sees these runs, it cannot be told"
+    return text
 
 
 def _price(found: Tuned, default: TunedSetting | None) -> list[str]:

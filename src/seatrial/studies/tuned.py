@@ -90,7 +90,8 @@ class RaceBlock(Struct, frozen=True, kw_only=True):
 
 class Tuned(Struct, frozen=True, kw_only=True):
     """What is known of a tuning. ``node_hours`` were used, of the estimated ``grid_node_hours`` of
-    the whole grid. ``untried`` are parameters of the test that are no axis, with their values."""
+    the whole grid. ``untried`` are parameters of the test that are no axis, with their values.
+    ``by_rounds``: what is advised is better than the default by the rounds alone."""
 
     trial: str
     tune: str
@@ -114,6 +115,7 @@ class Tuned(Struct, frozen=True, kw_only=True):
     grid_node_hours: float
     untried: dict[str, list[str]]
     script: list[str]
+    by_rounds: bool = False
 
     @property
     def to_default(self) -> FigureRatio | None:
@@ -178,6 +180,7 @@ def tuned(folder: TrialFolder) -> Tuned:
         grid_node_hours=_of_grid(spent, race.runs, rules, cases),
         untried=_untried(record, cases, tune),
         script=[] if advised is None else _script(record, cases[advised], tune),
+        by_rounds=isinstance(race, Race) and race.answer().by_rounds,
     )
 
 
