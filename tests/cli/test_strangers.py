@@ -106,6 +106,25 @@ def test_the_sinks_of_anothers_trial_get_nothing(place: Workplace) -> None:
 
 
 @needs_root
+@pytest.mark.parametrize("above", [0, 1, 2])
+def test_a_build_of_another_that_a_trial_has_is_not_run(place: Workplace, above: int) -> None:
+    """As an older version linked to it: the journal has the end of the build."""
+    build = {"script": "echo 'echo built' > tool; chmod +x tool"}
+    place.test("t", "$BUILD/tool", build=build)
+    assert place.run("--name", "t").code == 0
+    lines = place.trial().journal.read_bytes().splitlines(keepends=True)
+    last = next(n for n, line in enumerate(lines) if b'"build_end"' in line)
+    place.trial().journal.write_bytes(b"".join(lines[: last + 1]))
+    place.trial().journal.with_name("journal.jsonl.mark").unlink()
+    built = next(place.trial().builds.iterdir()).resolve()
+    os.chown([built, *built.parents][above], STRANGER, -1)
+    done = place.resume()
+    assert done.code == 3 and f"belongs to {STRANGER}" in done.err, done.said
+    os.chown([built, *built.parents][above], 0, -1)
+    assert place.resume().code == 0
+
+
+@needs_root
 @pytest.mark.parametrize("kind", ["folder", "link"])
 def test_no_run_is_made_in_the_folder_of_another_on_a_file_system(
     place: Workplace, kind: str

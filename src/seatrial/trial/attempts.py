@@ -1,11 +1,15 @@
 """The runs of a trial that have no verdict yet, each with its job and what its directory needs."""
 
+import contextlib
 import os
 from pathlib import Path
 from typing import NamedTuple
 
 from seatrial.backends.protocol import Job
 from seatrial.conduct.commands import Launch
+from seatrial.errors import TrialError
+from seatrial.file_origin import origin_of
+from seatrial.files import opened_folder
 from seatrial.runs.script import RunPlace, ScriptWriter
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.ledger import Ledger
@@ -72,7 +76,21 @@ class Attempts:
 
     def build(self, key: str) -> str:
         """Return the directory of a build: where it was made, as it may hold its own path. "" where
-        there is no build."""
+        there is no build. Raises TrialError for one of another user: an earlier version used
+        those."""
         if key and key not in self._builds:
-            self._builds[key] = os.path.realpath(self._folder.builds / key)
+            link = self._folder.builds / key
+            place = os.path.realpath(link)
+            if link.is_symlink():
+                _require_own(link, Path(place))
+            self._builds[key] = place
         return self._builds.get(key, "")
+
+
+def _require_own(link: Path, place: Path) -> None:
+    for path in (place, *place.parents[:2]):  # N, KEY-FOUND and the folder of builds
+        with contextlib.suppress(FileNotFoundError), opened_folder(path) as opened:
+            if other := origin_of(opened, path).other:
+                raise TrialError(
+                    f"{link}: it leads to a build that is not yours: {other}; start a new trial"
+                )
