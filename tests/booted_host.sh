@@ -35,6 +35,8 @@ done <"$folder/binds"
 
 mount -t proc proc proc
 bind ro "$root/proc/sys" /proc/sys
+cat /proc/sys/kernel/random/uuid >"$folder/boot_id" # each boot has another
+mount --bind "$folder/boot_id" "$root/proc/sys/kernel/random/boot_id"
 mount -t sysfs -o ro sysfs sys
 mount -t cgroup2 cgroup2 sys/fs/cgroup
 for device in null zero full random urandom tty; do

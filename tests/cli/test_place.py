@@ -19,9 +19,11 @@ gtc{place=numa}: 4 tasks of 3 threads on each of 2 nodes
   srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --cpu-bind=mask_cpu:0x7,0x1c0,0x7000,0x1c0000
 
 gtc{place=default}: 4 tasks of 3 threads on each of 2 nodes
-  nothing is said of cores: other jobs may have cores of its nodes; `run.exclusive` or \
-`run.spread` in the test, or the machine's `slurm.whole_nodes`, say that none has
-  srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --cpus-per-task=3
+  socket 0   numa 0    0 0 0 . . .
+             numa 1    1 1 1 . . .
+  socket 1   numa 2    2 2 2 . . .
+             numa 3    3 3 3 . . .
+  srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --cpu-bind=mask_cpu:0x7,0x1c0,0x7000,0x1c0000
 """
 
 
@@ -46,7 +48,21 @@ def test_cores_by_rank_as_text_and_as_json(place: Workplace) -> None:
     first, second = json.loads(place.seatrial(*words, "--format", "json").out)
     assert first["cpus"] == [[0, 1, 2], [6, 7, 8], [12, 13, 14], [18, 19, 20]]
     assert first["launch"].endswith("0x1c0000")
-    assert (second["cpus"], second["reason"][:10]) == ([], "other jobs")
+    # It has whole nodes, as the cases have that it is compared with.
+    assert second["cpus"] == first["cpus"]
+
+
+def test_without_whole_nodes_nothing_is_said_of_cores(place: Workplace) -> None:
+    write_machine(place, "pack:2 numa:2 core:6 pu:1", 24)
+    write_test(place, spread="default")
+    words = ["place", "suite/gtc", "-m", str(place.machine), "--set", "place=default"]
+    assert (
+        "nothing is said of cores: other jobs may have cores of its nodes"
+        in place.seatrial(*words).out
+    )
+    (told,) = json.loads(place.seatrial(*words, "--format", "json").out)
+    assert (told["cpus"], told["reason"][:10]) == ([], "other jobs")
+    assert told["launch"].endswith("--cpus-per-task=3")
 
 
 def test_a_large_node_has_a_line_of_80_columns_for_each_domain(place: Workplace) -> None:

@@ -76,8 +76,33 @@ def test_an_owner_of_this_boot_that_has_ended_is_not_waited_for(path: Path) -> N
     name = owner.own_name().replace(str(os.getpid()), str(child.pid), 1)
     lock_of(path, name, 0)
     Journal.own(path).close()
-    # Of another host with the same name nothing is known.
-    lock_of(path, name.replace("boot ", "boot f"), 0)
+
+
+def test_an_owner_of_an_earlier_boot_of_this_host_is_not_waited_for(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installation = path.with_name("machine-id")
+    installation.write_text("0123\n")
+    monkeypatch.setattr(owner, "MACHINE_ID", installation)
+    before = owner.own_name().replace("boot ", "boot f")
+    lock_of(path, before, 0)
+    Journal.own(path).close()
+    # Of another host with the same name, or of the same image, nothing is known.
+    installation.write_text("4567\n")
+    lock_of(path, before, 0)
+    with pytest.raises(Owned):
+        Journal.own(path)
+    installation.write_text("0123\n")
+    lock_of(path, before.replace(f" on {os.uname().nodename}\n", " on another\n"), 0)
+    with pytest.raises(Owned):
+        Journal.own(path)
+
+
+def test_where_nobody_knows_the_installation_an_owner_of_another_boot_is_believed(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(owner, "MACHINE_ID", path.with_name("none"))
+    lock_of(path, owner.own_name().replace("boot ", "boot f"), 0)
     with pytest.raises(Owned):
         Journal.own(path)
 

@@ -8,7 +8,6 @@ import os
 import shutil
 import threading
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -135,10 +134,12 @@ def test_a_target_that_dies_is_told(
     monkeypatch.setattr(staging, "SILENT_SECONDS", 0.05)
     short(place, "a", walltime="30s")
     driver = driver_of(place)
-    told = partial(alerts, place, "placement")
+
+    def told() -> list[Any]:  # on a busy host of others, too
+        return [each for each in alerts(place, "placement") if each.subject == "scratch/t0"]
+
     asyncio.run(drive_until(driver, told, freed, lambda: "t0" in used(place)))
     (alert,) = told()
-    assert alert.subject == "scratch/t0"
     assert "has not answered for 50 ms" in alert.text
 
 

@@ -16,6 +16,7 @@ from seatrial.lazy import regex
 HEARTBEAT = "heartbeat"  # a driver touches it every 15 s
 FRESH_SECONDS = 60.0
 LONGEST_NAME = 400
+MACHINE_ID = Path("/etc/machine-id")  # machine-id(5)
 
 _NAME = regex(r"process (\d+) on (\S+)")
 
@@ -32,22 +33,40 @@ def shown(name: str) -> str:
 
 def _place() -> str:
     """Return what the processes have in common that this one can see: this boot of the kernel, and
-    the namespace of process ids. The names of two hosts may be equal."""
+    the namespace of process ids; and the id of the installation. The names of two hosts may be
+    equal."""
     try:
         namespace = os.stat("/proc/self/ns/pid").st_ino  # noqa: PTH116
     except OSError:
         namespace = 0
-    return f"boot {boot_id()} {namespace}"
+    return f"boot {boot_id()} {namespace} {_machine_id()}"
+
+
+def _machine_id() -> str:
+    try:
+        return read_start(MACHINE_ID, LONGEST_NAME).data.decode(errors="replace").strip() or "-"
+    except OSError:
+        return "-"
 
 
 def is_gone(name: str) -> bool:
-    """Return whether an owner of this name is a process that would be seen here, and has ended."""
+    """Return whether an owner of this name is a process that has ended: it would be seen here, or
+    this host was booted since. Hosts may share an image, and so the id of the installation: their
+    names differ then."""
     found = _NAME.search(name)
     if found is None:
         return False
     place = name.strip().partition("\n")[2].strip()
-    here = place == _place() if place else found[2] == os.uname().nodename
-    return here and not _alive(int(found[1]))
+    same_name = found[2] == os.uname().nodename
+    if place and place != _place():
+        return same_name and _is_earlier_boot(place)
+    return (bool(place) or same_name) and not _alive(int(found[1]))
+
+
+def _is_earlier_boot(place: str) -> bool:
+    """Return whether a place is of this installation, and of another boot."""
+    written, here = place.split(" "), _place().split(" ")
+    return len(written) == 4 and written[3] == here[3] != "-" and written[1] != here[1]
 
 
 def _alive(process: int) -> bool:

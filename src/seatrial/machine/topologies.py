@@ -267,7 +267,8 @@ def _coordinates(
     if set(told.axes) <= set(fields):
         columns = [fields.index(axis) for axis in told.axes]
         found = [tuple(row[column] for column in columns) for row in rows]
-        _check_routers(name, units, found, len(fields) > len(told.axes))
+        if told.levels:
+            _check_routers(name, units, found, len(fields) > len(told.axes))
     elif isinstance(units, int):
         found = [_unravelled(place // units, tuple(told.axes.values())) for place in places]
     else:
