@@ -20,12 +20,15 @@ THREADS = """
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-static void *nothing(void *none) { usleep(1000); return none; }
+static pthread_barrier_t all;
+static void *alone(void *none) { return none; }
+static void *beside(void *none) { pthread_barrier_wait(&all); return none; }
 int main(int count, char **words) {
     pthread_t own[64];
     int number = atoi(words[1]), together = count > 2 && !strcmp(words[2], "together");
+    if (together) pthread_barrier_init(&all, NULL, number);
     for (int i = 0; i < number; i++) {
-        pthread_create(&own[i], NULL, nothing, NULL);
+        pthread_create(&own[i], NULL, together ? beside : alone, NULL);
         if (!together) pthread_join(own[i], NULL);
     }
     for (int i = 0; together && i < number; i++) pthread_join(own[i], NULL);
