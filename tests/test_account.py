@@ -8,7 +8,7 @@ import pytest
 
 from seatrial.account import at_home, home
 from seatrial.api.results import open_results
-from seatrial.cli.actions.config import as_home
+from seatrial.cli.config import as_home
 from seatrial.errors import UsageError
 from seatrial.machine.load import described
 from seatrial.settings import setting

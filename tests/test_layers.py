@@ -232,24 +232,6 @@ def test_the_command_line_starts_without_what_few_commands_need() -> None:
     assert not loaded_by("import seatrial.rehearse.report") & {"asyncio", "ssl", "numpy"}
 
 
-def test_a_help_loads_only_what_the_command_line_is_made_of() -> None:
-    """What a command does is in ``cli/actions``, or imported when it runs."""
-    statement = (
-        "import click; from seatrial.cli import COMMANDS, seatrial; at = click.Context(seatrial);"
-        "commands = [seatrial.get_command(at, name) for name in COMMANDS]"
-    )
-    loaded = loaded_by(statement, whole=True)
-    own = {name.removeprefix("seatrial.") for name in loaded if name.startswith("seatrial.")}
-    assert {"cli.history", "cli.report_signatures", "cli.options"} < own
-    assert {name for name in own if not name.startswith("cli")} == {
-        *("account", "errors", "lazy", "settings", "units", "store", "store.location"),
-    }
-    assert not {name for name in own if name.startswith("cli.actions.")}
-    shared = {"cli.query_common", "cli.run_driver", "cli.tables", "cli.plan_control"}
-    assert not own & shared
-    assert not loaded & {*HEAVY, "msgspec", "json", "csv", "statistics", "tempfile", "subprocess"}
-
-
 def test_a_list_loads_no_more_than_what_makes_cases() -> None:
     loaded = loaded_by("import seatrial.trial.prepare", whole=True)
     assert "seatrial.suite.expand" in loaded
@@ -265,20 +247,16 @@ RECORD = "trial.record machine.model suite.model plan.model conduct.policy"
 @pytest.mark.parametrize(
     ("modules", "left_out"),
     [
-        ("cli.actions.trials cli.actions.runs store.ingest", f"trial.folder {RECORD}"),
+        ("cli.trials cli.runs store.ingest", f"trial.folder {RECORD}"),
         (
-            "cli.actions.reference store.ingest",
+            "cli.reference store.ingest",
             f"trial.folder store.queries studies.learned machine.load {RECORD}",
         ),
-        ("cli.actions.show cli.actions.history cli.actions.note", f"machine.load {RECORD}"),
-        ("cli.actions.compare", "plan.prepare studies.provenance trial.record plan.model"),
-        ("cli.actions.suspects", f"machine.facts machine.load {RECORD}"),
-        ("cli.actions.scaling cli.actions.network", f"machine.load {RECORD}"),
-        ("cli.actions.sink", f"machine.load sinks.process log {RECORD}"),
-        (
-            "cli.actions.report cli.actions.resume cli.actions.cancel",
-            f"cli.run_driver report.content report.gather report.sign report.verify {RECORD}",
-        ),
+        ("cli.show cli.history cli.note", f"machine.load {RECORD}"),
+        ("cli.compare", "plan.prepare studies.provenance trial.record plan.model"),
+        ("cli.suspects", f"machine.facts machine.load {RECORD}"),
+        ("cli.scaling cli.network", f"machine.load {RECORD}"),
+        ("cli.sink", f"machine.load sinks.process log {RECORD}"),
         ("report.gather report.verify", "trial.requests report.html runs.builds"),
         ("cli.rehearsal_page", "runs.script conduct.race store.queries verify.matrices"),
         ("cli.run_driver", "plan.prepare conduct.race sinks.process"),

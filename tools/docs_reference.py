@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from seatrial.cli import seatrial
-from seatrial.cli.actions.schema import SHAPES, shape_of
 from seatrial.cli.command_help import CommandHelp, pages
+from seatrial.cli.schema import SHAPES, shape_of
 from seatrial.documents import json_schema
 
 FILES = {

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import click
 import pytest
 
-from seatrial.cli.actions import check
+from seatrial.cli import check
 from seatrial.errors import UsageError
 from seatrial.machine import draining
 from seatrial.machine.draining import DrainState

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.cli.actions.compat import text_of
-from seatrial.cli.compat import TEMPLATES
+from seatrial.cli.compat import TEMPLATES, text_of
 from tests.cli.test_query_common import ask
 from tests.slurm.cluster import SlurmCluster
 from tests.waiting import LONG_S, until

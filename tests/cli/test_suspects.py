@@ -5,7 +5,7 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from seatrial.cli.actions.suspects import BESIDE, print_suspects
+from seatrial.cli.suspects import BESIDE, print_suspects
 from seatrial.journal.events import Event, ScriptEnded, ScriptStarted
 from seatrial.statistics.suspects import Suspect, Suspects
 from seatrial.studies.evidence import NodeEvidence

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from seatrial.cli.actions.schema import SHAPES as ALL_SHAPES
-from seatrial.cli.actions.schema import shape_of
+from seatrial.cli.schema import SHAPES as ALL_SHAPES
+from seatrial.cli.schema import shape_of
 from seatrial.documents import Faults, decode, json_schema, parse
 
 if TYPE_CHECKING:

@@ -1,7 +1,4 @@
-"""The command line: one short file for each command, loaded when it is called.
-
-It has the options and the help; what the command does is in ``cli/actions``, loaded when it runs,
-so that `--help` and the completion of a shell stay fast.
+"""The command line: one file for each command, imported when it is called.
 
 An error of Seatrial becomes one message on stderr and an exit code here.
 """

@@ -2,15 +2,26 @@
 
 import click
 
-from seatrial.cli import complete
-from seatrial.cli.actions import action
+from seatrial.cli import Folders, complete
 from seatrial.cli.options import format_option
+from seatrial.cli.query_common import tell_damaged_journal
+from seatrial.cli.tuning_tables import print_advice
+from seatrial.store.interchange import to_json
+from seatrial.studies.tuned import tuned
+from seatrial.trial.folder import find
 
 
 @click.command("advise")
 @click.argument("trial", shell_complete=complete.trials)
 @format_option("table", "json")
 @click.pass_obj
-@action
-def command() -> None:
+def command(folders: Folders, trial: str, form: str) -> int:
     """Show which setting to use by the tuning TRIAL, how sure that is, and what it cost."""
+    folder = find(folders.trials, trial)
+    tell_damaged_journal(folder)
+    found = tuned(folder)
+    if form == "json":
+        click.echo(to_json(found), nl=False)
+    else:
+        print_advice(found, folders)
+    return 0

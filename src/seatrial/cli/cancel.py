@@ -1,17 +1,26 @@
 """``seatrial cancel``: cancel the jobs of a trial and the runs still to start, or one run."""
 
+import os
+from typing import TYPE_CHECKING
+
 import click
 
-from seatrial.cli import complete
-from seatrial.cli.actions import action
+from seatrial.cli import Folders, complete
+from seatrial.lazy import LazyModule
+from seatrial.trial.folder import find
+
+if TYPE_CHECKING:
+    from seatrial.cli import query_common, run_driver
+else:  # for a trial that was found
+    query_common = LazyModule("seatrial.cli.query_common")
+    run_driver = LazyModule("seatrial.cli.run_driver")
 
 
 @click.command("cancel")
 @click.argument("trial", metavar="TRIAL[/RUN]", shell_complete=complete.trials)
 @click.option("--reason", default="", help="Why one run is cancelled; recorded with your name.")
 @click.pass_obj
-@action
-def command() -> None:
+def command(folders: Folders, trial: str, reason: str) -> int:
     """Cancel the jobs of a trial and the runs still to start, or one run.
 
     The trial keeps everything that it has recorded. `seatrial resume` continues it.
@@ -28,3 +37,13 @@ def command() -> None:
                  2  no such trial or run, the run is over, or usage
                  3  the driver has not answered yet, or nothing can be cancelled
     """
+    tag, run = trial, ""
+    if "/" in trial and not os.path.exists(f"{trial}/trial.json"):  # noqa: PTH110
+        tag, _, run = trial.rpartition("/")
+    folder = find(folders.trials, tag)
+    query_common.tell_damaged_journal(folder)
+    if run:
+        return run_driver.cancel_run(folder, folders, run, reason)
+    if reason:
+        raise click.UsageError("--reason is for one run: TRIAL/RUN")
+    return run_driver.cancel(folder, folders)

@@ -1,8 +1,31 @@
 """``seatrial config``: the settings, and where each comes from."""
 
+import os
+from typing import NamedTuple
+
 import click
 
-from seatrial.cli.actions import action
+from seatrial import settings
+from seatrial.account import home
+from seatrial.cli import BUILT_IN
+from seatrial.store.location import shown
+
+VARIABLES = {
+    "machine": "SEATRIAL_MACHINE",
+    "trials": "SEATRIAL_TRIALS",
+    "store": "SEATRIAL_STORE",
+    "log_level": "SEATRIAL_LOG_LEVEL",
+}
+
+
+class EffectiveSetting(NamedTuple):
+    """A setting as the next command would take it, and where that comes from: a variable, a file
+    with its line, the command line, "default" or "" (not set)."""
+
+    key: str
+    value: str
+    origin: str
+
 
 NAMES = ("machine", "trials", "store", "log_level", "name", "organisation", "alert")
 
@@ -11,11 +34,45 @@ NAMES = ("machine", "trials", "store", "log_level", "name", "organisation", "ale
 @click.argument("key", required=False, type=click.Choice(NAMES))
 @click.option("--show-origin", is_flag=True, help="Show where each value comes from.")
 @click.pass_context
-@action
-def command() -> None:
+def command(context: click.Context, key: str | None, show_origin: bool) -> int:
     """Show the settings: those of KEY alone, or all.
 
     A command line comes first, then the variables SEATRIAL_MACHINE, SEATRIAL_TRIALS, SEATRIAL_STORE
     and SEATRIAL_LOG_LEVEL, then ~/.config/seatrial/config.yaml, then /etc/seatrial/config.yaml. A
     line of these files is such as `trials: /scratch/me/trials`.
     """
+    root = context.find_root()
+    found = [effective(each, root) for each in ([key] if key else NAMES)]
+    if key and not show_origin:
+        click.echo(found[0].value)
+        return 0 if found[0].value else 1
+    width = max(len(each.key) for each in found)
+    for each in found:
+        value = each.value or "(not set)"
+        click.echo(f"{each.key.ljust(width)}  {value}")
+        if show_origin and each.origin:
+            click.echo(f"{' ' * width}  from {each.origin}")
+    return 0
+
+
+def effective(key: str, root: click.Context) -> EffectiveSetting:
+    """Return a setting as the next command would take it. Raises InvalidFiles."""
+    if key in root.params and _is_typed(root, key):
+        return EffectiveSetting(key, shown(str(root.params[key])), "the command line")
+    variable = VARIABLES.get(key, "")
+    if value := os.environ.get(variable, ""):
+        return EffectiveSetting(key, shown(value), f"${variable}")
+    found = settings.origin(key)
+    if found.value:
+        return EffectiveSetting(key, shown(found.value), as_home(found.place))
+    return EffectiveSetting(key, BUILT_IN.get(key, ""), "default" if key in BUILT_IN else "")
+
+
+def _is_typed(root: click.Context, key: str) -> bool:
+    return root.get_parameter_source(key) is click.core.ParameterSource.COMMANDLINE
+
+
+def as_home(place: str) -> str:
+    """Return a place with ``~`` for the user's home."""
+    folder = f"{home()}/"
+    return f"~/{place.removeprefix(folder)}" if place.startswith(folder) else place

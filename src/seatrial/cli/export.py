@@ -1,12 +1,20 @@
 """``seatrial export``: a trial as JUnit XML or JSON; all results as files of Parquet."""
 
+import os
+import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
 
-from seatrial.cli import complete
-from seatrial.cli.actions import action
+from seatrial.cli import Folders, complete
 from seatrial.cli.options import format_option, path_option
+from seatrial.cli.query_common import opened, tell_damage
+from seatrial.errors import UsageError
+from seatrial.store import export, queries
+from seatrial.store.interchange import to_json
+from seatrial.studies.unreferenced import unreferenced_of_runs
+from seatrial.units import count
 
 
 @click.command("export")
@@ -21,9 +29,64 @@ from seatrial.cli.options import format_option, path_option
     "Write trials, runs and figures as files of Parquet; of TRIAL, or of all.",
 )
 @click.pass_obj
-@action
-def command() -> None:
+def command(
+    folders: Folders, trial: str | None, form: str, output: Path | None, parquet: Path | None
+) -> int:
     """Write a trial as JUnit XML or JSON, or results as Parquet, which pandas and DuckDB read.
 
     TRIAL is its tag, or a unique beginning of it.
     """
+    if parquet is not None:
+        if output is not None:
+            raise UsageError("--parquet names a folder; leave out --output")
+        return _write_parquet(folders, trial or "", parquet)
+    if trial is None:
+        raise UsageError("name a TRIAL (`seatrial trials` lists them), or --parquet FOLDER for all")
+    with opened(folders) as store:
+        found = queries.trial(store, trial)
+        tell_damage(store, [found])
+        pieces: Iterable[str]
+        if form == "junit":
+            pieces = export.junit(store, found, unreferenced_of_runs(store, found))
+        else:
+            pieces = [to_json(export.trial_record(store, found))]
+        if output is None or os.fspath(output) == "-":
+            sys.stdout.writelines(pieces)  # `echo` looks for colours, line by line
+            sys.stdout.flush()
+            return 0
+        _write(output, pieces)
+    click.echo(f"{output}: trial {found.tag} as {form}")
+    return 0
+
+
+def _write(output: Path, pieces: Iterable[str]) -> None:
+    try:
+        with output.open("w", encoding="utf-8") as file:
+            file.writelines(pieces)
+    except OSError as error:
+        raise UsageError(
+            f"{output}: cannot be written: {error.strerror}; name another file with --output"
+        ) from error
+
+
+def _write_parquet(folders: Folders, trial: str, folder: Path) -> int:
+    from seatrial.api.arrow_tables import write_parquet
+    from seatrial.api.results import Results
+
+    with Results(opened(folders), folders.trials) as results:
+        shown = results.trials_table()
+        if trial:
+            found = results.trial(trial)
+            shown = shown.filter([path == found.path for path in shown.column("path").to_pylist()])
+        tables = {
+            "trials": shown,
+            "runs": results.runs_table(trial=trial),
+            "figures": results.figures_table(trial=trial),
+        }
+        try:
+            written = write_parquet(folder, tables)
+        except OSError as error:
+            raise UsageError(f"{folder}: cannot be written: {error.strerror or error}") from None
+    for path, table in zip(written, tables.values(), strict=True):
+        click.echo(f"{path}: {count(table.num_rows, 'row')}")
+    return 0

@@ -4,8 +4,12 @@ from pathlib import Path
 
 import click
 
-from seatrial.cli.actions import action
+from seatrial.account import account
+from seatrial.cli import Folders
 from seatrial.cli.options import text_option
+from seatrial.trial.given import import_figures
+from seatrial.units import count
+from seatrial.verify.reading import plain_line
 
 
 @click.group("figures")
@@ -21,8 +25,7 @@ def command() -> None:
 )
 @text_option("--by", "WHO", "Who gave them; default: you.")
 @click.pass_obj
-@action
-def import_() -> None:
+def import_(folders: Folders, file: Path, tag: str, machine: str, by: str) -> int:
     """Import a CSV file of figures as one side of comparisons.
 
     Its first line names the columns: case (or test, parameters, toolchain), metric, unit, value and
@@ -33,3 +36,9 @@ def import_() -> None:
     seatrial figures import vt.csv --as vt --by "Example Corp."
     seatrial compare vt accept-pt:stage=alone
     """
+    by = by.strip() or account()
+    folder = import_figures(folders.trials, tag, machine or tag, file, by)
+    about = f"figures of {count(len(folder.cases()), 'case')}, given by {plain_line(by)}"
+    click.echo(f"{folder.tag}: {about}")
+    click.echo(f"next   {folders.command('compare', folder.tag, 'TRIAL')}")
+    return 0

@@ -1,16 +1,36 @@
 """``seatrial judge``: judge the runs of a trial again, or say something of single runs."""
 
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from seatrial.cli.actions import action
+from seatrial.cli import Folders
 from seatrial.cli.options import (
     format_option,
     list_option,
     require_references_option,
     text_option,
 )
+from seatrial.cli.tables import TextTable, folded, print_first
+from seatrial.errors import UsageError
+from seatrial.journal.codes import KNOWN, PASS
+from seatrial.units import NO_DIRECTION, count
+from seatrial.verify.reading import plain_line
+
+if TYPE_CHECKING:
+    from seatrial.studies.unreferenced import UnreferencedFigures
+    from seatrial.trial.folder import TrialFolder
+    from seatrial.trial.second_judgement import SecondJudgement
+    from seatrial.verify.references import References
+
+
+SHOWN = 50
+
+
+NOT_JUDGED = 3  # exit code: all passed, and some of that cannot be judged again
 
 
 @click.command("judge")
@@ -39,8 +59,18 @@ from seatrial.cli.options import (
 @click.option("--dry-run", is_flag=True, help="Show what would change, record nothing.")
 @format_option("table", "json")
 @click.pass_obj
-@action
-def command() -> None:
+def command(
+    folders: Folders,
+    /,
+    names: tuple[str, ...],
+    cause: str,
+    comment: str,
+    exclude: bool,
+    withdraw: bool,
+    by: tuple[str, ...],
+    form: str,
+    **asked: Any,
+) -> int:
     """Judge the runs of TRIAL again, or say something of single runs.
 
     With --cause, --comment, --exclude or --withdraw: record what people say of RUN, also while its
@@ -58,3 +88,153 @@ def command() -> None:
     added, also where the verdict stays. Verdicts that are not of a check
     (timeout, node failure, cancelled) are not touched.
     """
+    if cause or comment or exclude or withdraw or by:
+        if any(asked.values()):
+            raise UsageError("--again, --reason, --with, --references, --dry-run: are of a TRIAL")
+        from seatrial.cli.review import Review, record_reviews
+
+        return record_reviews(folders, names, Review(cause, comment, exclude, withdraw, by))
+    if len(names) > 1:
+        raise UsageError(f"{names[1]}: one trial at a time is judged again")
+    return _judge_again(folders, names[0], form, **asked)
+
+
+def _judge_again(
+    folders: Folders,
+    trial: str,
+    form: str,
+    again: bool,
+    reason: str,
+    suites: tuple[str, ...],
+    references: Path | None,
+    require_references: bool,
+    dry_run: bool,
+) -> int:
+    """Judge the runs of a trial again; return the exit code."""
+    from seatrial.account import account
+    from seatrial.trial.corrected_references import references_by_now
+    from seatrial.trial.folder import find
+    from seatrial.trial.record import checksum_of
+    from seatrial.trial.second_judgement import definitions_now, judge_again, record_judgements
+
+    folder = find(folders.trials, trial)
+    record, origin = folder.record_and_origin()
+    if origin.other and not suites:
+        raise UsageError(
+            f"{folder.tag}: {origin.other}, and what its suite judges by would run under your "
+            "name; name a suite that you trust, with --with"
+        )
+    if record.given is not None:
+        raise UsageError(f"{folder.tag}: its figures were given, and there is no output")
+    if record.imported is not None:
+        raise UsageError(
+            f"{folder.tag}: its runs were made with {record.imported.tool}, whose verdicts stand: "
+            "Seatrial has no test to judge them by"
+        )
+    if record.rehearsed:
+        raise UsageError(f"{folder.tag}: is a rehearsal: nothing ran, and there is no output")
+    record_it = again and not dry_run
+    before = checksum_of(references_by_now(folder, record))
+    if record_it and not reason.strip():
+        raise UsageError("--again: say why with --reason TEXT; it is kept with each verdict")
+    if record_it:
+        now, found = record_judgements(
+            folder, record, suites, references, account(), reason.strip()
+        )
+        news = any(one.changed or one.figures for one in found)
+        if news and record.machine.sinks and not origin.other:
+            _tell_sinks(folder, folders)
+    else:
+        now = definitions_now(record, folder.cases(), suites, references)
+        found = list(judge_again(folder, record, now))
+    if form == "json":
+        _print_json(found)
+    else:
+        _print_table(folders, folder.tag, found, record_it)
+        if now.references_sha256 != before:
+            follow = "follow them now" if record_it else "would follow them"
+            click.echo(folded(f"the references are not those of before: criteria {follow}"))
+    if not all(one.code in (PASS, KNOWN) or one.run.life.will_rerun for one in found):
+        return 1
+    without = _unreferenced(found, now.references)
+    if require_references and without.told:
+        click.echo(folded(plain_line(without.told)), err=form == "json")
+        return NOT_JUDGED
+    return NOT_JUDGED if any(one.cannot and one.code is PASS for one in found) else 0
+
+
+def _unreferenced(
+    found: "Sequence[SecondJudgement]", references: "References"
+) -> "UnreferencedFigures":
+    """Return which figures of the runs that passed have no reference."""
+    from seatrial.studies.unreferenced import UnreferencedFigures, is_unreferenced
+
+    told: dict[tuple[str, str, str], bool] = {}
+    for one in found:
+        run = one.run
+        if one.code is not PASS:
+            continue
+        kinds = [(name, event.better) for name, event in run.figures.items()]
+        for metric, better in [*kinds, *((each.name, each.better) for each in one.figures)]:
+            if better != NO_DIRECTION:
+                stage = run.life.stage
+                lacks = is_unreferenced(references, run.case, metric, better, stage)
+                told[run.case.name, stage, metric] = lacks
+    return UnreferencedFigures(
+        len(told), [f"{case} {metric}" for (case, _, metric), lacks in told.items() if lacks]
+    )
+
+
+def _tell_sinks(folder: "TrialFolder", folders: Folders) -> None:
+    from seatrial.sinks.process import start
+
+    if trouble := start(folder, folders.log_level):
+        again = folders.command("sink", folder.tag)
+        click.echo(f"seatrial: the sinks were not told: {trouble}; later: {again}", err=True)
+
+
+def _print_json(found: "Sequence[SecondJudgement]") -> None:
+    from seatrial.store.interchange import to_json
+
+    records = [
+        {
+            "run_id": one.run.run_id,
+            "case": one.run.case.name,
+            "before": one.was.name,
+            "verdict": one.code.name,
+            "why": one.reason,
+            "changed": one.changed,
+            "added": [figure.name for figure in one.figures],
+            "cannot": one.cannot or None,
+        }
+        for one in found
+    ]
+    click.echo(to_json(records), nl=False)
+
+
+def _print_table(
+    folders: Folders, tag: str, found: "Sequence[SecondJudgement]", recorded: bool
+) -> None:
+    rows = TextTable("run | case~ | was~ | is~ | why~")
+    changed = [one for one in found if one.changed]
+    for one in changed[:SHOWN]:
+        rows.add(one.run.run_id[:8], one.run.case.name, one.was.name, one.code.name, one.reason)
+    print_first(rows, len(changed), SHOWN, ": --format json lists all")
+    turns = Counter(f"{one.was.name} -> {one.code.name}" for one in changed if one.was != one.code)
+    others = sum(one.was == one.code for one in changed)
+    said = [f"{number} {turn}" for turn, number in turns.items()]
+    said += [f"{others} for another reason"] if others else []
+    judged = sum(not one.cannot for one in found)
+    verb = "judged again" if recorded else "would be judged again"
+    told = f"{len(changed)} changed: {', '.join(said)}" if changed else "none changed"
+    click.echo(folded(f"{count(judged, 'run')} {verb}, {told}"))
+    added = sum(len(one.figures) for one in found)
+    if added:
+        verb = "added" if recorded else "would be added"
+        click.echo(folded(f"{count(added, 'figure')} that had not been found {verb}"))
+    reasons = Counter(one.cannot for one in found if one.cannot)
+    for why, number in reasons.items():
+        runs = "1 run keeps its verdict" if number == 1 else f"{number} runs keep their verdicts"
+        click.echo(folded(f"{runs}, as it cannot be judged again: {plain_line(why)}"))
+    if (changed or added) and not recorded:
+        click.echo(f"record it: {folders.command('judge', tag, '--again', '--reason', 'TEXT')}")

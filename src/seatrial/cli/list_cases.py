@@ -1,9 +1,15 @@
 """``seatrial list``: list the cases of a suite without running anything."""
 
-import click
+from typing import Any
 
-from seatrial.cli.actions import action
-from seatrial.cli.options import format_option, repeat_option, selection_options
+import click
+import msgspec
+
+from seatrial.cli.options import asked_of, format_option, repeat_option, selection_options
+from seatrial.suite.job_options import described
+from seatrial.trial.prepare import notes_of, prepare_trial, require_cases
+from seatrial.units import count
+from seatrial.verify.reading import plain
 
 
 @click.command("list")
@@ -11,9 +17,35 @@ from seatrial.cli.options import format_option, repeat_option, selection_options
 @repeat_option
 @click.option("--commands", is_flag=True, help="Show each case's launcher line.")
 @format_option("table", "json")
-@action
-def command() -> None:
+def command(machine: str | None, commands: bool, form: str, **selection: Any) -> int:
     """List the cases of a suite without running anything.
 
     SUITE is a folder with tests (default: the current one). Tests are checked as for a run.
     """
+    prepared = prepare_trial(asked_of(**selection), machine, with_builds=False)
+    require_cases(prepared)
+    if form == "json":
+        click.echo(msgspec.json.encode(prepared.cases).decode())
+        return 0
+    lines = [f"{'case':16}  {'nodes':>5} {'tasks':>5} {'threads':>7}  name"]
+    for case in prepared.cases:
+        sizes = f"{case.nodes:>5} {case.tasks:>5} {case.threads:>7}"
+        lines.append(f"{case.id}  {sizes}  {case.name}")
+        if asked := described(case.job):
+            lines.append(f"{'':18}asks for {asked}")
+        if case.only_builds:
+            lines.append(f"{'':18}(only builds)")
+        elif commands:
+            from seatrial.runs.launchers import launch_line  # few ask for it
+
+            line = launch_line(prepared.site.machine, prepared.tests[case.test], case)
+            lines.append(f"{'':18}{line or '(the script starts itself)'}")
+    tests = len({case.test for case in prepared.cases})
+    lines += [f"left out: {what}: {why}" for what, why in prepared.skipped]
+    lines += [f"note: {note}" for note in notes_of(prepared)]
+    machine_name = prepared.site.machine.machine
+    lines.append(
+        f"{count(len(prepared.cases), 'case')} of {count(tests, 'test')} on {machine_name}"
+    )
+    click.echo(plain("\n".join(lines)))
+    return 0

@@ -1,10 +1,31 @@
 """``seatrial machine``: show a machine file, or detect this machine."""
 
+from typing import Any
+
 import click
+import msgspec
 
 from seatrial.cli import complete
-from seatrial.cli.actions import action
 from seatrial.cli.options import choice_option, format_option
+from seatrial.errors import UsageError, suggest
+from seatrial.layout.topology import SYSTEM, Topology, bisection_text
+from seatrial.lazy import yaml
+from seatrial.machine.check_slurm import differences
+from seatrial.machine.detect import detect as detect_host
+from seatrial.machine.detect import this_host
+from seatrial.machine.detect_gridengine import detect_gridengine
+from seatrial.machine.detect_pbs import detect_pbs
+from seatrial.machine.detect_slurm import detect_cluster
+from seatrial.machine.load import find_machine
+from seatrial.machine.model import Machine
+from seatrial.machine.node_sets import fold
+from seatrial.machine.topologies import known_topology
+from seatrial.units import count
+
+_DETECTED = {"pbs": detect_pbs, "gridengine": detect_gridengine}
+
+
+_WIDTH = 80
 
 
 @click.command("machine")
@@ -22,8 +43,15 @@ from seatrial.cli.options import choice_option, format_option
     "--pair", nargs=2, metavar="NODE NODE", help="With --topology: the path between two nodes."
 )
 @format_option("text", "json", help="With --topology: as text or as JSON.")
-@action
-def command() -> None:
+def command(
+    name: str | None,
+    detect: bool,
+    scheduler: str,
+    check: bool,
+    topology: bool,
+    pair: tuple[str, str] | None,
+    form: str,
+) -> int:
     """Show a machine's description as YAML, or detect this machine.
 
     \b
@@ -33,3 +61,141 @@ def command() -> None:
     seatrial machine frost --check                     the file beside Slurm
     seatrial machine frost --topology --pair n1 n9     its network
     """
+    hint = ""
+    if topology:
+        if check or detect:
+            raise UsageError("--topology shows the file's network; leave --check, --detect out")
+        click.echo(topology_page(find_machine(name).machine, pair, form == "json"))
+        return 0
+    if pair or form == "json":
+        raise UsageError("--pair and --format are about a network; give --topology, too")
+    if check and detect:
+        raise UsageError("--detect describes anew, --check looks at a file; give one of them")
+    if check:
+        return _check(find_machine(name).machine)
+    if detect and scheduler == "slurm":
+        found, hint = detect_cluster(name)
+    elif detect and scheduler in _DETECTED:
+        found = _DETECTED[scheduler](name)
+    elif detect:
+        found = detect_host(name or this_host(), with_layout=True)
+    else:
+        found = find_machine(name).machine
+    values = msgspec.to_builtins(found)
+    click.echo(yaml.safe_dump(values, sort_keys=False, width=88) + hint, nl=False)
+    return 0
+
+
+def _check(machine: Machine) -> int:
+    """Print how a machine's file differs from what Slurm shows. Return 1 if it does."""
+    if machine.scheduler != "slurm":
+        raise UsageError(
+            f"--check asks Slurm, and {machine.machine} is `scheduler: {machine.scheduler}`"
+        )
+    found = differences(machine)
+    for line in found:
+        click.echo(line)
+    click.echo(f"{machine.machine}: {count(len(found), 'difference')} from what Slurm shows")
+    return 1 if found else 0
+
+
+def topology_page(machine: Machine, pair: tuple[str, str] | None, as_json: bool) -> str:
+    """Return the network of a machine as text or JSON. Raises UsageError if the file tells none, or
+    a node of the pair is not there."""
+    topology = known_topology(machine)
+    nodes = tuple(_number(topology, name) for name in pair) if pair else ()
+    if as_json:
+        told = {"machine": machine.machine, **network(topology)}
+        if nodes:
+            told["pair"] = _pair(topology, *nodes)
+        return msgspec.json.format(msgspec.json.encode(told), indent=2).decode()
+    lines = _lines(machine.machine, topology)
+    if nodes:
+        lines += ["", *_pair_lines(topology, *nodes)]
+    return "\n".join(lines)
+
+
+def _number(topology: Topology, name: str) -> int:
+    if name not in topology.number_of:
+        near = suggest(name, list(topology.number_of))
+        raise UsageError(f"{name} is not a node of this network{f'; {near}' if near else ''}")
+    return topology.number_of[name]
+
+
+def network(topology: Topology) -> dict[str, Any]:
+    """Return a network as values for JSON: levels with the nodes of each unit, and bisection."""
+    cut = topology.bisection()
+    levels = []
+    for height, level in enumerate(topology.levels):
+        units = zip(level.units, topology.members(level), strict=True)
+        levels.append(
+            {
+                "level": level.name,
+                "hops": None if topology.kind == "torus" else topology.hops_at(height),
+                "units": {unit: fold(nodes) for unit, nodes in units},
+            }
+        )
+    return {
+        "kind": topology.kind,
+        "nodes": len(topology.nodes),
+        "axes": dict(zip(topology.axes, topology.shape, strict=True)),
+        "levels": levels,
+        "pairs": dict(zip(_names(topology), topology.pairs(), strict=True)),
+        "mean_hops": topology.mean_hops(range(len(topology.nodes))),
+        "bisection": cut._asdict() if cut else None,
+    }
+
+
+def _names(topology: Topology) -> list[str]:
+    return [*(level.name for level in topology.levels), SYSTEM]
+
+
+def _lines(name: str, topology: Topology) -> list[str]:
+    shape = " x ".join(map(str, topology.shape))
+    kind = f"{topology.kind} of {shape}" if shape else topology.kind
+    lines = [f"{name}: {kind}, {count(len(topology.nodes), 'node')}", ""]
+    hops = "" if topology.kind == "torus" else "hops"
+    lines.append(
+        f"{'level':<12}{'units':>8}{'nodes of each':>16}{hops:>6}{'pairs':>14}{'share':>8}"
+    )
+    pairs = topology.pairs()
+    for height, level in enumerate(_names(topology)):
+        units, sizes = 1, [len(topology.nodes)]
+        if height < len(topology.levels):
+            sizes = sorted(map(len, topology.members(topology.levels[height])))
+            units = len(sizes)
+        each = str(sizes[0]) if sizes[0] == sizes[-1] else f"{sizes[0]} to {sizes[-1]}"
+        hops = "" if topology.kind == "torus" else str(topology.hops_at(height))
+        share = f"{pairs[height] / max(1, sum(pairs)):.1%}"
+        lines.append(f"{level[:12]:<12}{units:>8}{each:>16}{hops:>6}{pairs[height]:>14,}{share:>8}")
+    mean = f"Mean hops: {topology.mean_hops(range(len(topology.nodes))):.3g}"
+    return [*lines, "", f"{mean}; bisection: {bisection_text(topology.bisection())}"]
+
+
+def _pair(topology: Topology, a: int, b: int) -> dict[str, Any]:
+    return {
+        "nodes": {topology.nodes[each]: dict(topology.place(each)) for each in (a, b)},
+        "level": topology.level(a, b),
+        "hops": topology.hops(a, b),
+        "path": [[*link] for link in topology.path(a, b)],
+    }
+
+
+def _pair_lines(topology: Topology, a: int, b: int) -> list[str]:
+    lines = []
+    for node in (a, b):
+        place = ", ".join(f"{level} {unit}" for level, unit in topology.place(node))
+        lines.append(f"{topology.nodes[node]}: {place}")
+    hops = topology.hops(a, b)
+    lines.append(f"smallest common level: {topology.level(a, b)}; {count(hops, 'hop')}")
+    path = topology.path(a, b)
+    stops = [*(link.start for link in path), *(link.end for link in path[-1:])]
+    line = ""
+    for stop in stops:
+        part = f" -> {stop}" if line else f"  {stop}"
+        if len(line) + len(part) > _WIDTH:
+            lines.append(line)
+            part = f"    -> {stop}"
+            line = ""
+        line += part
+    return [*lines, line] if line else lines

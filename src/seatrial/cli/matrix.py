@@ -1,9 +1,36 @@
 """``seatrial matrix``: tests by toolchains, or by another attribute."""
 
-import click
+from collections.abc import Sequence
+from string import ascii_uppercase
+from typing import Any
 
-from seatrial.cli.actions import action
+import click
+import msgspec
+
+from seatrial.cli import Folders
 from seatrial.cli.options import format_option, tests_filter, trials_argument
+from seatrial.cli.query_common import opened, tell_damage
+from seatrial.cli.tables import GAP, TextTable, folded, screen_width
+from seatrial.store.by_case import causes
+from seatrial.store.interchange import to_json
+from seatrial.studies import result_matrix
+from seatrial.studies.selection import gather, parse_side, trials_of
+from seatrial.units import count, show_number, show_unit
+from seatrial.verify.reading import plain_line
+
+NOT_PASSED, NOT_RUN = 1, 3
+
+
+_SHORT = {"build failed": "no build", "not run": "-", "left out": "out", "": ""}
+
+
+MAX_REASONS = 20
+
+
+WIDEST = len("no build")
+
+
+WORST = "(build failed)"
 
 
 @click.command("matrix")
@@ -20,8 +47,9 @@ from seatrial.cli.options import format_option, tests_filter, trials_argument
 @tests_filter
 @format_option("table", "json")
 @click.pass_obj
-@action
-def command() -> None:
+def command(
+    folders: Folders, /, trials: tuple[str, ...], tests: tuple[str, ...], form: str, **asked: Any
+) -> int:
     """Show tests by toolchains: passed, failed, build failed, with the figure of merit.
 
     TRIAL may have conditions, as for `seatrial compare`. A figure is the median of the runs with a
@@ -32,3 +60,94 @@ def command() -> None:
     seatrial matrix ft --by compiler_flags --cases
     seatrial matrix ft:tag=library --format json
     """
+    with opened(folders) as store:
+        sides = [gather(store, parse_side(trial), tests) for trial in trials]
+        damaged = [trial for trial in trials_of(sides) if trial.damaged]
+        tell_damage(store, damaged)
+        reasons = result_matrix.reasons_of(store, trials_of(sides), tests)
+    found = result_matrix.result_matrix(sides, result_matrix.MatrixQuery(**asked), reasons)
+    if form == "json":
+        click.echo(to_json({**msgspec.to_builtins(found), "total": found.total}), nl=False)
+    else:
+        click.echo(_page(found))
+    return exit_code(found) or (NOT_RUN if damaged else 0)
+
+
+def exit_code(found: result_matrix.ResultMatrix) -> int:
+    """Return 0 if all passed, 1 if something failed or was not built, 3 if else something was not
+    run."""
+    total = found.total
+    if total.get("failed") or total.get("build failed"):
+        return NOT_PASSED
+    return NOT_RUN if total.get("not run") else 0
+
+
+def _page(found: result_matrix.ResultMatrix) -> str:
+    parts = [_table(found, found.columns)]
+    room = screen_width()
+    if _breaks(found, room):
+        letters = [_letter(i) for i in range(len(found.columns))]
+        legend = zip(letters, found.columns, strict=True)
+        parts = [_table(found, letters)]
+        parts += [folded(", ".join(f"{letter} = {plain_line(name)}" for letter, name in legend))]
+    parts += _reasons(found)
+    total = ", ".join(f"{number} {state}" for state, number in found.total.items())
+    parts.append(folded(f"{count(len(found.rows), 'row')} by {found.by}: {total}"))
+    if found.without:
+        named = ", ".join(found.without)
+        parts.append(folded(plain_line(f"without {found.by}: {named}")))
+    if found.left_out:
+        parts.append(f"left out: {count(found.left_out, 'case')} without {plain_line(found.by)}")
+    return "\n".join(parts)
+
+
+def _breaks(found: result_matrix.ResultMatrix, room: int) -> bool:
+    """Return whether the table is too wide for the screen with the names of its columns."""
+    columns = sum(max(len(name), WIDEST) + len(GAP) for name in found.columns)
+    names = max(len(text) for row in found.rows for text in (row.name, WORST))
+    figures = max(len(_figure(row)) for row in found.rows)
+    return bool(room) and names + columns + len(GAP) + figures > room
+
+
+def _letter(number: int) -> str:
+    first, second = divmod(number, len(ascii_uppercase))
+    return (ascii_uppercase[first - 1] if first else "") + ascii_uppercase[second]
+
+
+def _table(found: result_matrix.ResultMatrix, titles: Sequence[str]) -> str:
+    titles = [plain_line(title).replace(" | ", " ") for title in titles]
+    table = TextTable(f"test~ | {' | '.join(f'{title}>~' for title in titles)} | figure~")
+    for row in found.rows:
+        table.add(row.name, *(_text(cell) for cell in row.cells), _figure(row))
+    for state in result_matrix.STATES:
+        numbers = [column.get(state, 0) for column in found.counts]
+        if any(numbers):
+            table.add(f"({state})", *(number or "" for number in numbers), "")
+    return str(table)
+
+
+def _text(cell: result_matrix.MatrixCell) -> str:
+    """Return a cell as people read it."""
+    if cell.state in ("failed", "known") and cell.passed:
+        return f"{cell.passed} of {cell.runs}"
+    if cell.state == "passed":
+        return "pass" if cell.figure is None else show_number(cell.figure)
+    return _SHORT.get(cell.state, cell.state)
+
+
+def _figure(row: result_matrix.MatrixRow) -> str:
+    return f"{row.metric}{show_unit(row.unit)}" if row.metric else ""
+
+
+def _reasons(found: result_matrix.ResultMatrix) -> list[str]:
+    """Return lines about cells that did not pass."""
+    lines = []
+    for row in found.rows:
+        for column, cell in zip(found.columns, row.cells, strict=True):
+            if cell.state in ("known", "failed", "build failed", "left out"):
+                said = cell.state if cell.state != "failed" else causes(cell.verdicts)
+                said += f": {cell.why}" if cell.why else ""
+                lines.append(folded(plain_line(f"{row.name}, {column}: {said}")))
+    if len(lines) > MAX_REASONS:
+        lines[MAX_REASONS:] = [f"and {count(len(lines) - MAX_REASONS, 'more cell')}"]
+    return lines

@@ -1,9 +1,26 @@
 """``seatrial note``: notes about the machine."""
 
+import time
+from typing import TYPE_CHECKING
+
 import click
 
-from seatrial.cli.actions import action
+from seatrial.cli import Folders
+from seatrial.cli.diary import diary, show_minute
 from seatrial.cli.options import MOMENT, value_option
+from seatrial.cli.query_common import opened
+from seatrial.cli.tables import TextTable
+from seatrial.errors import UsageError
+from seatrial.lazy import LazyModule
+from seatrial.store import queries
+from seatrial.studies import note_file
+from seatrial.units import SECOND_NS, show_seconds
+from seatrial.verify.reading import plain_line
+
+if TYPE_CHECKING:
+    from seatrial.machine import load as machines
+else:  # few name a machine
+    machines = LazyModule("seatrial.machine.load")
 
 
 @click.command("note")
@@ -13,10 +30,60 @@ from seatrial.cli.options import MOMENT, value_option
 @click.option("--list", "listed", is_flag=True, help="List the notes.")
 @value_option("--remove", "ID", "Remove the note of that id, or its beginning.")
 @click.pass_obj
-@action
-def command() -> None:
+def command(
+    folders: Folders,
+    text: str | None,
+    at: int | None,
+    machine: str,
+    listed: bool,
+    remove: str | None,
+) -> int:
     """Note what happened to the machine: an upgrade, a reset, an outage.
 
     `seatrial history` shows the notes on its time lines, and beside each change the nearest one.
     They are kept in notes.jsonl in the folder of the trials.
     """
+    if (text is not None) + listed + (remove is not None) != 1:
+        raise UsageError(
+            "give a text, such as `seatrial note 'fabric reset'`, or --list or --remove"
+        )
+    path = folders.trials / note_file.FILE
+    if listed:
+        return _list(folders, machine)
+    if remove is not None:
+        gone = note_file.remove(path, remove)
+        click.echo(f"removed {gone.id}  {show_minute(gone.time)}  {plain_line(gone.text)}")
+        return 0
+    if machine:
+        _require_known(folders, machine)
+    note = note_file.write(path, text or "", time.time_ns() if at is None else at, machine)
+    about = f" on {plain_line(note.machine)}" if note.machine else ""
+    click.echo(f"noted {note.id}  {show_minute(note.time)}{about}  {plain_line(note.text)}")
+    if note.time > note.written:
+        away = show_seconds((note.time - note.written) / SECOND_NS)
+        click.echo(f"that is {away} ahead; if not meant so: seatrial note --remove {note.id}")
+    return 0
+
+
+def _list(folders: Folders, machine: str) -> int:
+    found = diary(folders)
+    notes = found.of(machine) if machine else found.notes
+    if not notes:
+        click.echo("No notes yet. Write one: seatrial note 'fabric reset' --at 2h")
+        return 0
+    rows = ((note.id, show_minute(note.time), note.machine, note.text, note.user) for note in notes)
+    click.echo(TextTable("id | time | machine | note~ | by", rows))
+    return 0
+
+
+def _require_known(folders: Folders, machine: str) -> None:
+    """Raise UsageError for an unknown machine: a misspelt name would hide the note for ever."""
+    with opened(folders) as store:
+        known = sorted({trial.machine for trial in queries.trials(store)})
+    if machine in known:
+        return
+    try:
+        machines.machine_file(machine)
+    except UsageError as error:
+        tried = f"; trials are on {', '.join(known[:12])}" if known else ""
+        raise UsageError(f"{error}{tried}") from None

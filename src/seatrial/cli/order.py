@@ -1,17 +1,54 @@
 """``seatrial order``: rank orders, as MPI libraries and Slurm read them."""
 
+import functools
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from seatrial.cli import complete
-from seatrial.cli.actions import action
+from seatrial.cli import Folders, complete, order_best
 from seatrial.cli.options import choice_option, together
+from seatrial.cli.recorded_pattern import given_pattern, tell_faults
+from seatrial.errors import UsageError
+from seatrial.files import read_regular
+from seatrial.layout import grid_order, order_files, orders
+from seatrial.layout.grid_order import GridOrder
+from seatrial.layout.orders import MfdnKind, Order
+from seatrial.machine.node_sets import unfold
+from seatrial.units import count
+
+_MAX_FILE_BYTES = 64 << 20
+
+
+_HOW = {
+    "cray": "MPICH_RANK_REORDER_METHOD=3 MPICH_RANK_REORDER_FILE=FILE",
+    "slurm": "SLURM_HOSTFILE=FILE srun --distribution=arbitrary",
+    "openmpi": "mpirun --rankfile FILE",
+    "mpich": "mpiexec -launcher ssh -f FILE, without -ppn (by Slurm: srun, or `run.order`)",
+}
+
+
+def _refusals(function: Callable[..., int]) -> Callable[..., int]:
+    """Have what an order refuses told as bad input."""
+
+    @functools.wraps(function)
+    def told(*objects: Any, **options: Any) -> int:
+        try:
+            return function(*objects, **options)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+
+    return told
+
 
 _MFDN_KINDS = ("DM", "CM", "BDM", "BCM")
+
+
 SCORE_KINDS = ("hop-bytes", "off-node", "link-load")
+
+
 _TARGETS = ("cray", "slurm", "openmpi", "mpich")
 
 
@@ -36,35 +73,44 @@ _written_for = together(
     _for("Who reads it; all but cray need --nodes."),
     click.option("--nodes", default="", help="Node set, in the order of the slots."),
 )
+
+
 _PER_NODE = click.option(
     "-N", "--per-node", type=int, required=True, help="Ranks of a node; the last may have fewer."
 )
+
+
 _RANKS = click.option("-n", "--ranks", type=int, required=True, help="Number of ranks.")
+
+
 _sized = together(_RANKS, _PER_NODE, _written_for)
-
-
-# ---- by number of ranks -------------------------------------------------------------------
 
 
 @command.command("smp")
 @_sized
-@action
-def smp() -> None:
+@_refusals
+def smp(ranks: int, per_node: int, target: str, nodes: str) -> int:
     """Fill a node before the next."""
+    sizes = orders.node_sizes(ranks, per_node)
+    return _tell(orders.smp(sizes), sizes, target, nodes)
 
 
 @command.command("round-robin")
 @_sized
-@action
-def round_robin() -> None:
+@_refusals
+def round_robin(ranks: int, per_node: int, target: str, nodes: str) -> int:
     """Deal out ranks to the nodes in turn."""
+    sizes = orders.node_sizes(ranks, per_node)
+    return _tell(orders.round_robin(sizes), sizes, target, nodes)
 
 
 @command.command("folded")
 @_sized
-@action
-def folded() -> None:
+@_refusals
+def folded(ranks: int, per_node: int, target: str, nodes: str) -> int:
     """Deal out ranks to the nodes forth and back."""
+    sizes = orders.node_sizes(ranks, per_node)
+    return _tell(orders.folded(sizes), sizes, target, nodes)
 
 
 @command.command("random")
@@ -72,21 +118,31 @@ def folded() -> None:
 @_PER_NODE
 @click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same order.")
 @_written_for
-@action
-def random_order() -> None:
+@_refusals
+def random_order(ranks: int, per_node: int, seed: int, target: str, nodes: str) -> int:
     """Shuffle the ranks."""
+    sizes = orders.node_sizes(ranks, per_node)
+    return _tell(orders.shuffled(sizes, seed), sizes, target, nodes)
 
 
 @command.command("file")
 @click.argument("file", type=click.Path(path_type=Path))
 @_PER_NODE
 @_written_for
-@action
-def of_file() -> None:
+@_refusals
+def of_file(file: Path, per_node: int, target: str, nodes: str) -> int:
     """Check an order in a file, and write it.
 
     FILE has the format of MPICH_RANK_ORDER: ranks, or spans such as 4-7, with commas or blanks.
     """
+    try:
+        order = orders.parsed(read_regular(file, _MAX_FILE_BYTES).decode(errors="replace"))
+        sizes = orders.node_sizes(len(order), per_node)
+        orders.checked(order, len(order))
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UsageError(f"{file}: {reason}") from None
+    return _tell(order, sizes, target, nodes)
 
 
 @command.command("best")
@@ -104,8 +160,18 @@ def of_file() -> None:
 @click.option("--seconds", type=click.FloatRange(0.1), help="Time for the whole search.")
 @_for("Who reads it.")
 @click.pass_obj
-@action
-def best() -> None:
+@_refusals
+def best(
+    folders: Folders,
+    /,
+    pattern: str,
+    machine: str | None,
+    nodes: str,
+    per_node: int | None,
+    by: str,
+    seconds: float | None,
+    target: str,
+) -> int:
     """Write the order by which the least goes over the network.
 
     RUN is a run that `seatrial pattern record` recorded, FILE a pattern: who sends how much to
@@ -119,6 +185,12 @@ def best() -> None:
 
     stderr has the candidates and what they cost.
     """
+    given = given_pattern(folders, pattern)
+    tell_faults(given)
+    found = order_best.search(given, machine, nodes, per_node, by, seconds or 0.0)
+    click.echo(order_best.table(found), err=True)
+    assert found.candidates[0].order is not None
+    return _tell(found.candidates[0].order, found.sizes, target, nodes, may_be_refused=True)
 
 
 @command.command("mfdn")
@@ -132,13 +204,23 @@ def best() -> None:
 )
 @_PER_NODE
 @_written_for
-@action
-def mfdn() -> None:
+@_refusals
+def mfdn(
+    diagonals: int,
+    kind: MfdnKind,
+    numbered: MfdnKind | None,
+    per_node: int,
+    target: str,
+    nodes: str,
+) -> int:
     """Order the ranks of MFDn, which share a symmetric matrix.
 
     DIAGONALS (n_d, odd) gives n_d (n_d + 1) / 2 ranks. KIND: DM along the diagonals of the
     triangle, CM along its columns; BDM, BCM: the same of the balanced distribution.
     """
+    own: MfdnKind = "BDM" if kind in ("BDM", "BCM") else "DM"
+    order = orders.mfdn(diagonals, numbered or own, kind)
+    return _tell(order, orders.node_sizes(len(order), per_node), target, nodes)
 
 
 @command.command("grid")
@@ -158,9 +240,89 @@ def mfdn() -> None:
 @click.option("-T", "unknown", is_flag=True, hidden=True)
 @click.argument("position", required=False)
 @_written_for
-@action
-def grid() -> None:
+@_refusals
+def grid(
+    major: grid_order.Major | None,
+    curve: grid_order.Curve | None,
+    shape: str,
+    cell: str | None,
+    along: str | None,
+    limit: int,
+    per_node: int | None,
+    per_line: int,
+    quiet: bool,
+    start: int,
+    unknown: bool,
+    position: str | None,
+    target: str,
+    nodes: str,
+) -> int:
     """Order the ranks of a grid by cells, as HPE's grid_order does.
 
     Its -T and coordinates are refused: what they do is in no public text.
     """
+    if unknown or position:
+        told = "-T" if unknown else f"{position!r}, coordinates as an argument,"
+        raise UsageError(
+            f"{told} of HPE's grid_order is not known here: what it does is in no public text; "
+            "leave it out"
+        )
+    if major is None:
+        raise UsageError("give -C or -R: how the program numbers the ranks of its grid")
+    if min(limit, per_line, start) < 0:
+        raise UsageError("-m, -n and -s are 0 or more")
+    if not cell and curve != "H":
+        raise UsageError("give -c, the lengths of a cell; only -H has cells of 1 rank without it")
+    lengths = _lengths(shape)
+    cells = _lengths(cell) if cell else (1,) * len(lengths)
+    axes = _lengths(along) if along else ()
+    asked = GridOrder(lengths, cells, major, curve or "Z", start, limit, axes)
+    order = [rank - start for rank in grid_order.order_of_grid(asked)]
+    text = grid_order.written(asked, per_line, quiet)
+    sizes = orders.node_sizes(len(order), per_node or math.prod(asked.cell))
+    if start and target != "cray":
+        raise UsageError(f"-s {start}: a file for {target} has all ranks from 0; leave it out")
+    return _tell(order, sizes, target, nodes, text)
+
+
+def _tell(
+    order: Order,
+    sizes: list[int],
+    target: str,
+    nodes: str,
+    text: str = "",
+    may_be_refused: bool = False,
+) -> int:
+    """Print an order for its reader; ``text`` is that for cray. Raises UsageError if nodes have too
+    few slots, or the reader refuses the order; ``may_be_refused``: then stderr says so."""
+    orders.checked(order, sum(sizes))
+    names = unfold(nodes) if nodes else ()
+    if target != "cray" and not names:
+        raise UsageError(f"--for {target} names the nodes; give --nodes, e.g. n[1-4]")
+    if names and len(sizes) > len(names):
+        raise UsageError(
+            f"{count(sum(sizes), 'rank')} of {sizes[0]} a node need {count(len(sizes), 'node')}; "
+            f"--nodes has {len(names)}; give more --nodes, or a larger -N"
+        )
+    names = names[: len(sizes)]
+    if target == "cray":
+        refused = order_files.refused(order, sizes)
+        if refused and not may_be_refused:
+            raise UsageError(refused)
+        if refused:
+            click.echo(f"warning: {refused}", err=True)
+        told = text or order_files.rank_order(order, sizes)
+    elif target == "openmpi":
+        told = order_files.rankfile(order, names, sizes)
+    else:
+        told = order_files.hosts_by_rank(order, names, sizes)
+    click.echo(told, nl=False)
+    click.echo(f"for {target}: {_HOW[target]}", err=True)
+    return 0
+
+
+def _lengths(text: str) -> tuple[int, ...]:
+    parts = text.split(",")
+    if not all(part.isascii() and part.isdigit() and len(part) < 8 for part in parts):
+        raise ValueError(f"{text!r} are no lengths; write e.g. 4,4,4")
+    return tuple(map(int, parts))

@@ -1,19 +1,58 @@
 """``seatrial parse``: print the figures of a known output format as JSON."""
 
-import click
+import sys
+from pathlib import Path
 
-from seatrial.cli.actions import action
+import click
+import msgspec
+
+from seatrial.cli.tables import TextTable
+from seatrial.errors import UsageError
+from seatrial.units import show_bytes
+from seatrial.verify.formats import LESS, find_format, formats
+from seatrial.verify.reading import TooLarge, Unreadable, decoded, plain, read_text
 
 
 @click.command("parse")
 @click.argument("form", metavar="[FORMAT]", required=False)
 @click.argument("file", metavar="[FILE]", required=False)
 @click.option("--list", "listed", is_flag=True, help="List the formats.")
-@action
-def command() -> None:
+def command(form: str | None, file: str | None, listed: bool) -> int:
     """Print the figures of FILE (`-`: stdin), an output of that FORMAT, as JSON.
 
     It prints a list of {name, value, unit, better, labels}. A file that is truncated, failed, or of
     another program is refused with the reason and exit code 2. `metrics: {from: FORMAT}` reads the
     same figures in a test.
     """
+    if listed:
+        rows = ((form.name, form.file, form.about) for form in map(find_format, formats()))
+        click.echo(TextTable("format | file of a run | reads~", rows))
+        return 0
+    if form is None or file is None:
+        raise UsageError("name a format and a file; `seatrial parse --list` lists the formats")
+    try:
+        known = find_format(form)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    name = "stdin" if file == "-" else file
+    try:
+        figures = known.read(_text(file, known.limit))
+    except Unreadable as error:
+        raise UsageError(str(error)) from None
+    except ValueError as error:
+        reason = plain(str(error))[:400]
+        raise UsageError(f"{name}: is not a whole {known.name} output: {reason}") from None
+    keys = ("name", "value", "unit", "better", "labels")
+    shown = [{key: getattr(figure, key) for key in keys} for figure in figures]
+    click.echo(msgspec.json.format(msgspec.json.encode(shown), indent=2).decode())
+    return 0
+
+
+def _text(file: str, limit: int) -> str:
+    """Return the text of a file or of stdin. Raises Unreadable, also if it is too large."""
+    if file != "-":
+        return read_text(Path(), file, limit, LESS)
+    data = sys.stdin.buffer.read(limit + 1)
+    if len(data) > limit:
+        raise TooLarge(f"stdin has more than {show_bytes(limit)}, the limit; {LESS}")
+    return decoded(data)

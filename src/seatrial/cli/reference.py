@@ -1,10 +1,42 @@
 """``seatrial reference``: the expected values of metrics on a machine."""
 
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import click
 
-from seatrial.cli import complete
-from seatrial.cli.actions import action
+from seatrial.cli import Folders, as_typed, complete
 from seatrial.cli.options import MOMENT, STAGES, machine_option, value_option
+from seatrial.cli.tables import TextTable
+from seatrial.errors import SeatrialError, UsageError
+from seatrial.lazy import LazyModule
+from seatrial.suite.case_names import show
+from seatrial.units import count, show_change, show_figure
+from seatrial.verify.figures import ELAPSED
+from seatrial.verify.reading import plain_line
+
+if TYPE_CHECKING:
+    from seatrial.cli import query_common
+    from seatrial.machine import load as machines
+    from seatrial.store import queries
+    from seatrial.store.rows import TrialRow
+    from seatrial.store.schema import Store
+    from seatrial.studies import file_sums, learned
+    from seatrial.suite.model import Stage
+    from seatrial.trial import folder
+    from seatrial.verify import reference_file
+    from seatrial.verify import references as written
+else:  # each is for one of the two commands
+    file_sums = LazyModule("seatrial.studies.file_sums")
+    folder = LazyModule("seatrial.trial.folder")
+    learned = LazyModule("seatrial.studies.learned")
+    machines = LazyModule("seatrial.machine.load")
+    queries = LazyModule("seatrial.store.queries")
+    query_common = LazyModule("seatrial.cli.query_common")
+    reference_file = LazyModule("seatrial.verify.reference_file")
+    written = LazyModule("seatrial.verify.references")
 
 
 @click.group("reference")
@@ -37,8 +69,19 @@ def command() -> None:
 @click.option("--damaged", is_flag=True, help="Even of a trial whose journal is damaged.")
 @click.option("--dry-run", is_flag=True, help="Show what would be written, write nothing.")
 @click.pass_obj
-@action
-def accept() -> None:
+def accept(
+    folders: Folders,
+    trials: tuple[str, ...],
+    metric: str,
+    stage: "Stage",
+    since: int,
+    machine: str,
+    two_sided: bool,
+    force: bool,
+    rehearsed: bool,
+    damaged: bool,
+    dry_run: bool,
+) -> int:
     """Write references from the measured medians of TRIAL, of several, or of all --since a time.
 
     The tolerance of each is learned from the spread of its figures: more spread gives a wider
@@ -47,10 +90,134 @@ def accept() -> None:
     others stay as they are. Sums of files that must be `identical` are learned, too, where all runs
     with a right answer wrote the same.
     """
+    with query_common.opened(folders) as store:
+        rows = _trials_of(store, trials, since, machine, rehearsed)
+        query_common.tell_damage(store, rows)
+        _require_whole(rows, damaged)
+        learning = learned.learn_from(store, rows, metric, since, two_sided, force, stage)
+        sums, without_sum = ([], []) if metric else file_sums.learn_sums(rows)
+        found = [*learning.references, *sums]
+        no_figure = "" if found else _no_figure(store, rows, metric, stage)
+    path = _file_of(folder.TrialFolder(Path(rows[0].path)))
+    for what, why in (*learning.left_out, *without_sum):
+        click.echo(f"left out: {plain_line(what)}: {plain_line(why)}", err=True)
+    for what, why in learning.older:
+        click.echo(f"{plain_line(what)}: {why}", err=True)
+    for what, why in learning.wide:
+        click.echo(f"wide: {plain_line(what)}: {plain_line(why)}", err=True)
+    if not found:
+        raise UsageError(no_figure)
+    if not dry_run:
+        reference_file.accept(path, found)
+    click.echo(_table(found))
+    done = "would be written to" if dry_run else "written to"
+    where = plain_line(as_typed(path))
+    click.echo(f"{count(len(found), 'reference')} {done} {where}")
+    return 0
 
 
 @command.command("list")
 @machine_option
-@action
-def list_references() -> None:
+def list_references(machine: str | None) -> int:
     """List the references of a machine."""
+    site = machines.find_machine(machine)
+    references = written.load(site.references)
+    if not references.entries:
+        click.echo(
+            f"{as_typed(site.references)}: no references yet; `seatrial reference accept TRIAL`"
+        )
+        return 0
+    click.echo(_table(references.entries))
+    return 0
+
+
+def _file_of(trial: "folder.TrialFolder") -> Path:
+    """Return the file of references that a trial names. Raises UsageError where another user's
+    trial names a file that is not the machine's: it would be written under the own name."""
+    record, origin = trial.record_and_origin()
+    path = Path(record.references)
+    usual = None
+    if origin.other:
+        with suppress(SeatrialError):
+            usual = machines.find_machine(record.machine.machine).references.absolute()
+    if origin.other and path != usual:
+        raise UsageError(
+            f"{trial.tag}: {origin.other}, and it names references that are not those of the "
+            f"machine {record.machine.machine} here: {path}; learn from a trial of your own"
+        )
+    return path
+
+
+def _require_whole(rows: "list[TrialRow]", damaged: bool) -> None:
+    """Raise UsageError for trials with damaged journals: runs that failed may be missing."""
+    wrong = [row.tag for row in rows if row.damaged]
+    if wrong and not damaged:
+        raise UsageError(
+            f"{', '.join(wrong)}: nothing is learned from a damaged journal; name other trials, or "
+            "add --damaged to learn from what is left"
+        )
+
+
+def _no_figure(store: "Store", rows: "list[TrialRow]", metric: str, stage: "Stage") -> str:
+    """Return why there is no figure to accept."""
+    tags = ", ".join(row.tag for row in rows)
+    known = {sample.metric for row in rows for sample in queries.summary(store, row)}
+    if metric and metric not in (ELAPSED, *known):
+        there = ", ".join(sorted({*known, ELAPSED}))
+        return f"{tags}: no metric {metric!r}; there are {there}"
+    of = " of runs at full machine" if stage == "full" else ""
+    return f"{tags}: no figure{of} to accept; see `seatrial runs --trial {rows[0].tag}`"
+
+
+def _trials_of(
+    store: "Store", tags: tuple[str, ...], since: int, machine: str, rehearsed: bool
+) -> "list[TrialRow]":
+    """Return the chosen trials, newest first, all of one machine."""
+    if not tags and not since:
+        raise UsageError("name a trial, or learn from all trials since a time: --since 30d")
+    if tags:
+        wanted = {queries.trial(store, tag).row for tag in tags}
+        rows = [row for row in queries.trials(store) if row.row in wanted]
+    else:
+        rows = [row for row in queries.trials(store) if (row.last or row.created) >= since]
+        rows = [row for row in rows if (rehearsed or not row.rehearsed) and not row.given]
+    if given := [row for row in rows if row.given]:
+        raise UsageError(
+            f"{given[0].tag}: its figures were given and never measured; write them into "
+            "references.yaml, or name a trial that ran"
+        )
+    if made_up := [row for row in rows if row.rehearsed and not rehearsed]:
+        raise UsageError(
+            f"{made_up[0].tag}: is a rehearsal, its figures were never measured; name a real "
+            "trial, or add --rehearsed"
+        )
+    machines = sorted({row.machine for row in rows})
+    if machine:
+        rows = [row for row in rows if row.machine == machine]
+    elif len(machines) > 1:
+        raise UsageError(f"the trials are of {', '.join(machines)}; say which with --machine")
+    if not rows:
+        known = f"; there are trials of {', '.join(machines)}" if machines else ""
+        raise UsageError(f"no such trial in that time{known}; see `seatrial trials`")
+    return rows
+
+
+def _table(references: "Sequence[written.Reference]") -> TextTable:
+    found = TextTable("test~ | where~ | toolchain~ | metric~ | expected> | allowed> | stage")
+    for one in references:
+        where = ",".join(f"{name}={show(value)}" for name, value in one.where.items())
+        about = (one.test, where, one.toolchain)
+        if one.file:
+            found.add(*about, one.file, one.sha256[: file_sums.DIGITS], "identical", "")
+            continue
+        if one.value is None:
+            expected = ""
+            bounds = [f">= {one.min:g}" if one.min is not None else ""]
+            bounds.append(f"<= {one.max:g}" if one.max is not None else "")
+        else:
+            expected = show_figure(one.value, one.unit)
+            bounds = [show_change(100 * b) for b in (one.lower, one.upper) if b is not None]
+        allowed = " ".join(filter(None, bounds)) or "5 % worse"
+        stage = "full" if one.stage == "full" else ""
+        found.add(*about, one.metric, expected, allowed, stage)
+    return found

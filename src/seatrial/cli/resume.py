@@ -1,15 +1,24 @@
 """``seatrial resume``: continue a trial after an interruption or a crash."""
 
+from typing import TYPE_CHECKING
+
 import click
 
-from seatrial.cli import complete
-from seatrial.cli.actions import action
+from seatrial.cli import Folders, complete
 from seatrial.cli.options import (
     alert_option,
     fail_on_option,
     quiet_option,
     require_references_option,
 )
+from seatrial.lazy import LazyModule
+from seatrial.trial.folder import find
+from seatrial.trial.outcome import FailOn
+
+if TYPE_CHECKING:
+    from seatrial.cli import run_driver
+else:  # for a trial that was found
+    run_driver = LazyModule("seatrial.cli.run_driver")
 
 
 @click.command("resume")
@@ -24,10 +33,21 @@ from seatrial.cli.options import (
     help="The host that ran it is down for good: call what ran there lost.",
 )
 @click.pass_obj
-@action
-def command() -> None:
+def command(
+    folders: Folders,
+    trial: str,
+    alert: str,
+    fail_on: FailOn,
+    require_references: bool,
+    quiet: bool,
+    host_is_gone: bool,
+) -> int:
     """Continue a trial after an interruption or a crash.
 
     TRIAL is its tag or a unique beginning of it. Jobs that were running are found again; what was
     cancelled or lost runs again; nothing is run twice.
     """
+    folder = find(folders.trials, trial)
+    return run_driver.drive_and_tell(
+        folder, folders, quiet, host_is_gone, alert, fail_on, require_references
+    )

@@ -1,10 +1,22 @@
 """``seatrial runs``: list runs."""
 
+from collections.abc import Sequence, Set
+from typing import Any
+
 import click
 
-from seatrial.cli import complete
-from seatrial.cli.actions import action
+from seatrial.cli import Folders, complete
 from seatrial.cli.options import format_option, run_filters, text_option
+from seatrial.cli.query_common import nothing, opened, print_csv, show_time, tell_damage
+from seatrial.cli.tables import TextTable
+from seatrial.store import queries
+from seatrial.store.exclusions import excluded_runs
+from seatrial.store.export import run_record
+from seatrial.store.interchange import to_json
+from seatrial.store.rows import Filters, MetricRow, RunRow
+from seatrial.store.schema import Store
+from seatrial.units import show_seconds, show_unit
+from seatrial.verify.reading import plain_line
 
 SHOWN = 50
 
@@ -26,6 +38,75 @@ SHOWN = 50
 )
 @format_option("table", "json", "csv")
 @click.pass_obj
-@action
-def command() -> None:
+def command(folders: Folders, /, limit: int | None, form: str, **wanted: Any) -> int:
     """List runs, newest first: test, nodes, verdict, time."""
+    most = (SHOWN if form == "table" else 0) if limit is None else limit
+    filters = Filters(limit=most, **wanted)
+    with opened(folders) as store:
+        tell_damage(store, filters)
+        found = queries.runs(store, filters)
+        if form == "table":
+            _print_table(folders, store, filters, found)
+            return 0
+        figures = queries.figures(store, [run.row for run in found])
+        excluded = excluded_runs(store, [run.row for run in found])
+    print_as = _print_json if form == "json" else _print_csv
+    print_as(found, figures, excluded)
+    return 0
+
+
+def _print_table(folders: Folders, store: Store, filters: Filters, found: list[RunRow]) -> None:
+    if not found:
+        any_trial = bool(queries.trials(store))
+        click.echo("No such runs; see `seatrial trials`" if any_trial else nothing(folders))
+        return
+    short = queries.short_ids(store, [run.run_id for run in found])
+    several = len({run.trial for run in found}) > 1
+    rows = TextTable("run | case~ | verdict | cause~ | created | elapsed> | nodes~ | trial~")
+    excluded = excluded_runs(store, [run.row for run in found])
+    for run in found:
+        elapsed = None if run.elapsed is None else show_seconds(run.elapsed)
+        where = (run.nodes, run.trial if several else None)
+        created = show_time(run.created)
+        verdict = f"{run.verdict}, excluded" if run.row in excluded else run.verdict
+        of = (short[run.run_id], run.case_name, verdict, run.cause or None)
+        rows.add(*of, created, elapsed, *where)
+    click.echo(rows)
+    more = queries.count_runs(store, filters) - len(found)
+    if not several:
+        rehearsal = ", a rehearsal" if found[0].rehearsed else ""
+        which = "the latest" if more else "all"
+        click.echo(f"{which} of trial {plain_line(found[0].trial)}{rehearsal}")
+    if more:
+        click.echo(f"{more} older runs are not shown; --limit 0 shows all")
+
+
+def _print_json(
+    found: list[RunRow], figures: dict[int, list[MetricRow]], excluded: Set[int]
+) -> None:
+    records = []
+    for run in found:
+        metrics = {m.name: {"value": m.value, "unit": m.unit} for m in figures.get(run.row, ())}
+        left_out = run.row in excluded
+        records.append({**run_record(run), "excluded": left_out, "metrics": metrics})
+    click.echo(to_json(records), nl=False)
+
+
+def _print_csv(
+    found: list[RunRow], figures: dict[int, list[MetricRow]], excluded: Set[int]
+) -> None:
+    """Print a line for each run; after its fields, a column for each metric and unit."""
+    fields = [
+        "verdict",
+        "first_verdict",
+        *(name for name in RunRow.__struct_fields__ if name != "row"),
+        "excluded",
+    ]
+    metrics = sorted({(m.name, m.unit) for row in figures.values() for m in row})
+    rows: list[Sequence[object]] = []
+    rows.append([*fields, *(name + show_unit(unit, " [{}]") for name, unit in metrics)])
+    for run in found:
+        values = {**run_record(run), "excluded": run.row in excluded}
+        measured = {(m.name, m.unit): m.value for m in figures.get(run.row, ())}
+        rows.append([*map(values.get, fields), *map(measured.get, metrics)])
+    print_csv(rows)

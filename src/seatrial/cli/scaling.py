@@ -1,9 +1,26 @@
 """``seatrial scaling``: the effect of more threads, nodes or tasks."""
 
-import click
+from collections.abc import Iterator
+from typing import Any
 
-from seatrial.cli.actions import action
+import click
+import msgspec
+
+from seatrial.cli import Folders
 from seatrial.cli.options import SHARE, format_option, list_option, tests_filter, trials_argument
+from seatrial.cli.query_common import left_out_of, sides_of
+from seatrial.cli.tables import TextTable, folded, in_per_cent, interval_in_per_cent
+from seatrial.store.by_case import causes
+from seatrial.store.interchange import to_json
+from seatrial.studies.scaling import (
+    ScalingLine,
+    ScalingQuery,
+    ScalingTable,
+    scaling,
+    without_metric,
+)
+from seatrial.units import show_number, show_unit
+from seatrial.verify.reading import plain_line
 
 
 @click.command("scaling")
@@ -28,8 +45,9 @@ from seatrial.cli.options import SHARE, format_option, list_option, tests_filter
 )
 @format_option("table", "json")
 @click.pass_obj
-@action
-def command() -> None:
+def command(
+    folders: Folders, /, trials: tuple[str, ...], tests: tuple[str, ...], form: str, **asked: Any
+) -> int:
     """Show how a metric scales: speed-up, efficiency, where scaling ends, the best setting.
 
     TRIAL may have conditions, as for `seatrial compare`. Settings that failed are shown with their
@@ -40,3 +58,127 @@ def command() -> None:
     seatrial scaling week:test=cm4 --x nodes
     seatrial scaling v1 v2 --x nodes --by trial --weak
     """
+    query = ScalingQuery(**asked)
+    sides = sides_of(folders, trials, tests)
+    found = scaling(sides, query)
+    if form == "json":
+        click.echo(to_json([_record(each) for each in found]), nl=False)
+        return 0
+    parts = [_page(each, query) for each in found]
+    if left_out := without_metric(sides, query):
+        parts.append(folded(plain_line(f"without {query.metric}: {', '.join(left_out)}")))
+    click.echo("\n\n".join([*parts, *left_out_of(found)]))
+    return 0
+
+
+def _record(table: ScalingTable) -> dict[str, Any]:
+    record: dict[str, Any] = msgspec.to_builtins(table)
+    for line in record["lines"]:
+        for cell in line["cells"]:
+            del cell["values"]
+    return record
+
+
+def _page(one: ScalingTable, query: ScalingQuery) -> str:
+    kind = "constant resources" if one.fixed else "weak" if one.weak else "strong"
+    kind = "settings" if one.names else kind
+    unit = show_unit(one.unit, " in {}")
+    title = f"{one.case}: {one.metric}{unit} ({one.better} is better) over {one.x}, {kind}"
+    lines = [click.style(plain_line(title), bold=True)]
+    if one.along:
+        lines.append(plain_line(f"along with {one.x}: {', '.join(one.along)}"))
+    if one.why:
+        return "\n".join([*lines, plain_line(one.why)])
+    lines += ["", _fixed_table(one) if one.fixed else _table(one), ""]
+    if one.fixed:
+        lines += [plain_line(told) for line in one.lines for told in _fixed(line, one)]
+    else:
+        lines += [plain_line(_knee(line, one.x, query.pays)) for line in one.lines]
+        lines += [plain_line(told) for line in one.lines for told in _beyond(line, one.x)]
+    if one.best is not None:
+        lines.append(plain_line(_best(one)))
+    return "\n".join(lines)
+
+
+def _table(one: ScalingTable) -> str:
+    def share(value: float | None) -> str:
+        return "" if value is None else f"{round(100 * value)} %"  # never -0
+
+    found = TextTable(
+        f"line~ | {one.x}> | median> | runs> | speed-up> | 95 %> | ideal> | efficiency> | gain>"
+        " | excluded~"
+    )
+    for line in one.lines:
+        for cell in line.cells:
+            name = line.by if cell is line.cells[0] else ""
+            low, high = show_number(cell.low), show_number(cell.high)
+            numbers = (cell.median, cell.n, cell.speedup, f"{low}..{high}" if low else "")
+            shares = (cell.ideal, share(cell.efficiency), share(cell.gain))
+            found.add(name, f"{cell.x:g}", *numbers, *shares, cell.why or causes(cell.excluded))
+    return str(found)
+
+
+def _fixed_table(one: ScalingTable) -> str:
+    found = TextTable(f"line~ | {one.x}> | median> | runs> | of the best> | 95 %> | excluded~")
+    for line in one.lines:
+        for cell in line.cells:
+            name = line.by if cell is line.cells[0] else ""
+            interval, of_best = interval_in_per_cent(cell.low, cell.high), in_per_cent(cell.speedup)
+            why = cell.why or causes(cell.excluded)
+            found.add(name, one.named(cell.x), cell.median, cell.n, of_best, interval, why)
+    return str(found)
+
+
+def _fixed(line: ScalingLine, table: ScalingTable) -> Iterator[str]:
+    """Yield what is told of a line with constant resources: its plateau, its drops."""
+    name = f"{line.by}: " if line.by else ""
+    if line.why:
+        yield f"{name}{line.why}"
+        return
+    yield f"{name}{_plateau(line, table)}: within 5 % of the best, or as good within the noise"
+    for drop in line.drops:
+        yield f"{name}{drop.told(table.x, table.named)}"
+
+
+def _plateau(line: ScalingLine, table: ScalingTable) -> str:
+    """Return the x that are as good as the best, as a span if they have an order."""
+    named = list(map(table.named, line.plateau))
+    if not table.ordered:
+        return f"as good: {table.x} {', '.join(named)}"
+    several = len(named) > 1
+    return f"plateau: {table.x} {' to '.join((named[0], named[-1])[: several + 1])}"
+
+
+def _knee(line: ScalingLine, x: str, pays: float) -> str:
+    name = f"{line.by}: " if line.by else ""
+    if line.knee is None:
+        return f"{name}no knee: {line.why}"
+    said = f"knee at {x} {line.knee:g}: beyond it, less than"
+    if line.knee == line.base:
+        said = f"{x} {line.knee:g}, the smallest measured, is enough: beyond it, less than"
+    doubt = "" if line.certain else f" ({line.why})"
+    return f"{name}{said} {100 * pays:g} % of an addition becomes speed{doubt}"
+
+
+def _beyond(line: ScalingLine, x: str) -> Iterator[str]:
+    """Yield what is told of speed-ups that are more than ideal."""
+    name = f"{line.by}: " if line.by else ""
+    for cell in line.beyond_ideal:
+        yield (
+            f"{name}{x} {line.base or 0:g} to {cell.x:g}: a speed-up of "
+            f"{show_number(cell.speedup)} is beyond ideal ({show_number(cell.ideal)}): "
+            "look at the smallest case, and at the sizes"
+        )
+
+
+def _best(one: ScalingTable) -> str:
+    def setting(by: str, x: float) -> str:
+        return f"{by}, {one.x} {one.named(x)}" if by else f"{one.x} {one.named(x)}"
+
+    assert one.best is not None
+    unit = show_unit(one.unit)
+    said = f"best: {setting(one.best.by, one.best.x)}: {show_number(one.best.median)}{unit}"
+    if one.best.equals:
+        equals = "; ".join(setting(by, x) for by, x in one.best.equals[:5])
+        said += f"; as good within the noise: {equals}"
+    return said

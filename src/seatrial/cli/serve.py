@@ -1,10 +1,15 @@
 """``seatrial serve``: serve the web pages."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from seatrial.cli.actions import action
+from seatrial.cli import Folders
+from seatrial.cli.options import parsed_for
+from seatrial.cli.shared_folder import tell_shared
+from seatrial.trial.alarm import alarm_limit
+from seatrial.web.serve import serve
 
 PORT = 8420
 
@@ -26,10 +31,13 @@ PORT = 8420
     help="Run the alert command of a trial of yours whose driver is silent for so long.",
 )
 @click.pass_obj
-@action
-def command() -> None:
+def command(folders: Folders, /, alarm: str | None, **asked: Any) -> int:
     """Show trials, runs and results as live web pages. Read only.
 
     The server listens on this machine only. From elsewhere, use an ssh tunnel:
     ssh -L 8420:localhost:8420 LOGIN-NODE
     """
+    limit = None if alarm is None else parsed_for("--alarm", alarm_limit, alarm)
+    level = folders.log_level
+    tell_shared(folders.trials)
+    return serve(folders.trials, folders.store, log_level=level, alarm=limit, **asked)

@@ -1,10 +1,41 @@
 """``seatrial show``: show one run in full."""
 
-import click
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from seatrial.cli import complete
-from seatrial.cli.actions import action
+import click
+import msgspec
+
+from seatrial import units
+from seatrial.cli import Folders, complete
 from seatrial.cli.options import format_option
+from seatrial.cli.query_common import opened, show_time, tell_damage
+from seatrial.cli.tables import TextTable, labelled
+from seatrial.errors import TrialError
+from seatrial.journal.codes import BUILD_FAILED
+from seatrial.lazy import LazyModule
+from seatrial.runs.compiler_versions import PACKAGES, read_found, versions_of
+from seatrial.store import export, queries
+from seatrial.store.interchange import to_json
+from seatrial.store.rows import CaseRow, EventRow, MetricRow, RunRow, TrialRow
+from seatrial.suite.case_names import show
+from seatrial.trial.folder import TrialFolder
+from seatrial.verify.reading import head, plain, plain_line, tail
+
+if TYPE_CHECKING:
+    from seatrial.runs import keep
+    from seatrial.studies import one_run
+    from seatrial.verify.references import References
+else:  # what a run that was found is shown by
+    keep = LazyModule("seatrial.runs.keep")
+    one_run = LazyModule("seatrial.studies.one_run")
+
+
+MAX_TAIL_BYTES = 1 << 16
+
+
+MAX_SCRIPT_BYTES = 1 << 18
 
 
 @click.command("show")
@@ -20,9 +51,226 @@ from seatrial.cli.options import format_option
 )
 @format_option("text", "json")
 @click.pass_obj
-@action
-def command() -> None:
+def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) -> int:
     """Show one run in full: the case, events, metrics, verdict, output.
 
     RUN is a run's id or a unique beginning of it; `seatrial runs` lists them.
     """
+    with opened(folders) as store:
+        found = queries.run(store, run)
+        trial, case = queries.trial_of(store, found), queries.case_of(store, found)
+        tell_damage(store, [trial])
+        events, metrics = queries.events_of(store, found), queries.metrics_of(store, found)
+        references = one_run.references_for(store, trial)
+    former = one_run.former_verdict(events)
+    built = _found_by_build(trial, case)
+    if form == "json":
+        record = {
+            "run": export.run_record(found),
+            "case": export.record(case),
+            "compilers": versions_of(built),
+            "package": _package(built),
+            "launcher": msgspec.to_builtins(_launched(trial, found, case)),
+            "modules": one_run.modules_of(events).split(),
+            "gpus": one_run.gpus_of(events),
+            "former_verdict": former and export.record(former),
+            "events": [export.record(event) for event in events],
+            "metrics": [export.record(figure) for figure in metrics],
+            "files": {path.name: str(path) for path in _files(trial, found, case)},
+        }
+        click.echo(to_json(record), nl=False)
+        return 0
+    parts = [
+        _head(trial, found, case, former, events, built),
+        _section("why", plain(found.why).splitlines()) if "\n" in found.why else "",
+        _figures(metrics, references, case, found),
+    ]
+    if lines:
+        parts += [_tail(found, name, lines) for name in keep.OUTPUTS]
+    parts += [_section_of_files(trial, found, case, events), _time_line(found, events)]
+    if scripts:
+        parts.append(_scripts(trial, found))
+    click.echo("\n\n".join(part for part in parts if part))
+    return 0
+
+
+def _head(
+    trial: TrialRow,
+    run: RunRow,
+    case: CaseRow,
+    former: "one_run.FormerVerdict | None",
+    events: Sequence[EventRow],
+    built: Mapping[str, str],
+) -> str:
+    how = _launched(trial, run, case)
+    brief = bool(run.why) and "\n" not in run.why
+    lines = (
+        ("run", f"{run.trial}/{run.run_id}" + (", rehearsed" if run.rehearsed else "")),
+        ("case", run.case_name),
+        ("test", f"{run.test}, application {run.app}" if run.app else run.test),
+        ("verdict", f"{run.verdict}: {run.why}" if brief else run.verdict),
+        ("cause", f"{run.cause} ({run.cause_code})" if run.cause_code else run.cause),
+        ("its line", run.cause_line),
+        ("advice", run.advice),
+        ("it was", _former(former) if former else ""),
+        ("machine", trial.machine),
+        ("asked", _asked(case)),
+        ("pinned to", case.node),
+        ("parameters", ", ".join(f"{k}={_word(v)}" for k, v in case.parameters.items())),
+        ("toolchain", run.toolchain),
+        ("launcher", f"{how.kind}: {how.line}" if how.line else how.kind),
+        ("build", case.build),
+        ("compilers", "; ".join(versions_of(built).values())),
+        ("package", _package(built)),
+        ("job", run.job_id),
+        ("nodes", run.nodes),
+        ("facts of nodes", run.node_facts),
+        ("modules", one_run.modules_of(events)),
+        ("GPUs", ", ".join(one_run.told_by_rank(one_run.gpus_of(events), how, case))),
+        ("target", run.target),
+        ("stage", run.stage),
+        ("ran", "" if one_run.only_builds(case) else _when(run)),
+        ("exit code", "" if run.exit_code is None else str(run.exit_code)),
+    )
+    return labelled(lines)
+
+
+def _asked(case: CaseRow) -> str:
+    if one_run.only_builds(case):
+        return "no job: it passes when it builds"
+    sizes = ((case.nodes, "node"), (case.tasks, "task"))
+    resources = [units.count(number, word) for number, word in sizes if number is not None]
+    if case.threads is not None:
+        resources.append(f"{case.threads} threads each" if case.threads > 1 else "1 thread each")
+    if case.walltime is not None:
+        resources.append(f"at most {units.show_seconds(case.walltime)}")
+    return ", ".join(resources)
+
+
+def _launched(trial: TrialRow, run: RunRow, case: CaseRow) -> "one_run.Launched":
+    try:
+        record = TrialFolder(Path(trial.path)).record()
+    except TrialError:
+        record = None
+    job = head(Path(run.path) / "job.sh", MAX_SCRIPT_BYTES) if run.path else None
+    return one_run.launched(record, case, job.text if job else "")
+
+
+def _found_by_build(trial: TrialRow, case: CaseRow) -> dict[str, str]:
+    """Return what the build of a case found."""
+    if not case.build:
+        return {}
+    return read_found(TrialFolder(Path(trial.path)).builds / case.build)
+
+
+def _package(built: Mapping[str, str]) -> str:
+    """Return the package of Spack or EasyBuild that a build installed, with its key."""
+    return "; ".join(f"{name} {built[name]}" for name in PACKAGES if name in built)
+
+
+def _former(former: "one_run.FormerVerdict") -> str:
+    was = ": ".join(filter(None, (former.verdict, former.reason)))
+    return f"{was}; judged again {show_time(former.time)} by {former.by_and_why}"
+
+
+def _word(value: object) -> str:
+    return show(value) if isinstance(value, str | int | float | bool) else str(value)
+
+
+def _when(run: RunRow) -> str:
+    if run.script_started is None:
+        return "not started"
+    if run.elapsed is None:
+        began = show_time(run.script_started)
+        if run.job_ended is None:
+            return f"{began}, its end is not known"
+        lasted = units.show_seconds(max(0, run.job_ended - run.script_started) / units.SECOND_NS)
+        return f"{began} to {show_time(run.job_ended)}, {lasted} until its job ended"
+    start, end = show_time(run.script_started), show_time(run.script_ended)
+    return f"{start} to {end}, {units.show_seconds(run.elapsed)}"
+
+
+def _section(title: str, lines: list[str]) -> str:
+    return "\n".join([click.style(title, bold=True), *(f"  {line}" for line in lines)])
+
+
+def _time_line(run: RunRow, events: list[EventRow]) -> str:
+    rows = TextTable("time> | event | what~")
+    for event in events:
+        since = (event.time - run.created) / units.SECOND_NS
+        rows.add(f"+{since:.3f} s", event.event, one_run.told(event))
+    return str(rows) or "No events."
+
+
+def _figures(metrics: list[MetricRow], references: "References", case: CaseRow, run: RunRow) -> str:
+    rows = TextTable("figure~ | value> | better | reference> | better by>")
+    for m in one_run.with_elapsed(metrics, run, references):
+        wanted = one_run.expected(m, case, references, run.stage)
+        off = None if wanted is None else wanted.off
+        shown = "" if off is None else units.show_change(units.better_by(off, m.better))
+        value = units.show_figure(m.value, m.unit)
+        rows.add(m.name, value, m.better, wanted.text if wanted else "", shown)
+    return str(rows)
+
+
+def _files(trial: TrialRow, run: RunRow, case: CaseRow) -> list[Path]:
+    """Return the files of a run. One without a job has only the log of the build."""
+    if case.build and (run.verdict == BUILD_FAILED.name or one_run.only_builds(case)):
+        return [TrialFolder(Path(trial.path)).builds / case.build / "build.log"]
+    if not run.path:
+        return []
+    folder = Path(run.path)
+    tails = [folder / (name + keep.TAIL) for name in keep.OUTPUTS]
+    named = [folder / name for name in ("job.sh", *keep.OUTPUTS)]
+    return named + [path for path in tails if path.is_file()]
+
+
+def _section_of_files(trial: TrialRow, run: RunRow, case: CaseRow, events: list[EventRow]) -> str:
+    if run.rehearsed:
+        return _section("files", ["none: a rehearsed run leaves no files"])
+    lines = []
+    for path in _files(trial, run, case):
+        piece = tail(path, 0)
+        missing = one_run.removed_by_keep(events) or "is not there"
+        size = missing if piece is None else units.show_bytes(piece.size)
+        lines.append(f"{plain_line(str(path))}  ({size})")
+    return _section("files", lines) if lines else ""
+
+
+def _scripts(trial: TrialRow, run: RunRow) -> str:
+    texts: list[tuple[str, str]] = []
+    try:
+        test = TrialFolder(Path(trial.path)).record().tests.get(run.test)
+    except TrialError as error:
+        test = None
+        texts.append(("scripts of the test", str(error)))
+    if test is not None:
+        if test.build is not None and test.build.script:
+            texts.append((f"build script of {run.test}", test.build.script))
+        if not test.only_builds:
+            texts.append((f"run script of {run.test}", test.run.script))
+    job = head(Path(run.path) / "job.sh", MAX_SCRIPT_BYTES) if run.path else None
+    if job is not None:
+        note = " (its beginning)" if job.cut(MAX_SCRIPT_BYTES) else ""
+        texts.append((f"job.sh{note}", job.text))
+    return "\n\n".join(_section(title, _safe_lines(text)) for title, text in texts)
+
+
+def _tail(run: RunRow, name: str, lines: int) -> str:
+    piece = tail(Path(run.path) / name, MAX_TAIL_BYTES) if run.path else None
+    if piece is None and run.path:
+        name += keep.TAIL
+        piece = tail(Path(run.path) / name, MAX_TAIL_BYTES)
+    if piece is None:
+        return ""
+    found = _safe_lines(piece.text)
+    if not found:
+        return f"{name} is empty"
+    more = piece.cut(MAX_TAIL_BYTES) or len(found) > lines
+    title = f"{name}, its last {min(lines, len(found))} lines" if more else name
+    return _section(title, found[-lines:])
+
+
+def _safe_lines(text: str) -> list[str]:
+    lines = text.removesuffix("\n").split("\n") if text.strip("\n") else []
+    return [plain_line(line.removesuffix("\r").expandtabs()) for line in lines]

@@ -1,11 +1,40 @@
 """``seatrial sink``: send a trial's events to other systems."""
 
-import click
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from seatrial.cli import complete
-from seatrial.cli.actions import action
+import click
+import msgspec
+
+from seatrial.cli import Folders, complete
 from seatrial.cli.options import Parsed, format_option, list_option, value_option
-from seatrial.units import seconds
+from seatrial.cli.query_common import show_time, tell, tell_damaged_journal
+from seatrial.cli.tables import TextTable
+from seatrial.errors import TrialError, UsageError
+from seatrial.journal.mark import has_lost_end
+from seatrial.lazy import LazyModule
+from seatrial.sinks.lag import SinkLag, sink_lags
+from seatrial.sinks.lifetime import SinkLifetime
+from seatrial.sinks.lines_file import records
+from seatrial.sinks.lock import DeliveryLocked, stop
+from seatrial.sinks.trial_info import TrialInfo, owned_about_of
+from seatrial.store.interchange import to_json
+from seatrial.trial.folder import TrialFolder, find, tags
+from seatrial.units import count, seconds, show_seconds
+
+if TYPE_CHECKING:
+    from seatrial import log
+    from seatrial.machine import load as machines
+    from seatrial.machine.sinks import Sink
+    from seatrial.sinks import process
+else:  # what sends
+    log = LazyModule("seatrial.log")
+    machines = LazyModule("seatrial.machine.load")
+    process = LazyModule("seatrial.sinks.process")
+
+
+FOREGROUND_PATIENCE = 60.0  # seconds
 
 
 @click.command("sink")
@@ -23,8 +52,21 @@ from seatrial.units import seconds
 @click.option("--stdout", is_flag=True, help="Print the events as JSON lines, and nothing else.")
 @format_option("table", "json", help="How the status is shown.")
 @click.pass_obj
-@action
-def command() -> None:
+def command(
+    folders: Folders,
+    /,
+    trial: str | None,
+    every: bool,
+    names: tuple[str, ...],
+    machine: str | None,
+    follow: bool,
+    patience: float | None,
+    again: bool,
+    stop: bool,
+    status: bool,
+    stdout: bool,
+    form: str,
+) -> int:
     """Send a trial's events to the sinks that its machine's file names.
 
     A trial's driver does this by itself, in a process of its own. By hand it catches up what an
@@ -43,3 +85,194 @@ def command() -> None:
     Exit codes:  0  everything was delivered
                  3  something was not, or was not taken
     """
+    if bool(trial) == every:
+        raise click.UsageError("name a trial, or give --all")
+    if every and follow:
+        raise click.UsageError("--follow goes with one trial")
+    if again + stop + status + stdout > 1:
+        raise click.UsageError("give one of --again, --stop, --status and --stdout")
+    found = [
+        find(folders.trials, tag) for tag in (tags(folders.trials) if every else [trial or ""])
+    ]
+    if status:
+        _tell_damage(found)
+        return _show(found, form)
+    if stdout:
+        code = _print(found, follow)
+        for folder in found:
+            tell_damaged_journal(folder)
+        return code
+    if stop:
+        return _stop(found)
+    if every:
+        _require_any(found, names, machine)
+    if patience is None and not follow:  # with --follow, each sink's own
+        patience = FOREGROUND_PATIENCE
+    sent = [
+        _send(folders, folder, names, machine, SinkLifetime(folder, follow, patience), every, again)
+        for folder in found
+    ]
+    _tell_damage(found)
+    return 0 if all(sent) else 3
+
+
+def _require_any(found: Sequence[TrialFolder], names: Sequence[str], machine: str | None) -> None:
+    """Raise UsageError if there is nothing to do for a request: that is no success."""
+    known: set[str] = set()
+    refused = False
+    for folder in found:
+        try:
+            known |= {sink.name for sink in _about(folder, machine).machine.sinks}
+        except (TrialError, UsageError) as error:  # reported when its turn comes
+            refused |= isinstance(error, UsageError)
+    if refused and not known:
+        return
+    if not known:
+        raise UsageError(
+            "no trial here was made on a machine that names sinks; see `sinks:` in "
+            "docs/machines.md, and give --machine for one that does"
+        )
+    if unknown := sorted(set(names) - known):
+        raise UsageError(f"there is no sink {unknown[0]!r}; there are {', '.join(sorted(known))}")
+
+
+def _about(folder: TrialFolder, machine: str | None) -> TrialInfo:
+    """Return a trial's tag and machine, with the sinks of another machine if that is named. Raises
+    UsageError for the sinks of another user's trial: they would get this user's secrets, or write
+    to this user's files."""
+    about, origin = owned_about_of(folder)
+    if machine is not None:
+        about.machine.sinks = machines.find_machine(machine).machine.sinks
+    elif about.machine.sinks and origin.other:
+        raise UsageError(
+            f"{folder.tag}: {origin.other}, and the sinks that it names would get what is yours; "
+            "name a machine whose sinks you trust, with --machine"
+        )
+    return about
+
+
+def _send(
+    folders: Folders,
+    folder: TrialFolder,
+    names: Sequence[str],
+    machine: str | None,
+    lifetime: SinkLifetime,
+    every: bool,
+    from_start: bool,
+) -> bool:
+    """Deliver one trial. Return True if everything was taken, or is being delivered."""
+    words = [*(("-m", machine) if machine else ()), *(w for n in names for w in ("--sink", n))]
+    again = folders.around(folder.path).command("sink", folder.tag, *words)
+
+    try:
+        sinks = _sinks(folder, names, machine, every)
+        if not sinks:
+            return True
+        before = {} if from_start else {each.name: each for each in sink_lags(folder)}
+        with log.log_to(folder.log("sinks"), folders.log_level):
+            done = process.deliver(
+                folder, sinks, lifetime, tell, again=again, from_start=from_start
+            )
+    except DeliveryLocked as busy:
+        tell(f"{busy}, --status shows how far it is")
+        return every  # it is running
+    except (TrialError, UsageError) as error:
+        if not every:
+            raise
+        tell(str(error))
+        return isinstance(error, UsageError)  # others' trials are left out
+    taken = [
+        _summarise(folder.tag, each, before.get(each.name))
+        for each in sink_lags(folder)
+        if each.name in {sink.name for sink in sinks}
+    ]
+    return done and all(taken)
+
+
+def _sinks(
+    folder: TrialFolder, names: Sequence[str], machine: str | None, every: bool
+) -> "list[Sink]":
+    """Return the sinks of a trial. Raises UsageError if there are none."""
+    about = _about(folder, machine)
+    if every:
+        return [] if about.rehearsed else process.wanted(about, names)
+    own = f"{folder.tag}: its machine {about.machine.machine}"
+    whose = own if machine is None else f"the machine {machine}"
+    known = [sink.name for sink in about.machine.sinks]
+    if unknown := sorted(set(names) - set(known)):
+        raise UsageError(f"{whose} has no sink {unknown[0]!r}; it has {', '.join(known) or 'none'}")
+    if not known:
+        raise UsageError(
+            f"{whose} names no sinks; see `sinks:` in docs/machines.md, and give --machine for one "
+            "that does"
+        )
+    found = process.wanted(about, names)
+    if not found:
+        raise UsageError(
+            f"{folder.tag} is a rehearsal; say which of its sinks is to have it: --sink"
+        )
+    return found
+
+
+def _summarise(tag: str, now: SinkLag, before: SinkLag | None) -> bool:
+    """Print how much was sent now and in all. Return True if nothing was refused."""
+    sent, refused = now.sent, now.refused
+    if before is not None and before.sent <= sent and before.refused <= refused:
+        sent, refused = sent - before.sent, refused - before.refused
+    said = f"{count(sent, 'event')} sent" if sent or not now.sent else "nothing new"
+    said += f", {refused} not taken" if refused else ""
+    if sent != now.sent:
+        said += f"; {count(now.sent, 'event')} in all"
+        said += f", {now.refused} not taken" if now.refused else ""
+    rest = f"; {now.behind.events} to go" if now.behind.events else ""
+    click.echo(f"{tag}: {now.name}: {said}{rest}")
+    if refused:
+        tell(
+            f"{tag}: {now.name}: {refused} not taken: {now.told}; when that is put right, "
+            "--again sends all of it again"
+        )
+    return not refused
+
+
+def _tell_damage(found: Sequence[TrialFolder]) -> None:
+    """Tell which journals are damaged, by what was sent of them."""
+    for folder in found:
+        if has_lost_end(folder.journal) or any(each.damaged for each in sink_lags(folder)):
+            tell_damaged_journal(folder)
+
+
+def _stop(found: Sequence[TrialFolder]) -> int:
+    """End the processes that deliver these trials."""
+    for folder in found:
+        if who := stop(folder):
+            click.echo(f"{folder.tag}: ended {who}; what is not sent stays in the journal")
+        elif len(found) == 1:
+            click.echo(f"{folder.tag}: no process delivers its events")
+    return 0
+
+
+def _print(found: Sequence[TrialFolder], follow: bool) -> int:
+    """Print the events on stdout, from the beginning of the journals."""
+    for folder in found:
+        for lines in records(folder, SinkLifetime(folder, follow)):
+            sys.stdout.buffer.write(lines)
+            sys.stdout.buffer.flush()
+    return 0
+
+
+def _show(found: Sequence[TrialFolder], form: str) -> int:
+    rows = [(folder.tag, each) for folder in found for each in sink_lags(folder)]
+    if form == "json":
+        records = [{"trial": tag, **msgspec.to_builtins(each)} for tag, each in rows]
+        click.echo(to_json(records), nl=False)
+        return 0
+    table = TextTable(
+        "trial~ | sink | to~?3 | sent>?1 | to go> | behind> | not taken>?2 | since | why~"
+    )
+    for tag, each in rows:
+        behind = show_seconds(each.behind.seconds) if each.behind.events else None
+        numbers = (each.sent, each.behind.events or None, behind, each.refused or None)
+        since = show_time(each.since or None)
+        table.add(tag, each.name, each.to, *numbers, since, each.error or each.told)
+    click.echo(str(table) or "Nothing was sent anywhere yet.")
+    return 0

@@ -1,13 +1,25 @@
 """``seatrial store``: create, update, rebuild or inspect the store of results."""
 
+import sys
+import time
 from pathlib import Path
 
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.actions import action
 from seatrial.cli.options import list_option, text_option
+from seatrial.cli.query_common import opened, print_notices, show_time
+from seatrial.errors import StoreError, UsageError
+from seatrial.store import opening, queries
+from seatrial.store.gaps import gaps
+from seatrial.store.ingest import sync
 from seatrial.store.location import shown
+from seatrial.store.opening import open_store, reopen_empty
+from seatrial.store.schema import Store
+from seatrial.units import show_bytes, show_seconds
+from seatrial.verify.reading import plain_line
+
+MAX_GAPS = 20
 
 
 @click.group("store")
@@ -26,17 +38,34 @@ def path(folders: Folders) -> int:
 
 @command.command("info")
 @click.pass_obj
-@action
-def info() -> None:
+def info(folders: Folders) -> int:
     """Show the contents of the store, and where it is."""
+    with opened(folders) as store:
+        counts = {
+            name: store.rows(f"SELECT count(*) FROM {name}")[0][0]
+            for name in ("trials", "cases", "runs", "events", "metrics")
+        }
+        counts["events"] += store.rows("SELECT count(*) FROM trial_events")[0][0]
+        damaged = store.rows("SELECT coalesce(sum(damaged), 0) FROM trials")[0][0]
+        gaps = _gaps(store)
+        size, kind = store.size(), store.kind()
+    click.echo(f"{store.place}  ({show_bytes(size)}, {kind})")
+    for name, count in counts.items():
+        click.echo(f"{count:>10}  {name}")
+    if damaged:
+        click.echo(f"{damaged:>10}  lines of journals that could not be read:")
+        for line in gaps[:MAX_GAPS]:
+            click.echo(f"{'':>12}{line}")
+        if len(gaps) > MAX_GAPS:
+            click.echo(f"{'':>12}and {len(gaps) - MAX_GAPS} more gaps")
+    return 0
 
 
 @command.command("create", short_help="Make a site's store in a database of PostgreSQL.")
 @click.argument("url")
 @text_option("--writer", "ROLE", "Who collects; default: you.")
 @list_option("--viewer", "viewers", "ROLE", "Who may read it.")
-@action
-def create() -> None:
+def create(url: str, writer: str, viewers: tuple[str, ...]) -> int:
     """Make a site's store in a PostgreSQL database: schema, tables, roles.
 
     Connect as the owner of the database. The roles must exist; repeat the command to add what is
@@ -46,24 +75,65 @@ def create() -> None:
     seatrial store create postgresql://postgres@db/seatrial \\
         --writer collector --viewer grafana
     """
+    done = opening.create(url, writer, viewers)
+    click.echo(f"{shown(url)}: {done}; collect into it: seatrial --store URL store update")
+    return 0
 
 
 @command.command("update", short_help="Bring the store up to date with the journals.")
 @click.pass_obj
-@action
-def update() -> None:
+def update(folders: Folders) -> int:
     """Bring the store up to date with the journals below the folder of trials.
 
     Commands that read the store do so themselves. A store that others only read must be updated by
     somebody.
     """
+    _require_trials(folders)
+    with open_store(folders.store) as store:
+        if not store.writable:
+            raise StoreError(f"{store.place}: cannot be written; connect as its writer")
+        synced = sync(store, folders.trials, _progress)
+        print_notices(store)
+    click.echo(f"{store.place}: {synced.events} new events of {synced.trials} trials")
+    return 0
 
 
 @command.command("rebuild", short_help="Empty the store, and fill it from the journals.")
 @click.pass_obj
-@action
-def rebuild() -> None:
+def rebuild(folders: Folders) -> int:
     """Empty the store and fill it again from the journals below the folder of trials.
 
     Trials whose folder is gone are then gone from the store too.
     """
+    _require_trials(folders)
+    began = time.monotonic()
+    with reopen_empty(folders.store) as store:
+        synced = sync(store, folders.trials, _progress)
+        print_notices(store)
+    took = show_seconds(time.monotonic() - began)
+    click.echo(f"{store.place}: {synced.trials} trials, {synced.events} events in {took}")
+    return 0
+
+
+def _gaps(store: Store) -> list[str]:
+    """Return a line for each damaged part of a journal."""
+    found = []
+    for trial in queries.trials(store):
+        for gap in gaps(store, trial) if trial.damaged else ():
+            where = f"{gap.line}" if gap.lines == 1 else f"{gap.line}, {gap.lines} lines,"
+            around = f"after {show_time(gap.before) or 'its beginning'}"
+            around += f", before {show_time(gap.after)}" if gap.after else ""
+            found.append(plain_line(f"{trial.path}/journal.jsonl:{where} {around}"))
+    return found
+
+
+def _require_trials(folders: Folders) -> None:
+    if not folders.trials.is_dir():
+        raise UsageError(f"{folders.trials}: is not a folder of trials; name it with --trials")
+
+
+def _progress(tag: str, done: int, whole: int) -> None:
+    """Show progress in one line, on a terminal only, for journals that take a while."""
+    if sys.stderr.isatty() and whole > 0:
+        end = "" if done < whole else "\r\x1b[K"
+        click.echo(f"\r\x1b[K{tag}: {100 * done // whole} %{end}", err=True, nl=False)

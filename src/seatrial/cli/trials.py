@@ -2,8 +2,15 @@
 
 import click
 
-from seatrial.cli.actions import action
+from seatrial.cli import Folders
 from seatrial.cli.options import format_option
+from seatrial.cli.query_common import nothing, opened, show_time, tell_damage
+from seatrial.cli.tables import TextTable
+from seatrial.store import queries
+from seatrial.store.export import record
+from seatrial.store.interchange import to_json
+from seatrial.store.rows import TrialRow
+from seatrial.units import count, show_seconds
 
 
 @click.command("trials")
@@ -11,8 +18,7 @@ from seatrial.cli.options import format_option
 @click.option("--rehearsed", is_flag=True, help="Rehearsals, too.")
 @format_option("table", "json")
 @click.pass_obj
-@action
-def command() -> None:
+def command(folders: Folders, limit: int | None, rehearsed: bool, form: str) -> int:
     """List the trials, newest first: state, and how many runs passed.
 
     The state is running, paused, cancelled, ended, abandoned, imported from another tool, or
@@ -20,3 +26,44 @@ def command() -> None:
     listed with --rehearsed, or where there is nothing else. On a narrow terminal, columns are left
     out before tags are folded.
     """
+    with opened(folders) as store:
+        known = queries.trials(store)
+        measured = [row for row in known if not row.rehearsed]
+        found = known if rehearsed or not measured else measured
+        most = (50 if form == "table" else 0) if limit is None else limit
+        shown = found[:most] if most else found
+        tell_damage(store, shown)
+    if form == "json":
+        click.echo(to_json([record(row) for row in shown]), nl=False)
+        return 0
+    if not found:
+        click.echo(nothing(folders))
+        return 0
+    click.echo(_table(shown))
+    if len(found) < len(known):
+        hidden = count(len(known) - len(found), "rehearsal")
+        click.echo(f"{hidden} not shown; --rehearsed shows them, too")
+    if len(shown) < len(found):
+        click.echo(f"{len(found) - len(shown)} older trials are not shown; --limit 0 shows all")
+    return 0
+
+
+def _table(found: list[TrialRow]) -> TextTable:
+    shown = TextTable(
+        "trial~ | machine~?6 | state | started?1 | elapsed>?3 | runs>?2 | pass> | fail> | known>?4"
+        " | going>?4 | wait>?5 | note"
+    )
+    for row in found:
+        elapsed = None if row.elapsed is None else show_seconds(row.elapsed)
+        times = (show_time(row.started), elapsed)
+        numbers = (
+            row.runs,
+            row.passed,
+            row.failed,
+            row.known or None,
+            row.running or None,
+            row.waiting or None,
+        )
+        note = "rehearsed" if row.rehearsed else None
+        shown.add(row.tag, row.machine, row.state, *times, *numbers, note)
+    return shown

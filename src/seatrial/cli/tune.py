@@ -4,8 +4,19 @@ from pathlib import Path
 
 import click
 
-from seatrial.cli.actions import action
+from seatrial.cli import Folders
 from seatrial.cli.options import alert_option, format_option, machine_option, quiet_option
+from seatrial.cli.query_common import tell_damaged_journal
+from seatrial.cli.tables import folded
+from seatrial.cli.tuning_tables import print_rehearsal, print_status
+from seatrial.errors import UsageError
+from seatrial.store.interchange import to_json
+from seatrial.studies.tuned import tuned
+from seatrial.trial.creation import create
+from seatrial.trial.folder import find
+from seatrial.trial.prepare import new_tag
+from seatrial.trial.tuning import prepare_tuning
+from seatrial.units import show_seconds
 
 
 @click.command("tune")
@@ -33,8 +44,20 @@ from seatrial.cli.options import alert_option, format_option, machine_option, qu
 @quiet_option
 @format_option("table", "json")
 @click.pass_obj
-@action
-def command() -> None:
+def command(
+    folders: Folders,
+    /,
+    file: Path | None,
+    machine: str | None,
+    tag: str | None,
+    status: str | None,
+    rehearse: bool,
+    seeds: int,
+    noise: float,
+    alert: str,
+    quiet: bool,
+    form: str,
+) -> int:
     """Find the best setting of a test: a race over the axes of a tune.yaml.
 
     TUNE is the file. All settings run once; those that may still be best run again, round by round
@@ -47,3 +70,45 @@ def command() -> None:
     seatrial tune --status TRIAL
     seatrial advise TRIAL
     """
+    if status is not None:
+        if file is not None or rehearse:
+            raise UsageError("--status TRIAL: name the trial alone")
+        folder = find(folders.trials, status)
+        tell_damaged_journal(folder)
+        found = tuned(folder)
+        click.echo(to_json(found), nl=False) if form == "json" else print_status(found)
+        return 0
+    if file is None:
+        raise UsageError("name the file of a tuning, such as tune.yaml, or --status TRIAL")
+    prepared = prepare_tuning(file, machine, with_builds=not rehearse)
+    if rehearse:
+        from seatrial.rehearse.tuning import rehearse_tuning
+
+        odds = rehearse_tuning(prepared.rules, seeds, noise / 100)
+        click.echo(to_json(odds), nl=False) if form == "json" else print_rehearsal(odds, prepared)
+        return 0
+
+    from seatrial.backends.choose import require_scheduler
+    from seatrial.cli.run_driver import drive
+    from seatrial.cli.tuning_tables import print_advice
+    from seatrial.machine.login_node import require_chosen
+
+    require_chosen(machine, "-m")
+    require_scheduler(prepared.prepared.site.machine)
+    record = prepared.record(tag or new_tag(folders.trials, [prepared.tune.tune]))
+    folder = create(folders.trials, record, prepared.cases)
+    for what, why in prepared.prepared.skipped[:10]:
+        click.echo(f"left out: {what}: {why}", err=True)
+    if len(set(record.policy.bundle_of)) > 1:
+        note = "the settings need different nodes, so a block has more than one allocation"
+        click.echo(folded(f"note: {note}, whose nodes may differ"), err=True)
+    if prepared.rules.search != "largest" and record.machine.scheduler != "local":
+        most = show_seconds(prepared.longest_block)
+        note = f"an allocation may take up to {most}; a partition whose limit is less"
+        click.echo(folded(f"note: {note} never starts it"), err=True)
+    outcome = drive(folder, folders, quiet, alert=alert)
+    found = tuned(folder)
+    click.echo(to_json(found), nl=False) if form == "json" else print_advice(found, folders)
+    if not outcome.complete:
+        return 3
+    return 0 if found.best is not None else 1
