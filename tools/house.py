@@ -1,0 +1,82 @@
+"""Print how large and how simple the source is: ``.venv/bin/python tools/house.py``.
+
+Lines, files and public classes are of ``src/seatrial``; what stands in ``plugins/`` is told apart.
+Complexity is cyclomatic, as radon counts it (McCabe, 1976), of functions and methods.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import NamedTuple
+
+from radon.complexity import cc_visit
+
+SOURCE = Path(__file__).parents[1] / "src" / "seatrial"
+COMPLEX = 10  # a function above it counts
+
+
+class Counts(NamedTuple):
+    """Of some files: lines, files, public classes, functions, those that are complex, and the
+    import statements inside functions."""
+
+    lines: int = 0
+    files: int = 0
+    classes: int = 0
+    functions: int = 0
+    complex: int = 0
+    late_imports: int = 0
+
+    def plus(self, other: Counts) -> Counts:
+        return Counts(*(a + b for a, b in zip(self, other, strict=True)))
+
+
+def counts_of(text: str) -> Counts:
+    """Return the counts of one file."""
+    tree = ast.parse(text)
+    nodes = list(ast.walk(tree))
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    late = {
+        node
+        for function in functions
+        for node in ast.walk(function)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    }
+    blocks = [
+        block
+        for block in cc_visit(text)
+        if block.letter in "FM"  # classes hold methods, which are listed on their own
+    ]
+    return Counts(
+        lines=text.count("\n"),
+        files=1,
+        classes=sum(isinstance(node, ast.ClassDef) and node.name[0] != "_" for node in nodes),
+        functions=len(blocks),
+        complex=sum(block.complexity > COMPLEX for block in blocks),
+        late_imports=len(late),
+    )
+
+
+def main() -> None:
+    core, plugins = Counts(), Counts()
+    for path in sorted(SOURCE.rglob("*.py")):
+        counted = counts_of(path.read_text())
+        if path.is_relative_to(SOURCE / "plugins"):
+            plugins = plugins.plus(counted)
+        else:
+            core = core.plus(counted)
+    whole = core.plus(plugins)
+    share = f"{whole.complex / max(1, whole.functions):.1%}"
+    for name, value, more in (
+        ("lines of Python", whole.lines, f"core {core.lines:,}, plug-ins {plugins.lines:,}"),
+        ("files", whole.files, ""),
+        ("public classes", whole.classes, ""),
+        (f"functions above {COMPLEX}", share, f"{whole.complex:,} of {whole.functions:,}"),
+        ("imports inside functions", whole.late_imports, ""),
+    ):
+        shown = f"{value:,}" if isinstance(value, int) else value
+        print(f"{name:<25}{shown:>8}  {more}".rstrip())
+
+
+if __name__ == "__main__":
+    main()
