@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import Owned
+from seatrial.journal import clock, owner
 from seatrial.journal import journal as journals
-from seatrial.journal import owner
 from seatrial.journal.events import TrialPaused
 from seatrial.journal.journal import Journal
 
@@ -103,6 +103,19 @@ def test_where_nobody_knows_the_installation_an_owner_of_another_boot_is_believe
 ) -> None:
     monkeypatch.setattr(owner, "MACHINE_ID", path.with_name("none"))
     lock_of(path, owner.own_name().replace("boot ", "boot f"), 0)
+    with pytest.raises(Owned):
+        Journal.own(path)
+
+
+def test_where_the_kernel_tells_no_boot_an_owner_of_another_one_is_believed(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installation = path.with_name("machine-id")
+    installation.write_text("0123\n")
+    monkeypatch.setattr(owner, "MACHINE_ID", installation)
+    before = owner.own_name()
+    monkeypatch.setattr(clock, "BOOT_ID", path.with_name("none"))
+    lock_of(path, before, 0)
     with pytest.raises(Owned):
         Journal.own(path)
 

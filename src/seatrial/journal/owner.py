@@ -7,6 +7,7 @@ owner gave a sign of life lately: it has just taken the lock, or touched its hea
 
 import contextlib
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from seatrial.files import file_clock, read_start
@@ -39,7 +40,7 @@ def _place() -> str:
         namespace = os.stat("/proc/self/ns/pid").st_ino  # noqa: PTH116
     except OSError:
         namespace = 0
-    return f"boot {boot_id()} {namespace} {_machine_id()}"
+    return f"boot {boot_id() or '-'} {namespace} {_machine_id()}"
 
 
 def _machine_id() -> str:
@@ -56,17 +57,20 @@ def is_gone(name: str) -> bool:
     found = _NAME.search(name)
     if found is None:
         return False
-    place = name.strip().partition("\n")[2].strip()
+    written, here = name.strip().partition("\n")[2].strip(), _place()
     same_name = found[2] == os.uname().nodename
-    if place and place != _place():
-        return same_name and _is_earlier_boot(place)
-    return (bool(place) or same_name) and not _alive(int(found[1]))
+    if written and written != here:
+        return same_name and _is_earlier_boot(written.split(" "), here.split(" "))
+    return (bool(written) or same_name) and not _alive(int(found[1]))
 
 
-def _is_earlier_boot(place: str) -> bool:
-    """Return whether a place is of this installation, and of another boot."""
-    written, here = place.split(" "), _place().split(" ")
-    return len(written) == 4 and written[3] == here[3] != "-" and written[1] != here[1]
+def _is_earlier_boot(written: Sequence[str], here: Sequence[str]) -> bool:
+    """Return whether a place is of this installation, and of another boot, as far as both are
+    known."""
+    if len(written) != len(here):
+        return False
+    (_, boot, _, machine), (_, boot_here, _, machine_here) = written, here
+    return machine == machine_here != "-" and "-" not in (boot, boot_here) and boot != boot_here
 
 
 def _alive(process: int) -> bool:
