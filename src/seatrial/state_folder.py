@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from seatrial.account import home
 from seatrial.files import make_folder, opened_folder
 
 
@@ -34,6 +35,5 @@ def _candidates() -> Iterator[Path]:
     named = os.environ.get("XDG_STATE_HOME", "")
     if named.startswith("/"):
         yield Path(named) / "seatrial"
-    with contextlib.suppress(RuntimeError):  # a user without a home
-        yield Path.home() / ".local/state/seatrial"
+    yield home() / ".local/state/seatrial"
     yield Path(tempfile.gettempdir()) / f"seatrial-{os.getuid()}"
