@@ -2,6 +2,7 @@
 
 import getpass
 import os
+import pwd
 from pathlib import Path
 
 
@@ -11,6 +12,14 @@ def user_name() -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         return str(os.getuid())
+
+
+def name_of(uid: int) -> str:
+    """Return the name of a user of this host, or the number of one without a name here."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
 
 
 def account() -> str:

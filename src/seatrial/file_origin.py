@@ -12,11 +12,11 @@ import contextlib
 import errno
 import grp
 import os
-import pwd
 import stat
 from pathlib import Path
 from typing import NamedTuple
 
+from seatrial.account import name_of
 from seatrial.files import open_descriptor, opened_folder
 
 _OF_OTHERS = stat.S_IWGRP | stat.S_IWOTH
@@ -58,14 +58,6 @@ def _is_alone_in(gid: int) -> bool:
         return gid == os.getgid() == os.getuid()
     name = name_of(os.getuid())
     return group.gr_name == name and not set(group.gr_mem) - {name}
-
-
-def name_of(uid: int) -> str:
-    """Return the name of a user, or the number of one without a name."""
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
 
 
 def origin_of(descriptor: int, path: Path | str) -> FileOrigin:

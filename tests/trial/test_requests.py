@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from seatrial.account import name_of
 from seatrial.errors import TrialError
-from seatrial.file_origin import name_of
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.requests import Request, ask, left, open_to_group, waiting
 

@@ -1,11 +1,11 @@
 """What is asked of Grid Engine, by its commands."""
 
 import os
-import pwd
 import time
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
+from seatrial.account import name_of
 from seatrial.backends import gridengine_batch, gridengine_parse
 from seatrial.backends.protocol import Submission
 from seatrial.backends.qdel_client import QdelClient
@@ -79,7 +79,7 @@ class GridEngineClient(QdelClient):
         return states
 
     async def _listed(self, which: str) -> list[TaskState]:
-        line = ("qstat", "-xml", "-g", "dt", "-s", which, "-u", _user())
+        line = ("qstat", "-xml", "-g", "dt", "-s", which, "-u", name_of(os.geteuid()))
         return await self._ask(gridengine_parse.parse_qstat, *line)
 
     async def accounts(self, arrays: Iterable[int]) -> list[TaskState]:
@@ -130,11 +130,3 @@ class GridEngineClient(QdelClient):
     async def nodes(self) -> dict[str, str]:
         there = await self._ask(gridengine_parse.parse_nodes, *COMMAND)
         return self.of_machine(there)
-
-
-def _user() -> str:
-    """Return the name of this user, or the number where it has none."""
-    try:
-        return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        return str(os.geteuid())

@@ -3,9 +3,9 @@
 States are those of ``squeue(1)`` and ``sacct(1)``, "JOB STATE CODES".
 """
 
-import pwd
 import re
 
+from seatrial.account import name_of
 from seatrial.backends.task_states import ACTIVE, ENDED, PREFIX, TaskState, UnexpectedOutput
 from seatrial.lazy import regex
 
@@ -142,8 +142,8 @@ def first_words(text: str) -> str:
 def _account(uid: str) -> str:
     """Return the name of an account; its number where this host has no name for it."""
     try:
-        return pwd.getpwuid(int(uid)).pw_name
-    except (KeyError, ValueError, OverflowError):
+        return name_of(int(uid))
+    except (ValueError, OverflowError):
         return uid[:32]
 
 

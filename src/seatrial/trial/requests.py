@@ -23,9 +23,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from seatrial.account import name_of
 from seatrial.decoding import DAMAGED, decoder
 from seatrial.errors import TrialError
-from seatrial.file_origin import name_of
 from seatrial.files import (
     SAFE_FOLDER,
     is_of_host,
