@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from seatrial.arrays import Floats
 from seatrial.lazy import np
+from seatrial.statistics.significance import ranks
 
 DEALS = 2000
 AT_ONCE = 100  # deals
@@ -87,13 +88,11 @@ class _Ranked:
 
     def _ranks(self, values: Floats) -> Floats:
         """Return centred ranks within strata, the mean of them for equal values; shape (n,)."""
-        ranks = np.empty(len(values))
+        found = np.empty(len(values))
         for start, end in self._spans:
-            _, place, counts = np.unique(values[start:end], return_inverse=True, return_counts=True)
             size = end - start
-            middle = np.cumsum(counts) - (counts - 1) / 2
-            ranks[start:end] = (middle[place] - (size + 1) / 2) / (size + 1)
-        return ranks
+            found[start:end] = (ranks(values[start:end]) - (size + 1) / 2) / (size + 1)
+        return found
 
     def deviates(self, figures: Floats) -> Floats:
         """Return the deviates of deals of the figures, shape (deals, n); shape (deals, k)."""
