@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from seatrial.journal.codes import KNOWN
+from tests.store.trials import TrialMaker, a_case
 
 from .harbour import PART, WHOLE
 from .served import Served, open_page
@@ -50,6 +55,20 @@ def test_a_filter_that_is_none_is_refused(harbour: Served) -> None:
     status, text = harbour.get("/trials.json?state=asleep")
     assert status == 400
     assert "one of running, paused" in text
+
+
+def test_known_failures_have_a_column_where_there_are_some(harbour: Served, tmp_path: Path) -> None:
+    assert ">Known</th>" not in harbour.get("/trials")[1]
+    case = a_case(1)
+    maker = TrialMaker(tmp_path, "t", [case])
+    maker.start()
+    maker.run(case, "right")
+    maker.run(case, "failed", verdict=KNOWN)
+    maker.write()
+    with Served(tmp_path) as served:
+        _, text = served.get("/trials")
+    assert ">Known</th>" in text
+    assert re.search(r'data-label="known"><a href="/runs\?[^"]*state=known[^"]*">1</a>', text)
 
 
 @pytest.mark.needs("chromium")
