@@ -14,7 +14,13 @@ from seatrial.files import read_regular, replace_file
 from seatrial.lazy import regex
 from seatrial.runs.environment import write_script
 from seatrial.suite.model import Case, Test
-from seatrial.suite.proving import COUNTED_FILE, THREADS_LIBRARY, WATCH, counts_threads
+from seatrial.suite.proving import (
+    COUNTED_FILE,
+    COUNTED_LINE,
+    THREADS_LIBRARY,
+    WATCH,
+    counts_threads,
+)
 
 START = "job.threads"
 """The script in the directory of a run that starts a program under the library."""
@@ -42,7 +48,6 @@ _PLAIN = regex(r"[\w./+@:,=-]+")  # a path that the shell takes for one word
 CLEARED = f'mkdir -p "$_run/{FOLDER}" && rm -f -- "$_run/{FOLDER}"/*\n'
 """Bash before the script of a test whose threads are counted."""
 
-_LINE = regex(r"rank (\d{1,9}|-) threads (\d{1,9}) mpi ([01]) program (\S{1,200})")
 _SHELLS = ("sh", "bash", "dash", "ksh", "zsh", "csh", "tcsh")
 _TOOLS = frozenset([*_SHELLS, "env", "time", "timeout", "taskset", "numactl", "nice"])
 
@@ -78,7 +83,7 @@ def collect(run: Path) -> None:
     files = sorted((run / FOLDER).iterdir()) if (run / FOLDER).is_dir() else []
     for path in files[:MAX_NODES]:
         text = read_regular(path, MAX_BYTES, follow=False).decode(errors="replace")
-        for rank, threads, mpi, program in _LINE.findall(text):
+        for rank, threads, mpi, program in COUNTED_LINE.findall(text):
             if program not in _TOOLS:
                 own = (mpi == "1", int(threads), program)
                 best[rank] = max(best.get(rank, own), own)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from seatrial.lazy import regex
 from seatrial.suite.check_spec import Check, PlacementCheck
 from seatrial.suite.model import Build, Case, Test
 
@@ -25,6 +26,10 @@ WATCH = "seatrial_threads"
 
 COUNTED_FILE = "job.threads.txt"
 """The file of a run directory with the threads that the program ran, a line for each rank."""
+
+COUNTED_LINE = regex(r"rank (\d{1,9}|-) threads (\d{1,9}) mpi ([01]) program (\S{1,200})")
+"""A line of the library, and of that file: rank, most threads at a time, whether the process is one
+of the MPI, program."""
 
 _SOURCES = (f"{HELLO}.c", "seatrial_threads.c")
 

@@ -11,9 +11,8 @@ from pathlib import Path
 from seatrial.files import read_regular
 from seatrial.journal.codes import CHECK_ERROR, MISPLACED
 from seatrial.layout.node import spans
-from seatrial.lazy import regex
 from seatrial.suite.model import Case
-from seatrial.suite.proving import COUNTED_FILE
+from seatrial.suite.proving import COUNTED_FILE, COUNTED_LINE
 from seatrial.units import count
 from seatrial.verify.figures import Finding
 from seatrial.verify.reading import plain_line
@@ -21,7 +20,6 @@ from seatrial.verify.reading import plain_line
 MAX_BYTES = 64 << 20
 LONGEST_RANKS = 120  # characters
 
-_LINE = regex(r"rank (\d{1,9}|-) threads (\d{1,9}) mpi [01] program (\S{1,200})")
 _REMEDY = (
     "it must be started by $LAUNCH, and a static one must run for a while; `placement: {threads: "
     "any}` in placement.txt asks for no proof of threads"
@@ -35,7 +33,8 @@ def fault_of_threads(case: Case, folder: Path) -> list[Finding]:
         text = read_regular(folder / COUNTED_FILE, MAX_BYTES, follow=False).decode(errors="replace")
     except OSError:
         text = ""
-    told = {rank: (int(threads), program) for rank, threads, program in _LINE.findall(text)}
+    found = COUNTED_LINE.findall(text)
+    told = {rank: (int(threads), program) for rank, threads, _, program in found}
     if case.tasks == 1 and "-" in told:  # without a launcher no rank has a number
         told.setdefault("0", told["-"])
     ran = {rank: told[str(rank)] for rank in range(case.tasks) if str(rank) in told}
