@@ -270,12 +270,9 @@ def _differing(pair: CasePair, crossed: Sequence[str]) -> list[str]:
 
 def _judged(found: list[_Found], least: float) -> list[ComparisonRow]:
     """Return the rows with their verdicts: of many rows some differ by chance."""
-    to_judge = [each for each in found if each.figures is not None]
-    told = judged([each.figures for each in to_judge if each.figures is not None], least)
-    by_row = {id(each): one for each, one in zip(to_judge, told, strict=True)}
+    told = iter(judged([each.figures for each in found if each.figures is not None], least))
     return [
-        _with_verdict(each.row, by_row[id(each)]) if id(each) in by_row else each.row
-        for each in found
+        each.row if each.figures is None else _with_verdict(each.row, next(told)) for each in found
     ]
 
 
