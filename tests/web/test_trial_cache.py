@@ -164,6 +164,7 @@ def test_a_long_journal_is_read_beside_the_page_which_sees_how_far_it_is(
     monkeypatch.setattr(TrialFold, "go_on", slowly)
     tailed = TrialCache(announced.set).of(row_of(played.folder))
     assert tailed.standing() is None
+    until(lambda: tailed.share_read > 0, "a part is read")
     assert 0 < tailed.share_read < 1
     assert tailed.status() is None
     go_on.set()
