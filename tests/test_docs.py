@@ -426,52 +426,6 @@ def test_links_lead_somewhere() -> None:
                 assert anchor in anchors(file), f"{page.relative_to(ROOT)}: {target}"
 
 
-NAMING_FILES = [ROOT / "CONTRIBUTING.md", DOCS / "architecture.md"]
-A_FILE = re.compile(r"([\w*-]+/)*([\w*.-]+\.(py|md|sh|html|txt|out|jsonl)|[\w*-]+/)")
-
-
-@pytest.mark.parametrize("page", NAMING_FILES, ids=lambda page: page.name)
-def test_named_files_exist(page: Path) -> None:
-    """A path in backticks is of the root, of src or of src/seatrial. NAME is any name."""
-    named = [word.replace("NAME", "*") for word in words(without_examples(page.read_text()))]
-    paths = [path for path in named if A_FILE.fullmatch(path)]
-    assert len(paths) > 5
-    bases = (ROOT, ROOT / "src", SOURCE)
-    assert [path for path in paths if not any(any(base.glob(path)) for base in bases)] == []
-
-
-@pytest.mark.parametrize("page", NAMING_FILES, ids=lambda page: page.name)
-def test_named_members_are_in_their_files(page: Path) -> None:
-    """A name is followed by its file: `NAME` in `FILE`, `NAME` (`FILE`)."""
-    text = without_examples(page.read_text())
-    missing = []
-    for name, file in re.findall(r"`([\w.]+)`(?:\s+\(|\s+in\s+)`([\w/]+\.py)`", text):
-        found = [base / file for base in (ROOT, ROOT / "src", SOURCE) if (base / file).exists()]
-        word = re.compile(rf"\b{name.rpartition('.')[2]}\b")
-        if not any(word.search(path.read_text()) for path in found):
-            missing.append(f"{name} in {file}")
-    assert missing == []
-
-
-def test_the_rooms_are_those_of_the_source() -> None:
-    text = section("architecture.md", "The rooms").partition("\n    suites/")[0]
-    room, rooms, missing = SOURCE, set(), []
-    unnamed = {path.relative_to(SOURCE) for path in SOURCE.glob("*/[!_]*.py")}
-    unnamed -= {path.relative_to(SOURCE) for path in SOURCE.glob("cli/*.py")}  # one for a command
-    for line in text.splitlines():
-        if found := re.match(r" {6}([\w/]+?)(/|\.py) ", line):
-            room = SOURCE / found[1] if found[2] == "/" else SOURCE
-            rooms.add(found[1])
-        for path in re.findall(r"[\w/]+\.py", line):
-            unnamed.discard((room / path).relative_to(SOURCE))
-            missing += [] if any(room.rglob(path)) else [f"{room.name}: {path}"]
-    assert missing == []
-    assert sorted(map(str, unnamed)) == []
-    folders = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
-    modules = {path.stem for path in SOURCE.glob("*.py")} - {"__init__"}
-    assert rooms == folders | modules
-
-
 def anchors(page: Path) -> set[str]:
     """The anchors of a page's headings, as GitHub and GitLab make them."""
     titles = re.findall(r"^#+ (.+)$", without_examples(page.read_text()), re.MULTILINE)

@@ -11,8 +11,6 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import pytest
-
 import seatrial
 
 SOURCE = Path(seatrial.__file__).parent
@@ -61,31 +59,6 @@ ROOMS = [
     ["entry"],
 ]
 LEVELS = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
-
-# The parts of web, by the same rule; what is not named here is on top.
-PARTS_OF_WEB = [
-    ["state", "query", "formatting"],
-    ["page", "response_cache", "access", "timeouts"],
-    ["output", "nodes", "trials", "run_filters", "matrices", "cases_study"],
-    ["pages", "routes", "render", "journal_watch"],
-]
-
-HEAVY = [
-    "yaml",
-    "rich",
-    "sqlite3",
-    "ClusterShell",
-    "numpy",
-    "numba",
-    "scipy",
-    "asyncio",
-    "multiprocessing",
-    "psycopg",
-    "starlette",
-    "jinja2",
-    "re2",
-    "urllib3",
-]
 
 
 def room_of(path: Path) -> str:
@@ -140,28 +113,6 @@ def test_imports_point_only_down() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def level_in_web(part: str) -> int:
-    levels = {name: level for level, parts in enumerate(PARTS_OF_WEB) for name in parts}
-    return levels.get(part, len(PARTS_OF_WEB))
-
-
-def test_imports_within_web_point_only_down() -> None:
-    wrong = [
-        f"{path}:{line}: {own} may not import from {part}"
-        for path, named in imports_of_modules().items()
-        if path.is_relative_to(SOURCE / "web")
-        for own in [path.relative_to(SOURCE / "web").parts[0].removesuffix(".py")]
-        for line, name in named
-        for part in name.split(".")[2:3]
-        if name.startswith("seatrial.web.")
-        and part != own
-        and (
-            level_in_web(part) > level_in_web(own) or (level_in_web(part) == level_in_web(own) < 1)
-        )
-    ]
-    assert not wrong, "\n".join(wrong)
-
-
 def test_every_way_to_import_is_seen() -> None:
     text = """
 import seatrial.units
@@ -202,15 +153,6 @@ def test_one_module_imports_scipy_in_its_functions() -> None:
     assert "scipy" not in loaded_by("import seatrial.statistics.significance")
 
 
-def test_no_pattern_is_compiled_by_an_import() -> None:
-    """But by the one that a process of its own runs as a script, without Seatrial."""
-    begins = re.compile(r"^\w+(?:: [^=\n]+)? = \(?re\.compile\(", re.MULTILINE)
-    wrong = {
-        str(p.relative_to(SOURCE)) for p in SOURCE.rglob("*.py") if begins.search(p.read_text())
-    }
-    assert wrong == {"verify/search.py"}, "seatrial.lazy.regex compiles them at their first use"
-
-
 def loaded_by(statement: str, whole: bool = False) -> set[str]:
     """Return the packages that a statement loads, or the ``whole`` names of the modules."""
     text = (
@@ -220,54 +162,6 @@ def loaded_by(statement: str, whole: bool = False) -> set[str]:
         [sys.executable, "-c", text], capture_output=True, text=True, check=True, timeout=60
     )
     return {name if whole else name.split(".")[0] for name in done.stdout.split()}
-
-
-def test_the_command_line_starts_without_what_few_commands_need() -> None:
-    loaded = loaded_by("import seatrial.cli")
-    assert "click" in loaded
-    assert not loaded & set(HEAVY)
-    driver = loaded_by("import seatrial.cli.run_driver")
-    assert "asyncio" in driver
-    assert not driver & {"urllib3", "starlette", "numpy", "psycopg", "jinja2"}
-    assert not loaded_by("import seatrial.rehearse.report") & {"asyncio", "ssl", "numpy"}
-
-
-def test_a_list_loads_no_more_than_what_makes_cases() -> None:
-    loaded = loaded_by("import seatrial.trial.prepare", whole=True)
-    assert "seatrial.suite.expand" in loaded
-    rooms = {name.split(".")[1] for name in loaded if name.startswith("seatrial.")}
-    assert not rooms & {"rules", "conduct", "plan", "runs", "backends", "store"}
-    assert not loaded & {*HEAVY, "json", "random", "statistics", "dataclasses", "socket"}
-    assert not loaded & {"seatrial.journal.events", "seatrial.verify.checks"}
-
-
-RECORD = "trial.record machine.model suite.model plan.model conduct.policy"
-
-
-@pytest.mark.parametrize(
-    ("modules", "left_out"),
-    [
-        ("cli.trials cli.runs store.ingest", f"trial.folder {RECORD}"),
-        (
-            "cli.reference store.ingest",
-            f"trial.folder store.queries studies.learned machine.load {RECORD}",
-        ),
-        ("cli.show cli.history cli.note", f"machine.load {RECORD}"),
-        ("cli.compare", "plan.prepare studies.provenance trial.record plan.model"),
-        ("cli.suspects", f"machine.facts machine.load {RECORD}"),
-        ("cli.scaling cli.network", f"machine.load {RECORD}"),
-        ("cli.sink", f"machine.load sinks.process log {RECORD}"),
-        ("report.gather report.verify", "trial.requests report.html runs.builds"),
-        ("cli.rehearsal_page", "runs.script conduct.race store.queries verify.matrices"),
-        ("cli.run_driver", "plan.prepare conduct.race sinks.process"),
-    ],
-)
-def test_a_command_loads_no_room_that_it_does_not_need(modules: str, left_out: str) -> None:
-    names = ", ".join(f"seatrial.{name}" for name in modules.split())
-    loaded = loaded_by(f"import {names}", whole=True)
-    assert "seatrial.journal.events" in loaded
-    assert not loaded & {f"seatrial.{name}" for name in left_out.split()}
-    assert ("asyncio" in loaded) == (modules == "cli.run_driver")
 
 
 SUITE = """\
@@ -306,8 +200,3 @@ def test_commands_without_a_statistical_test_load_no_scipy(tmp_path: Path) -> No
         told = done(words)
         assert told.returncode == 0, (words, told.stdout, told.stderr)
     assert "it is needed" in done("compare one one").stderr
-
-
-@pytest.mark.parametrize("name", ["yaml", "rich", "sqlite3", "ClusterShell", "asyncio"])
-def test_what_is_heavy_would_be_seen(name: str) -> None:
-    assert name in loaded_by(f"import {name}")
