@@ -7,7 +7,7 @@ import yaml
 
 from seatrial.errors import UsageError
 from seatrial.machine import load
-from seatrial.machine.load import find_machine
+from seatrial.machine.detect import find_machine
 from tests.machine.fakes import program
 from tests.programs import Workplace
 from tests.slurm.cluster import SlurmCluster

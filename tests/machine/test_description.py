@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import InvalidFiles, UsageError
-from seatrial.machine.detect import this_host
+from seatrial.machine.detect import find_machine
 from seatrial.machine.facts import facts_of
-from seatrial.machine.load import find_machine, load_machine
+from seatrial.machine.load import load_machine, this_host
 from seatrial.machine.model import Machine, NodeGroup
 from seatrial.machine.node_sets import unfold
 

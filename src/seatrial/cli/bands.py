@@ -11,7 +11,7 @@ from seatrial.cli.options import json_option
 from seatrial.cli.query_common import opened, trial_or_file
 from seatrial.cli.tables import TextTable, folded
 from seatrial.errors import UsageError
-from seatrial.machine.load import find_machine
+from seatrial.machine.detect import find_machine
 from seatrial.machine.topologies import known_topology
 from seatrial.statistics.bands import OddPair
 from seatrial.store.interchange import to_json

@@ -10,7 +10,7 @@ from seatrial.cli.options import Parsed, format_option, machine_option
 from seatrial.cli.query_common import show_time
 from seatrial.cli.tables import TextTable, folded
 from seatrial.errors import UsageError
-from seatrial.machine.load import find_machine
+from seatrial.machine.detect import find_machine
 from seatrial.runs.shared_builds import FOLDER
 from seatrial.runs.stored_builds import StoredBuild, remove, stored
 from seatrial.store.interchange import to_json

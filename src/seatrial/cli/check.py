@@ -16,9 +16,9 @@ from seatrial.cli.options import SHARE, choice_option, machine_option, text_opti
 from seatrial.cli.query_common import opened, tell
 from seatrial.errors import UsageError
 from seatrial.machine import draining
+from seatrial.machine.detect import find_machine
 from seatrial.machine.draining import DrainState
 from seatrial.machine.facts import node_names
-from seatrial.machine.load import find_machine
 from seatrial.machine.node_sets import fold
 from seatrial.rules import drain_reasons, judge
 from seatrial.rules import load as rule_files

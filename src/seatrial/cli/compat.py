@@ -17,7 +17,8 @@ from seatrial.cli.options import choice_option, list_option, machine_option, val
 from seatrial.cli.run import command as run_command
 from seatrial.errors import UsageError
 from seatrial.machine.check import fault_of_names, fault_of_quorum
-from seatrial.machine.load import find_machine, machine_file
+from seatrial.machine.detect import find_machine
+from seatrial.machine.load import machine_file
 from seatrial.machine.model import Compat
 from seatrial.runs import compat
 from seatrial.runs.compat import attach

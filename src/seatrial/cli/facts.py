@@ -14,8 +14,8 @@ from seatrial.cli.options import json_option, list_option, machine_filter, text_
 from seatrial.cli.query_common import opened, tell
 from seatrial.cli.tables import TextTable, print_first
 from seatrial.errors import SeatrialError, UsageError
+from seatrial.machine.detect import find_machine
 from seatrial.machine.facts import groups_of, nodes_besides, roles_of
-from seatrial.machine.load import find_machine
 from seatrial.machine.model import Machine
 from seatrial.machine.node_sets import fold
 from seatrial.rules import drift, facts

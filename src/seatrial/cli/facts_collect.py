@@ -14,9 +14,9 @@ import seatrial.runs.facts as collection
 from seatrial.cli import run
 from seatrial.cli.options import choice_option, list_option, machine_option, text_option
 from seatrial.errors import UsageError
+from seatrial.machine.detect import find_machine
 from seatrial.machine.draining import states
 from seatrial.machine.facts import node_names
-from seatrial.machine.load import find_machine
 from seatrial.machine.model import Machine, NodeGroup
 from seatrial.machine.node_sets import fold, unfold
 from seatrial.machine.rehearsal_model import MachineModel

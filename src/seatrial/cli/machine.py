@@ -12,11 +12,11 @@ from seatrial.layout.topology import SYSTEM, Topology, bisection_text
 from seatrial.lazy import yaml
 from seatrial.machine.check_slurm import differences
 from seatrial.machine.detect import detect as detect_host
-from seatrial.machine.detect import this_host
+from seatrial.machine.detect import find_machine
 from seatrial.machine.detect_gridengine import detect_gridengine
 from seatrial.machine.detect_pbs import detect_pbs
 from seatrial.machine.detect_slurm import detect_cluster
-from seatrial.machine.load import find_machine
+from seatrial.machine.load import this_host
 from seatrial.machine.model import Machine
 from seatrial.machine.node_sets import fold
 from seatrial.machine.topologies import known_topology

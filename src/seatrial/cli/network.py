@@ -27,10 +27,10 @@ from seatrial.verify.network_levels import LevelFinding, judged_by_level, networ
 from seatrial.verify.reading import Unreadable, head, plain, plain_line, read_text
 
 if TYPE_CHECKING:
-    from seatrial.machine import load as machines
+    from seatrial.machine import detect as machines
     from seatrial.machine.model import Machine
 else:  # few name a machine
-    machines = LazyModule("seatrial.machine.load")
+    machines = LazyModule("seatrial.machine.detect")
 
 
 HEAD = 64

@@ -13,7 +13,7 @@ from seatrial.layout.best_order import ScoredOrder
 from seatrial.layout.network_loads import PlacedNetwork, ScoreKind
 from seatrial.layout.topology import Topology
 from seatrial.machine import draining
-from seatrial.machine.load import find_machine
+from seatrial.machine.detect import find_machine
 from seatrial.machine.model import Machine
 from seatrial.machine.node_sets import fold, unfold
 from seatrial.machine.topologies import topology_of

@@ -19,7 +19,7 @@ from seatrial.verify.reading import plain_line
 
 if TYPE_CHECKING:
     from seatrial.cli import query_common
-    from seatrial.machine import load as machines
+    from seatrial.machine import detect as machines
     from seatrial.store import queries
     from seatrial.store.rows import TrialRow
     from seatrial.store.schema import Store
@@ -32,7 +32,7 @@ else:  # each is for one of the two commands
     file_sums = LazyModule("seatrial.studies.file_sums")
     folder = LazyModule("seatrial.trial.folder")
     learned = LazyModule("seatrial.studies.learned")
-    machines = LazyModule("seatrial.machine.load")
+    machines = LazyModule("seatrial.machine.detect")
     queries = LazyModule("seatrial.store.queries")
     query_common = LazyModule("seatrial.cli.query_common")
     reference_file = LazyModule("seatrial.verify.reference_file")

@@ -25,12 +25,12 @@ from seatrial.units import count, seconds, show_seconds
 
 if TYPE_CHECKING:
     from seatrial import log
-    from seatrial.machine import load as machines
+    from seatrial.machine import detect as machines
     from seatrial.machine.sinks import Sink
     from seatrial.sinks import process
 else:  # what sends
     log = LazyModule("seatrial.log")
-    machines = LazyModule("seatrial.machine.load")
+    machines = LazyModule("seatrial.machine.detect")
     process = LazyModule("seatrial.sinks.process")
 
 

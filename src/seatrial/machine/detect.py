@@ -1,7 +1,6 @@
 """Detect this host as a machine: its cores, memory, GPUs, compilers and MPIs."""
 
 import os
-import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,6 +10,7 @@ from msgspec.structs import replace
 from seatrial.layout import hwloc_xml
 from seatrial.layout.node import written
 from seatrial.machine.host_gpus import count_gpus
+from seatrial.machine.load import FOLDER, LOCAL, Site, load_machine, machine_file, this_host
 from seatrial.machine.model import Machine, NodeGroup, WrittenLayout
 from seatrial.machine.toolchains import detect_toolchains
 
@@ -19,9 +19,15 @@ PATIENCE_SECONDS = 10.0
 NUMA_DOMAINS = Path("/sys/devices/system/node")
 
 
-def this_host() -> str:
-    """Return the short name of this host, fit for a file name."""
-    return re.sub(r"[^A-Za-z0-9._-]", "-", os.uname().nodename.split(".")[0]) or "localhost"
+def find_machine(name: str | None) -> Site:
+    """Return the machine of that name or path. None means this host: as its own file in
+    ``machines/`` describes it, else as detected. Raises UsageError and InvalidFiles."""
+    file = machine_file(name)
+    if file is not None:
+        return load_machine(file)
+    wanted = this_host() if name in (None, LOCAL) else name
+    assert wanted is not None
+    return Site(detect(wanted), FOLDER / wanted / "references.yaml")
 
 
 def detect(name: str, *, with_layout: bool = False) -> Machine:

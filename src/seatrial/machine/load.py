@@ -1,6 +1,6 @@
 """Find and load a machine file.
 
-    site = find_machine("c5")        # machines/c5.yaml, a path, or this host for None
+    site = load_machine(Path("machines/c5.yaml"))
     site.machine                     # the description
     site.references                  # machines/c5/references.yaml, beside it
 
@@ -9,6 +9,7 @@ Names are looked up in ``machines/`` below the working directory, then in
 """
 
 import os
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +20,6 @@ from seatrial.documents import Faults, Spot, YamlNode, decode_partly, key_text, 
 from seatrial.errors import UsageError
 from seatrial.machine.check import check, workload_of
 from seatrial.machine.check_sinks import check_sinks
-from seatrial.machine.detect import detect, this_host
 from seatrial.machine.layouts import with_layout
 from seatrial.machine.model import Machine, Places
 from seatrial.machine.places import placed
@@ -37,15 +37,9 @@ class Site(NamedTuple):
     references: Path
 
 
-def find_machine(name: str | None) -> Site:
-    """Return the machine of that name or path. None means this host: as its own file in
-    ``machines/`` describes it, else as detected. Raises UsageError and InvalidFiles."""
-    file = machine_file(name)
-    if file is not None:
-        return load_machine(file)
-    wanted = this_host() if name in (None, LOCAL) else name
-    assert wanted is not None
-    return Site(detect(wanted), FOLDER / wanted / "references.yaml")
+def this_host() -> str:
+    """Return the short name of this host, fit for a file name."""
+    return re.sub(r"[^A-Za-z0-9._-]", "-", os.uname().nodename.split(".")[0]) or "localhost"
 
 
 def machine_file(name: str | None) -> Path | None:

@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from seatrial.documents import Faults, Spot, YamlNode, decode_partly, key_text, read
 from seatrial.errors import UsageError
-from seatrial.machine.load import Site, find_machine, is_path, machine_file, read_machine
+from seatrial.machine.detect import find_machine
+from seatrial.machine.load import Site, is_path, machine_file, read_machine
 from seatrial.plan.model import Component, Plan
 from seatrial.suite.load import Suite, load
 from seatrial.verify.check_tests import check_judging

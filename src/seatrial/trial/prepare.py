@@ -14,7 +14,8 @@ from msgspec.structs import replace
 
 from seatrial.documents import Faults
 from seatrial.errors import UsageError
-from seatrial.machine.load import Site, find_machine
+from seatrial.machine.detect import find_machine
+from seatrial.machine.load import Site
 from seatrial.statistics.sample_sizes import CONFIDENCE, REPEATS, least_p
 from seatrial.statistics.two_sample import FEW_EFFECT, LEAST_FEW
 from seatrial.suite.build_key import BuildKeys

@@ -17,7 +17,8 @@ from seatrial.conduct.race_rules import RaceRules
 from seatrial.documents import Faults, Spot
 from seatrial.errors import UsageError, suggest
 from seatrial.file_model import Scalar
-from seatrial.machine.load import Site, find_machine
+from seatrial.machine.detect import find_machine
+from seatrial.machine.load import Site
 from seatrial.machine.model import Machine
 from seatrial.suite.build_key import BuildKeys
 from seatrial.suite.case_names import show
