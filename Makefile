@@ -29,7 +29,7 @@ help:
 	@echo "make test    run every test, on a real Slurm, PostgreSQL, InfluxDB and Chromium"
 	@echo "make mutants change the source in small ways and see whether the tests notice (20 minutes)"
 	@echo "make torture attack trials: power cuts, kills, clocks, full disks, other users (root; hours)"
-	@echo "make bench   measure the claims of docs/performance.md"
+	@echo "make bench   measure the claims of docs/explanations/performance.md"
 	@echo "make lint    ruff, mypy in strict mode, and no plain opens below trials"
 	@echo "make docs    build the documentation as a site, with pictures of the pages (build/site)"
 	@echo "make dist    build wheel and sdist into dist/"

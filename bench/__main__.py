@@ -1,4 +1,5 @@
-"""``python -m bench [NAME...]``: measure the claims of docs/performance.md and print the table."""
+"""``python -m bench [NAME...]``: measure the claims of docs/explanations/performance.md, and print
+the table."""
 
 from __future__ import annotations
 

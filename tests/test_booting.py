@@ -1,5 +1,5 @@
-"""docs/unattended.md, systemd and cron: the documented unit and crontab drive a plan on a host that
-boots, and go on when a driver is killed, and after a reboot."""
+"""docs/how-to/unattended.md, systemd and cron: the documented unit and crontab drive a plan on a
+host that boots, and go on when a driver is killed, and after a reboot."""
 
 from __future__ import annotations
 

@@ -50,13 +50,13 @@ from seatrial.web.routes import PAGES as PAGES_SERVED
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 SOURCE = ROOT / "src" / "seatrial"
-PAGES = sorted([*DOCS.glob("*.md"), *ROOT.glob("*.md"), *ROOT.glob("suites/*/README.md")])
+PAGES = sorted([*DOCS.rglob("*.md"), *ROOT.glob("*.md"), *ROOT.glob("suites/*/README.md")])
 
-TESTS, MACHINES, PLANS = "writing-tests.md", "machines.md", "plans.md"
-COMPARING = "comparing.md"
-FACTS_PAGE = "facts.md"
-GUARD_PAGE = "guard.md"
-QUOTA_PAGE = "quota.md"
+TESTS, MACHINES, PLANS = "how-to/writing-tests.md", "how-to/machines.md", "how-to/plans.md"
+COMPARING = "how-to/comparing.md"
+FACTS_PAGE = "how-to/facts.md"
+GUARD_PAGE = "how-to/guard.md"
+QUOTA_PAGE = "how-to/quota.md"
 
 # Whose keys are told in which section of which page.
 SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
@@ -302,17 +302,17 @@ def test_every_function_and_fact_is_told() -> None:
 
 
 def test_every_output_format_is_told() -> None:
-    told = rows(section("outputs.md", "Formats"), "format")
+    told = rows(section("how-to/outputs.md", "Formats"), "format")
     assert {words(row[0])[0] for row in told} == set(formats())
     for row in told:
         form = find_format(words(row[0])[0])
-        assert words(row[2]) == [form.file], f"docs/outputs.md: {form.name}"
+        assert words(row[2]) == [form.file], f"docs/how-to/outputs.md: {form.name}"
         if form.figures is not None:
-            assert set(words(row[3])) <= set(form.figures), f"docs/outputs.md: {form.name}"
+            assert set(words(row[3])) <= set(form.figures), f"docs/how-to/outputs.md: {form.name}"
 
 
 def test_every_page_is_told_by_its_address() -> None:
-    told = {word.partition("?")[0] for word in words((DOCS / "pages.md").read_text())}
+    told = {word.partition("?")[0] for word in words((DOCS / "how-to/pages.md").read_text())}
     told = {re.sub(r"[A-Z]+", "NAME", address) for address in told}
     paths = {re.sub(r"\{\w+\}", "NAME", page.path) for page in PAGES_SERVED if page.template}
     assert paths - told == set()
@@ -391,7 +391,7 @@ def test_every_criterion_and_use_of_node_hours_is_told() -> None:
 
 
 def test_every_end_state_of_slurm_is_told() -> None:
-    table = rows(section("slurm.md", "Verdicts by end state"), "Slurm's state")
+    table = rows(section("how-to/slurm.md", "Verdicts by end state"), "Slurm's state")
     told = {words(row[0])[0]: words(row[1])[0] if words(row[1]) else None for row in table}
     assert told == {
         state: None if code is None else code_of(code).name for state, code in ENDED.items()
@@ -399,7 +399,7 @@ def test_every_end_state_of_slurm_is_told() -> None:
 
 
 def test_the_glossary_has_few_words_each_in_one_sentence() -> None:
-    table = rows((DOCS / "glossary.md").read_text(), "word")
+    table = rows((DOCS / "reference/glossary.md").read_text(), "word")
     told = [word for word, _ in table]
     assert 60 <= len(told) <= 80
     assert told == sorted(set(told), key=str.lower)

@@ -1,4 +1,4 @@
-"""The tutorials in ``docs/``: their files and their commands, as a reader would type them."""
+"""The files and the commands of ``docs/tutorials/``, as a reader would type them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from tests.programs import COMMAND, LONG_S, Done, Workplace
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[1] / "docs" / "tutorials"
 # A file stands in a fence, its name in a comment on the first line.
 FENCE = re.compile(r"^```(?:yaml|c)\n(?:#|//) (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 TYPED = re.compile(r"^    ((?:seatrial|ssh-keygen|sed|echo) .*)$", re.MULTILINE)

@@ -1,4 +1,4 @@
-"""docs/unattended.md: its files, as they are there, are right and do what it says."""
+"""docs/how-to/unattended.md: its files, as they are there, are right and do what it says."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.gates import wait_for
 from tests.programs import COMMAND, Workplace
 from tests.waiting import LONG_S, until
 
-PAGE = (Path(__file__).parents[1] / "docs/unattended.md").read_text()
+PAGE = (Path(__file__).parents[1] / "docs/how-to/unattended.md").read_text()
 
 
 def example(language: str) -> str:

@@ -22,9 +22,9 @@ from tools.docs_pictures import picture_page
 from tools.docs_reference import command_pages, file_pages
 
 ROOT = Path(__file__).parents[1]
-PAGES = ["*.md", "docs/*.md", "suites/*/README.md", "machines/README.md"]
+PAGES = ["*.md", "docs/**/*.md", "suites/*/README.md", "machines/README.md"]
 WORKER = Path(__file__).with_name("iframe-worker.js")  # as mkdocs.yml names it
-LINKED = ["ci/*", "LICENSE", "docs/results.ipynb"]
+LINKED = ["ci/*", "LICENSE", "docs/how-to/results.ipynb"]
 
 
 def stage(folder: Path, pictures: bool) -> dict[str, list[dict[str, str]]]:

@@ -1,6 +1,7 @@
 """``python -m torture [NAME...] [--times N] [--minutes M] [--seed S]``: attack trials.
 
-Prints the table of docs/reliability.md. Exits with 1 where something was lost or false."""
+Prints the table of docs/explanations/reliability.md. Exits with 1 where something was lost or
+false."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""How far judgements can be trusted: the tables of docs/quality.md by ``python -m bench.quality``;
-by ``python -m bench quality`` the claims alone, each beside its bound."""
+"""How far judgements can be trusted: the tables of docs/explanations/quality.md by ``python -m
+bench.quality``; by ``python -m bench quality`` the claims alone, each beside its bound."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``python -m bench.quality [SEED]``: the tables of docs/quality.md, in about fifteen minutes."""
+"""``python -m bench.quality [SEED]``: the tables of docs/explanations/quality.md (15 minutes)."""
 
 from __future__ import annotations
 

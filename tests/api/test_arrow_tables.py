@@ -17,7 +17,7 @@ from .test_results import folder
 
 __all__ = ["folder"]
 
-NOTEBOOK = Path(__file__).parents[2] / "docs" / "results.ipynb"
+NOTEBOOK = Path(__file__).parents[2] / "docs/how-to/results.ipynb"
 
 
 def test_runs_and_figures_are_tables(folder: Path) -> None:

@@ -271,7 +271,7 @@ def test_what_is_detected_names_the_nodes_of_other_partitions(
     assert place.seatrial("machine", "./machine.yaml", "--check").code == 0
 
 
-# ---- docs/gpus.md --------------------------------------------------------------------------------
+# ---- docs/how-to/gpus.md ---------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -279,7 +279,7 @@ def page(place: Workplace, gpus: SlurmCluster) -> Workplace:
     """A folder with the files of the page, as they are written there."""
     place.env |= gpus.env
     place.constants = {"backends.batch.SHORTEST_POLL": 0.2}
-    text = (Path(__file__).parents[2] / "docs/gpus.md").read_text()
+    text = (Path(__file__).parents[2] / "docs/how-to/gpus.md").read_text()
     for block in re.findall(r"^```yaml\n(.*?)^```$", text, re.M | re.S):
         file = place.folder / block.partition("\n")[0].removeprefix("# ")
         file.parent.mkdir(parents=True, exist_ok=True)

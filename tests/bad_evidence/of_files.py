@@ -289,7 +289,7 @@ def _(folder: Path) -> Told:
 no(
     "quota",
     stale="explain asks now; a file of refresh that is too old is told in slurmctld's log, and the "
-    "job goes on: docs/quota.md",
+    "job goes on: docs/how-to/quota.md",
     clock="explain asks now; a file of refresh counts until a time by slurmctld's clock alone",
 )
 

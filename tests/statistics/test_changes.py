@@ -125,7 +125,7 @@ def test_the_unit_does_not_matter(power: int, seed: int) -> None:
     assert [(c.index, c.tier) for c in find([math.ldexp(v, power) for v in values])] == plain
 
 
-# ---- the claims of docs/quality.md, on few seeds ------------------------------------------
+# ---- the claims of docs/explanations/quality.md, on few seeds -----------------------------
 
 
 @pytest.fixture(scope="module")

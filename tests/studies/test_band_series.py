@@ -74,4 +74,4 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
     pingpongs.tell(other, "bare", [pingpongs.output()], machine=placeless)
     refused = ask(other, "history", "latency_by_level")
     assert refused.code == 2 and "1 left out: of a machine without a topology" in refused.err
-    assert refused.err.count("docs/machines.md#topology") == 1
+    assert refused.err.count("docs/how-to/machines.md#topology") == 1

@@ -292,6 +292,6 @@ phases: [{phase: p, duration: soon}, {phase: p, duration: 1d}]
 
 
 def test_the_example_of_the_docs_is_valid(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "comparing.md").read_text()
+    page = (Path(__file__).parents[2] / "docs/how-to/comparing.md").read_text()
     (example,) = re.findall(r"^```yaml\n(# score.yaml\n.*?)^```$", page, re.M | re.S)
     assert written(tmp_path, example).parts.keys() == {"minife", "gtc", "milc"}

@@ -81,7 +81,7 @@ def test_elsewhere_it_wants_a_token(place: Workplace) -> None:
     done = place.seatrial("serve", "--host", "0.0.0.0", "--port", "0")
     assert done.code == 2
     assert "--token-file FILE" in done.err
-    assert "docs/pages.md" in done.err
+    assert "docs/how-to/pages.md" in done.err
 
 
 def test_a_port_that_is_taken_is_told(place: Workplace) -> None:
@@ -128,7 +128,7 @@ def test_it_says_that_it_speaks_plain_http(tmp_path: Path) -> None:
         port = opened.address.rpartition(":")[2]
         opened.address = f"http://127.0.0.1:{port}"
         assert opened.get("/runs")[0] == 401
-        assert "put TLS before it, see docs/pages.md" in opened.log.read_text()
+        assert "put TLS before it, see docs/how-to/pages.md" in opened.log.read_text()
 
 
 def test_messages_go_to_a_log_file_beside_the_trials(tmp_path: Path) -> None:

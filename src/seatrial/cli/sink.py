@@ -130,7 +130,7 @@ def _require_any(found: Sequence[TrialFolder], names: Sequence[str], machine: st
     if not known:
         raise UsageError(
             "no trial here was made on a machine that names sinks; see `sinks:` in "
-            "docs/machines.md, and give --machine for one that does"
+            "docs/how-to/machines.md, and give --machine for one that does"
         )
     if unknown := sorted(set(names) - known):
         raise UsageError(f"there is no sink {unknown[0]!r}; there are {', '.join(sorted(known))}")
@@ -203,8 +203,8 @@ def _sinks(
         raise UsageError(f"{whose} has no sink {unknown[0]!r}; it has {', '.join(known) or 'none'}")
     if not known:
         raise UsageError(
-            f"{whose} names no sinks; see `sinks:` in docs/machines.md, and give --machine for one "
-            "that does"
+            f"{whose} names no sinks; see `sinks:` in docs/how-to/machines.md, and give --machine "
+            "for one that does"
         )
     found = process.wanted(about, names)
     if not found:

@@ -12,8 +12,8 @@ distribution with the parameters a + s and b + m - s, where the prior Beta(a, b)
 of which nothing is known (Gelman et al., Bayesian Data Analysis, 2013, section 2.4). People are
 alerted if the chance of k or more is less than ``UNLIKELY``, for any n up to ``WINDOW``, of all
 causes together or of one. The bound is far below 0.001, as it is looked at after each bad end:
-docs/quality.md has the rate of false alarms. A stretch in which a test failed does not become what
-is usual.
+docs/explanations/quality.md has the rate of false alarms. A stretch in which a test failed does not
+become what is usual.
 """
 
 import math

@@ -25,7 +25,7 @@ from seatrial.lazy import np, regex
 HEAD = "seatrial pattern 1"
 MAX_PAIRS = 1 << 21
 """Pairs that a recorded pattern keeps: those with the most bytes."""
-_FORMAT = "docs/placement.md has the format"
+_FORMAT = "docs/how-to/placement.md has the format"
 _LARGEST = 1 << 62
 _NAME = regex(r"[\w.:-]{1,256}", re.ASCII)
 

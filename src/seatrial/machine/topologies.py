@@ -60,7 +60,7 @@ def known_topology(machine: "model.Machine") -> topology.Topology:
     if found is None:
         raise UsageError(
             f"the file of {machine.machine} tells nothing of its network; "
-            "write `topology` or `groups` (docs/machines.md)"
+            "write `topology` or `groups` (docs/how-to/machines.md)"
         )
     return found
 

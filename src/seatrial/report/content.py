@@ -361,7 +361,7 @@ def moment(time_ns: int | None) -> str:
 
 
 def as_json(report: Report) -> str:
-    """Return the report as JSON text, as docs/report.md describes it."""
+    """Return the report as JSON text, as docs/how-to/report.md describes it."""
     record: dict[str, Any] = msgspec.to_builtins(report)
     record["name"] = report.name
     record["made"] = iso(report.made)

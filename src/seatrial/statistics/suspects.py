@@ -24,7 +24,7 @@ LEVEL = 0.05  # probability that chance alone accuses any
 
 # Each further bad node counts as so many times rarer than the last. Where all rates are known, a
 # factor of 6 accuses innocent nodes in 1 % of simulated data sets, without it in 1 to 21 %
-# (docs/quality.md, "Suspects"; bench/quality/limits.py).
+# (docs/explanations/quality.md, "Suspects"; bench/quality/limits.py).
 FURTHER = 6.0
 # The cost of the two fitted parameters, harm and base: one unit of log-likelihood each, as in
 # Akaike's criterion (1974).

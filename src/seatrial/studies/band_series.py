@@ -82,7 +82,7 @@ def series_by_level(
         why = "".join(f"; {count} left out: {reason}" for reason, count in reasons.items())
         raise UsageError(
             f"{name}: no right run of the probe {APP} matches{why}; it needs runs of {APP} on a "
-            "machine whose file tells its `topology` (docs/machines.md#topology)"
+            "machine whose file tells its `topology` (docs/how-to/machines.md#topology)"
         )
     return [_series(name, key, found[key], excluded[key[:3]]) for key in sorted(found)]
 

@@ -183,8 +183,8 @@ def placed(lines: Sequence[PairLine], topology: Topology) -> list[PlacedLine]:
     if lost:
         raise UsageError(
             f"{', '.join(map(plain_line, list(lost)[:8]))}: not in the topology of the machine; "
-            "give these nodes a place in its file (docs/machines.md#topology), or name another "
-            "machine with --machine"
+            "give these nodes a place in its file (docs/how-to/machines.md#topology), or name "
+            "another machine with --machine"
         )
     return found
 

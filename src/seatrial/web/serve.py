@@ -49,7 +49,7 @@ def serve(
     if not local and not token:
         raise UsageError(
             f"--host {host}: others could read there; give --token-file FILE (made if missing), "
-            "and put TLS before it, see docs/pages.md"
+            "and put TLS before it, see docs/how-to/pages.md"
         )
     _check_store(store)
     listener = _listen(host, port)
@@ -94,7 +94,7 @@ def serve(
             file=sys.stderr,
         )
     if not local:
-        print("It speaks plain HTTP: put TLS before it, see docs/pages.md", file=sys.stderr)
+        print("It speaks plain HTTP: put TLS before it, see docs/how-to/pages.md", file=sys.stderr)
     if browse:
         import webbrowser
 

@@ -323,7 +323,7 @@ def test_mdtest_without_one_of_its_rows_is_refused(name: str, rows: int) -> None
 
 
 def test_the_page_s_own_example_is_a_parser() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "outputs.md").read_text()
+    page = (Path(__file__).parents[3] / "docs/how-to/outputs.md").read_text()
     ((code, sample),) = re.findall(r"```python\n(.*?)```.*?```text\n(.*?)```", page, re.DOTALL)
     assert len(code.splitlines()) <= 20
     module: dict[str, Any] = {}
