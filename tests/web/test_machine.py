@@ -104,14 +104,18 @@ def test_an_answer_of_before_a_filter_was_set_does_not_take_its_place(
 ) -> None:
     """A page that keeps itself true had asked for what it showed before."""
     held: list[Route] = []
+    asked: list[str] = []
+
+    def hold(route: Route) -> None:
+        asked.append(route.request.url)
+        if len(asked) == 2:  # the filter's
+            route.continue_()
+        else:
+            held.append(route)
+
     with open_page(browser, served.address) as page:
         page.goto(STREAM.replace("show=z", "show=state"))
-        page.route(
-            "**/machines/frost**",
-            lambda route: (
-                held.append(route) if route.request.resource_type == "fetch" else route.continue_()
-            ),
-        )
+        page.route("**/machines/frost**", hold)
         page.evaluate("() => document.dispatchEvent(new Event('visibilitychange'))")
         until(lambda: page.title() and held, "the page to ask for itself")
         page.select_option("select[name=show]", "z")

@@ -60,7 +60,7 @@ def window(page: Page) -> tuple[float, float] | None:
 
 
 def drag(page: Page, kind: str, share: tuple[float, float]) -> None:
-    over = plot(page, kind).locator(".u-over").first
+    over = plot(page, kind).locator(".over").first
     over.scroll_into_view_if_needed()
     box = over.bounding_box()
     assert box is not None
@@ -73,13 +73,14 @@ def drag(page: Page, kind: str, share: tuple[float, float]) -> None:
 
 def run_place(page: Page, place: int) -> tuple[float, float, str]:
     """Where on the screen a run is drawn, and its id."""
-    plot(page, "elapsed").locator(".u-over").scroll_into_view_if_needed()
+    plot(page, "elapsed").locator(".over").scroll_into_view_if_needed()
     found = page.evaluate(
         """(i) => {
           const figure = plots.figures.find((each) => each.element.dataset.plot === "elapsed");
-          const u = figure.plots[0], { data } = figure, box = u.over.getBoundingClientRect();
-          const x = u.valToPos(data.axis.start + data.t[i], "x");
-          return [box.left + x, box.top + u.valToPos(data.y[i], "y"), data.run[i]];
+          const plot = figure.plots[0], { data } = figure;
+          const box = plot.canvas.getBoundingClientRect();
+          const x = plot.x(data.axis.start + data.t[i]), y = plot.y(data.y[i]);
+          return [box.left + x / plot.ratio, box.top + y / plot.ratio, data.run[i]];
         }""",
         place,
     )
@@ -120,7 +121,7 @@ def test_dragging_zooms_all_figures_and_a_double_click_shows_all(page: Page) -> 
     link = plot(page, "elapsed").locator(".said a").get_attribute("href") or ""
     assert "since=" in link
     assert page.request.get(link).ok
-    plot(page, "load").locator(".u-over").first.dblclick()
+    plot(page, "load").locator(".over").first.dblclick()
     assert window(page) is None
     until(lambda: paint(page, "elapsed") == before["elapsed"], "all of it")
 
@@ -197,7 +198,7 @@ def test_tests_and_classes_can_be_hidden_and_told_by_shape(page: Page) -> None:
 def test_pointing_at_strips_and_shares_tells_their_numbers(page: Page) -> None:
     for kind, words in (("utilisation", "accepted"), ("in-flight", "all tests"), ("load", "safe")):
         figure = plot(page, kind)
-        figure.locator(".u-over").first.hover()
+        figure.locator(".over").first.hover()
         tip = figure.locator(".tip")
         tip.wait_for()
         assert words in tip.inner_text(), kind

@@ -127,7 +127,7 @@ def test_an_answer_that_is_not_taken_is_given_up(trials: Path) -> None:
     ):
         assert opened.get("/static/icon.svg")[0] == 200
         before = _sockets(opened)
-        ask = b"GET /static/vendor/htmx-2.0.11.min.js HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        ask = b"GET /static/style.css HTTP/1.1\r\nHost: localhost\r\n\r\n"
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         with contextlib.suppress(ConnectionError, TimeoutError):
             raw.settimeout(5)

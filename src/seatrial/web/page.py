@@ -36,7 +36,7 @@ class Page(NamedTuple):
 
     area: the area of the navigation to which it belongs.
     module: that of ``pages/`` with its ``function``.
-    plots: whether it needs the library that draws large plots.
+    plots: whether it has large plots, which are drawn in the browser.
     rows: the field of its data that is a table, also served as CSV; "" for none.
     form: whether its template shows a form, and in place of data why a query was ``refused``."""
 

@@ -250,7 +250,7 @@
     heat.figure.focus({ preventScroll: true });
     heat.figure.scrollIntoView({ block: "nearest" });
   });
-  document.addEventListener("htmx:afterSwap", start);
+  document.addEventListener("replaced", start);
   document.addEventListener("news", start);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => heat?.draw());
   addEventListener("resize", () => heat?.draw());

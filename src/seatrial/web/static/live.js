@@ -35,7 +35,6 @@
     }
     [...fresh.querySelectorAll(".wide")].forEach((box, i) => { box.scrollLeft = scroll[i] || 0; });
     if (name) fresh.querySelector(name)?.focus({ preventScroll: true });
-    if (window.htmx) window.htmx.process(fresh);
   }
 
   async function ask() {
@@ -50,7 +49,7 @@
       if (document.querySelector("[data-passing]")) return location.reload();  // what failed is well
       const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
       // A filter has been set meanwhile; its answer may be to come, for a part that is here now.
-      if (location.href !== address || document.querySelector(".htmx-request")) return later();
+      if (location.href !== address || document.documentElement.matches(".asking")) return later();
       for (const old of document.querySelectorAll("[data-live]")) {
         const next = fresh.getElementById(old.id);
         const html = next?.outerHTML;

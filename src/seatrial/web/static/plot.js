@@ -1,5 +1,5 @@
 // Large plots over time: every <figure class="plot" data-plot="KIND" data-src="....json"> is drawn
-// here by its kind (see plot_kinds.js), on uPlot. All figures of a page share one window of time,
+// here by its kind (see plot_kinds.js), on TimePlot. All figures of a page share one window of time,
 // which stands in the address as from and to (seconds since 1970). Drag to zoom, double click to
 // see all; with the keyboard + - 0 and the arrows. Colours are those of style.css; on paper they
 // are the light ones. When there is news, figures that can be seen are asked for again.
@@ -26,11 +26,6 @@ window.plots = (() => {
 
   // A time as this server's clock shows it, whatever the browser's zone is.
   const local = (t) => new Date((t + view.zone) * 1000);
-  function shifted(t) {
-    const at = local(t);
-    return new Date(at.getUTCFullYear(), at.getUTCMonth(), at.getUTCDate(), at.getUTCHours(),
-      at.getUTCMinutes(), at.getUTCSeconds(), at.getUTCMilliseconds());
-  }
   const two = (n) => String(n).padStart(2, "0");
   function moment(t) {
     const at = local(t);
@@ -86,49 +81,7 @@ window.plots = (() => {
     view.whole = [axis.start, Math.max(axis.end, axis.start + 1)];
   }
 
-  // ---- what every plot of a figure has ------------------------------------------------------
-
-  const TICKS = [
-    [31536000, "{YYYY}", null, null, null, null, null, null, 1],
-    [2419200, "{MMM}", "\n{YYYY}", null, null, null, null, null, 1],
-    [86400, "{D} {MMM}", "\n{YYYY}", null, null, null, null, null, 1],
-    [3600, "{HH}:{mm}", "\n{D} {MMM}", null, "\n{D} {MMM}", null, null, null, 1],
-    [60, "{HH}:{mm}", "\n{D} {MMM}", null, "\n{D} {MMM}", null, null, null, 1],
-    [1, "{HH}:{mm}:{ss}", "\n{D} {MMM}", null, "\n{D} {MMM}", null, null, null, 1],
-    [0.001, "{ss}.{fff}", null, null, null, null, "\n{HH}:{mm}", null, 1],
-  ];
-  const FONT = '12px system-ui, "Segoe UI", "DejaVu Sans", sans-serif';
-
-  function options(figure, { height, values, incrs, bare = false, y = {}, series, draw }) {
-    const ink = (name) => () => figure.colour(name);
-    const line = { stroke: ink("line"), width: 1 };
-    return {
-      width: figure.width(), height, tzDate: shifted, padding: [8, 12, 0, 0],
-      legend: { show: false },
-      scales: { x: { time: true, auto: false }, y },
-      cursor: {
-        points: { show: false }, y: false, sync: { key: "time" },
-        drag: { x: true, y: false, setScale: false, dist: 4, click: () => {} },
-        bind: { dblclick: () => () => { all(); return null; } },
-      },
-      axes: [
-        { show: true, stroke: ink("quiet"), font: FONT, grid: line, ticks: line, values: bare ? (u, at) => at.map(() => "") : TICKS, size: bare ? 6 : 46, space: 70 },
-        { stroke: ink("quiet"), font: FONT, grid: line, ticks: { show: false }, values, incrs, size: 62, space: bare ? 24 : 34 },
-      ],
-      series,
-      hooks: {
-        draw: [draw, () => figure.painted()],
-        setSelect: [(u) => {
-          if (u.select.width < 4) return;
-          const [from, to] = [u.select.left, u.select.left + u.select.width].map((at) => u.posToVal(at, "x"));
-          u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-          figure.dragged = true;
-          look(from, to);
-        }],
-        setCursor: [(u) => { if (figure.under === u) figure.point(u); }],
-      },
-    };
-  }
+  // ---- figures -------------------------------------------------------------------------------
 
   class Figure {
     constructor(element) {
@@ -174,7 +127,7 @@ window.plots = (() => {
         this.seen = entry.isIntersecting;
         if (this.seen && this.stale) this.ask();
       }, { rootMargin: "300px" }).observe(this.element);
-      holder.addEventListener("mouseleave", () => { this.under = null; this.tip.hidden = true; });
+      holder.addEventListener("mouseleave", () => { this.tip.hidden = true; });
       holder.addEventListener("keydown", (event) => {
         if (event.ctrlKey || event.metaKey || event.altKey) return;
         const far = event.shiftKey ? 0.5 : 0.1;
@@ -264,22 +217,23 @@ window.plots = (() => {
     }
 
     drop() {
-      for (const u of this.plots) u.destroy();
+      for (const plot of this.plots) plot.destroy();
       this.plots = [];
       this.holder.replaceChildren();
     }
 
-    add(u) {
-      this.plots.push(u);
-      u.over.addEventListener("mouseenter", () => { this.under = u; });
-      u.root.querySelector("canvas").setAttribute("aria-hidden", "true");
-      return u;
+    add(settings) {
+      const plot = new TimePlot(this.holder, {
+        width: this.width(), zone: () => view.zone, colour: (name) => this.colour(name),
+        painted: () => this.painted(), point: (at) => this.point(at), select: look, all, ...settings,
+      });
+      this.plots.push(plot);
+      return plot;
     }
 
     // Show the window of time.
     look() {
-      const [min, max] = shown();
-      for (const u of this.plots) u.setScale("x", { min, max });
+      for (const plot of this.plots) plot.look(...shown());
       if (this.kind.finer && this.data?.ready && this.window !== `${view.from} ${view.to}`) {
         this.window = `${view.from} ${view.to}`;
         clearTimeout(this.finer);
@@ -301,28 +255,28 @@ window.plots = (() => {
 
     resize() {
       const width = this.width();
-      for (const u of this.plots) if (u.width !== width) u.setSize({ width, height: u.height });
+      for (const plot of this.plots) if (plot.width !== width) plot.resize(width);
     }
 
     redraw() {
       this.colour = colours();
       this.kind.restyle?.(this);
       this.resize();
-      for (const u of this.plots) u.redraw(true, true);  // axes, too: of another width they have other ticks
+      for (const plot of this.plots) plot.redraw();
     }
 
-    point(u) {
-      const lines = u.cursor.left >= 0 ? this.kind.point(this, u, this.data) : null;
+    point(plot) {
+      const lines = this.kind.point(this, plot, this.data);
       this.tip.hidden = !lines;
-      if (lines) this.tell(lines, u, u.cursor.left, u.cursor.top);
+      if (lines) this.tell(lines, plot, ...plot.pointer);
     }
 
     // Lines beside a place on a plot: the first is strong, the others plain.
-    tell(lines, u, left, top) {
+    tell(lines, plot, left, top) {
       const [first, ...rest] = lines;
       this.tip.replaceChildren(make("b", {}, first), ...rest.map((text) => make("span", { class: "quiet" }, text)));
       this.tip.hidden = false;
-      const over = u.over.getBoundingClientRect(), home = this.element.getBoundingClientRect();
+      const over = plot.over.getBoundingClientRect(), home = this.element.getBoundingClientRect();
       const x = over.left - home.left + left, y = over.top - home.top + top;
       const right = x + 16 + this.tip.offsetWidth > home.width;
       this.tip.style.left = `${Math.max(0, right ? x - 14 - this.tip.offsetWidth : x + 14)}px`;
@@ -354,5 +308,5 @@ window.plots = (() => {
     if (!document.hidden) for (const figure of figures) if (figure.stale) figure.ask();
   });
 
-  return { kinds, figures, make, moment, seconds, count, options, view, look };
+  return { kinds, figures, make, moment, seconds, count, view, look };
 })();

@@ -3,7 +3,7 @@
 // pointer. See plot.js for what they share.
 "use strict";
 (() => {
-  const { kinds, make, moment, seconds, count, options } = window.plots;
+  const { kinds, make, moment, seconds, count } = window.plots;
 
   // ---- utilisation ----------------------------------------------------------------------------
 
@@ -13,14 +13,14 @@
     ["down", "ink"], ["unfilled", "series-4"], ["drained", "strong-line"], ["idle", "line"],
   ];
 
-  function paintUses(figure, u) {
-    const { t, step, shares } = figure.data, { ctx } = u, { top, height, left, width } = u.bbox;
+  function paintUses(figure, plot) {
+    const { t, step, shares } = figure.data, { ctx } = plot, { top, height, left, width } = plot.box;
     ctx.save();
     ctx.beginPath();
     ctx.rect(left, top, width, height);
     ctx.clip();
-    const edges = t.map((at) => Math.round(u.valToPos(at, "x", true)));
-    edges.push(Math.round(u.valToPos(t[t.length - 1] + step, "x", true)));
+    const edges = t.map((at) => Math.round(plot.x(at)));
+    edges.push(Math.round(plot.x(t[t.length - 1] + step)));
     const base = new Float64Array(t.length);
     for (const [use, colour] of USES) {
       const part = shares[use];
@@ -35,14 +35,14 @@
       }
     }
     ctx.restore();
-    paintWindows(figure, u);
+    paintWindows(figure, plot);
   }
 
   // Blackouts and planned outages: a bar along the top.
-  function paintWindows(figure, u) {
-    const { ctx } = u, { left, width, top } = u.bbox, thick = 4 * devicePixelRatio;
+  function paintWindows(figure, plot) {
+    const { ctx } = plot, { left, width, top } = plot.box, thick = 4 * devicePixelRatio;
     for (const { start, end, kind } of figure.data.windows || []) {
-      const from = Math.max(left, u.valToPos(start, "x", true)), to = Math.min(left + width, u.valToPos(end, "x", true));
+      const from = Math.max(left, plot.x(start)), to = Math.min(left + width, plot.x(end));
       if (to <= from) continue;
       ctx.fillStyle = figure.colour(kind === "outage" ? "quiet" : "slow");
       ctx.fillRect(from, top - thick, to - from, thick);
@@ -55,16 +55,13 @@
     nothing: "Nothing was available yet.",
     empty: (data) => !data.t.length,
     draw(figure, data) {
-      const columns = [data.t, data.t.map(() => 1)];
-      if (figure.plots.length) return figure.plots[0].setData(columns, false);
-      const made = options(figure, {
-        height: 240, y: { range: [0, 1] }, values: (u, at) => at.map((v) => `${Math.round(100 * v)} %`),
-        series: [{}, { paths: () => null, points: { show: false } }], draw: (u) => paintUses(figure, u),
+      const plot = figure.plots[0] ?? figure.add({
+        height: 240, range: () => [0, 1], label: (v) => `${Math.round(100 * v)} %`, paint: (plot) => paintUses(figure, plot),
       });
-      figure.add(new uPlot(made, columns, figure.holder));
+      plot.setData(data.t, data.t.map(() => 1));
     },
-    point(figure, u, data) {
-      const t = u.posToVal(u.cursor.left, "x"), i = Math.floor((t - data.t[0]) / data.step);
+    point(figure, plot, data) {
+      const t = plot.timeAt(plot.pointer[0]), i = Math.floor((t - data.t[0]) / data.step);
       if (!(i >= 0 && i < data.t.length)) return null;
       const there = USES.filter(([use]) => data.shares[use]?.[i]);
       const lines = there.map(([use]) => `${use} ${(100 * data.shares[use][i]).toFixed(1)} %`);
@@ -76,18 +73,42 @@
 
   const STRIP = 66, AXIS = 40, MOST_STRIPS = 40;
 
-  function dashed(figure, u, value, colour) {
+  function dashed(figure, plot, value, colour) {
     if (!value) return;
-    const { ctx } = u, y = Math.round(u.valToPos(value, "y", true)) + 0.5;
-    if (y < u.bbox.top - 1) return;
+    const { ctx } = plot, y = Math.round(plot.y(value)) + 0.5;
+    if (y < plot.box.top - 1) return;
     ctx.save();
     ctx.strokeStyle = figure.colour(colour);
     ctx.lineWidth = devicePixelRatio;
     ctx.setLineDash([5 * devicePixelRatio, 4 * devicePixelRatio]);
     ctx.beginPath();
-    ctx.moveTo(u.bbox.left, y);
-    ctx.lineTo(u.bbox.left + u.bbox.width, y);
+    ctx.moveTo(plot.box.left, y);
+    ctx.lineTo(plot.box.left + plot.box.width, y);
     ctx.stroke();
+    ctx.restore();
+  }
+
+  // Each value from its time to the next one's; none leaves a gap.
+  function paintSteps(figure, plot) {
+    const { ctx, box, t, values } = plot, last = t.length - 1, ground = box.top + box.height;
+    const line = new Path2D(), area = new Path2D();
+    for (let i = 0; i < last; i++) {
+      if (values[i] === null || t[i + 1] < plot.from || t[i] > plot.to) continue;
+      const [x, next] = [plot.x(t[i]), plot.x(t[i + 1])].map(Math.round), y = Math.round(plot.y(values[i])) + 0.5;
+      area.rect(x, y, next - x, ground - y);
+      if (i && values[i - 1] !== null) line.lineTo(x, y); else line.moveTo(x, y);
+      line.lineTo(next, y);
+    }
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(box.left, box.top, box.width, box.height);
+    ctx.clip();
+    ctx.fillStyle = ctx.strokeStyle = figure.colour("accent");
+    ctx.globalAlpha = 0.16;
+    ctx.fill(area);
+    ctx.globalAlpha = 1;
+    ctx.lineWidth = Math.max(1, Math.round(1.25 * plot.ratio));
+    ctx.stroke(line);
     ctx.restore();
   }
 
@@ -95,18 +116,19 @@
   const alertsOf = (data, line) => data.alerts.filter(({ test }) =>
     (line.name ? test === line.name : !data.lines.some(({ name }) => name && name === test)));
 
-  function paintStrip(figure, u, place) {
+  function paintStrip(figure, plot, place) {
     const { data } = figure, line = data.lines[place];
     if (!line) return;
-    dashed(figure, u, line.expected, "ink");
-    dashed(figure, u, line.most, "failed");
-    if (!place) paintWindows(figure, u);
-    const { ctx } = u, r = 5 * devicePixelRatio, { left, width, top } = u.bbox;
+    paintSteps(figure, plot);
+    dashed(figure, plot, line.expected, "ink");
+    dashed(figure, plot, line.most, "failed");
+    if (!place) paintWindows(figure, plot);
+    const { ctx } = plot, r = 5 * devicePixelRatio, { left, width, top } = plot.box;
     ctx.fillStyle = figure.colour("failed");
     ctx.strokeStyle = figure.colour("panel");
     ctx.lineWidth = devicePixelRatio;
     for (const { t } of alertsOf(data, line)) {
-      const x = u.valToPos(t, "x", true), y = top + r;
+      const x = plot.x(t), y = top + r;
       if (x < left || x > left + width) continue;
       ctx.beginPath();
       ctx.moveTo(x, y - r);
@@ -136,8 +158,6 @@
     return Math.max(max, ...bounds, 1);
   }
 
-  const columnsOf = (line) => (line.t.length ? [line.t, line.y] : [[0], [null]]);
-
   function strip(figure, data, place) {
     const line = data.lines[place], last = place === Math.min(data.lines.length, MOST_STRIPS) - 1;
     const name = make("p", { class: "strip-name" }, make("span", {}, line.name || "all tests"));
@@ -146,27 +166,14 @@
     if (line.most) told.push(`safe ${count(line.most)}`);
     name.append(make("span", { class: "quiet" }, told.join(", ")));
     figure.holder.append(name);
-    const fill = (u) => {
-      const [r, g, b] = rgb(figure.colour("accent"));
-      return `rgba(${r}, ${g}, ${b}, 0.16)`;
-    };
-    const made = options(figure, {
+    const plot = figure.add({
       height: STRIP + (last ? AXIS : 0), bare: !last,
-      y: { range: (u, min, max) => [0, roof(figure.data.lines[place], max || 0) * 1.08] },
-      values: (u, at) => at.map((v) => (v >= 1e6 ? `${+(v / 1e6).toPrecision(3)} M` : v % 1 ? "" : count(v))),
-      series: [{}, {
-        stroke: () => figure.colour("accent"), width: 1.25, fill, points: { show: false },
-        paths: uPlot.paths.stepped({ align: 1 }),
-      }],
-      draw: (u) => paintStrip(figure, u, place),
+      range: (most) => [0, roof(figure.data.lines[place], most) * 1.08],
+      label: (v) => (v >= 1e6 ? `${+(v / 1e6).toPrecision(3)} M` : v % 1 ? "" : count(v)),
+      paint: (plot) => paintStrip(figure, plot, place),
     });
-    const u = figure.add(new uPlot(made, columnsOf(line), figure.holder));
-    u.place = place;
-  }
-
-  function rgb(colour) {
-    const hex = /^#(..)(..)(..)$/.exec(colour) || [0, "88", "88", "88"];
-    return hex.slice(1).map((pair) => Number.parseInt(pair, 16));
+    plot.place = place;
+    plot.setData(line.t, line.y);
   }
 
   const strips = {
@@ -175,7 +182,7 @@
     draw(figure, data) {
       const names = JSON.stringify(data.lines.map(({ name, expected, most }) => [name, expected, most]));
       if (figure.names === names && figure.plots.length) {
-        figure.plots.forEach((u) => u.setData(columnsOf(data.lines[u.place]), false));
+        for (const plot of figure.plots) plot.setData(data.lines[plot.place].t, data.lines[plot.place].y);
         return;
       }
       figure.names = names;
@@ -183,9 +190,9 @@
       data.lines.slice(0, MOST_STRIPS).forEach((line, place) => strip(figure, data, place));
       if (data.lines.length > MOST_STRIPS) figure.holder.append(make("p", { class: "quiet" }, `and ${data.lines.length - MOST_STRIPS} more`));
     },
-    point(figure, u, data) {
-      const line = data.lines[u.place], t = u.posToVal(u.cursor.left, "x"), value = valueAt(line, t);
-      const near = Math.abs(u.posToVal(7, "x") - u.posToVal(0, "x"));
+    point(figure, plot, data) {
+      const line = data.lines[plot.place], t = plot.timeAt(plot.pointer[0]), value = valueAt(line, t);
+      const near = plot.timeAt(7) - plot.timeAt(0);
       const alerts = alertsOf(data, line).filter((alert) => Math.abs(alert.t - t) < near).slice(0, 3);
       const what = value === null || value === undefined ? "the trial's clock stood still" : count(value);
       const of = line.expected ? ` of ${count(line.expected)}` : line.most ? `, safe is ${count(line.most)}` : "";

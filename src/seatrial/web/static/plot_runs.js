@@ -3,7 +3,7 @@
 // by a grid. Tests and classes can be hidden, a click opens a run. See plot.js for the rest.
 "use strict";
 (() => {
-  const { kinds, make, moment, seconds, count, options } = window.plots;
+  const { kinds, make, moment, seconds, count } = window.plots;
 
   const TIMES = [
     ...[-3, -2, -1, 0].flatMap((power) => [1, 2, 5].map((n) => n * 10 ** power)),
@@ -25,22 +25,22 @@
   }
 
   // Where each point is, in device pixels; x is NaN where it is not shown.
-  function places(figure, u) {
+  function places(figure, plot) {
     const { t, y, test, kind } = figure.data, n = t.length, zero = figure.data.axis.start, [tests, kinds] = hidden(figure);
     const xs = new Float32Array(n), ys = new Float32Array(n);
-    const { min, max } = u.scales.x, { left, width } = u.bbox, per = width / (max - min);
-    const low = u.valToPos(figure.log ? 1 : 0, "y", true), high = u.valToPos(figure.log ? 10 : 1, "y", true), slope = high - low;
+    const { from, to } = plot, { left, width } = plot.box, per = width / (to - from);
+    const low = plot.y(figure.log ? 1 : 0), slope = plot.y(figure.log ? 10 : 1) - low;
     for (let i = 0; i < n; i++) {
       const at = zero + t[i];
-      xs[i] = tests[test[i]] || kinds[kind[i]] || at < min || at > max ? Number.NaN : left + (at - min) * per;
+      xs[i] = tests[test[i]] || kinds[kind[i]] || at < from || at > to ? Number.NaN : left + (at - from) * per;
       ys[i] = low + slope * (figure.log ? Math.log10(Math.max(y[i], 1e-3)) : y[i]);
     }
     return { xs, ys };
   }
 
-  function paintRuns(figure, u) {
-    const { test, kind, kinds: names, tests } = figure.data, { ctx } = u, { left, top, width, height } = u.bbox;
-    const { xs, ys } = places(figure, u);
+  function paintRuns(figure, plot) {
+    const { test, kind, kinds: names, tests } = figure.data, { ctx } = plot, { left, top, width, height } = plot.box;
+    const { xs, ys } = places(figure, plot);
     figure.at = { xs, ys, cells: null };
     ctx.save();
     ctx.beginPath();
@@ -88,7 +88,7 @@
   }
 
   // The run next to a place in CSS pixels, -1 where none is near.
-  function nearest(figure, u, left, top) {
+  function nearest(figure, plot, left, top) {
     const { xs, ys } = figure.at, ratio = devicePixelRatio, cell = CELL * ratio;
     if (!figure.at.cells) {
       const cells = (figure.at.cells = new Map());
@@ -99,7 +99,7 @@
         if (list) list.push(i); else cells.set(key, [i]);
       }
     }
-    const x = left * ratio + u.bbox.left, y = top * ratio + u.bbox.top;
+    const x = left * ratio + plot.box.left, y = top * ratio + plot.box.top;
     let best = -1, least = (NEAR * ratio) ** 2;
     for (let dx = -1; dx <= 1; dx++) {
       for (let dy = -1; dy <= 1; dy++) {
@@ -122,16 +122,16 @@
 
   // Choose the next run that can be seen, forwards or backwards.
   function step(figure, by) {
-    const u = figure.plots[0], { xs } = figure.at, n = xs.length;
-    const inside = (i) => xs[i] >= u.bbox.left && xs[i] <= u.bbox.left + u.bbox.width;
+    const plot = figure.plots[0], { xs } = figure.at, n = xs.length;
+    const inside = (i) => xs[i] >= plot.box.left && xs[i] <= plot.box.left + plot.box.width;
     let i = figure.chosen < 0 ? (by > 0 ? -1 : n) : figure.chosen;
     do i += by; while (i >= 0 && i < n && !inside(i));
     if (i < 0 || i >= n) return;
     figure.chosen = i;
-    u.redraw(false);
-    const ratio = devicePixelRatio, left = (figure.at.xs[i] - u.bbox.left) / ratio, top = (figure.at.ys[i] - u.bbox.top) / ratio;
+    plot.redraw();
+    const ratio = devicePixelRatio, left = (figure.at.xs[i] - plot.box.left) / ratio, top = (figure.at.ys[i] - plot.box.top) / ratio;
     const lines = linesOf(figure.data, i);
-    figure.tell(lines, u, left, top);
+    figure.tell(lines, plot, left, top);
     figure.said.replaceChildren(`${lines.join(", ")}; Enter opens it`);
   }
 
@@ -155,8 +155,7 @@
       button.addEventListener("click", () => {
         if (!figure.hidden.delete(key)) figure.hidden.add(key);
         button.setAttribute("aria-pressed", String(!figure.hidden.has(key)));
-        figure.plots[0].setData(columnsOfRuns(figure), false);
-        figure.look();
+        figure.plots[0].setData(...columnsOfRuns(figure));
       });
       buttons.push(button);
     };
@@ -201,26 +200,22 @@
       figure.ids = data.run;
       figure.chosen = known ? data.run.indexOf(known) : -1;
       toggles(figure, data);
-      if (figure.plots.length) return figure.plots[0].setData(columnsOfRuns(figure), false);
-      const made = options(figure, {
+      if (figure.plots.length) return figure.plots[0].setData(...columnsOfRuns(figure));
+      const plot = figure.add({
         height: Math.round(Math.min(440, Math.max(300, figure.width() * 0.3))),
-        y: figure.log ? { distr: 3 } : { range: (u, min, max) => [0, (max || 1) * 1.06] },
-        values: (u, at) => at.map((v) => (v === null ? "" : v === 0 ? "0" : seconds(v))),
-        incrs: figure.log ? undefined : TIMES,
-        series: [{}, { paths: () => null, points: { show: false } }], draw: (u) => paintRuns(figure, u),
+        log: figure.log, range: (most) => [0, (most || 1) * 1.06], steps: TIMES, crossed: true,
+        label: (v) => (v === 0 ? "0" : seconds(v)), paint: (plot) => paintRuns(figure, plot),
       });
-      made.cursor.y = true;
-      const u = figure.add(new uPlot(made, columnsOfRuns(figure), figure.holder));
-      u.over.addEventListener("mousedown", () => { figure.dragged = false; });
-      u.over.addEventListener("click", (event) => {
-        const i = figure.dragged ? -1 : nearest(figure, u, event.offsetX, event.offsetY);
+      plot.over.addEventListener("click", (event) => {
+        const i = plot.dragged ? -1 : nearest(figure, plot, event.offsetX, event.offsetY);
         if (i >= 0) open(figure, i);
       });
+      plot.setData(...columnsOfRuns(figure));
     },
     restyle: (figure) => { if (figure.data?.ready && figure.plots.length) toggles(figure, figure.data); },
-    point(figure, u, data) {
-      const i = nearest(figure, u, u.cursor.left, u.cursor.top);
-      u.over.style.cursor = i >= 0 ? "pointer" : "crosshair";
+    point(figure, plot, data) {
+      const i = nearest(figure, plot, ...plot.pointer);
+      plot.over.style.cursor = i >= 0 ? "pointer" : "crosshair";
       return i < 0 ? null : linesOf(data, i);
     },
     key: (figure, key) => ({
