@@ -1,15 +1,19 @@
-"""``make docs``: the documentation as a site, from a file and without a network."""
+"""``make docs``: the documentation as a site, which needs no network."""
 
 from __future__ import annotations
 
 import re
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
-from tests.web.served import chromium
+from tests.web.served import chromium, open_page
 
 ROOT = Path(__file__).parents[1]
 LOADED = re.compile(r'<(?:script|img|link)[^>]*(?:src|href)="(https?:[^"]*)')
@@ -43,11 +47,24 @@ def test_each_command_and_key_has_its_place(site: Path) -> None:
     assert "<code>known_failures</code>" in keys
 
 
+@pytest.fixture
+def address(site: Path) -> Iterator[str]:
+    """Where a server on this host offers the site."""
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("localhost", 0), partial(Quiet, directory=site)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://localhost:{server.server_port}"
+        server.shutdown()
+
+
 @pytest.mark.needs("chromium")
-def test_the_search_works_from_a_file_without_a_network(site: Path) -> None:
-    with chromium() as browser, browser.new_context(offline=True) as context:
-        page = context.new_page()
-        page.goto((site / "index.html").as_uri())
+def test_the_search_works_without_a_network(address: str) -> None:
+    with chromium() as browser, open_page(browser, address) as page:
+        page.goto("/index.html")
         page.get_by_placeholder("Search").fill("median polish")
         found = page.locator(".md-search-result__item").first
         found.wait_for()

@@ -23,7 +23,6 @@ from tools.docs_reference import command_pages, file_pages
 
 ROOT = Path(__file__).parents[1]
 PAGES = ["*.md", "docs/**/*.md", "suites/*/README.md", "machines/README.md"]
-WORKER = Path(__file__).with_name("iframe-worker.js")  # as mkdocs.yml names it
 LINKED = ["ci/*", "LICENSE", "docs/how-to/results.ipynb"]
 
 
@@ -36,7 +35,6 @@ def stage(folder: Path, pictures: bool) -> dict[str, list[dict[str, str]]]:
                 copy = folder / path.relative_to(ROOT)
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(path, copy)
-    shutil.copyfile(WORKER, folder / WORKER.name)
     made = {"Each command": dict(command_pages()), "Each key of a file": dict(file_pages())}
     if pictures:
         made["Pages of the server"] = dict(picture_page(folder / "reference" / "pictures"))
