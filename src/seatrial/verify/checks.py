@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seatrial.journal.codes import CHECK_ERROR, FAILED, TOO_LARGE, WRONG_ANSWER, Code
+from seatrial.escaping import plain
 from seatrial.lazy import LazyModule
 from seatrial.suite.check_spec import Check, Metric
 from seatrial.suite.model import Test
@@ -84,7 +85,7 @@ def _finding(
     except SearchFailed as error:
         return Finding(CHECK_ERROR, f"{check.in_file}: the pattern of a check {error}")
     except python_function.FunctionFailed as error:
-        return Finding(CHECK_ERROR, reading.plain(str(error)[:LONGEST_REASON]))
+        return Finding(CHECK_ERROR, plain(str(error)[:LONGEST_REASON]))
     except (re.error, ValueError, IndexError) as error:
         return Finding(CHECK_ERROR, f"the check of {check.in_file} is not valid: {error}")
     return Finding(WRONG_ANSWER, fault) if fault else None
@@ -185,7 +186,7 @@ def _identical(check: Check, folder: Path, names: check_values.Names) -> str:
 
 def _python(named: str, test_folder: Path, folder: Path, names: check_values.Names) -> str:
     fault = python_function.fault_by(named, test_folder, folder, names)
-    return f"{Path(named).name}: {reading.plain(fault)}" if fault else ""
+    return f"{Path(named).name}: {plain(fault)}" if fault else ""
 
 
 _FUNCTIONS: dict[str, Callable[[Check, Path, check_values.Names], str]] = {
