@@ -10,7 +10,7 @@ import click
 import msgspec
 from msgspec.structs import replace
 
-import seatrial.runs.facts as collection
+from seatrial.runs import facts as collection
 from seatrial.cli import run
 from seatrial.cli.options import choice_option, list_option, machine_option, text_option
 from seatrial.errors import UsageError

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seatrial.journal.codes import CHECK_ERROR, FAILED, TOO_LARGE, WRONG_ANSWER, Code
 from seatrial.escaping import plain
+from seatrial.journal.codes import CHECK_ERROR, FAILED, TOO_LARGE, WRONG_ANSWER, Code
 from seatrial.lazy import LazyModule
 from seatrial.suite.check_spec import Check, Metric
 from seatrial.suite.model import Test
