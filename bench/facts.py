@@ -13,8 +13,8 @@ from pathlib import Path
 
 from tests.slurm.cluster import ClusterOptions, SlurmCluster, available
 
-import seatrial.runs.facts as collection
 from bench.measuring import Row, ratios, scratch, timed
+from seatrial.runs import facts as collection
 
 NODES, FACTS, READINGS = 12_288, 200, 10
 ROUNDS = 7

@@ -10,7 +10,6 @@ import click
 import msgspec
 from msgspec.structs import replace
 
-from seatrial.runs import facts as collection
 from seatrial.cli import run
 from seatrial.cli.options import choice_option, list_option, machine_option, text_option
 from seatrial.errors import UsageError
@@ -22,6 +21,7 @@ from seatrial.machine.node_sets import fold, unfold
 from seatrial.machine.rehearsal_model import MachineModel
 from seatrial.rules import readers
 from seatrial.rules.facts import of_nodes, text_of
+from seatrial.runs import facts as collection
 from seatrial.units import count
 
 SUITE = Path(collection.__file__).parent
