@@ -25,6 +25,7 @@ from seatrial.journal.trial_life import TRIAL_STATE_HELP
 from seatrial.machine import failures, rehearsal_model
 from seatrial.machine import model as machine
 from seatrial.machine.load import load_machine
+from seatrial.machine.schedulers import Slurm
 from seatrial.machine.sinks import Sink
 from seatrial.plan import model as plan
 from seatrial.plan import moments
@@ -32,6 +33,8 @@ from seatrial.plan import rehearsal_model as plan_rehearsal
 from seatrial.plan.bounds import bound_of
 from seatrial.plan.policy import ANSWERS
 from seatrial.plan.prepare import prepare_plan
+from seatrial.plugins.gridengine import GridEngine
+from seatrial.plugins.pbs import Pbs
 from seatrial.rules import launch_rules, routing, submit_rules
 from seatrial.rules import model as rules
 from seatrial.store.by_case import NUMBERS
@@ -86,9 +89,9 @@ SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
     (machine.Launcher, MACHINES, "launchers"),
     (machine.Compat, MACHINES, "compat"),
     (machine.ContainerRuntime, MACHINES, "containers"),
-    (machine.Slurm, MACHINES, "slurm"),
-    (machine.Pbs, MACHINES, "pbs"),
-    (machine.GridEngine, MACHINES, "gridengine"),
+    (Slurm, MACHINES, "slurm"),
+    (Pbs, MACHINES, "pbs"),
+    (GridEngine, MACHINES, "gridengine"),
     (failures.LogRule, MACHINES, "Log rules"),
     (machine.FileSystem, MACHINES, "File systems"),
     (machine.MetadataTarget, MACHINES, "Metadata targets"),

@@ -38,6 +38,7 @@ ROOMS = [
         "settings",
         "settings_file",
         "documents",
+        "hooks",
         "yaml_positions",
     ],
     ["statistics", "journal", "layout"],
@@ -57,6 +58,7 @@ ROOMS = [
     ["report", "web", "importers", "api"],
     ["cli"],
     ["entry"],
+    ["plugins"],
 ]
 LEVELS = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
 
@@ -111,6 +113,17 @@ def test_imports_point_only_down() -> None:
         if room != (own := room_of(path)) and LEVELS[room] >= LEVELS[own] and LEVELS[own] > 0
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def test_the_core_imports_no_plug_in() -> None:
+    wrong = [
+        f"{path}:{line}: {name}"
+        for path, named in imports_of_modules().items()
+        if room_of(path) != "plugins"
+        for line, name in named
+        if name.startswith("seatrial.plugins")
+    ]
+    assert not wrong, "the core asks plug-ins by seatrial.hooks:\n" + "\n".join(wrong)
 
 
 def test_every_way_to_import_is_seen() -> None:

@@ -27,7 +27,7 @@ HELLO = Path(__file__).parents[2] / "suites" / "probes" / "hello" / "hello.c"
 
 @pytest.fixture
 def quick(gridengine_place: Workplace) -> Workplace:
-    gridengine_place.constants = {**QUICK, "backends.gridengine_client.PATIENCE": 0.5}
+    gridengine_place.constants = {**QUICK, "plugins.gridengine.client.PATIENCE": 0.5}
     return gridengine_place
 
 

@@ -4,11 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from seatrial.backends.gridengine_batch import qsub_line, write
 from seatrial.backends.protocol import Job, Submission
 from seatrial.backends.scheduler_client import SubmissionRefused
-from seatrial.machine.model import GridEngine, Machine, NodeGroup
+from seatrial.machine.model import Machine, NodeGroup
+from seatrial.plugins.gridengine import GridEngine
+from seatrial.plugins.gridengine.client import qsub_line, write
 from seatrial.suite.model import JobOptions
 
 FOLDER = Path("/trials/t/submissions/seatrial-x")
@@ -19,7 +21,7 @@ JOB = Job("r", Path("/r"), 2, 8, 4, 3, 90.5, "", False)
 def machine(**settings: Any) -> Machine:
     kinds = [NodeGroup(names="n[1-8]", cores=12)]
     said = GridEngine(**{"parallel": PARALLEL, **settings})
-    return Machine(machine="m", nodes=kinds, scheduler="gridengine", gridengine=said)
+    return replace(Machine(machine="m", nodes=kinds, scheduler="gridengine"), gridengine=said)
 
 
 def line(job: Job, number: int = 1, **settings: Any) -> str:

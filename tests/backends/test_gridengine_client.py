@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.backends import gridengine_client
-from seatrial.backends.gridengine_client import GridEngineClient
-from seatrial.backends.gridengine_parse import CellSettings
 from seatrial.backends.scheduler_client import Unanswered
 from seatrial.machine.model import Machine, NodeGroup
+from seatrial.plugins.gridengine import client as gridengine_client
+from seatrial.plugins.gridengine.answers import CellSettings
+from seatrial.plugins.gridengine.client import GridEngineClient
 
 DATA = Path(__file__).parent / "data"
 ACCOUNTS = (DATA / "gridengine-qacct.txt").read_text()

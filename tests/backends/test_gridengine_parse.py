@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.backends.gridengine_parse import (
+from seatrial.backends.task_states import UnexpectedOutput
+from seatrial.plugins.gridengine.answers import (
     NO_ACCOUNT,
     TEMPORARY,
     UNKNOWN,
@@ -18,7 +19,6 @@ from seatrial.backends.gridengine_parse import (
     parse_qacct,
     parse_qstat,
 )
-from seatrial.backends.task_states import UnexpectedOutput
 
 DATA = Path(__file__).parent / "data"
 

@@ -12,7 +12,8 @@ from seatrial.backends.protocol import Job, NodesDown, NodesUp, Submission
 from seatrial.backends.slurm_batch import sbatch_line
 from seatrial.backends.slurm_parse import parse_sinfo
 from seatrial.backends.task_states import UnexpectedOutput
-from seatrial.machine.model import Machine, NodeGroup, Slurm
+from seatrial.machine.model import Machine, NodeGroup
+from seatrial.machine.schedulers import Slurm
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,12 @@ from subprocess import PIPE
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from seatrial.backends.pbs_batch import _qsub_keeps_localhost, qsub_line, write
 from seatrial.backends.protocol import Job, Submission
-from seatrial.machine.model import Machine, NodeGroup, Pbs
+from seatrial.machine.model import Machine, NodeGroup
+from seatrial.plugins.pbs import Pbs
+from seatrial.plugins.pbs.client import _qsub_keeps_localhost, qsub_line, write
 from seatrial.suite.model import JobOptions
 
 FOLDER = Path("/trials/t/submissions/seatrial-x")
@@ -19,7 +21,7 @@ FOLDER = Path("/trials/t/submissions/seatrial-x")
 
 def line(job: Job, number: int = 1, **pbs: Any) -> str:
     kinds = [NodeGroup(names="n[1-8]", cores=4)]
-    machine = Machine(machine="m", nodes=kinds, scheduler="pbs", pbs=Pbs(**pbs))
+    machine = replace(Machine(machine="m", nodes=kinds, scheduler="pbs"), pbs=Pbs(**pbs))
     jobs = tuple(job._replace(run_id=f"r{i}") for i in range(number))
     return " ".join(qsub_line(FOLDER, Submission("seatrial-x", jobs), machine))
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.backends.pbs_client import PbsClient
-from seatrial.backends.pbs_parse import ServerSettings
 from seatrial.machine.model import Machine, NodeGroup
+from seatrial.plugins.pbs.answers import ServerSettings
+from seatrial.plugins.pbs.client import PbsClient
 
 DATA = Path(__file__).parent / "data"
 RUNNING = (DATA / "pbs-qstat-running.json").read_text()

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from seatrial.backends.pbs_parse import (
+from seatrial.backends.task_states import UnexpectedOutput
+from seatrial.plugins.pbs.answers import (
     TEMPORARY,
     UNKNOWN,
     ArrayCounts,
@@ -22,7 +23,6 @@ from seatrial.backends.pbs_parse import (
     parse_qstat,
     parse_server,
 )
-from seatrial.backends.task_states import UnexpectedOutput
 
 DATA = Path(__file__).parent / "data"
 

@@ -14,7 +14,8 @@ from seatrial.backends.job_arrays import arrange
 from seatrial.backends.protocol import Job, Submission
 from seatrial.backends.slurm_batch import cluster_option, sbatch_line, write
 from seatrial.backends.task_states import PREFIX
-from seatrial.machine.model import Machine, NodeGroup, Slurm
+from seatrial.machine.model import Machine, NodeGroup
+from seatrial.machine.schedulers import Slurm
 from seatrial.suite.model import JobOptions
 from tests.programs import LONG_S
 

@@ -26,7 +26,8 @@ from seatrial.backends.protocol import (
 )
 from seatrial.backends.slurm_client import SlurmClient
 from seatrial.journal.codes import CANCELLED, LOST, SPECIAL_EXIT
-from seatrial.machine.model import Machine, NodeGroup, Slurm
+from seatrial.machine.model import Machine, NodeGroup
+from seatrial.machine.schedulers import Slurm
 from seatrial.runs import directory
 from seatrial.runs.directory import JobEvents
 from tests.waiting import LONG_S, until_true

@@ -180,7 +180,7 @@ def test_this_host_is_one_node(tmp_path: Path) -> None:
     nodes = "nodes:\n  - {names: n1, cores: 1}\n  - {names: 'm[1-2]', cores: 1}\n"
     assert faults(tmp_path, f"machine: m\n{nodes}") == [
         "m.yaml:2: nodes: 3 nodes, but `scheduler: local` is one; give one, or `scheduler: slurm`, "
-        "`scheduler: pbs` or `scheduler: gridengine`"
+        "`scheduler: gridengine` or `scheduler: pbs`"
     ]
 
 

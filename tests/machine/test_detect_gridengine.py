@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import UsageError
-from seatrial.machine.detect_gridengine import detect_gridengine
+from seatrial.hooks import value_of
 from seatrial.machine.model import NodeGroup
+from seatrial.plugins.gridengine import GridEngine
+from seatrial.plugins.gridengine.detect import detect_gridengine
 from tests.machine.fakes import program
 
 CAPTURED = Path(__file__).parents[1] / "backends" / "data" / "gridengine-qhost.xml"
@@ -39,11 +41,11 @@ def host(name: str, slots: int, **values: object) -> str:
 
 def test_what_debian_answered(path: Path) -> None:
     answers(path, CAPTURED.read_text())
-    found = detect_gridengine(None)
+    found = detect_gridengine(None)[0]
     [kind] = found.nodes
     assert (found.machine, found.scheduler) == ("cluster", "gridengine")
     assert (kind.names, kind.cores, kind.sockets) == ("n[001-004]", 2, 1)
-    assert found.gridengine.parallel == {"smp": "$pe_slots"}
+    assert value_of(found, "gridengine", GridEngine).parallel == {"smp": "$pe_slots"}
 
 
 def test_kinds_of_hosts(path: Path) -> None:
@@ -54,7 +56,7 @@ def test_kinds_of_hosts(path: Path) -> None:
         host("login", 0, num_proc=8, m_core=8),
     ]
     answers(path, f"<qhost>{''.join(hosts)}</qhost>")
-    assert detect_gridengine("polar").nodes == [
+    assert detect_gridengine("polar")[0].nodes == [
         NodeGroup(names="x1", cores=64, sockets=2, threads_per_core=2, memory="257536MiB"),
         NodeGroup(names="x2", cores=3, memory="0MiB"),
     ]
@@ -71,9 +73,9 @@ def test_kinds_of_hosts(path: Path) -> None:
 def test_nonsense(text: str, why: str, path: Path) -> None:
     answers(path, text)
     with pytest.raises(UsageError, match=why):
-        detect_gridengine(None)
+        detect_gridengine(None)[0]
 
 
 def test_no_grid_engine_here(path: Path) -> None:
     with pytest.raises(UsageError, match="qhost is not on PATH, so there is no Grid Engine here"):
-        detect_gridengine(None)
+        detect_gridengine(None)[0]

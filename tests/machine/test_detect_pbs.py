@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from seatrial.errors import UsageError
-from seatrial.machine.detect_pbs import detect_pbs
 from seatrial.machine.model import NodeGroup
+from seatrial.plugins.pbs.detect import detect_pbs
 from tests.machine.fakes import program
 
 CAPTURED = Path(__file__).parents[1] / "backends" / "data" / "pbs-pbsnodes.json"
@@ -38,7 +38,7 @@ def vnode(queue: str = "", **resources: Any) -> dict[str, Any]:
 def test_what_openpbs_answered(path: Path) -> None:
     """The node of the server itself has no CPU."""
     answers(path, CAPTURED.read_text())
-    found = detect_pbs(None)
+    found = detect_pbs(None)[0]
     assert (found.machine, found.scheduler) == ("pbs", "pbs")
     assert found.nodes == [NodeGroup(names="n[001-008]", cores=4, memory="2048MiB")]
 
@@ -53,7 +53,7 @@ def test_kinds_of_nodes_vnodes_and_queues(path: Path) -> None:
         "x9": vnode("debug", ncpus=8),
     }
     answers(path, json.dumps({"pbs_version": "2021.1", "pbs_server": "s", "nodes": nodes}))
-    found = detect_pbs("polar")
+    found = detect_pbs("polar")[0]
     assert found.nodes == [
         NodeGroup(names="x1", cores=64, memory="256MiB", gpus=4, features=["bigmem"]),
         NodeGroup(names="x2", cores=4, memory="0MiB"),
@@ -74,9 +74,9 @@ def test_kinds_of_nodes_vnodes_and_queues(path: Path) -> None:
 def test_nonsense(text: str, why: str, path: Path) -> None:
     answers(path, text)
     with pytest.raises(UsageError, match=why):
-        detect_pbs(None)
+        detect_pbs(None)[0]
 
 
 def test_no_pbs_here(path: Path) -> None:
     with pytest.raises(UsageError, match="pbsnodes is not on PATH, so there is no PBS here"):
-        detect_pbs(None)
+        detect_pbs(None)[0]

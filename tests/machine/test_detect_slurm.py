@@ -14,8 +14,9 @@ from seatrial.errors import UsageError
 from seatrial.machine import scheduler_command
 from seatrial.machine.detect_slurm import detect_cluster
 from seatrial.machine.load import load_machine
-from seatrial.machine.model import Launcher, Machine, NodeGroup, Slurm
+from seatrial.machine.model import Launcher, Machine, NodeGroup
 from seatrial.machine.node_sets import unfold
+from seatrial.machine.schedulers import Slurm
 from tests.machine.fakes import program
 from tests.slurm.cluster import SlurmCluster
 

@@ -16,7 +16,8 @@ import msgspec
 import pytest
 
 from seatrial.layout.node import spans
-from seatrial.machine.model import Launcher, Machine, NodeGroup, Slurm
+from seatrial.machine.model import Launcher, Machine, NodeGroup
+from seatrial.machine.schedulers import Slurm
 from seatrial.runs.binding import RANKFILE
 from seatrial.runs.geometry import NoGeometry, TaskGeometry, geometry_of
 from seatrial.runs.launchers import launch_of

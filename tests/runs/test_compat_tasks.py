@@ -70,7 +70,7 @@ def started(place: Workplace) -> CompatStarted:
 
 @pytest.fixture
 def quick(gridengine_place: Workplace) -> Workplace:
-    gridengine_place.constants = {**QUICK, "backends.gridengine_client.PATIENCE": 0.5}
+    gridengine_place.constants = {**QUICK, "plugins.gridengine.client.PATIENCE": 0.5}
     return gridengine_place
 
 

@@ -15,7 +15,8 @@ import pytest
 
 from seatrial.layout.order_words import parse_order
 from seatrial.layout.orders import nodes_of_ranks, slots_of_ranks
-from seatrial.machine.model import Launcher, Machine, NodeGroup, Slurm
+from seatrial.machine.model import Launcher, Machine, NodeGroup
+from seatrial.machine.schedulers import Slurm
 from seatrial.runs.launchers import launch_of
 from seatrial.runs.rank_order import prepare
 from seatrial.suite.model import Case, TaskPlacement, Test

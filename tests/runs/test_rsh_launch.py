@@ -11,7 +11,8 @@ import msgspec
 import pytest
 
 from seatrial.journal.events import RunJudged
-from seatrial.machine.model import Launcher, Machine, NodeGroup, Slurm, Toolchain
+from seatrial.machine.model import Launcher, Machine, NodeGroup, Toolchain
+from seatrial.machine.schedulers import Slurm
 from seatrial.runs.launchers import launch_of
 from seatrial.suite.asked_launcher import launcher_of
 from seatrial.suite.model import Test

@@ -8,17 +8,18 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from seatrial.machine.model import (
-    GridEngine,
     Launcher,
     Machine,
     NodeGroup,
     PageSettings,
-    Pbs,
-    Slurm,
     Toolchain,
 )
+from seatrial.machine.schedulers import Slurm
+from seatrial.plugins.gridengine import GridEngine
+from seatrial.plugins.pbs import Pbs
 from seatrial.studies.job_lines import job_lines
 from seatrial.suite.model import (
     Case,
@@ -103,7 +104,7 @@ def test_all_that_a_setting_has_is_in_the_lines() -> None:
 
 def test_lines_of_pbs() -> None:
     pbs = Pbs(queue="prod", account="acc", options=["-M", "me@here"])
-    machine = a_machine(scheduler="pbs", pbs=pbs, launcher=Launcher(kind="none"))
+    machine = replace(a_machine(scheduler="pbs", launcher=Launcher(kind="none")), pbs=pbs)
     test = msgspec.structs.replace(
         TEST, modules=[], environment={}, requires=Requires(features=["rome"])
     )
@@ -121,7 +122,7 @@ def test_lines_of_pbs() -> None:
 def test_lines_of_grid_engine() -> None:
     settings = GridEngine(queue="all.q", parallel={"mpi-12": 12}, exclusive="excl")
     none = Launcher(kind="none")
-    machine = a_machine(scheduler="gridengine", gridengine=settings, launcher=none)
+    machine = replace(a_machine(scheduler="gridengine", launcher=none), gridengine=settings)
     assert job_lines(machine, TEST, of(exclusive=True), [])[:3] == [
         "#$ -l h_rt=60,excl=true",
         "#$ -pe mpi-12 24",

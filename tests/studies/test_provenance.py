@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from seatrial.machine.failures import KnownFailure, LogRule
-from seatrial.machine.model import Launcher, Slurm, SlurmOverride, Toolchain
+from seatrial.machine.model import Launcher, SlurmOverride, Toolchain
+from seatrial.machine.schedulers import Slurm
 from seatrial.plan.model import Component
 from seatrial.store.ingest import synced
 from seatrial.studies.provenance import differences

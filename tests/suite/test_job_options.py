@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from seatrial.machine.model import Slurm, SlurmOverride
+from seatrial.machine.model import SlurmOverride
+from seatrial.machine.schedulers import Slurm
 from seatrial.suite.job_options import (
     described,
     effective,

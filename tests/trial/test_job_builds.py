@@ -13,7 +13,8 @@ import yaml
 from seatrial.backends.protocol import Ended, Job, NeverStarted, Queued, Refused, Submission, Update
 from seatrial.journal.codes import CANCELLED, NODE_FAILURE, PREEMPTED, TIMEOUT, Code
 from seatrial.journal.events import NodeExcluded
-from seatrial.machine.model import Machine, NodeGroup, Slurm, Toolchain
+from seatrial.machine.model import Machine, NodeGroup, Toolchain
+from seatrial.machine.schedulers import Slurm
 from seatrial.runs import build_files
 from seatrial.runs.builds import BuildResult
 from seatrial.suite.build_key import BuildKeys

@@ -58,7 +58,7 @@ class BatchBackend:
         self._updates = UpdateQueue()
         self._outages = CommandOutages(self._updates.report)
         self.client = client(machine, self._outages.answered)
-        self._outages.scheduler = self.client.name
+        self._outages.scheduler = self.client.scheduler.title
         self._tasks: dict[str, BatchTask] = {}  # by run, or by submission of a bundle
         self._bundles = Bundles[BatchTask](self._updates.report)
         self._handed: list[protocol.Submission] = []  # that are being submitted, or looked for

@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from seatrial.backends.outer_job import without_outer_job
-from seatrial.backends.protocol import Submission
+from seatrial.backends.protocol import Job, Submission
 from seatrial.backends.task_states import TaskKey, TaskState, UnexpectedOutput
 from seatrial.errors import BackendError
 from seatrial.files import open_descriptor, open_to_write, read_start
 from seatrial.machine.model import Machine
+from seatrial.machine.schedulers import Scheduler
 from seatrial.runs.environment import inherited
 from seatrial.runs.shell import ends_within, kill_group
 
@@ -49,12 +50,12 @@ class SchedulerClient(ABC):
     """The client of one cluster. ``on_answer`` receives the name of each command that answered;
     variables of users that match ``misleading`` change what commands print, and are removed."""
 
-    name: str
-    """The scheduler, as people know it."""
+    scheduler: type[Scheduler]
+    """What is known of its batch system before it is asked."""
     programs: tuple[str, ...]
     """Its commands, which this host must have."""
-    submits: str
-    """The command that submits jobs."""
+    directive: str
+    """What begins a line for it in a job script, such as #SBATCH."""
     temporary: re.Pattern[str]
     """Errors of that command that may pass."""
 
@@ -83,7 +84,9 @@ class SchedulerClient(ABC):
         """Raise BackendError where this host does not have the commands of the scheduler."""
         for program in cls.programs:
             if shutil.which(program) is None:
-                raise BackendError(f"{program} is not on PATH; run this on a {cls.name} login node")
+                raise BackendError(
+                    f"{program} is not on PATH; run this on a {cls.scheduler.title} login node"
+                )
 
     # ---- what a scheduler differs in ------------------------------------------------------
 
@@ -115,6 +118,12 @@ class SchedulerClient(ABC):
         """Return the options by which a submission asks for nodes, time and queue, where errors of
         the command do not name them; else ""."""
         return ""
+
+    @staticmethod
+    @abstractmethod
+    def request_words(job: Job, machine: Machine) -> list[str]:
+        """Return the options of the submitting command by which a job asks for its nodes, its time
+        and its queue. May raise SubmissionRefused."""
 
     @abstractmethod
     def parse_answer(self, text: str) -> int | None:
@@ -186,27 +195,28 @@ class SchedulerClient(ABC):
         """Submit; return the job id. Raises Unanswered where repeating may help, else
         SubmissionRefused. The command writes its answer to a file, so that the answer is kept even
         if this process is killed. While it runs it holds a lock on that file."""
+        submits = self.scheduler.submits
         line = self.line(folder, submission)
         with open_to_write(folder / "answer") as answer, open_to_write(folder / "errors") as errors:
             fcntl.flock(answer, fcntl.LOCK_EX)
             process = await self._start(*line, out=answer.fileno(), errors=errors.fileno())
             if not await _ended(process, SUBMIT_SECONDS):
-                text = f"{self.submits} did not answer in {SUBMIT_SECONDS:.0f} s"
-                raise Unanswered(self.submits, text)
+                text = f"{submits} did not answer in {SUBMIT_SECONDS:.0f} s"
+                raise Unanswered(submits, text)
         if (job_id := self.answer(folder)) is not None:
-            self._on_answer(self.submits)
+            self._on_answer(submits)
             return job_id
         said = read_start(folder / "errors", MAX_SAID).data.decode(errors="replace")
         words = self.first_words(said)
         if process.returncode != 0 and said.strip():
             if self.temporary.search(said):
-                raise Unanswered(self.submits, words)
-            self._on_answer(self.submits)
+                raise Unanswered(submits, words)
+            self._on_answer(submits)
             request = self.request(folder, submission)
             raise SubmissionRefused(f"{words}; asked for: {request}" if request else words)
         out = read_start(folder / "answer", 80).data.decode(errors="replace")
-        reason = f"{self.submits} ended with {process.returncode} and answered {out!r}, no job id"
-        raise Unanswered(self.submits, reason + (f": {words}" if said.strip() else ""))
+        reason = f"{submits} ended with {process.returncode} and answered {out!r}, no job id"
+        raise Unanswered(submits, reason + (f": {words}" if said.strip() else ""))
 
     def answer(self, folder: Path) -> int | None:
         """Return the job id that the submitting command wrote, if it did."""

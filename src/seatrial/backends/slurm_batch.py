@@ -8,7 +8,8 @@ from seatrial.backends.bundles import allocation_of
 from seatrial.backends.job_arrays import write_submission
 from seatrial.backends.protocol import Job, Submission
 from seatrial.lazy import nodeset, regex
-from seatrial.machine.model import Machine, Slurm
+from seatrial.machine.model import Machine
+from seatrial.machine.schedulers import Slurm
 from seatrial.suite.job_options import effective
 from seatrial.suite.model import JobOptions
 

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from seatrial.backends import slurm_batch, slurm_parse
-from seatrial.backends.protocol import Submission
+from seatrial.backends.protocol import Job, Submission
 from seatrial.backends.scheduler_client import SchedulerClient, Unanswered, groups
 from seatrial.backends.task_states import KEPT, TaskState, UnexpectedOutput
 from seatrial.lazy import regex
 from seatrial.machine.facts import unknown_features
 from seatrial.machine.model import Machine
+from seatrial.machine.schedulers import SlurmScheduler
 
 # Variables of users that change the output of Slurm's commands. Defaults of a site for sbatch, such
 # as SBATCH_ACCOUNT, are kept; the options of Seatrial take precedence over them.
@@ -34,9 +35,9 @@ class Config(NamedTuple):
 class SlurmClient(SchedulerClient):
     """The client of one cluster of Slurm."""
 
-    name = "Slurm"
+    scheduler = SlurmScheduler
     programs = ("sbatch", "squeue", "scancel", "scontrol")
-    submits = "sbatch"
+    directive = "#SBATCH"
     temporary = slurm_parse.TEMPORARY
     kept = KEPT
 
@@ -46,6 +47,10 @@ class SlurmClient(SchedulerClient):
         self._config_known = False
         self.unknown_features: frozenset[str] | None = None  # of the file, to Slurm
         self._cluster = slurm_batch.cluster_option(machine.slurm)
+
+    @staticmethod
+    def request_words(job: Job, machine: Machine) -> list[str]:
+        return slurm_batch.request_words(job, machine)
 
     @property
     def largest_array(self) -> int:

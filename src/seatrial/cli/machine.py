@@ -8,22 +8,18 @@ import msgspec
 from seatrial.cli import complete
 from seatrial.cli.options import choice_option, format_option
 from seatrial.errors import UsageError, suggest
+from seatrial.hooks import load
 from seatrial.layout.topology import SYSTEM, Topology, bisection_text
 from seatrial.lazy import yaml
 from seatrial.machine.check_slurm import differences
 from seatrial.machine.detect import detect as detect_host
 from seatrial.machine.detect import find_machine
-from seatrial.machine.detect_gridengine import detect_gridengine
-from seatrial.machine.detect_pbs import detect_pbs
-from seatrial.machine.detect_slurm import detect_cluster
 from seatrial.machine.load import this_host
 from seatrial.machine.model import Machine
 from seatrial.machine.node_sets import fold
+from seatrial.machine.schedulers import scheduler_of, schedulers
 from seatrial.machine.topologies import known_topology
 from seatrial.units import count
-
-_DETECTED = {"pbs": detect_pbs, "gridengine": detect_gridengine}
-
 
 _WIDTH = 80
 
@@ -33,7 +29,7 @@ _WIDTH = 80
 @click.option("--detect", is_flag=True, help="Describe this host anew, whatever files say.")
 @choice_option(
     "--scheduler",
-    of=["local", "slurm", "pbs", "gridengine"],
+    of=list(schedulers()),
     show_default=False,
     help="With --detect: describe this host, or the cluster that Slurm, PBS or Grid Engine shows.",
 )
@@ -73,10 +69,8 @@ def command(
         raise UsageError("--detect describes anew, --check looks at a file; give one of them")
     if check:
         return _check(find_machine(name).machine)
-    if detect and scheduler == "slurm":
-        found, hint = detect_cluster(name)
-    elif detect and scheduler in _DETECTED:
-        found = _DETECTED[scheduler](name)
+    if detect and (detected := scheduler_of(scheduler).detect):
+        found, hint = load(detected)(name)
     elif detect:
         found = detect_host(name or this_host(), with_layout=True)
     else:

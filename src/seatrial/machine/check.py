@@ -1,6 +1,7 @@
 """Check a decoded machine file: names, node sets, quantities and references between keys."""
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from seatrial.machine.layouts import check_layout
 from seatrial.machine.model import PAGES, FileSystem, FileUse, Gauge, Machine, Places
 from seatrial.machine.node_sets import unfold
 from seatrial.machine.rehearsal_model import Background, MachineModel
+from seatrial.machine.schedulers import BatchSettings, Scheduler, schedulers
 from seatrial.machine.topologies import check_topology
 from seatrial.units import bytes_of, seconds, share_of, span_of
 
@@ -22,11 +24,6 @@ _NAME = regex(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _VARIABLE = regex(r"[A-Za-z_][A-Za-z0-9_]*")
 _QUORUM = regex(r"[1-9][0-9]{0,6}|([1-9][0-9]?|100)%")
 _VARIABLES = regex(r"(?=\**[A-Za-z_])[A-Za-z0-9_*]+")
-_OWN_OF_QSUB = {
-    "pbs": regex(r"-[NJoejIXfSzC]|.*\bblock\b.*"),
-    "gridengine": regex(r"-(N|t|o|e|j|S|b|r|sync|terse|verify|now|pe)"),
-}
-_RULE = regex(r"[1-9][0-9]{0,8}|\$(pe_slots|fill_up|round_robin)")
 _NO_NAME = "a name must be letters, digits, ._-"
 
 
@@ -47,18 +44,9 @@ def check(machine: Machine, node: YamlNode, faults: Faults) -> None:
         at.parsed(unfold, folded)
     if machine.topology is not None:
         check_topology(machine, spot.inside("topology"))
-    for key in ("poll", "lost_after", "visible_after"):
-        for name in ("slurm", "pbs", "gridengine"):
-            spot.parsed(seconds, getattr(getattr(machine, name), key), name, key)
-    for name, own in _OWN_OF_QSUB.items():
-        for i, word in enumerate(getattr(machine, name).options):
-            if own.fullmatch(word):
-                text = f"{word!r} is given by Seatrial itself, or makes qsub wait; remove it"
-                spot.fault(text, name, "options", i)
-    for name, rule in machine.gridengine.parallel.items():
-        if not _RULE.fullmatch(str(rule)):
-            text = f"{rule!r} is no allocation_rule; see `qconf -sp {name}`"
-            spot.fault(text, "gridengine", "parallel", name)
+    for kind in schedulers().values():
+        if kind.name != "local":
+            _batch_settings(kind, getattr(machine, kind.name), spot.inside(kind.name))
     if machine.builds.folder and not Path(machine.builds.folder).is_absolute():
         spot.fault(f"{machine.builds.folder!r} is no absolute path", "builds", "folder")
     if machine.guard and not Path(machine.guard).is_absolute():
@@ -97,6 +85,16 @@ def check(machine: Machine, node: YamlNode, faults: Faults) -> None:
     check_known_failures(machine.known_failures, spot)
     check_sinks(machine.sinks, spot.inside("sinks"))
     _rehearsal(machine.rehearsal, names, spot.inside("rehearsal"))
+
+
+def _batch_settings(kind: type[Scheduler], settings: BatchSettings, spot: Spot) -> None:
+    for key in ("poll", "lost_after", "visible_after"):
+        spot.parsed(seconds, getattr(settings, key), key)
+    for i, word in enumerate(settings.options):
+        if kind.own_options and re.fullmatch(kind.own_options, word):
+            text = f"{word!r} is given by Seatrial itself, or makes {kind.submits} wait; remove it"
+            spot.fault(text, "options", i)
+    kind.check(settings, spot)
 
 
 def _file_use(about: FileUse, in_jobs: bool, spot: Spot) -> None:
@@ -159,10 +157,9 @@ def _nodes(machine: Machine, spot: Spot) -> set[str]:
         if kind.layout is not None:
             check_layout(kind, at)
     if machine.scheduler == "local" and len(seen) > 1:
-        text = (
-            f"{len(seen)} nodes, but `scheduler: local` is one; give one, or `scheduler: slurm`, "
-            "`scheduler: pbs` or `scheduler: gridengine`"
-        )
+        *others, last = (f"`scheduler: {name}`" for name in schedulers() if name != "local")
+        text = f"{len(seen)} nodes, but `scheduler: local` is one; give one, or "
+        text += f"{', '.join(others)} or {last}"
         spot.fault(text, "nodes")
     return seen
 

@@ -14,9 +14,10 @@ from msgspec.structs import replace
 from seatrial.errors import UsageError
 from seatrial.lazy import regex
 from seatrial.machine.facts import node_names
-from seatrial.machine.model import Launcher, Machine, NetworkModel, NodeGroup, Slurm
+from seatrial.machine.model import Launcher, Machine, NetworkModel, NodeGroup
 from seatrial.machine.places import groups_by_xname, groups_of_topology, of_machine
 from seatrial.machine.scheduler_command import ask_scheduler, by_kind
+from seatrial.machine.schedulers import Slurm
 from seatrial.machine.toolchains import detect_toolchains
 from seatrial.machine.topologies import levels_of_switches, made
 

@@ -5,8 +5,10 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from seatrial.file_model import Duration, FileModel, Scalar, Size, doc
+from seatrial.hooks import with_keys
 from seatrial.machine.failures import KnownFailure, LogRule
 from seatrial.machine.rehearsal_model import FileSystemModel, MachineModel
+from seatrial.machine.schedulers import BatchSettings, Slurm
 from seatrial.machine.sinks import Sink
 
 LauncherKind = Literal["srun", "mpirun", "mpiexec", "aprun", "jsrun", "compat", "none"]
@@ -116,76 +118,6 @@ class BuildSettings(FileModel, frozen=True):
     partition: Annotated[str, doc("Slurm partition of builds in jobs; default: the runs'")] = ""
     shared: Annotated[bool, doc("trials share builds")] = True
     folder: Annotated[str, doc("folder of shared builds; default: .builds beside the trials")] = ""
-
-
-class BatchTimes(FileModel, frozen=True):
-    """How long Seatrial waits for a batch system."""
-
-    poll: Annotated[float | str, doc("maximum time between two polls")] = "15s"
-    lost_after: Annotated[
-        float | str, doc("time after which a job that vanished is called lost")
-    ] = "30m"
-    visible_after: Annotated[
-        float | str,
-        doc("time within which files that a job wrote are seen on this host"),
-    ] = "60s"
-
-
-class Slurm(BatchTimes, frozen=True):
-    """How jobs are submitted to Slurm."""
-
-    partition: str = ""
-    account: str = ""
-    qos: str = ""
-    reservation: str = ""
-    constraint: str = ""
-    nodelist: Annotated[str, doc("the only nodes for jobs")] = ""
-    exclude: Annotated[str, doc("nodes that no job gets")] = ""
-    cluster: Annotated[str, doc("cluster for -M, if there are several")] = ""
-    options: Annotated[list[str], doc("further arguments of sbatch")] = []
-    whole_nodes: Annotated[
-        bool, doc("each job has its nodes to itself, as by the partition's OverSubscribe=EXCLUSIVE")
-    ] = False
-
-
-class Pbs(BatchTimes, frozen=True):
-    """How jobs are submitted to OpenPBS or PBS Pro."""
-
-    queue: str = ""
-    account: str = ""
-    project: str = ""
-    select: Annotated[str, doc("resources added to each chunk, such as model=rome")] = ""
-    place: Annotated[str, doc("how chunks are placed; excl is added for exclusive runs")] = (
-        "scatter"
-    )
-    options: Annotated[list[str], doc("further arguments of qsub")] = []
-    whole_nodes: Annotated[
-        bool, doc("each job has its nodes to itself, as by the nodes' sharing=force_excl")
-    ] = False
-
-
-class GridEngine(BatchTimes, frozen=True):
-    """How jobs are submitted to Grid Engine."""
-
-    queue: str = ""
-    account: str = ""
-    project: str = ""
-    parallel: Annotated[
-        dict[str, str | int], doc("parallel environments by name, each with its allocation_rule")
-    ] = {}
-    resources: Annotated[str, doc("resources that each job asks for, such as arch=lx-amd64")] = ""
-    exclusive: Annotated[
-        str, doc("resource of hosts that exclusive runs ask for, such as exclusive")
-    ] = ""
-    memory: Annotated[str, doc("resource by which memory is asked for, for each slot")] = "h_vmem"
-    gpus: Annotated[str, doc("resource by which GPUs are asked for, for each node")] = "gpu"
-    options: Annotated[list[str], doc("further arguments of qsub")] = []
-    whole_nodes: Annotated[
-        bool, doc("each job has its nodes to itself, as by a parallel environment of whole nodes")
-    ] = False
-
-
-BatchSettings = Slurm | Pbs | GridEngine
 
 
 class SlurmOverride(FileModel, frozen=True):
@@ -313,6 +245,7 @@ class PageSettings(FileModel, frozen=True):
     environment: Annotated[dict[str, Scalar], doc("variables of the run")] = {}
 
 
+@with_keys("machine")
 class Machine(FileModel, frozen=True):
     """A system under test."""
 
@@ -322,10 +255,8 @@ class Machine(FileModel, frozen=True):
         str | list[str], doc("machine files whose keys it takes over, relative to this one")
     ] = []
     about: str = ""
-    scheduler: Literal["local", "slurm", "pbs", "gridengine"] = "local"
+    scheduler: str = "local"  # one of the schedulers that are known
     slurm: Slurm = Slurm()
-    pbs: Pbs = Pbs()
-    gridengine: GridEngine = GridEngine()
     builds: BuildSettings = BuildSettings()
     jobs: Annotated[int, doc("maximum runs started or queued at a time; 0: no cap", ge=0)] = 0
     launcher: Launcher = Launcher(kind="none")
@@ -378,8 +309,8 @@ class Machine(FileModel, frozen=True):
     @property
     def batch(self) -> BatchSettings:
         """The settings of its scheduler; those of Slurm where it has none."""
-        others: dict[str, BatchSettings] = {"pbs": self.pbs, "gridengine": self.gridengine}
-        return others.get(self.scheduler, self.slurm)
+        settings: BatchSettings = getattr(self, self.scheduler, self.slurm)
+        return settings
 
     @property
     def jobs_run_elsewhere(self) -> bool:

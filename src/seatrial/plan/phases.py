@@ -5,8 +5,9 @@ from collections.abc import Container
 from msgspec.structs import replace
 
 from seatrial.machine.facts import node_names
-from seatrial.machine.model import Machine, NodeGroup, Slurm, SlurmOverride
+from seatrial.machine.model import Machine, NodeGroup, SlurmOverride
 from seatrial.machine.node_sets import fold, unfold, unfold_or_empty
+from seatrial.machine.schedulers import Slurm
 from seatrial.plan.model import Component, Phase, Plan
 from seatrial.suite.fitting_nodes import has_partitions
 from seatrial.suite.job_options import overridden_settings

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from seatrial.machine.facts import node_names
 from seatrial.machine.model import Machine as MachineFile
 from seatrial.machine.node_sets import fold, unfold
+from seatrial.machine.schedulers import scheduler_of
 from seatrial.report.as_found import as_found
 from seatrial.report.component import GatheredTrial
 from seatrial.report.content import Cell, ReportMachine, Table, bounded
@@ -13,13 +14,6 @@ from seatrial.report.versions import digest_of_struct
 from seatrial.suite.asked_launcher import launchers_of
 from seatrial.trial.record import Record
 from seatrial.units import show_bytes
-
-_SCHEDULERS = {
-    "slurm": "Slurm",
-    "pbs": "PBS",
-    "gridengine": "Grid Engine",
-    "local": "none: jobs are started on this host",
-}
 
 
 def machines_of(trials: Sequence[GatheredTrial]) -> list[ReportMachine]:
@@ -51,7 +45,7 @@ def machine(
     tables of what their jobs ``found``; ``several``: other trials knew it differently."""
     about = records[0].machine
     names = node_names(about)
-    scheduler = _SCHEDULERS[about.scheduler]
+    scheduler = scheduler_of(about.scheduler).title
     facts = [
         ("nodes", f"{len(names):,}: {fold(names)}"),
         ("scheduler", scheduler),

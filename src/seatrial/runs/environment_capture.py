@@ -11,10 +11,12 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 from seatrial.files import make_folder, read_start, replace_file
 from seatrial.lazy import regex
+from seatrial.machine.schedulers import schedulers
 from seatrial.runs.checksums import sizes_of
 from seatrial.suite.variables import IMAGE_DIGEST, RUN_ONLY
 
@@ -33,12 +35,8 @@ _NAMES = (
 )
 _NAMES += ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
 _NAMES += ("CI", "BUILD_ID", "BUILD_NUMBER", "BUILD_TAG", "BUILD_URL", "BUILD_DISPLAY_NAME")
-_NAMES += ("JOB_ID", "JOB_NAME", "JOB_SCRIPT", "PE_HOSTFILE", "QUEUE", "REQNAME", "REQUEST", "TMP")
 _OF_CI = ("CI_", "GITLAB_", "GITHUB_", "RUNNER_", "JENKINS_", "HUDSON_")
 _PREFIXES = (
-    "SLURM",
-    "PBS_",
-    "SGE_",
     "SEATRIAL_",
     "SSH_",
     "XDG_",
@@ -46,8 +44,6 @@ _PREFIXES = (
     "_",
     *_OF_CI,
 )
-
-_LEFT_OUT = frozenset(_NAMES)
 
 # A variable in the output of bash's ``declare -x``: a name, and a value in quotes, which may have
 # several lines. Else a line, which has no name. The first form of a value is the second without
@@ -87,13 +83,22 @@ def drop(runs: Iterable[Path]) -> None:
 
 def _stable(text: bytes, parameters: Iterable[str]) -> bytes:
     """Return the text without the variables that do not count. Latin-1 keeps each byte as it is."""
-    left_out = _LEFT_OUT.union(parameters)
+    names, beginnings = _left_out()
+    left_out = names.union(parameters)
     kept = [
         line
         for line, name in _VARIABLE.findall(text.decode("latin-1"))
-        if name not in left_out and not name.startswith(_PREFIXES)
+        if name not in left_out and not name.startswith(beginnings)
     ]
     return "".join(kept).encode("latin-1")
+
+
+@cache
+def _left_out() -> tuple[frozenset[str], tuple[str, ...]]:
+    """Return the names of variables that do not count, and beginnings of such names."""
+    of_jobs = [name for each in schedulers().values() for name in each.job_variables]
+    beginnings = tuple(name[:-1] for name in of_jobs if name.endswith("*"))
+    return frozenset({*_NAMES, *of_jobs}), (*_PREFIXES, *beginnings)
 
 
 def _write(target: Path, text: bytes) -> None:

@@ -10,27 +10,10 @@ from functools import lru_cache
 from pathlib import Path
 
 from seatrial.machine.model import Machine
+from seatrial.machine.schedulers import scheduler_of
 from seatrial.suite.model import Case
 
-# PBS names a host once for each task. A host that has several of the job's vnodes is several nodes.
-_OF_PBS = """\
-_list= _host=
-while read -r _line; do
-  [ "$_line" = "$_host" ] || _list+=${_list:+,}$_line _nodes_left=$((${_nodes_left:-$_nodes} - 1))
-  _host=$_line
-done < "${PBS_NODEFILE:-/dev/null}"
-[ -n "$_list" ] || _list=$HOSTNAME _nodes_left=$((_nodes - 1))
-for ((; _nodes_left > 0; _nodes_left--)); do _list+=,${_list%%,*}; done
-"""
-
-# The file of Grid Engine, which jobs without a parallel environment lack, has a line for each host.
-_OF_GRID_ENGINE = """\
-_list=
-while read -r _line _; do _list+=${_list:+,}$_line; done < "${PE_HOSTFILE:-/dev/null}"
-_nodes_of_job=${_list:=$HOSTNAME}
-"""
-
-# Most runs are on one node, whose name a machine without Slurm gives as it is: they begin sooner
+# Most runs are on one node, whose name most schedulers give as it is: they begin sooner
 # without the functions of hosts.sh.
 _ONE_NODE = """\
 echo "$_list slots={tasks}" >| job.hostfile
@@ -45,13 +28,10 @@ export HOSTFILE=$_run/job.hostfile MACHINEFILE=$_run/job.machinefile \\
 
 def host_files(machine: Machine, case: Case) -> str:
     """Return bash that writes the files of a run's hosts and exports their variables; ``$_run`` is
-    the run's directory. A host without a scheduler is ``localhost``."""
-    found = "localhost" if machine.scheduler == "local" else "${SLURM_JOB_NODELIST:-$HOSTNAME}"
-    by_file = {"pbs": _OF_PBS, "gridengine": _OF_GRID_ENGINE}.get(machine.scheduler)
-    listed = f"_nodes={case.nodes}\n{by_file}" if by_file else f"_list={found}\n"
-    if machine.scheduler == "slurm":
-        listed += "_nodes_of_job=$_list\n"
-    if case.nodes == 1 and machine.scheduler != "slurm":
+    the run's directory."""
+    scheduler = scheduler_of(machine.scheduler)
+    listed = scheduler.hosts_script(case.nodes)
+    if case.nodes == 1 and not scheduler.folds_hosts:
         return listed + _ONE_NODE.format(tasks=case.tasks) + _EXPORTS
     sizes = f"_nodes={case.nodes} _tasks={case.tasks} _per_node={case.tasks_per_node}\n"
     return listed + sizes + _text() + _EXPORTS

@@ -8,6 +8,7 @@ from msgspec import Struct
 from seatrial.escaping import shell_word
 from seatrial.lazy import regex
 from seatrial.machine.model import Launcher, Machine
+from seatrial.machine.schedulers import scheduler_of
 from seatrial.runs import binding
 from seatrial.runs.containers import START, has_container
 from seatrial.runs.geometry import TaskGeometry, geometry_of
@@ -101,7 +102,9 @@ def _hosts(
         return rsh_options(launcher.flavour, NODEFILE if by_line else HOSTFILE)
     if by_line:
         return ["--hostfile", NODEFILE]
-    return _FILES_OF_HOSTS.get(launcher.flavour, []) if machine.scheduler in _STARTERS else []
+    if not scheduler_of(machine.scheduler).rsh_starter:
+        return []
+    return _FILES_OF_HOSTS.get(launcher.flavour, [])
 
 
 def _before(
@@ -213,7 +216,6 @@ AGENT = "job.rsh"
 # with its arguments, has no shell and no options of ssh; so the script adds the shell. A launcher
 # with support for the scheduler, such as Open MPI's ``plm/tm`` of PBS, ignores the script.
 # Launchers give ssh options before the host, and a command in words that a shell is to read.
-_STARTERS = {"pbs": "pbs_tmrsh", "gridengine": "qrsh -inherit -nostdin -noshell"}
 _AGENT = rf"""
 if command -v "${{_starter%% *}}" > /dev/null; then
   printf '%s\n' '#!/bin/bash' \
@@ -234,7 +236,7 @@ def agent_in_job(machine: Machine, case: Case, launcher: Launcher) -> str:
     """Return bash that writes the script which an MPI's launcher is to take for ``ssh``, and the
     variables that tell it; "" for a case of one node, and where the launcher needs none."""
     over_ssh = launcher.kind in ("mpirun", "mpiexec") and launcher.flavour in ("openmpi", "mpich")
-    starter = _STARTERS.get(machine.scheduler)
-    if starter is None or case.nodes == 1 or not over_ssh:
+    starter = scheduler_of(machine.scheduler).rsh_starter
+    if not starter or case.nodes == 1 or not over_ssh:
         return ""
     return f"\n_starter={shell_word(starter)}{_AGENT}"

@@ -11,6 +11,7 @@ from seatrial.escaping import comment, shell_word
 from seatrial.file_model import Scalar
 from seatrial.layout.node import spans
 from seatrial.machine.model import Machine
+from seatrial.machine.schedulers import scheduler_of
 from seatrial.runs import file_use, thread_counter
 from seatrial.runs.compat.run import CompatParts, script_parts
 from seatrial.runs.containers import enter_lines as enter_container
@@ -45,16 +46,6 @@ mapfile -t _text < job.sh
 """
 
 # Variables of Seatrial begin with an underscore; parameters of tests cannot.
-#
-# The id of the job, as its scheduler gives it. Variables of other schedulers are not looked at:
-# they are of a job in which the driver runs.
-_JOB = {
-    "local": "_job=$$\n",
-    "slurm": "_job=${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID-}}\n"
-    "_job=${_job:-${SLURM_JOB_ID:-$$}}\n",
-    "pbs": "_job=${PBS_JOBID:-$$} _job=${_job%%.*}\n",
-    "gridengine": "_job=${SGE_TASK_ID:+${JOB_ID-}.$SGE_TASK_ID} _job=${_job:-$$}\n",
-}
 
 # Where the claim cannot be written nothing runs, as there would be no verdict.
 _CLAIM = """\
@@ -200,7 +191,7 @@ class ScriptWriter:
         self._elsewhere = machine.jobs_run_elsewhere
         by_slurm = machine.scheduler == "slurm"
         parts = (_CLAIM_WITH_ID, _REFUSE_UNLESS_REQUEUED) if by_slurm else (":", _REFUSE)
-        self._claim = _JOB[machine.scheduler] + _CLAIM % parts
+        self._claim = scheduler_of(machine.scheduler).job_id + _CLAIM % parts
 
     def job_script(self, test: Test, case: Case, run: "RunPlace") -> str:
         """Return the text of ``job.sh`` for one run."""

@@ -5,6 +5,8 @@ from msgspec.structs import replace
 
 from seatrial.decoding import decoder
 from seatrial.file_origin import FileOrigin
+from seatrial.hooks import with_fields
+from seatrial.machine.schedulers import schedulers
 from seatrial.machine.sinks import Sink
 from seatrial.trial.folder import TrialFolder
 
@@ -13,18 +15,17 @@ class _Batch(Struct, frozen=True):
     account: str = ""
 
 
+@with_fields({name: (_Batch, _Batch()) for name in schedulers()})
 class _Machine(Struct):
     machine: str
     groups: dict[str, str] = {}
     sinks: list[Sink] = []
-    slurm: _Batch = _Batch()
-    pbs: _Batch = _Batch()
-    gridengine: _Batch = _Batch()
 
     @property
     def account(self) -> str:
         """The account of its jobs, if they have one: it has one scheduler."""
-        return self.slurm.account or self.pbs.account or self.gridengine.account
+        accounts = (getattr(self, name).account for name in schedulers())
+        return next(filter(None, accounts), "")
 
 
 class _Run(Struct, frozen=True):

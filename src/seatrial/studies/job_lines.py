@@ -8,13 +8,13 @@ and settings, and the line that starts its tasks.
 
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from seatrial.backends import gridengine_batch, pbs_batch, slurm_batch
+from seatrial.backends.choose import client_of
 from seatrial.backends.protocol import Job
 from seatrial.escaping import comment, shell_word
 from seatrial.lazy import regex
@@ -32,16 +32,6 @@ if TYPE_CHECKING:
     from seatrial.suite.model import Case, Test
 
 PROGRAM = "PROGRAM"  # stands for the program in a line that starts it
-
-# By scheduler: what begins a line for it in a job script, and how a job asks for what it needs.
-_OF_SLURM: "tuple[str, Callable[[Job, Machine], list[str]]]" = (
-    "#SBATCH",
-    slurm_batch.request_words,
-)
-_REQUESTS = {
-    "pbs": ("#PBS", pbs_batch.request_words),
-    "gridengine": ("#$", gridengine_batch.request_words),
-}
 
 _OF_RUN = regex(r"\bjob\.[a-z]+\b")  # files that a run's directory has
 
@@ -66,11 +56,11 @@ def _request(machine: "Machine", test: "Test", case: "Case") -> list[str]:
     features, options = tuple(test.requires.features), case.job
     alone = {"run_id": "", "path": Path(), "at_once": 1}
     job = copied(Job, case, features=features, options=options, **alone)
-    directive, request_words = _REQUESTS.get(machine.scheduler, _OF_SLURM)
+    client = client_of(machine)
     lines: list[str] = []
-    for word in request_words(job, machine):
+    for word in client.request_words(job, machine):
         if word.startswith("-") or not lines:
-            lines.append(directive)
+            lines.append(client.directive)
         lines[-1] += f" {shell_word(word)}"
     return lines
 

@@ -16,7 +16,8 @@ import msgspec
 from msgspec import Struct
 
 from seatrial.errors import TrialError
-from seatrial.machine.model import Slurm, SlurmOverride
+from seatrial.machine.model import SlurmOverride
+from seatrial.machine.schedulers import Slurm
 from seatrial.runs.compiler_versions import PACKAGES, not_known, read_found, versions_of
 from seatrial.studies.difference import (
     LONGEST,

@@ -9,12 +9,14 @@ phase. The ``options`` of all are given to sbatch in the order machine, test, co
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.lazy import regex
-from seatrial.machine.model import BatchSettings, GridEngine, Pbs, Slurm, SlurmOverride
+from seatrial.machine.model import SlurmOverride
+from seatrial.machine.schedulers import BatchSettings, Slurm
 from seatrial.suite.case_names import show
 from seatrial.suite.expressions import Expression, ExpressionError, compile_expression
 from seatrial.suite.model import JobOptions
@@ -231,16 +233,9 @@ def described(options: JobOptions) -> str:
 
 
 def _as_options(said: BatchSettings | SlurmOverride) -> JobOptions:
-    if isinstance(said, Pbs | GridEngine):
-        return JobOptions(
-            partition=said.queue,
-            account=said.account,
-            qos="",
-            reservation="",
-            constraint="",
-            options=tuple(said.options),
-        )
-    texts = {key: getattr(said, key) for key in _OVERRIDDEN}
+    texts: dict[str, Any] = {key: getattr(said, key, "") for key in _OVERRIDDEN}
+    if isinstance(said, BatchSettings) and (queue := getattr(said, "queue", "")):
+        texts["partition"] = queue
     return JobOptions(**texts, options=tuple(said.options))
 
 

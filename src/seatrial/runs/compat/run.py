@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from seatrial.escaping import shell_word
 from seatrial.machine.model import Machine
-from seatrial.runs.compat.job_directory import DIRECTORY, CompatNodes, settings_of, write
+from seatrial.machine.schedulers import scheduler_of
+from seatrial.runs.compat.job_directory import DIRECTORY, settings_of, write
 from seatrial.runs.environment import toolchain_variables
 from seatrial.suite.asked_launcher import launcher_of
 from seatrial.suite.model import Case, Test
@@ -77,7 +78,6 @@ if [ "$_answered" -lt "$_of" ]; then
 fi
 """
 
-_NODES: dict[str, CompatNodes] = {"slurm": "slurm", "gridengine": "gridengine", "pbs": "pbs"}
 _PATH = "export PATH=$SEATRIAL_COMPAT:$PATH\n"
 _STOP = 'bash "$SEATRIAL_COMPAT/compat.sh" stop\n'
 
@@ -102,7 +102,7 @@ def prepare(machine: Machine, test: Test, case: Case, run: Path) -> None:
     """Write the directory of a compat job into that of its run; nothing for other jobs. Raises
     OSError."""
     if is_compat(machine, test, case):
-        settings = settings_of(machine.compat, _NODES.get(machine.scheduler, "here"))
+        settings = settings_of(machine.compat, scheduler_of(machine.scheduler).compat_nodes)
         if case.at_once <= 1:  # pieces have some of the nodes of their job
             settings = settings._replace(expect=case.nodes)
         write(run / DIRECTORY, settings, _variables(machine, test, case))

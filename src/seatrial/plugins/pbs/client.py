@@ -1,21 +1,28 @@
 """What is asked of OpenPBS and PBS Pro, by their commands."""
 
 import asyncio
+import functools
+import math
 import re
 import shlex
+import socket
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from seatrial.backends import pbs_batch, pbs_parse
 from seatrial.backends.bundles import allocation_of
-from seatrial.backends.protocol import Submission
+from seatrial.backends.job_arrays import write_submission
+from seatrial.backends.protocol import Job, Submission
 from seatrial.backends.qdel_client import QdelClient
 from seatrial.backends.scheduler_client import Unanswered
 from seatrial.backends.task_states import TaskState
+from seatrial.hooks import value_of
 from seatrial.lazy import regex
 from seatrial.machine.model import Machine
+from seatrial.plugins.pbs import Pbs, PbsScheduler, answers
+from seatrial.suite.job_options import effective
+from seatrial.suite.model import JobOptions
 from seatrial.units import seconds
 
 QUESTIONS_AT_ONCE = 8
@@ -32,7 +39,7 @@ class _Listing(NamedTuple):
     took to tell them."""
 
     states: list[TaskState]
-    counts: pbs_parse.ArrayCounts
+    counts: answers.ArrayCounts
     at: float
     took: float
 
@@ -40,43 +47,47 @@ class _Listing(NamedTuple):
 class PbsClient(QdelClient):
     """The client of one server of PBS."""
 
-    name = "PBS"
+    scheduler = PbsScheduler
     programs = ("qsub", "qstat", "qselect", "qdel", "pbsnodes")
-    submits = "qsub"
-    temporary = pbs_parse.TEMPORARY
-    unknown = pbs_parse.UNKNOWN
+    directive = "#PBS"
+    temporary = answers.TEMPORARY
+    unknown = answers.UNKNOWN
 
     def __init__(self, machine: Machine, on_answer: Callable[[str], None]) -> None:
         super().__init__(machine, on_answer, _MISLEADING)
-        self.settings: pbs_parse.ServerSettings | None = None
+        self.settings: answers.ServerSettings | None = None
         self._asking = asyncio.Semaphore(QUESTIONS_AT_ONCE)
         self._listings: dict[str, _Listing] = {}
 
+    @staticmethod
+    def request_words(job: Job, machine: Machine) -> list[str]:
+        return request_words(job, machine)
+
     @property
     def largest_array(self) -> int:
-        return (self.settings or pbs_parse.ServerSettings()).largest_array
+        return (self.settings or answers.ServerSettings()).largest_array
 
     async def learn_config(self) -> None:
         if self.settings is None:
             asked = ("qstat", "-B", "-f", "-F", "json")
-            self.settings = await self._ask(pbs_parse.parse_server, *asked)
+            self.settings = await self._ask(answers.parse_server, *asked)
 
     def write(self, folder: Path, submission: Submission) -> None:
-        pbs_batch.write(folder, submission, self.machine, self._writes_directly)
+        write(folder, submission, self.machine, self._writes_directly)
 
     def line(self, folder: Path, submission: Submission) -> list[str]:
-        return pbs_batch.qsub_line(folder, submission, self.machine, self._writes_directly)
+        return qsub_line(folder, submission, self.machine, self._writes_directly)
 
     def request(self, folder: Path, submission: Submission) -> str:
         job = allocation_of(submission, folder)
-        return shlex.join(pbs_batch.request_words(job, self.machine))
+        return shlex.join(request_words(job, self.machine))
 
     @property
     def _writes_directly(self) -> bool:
         return self.settings is not None and self.settings.writes_directly
 
     def parse_answer(self, text: str) -> int | None:
-        return pbs_parse.parse_job_id(text)
+        return answers.parse_job_id(text)
 
     def task_id(self, array: int, index: int, alone: bool) -> str:
         return str(array) if alone else f"{array}[{index}]"
@@ -89,7 +100,7 @@ class PbsClient(QdelClient):
         return (int(found[1]), int(found[2] or 0)) if found else (0, 0)
 
     def first_words(self, text: str) -> str:
-        return pbs_parse.first_words(text)
+        return answers.first_words(text)
 
     # ---- asking ---------------------------------------------------------------------------
 
@@ -111,24 +122,24 @@ class PbsClient(QdelClient):
         where it has changed, but it was listed just before."""
         last = self._listings.get(job)
         if last is not None and last.counts.words:
-            counts = self._parsed(pbs_parse.parse_counts, "qstat", await self._about(job))
+            counts = self._parsed(answers.parse_counts, "qstat", await self._about(job))
             age = time.monotonic() - last.at
-            if counts == last.counts and age < seconds(self.machine.pbs.poll):
+            if counts == last.counts and age < seconds(self.machine.batch.poll):
                 return last
             if counts.words and not counts.over and age < LISTING_SHARE * last.took:
                 self._expect(LISTING_SHARE * last.took - age, last, counts, age)
                 return last
         began = time.monotonic()
         text = await self._about("-t", job)
-        states = self._parsed(pbs_parse.parse_qstat, "qstat", text)
+        states = self._parsed(answers.parse_qstat, "qstat", text)
         now = time.monotonic()
-        found = _Listing(states, pbs_parse.parse_counts(text), now, now - began)
+        found = _Listing(states, answers.parse_counts(text), now, now - began)
         if last is not None and found.counts != last.counts:
             self._expect(LISTING_SHARE * found.took, last, found.counts, now - last.at)
         return found
 
     def _expect(
-        self, listing: float, last: _Listing, counts: pbs_parse.ArrayCounts, age: float
+        self, listing: float, last: _Listing, counts: answers.ArrayCounts, age: float
     ) -> None:
         """Set the time of the next poll: in ``listing`` seconds, when the tasks of an array may be
         listed again, or in half the time in which the array will be over, if its tasks end as they
@@ -149,7 +160,7 @@ class PbsClient(QdelClient):
         if code != 0 and "not configured to maintain job history" in errors:
             self.settings = None  # it was turned off
             raise Unanswered("qstat", "qstat: the server keeps no history any more")
-        if code != 0 and not (said and all(map(pbs_parse.UNKNOWN.search, said))):
+        if code != 0 and not (said and all(map(answers.UNKNOWN.search, said))):
             message = self.first_words(errors.strip() or out)
             raise Unanswered("qstat", f"qstat failed: {message}")
         return out
@@ -165,10 +176,84 @@ class PbsClient(QdelClient):
     async def find(self, name: str, since: float) -> int | None:
         await self.learn_config()
         history = ("-x",) if self.settings is None or self.settings.history else ()
-        found = await self._ask(pbs_parse.parse_qselect, "qselect", *history, "-N", name)
+        found = await self._ask(answers.parse_qselect, "qselect", *history, "-N", name)
         return min(found, default=None)
 
     async def nodes(self) -> dict[str, str]:
         line = ("pbsnodes", "-a", "-F", "json")
-        there = await self._ask(pbs_parse.parse_pbsnodes, *line)
+        there = await self._ask(answers.parse_pbsnodes, *line)
         return self.of_machine(there)
+
+
+# ---- submitting: a job array, and the qsub command -----------------------------------------------
+
+
+def write(folder: Path, submission: Submission, machine: Machine, direct: bool = False) -> None:
+    """Write the files of a submission, and the command that submits it."""
+    line = qsub_line(folder, submission, machine, direct)
+    write_submission(folder, submission, "${PBS_ARRAY_INDEX:-0}", line)
+
+
+def qsub_line(
+    folder: Path, submission: Submission, machine: Machine, direct: bool = False
+) -> list[str]:
+    """Return the qsub command of a submission. PBS has no array of one task, and takes no array
+    that must not be run again: a job script that is run again finds its run claimed. ``-f`` keeps
+    qsub from leaving a process in the background, which would hold the file of its answer.
+    ``direct``: the server knows ``-k d``, which spares a copy of the output at each end. With the
+    host localhost the path of the output is each node's own: PBS would copy to this host by scp."""
+    job = allocation_of(submission, folder)
+    tasks = 1 if submission.is_bundle else len(submission.jobs)
+    output = f"localhost:{folder}" if _qsub_keeps_localhost() else str(folder)
+    line = ["qsub", "-f", "-N", submission.name, "-S", "/bin/bash", "-m", "n", "-j", "oe"]
+    line += ["-k", "doe"] if direct else []
+    if tasks > 1:
+        line += ["-J", f"0-{tasks - 1}", "-o", f"{output}/^array_index^.out"]
+    else:
+        line += ["-r", "n", "-o", f"{output}/0.out"]
+    return [*line, *request_words(job, machine), str(folder / "job.sh")]
+
+
+@functools.cache
+def _qsub_keeps_localhost() -> bool:
+    """Return whether the canonical name of localhost is localhost. qsub writes the canonical name,
+    such as localhost.localdomain, and the nodes take that for another host."""
+    try:
+        return socket.getaddrinfo("localhost", None, flags=socket.AI_CANONNAME)[0][3] == "localhost"
+    except OSError:
+        return False
+
+
+def request_words(job: Job, machine: Machine) -> list[str]:
+    """Return the options of qsub by which a job asks for its nodes, its time and its queue."""
+    pbs = value_of(machine, "pbs", Pbs)
+    asked = effective(pbs, job.options)
+    words = ["-l", f"select={_select(job, asked, pbs.select)}"]
+    words += ["-l", f"place={_place(job, pbs.place)}"]
+    words += ["-l", f"walltime={max(1, math.ceil(job.walltime))}"]
+    for option, value in (
+        ("-q", asked.reservation or asked.partition),
+        ("-A", asked.account),
+        ("-P", pbs.project),
+    ):
+        words += [option, value] if value else []
+    return [*words, *asked.options]
+
+
+def _select(job: Job, asked: JobOptions, more: str) -> str:
+    """Return the chunks of a job: one for each of its nodes."""
+    chunk = [
+        f"{job.nodes}:ncpus={job.tasks_per_node * job.threads}",
+        f"mpiprocs={job.tasks_per_node}",
+        f"ompthreads={job.threads}",
+    ]
+    gpus = asked.gpus_per_node or asked.gpus_per_task * job.tasks_per_node
+    chunk += [f"ngpus={gpus}"] if gpus else []
+    chunk += [f"mem={math.ceil(asked.memory / 2**20)}mb"] if asked.memory else []
+    chunk += [feature if "=" in feature else f"{feature}=True" for feature in job.features]
+    chunk += [f"host={job.node}"] if job.node else []
+    return ":".join([*chunk, *filter(None, re.split(":", more))])
+
+
+def _place(job: Job, place: str) -> str:
+    return f"{place}:excl" if job.exclusive and "excl" not in place else place

@@ -7,18 +7,21 @@ name that each site chooses.
 
 import re
 
+from msgspec.structs import replace
+
 from seatrial.errors import UsageError
 from seatrial.lazy import regex
-from seatrial.machine.gridengine_hosts import COMMAND, HostSeen, parse_hosts
-from seatrial.machine.model import GridEngine, Launcher, Machine, NodeGroup
+from seatrial.machine.model import Launcher, Machine, NodeGroup
 from seatrial.machine.scheduler_command import ask_scheduler, by_kind
 from seatrial.machine.toolchains import detect_toolchains
+from seatrial.plugins.gridengine import GridEngine
+from seatrial.plugins.gridengine.answers import COMMAND, HostSeen, parse_hosts
 
 _SIZE = regex(r"([0-9]{1,15}(?:\.[0-9]{1,6})?)([KMGT]?)")
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
-def detect_gridengine(name: str | None) -> Machine:
+def detect_gridengine(name: str | None) -> tuple[Machine, str]:
     """Describe the hosts that qhost shows, under that name. A host that is in no queue is left out.
     Raises UsageError if Grid Engine does not answer."""
     try:
@@ -30,15 +33,15 @@ def detect_gridengine(name: str | None) -> Machine:
         raise UsageError("qhost: no host with cores is in a queue; describe the machine by hand")
     toolchains = detect_toolchains()
     own = any(toolchain.launcher for toolchain in toolchains.values())
-    return Machine(
+    machine = Machine(
         machine=name or "cluster",
         about="As Grid Engine describes it",
         nodes=kinds,
         scheduler="gridengine",
-        gridengine=GridEngine(parallel=_parallel()),
         launcher=Launcher(kind="none" if own else "mpirun"),
         toolchains=toolchains,
     )
+    return replace(machine, gridengine=GridEngine(parallel=_parallel())), ""
 
 
 def _kind(host: HostSeen) -> NodeGroup | None:

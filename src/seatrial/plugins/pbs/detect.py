@@ -19,7 +19,7 @@ _SIZE = regex(r"([0-9]{1,15})(b|kb|mb|gb|tb)", re.IGNORECASE)
 _UNITS = {"b": 1, "kb": 2**10, "mb": 2**20, "gb": 2**30, "tb": 2**40}
 
 
-def detect_pbs(name: str | None) -> Machine:
+def detect_pbs(name: str | None) -> tuple[Machine, str]:
     """Describe the nodes that pbsnodes shows, under that name or the server's. Nodes that belong to
     a queue are left out, and named in ``about``: jobs get them by this queue alone. Raises
     UsageError if PBS does not answer."""
@@ -38,7 +38,7 @@ def detect_pbs(name: str | None) -> Machine:
     toolchains = detect_toolchains()
     own = any(toolchain.launcher for toolchain in toolchains.values())
     told = f"; other nodes belong to queues: {', '.join(sorted(map(str, queues)))}"
-    return Machine(
+    machine = Machine(
         machine=name or server,
         about="As PBS describes it; cores are CPUs of PBS" + (told if queues else ""),
         nodes=kinds,
@@ -46,6 +46,7 @@ def detect_pbs(name: str | None) -> Machine:
         launcher=Launcher(kind="none" if own else "mpiexec"),
         toolchains=toolchains,
     )
+    return machine, ""
 
 
 def _groups(vnodes: dict[str, dict[str, Any]]) -> list[NodeGroup]:

@@ -1,0 +1,194 @@
+"""The hooks by which plug-ins add to Seatrial, and the plug-ins that are there.
+
+    # seatrial_flux.py; its wheel says [project.entry-points.seatrial] flux = "seatrial_flux"
+    @hookimpl
+    def seatrial_schedulers() -> list[type[Scheduler]]:
+        return [Flux]
+
+A plug-in is a module that an installed wheel names as an entry point of the group ``seatrial``.
+Features of the product itself are plug-ins, too (``seatrial/plugins/``): they come by the same
+door, and the core imports none of them. What the core has of a kind, it registers by the same
+hooks.
+
+Plug-ins are imported when a command starts, so what they return names its code as
+``module:attribute``; `load` imports that where it is used.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, NamedTuple, TypeVar, cast
+
+import pluggy
+from msgspec import Struct, defstruct
+
+from seatrial.errors import UsageError
+
+GROUP = "seatrial"
+WITHOUT = "SEATRIAL_WITHOUT_PLUGINS"
+"""The variable that names plug-ins which are not loaded, with commas between them."""
+
+# What the core itself has, as a plug-in would have it.
+_CORE = ("seatrial.machine.schedulers",)
+
+_T = TypeVar("_T")
+
+hookspec = pluggy.HookspecMarker(GROUP)
+hookimpl = pluggy.HookimplMarker(GROUP)
+
+
+# ---- what plug-ins return ------------------------------------------------------------------------
+
+
+class Command(NamedTuple):
+    """A command of the command line."""
+
+    #: What is typed after ``seatrial``.
+    name: str
+    #: ``module:attribute`` of a click command, imported when the command is called.
+    command: str
+    #: The line in ``seatrial --help``.
+    help: str
+    #: The heading in ``seatrial --help`` under which it stands; a new one comes last.
+    group: str
+
+
+class Key(NamedTuple):
+    """A key at the top of a file that people write. The decoded value is an attribute of that name
+    of the machine, test or plan."""
+
+    #: The kind of file: machine, test or plan.
+    file: str
+    #: The key.
+    name: str
+    #: The type of the value, as in a Struct: its description by ``doc()`` is that of the schema.
+    type: Any
+    #: The value of a file without the key.
+    default: Any
+    #: ``module:function`` that adds faults which the type does not show. It is called with the
+    #: decoded file and the Spot of the value. "" if there are none.
+    check: str = ""
+
+
+# ---- the hooks -----------------------------------------------------------------------------------
+
+
+@hookspec
+def seatrial_commands() -> list[Command]:  # type: ignore[empty-body]
+    """Return commands. Asked when ``seatrial`` starts; the commands are imported when called."""
+
+
+@hookspec
+def seatrial_keys() -> list[Key]:  # type: ignore[empty-body]
+    """Return keys of files. Asked when the model of that file is imported."""
+
+
+@hookspec
+def seatrial_schedulers() -> list[Any]:  # type: ignore[empty-body]
+    """Return classes of batch systems, subclasses of `seatrial.machine.schedulers.Scheduler`. Asked
+    when the model of machine files is imported."""
+
+
+# ---- the plug-ins that are there -----------------------------------------------------------------
+
+
+class PluginFailed(UsageError):
+    """A plug-in cannot be imported."""
+
+
+@functools.cache
+def plugins() -> pluggy.PluginManager:
+    """Return the plug-ins that are loaded. Raises PluginFailed where one cannot be imported: what
+    it adds would be missing without a word."""
+    manager = pluggy.PluginManager(GROUP)
+    manager.add_hookspecs(sys.modules[__name__])
+    for name in _CORE:
+        manager.register(importlib.import_module(name), name)
+    left_out = switched_off()
+    for point in installed():
+        if point.name not in left_out:
+            manager.register(_imported(point), point.name)
+    return manager
+
+
+@functools.cache
+def installed() -> tuple[EntryPoint, ...]:
+    """Return the entry points of the plug-ins that are installed, by name: those of Seatrial, then
+    others."""
+    points = entry_points(group=GROUP)
+    return tuple(sorted(points, key=lambda point: (not _is_own(point), point.name)))
+
+
+def _is_own(point: EntryPoint) -> bool:
+    return point.value.startswith("seatrial.plugins.")
+
+
+def switched_off() -> frozenset[str]:
+    """Return the names of the plug-ins that are not to be loaded."""
+    return frozenset(filter(None, map(str.strip, os.environ.get(WITHOUT, "").split(","))))
+
+
+def _imported(point: EntryPoint) -> Any:
+    try:
+        return point.load()
+    except Exception as error:
+        raise PluginFailed(
+            f"the plug-in {point.name} ({point.value}) cannot be imported: {error!r}; "
+            f"remove its package, or go without it: {WITHOUT}={point.name}"
+        ) from error
+
+
+def each(hook: str) -> Iterator[Any]:
+    """Yield what plug-ins return for a hook, item by item: the core's first, then in the order in
+    which they were loaded."""
+    for returned in reversed(getattr(plugins().hook, hook)()):  # pluggy asks the latest first
+        yield from returned
+
+
+def load(name: str) -> Any:
+    """Return the object that ``module:attribute`` names; its module is imported."""
+    module, _, attribute = name.partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+# ---- keys of files -------------------------------------------------------------------------------
+
+
+def keys_of(file: str) -> Iterator[Key]:
+    """Yield the keys that plug-ins add to a kind of file."""
+    yield from (key for key in each("seatrial_keys") if key.file == file)
+
+
+def with_keys(file: str) -> Callable[[type[_T]], type[_T]]:
+    """Give a Struct, the shape of a kind of file, the keys that plug-ins add to it."""
+    return with_fields({key.name: (key.type, key.default) for key in keys_of(file)})
+
+
+def with_fields(fields: Mapping[str, tuple[Any, Any]]) -> Callable[[type[_T]], type[_T]]:
+    """Give a Struct further fields, each with a type and a default. A field that it has gets that
+    type."""
+
+    def extended(shape: type[_T]) -> type[_T]:
+        made = defstruct(
+            shape.__name__,
+            [(name, *about) for name, about in fields.items()],
+            bases=(cast(type[Struct], shape),),
+            module=shape.__module__,
+            namespace={"__doc__": shape.__doc__, "__qualname__": shape.__qualname__},
+            kw_only=True,
+        )
+        return cast(type[_T], made)
+
+    return extended
+
+
+def value_of(file: Struct, key: str, shape: type[_T]) -> _T:
+    """Return the value of a key that a plug-in added to a file."""
+    value = getattr(file, key)
+    assert isinstance(value, shape)
+    return value

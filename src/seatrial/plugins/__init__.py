@@ -1,0 +1,1 @@
+"""Features of the product that are plug-ins of it: each registers by `seatrial.hooks`."""

@@ -1,0 +1,209 @@
+"""What is asked of Grid Engine, by its commands."""
+
+import math
+import os
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from pathlib import Path
+
+from seatrial.account import name_of
+from seatrial.backends.bundles import allocation_of
+from seatrial.backends.job_arrays import write_submission
+from seatrial.backends.protocol import Job, Submission
+from seatrial.backends.qdel_client import QdelClient
+from seatrial.backends.scheduler_client import SubmissionRefused, Unanswered
+from seatrial.backends.task_states import TaskKey, TaskState
+from seatrial.hooks import value_of
+from seatrial.lazy import regex
+from seatrial.machine.model import Machine
+from seatrial.machine.node_sets import unfold
+from seatrial.plugins.gridengine import GridEngine, GridEngineScheduler, answers
+from seatrial.plugins.gridengine.answers import COMMAND
+from seatrial.suite.job_options import effective
+
+PATIENCE = 30.0  # seconds for an account beyond those after which it is written
+
+# Variables that a job has, which would be those of a job that submits jobs.
+_MISLEADING = regex(r"SGE_(TASK_\w+|O_\w+|ND|DEBUG_LEVEL|LONG_QNAMES)|JOB_\w+|PE\w*")
+_TASK = regex(r"(-?[0-9]+)\.([0-9]+)")
+
+
+class GridEngineClient(QdelClient):
+    """The client of one cell of Grid Engine."""
+
+    scheduler = GridEngineScheduler
+    programs = ("qsub", "qstat", "qdel", "qacct", "qhost", "qconf")
+    directive = "#$"
+    temporary = answers.TEMPORARY
+    unknown = answers.UNKNOWN
+    kept = frozenset({"LAUNCH_FAILED"})  # Eqw: it would start if somebody clears the error
+
+    def __init__(self, machine: Machine, on_answer: Callable[[str], None]) -> None:
+        super().__init__(machine, on_answer, _MISLEADING)
+        self.settings: answers.CellSettings | None = None
+        self._nodes: dict[TaskKey, str] = {}  # of tasks that were seen while they ran
+        self._has_accounts = False  # whether qacct could read them when it was last asked
+        self._over_since: dict[TaskKey, float] = {}  # of tasks without an account
+
+    @staticmethod
+    def request_words(job: Job, machine: Machine) -> list[str]:
+        return request_words(job, machine)
+
+    @property
+    def largest_array(self) -> int:
+        return (self.settings or answers.CellSettings()).largest_array
+
+    async def learn_config(self) -> None:
+        if self.settings is None:
+            asked = ("qconf", "-sconf")
+            self.settings = await self._ask(answers.parse_configuration, *asked)
+
+    def write(self, folder: Path, submission: Submission) -> None:
+        write(folder, submission, self.machine)
+
+    def line(self, folder: Path, submission: Submission) -> list[str]:
+        return qsub_line(folder, submission, self.machine)
+
+    def output(self, folder: Path, index: int) -> Path:
+        return super().output(folder, index + 1)
+
+    def parse_answer(self, text: str) -> int | None:
+        return answers.parse_job_id(text)
+
+    def task_id(self, array: int, index: int, alone: bool) -> str:
+        return f"{array}.{index + 1}"
+
+    def parse_task_id(self, text: str) -> tuple[int, int]:
+        found = _TASK.fullmatch(text)
+        return (int(found[1]), int(found[2]) - 1) if found else (0, 0)
+
+    def first_words(self, text: str) -> str:
+        return answers.first_words(text)
+
+    # ---- asking ---------------------------------------------------------------------------
+
+    async def queue(self, tasks: Iterable[str]) -> list[TaskState]:
+        """Return all tasks of this user that Grid Engine has; none of those that have ended."""
+        states = await self._listed("prs")
+        self._nodes |= {state.key: state.nodes for state in states if state.nodes}
+        return states
+
+    async def _listed(self, which: str) -> list[TaskState]:
+        line = ("qstat", "-xml", "-g", "dt", "-s", which, "-u", name_of(os.geteuid()))
+        return await self._ask(answers.parse_qstat, *line)
+
+    async def accounts(self, arrays: Iterable[int]) -> list[TaskState]:
+        """Return the tasks of these arrays that have ended: by the accounting, and those that were
+        deleted while they waited, of which it has no account."""
+        wanted = sorted(arrays)
+        found: list[TaskState] = []
+        for array in wanted:
+            found += await self._accounted(str(array))
+        return [*found, *await self._deleted(wanted, {state.key for state in found})]
+
+    async def _deleted(
+        self, arrays: Collection[int], accounted: Collection[TaskKey]
+    ) -> list[TaskState]:
+        """Return the tasks of these arrays that are over, and whose account would have been written
+        if they had run."""
+        settings = self.settings
+        if not arrays or settings is None or not (settings.accounting and self._has_accounts):
+            return []
+        now, longest = time.monotonic(), settings.account_within + PATIENCE
+        over = [state for state in await self._listed("z") if state.array in arrays]
+        over = [state for state in over if state.key not in accounted]
+        self._over_since = {state.key: self._over_since.get(state.key, now) for state in over}
+        return [
+            state._replace(state="CANCELLED")
+            for state in over
+            if now - self._over_since[state.key] > longest
+        ]
+
+    async def _accounted(self, which: str) -> list[TaskState]:
+        """Return the tasks of a job, by its number or its name, that have ended; none where it has
+        none, or the site keeps no accounting."""
+        code, out, errors = await self._output("qacct", "-j", which)
+        self._has_accounts = not answers.NO_ACCOUNTING.search(errors)
+        if code != 0 and (answers.NO_ACCOUNT.search(errors) or not self._has_accounts):
+            self._on_answer("qacct")
+            return []
+        if code != 0:
+            message = self.first_words(errors.strip() or out)
+            raise Unanswered("qacct", f"qacct failed: {message}")
+        states = self._parsed(answers.parse_qacct, "qacct", out)
+        return [each._replace(nodes=self._nodes.get(each.key, each.nodes)) for each in states]
+
+    async def find(self, name: str, since: float) -> int | None:
+        tasks = [*await self.queue([]), *await self._accounted(name)]
+        return max((task.array for task in tasks if task.name == name), default=None)
+
+    async def nodes(self) -> dict[str, str]:
+        there = await self._ask(answers.parse_nodes, *COMMAND)
+        return self.of_machine(there)
+
+
+# ---- submitting: a job array, and the qsub command -----------------------------------------------
+
+
+def write(folder: Path, submission: Submission, machine: Machine) -> None:
+    """Write the files of a submission, and the command that submits it. Raises SubmissionRefused
+    where the machine has no parallel environment for it."""
+    line = qsub_line(folder, submission, machine)
+    write_submission(folder, submission, "$((SGE_TASK_ID - 1))", line)
+
+
+def qsub_line(folder: Path, submission: Submission, machine: Machine) -> list[str]:
+    """Return the qsub command of a submission. Tasks of an array are numbered from 1. Raises
+    SubmissionRefused as `write`."""
+    job = allocation_of(submission, folder)
+    tasks = 1 if submission.is_bundle else len(submission.jobs)
+    line = ["qsub", "-terse", "-N", submission.name, "-S", "/bin/bash", "-t", f"1-{tasks}"]
+    line += ["-r", "n", "-m", "n", "-j", "y", "-o", f"{folder}/$TASK_ID.out"]
+    return [*line, *request_words(job, machine), str(folder / "job.sh")]
+
+
+def request_words(job: Job, machine: Machine) -> list[str]:
+    """Return the options of qsub by which a job asks for its nodes, its time and its queue. Raises
+    SubmissionRefused where the machine has no parallel environment for it."""
+    settings = value_of(machine, "gridengine", GridEngine)
+    asked = effective(settings, job.options)
+    resources = [f"h_rt={max(1, math.ceil(job.walltime))}", settings.resources]
+    resources += [feature if "=" in feature else f"{feature}=true" for feature in job.features]
+    resources += [f"{settings.exclusive}=true"] if job.exclusive and settings.exclusive else []
+    slots = job.tasks_per_node * job.threads
+    if asked.memory:
+        share = math.ceil(asked.memory / slots / 2**20)
+        resources.append(f"{settings.memory}={share}M")
+    gpus = asked.gpus_per_node or asked.gpus_per_task * job.tasks_per_node
+    resources += [f"{settings.gpus}={gpus}"] if gpus else []
+    if job.node or job.avoid:
+        avoided = f"!({'|'.join(unfold(job.avoid))})" if job.avoid else ""
+        resources.append(f"hostname={job.node or avoided}")
+    words = ["-l", ",".join(filter(None, resources))]
+    if job.nodes > 1 or slots > 1:
+        environment = parallel_environment(job.nodes, slots, settings.parallel)
+        words += ["-pe", environment, str(job.nodes * slots)]
+    for option, value in (
+        ("-q", asked.partition),
+        ("-ar", asked.reservation),
+        ("-A", asked.account),
+        ("-P", settings.project),
+    ):
+        words += [option, value] if value else []
+    return [*words, *asked.options]
+
+
+def parallel_environment(nodes: int, slots: int, parallel: Mapping[str, str | int]) -> str:
+    """Return the parallel environment that gives a job this number of slots on each of its nodes:
+    one that gives exactly so many, or on one node one that gives all slots there. ``parallel``:
+    the allocation rule of each. Raises SubmissionRefused if there is none."""
+    for wanted in (str(slots), *(["$pe_slots"] if nodes == 1 else [])):
+        for name, rule in parallel.items():
+            if str(rule) == wanted:
+                return name
+    either = ", or $pe_slots" if nodes == 1 else ""
+    raise SubmissionRefused(
+        f"gridengine.parallel has no parallel environment for {slots} slots on each of {nodes} "
+        f"nodes: it needs the allocation_rule {slots}{either}; `qconf -spl` and `qconf -sp NAME` "
+        "show those of the site; the administrators can add one"
+    )
