@@ -40,7 +40,7 @@ def test_nothing_is_written_outside_the_block(
 
 def test_messages_of_libraries_are_not_written(tmp_path: Path) -> None:
     with log_to(tmp_path / "x.log", "debug"):
-        logging.getLogger("urllib3").warning("http://host/a-secret")
+        logging.getLogger("httpx").warning("http://host/a-secret")
     assert list(tmp_path.iterdir()) == []
 
 

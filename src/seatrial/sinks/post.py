@@ -4,26 +4,24 @@
     answer = server.post("/write?db=seatrial", b"...")       # raises Unreachable
     answer.status, answer.text
 
-urllib3 carries the requests: TLS, proxies of the environment, connections that are kept. A request
-takes ``timeout`` seconds at most, whatever the server does: its connection is cut then. Answers are
-read up to a bound, redirections are not followed, and nothing is retried: that is the delivery's
-task. No message shows more of a URL than scheme, host and port.
+httpx carries the requests: TLS, proxies of the environment, connections that are kept. A request
+takes ``timeout`` seconds at most, whatever the server does: its connection is closed then. Answers
+are read up to a bound, redirections are not followed, and nothing is retried: that is the
+delivery's task. No message shows more of a URL than scheme, host and port.
 """
 
+import asyncio
 import base64
 import contextlib
-import http.client
+import os
 import socket
 import ssl
-import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-import urllib3
-from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.exceptions import HTTPError, InsecureRequestWarning, ProxyError, ReadTimeoutError
+import httpx
 
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.sinks.certificates import trusted
@@ -35,8 +33,8 @@ if TYPE_CHECKING:
 
 MAX_RESPONSE_BYTES = 65536
 LONGEST_REASON = 300
-_PORTS = {"http": 80, "https": 443}
-_FAILURES = (HTTPError, http.client.HTTPException, OSError, ValueError)
+_SCHEMES = ("http", "https")
+_FAILURES = (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError)
 
 
 class Unreachable(SeatrialError):
@@ -64,6 +62,7 @@ class Server:
 
     def __init__(self, sink: "Sink", content: str, scheme: str) -> None:
         self._headers = {"User-Agent": "seatrial", "Content-Type": content}
+        self._headers["Accept-Encoding"] = "identity"  # as the bound is one of bytes
         if token := token_of(sink):
             self._headers["Authorization"] = (
                 basic(sink.user, token) if sink.user else f"{scheme} {token}"
@@ -74,9 +73,9 @@ class Server:
         self._url = parts
         self._headers = _login(parts, "Authorization") | self._headers
         self._timeout = seconds(sink.timeout)
-        self._trusted = _trusted(sink) if parts.scheme == "https" else None
-        self._manager: urllib3.PoolManager | None = None
-        self._wire = _Wire()
+        self._trusted = trusted(sink)
+        self._runner: asyncio.Runner | None = None
+        self._client: httpx.AsyncClient | None = None
         self.shown = shown_url(parts)
 
     def post(self, path: str, body: bytes) -> HttpResponse:
@@ -85,108 +84,54 @@ class Server:
         url += self._url.path.rstrip("/") + path
         if self._url.query:
             url += ("&" if "?" in path else "?") + self._url.query
+        proxy = _proxy(self._url)
+        self._runner = self._runner or asyncio.Runner()
         try:
-            with self._wire.cut_after(self._timeout):
-                self._manager = self._manager or self._connections()
-                response = self._manager.urlopen(
-                    "POST",
-                    url,
-                    body=body,
-                    headers=self._headers,
-                    redirect=False,
-                    retries=False,
-                    preload_content=False,
-                    timeout=urllib3.Timeout(total=self._timeout),
-                )
-                text = response.read(MAX_RESPONSE_BYTES).decode("utf-8", "replace")
-                response.close()  # else, with something left to read, it cannot be used again
-                wait = _seconds(response.headers.get("Retry-After", ""))
-                return HttpResponse(response.status, text, wait)
+            return self._runner.run(self._post(url, body, proxy))
         except _FAILURES as error:
             self.close()
-            raise Unreachable(_reason(error, self._timeout)) from error
+            raise Unreachable(_reason(error, self._timeout, proxy is not None)) from error
+
+    async def _post(self, url: str, body: bytes, proxy: SplitResult | None) -> HttpResponse:
+        async with asyncio.timeout(self._timeout):
+            client = self._client = self._client or self._connections(proxy)
+            async with client.stream("POST", url, content=body) as response:
+                answer = b""
+                async for part in response.aiter_raw():
+                    answer += part
+                    if len(answer) >= MAX_RESPONSE_BYTES:
+                        break
+            text = answer[:MAX_RESPONSE_BYTES].decode("utf-8", "replace")
+            return HttpResponse(
+                response.status_code, text, _seconds(response.headers.get("Retry-After", ""))
+            )
+
+    def _connections(self, proxy: SplitResult | None) -> httpx.AsyncClient:
+        """Return the keeper of connections: direct ones, or through the environment's proxy."""
+        through = None
+        if proxy is not None:
+            through = httpx.Proxy(
+                shown_url(proxy),
+                headers=_login(proxy, "Proxy-Authorization"),
+                ssl_context=self._trusted if proxy.scheme == "https" else None,
+            )
+        return httpx.AsyncClient(
+            headers=httpx.Headers(self._headers, encoding="latin-1"),
+            verify=self._trusted,
+            proxy=through,
+            # httpx closes a connection in whose TLS handshake it gives up itself, and no other.
+            timeout=httpx.Timeout(None, connect=0.9 * self._timeout),
+            trust_env=False,
+        )
 
     def close(self) -> None:
         """Close the connection; the next request makes another."""
-        if self._manager is not None:
-            self._manager.clear()
-            self._manager = None
-        self._wire.release()
-
-    def _connections(self) -> urllib3.PoolManager:
-        """Return the maker of connections: direct ones, or through the environment's proxy."""
-        proxy = _proxy(self._url)
-        if proxy is None:
-            manager = urllib3.PoolManager(ssl_context=self._trusted)
-        else:
-            manager = urllib3.ProxyManager(
-                shown_url(proxy),
-                proxy_headers=_login(proxy, "Proxy-Authorization"),
-                proxy_ssl_context=self._trusted,
-                ssl_context=self._trusted,
-            )
-        host, scheme = self._url.hostname, self._url.scheme
-        pool = manager.connection_from_host(host, self._url.port or _PORTS[scheme], scheme)
-        kind = HTTPSConnection if pool.scheme == "https" else HTTPConnection
-        pool.ConnectionCls = self._wire.connections(kind)
-        return manager
-
-
-class _Wire:
-    """The socket beneath a connection, which another thread can cut at any moment. The limits of
-    urllib3 are for each byte, so a server that sends one now and then would never reach them. A
-    duplicate of the socket is held: TLS takes the connection's own one over."""
-
-    def __init__(self) -> None:
-        self._socket: socket.socket | None = None
-        self._connection: HTTPConnection | None = None
-
-    def connections(self, kind: type[HTTPConnection]) -> type[HTTPConnection]:
-        """Return a kind of connection whose socket is held here."""
-        wire = self
-
-        class Held(kind):  # type: ignore[misc, valid-type]
-            def _new_conn(self) -> socket.socket:
-                made: socket.socket = super()._new_conn()
-                wire.release()
-                wire._socket, wire._connection = made.dup(), self
-                return made
-
-        return Held
-
-    def release(self) -> None:
-        """Close the duplicate: the connection would stay open as long as it is."""
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = self._connection = None
-
-    @contextlib.contextmanager
-    def cut_after(self, limit: float) -> Iterator[None]:
-        """Cut the connection if the block takes longer. Raises TimeoutError then."""
-        was_cut = threading.Event()
-
-        def cut() -> None:
-            was_cut.set()
-            held = self._socket
-            if held is not None:
-                with contextlib.suppress(OSError):
-                    held.shutdown(socket.SHUT_RDWR)
-
-        timer = threading.Timer(limit, cut)
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        except _FAILURES as error:
-            if was_cut.is_set():
-                raise TimeoutError from error
-            raise
-        finally:
-            timer.cancel()
-            if self._connection is not None and self._connection.is_closed:
-                self.release()
-        if was_cut.is_set():  # what was read until then may look like an answer
-            raise TimeoutError
+        if self._runner is None:
+            return
+        if self._client is not None:
+            self._runner.run(self._client.aclose())
+        self._runner.close()
+        self._runner = self._client = None
 
 
 def shown_url(url: SplitResult) -> str:
@@ -205,17 +150,9 @@ def _split(url: str) -> SplitResult | None:
     """Return the parts of a URL of a web server; None if it is none."""
     with contextlib.suppress(ValueError):
         parts = urlsplit(url)
-        if parts.scheme in _PORTS and parts.hostname and parts.port != 0:
+        if parts.scheme in _SCHEMES and parts.hostname and parts.port != 0:
             return parts
     return None
-
-
-def _trusted(sink: "Sink") -> ssl.SSLContext:
-    """Return which certificates are trusted, without the warning of urllib3 where none is checked.
-    Raises UsageError."""
-    if not sink.verify:
-        urllib3.disable_warnings(InsecureRequestWarning)
-    return trusted(sink)
 
 
 def _proxy(url: SplitResult) -> SplitResult | None:
@@ -237,22 +174,35 @@ def _login(url: SplitResult, header: str) -> dict[str, str]:
     return {header: basic(unquote(url.username), unquote(url.password or ""))}
 
 
-def _reason(error: BaseException, timeout: float) -> str:
-    """Return why there was no answer. Texts of urllib3 are not used: they may show secrets."""
-    causes = [error]
-    while cause := causes[-1].__cause__ or causes[-1].__context__:
-        causes.append(cause)
-    through = "the proxy: " if any(isinstance(each, ProxyError) for each in causes) else ""
+def _reason(error: BaseException, timeout: float, has_proxy: bool) -> str:
+    """Return why there was no answer. Texts of httpx are not used: they may show secrets."""
+    causes = list(_causes(error))
+    if isinstance(error, httpx.ProxyError):  # the status of its answer
+        return f"the proxy: {error}"
     for cause in causes:
         if isinstance(cause, ssl.SSLCertVerificationError):
-            return f"{through}its certificate is not trusted: {cause.verify_message}"
-        if isinstance(cause, TimeoutError | ReadTimeoutError):
-            return f"{through}no answer in {timeout:g} s"
-        if isinstance(cause, OSError) and (cause.strerror or through):
-            return f"{through}{cause.strerror or cause}"
-        if isinstance(cause, ValueError):
+            return f"its certificate is not trusted: {cause.verify_message}"
+        if isinstance(cause, TimeoutError):
+            return f"no answer in {timeout:g} s"
+        if isinstance(cause, ValueError | httpx.InvalidURL | httpx.LocalProtocolError):
             return "the URL or the token holds letters that a request cannot have"
+        if isinstance(cause, ssl.SSLError | socket.gaierror):
+            return cause.strerror or str(cause)
+        if isinstance(cause, OSError) and cause.errno:
+            through = "the proxy: " if has_proxy and isinstance(error, httpx.ConnectError) else ""
+            return through + os.strerror(cause.errno)
     return f"its answer is no HTTP: {type(causes[-1]).__name__}"
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and what caused it; of several attempts to connect the first one's."""
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        if isinstance(cause, BaseExceptionGroup):
+            cause = cause.exceptions[0]
+        else:
+            cause = cause.__cause__ or cause.__context__
 
 
 def _seconds(written: str) -> float:

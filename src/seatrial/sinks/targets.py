@@ -1,4 +1,4 @@
-"""Make the target of a sink, by the sink's kind. Only a target that needs urllib3 imports it.
+"""Make the target of a sink, by the sink's kind. Only a target that needs httpx imports it.
 
 target = target_of(sink, about, case_name)
 planned(sink)                                # what people may see of it, before it is made
