@@ -1,5 +1,6 @@
 """What is in flight: launched and without a verdict, with the sums that caps are about."""
 
+from copy import copy
 from typing import Self
 
 from msgspec import Struct
@@ -7,8 +8,6 @@ from msgspec import Struct
 from seatrial.conduct.policy import Caps, Entry, Limits
 from seatrial.journal.run_life import RunLife, RunState
 from seatrial.units import SECOND_NS
-
-_ENDED = RunState.ENDED
 
 
 class BundleInFlight(Struct):
@@ -52,7 +51,7 @@ class RunInFlight(RunLife, kw_only=True):
     @property
     def holds_room(self) -> bool:
         """Whether its job has not ended."""
-        return self.state < _ENDED
+        return self.state < RunState.ENDED
 
     @property
     def ended_by_us(self) -> bool:
@@ -123,7 +122,6 @@ class InFlightCounts:
         self.queued = 0
         self.running = 0  # the width of what has started
         self.queued_widths: dict[int, int] = {}
-        self._idle: tuple[int, int] | None = None  # the latest answer: of so many nodes, so many
         self.in_flight = [0] * len(entries)
         self.waiting = [0] * len(entries)
         self.width = [0] * len(entries)
@@ -136,11 +134,8 @@ class InFlightCounts:
 
     def copy(self) -> Self:
         """One to try things out on."""
-        other = object.__new__(type(self))
-        other._entries, other._by_file_system = self._entries, self._by_file_system
-        other.total, other.queued, other.running = self.total, self.queued, self.running
+        other = copy(self)
         other.queued_widths = self.queued_widths.copy()
-        other._idle = self._idle
         other.in_flight, other.width = self.in_flight.copy(), self.width.copy()
         other.waiting = self.waiting.copy()
         other.on_target, other.opens = self.on_target.copy(), self.opens.copy()
@@ -160,8 +155,6 @@ class InFlightCounts:
 
     def start(self, entry: int, width: int, unfit: int = 0) -> None:
         """A queued run has started."""
-        if self._idle is not None and not self._takes_its_own(width, self._idle[0]):
-            self._idle = None
         self._unqueue(entry, width, unfit)
         self.running += width
 
@@ -178,21 +171,12 @@ class InFlightCounts:
     def idle(self, nodes: int) -> int:
         """Return how many of so many nodes will be idle when all queued runs that fit have
         started."""
-        if self._idle is not None and self._idle[0] == nodes:
-            return self._idle[1]
         idle = nodes - self.running
         if idle > 0:
             for width in sorted(self.queued_widths, reverse=True):
                 if width <= idle:
                     idle -= width * min(self.queued_widths[width], idle // width)
-        self._idle = nodes, idle
         return idle
-
-    def _takes_its_own(self, width: int, nodes: int) -> bool:
-        """Return whether a queued run that starts now takes nodes that were counted as its own, so
-        that as many will be idle as before: it fits, and no wider one that is queued does."""
-        free = nodes - self.running
-        return width <= free and not [n for n in self.queued_widths if width < n <= free]
 
     def _unqueue(self, entry: int, width: int, unfit: int) -> None:
         self.queued -= 1
@@ -207,7 +191,6 @@ class InFlightCounts:
 
     def _add(self, entry: int, width: int, target: str, sign: int) -> None:
         self.total += sign
-        self._idle = None
         self.in_flight[entry] += sign
         self.width[entry] += sign * width
         about = self._entries[entry]

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from copy import copy
 from typing import NamedTuple
 
 from seatrial.conduct.in_flight import InFlightCounts
@@ -88,10 +89,7 @@ class Targets:
 
     def copy(self) -> "Targets":
         """Return a copy to try placements on."""
-        other = object.__new__(Targets)
-        other._placement, other._per_target = self._placement, self._per_target
-        other._targets, other._by_file_system = self._targets, self._by_file_system
-        other._names, other._have_gauges = self._names, self._have_gauges
+        other = copy(self)
         other._turn, other._time = self._turn.copy(), self._time.copy()
         other._measured = self._measured.copy()
         return other

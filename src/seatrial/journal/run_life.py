@@ -70,11 +70,6 @@ RUN_TRANSITIONS: dict[RunState, dict[type[events.Event], RunState]] = {
 }
 
 
-# Members of an enumeration are slow to read, and those of a Struct slow to store.
-_RUNNING = RunState.RUNNING
-_IN_PROGRESS = codes.IN_PROGRESS.number
-
-
 class RunLife(Struct, gc=False):
     """The life of one run: its state, its eight times, and what its events say of it.
 
@@ -142,10 +137,8 @@ class RunLife(Struct, gc=False):
         return None if start is None or end is None or end < start else (end - start) / SECOND_NS
 
     def _on_created(self, event: events.RunCreated) -> None:
-        if event.path:
-            self.path = event.path
-        if event.time != self.created:
-            self.created = event.time
+        self.path = event.path or self.path
+        self.created = event.time
 
     def _on_submitted(self, event: events.RunSubmitted) -> None:
         self.submitted = event.time
@@ -153,9 +146,8 @@ class RunLife(Struct, gc=False):
         if event.bundle:
             self.bundle, self.position = event.bundle, event.position
         self.placed = event.nodes
-        if event.target != self.target or event.stage != self.stage:
-            self.target, self.stage = event.target, event.stage
-        if self.queued is not None and self.state < _RUNNING:
+        self.target, self.stage = event.target, event.stage
+        if self.state < RunState.RUNNING:
             self.queued, self.job_id = None, ""
 
     def _on_queued(self, event: events.JobQueued) -> None:
@@ -166,39 +158,33 @@ class RunLife(Struct, gc=False):
         if self.job_started is None:
             self.job_started = event.time
         self.nodes = event.nodes or self.nodes
+        self._goes_on()
+
+    def _goes_on(self) -> None:
+        """Record that its job was seen to run."""
         if self.judged is None:
-            self.code = _IN_PROGRESS
+            self.code = codes.IN_PROGRESS.number
 
     def _on_script_started(self, event: events.ScriptStarted) -> None:
         if self.script_started is None or event.time > self.script_started:
             self.script_started = event.time
-        if event.nodes and not self.nodes:  # the scheduler's word stands
-            self.nodes = event.nodes
-        if event.job_id:
-            self.job_id = event.job_id
-        if event.environment:
-            self.environment = event.environment
-        if event.node_facts:
-            self.node_facts = event.node_facts
-        if self.judged is None and self.code != _IN_PROGRESS:
-            self.code = _IN_PROGRESS
+        self.nodes = self.nodes or event.nodes  # the scheduler's word stands
+        self.job_id = event.job_id or self.job_id
+        self.environment = event.environment or self.environment
+        self.node_facts = event.node_facts or self.node_facts
+        self._goes_on()
 
     def _on_script_ended(self, event: events.ScriptEnded) -> None:
         if self.script_ended is None or event.time >= self.script_ended:
             self.script_ended = event.time
             self.exit_code = event.exit_code
-            if event.job_id:
-                self.job_id = event.job_id
-        if self.judged is None and self.code != _IN_PROGRESS:
-            self.code = _IN_PROGRESS
+            self.job_id = event.job_id or self.job_id
+        self._goes_on()
 
     def _on_job_ended(self, event: events.JobEnded) -> None:
         self.job_ended = event.time
-        if event.nodes and event.nodes != self.nodes:
-            self.nodes = event.nodes
-        recalled = event.recalled and self.job_started is None
-        if recalled is not self.recalled:
-            self.recalled = recalled
+        self.nodes = event.nodes or self.nodes
+        self.recalled = event.recalled and self.job_started is None
 
     def _on_judged(self, event: events.RunJudged) -> None:
         if (self.judged is not None and event.time < self.judged) or self.first_code is not None:
@@ -207,13 +193,9 @@ class RunLife(Struct, gc=False):
         self.code = event.code
         if self.recalled and event.code == codes.CANCELLED.number:
             self.code = codes.RECALLED.number  # as version 0.1 wrote it
-        if event.reason != self.reason:
-            self.reason = event.reason
-        if event.will_rerun is not self.will_rerun:
-            self.will_rerun = event.will_rerun
-        if event.cause or self.cause:
-            self.cause, self.cause_code = event.cause, event.cause_code
-            self.cause_line, self.advice = event.cause_line, event.advice
+        self.reason, self.will_rerun = event.reason, event.will_rerun
+        self.cause, self.cause_code = event.cause, event.cause_code
+        self.cause_line, self.advice = event.cause_line, event.advice
 
     def _on_given(self, event: events.FigureGiven) -> None:
         if self.state is RunState.NEW:

@@ -1,14 +1,12 @@
 """The events of a rehearsal: applies each at once, and passes them on in portions.
 
     writer = EventWriter(record, conductor.apply, tell)
-    writer.add(JobStarted(now, *run.header, nodes="n[1-4]"))
+    writer.add(JobStarted(time=now, **run.header, nodes="n[1-4]"))
     writer.tell_all()
 
-A job has a dozen events, and a rehearsal a million jobs: an event is made with its header at once,
-by position, which takes half as long as by name. Beside several other members the header is
-written out, as Python would make a mapping of these. Three of the events change nothing that the
-next event of their run would not change, which is of the same time: they are told, but not applied,
-and not made where no journal is written.
+A job has a dozen events, and a rehearsal a million jobs. Three of the events change nothing that
+the next event of their run would not change, which is of the same time: they are told, but not
+applied, and not made where no journal is written.
 """
 
 from collections.abc import Callable, Sequence

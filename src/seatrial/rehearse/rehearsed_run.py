@@ -11,22 +11,21 @@ from seatrial.conduct.policy import Entry
 from seatrial.journal.codes import FAILED, PASS, WRONG_ANSWER, Code
 from seatrial.rehearse.sampling import RunModel, SampledOutcome
 from seatrial.suite.model import Case
+from seatrial.trial.event_headers import RunEventHeader
 from seatrial.verify.figures import ELAPSED, MetricValue
 from seatrial.verify.references import References, compare
 
 UNDRAWN = SampledOutcome(0.0)
-RunHeader = tuple[str, str, str, str, str, str]  # trial, machine, app, test, case, run id
 
 
 class RehearsedRun(Struct):
     """A run without a verdict, and what it is drawn to do. ``number`` is the position of its case,
-    ``header`` the members of all its events after the time; ``attempt`` counts the runs of its
-    test."""
+    ``header`` what each of its events has; ``attempt`` counts the runs of its test."""
 
     id: str
     number: int
     case: Case
-    header: RunHeader
+    header: RunEventHeader
     entry: Entry
     run_model: RunModel
     stage: str = ""

@@ -50,7 +50,7 @@ class SimulatedRuns:
         """A run is launched, or refused."""
         self.runs[run.id] = run
         if self._writer.in_full:
-            self._writer.add_step(events.RunCreated(now, *run.header))
+            self._writer.add_step(events.RunCreated(time=now, **run.header))
 
     def receive(self, now: int, update: SimulatedUpdate) -> bool:
         """Make events of an update; whether there may be something to decide."""
@@ -67,21 +67,23 @@ class SimulatedRuns:
     def _on_queued(self, now: int, run: RehearsedRun, update: Queued) -> bool:
         """Nothing follows from that but, in time, an alert that it waits for long."""
         if self._writer.in_full:
-            self._writer.add_step(events.SubmitEnded(now, *run.header, refused=0))
-        self._writer.add(events.JobQueued(now, *run.header, job_id=update.job_id))
+            self._writer.add_step(events.SubmitEnded(time=now, **run.header, refused=0))
+        self._writer.add(events.JobQueued(time=now, **run.header, job_id=update.job_id))
         if self.patience is not None and self.look_by is None:
             self.look_by = now + self.patience
         return False
 
     def _on_refused(self, now: int, run: RehearsedRun, update: Refused) -> bool:
-        self._writer.add(events.SubmitEnded(now, *run.header, refused=1, reason=update.reason))
+        self._writer.add(
+            events.SubmitEnded(time=now, **run.header, refused=1, reason=update.reason)
+        )
         self.verdict(now, run, codes.LAUNCH_FAILED, update.reason)
         return True
 
     def _on_started(self, now: int, run: RehearsedRun, update: Started) -> bool:
         state = self._conductor.state
         state.changed = False  # what was told before has been answered
-        self._writer.add(events.JobStarted(now, *run.header, nodes=update.nodes))
+        self._writer.add(events.JobStarted(time=now, **run.header, nodes=update.nodes))
         return state.changed
 
     def _on_hangs(self, now: int, run: RehearsedRun, update: Hangs) -> bool:
@@ -96,15 +98,9 @@ class SimulatedRuns:
             code = codes.RECALLED.number
         if code == codes.TIMEOUT.number and update.script_ended and run.run_model.keeps:
             code = None  # its test was over; it kept its nodes as long as it could
-        trial, machine, app, test, case, run_id = run.header
         ended = events.JobEnded(
-            now,
-            trial,
-            machine,
-            app,
-            test,
-            case,
-            run_id,
+            time=now,
+            **run.header,
             code=code or 0,
             state=update.state,
             text="" if update.exit_code is None else f"exit code {update.exit_code}",
@@ -115,12 +111,12 @@ class SimulatedRuns:
         add(ended)
         if update.script_started:
             start, nodes = update.script_started, update.nodes
-            add(events.ScriptStarted(start, trial, machine, app, test, case, run_id, nodes=nodes))
+            add(events.ScriptStarted(time=start, **run.header, nodes=nodes))
         if update.script_ended:
             end, status = update.script_ended, run.sampled.exit_code
-            add(events.ScriptEnded(end, trial, machine, app, test, case, run_id, exit_code=status))
+            add(events.ScriptEnded(time=end, **run.header, exit_code=status))
         if self._writer.in_full:
-            self._writer.add_step(events.CheckStarted(now, *run.header))
+            self._writer.add_step(events.CheckStarted(time=now, **run.header))
         if code is None:
             elapsed = (update.script_ended - update.script_started) / SECOND_NS
             self.verdict(now, run, *self._judged(now, run, elapsed))
@@ -140,8 +136,8 @@ class SimulatedRuns:
             found += figures(self._luck, run.case.test, run.attempt, run.run_model)
         for figure in found:
             recorded = events.MetricRecorded(
-                now,
-                *run.header,
+                time=now,
+                **run.header,
                 metric=figure.name,
                 value=figure.value,
                 unit=figure.unit,
@@ -153,15 +149,9 @@ class SimulatedRuns:
     def verdict(self, now: int, run: RehearsedRun, code: codes.Code, reason: str) -> None:
         code, reason, known = self._known.judged(run.case, code, reason, now)
         reruns = self._conductor.state.will_rerun(run.number, run.id, code.number)
-        trial, machine, app, test, case, run_id = run.header
         judged = events.RunJudged(
-            now,
-            trial,
-            machine,
-            app,
-            test,
-            case,
-            run_id,
+            time=now,
+            **run.header,
             code=code.number,
             verdict=code.name,
             reason=reason,
@@ -176,7 +166,7 @@ class SimulatedRuns:
         """The output of a run that hangs has not grown for as long as its plan bears."""
         if run.id not in self.runs:
             return False
-        self._writer.add(events.OutputQuiet(now, *run.header, seconds=run.entry.quiet_after))
+        self._writer.add(events.OutputQuiet(time=now, **run.header, seconds=run.entry.quiet_after))
         return True
 
 

@@ -33,6 +33,7 @@ from seatrial.rehearse.simulated_gauges import RehearsedGauge, gauges_of
 from seatrial.rehearse.simulated_runs import SimulatedRuns, sooner
 from seatrial.suite.fitting_nodes import lacking
 from seatrial.suite.model import Case
+from seatrial.trial.event_headers import run_header
 from seatrial.trial.record import Record
 from seatrial.units import ns, seconds, show_seconds
 
@@ -90,10 +91,6 @@ class VirtualDriver:
         self._bundles = SimulatedBundles(self._runs, self._at, self._bundle_again)
         self._in_bundles: dict[str, SimulatedJob] = {}
         self._bundled = 0  # so many jobs of bundles
-        self._headers = [
-            (record.tag, machine.machine, record.tests[case.test].app, case.test, case.id)
-            for case in cases
-        ]
         self._attempts = dict.fromkeys(record.tests, 0)
         self._to_come: list[tuple[int, int, Callable[[int, Any], bool], Any]] = []
         self._numbered = 0
@@ -190,15 +187,9 @@ class VirtualDriver:
             array = launch.bundle or arrays.setdefault(
                 (launch.case, launch.avoid, launch.nodes), run.id
             )
-            trial, machine, app, test, case, run_id = run.header
             announced = events.RunSubmitted(
-                self.now,
-                trial,
-                machine,
-                app,
-                test,
-                case,
-                run_id,
+                time=self.now,
+                **run.header,
                 submission=array,
                 target=launch.target,
                 stage=launch.stage,
@@ -207,6 +198,7 @@ class VirtualDriver:
                 nodes=launch.nodes,
             )
             self._writer.add(announced)
+            test = run.case.test
             self._attempts[test] = run.attempt = self._attempts[test] + 1
             run.sampled = draw(self._luck, test, run.attempt, run.run_model)
             shape = self.conductor.state.shapes[launch.case]
@@ -234,7 +226,7 @@ class VirtualDriver:
         for run_id in run_ids:
             header = self._runs.runs[run_id].header
             self._writer.add(
-                events.RunSubmitted(now, *header, submission=run_ids[0], bundle=run_ids[0])
+                events.RunSubmitted(time=now, **header, submission=run_ids[0], bundle=run_ids[0])
             )
         jobs = [self._in_bundles[run_id] for run_id in run_ids]
         self.cluster.submit(now, [self._bundle(run_ids[0], jobs)])
@@ -285,7 +277,7 @@ class VirtualDriver:
             command.run_id,
             command.case,
             case,
-            (*self._headers[command.case], command.run_id),
+            run_header(self.record, case, command.run_id),
             self.record.policy.entries[entry],
             self._run_models[case.test],
         )
@@ -318,6 +310,5 @@ class VirtualDriver:
             return False
         admission = self.conductor.state.admission
         before = admission.gates(now).held
-        trial, machine = self.record.tag, self.record.machine.machine
-        self._writer.add(events.GaugeRead(now, trial, machine, gauge=gauge.name, value=value))
+        self._writer.note(now, events.GaugeRead(gauge=gauge.name, value=value))
         return before != admission.gates(now).held

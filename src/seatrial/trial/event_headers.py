@@ -23,6 +23,7 @@ class RunEventHeader(TypedDict):
 
 
 def run_header(record: Record, case: Case, run_id: str) -> RunEventHeader:
+    """Return the header of the events of a run."""
     return {
         "trial": record.tag,
         "machine": record.machine.machine,
@@ -34,17 +35,8 @@ def run_header(record: Record, case: Case, run_id: str) -> RunEventHeader:
 
 
 def of_run(event: events.RunEvent, record: Record, case: Case, time: int) -> events.RunEvent:
-    """Return an event of a run with its time and the other members of its header. Each is written
-    out, as to unpack a mapping takes longer than all the rest."""
-    return replace(
-        event,
-        time=time,
-        trial=record.tag,
-        machine=record.machine.machine,
-        app=record.tests[case.test].app,
-        test=case.test,
-        case=case.id,
-    )
+    """Return an event of a run with its time and the other members of its header."""
+    return replace(event, time=time, **run_header(record, case, event.run_id))
 
 
 def header_of(record: Record, event: events.Event) -> dict[str, str]:
