@@ -34,6 +34,7 @@ from seatrial.journal.events import (
     ScriptEnded,
 )
 from seatrial.store import queries, trial_ingest
+from seatrial.store.folding import fold
 from seatrial.store.ingest import Synced, sync, synced
 from seatrial.store.location import Location
 from seatrial.store.opening import open_memory, open_store, reopen_empty
@@ -49,7 +50,7 @@ EVENTS = 27  # of a_trial
 TABLES = {
     "tests": {0: "tests"},
     "cases": {0: "cases", 1: "trials", 3: "tests"},
-    "runs": {0: "runs", 1: "trials", 3: "cases", 4: "tests"},
+    "runs": {0: "runs", 1: "trials", 2: "cases", 3: "tests"},
     "events": {0: "runs"},
     "trial_events": {0: "trials"},
     "metric_names": {0: "metric_names"},
@@ -356,14 +357,13 @@ def test_a_crash_in_the_middle_loses_and_doubles_nothing(
     a_trial(tmp_path)
     monkeypatch.setattr(trial_ingest, "READ_AT_ONCE", 1000)
     calls = iter(range(1000))
-    keep = trial_ingest._keep
 
     def failing(*given: Any) -> None:
-        keep(*given)
+        fold(*given)
         if next(calls) == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(trial_ingest, "_keep", failing)
+    monkeypatch.setattr(trial_ingest, "fold", failing)
     with open_store(location) as store:
         with pytest.raises(KeyboardInterrupt):
             sync(store, tmp_path)

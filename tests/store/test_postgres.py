@@ -13,6 +13,7 @@ from seatrial.errors import StoreError
 from seatrial.journal.encoding import encode
 from seatrial.journal.events import AlertRaised, BuildEnded, MetricRecorded, RunCreated, RunJudged
 from seatrial.store import queries, trial_ingest
+from seatrial.store.folding import fold
 from seatrial.store.ingest import Synced, sync, synced
 from seatrial.store.opening import create, open_store, reopen_empty
 from seatrial.store.rows import Filters
@@ -115,14 +116,13 @@ def test_a_server_killed_half_way_loses_and_doubles_nothing(
     a_trial(tmp_path)
     monkeypatch.setattr(trial_ingest, "READ_AT_ONCE", 1000)
     blocks = iter(range(1000))
-    keep = trial_ingest._keep
 
     def killing(*given: Any) -> None:
-        keep(*given)
+        fold(*given)
         if next(blocks) == 3:
             fragile.kill()
 
-    monkeypatch.setattr(trial_ingest, "_keep", killing)
+    monkeypatch.setattr(trial_ingest, "fold", killing)
     with open_store(url) as store:
         with pytest.raises(StoreError, match="cannot be reached") as raised:
             sync(store, tmp_path)

@@ -17,11 +17,12 @@ from seatrial import cli
 from seatrial.errors import SeatrialError, StoreError
 from seatrial.journal.events import OutputQuiet
 from seatrial.store import queries, sqlite, sqlite_file
+from seatrial.store.columns import read
 from seatrial.store.ingest import sync, synced
 from seatrial.store.location import Location
 from seatrial.store.opening import open_memory, open_store, reopen_empty
 from seatrial.store.rows import Filters
-from seatrial.store.tables import VERSION
+from seatrial.store.tables import METRICS, VERSION, Metric
 
 from .test_ingest import another_user, open_folder, powerless  # noqa: F401
 from .trials import a_trial
@@ -149,11 +150,11 @@ def test_a_store_in_memory_reads_and_writes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [0, 1, 299, 300, 301, 700])
 def test_any_number_of_rows_is_inserted(number: int) -> None:
-    rows = [(run, 1, run / 7) for run in range(number)]
+    figures = [Metric(run, 1, run / 7) for run in range(number)]
     with open_memory() as store:
         with store.writing() as writer:
-            writer.insert("metrics", ("run", "metric", "value"), iter(rows))
-        assert store.rows("SELECT run, metric, value FROM metrics ORDER BY run") == rows
+            writer.insert(METRICS, iter(figures))
+        assert read(store, Metric, "metrics", "FROM metrics ORDER BY run") == figures
 
 
 def test_who_writes_for_long_lets_others_in(monkeypatch: pytest.MonkeyPatch) -> None:

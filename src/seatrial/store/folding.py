@@ -5,33 +5,36 @@ may arrive late or twice, as a job's own events are merged after it has ended. S
 their time, not by their place.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, cast
-
-from msgspec import Struct
-from msgspec.structs import astuple
+from typing import Any, NamedTuple, cast
 
 from seatrial.journal import events
 from seatrial.journal.run_life import RUN_KINDS
 from seatrial.journal.trial_life import TrialLife, TrialState
-from seatrial.store.run_upserts import (
-    LONGEST_TEXT,
-    MAX_INTEGER,
-    RunRecord,
-    RunUpserts,
-    TrialRecord,
-    bounded,
-)
+from seatrial.store.columns import read
+from seatrial.store.run_upserts import LONGEST_TEXT, MAX_INTEGER, RunUpserts, bounded
 from seatrial.store.schema import Writer
+from seatrial.store.tables import (
+    BUILDS,
+    EVENTS,
+    TRIAL_EVENTS,
+    StoredBuild,
+    StoredEvent,
+    StoredRun,
+    StoredTrial,
+)
 
 ROWS_AT_ONCE = 4096  # of a table
 
-_MIN, _MAX = -MAX_INTEGER, MAX_INTEGER
-_EVENT = ("run", "time", "seq", "number", "value", "detail", "text")
-_TRIAL_EVENT = ("trial", *_EVENT[1:])
+_Late = events.RunJudgedAgain | events.RunReviewed  # by people, long after the trial as a rule
+_BESIDE = (events.ReferencesCorrected, *events.PERSONAL)  # so are these, of no run
+_OF_BUILDS = (events.BuildStarted, events.BuildEnded)
 
-# The members of an event that its row has as value and as detail, where these are others.
+# The members of an event, as journals name them, that its row has as value and as detail, where
+# these are others.
 _VALUES: dict[type[events.Event], str] = {
     events.ScriptStarted: "gpus",
     events.RunSubmitted: "nodes",
@@ -46,150 +49,143 @@ _DETAILS: dict[type[events.Event], str] = {
     events.UnknownEvent: "kind",
 }
 
-_Late = events.RunJudgedAgain | events.RunReviewed  # by people, long after the trial as a rule
-_BESIDE = (events.ReferencesCorrected, *events.PERSONAL)  # so are these, of no run
-_OF_BUILDS = (events.BuildStarted, events.BuildEnded)
-_APPENDED = -1  # the place of who judged a run, and why, which are several members
 
-
-_Rows = list[tuple[Any, ...]]
-
-
-_Further = Callable[[RunUpserts, RunRecord, Any], None]
-
-# What the fold does with an event of a kind. Of its row: the number of the kind, and where
-# ``astuple`` has the members that are its value, detail and text, 0 for none. Then: whether it is
-# of a run, whether people write it, whether it may change the life of a run, and what else there is
-# to do, if anything. A plain tuple, as Python unpacks no other quickly.
-_Kind = tuple[int, int, int, int, bool, bool, bool, _Further | None]
-
-
-def _kind(kind: type[events.Event]) -> _Kind:
-    at = {name: place for place, name in enumerate(kind.__struct_encode_fields__)}
-    is_late = issubclass(kind, _Late)
-    return (
-        kind.number,
-        at.get(_VALUES.get(kind, "value"), 0),
-        _APPENDED if is_late else at.get(_DETAILS.get(kind, "alias"), 0),
-        at.get("text", at.get("unit", 0)),
-        issubclass(kind, events.RunEvent),
-        is_late,
-        kind in RUN_KINDS,
-        _FURTHER.get(kind),
-    )
-
-
-def _keep_metric(runs: RunUpserts, run: RunRecord, event: events.MetricRecorded) -> None:
+def _keep_metric(runs: RunUpserts, run: StoredRun, event: events.MetricRecorded) -> None:
     figure = events.finite(event.value)
     if figure is not None:
         runs.figures[run.id, runs.metric(event)] = figure
 
 
+_Further = Callable[[RunUpserts, StoredRun, Any], None]
 _FURTHER: dict[type[events.Event], _Further] = {
     events.MetricRecorded: _keep_metric,
     events.FigureGiven: RunUpserts.keep_given,
 }
-_ALL: tuple[type[events.Event], ...] = (*events.EVENT_KINDS.values(), events.UnknownEvent)
-_KINDS = {kind: _kind(kind) for kind in _ALL}
-_TIME, _RUN_ID = map(events.RunEvent.__struct_fields__.index, ("time", "run_id"))
 
 
-class _Build(Struct):
-    """A row of ``builds``, in the order of its columns."""
+class _Storing(NamedTuple):
+    """How the events of a class are stored."""
 
-    trial: int
-    key: str
-    path: str = ""
-    started: int | None = None
-    ended: int | None = None
-    value: int | None = None
-    text: str = ""
+    #: the number of the class
+    number: int
+    #: the members that their rows have as value, detail and text; "" for none
+    value: str
+    detail: str
+    text: str
+    #: whether they are of runs
+    is_of_run: bool
+    #: whether people write them, so that they do not change when a run was last active
+    is_late: bool
+    #: whether they may change the life of a run
+    is_of_life: bool
+    #: what else there is to do, if anything
+    further: _Further | None
 
 
-def fold(writer: Writer, trial: TrialRecord, blocks: Iterable[Sequence[events.Event]]) -> None:
+def _storing(kind: type[events.Event]) -> _Storing:
+    written = dict(zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True))
+
+    def member(*names: str) -> str:
+        """Return the first of these members that the class has, by its name in Python."""
+        return next((written[name] for name in names if name in written), "")
+
+    return _Storing(
+        number=kind.number,
+        value=member(_VALUES.get(kind, "value")),
+        detail="by_and_why" if issubclass(kind, _Late) else member(_DETAILS.get(kind, "alias")),
+        text=member("text", "unit"),
+        is_of_run=issubclass(kind, events.RunEvent),
+        is_late=issubclass(kind, _Late),
+        is_of_life=kind in RUN_KINDS,
+        further=_FURTHER.get(kind),
+    )
+
+
+_CLASSES: tuple[type[events.Event], ...] = (*events.EVENT_KINDS.values(), events.UnknownEvent)
+_STORING = {kind: _storing(kind) for kind in _CLASSES}
+
+
+def fold(writer: Writer, trial: StoredTrial, blocks: Iterable[Sequence[events.Event]]) -> None:
     """Update the rows of a trial by the next events of its journal; ``trial`` itself is changed. A
     block is folded before the next one is asked for: small ones stay in the processor's cache."""
     runs = RunUpserts(writer, trial)
-    of_runs: _Rows = []
-    of_trial: _Rows = []
+    of_runs: list[StoredEvent] = []
+    of_trial: list[StoredEvent] = []
     for block in blocks:
-        _fold_trial(writer, trial, _fold_runs(trial, runs, block, of_runs, of_trial))
+        others = _fold_runs(trial, runs, block, of_runs)
+        _fold_trial(writer, trial, others, of_trial)
         trial.events += len(block)
         if len(of_runs) >= ROWS_AT_ONCE:
-            writer.insert("events", _EVENT, of_runs)
+            writer.insert(EVENTS, of_runs)
             of_runs.clear()
     if of_runs:
-        writer.insert("events", _EVENT, of_runs)
+        writer.insert(EVENTS, of_runs)
     if of_trial:
-        writer.insert("trial_events", _TRIAL_EVENT, of_trial)
+        writer.insert(TRIAL_EVENTS, of_trial)
     runs.write()
 
 
 def _fold_runs(
-    trial: TrialRecord,
-    runs: RunUpserts,
-    block: Sequence[events.Event],
-    of_runs: _Rows,
-    of_trial: _Rows,
-) -> list[events.Event]:
-    """Fold the events of runs, and add the rows of all. Returns the events of no run."""
-    others: list[events.Event] = []
-    block = runs.look_up(block)
-    known, latest, before = runs.known.get, trial.last or 0, len(of_runs)
-    for seq, event in enumerate(block, trial.events + 1):  # often 200,000 of them a second
-        number, at_value, at_detail, at_text, is_of_run, is_late, of_life, further = _KINDS[
-            type(event)
-        ]
-        members = astuple(event)  # quicker than to read each by its name
-        if is_of_run and members[_RUN_ID]:
-            run = known(members[_RUN_ID]) or runs.make(cast(events.RunEvent, event))
-            if is_late:
-                members = (*members, cast("_Late", event).by_and_why)
-            elif members[_TIME] > run.last:
-                run.last = time = members[_TIME]
-                if time > latest:
-                    latest = time
-            if of_life:
-                run.life.apply(event)
-            if further is not None:
-                further(runs, run, event)
-            of, rows = run.id, of_runs
-        else:
-            others.append(event)
-            of, rows = trial.id, of_trial
-        value = members[at_value] if at_value else None
-        if value == "":
-            value = None  # an empty text is none
-        elif value is not None and (type(value) is not int or not _MIN < value < _MAX):
-            value = _kept(value)
-        detail = members[at_detail] if at_detail else ""
-        text = members[at_text] if at_text else ""
-        if len(detail) + len(text) > LONGEST_TEXT:
-            detail, text = detail[:LONGEST_TEXT], text[:LONGEST_TEXT]
-        rows.append((of, members[_TIME], seq, number, value, detail, text))
-    if len(of_runs) > before:
-        trial.last = latest
+    trial: StoredTrial, runs: RunUpserts, block: Sequence[events.Event], rows: list[StoredEvent]
+) -> list[tuple[int, events.Event]]:
+    """Fold the events of runs, and add their rows. Returns the events of no run, each with its
+    place in the journal."""
+    others: list[tuple[int, events.Event]] = []
+    for seq, event in enumerate(runs.look_up(block), trial.events + 1):
+        storing = _STORING[type(event)]
+        if not (storing.is_of_run and cast(events.RunEvent, event).run_id):
+            others.append((seq, event))
+            continue
+        run = runs.of(cast(events.RunEvent, event))
+        if not storing.is_late and event.time > run.last:
+            run.last = event.time
+            trial.last = max(trial.last or 0, event.time)
+        if storing.is_of_life:
+            run.apply(event)
+        if storing.further is not None:
+            storing.further(runs, run, event)
+        value, detail, text = _members(event, storing)
+        rows.append(StoredEvent(run.id, event.time, seq, storing.number, value, detail, text))
     return others
 
 
-def _fold_trial(writer: Writer, trial: TrialRecord, block: Sequence[events.Event]) -> None:
-    """Fold the events that are of no run."""
-    builds: dict[str, _Build] = {}
+def _members(event: events.Event, storing: _Storing) -> tuple[int | float | str | None, str, str]:
+    """Return the value, the detail and the text of an event as its row has them."""
+    value = getattr(event, storing.value) if storing.value else None
+    detail = getattr(event, storing.detail) if storing.detail else ""
+    text = getattr(event, storing.text) if storing.text else ""
+    if isinstance(value, str):
+        value = value[:LONGEST_TEXT] or None
+    elif isinstance(value, int) and not -MAX_INTEGER < value < MAX_INTEGER:
+        value = str(value)
+    return value, detail[:LONGEST_TEXT], text[:LONGEST_TEXT]
+
+
+def _fold_trial(
+    writer: Writer,
+    trial: StoredTrial,
+    block: Sequence[tuple[int, events.Event]],
+    rows: list[StoredEvent],
+) -> None:
+    """Fold the events that are of no run, and add their rows."""
+    builds: dict[str, StoredBuild] = {}
     life = TrialLife(math.inf, TrialState(trial.state))  # it may be extended
     latest = -1 if trial.last is None else trial.last
-    for event in block:
+    for seq, event in block:
         if event.time > latest and not isinstance(event, _BESIDE):
             trial.last = latest = event.time
         if isinstance(event, _OF_BUILDS):
             _change_build(_build_of(writer, trial.id, builds, event.key), event)
         else:
             _change_trial(trial, life, event)
+        storing = _STORING[type(event)]
+        value, detail, text = _members(event, storing)
+        rows.append(StoredEvent(trial.id, event.time, seq, storing.number, value, detail, text))
     if builds:
-        changed = map(astuple, builds.values())
-        writer.upsert("builds", _Build.__struct_fields__, "trial, key", changed)
+        writer.upsert(BUILDS, builds.values())
 
 
-def _change_trial(trial: TrialRecord, life: TrialLife, event: events.Event) -> None:
+def _change_trial(trial: StoredTrial, life: TrialLife, event: events.Event) -> None:
     if event.time >= trial.state_time and life.apply(event):
         trial.state = life.state.value
         trial.state_time = event.time
@@ -197,17 +193,16 @@ def _change_trial(trial: TrialRecord, life: TrialLife, event: events.Event) -> N
             trial.started = event.time
 
 
-def _build_of(writer: Writer, trial: int, builds: dict[str, _Build], key: str) -> _Build:
+def _build_of(writer: Writer, trial: int, builds: dict[str, StoredBuild], key: str) -> StoredBuild:
     key = bounded(key)
     if key not in builds:
-        columns = ", ".join(_Build.__struct_fields__)
-        query = f"SELECT {columns} FROM builds WHERE trial = ? AND key = ?"
-        found = writer.rows(query, (trial, key))
-        builds[key] = _Build(*found[0]) if found else _Build(trial, key)
+        query = "FROM builds WHERE trial = ? AND key = ?"
+        there = read(writer, StoredBuild, "builds", query, (trial, key))
+        builds[key] = there[0] if there else StoredBuild(trial, key)
     return builds[key]
 
 
-def _change_build(build: _Build, event: events.BuildEvent) -> None:
+def _change_build(build: StoredBuild, event: events.BuildEvent) -> None:
     build.path = event.path or build.path
     if isinstance(event, events.BuildStarted):
         build.started = max(build.started or 0, event.time)
@@ -217,12 +212,3 @@ def _change_build(build: _Build, event: events.BuildEvent) -> None:
         build.ended = event.time
         build.value = event.code
         build.text = event.log[:LONGEST_TEXT]
-
-
-def _kept(value: float | str) -> int | float | str:
-    """Return an event's value as a row holds it."""
-    if isinstance(value, str):
-        return value[:LONGEST_TEXT]
-    if isinstance(value, int) and not _MIN < value < _MAX:
-        return str(value)
-    return value

@@ -6,28 +6,27 @@ Damaged lines are skipped when a journal is read. Here they are located, so that
 is missing. Adjacent damaged lines are one gap.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO
 
-import msgspec
+from msgspec.structs import asdict, replace
 
 from seatrial.journal.damage import READ_AT_ONCE, lines_of
 from seatrial.journal.journal import Block
 from seatrial.journal.mark import JournalMark, is_kept
+from seatrial.store.columns import read
 from seatrial.store.rows import GapRow, TrialRow
-from seatrial.store.run_upserts import TrialRecord
 from seatrial.store.schema import Store, Writer
+from seatrial.store.tables import GAPS, StoredGap, StoredTrial
 
 MAX_GAPS = 1000  # gaps of a trial; of more, the count of damaged lines alone is kept
-
-_COLUMNS = ", ".join(GapRow.__struct_fields__)
 
 
 def gaps(store: Store, trial: TrialRow) -> list[GapRow]:
     """Return the places in the trial's journal that could not be read, in their order; at most
     ``MAX_GAPS``."""
-    sql = f"SELECT {_COLUMNS} FROM gaps WHERE trial = ? ORDER BY first"
-    return [GapRow(*row) for row in store.rows(sql, (trial.row,))]
+    return read(store, GapRow, "gaps", "FROM gaps WHERE trial = ? ORDER BY first", (trial.row,))
 
 
 class LinesBefore:
@@ -46,7 +45,7 @@ class LinesBefore:
 
 
 def keep_gaps(
-    writer: Writer, file: BinaryIO, trial: TrialRecord, block: Block, before: LinesBefore
+    writer: Writer, file: BinaryIO, trial: StoredTrial, block: Block, before: LinesBefore
 ) -> None:
     """Store where the next block is damaged; it begins where the trial was read to. A gap at the
     end of the part read before goes on, or the next event ends it."""
@@ -55,18 +54,17 @@ def keep_gaps(
             closing = "UPDATE gaps SET after = ? WHERE trial = ? AND after IS NULL"
             writer.execute(closing, (block.events[0].time, trial.id))
         return
-    query = f"SELECT {_COLUMNS} FROM gaps WHERE trial = ? AND after IS NULL"
-    open_one = [GapRow(*row) for row in writer.rows(query, (trial.id,))]
+    query = "FROM gaps WHERE trial = ? AND after IS NULL"
+    open_one = read(writer, GapRow, "gaps", query, (trial.id,))
     ((count,),) = writer.rows("SELECT count(*) FROM gaps WHERE trial = ?", (trial.id,))
     number = before.count(file, trial.ingested)
     found = _gaps(file, trial, block.end, number, open_one[0] if open_one else None)
     kept = found[: max(MAX_GAPS - count, len(open_one))]
-    rows = [(trial.id, *msgspec.structs.astuple(gap)) for gap in kept]
-    writer.upsert("gaps", ("trial", *GapRow.__struct_fields__), "trial, first", rows)
+    _keep(writer, trial, kept)
 
 
 def keep_lost_end(
-    writer: Writer, file: BinaryIO, trial: TrialRecord, journal: Path, mark: JournalMark
+    writer: Writer, file: BinaryIO, trial: StoredTrial, journal: Path, mark: JournalMark
 ) -> None:
     """Store whether the journal, which was read to its end, has lost later lines: as one damaged
     line. When more is written to it, it is read from its beginning."""
@@ -74,15 +72,17 @@ def keep_lost_end(
         return
     number = LinesBefore().count(file, trial.ingested) + 1
     last = max(mark.bytes, trial.ingested + 1)
-    gap = GapRow(number, 1, trial.ingested, last, trial.last, None)
-    rows = [(trial.id, *msgspec.structs.astuple(gap))]
-    writer.upsert("gaps", ("trial", *GapRow.__struct_fields__), "trial, first", rows)
+    _keep(writer, trial, [GapRow(number, 1, trial.ingested, last, trial.last, None)])
     trial.damaged += 1
     trial.fingerprint = -1
 
 
+def _keep(writer: Writer, trial: StoredTrial, gaps: Iterable[GapRow]) -> None:
+    writer.upsert(GAPS, [StoredGap(**asdict(gap), trial=trial.id) for gap in gaps])
+
+
 def _gaps(
-    file: BinaryIO, trial: TrialRecord, end: int, number: int, gap: GapRow | None
+    file: BinaryIO, trial: StoredTrial, end: int, number: int, gap: GapRow | None
 ) -> list[GapRow]:
     """Return the gaps from where the trial was read to, with so many lines before it; ``gap`` is
     the one in which that part ended."""
@@ -93,10 +93,10 @@ def _gaps(
         if damaged and gap is None:
             gap = GapRow(number, 1, first, last, before, None)
         elif damaged and gap is not None:
-            gap = msgspec.structs.replace(gap, lines=gap.lines + 1, last=last)
+            gap = replace(gap, lines=gap.lines + 1, last=last)
         elif events:
             if gap is not None:
-                found.append(msgspec.structs.replace(gap, after=events[0].time))
+                found.append(replace(gap, after=events[0].time))
                 gap = None
             before = max(before or 0, events[0].time)
     return [*found, gap] if gap is not None else found

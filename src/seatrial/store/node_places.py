@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from seatrial.lazy import regex
 from seatrial.machine.node_sets import unfold_or_empty
 from seatrial.store.schema import Writer, chunks, marks
+from seatrial.store.tables import NODES, RUN_NODES, NodeSpan, StoredNode
 
 LONGEST_NODE_NAME = 200
 
@@ -47,14 +48,14 @@ class NodePlaces:
         query = "SELECT coalesce(max(place) + 1, 0) FROM nodes WHERE machine = ?"
         ((start,),) = self._writer.rows(query, (self._machine,))
         chain, before = start, None
-        rows = []
+        nodes = []
         for place, name in enumerate(new, start):
             numbered = _NUMBERED.fullmatch(name)
             chain = chain if _follows(numbered, before) else place
-            rows.append((self._machine, place, name, chain))
+            nodes.append(StoredNode(self._machine, place, name, chain))
             self._places[name] = (place, chain)
             before = numbered
-        self._writer.insert("nodes", ("machine", "place", "name", "chain"), rows)
+        self._writer.insert(NODES, nodes)
 
     def spans(self, node_sets: Collection[str]) -> dict[str, list[Span]]:
         """Return the spans of places of each node set; none of what is no node set. Nodes that have
@@ -164,8 +165,8 @@ def keep_nodes(
     for run in changed:
         writer.execute("DELETE FROM run_nodes WHERE trial = ? AND run = ?", (trial, run))
     rows = (
-        (trial, run, first, last)
+        NodeSpan(trial, run, first, last)
         for run, folded in nodes_of.items()
         for first, last in spans[folded]
     )
-    writer.insert("run_nodes", ("trial", "run", "first", "last"), rows)
+    writer.insert(RUN_NODES, rows)

@@ -42,12 +42,14 @@ def runs_of_trial(store: Store, trial: int) -> TrialRuns:
     start = "coalesce(script_started, created)"
     took = f"coalesce(CAST(round(elapsed * {SECOND_NS}) AS BIGINT), {NO_TIME})"
     stage = "CASE stage WHEN 'alone' THEN 1 WHEN 'full' THEN 2 ELSE 0 END"
-    columns = ("id", "case_row", stage, "code", "created", start, took)
-    tables = "FROM runs WHERE test IN (SELECT test FROM cases WHERE cases.trial = ?) AND trial = ?"
     with store.reading():
-        of_runs = store.numbers(columns, tables, (trial, trial))
-        spans = ("run", "first", "last")
-        of_nodes = store.numbers(spans, "FROM run_nodes WHERE trial = ?", (trial,))
+        of_runs = store.numbers(
+            f"SELECT id, case_row, {stage}, code, created, {start}, {took} FROM runs"
+            " WHERE test IN (SELECT test FROM cases WHERE cases.trial = ?) AND trial = ?",
+            (trial, trial),
+        )
+        spans = "SELECT run, first, last FROM run_nodes WHERE trial = ?"
+        of_nodes = store.numbers(spans, (trial,))
     return TrialRuns(*of_runs, *of_nodes)
 
 

@@ -19,8 +19,9 @@ from psycopg.pq import TransactionStatus
 
 from seatrial.errors import StoreError
 from seatrial.store import postgres_server as server
+from seatrial.store.columns import Table
 from seatrial.store.location import shown
-from seatrial.store.schema import Store, Writer, columns_of, require_known, upsert_sql
+from seatrial.store.schema import Store, Writer, columns_of, require_known
 from seatrial.store.tables import VERSION
 
 T = TypeVar("T")
@@ -30,8 +31,6 @@ _NAMED = server.TABLES_LOCK + 1  # the class of the other advisory locks
 
 class PostgresStore(Store):
     """An open database. ``role`` is the connected role."""
-
-    join_texts = "string_agg(CAST({} AS text), ',')"
 
     def __init__(self, url: str, wait_s: float) -> None:
         super().__init__(shown(url), False, [])
@@ -206,28 +205,36 @@ class _Writer:
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> None:
         server.do(self._connection, sql, parameters)
 
-    def insert(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        json = columns.index("value") if table in ("events", "trial_events") else -1
-        copying = f"COPY {table} ({', '.join(columns)}) FROM STDIN".encode()
+    def insert(self, table: Table, rows: Iterable[object]) -> None:
+        copying = f"COPY {table.name} ({', '.join(table.names)}) FROM STDIN".encode()
         with self._connection.cursor() as cursor, cursor.copy(copying) as copy:
-            for row in map(server.clean, rows):
-                if json >= 0:
-                    row[json] = _json(row[json])
-                copy.write_row(row)
+            for row in rows:
+                copy.write_row(_values(table, row))
 
-    def upsert(
-        self, table: str, columns: Sequence[str], key: str, rows: Iterable[Sequence[Any]]
-    ) -> None:
-        sql = upsert_sql(table, columns, key, "%s").encode()
+    def upsert(self, table: Table, rows: Iterable[object]) -> None:
         with self._connection.cursor() as cursor:
-            cursor.executemany(sql, [server.clean(row) for row in rows])
+            cursor.executemany(
+                table.upsert_sql("%s").encode(), [_values(table, row) for row in rows]
+            )
 
-    def new_ids(self, table: str, count: int) -> Sequence[int]:
-        sql = f"SELECT nextval(pg_get_serial_sequence('{table}', 'id')) FROM generate_series(1, ?)"
+    def new_ids(self, table: Table, count: int) -> Sequence[int]:
+        sql = (
+            f"SELECT nextval(pg_get_serial_sequence('{table.name}', 'id'))"
+            " FROM generate_series(1, ?)"
+        )
         return sorted(number for (number,) in self.rows(sql, (count,)))
 
     def lock(self, what: str) -> None:
         self.execute(f"SELECT pg_advisory_xact_lock({_NAMED}, hashtext(?))", (what,))
+
+
+def _values(table: Table, row: object) -> list[Any]:
+    """Return the values of a row as PostgreSQL holds them."""
+    values = server.clean(table.values(row))
+    return [
+        _json(value) if column.sql == "BLOB" else value
+        for column, value in zip(table.columns, values, strict=True)
+    ]
 
 
 def _json(value: int | float | str | None) -> int | str | None:

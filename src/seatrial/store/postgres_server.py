@@ -149,7 +149,7 @@ def _statements() -> Iterator[str]:
             (" TEXT", ' TEXT COLLATE "C"'),
             (" BLOB", " JSONB"),
             (" WITHOUT ROWID", ""),
-            (",\n    PRIMARY KEY (run, time, seq)", ""),  # an index by run is a tenth of it
+            (", PRIMARY KEY (run, time, seq)", ""),  # an index by run is a tenth of it
         ):
             statement = statement.replace(ours, theirs)
         yield statement

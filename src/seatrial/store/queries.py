@@ -21,8 +21,10 @@ import msgspec
 from seatrial.errors import UsageError
 from seatrial.journal import codes
 from seatrial.journal.events import EVENT_KINDS, ReferencesCorrected
+from seatrial.journal.trial_life import TrialState
 from seatrial.lazy import statistics
 from seatrial.runs.run_path import run_directory
+from seatrial.store.columns import maker, read, selected
 from seatrial.store.liveness import owned
 from seatrial.store.rows import (
     CaseRow,
@@ -33,11 +35,10 @@ from seatrial.store.rows import (
     RunRow,
     SummaryRow,
     TrialRow,
-    row_of,
 )
 from seatrial.store.schema import Store, chunks, marks
 from seatrial.store.sql_filters import COPIED, MAX_NAMED, conditions, of_trials, trial_row
-from seatrial.store.tables import ENDED, STATES, UNFINISHED
+from seatrial.store.tables import ENDED, STATES, UNFINISHED, StoredTrial
 from seatrial.units import SECOND_NS
 
 MEASURED = (codes.PASS.number, codes.PERFORMANCE.number)  # runs whose answer is right
@@ -52,15 +53,6 @@ NO_OUTCOME = (
 
 # ---- runs ---------------------------------------------------------------------------------
 
-_RUN_COLUMNS = (
-    "runs.id, trials.tag, trials.machine, runs.run_id, cases.case_id, cases.name, tests.name,"
-    " tests.app, cases.toolchain, runs.seq, runs.code, runs.why, runs.created, runs.submitted,"
-    " runs.queued, runs.job_started, runs.script_started, runs.script_ended, runs.job_ended,"
-    " runs.judged, runs.elapsed, runs.exit_code, runs.job_id, runs.nodes, runs.path,"
-    " runs.target, runs.stage, trials.rehearsed, runs.environment, runs.again,"
-    " runs.node_facts, runs.first_code, runs.cause, runs.cause_code, runs.cause_line, runs.advice,"
-    " trials.path, trials.state"
-)
 # What a run is of, for a query that begins with the runs.
 OF_RUNS = (
     " LEFT JOIN trials ON trials.id = runs.trial LEFT JOIN cases ON cases.id = runs.case_row"
@@ -83,14 +75,16 @@ def run_rows(
     first, as it holds all that is asked for; then they are looked up. The path of a run is where it
     is now, though its trial was moved or copied. A run that is not over, of a trial that has ended,
     has lost its verdict."""
-    sql = f"SELECT {_RUN_COLUMNS} FROM runs{OF_RUNS} {where} {order}"
+    tables = f"runs{OF_RUNS}"
     if limit:
         chosen = f"SELECT runs.id FROM runs {where} {order} LIMIT {int(limit)}"
-        looked_up = f"({chosen}) AS chosen LEFT JOIN runs ON runs.id = chosen.id{OF_RUNS}"
-        sql = f"SELECT {_RUN_COLUMNS} FROM {looked_up} {order}"
+        tables = f"({chosen}) AS chosen LEFT JOIN runs ON runs.id = chosen.id{OF_RUNS}"
+        where = ""
+    columns = f"{selected(RunRow, 'runs')}, trials.path, trials.state"
+    make = maker(RunRow)
     found = []
-    for *row, trial, state in store.rows(sql, values):
-        run = row_of(RunRow, row)
+    for *row, trial, state in store.rows(f"SELECT {columns} FROM {tables} {where} {order}", values):
+        run = make(row)
         path = run_directory(trial, run.test, run.run_id, run.path)
         if path != run.path:
             run = msgspec.structs.replace(run, path=path)
@@ -189,13 +183,15 @@ def metrics_of(store: Store, run: RunRow) -> list[MetricRow]:
 def figures(store: Store, runs: Sequence[int]) -> dict[int, list[MetricRow]]:
     """Return the figures of many runs (their rows), by run and name."""
     result: dict[int, list[MetricRow]] = {}
+    make = maker(MetricRow)
     for rows in chunks(runs):
         sql = (
-            "SELECT run, name, value, unit, better FROM metrics JOIN metric_names ON id = metric"
+            f"SELECT run, {selected(MetricRow, 'metric_names')} FROM metrics"
+            " JOIN metric_names ON id = metric"
             f" WHERE run IN ({marks(len(rows))}) ORDER BY run, name, id"
         )
-        for run, *fields in store.rows(sql, rows):
-            result.setdefault(run, []).append(row_of(MetricRow, fields))
+        for run, *figure in store.rows(sql, rows):
+            result.setdefault(run, []).append(make(figure))
     return result
 
 
@@ -211,10 +207,10 @@ def events_of(store: Store, run: RunRow) -> list[EventRow]:
     """Return the events of a run in the order of their times. One that was written twice is there
     once."""
     sql = "SELECT time, number, value, detail, text FROM events WHERE run = ? ORDER BY time, seq"
-    found = dict.fromkeys(store.rows(sql, (run.row,)))
+    rows = dict.fromkeys(store.rows(sql, (run.row,)))
     return [
         EventRow(time, event_name(number, detail), value, detail, text)
-        for time, number, value, detail, text in found
+        for time, number, value, detail, text in rows
     ]
 
 
@@ -266,29 +262,36 @@ def trial_of(store: Store, run: RunRow) -> TrialRow:
 
 
 def _trials(store: Store, where: str, values: Sequence[Any]) -> list[TrialRow]:
-    sql = (
-        "SELECT id, tag, path, machine, created, started, last, state, cases, planned, passed,"
-        " failed, running, waiting, damaged, plan, component, phase, rehearsed,"
-        f" known FROM trials {where} ORDER BY created DESC, id DESC"
-    )
-    return [_trial_row(row) for row in store.rows(sql, values)]
+    sql = f"FROM trials {where} ORDER BY created DESC, id DESC"
+    return list(map(_trial_row, read(store, StoredTrial, "trials", sql, values)))
 
 
-def _trial_row(row: Sequence[Any]) -> TrialRow:
-    started, end, state, cases, planned, passed, failed, running, waiting = row[5:14]
-    known = row[-1]
-    waiting = max(waiting, planned - passed - failed - known - running)
-    if state == "running":
-        if owned(row[2]):
+def _trial_row(trial: StoredTrial) -> TrialRow:
+    done = trial.passed + trial.failed + trial.known
+    running = trial.running
+    waiting = max(trial.waiting, trial.planned - done - running)
+    state, end = trial.state, trial.last
+    if state == TrialState.RUNNING.value:
+        if owned(trial.path):
             end = time.time_ns()
         else:
             state = "interrupted"
     elif state == ENDED:  # none of its jobs is left: a verdict is owed, which `resume` gives
         running, waiting = 0, running + waiting
-    elapsed = (end - started) / SECOND_NS if end is not None and started is not None else None
-    runs = max(planned, passed + failed + known + running + waiting)
-    counts = (cases, runs, passed, failed, running, waiting)
-    return row_of(TrialRow, (*row[:7], state, elapsed, *counts, *row[14:]))
+    elapsed = None
+    if trial.started is not None and end is not None:
+        elapsed = (end - trial.started) / SECOND_NS
+    changed: dict[str, Any] = {
+        "row": trial.id,
+        "state": state,
+        "elapsed": elapsed,
+        "runs": max(trial.planned, done + running + waiting),
+        "running": running,
+        "waiting": waiting,
+    }
+    stored = msgspec.structs.asdict(trial)
+    kept = {name: stored[name] for name in TrialRow.__struct_fields__ if name not in changed}
+    return TrialRow(**kept, **changed)
 
 
 def has_other_references(store: Store, trial: TrialRow) -> bool:
@@ -308,15 +311,8 @@ def cases_of(store: Store, trial: TrialRow) -> list[CaseRow]:
 
 
 def _cases(store: Store, where: str, value: int) -> list[CaseRow]:
-    sql = (
-        "SELECT case_id, cases.name, tests.name, tests.app, toolchain, parameters, nodes, tasks,"
-        " tasks_per_node, threads, walltime, node, build, repeat"
-        f" FROM cases JOIN tests ON tests.id = cases.test {where}"
-    )
-    decode = msgspec.json.Decoder(dict[str, Any]).decode
-    return [
-        row_of(CaseRow, (*row[:5], decode(row[5]), *row[6:])) for row in store.rows(sql, (value,))
-    ]
+    sql = f"FROM cases JOIN tests ON tests.id = cases.test {where}"
+    return read(store, CaseRow, "cases", sql, (value,))
 
 
 def summary(store: Store, trial: TrialRow) -> list[SummaryRow]:

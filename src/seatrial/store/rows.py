@@ -1,14 +1,15 @@
 """The rows that queries return, and the filters that they take. All are immutable."""
 
-import functools
+from __future__ import annotations
+
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple, TypeVar, get_args
+from typing import Annotated, Any, NamedTuple
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
-from seatrial.errors import StoreError
 from seatrial.journal import codes
 from seatrial.journal.trial_life import TrialState
+from seatrial.store.columns import Column
 
 RUN_TIMES = (
     "created",
@@ -24,32 +25,6 @@ RUN_TIMES = (
 
 
 GIVEN = TrialState.GIVEN.value
-
-_R = TypeVar("_R", bound=Struct)
-_PLAIN = (int, float, str, bool, type(None))
-
-
-def row_of(kind: type[_R], row: Sequence[Any]) -> _R:
-    """Return a row of a store as a Struct. Raises StoreError for a value that no Seatrial writes
-    there, such as none where there is always one: the store is damaged."""
-    found = tuple(map(type, row))
-    if found not in _known(kind):
-        for field, given in zip(structs.fields(kind), found, strict=False):
-            allowed = set(get_args(field.type) or (field.type,))
-            allowed |= {int} if allowed & {float, bool} else set()
-            if allowed <= set(_PLAIN) and given not in allowed:
-                raise StoreError(
-                    f"{field.name} of a row of the store is {given.__name__}: it is damaged; run "
-                    "`seatrial store rebuild`"
-                )
-        _known(kind).add(found)
-    return kind(*row)
-
-
-@functools.cache
-def _known(_kind: type[Struct]) -> set[tuple[type, ...]]:
-    """Return the types of rows of a kind that were found right."""
-    return set()
 
 
 class Filters(Struct, frozen=True, kw_only=True):
@@ -80,49 +55,72 @@ class Filters(Struct, frozen=True, kw_only=True):
     rehearsed: bool = False
 
 
-class RunRow(Struct, frozen=True):
-    """One run. Times in ns since the epoch, None where there is none yet: see ``RUN_TIMES``.
-    ``elapsed`` is in seconds, of its script; ``target`` is the metadata target that it was placed
-    on, ``stage`` is ``alone`` or ``full``; ``environment`` is the hash of its script's
-    environment, ``node_facts`` the digest of the facts of its nodes; ``again``: it does not count,
-    as its case runs again; ``first_code`` is the code of its first verdict if it was judged again;
-    ``cause`` is what it failed of, by its output, with the line that told it; ``cause_code`` is
-    that of a failure mode of its test, else 0."""
+# Columns that rows of several kinds have.
+RowOfRun = Annotated[int, Column(source="runs.id")]
+TrialTag = Annotated[str, Column(source="trials.tag", title="Trial", fold=True)]
+MachineName = Annotated[str, Column(source="trials.machine", title="Machine")]
+IsRehearsed = Annotated[bool, Column(source="trials.rehearsed")]
+CaseId = Annotated[str, Column(source="cases.case_id")]
+CaseLabel = Annotated[str, Column(source="cases.name", title="Case", fold=True)]
+TestName = Annotated[str, Column(source="tests.name")]
+AppName = Annotated[str, Column(source="tests.app", title="App")]
+Toolchain = Annotated[str, Column(source="cases.toolchain")]
+OptionalTime = Annotated[int | None, Column(kind="time")]
 
-    row: int
-    trial: str
-    machine: str
-    run_id: str
-    case: str
-    case_name: str
-    test: str
-    app: str
-    toolchain: str
+
+class RunRow(Struct, frozen=True):
+    """One run. Times are in ns since the epoch, None where there is none yet: see ``RUN_TIMES``.
+
+    A column without a ``source`` is kept in the table ``runs``, with the value of the attribute of
+    ``RunLife`` that has its name or is given here. So a new field makes the column in the store, in
+    what queries return, in JSON, CSV and tables of Arrow; with a ``title``, and its name in
+    ``RUNS_ON_PAGE`` or ``RUNS_ON_TERMINAL``, in lists, too.
+    """
+
+    row: RowOfRun
+    trial: TrialTag
+    machine: MachineName
+    run_id: Annotated[str, Column(title="Run")]
+    case: CaseId
+    case_name: CaseLabel
+    test: TestName
+    app: AppName
+    toolchain: Toolchain
     seq: int
-    code: int
-    why: str
-    created: int
-    submitted: int | None
-    queued: int | None
-    job_started: int | None
-    script_started: int | None
-    script_ended: int | None
-    job_ended: int | None
-    judged: int | None
-    elapsed: float | None
+    code: Annotated[int, Column(title="Verdict")]
+    why: Annotated[str, Column(attribute="reason")]
+    created: Annotated[int, Column(title="Created", kind="time")]
+    submitted: OptionalTime
+    queued: OptionalTime
+    job_started: OptionalTime
+    script_started: OptionalTime
+    script_ended: OptionalTime
+    job_ended: OptionalTime
+    judged: OptionalTime
+    #: of its script
+    elapsed: Annotated[float | None, Column(title="Elapsed", kind="seconds")]
     exit_code: int | None
     job_id: str
-    nodes: str
+    nodes: Annotated[str, Column(title="Nodes", fold=True)]
     path: str
+    #: the metadata target that it was placed on
     target: str = ""
+    #: ``alone`` or ``full``
     stage: str = ""
-    rehearsed: bool = False
+    rehearsed: IsRehearsed = False
+    #: the hash of its script's environment
     environment: str = ""
-    again: bool = False
+    #: whether it does not count, as its case runs again
+    again: Annotated[bool, Column(attribute="will_rerun")] = False
+    #: the digest of the facts of its nodes
     node_facts: str = ""
+    #: the code of its first verdict if it was judged again
     first_code: int | None = None
-    cause: str = ""
+    #: what it failed of, by its output
+    cause: Annotated[str, Column(title="Cause", fold=True)] = ""
+    #: the code of a failure mode of its test, else 0
     cause_code: int = 0
+    #: the line of its output that told the cause
     cause_line: str = ""
     advice: str = ""
 
@@ -152,11 +150,11 @@ class CaseRow(Struct, frozen=True):
     """One case as it was asked for. Numbers are None where the trial's files do not have the
     case."""
 
-    id: str
-    name: str
-    test: str
-    app: str
-    toolchain: str
+    id: CaseId
+    name: CaseLabel
+    test: TestName
+    app: AppName
+    toolchain: Toolchain
     parameters: dict[str, Any]
     nodes: int | None
     tasks: int | None
@@ -230,7 +228,7 @@ class MetricRow(Struct, frozen=True):
     """One figure of merit of a run."""
 
     name: str
-    value: float
+    value: Annotated[float, Column(source="metrics.value")]
     unit: str
     better: str
 
@@ -239,13 +237,13 @@ class CaseName(Struct, frozen=True):
     """The names of a case in a series. ``case`` is its id, ``node`` the one that it is pinned
     to."""
 
-    trial: str
-    machine: str
-    rehearsed: bool
-    case: str
-    name: str
-    test: str
-    toolchain: str
+    trial: TrialTag
+    machine: MachineName
+    rehearsed: IsRehearsed
+    case: CaseId
+    name: CaseLabel
+    test: TestName
+    toolchain: Toolchain
     node: str
 
 
@@ -268,16 +266,16 @@ class RunOutcome(Struct, frozen=True):
     ns; ``parameters`` as JSON; ``node`` is the one that its case is pinned to, ``target`` the
     metadata target that it was placed on."""
 
-    row: int
+    row: RowOfRun
     run_id: str
-    trial: str
-    machine: str
-    test: str
-    case_name: str
-    parameters: str
-    toolchain: str
-    node: str
-    walltime: float | None
+    trial: TrialTag
+    machine: MachineName
+    test: TestName
+    case_name: CaseLabel
+    parameters: Annotated[str, Column(source="cases.parameters")]
+    toolchain: Toolchain
+    node: Annotated[str, Column(source="cases.node")]
+    walltime: Annotated[float | None, Column(source="cases.walltime")]
     code: int
     why: str
     again: bool

@@ -2,26 +2,41 @@
 
     runs = RunUpserts(writer, trial)
     block = runs.look_up(block)                 # one query
-    run = runs.known.get(run_id) or runs.make(event)
+    run = runs.of(event)
     runs.write()                                # one statement, with the trial's counts
 
 Names of tests and metrics are rows that all trials share.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from operator import attrgetter
 from typing import Any
 
-from msgspec import Struct, field
-from msgspec.structs import astuple, replace
+from msgspec.structs import replace
 
 from seatrial.journal.events import Event, FigureGiven, MetricRecorded, RunEvent, finite
-from seatrial.journal.run_life import RunLife, RunState
-from seatrial.journal.trial_life import TrialState
+from seatrial.store.columns import Table
 from seatrial.store.node_places import keep_nodes
 from seatrial.store.schema import Writer, chunks, marks
-from seatrial.store.tables import STATES, outcome_of
+from seatrial.store.tables import (
+    CASES,
+    GIVEN_FIGURES,
+    METRIC_NAMES,
+    METRICS,
+    RUNS,
+    STATES,
+    TESTS,
+    Metric,
+    MetricName,
+    StoredCase,
+    StoredGivenFigure,
+    StoredRun,
+    StoredTest,
+    StoredTrial,
+    outcome_of,
+    stored_run,
+)
 
 MAX_INTEGER = 1 << 62
 LONGEST_TEXT = 16384
@@ -29,79 +44,21 @@ NAMES_AT_ONCE = 16
 LONGEST_NAME = 200  # of what is looked up by an index, which has a largest entry
 
 
-class TrialRecord(Struct):
-    """The part of a trial's row that depends on its journal."""
-
-    id: int
-    state: str = TrialState.NEW.value
-    state_time: int = 0
-    started: int | None = None
-    last: int | None = None
-    damaged: int = 0
-    ingested: int = 0
-    events: int = 0
-    runs: int = 0
-    waiting: int = 0
-    running: int = 0
-    passed: int = 0
-    failed: int = 0
-    again: int = 0
-    known: int = 0
-    inode: int = 0
-    size: int = -1
-    modified: int = 0
-    fingerprint: int = 0
-
-
-class RunRecord(Struct):
-    """A run and its row of ``runs``. ``state`` is one of ``tables.STATES``, ``last`` the time (ns)
-    of its latest event."""
-
-    id: int
-    trial: int
-    run_id: str
-    case_row: int
-    test: int
-    seq: int
-    state: int = 0
-    last: int = 0
-    life: RunLife = field(default_factory=RunLife)
-
-
 _run_id_of, _case_of = attrgetter("run_id"), attrgetter("case")
-_OWN = RunRecord.__struct_fields__[:-1]
-_STORED = slice(1, -6)  # of a life: not its state, its submission, and what people said of it
-_OF_LIFE = RunLife.__struct_fields__[_STORED]
-_NAMES = {"reason": "why", "will_rerun": "again"}
-COLUMNS = (*_OWN, "elapsed", "lifecycle", *(_NAMES.get(name, name) for name in _OF_LIFE))
-"""The columns of ``runs``, in the order of ``_row_of_run``."""
-
-
-def _row_of_run(run: RunRecord) -> tuple[Any, ...]:
-    life = run.life
-    if len(life.reason) > LONGEST_TEXT:
-        life.reason = life.reason[:LONGEST_TEXT]
-    return (*astuple(run)[:-1], life.elapsed, int(life.state), *astuple(life)[_STORED])
-
-
-def _run_of(row: Sequence[Any]) -> RunRecord:
-    own = len(_OWN)
-    life = RunLife(RunState(row[own + 1]), *row[own + 2 :])
-    return RunRecord(*(*row[:own], life))
 
 
 class RunUpserts:
     """The runs of some events: the ``known`` ones, and those made for new ids. ``figures`` are
     figures of merit by run and metric."""
 
-    def __init__(self, writer: Writer, trial: TrialRecord) -> None:
+    def __init__(self, writer: Writer, trial: StoredTrial) -> None:
         self._writer = writer
         self._trial = trial
         self._none_before = trial.runs == 0
         self._metrics: dict[tuple[str, str, str], int] = {}
-        self.known: dict[str, RunRecord] = {}
+        self.known: dict[str, StoredRun] = {}
         self.figures: dict[tuple[int, int], float] = {}
-        self._given: dict[tuple[int, int], tuple[float | None, ...]] = {}
+        self._given: dict[tuple[int, int], StoredGivenFigure] = {}
         self._old: set[str] = set()
         self._nodes_before: dict[int, str] = {}
         self._ids: Iterator[int] = iter(())
@@ -121,13 +78,14 @@ class RunUpserts:
             ]
             new = self._new_in(block)
         if new and not self._none_before:
-            sql = f"SELECT {', '.join(COLUMNS)} FROM runs WHERE trial = ? AND run_id IN"
-            for run in map(_run_of, _rows_of(self._writer, sql, self._trial.id, list(new))):
+            sql = f"SELECT {', '.join(RUNS.names)} FROM runs WHERE trial = ? AND run_id IN"
+            for row in _rows_of(self._writer, sql, self._trial.id, list(new)):
+                run = stored_run(dict(zip(RUNS.attributes, row, strict=True)))
                 self.known[run.run_id] = run
                 self._old.add(run.run_id)
-                self._nodes_before[run.id] = run.life.nodes
+                self._nodes_before[run.id] = run.nodes
             new -= self._old
-        self._ids = iter(self._writer.new_ids("runs", len(new)) if new else ())
+        self._ids = iter(self._writer.new_ids(RUNS, len(new)) if new else ())
         self._block = block
         return block
 
@@ -135,13 +93,23 @@ class RunUpserts:
         """Return the ids of runs that are not known."""
         return set(map(_run_id_of, block)).difference(self.known, ("",))
 
-    def make(self, event: RunEvent) -> RunRecord:
-        """Make the run of an event of the block that was looked up."""
+    def of(self, event: RunEvent) -> StoredRun:
+        """Return the run of an event of the block that was looked up; make it if it is new."""
+        return self.known.get(event.run_id) or self._make(event)
+
+    def _make(self, event: RunEvent) -> StoredRun:
         case, test = self._cases.get(event.case) or self._case(event)
         self._trial.runs += 1
-        of = (self._trial.id, event.run_id, case, test)
-        run = self.known[event.run_id] = RunRecord(next(self._ids), *of, self._trial.runs)
-        run.life.created = event.time
+        run = StoredRun(
+            id=next(self._ids),
+            trial=self._trial.id,
+            case_row=case,
+            test=test,
+            run_id=event.run_id,
+            seq=self._trial.runs,
+            created=event.time,
+        )
+        self.known[event.run_id] = run
         return run
 
     def _case(self, event: RunEvent) -> tuple[int, int]:
@@ -153,20 +121,22 @@ class RunUpserts:
             self._cases |= self._read_cases(sorted(wanted))
         return self._cases.get(name) or self._make_case(event, name)
 
-    def keep_given(self, run: RunRecord, event: FigureGiven) -> None:
+    def keep_given(self, run: StoredRun, event: FigureGiven) -> None:
         """Keep a figure that somebody else gave."""
         if (figure := finite(event.figure)) is not None:
             metric = self.metric(event)
             self.figures[run.id, metric] = figure
-            self._given[run.id, metric] = (event.n, event.sd, event.least, event.greatest)
+            self._given[run.id, metric] = StoredGivenFigure(
+                run.id, metric, event.n, event.sd, event.least, event.greatest
+            )
 
     def metric(self, event: MetricRecorded | FigureGiven) -> int:
         """Return the id of a metric's name, unit and direction."""
         written = (event.metric, event.unit, event.better)
         if written not in self._metrics:
-            key = tuple(name[:LONGEST_NAME] for name in written)
-            self._metrics[written] = _named(
-                self._writer, "metric_names", ("name", "unit", "better"), key
+            name, unit, better = (part[:LONGEST_NAME] for part in written)
+            self._metrics[written] = _shared(
+                self._writer, METRIC_NAMES, MetricName(0, name, unit, better)
             )
         return self._metrics[written]
 
@@ -176,38 +146,40 @@ class RunUpserts:
         old, new = [], []
         for run_id, run in self.known.items():
             if run_id in self._old:
-                changes[run.state] -= 1
+                changes[run.outcome] -= 1
                 old.append(run)
             else:
                 new.append(run)
-            run.state = outcome_of(run.life.code, run.life.will_rerun)
-            changes[run.state] += 1
+            run.reason = run.reason[:LONGEST_TEXT]
+            run.outcome = outcome_of(run.code, run.will_rerun)
+            changes[run.outcome] += 1
         for name, state in STATES.items():
             setattr(self._trial, name, getattr(self._trial, name) + changes[state])
         if new:
-            self._writer.insert("runs", COLUMNS, map(_row_of_run, new))
+            self._writer.insert(RUNS, new)
         if old:
-            self._writer.upsert("runs", COLUMNS, "id", map(_row_of_run, old))
+            self._writer.upsert(RUNS, old)
         if self._given:
-            columns = ("run", "metric", "n", "sd", "least", "greatest")
-            rows = ((*key, *values) for key, values in self._given.items())
-            self._writer.upsert("given_figures", columns, "run, metric", rows)
+            self._writer.upsert(GIVEN_FIGURES, self._given.values())
         self._write_nodes()
-        rows_of_old = {run.id for run in old}
-        known: list[tuple[Any, ...]] = []
-        fresh: list[tuple[Any, ...]] = []
-        for (row, metric), value in self.figures.items():
-            (known if row in rows_of_old else fresh).append((row, metric, value))
+        self._write_figures({run.id for run in old})
+
+    def _write_figures(self, old: Set[int]) -> None:
+        """Write the figures. A run that was there before may have them already."""
+        known: list[Metric] = []
+        fresh: list[Metric] = []
+        for (run, metric), value in self.figures.items():
+            (known if run in old else fresh).append(Metric(run, metric, value))
         if fresh:
-            self._writer.insert("metrics", ("run", "metric", "value"), fresh)
+            self._writer.insert(METRICS, fresh)
         if known:
-            self._writer.upsert("metrics", ("run", "metric", "value"), "run, metric", known)
+            self._writer.upsert(METRICS, known)
 
     def _write_nodes(self) -> None:
         before = self._nodes_before.get
         nodes_of = {}
         for run in self.known.values():
-            nodes = run.life.nodes
+            nodes = run.nodes
             if nodes and nodes != before(run.id):
                 nodes_of[run.id] = nodes
         if nodes_of:
@@ -225,35 +197,35 @@ class RunUpserts:
             "SELECT tests.id FROM cases JOIN tests ON tests.id = cases.test"
             " WHERE cases.trial = ? AND tests.name = ? LIMIT 1"
         )
-        found = self._writer.rows(query, (self._trial.id, event.test))
-        test = found[0][0] if found else test_row(self._writer, event.test, event.app, "")
-        self._writer.execute(
-            "INSERT INTO cases (trial, case_id, test, name, toolchain, parameters, defaults, node,"
-            " build, repeat) VALUES (?, ?, ?, ?, '', '{}', '{}', '', '', 0)",
-            (self._trial.id, name, test, event.test or name),
-        )
-        self._cases |= self._read_cases([name])
+        rows = self._writer.rows(query, (self._trial.id, event.test))
+        test = rows[0][0] if rows else test_row(self._writer, event.test, event.app, "")
+        (row,) = self._writer.new_ids(CASES, 1)
+        case = StoredCase(row, self._trial.id, name, test, event.test or name)
+        self._writer.insert(CASES, [case])
+        self._cases[name] = (row, test)
         return self._cases[name]
 
 
 def test_row(writer: Writer, name: str, app: str, tags: str) -> int:
     """Return the id of a test with that name, application and tags; make it if it is new."""
-    key = (name[:LONGEST_NAME], app[:LONGEST_NAME], tags)
-    return _named(writer, "tests", ("name", "app", "tags"), key)
+    return _shared(writer, TESTS, StoredTest(0, name[:LONGEST_NAME], app[:LONGEST_NAME], tags))
 
 
-def _named(writer: Writer, table: str, columns: tuple[str, ...], key: tuple[str, ...]) -> int:
+def _shared(writer: Writer, table: Table, row: StoredTest | MetricName) -> int:
     """Return the id of a row that all trials share; make it if it is new. One writer at a time
     makes such rows, so that no two wait for each other."""
-    query = f"SELECT id FROM {table} WHERE {' AND '.join(f'{name} = ?' for name in columns)}"
-    found = writer.rows(query, key)
-    if not found:
+    key = {name: getattr(row, name) for name in table.names if name != "id"}
+    conditions = " AND ".join(f"{name} = ?" for name in key)
+    query = f"SELECT id FROM {table.name} WHERE {conditions}"
+    ids = writer.rows(query, list(key.values()))
+    if not ids:
         writer.lock("names")
-        found = writer.rows(query, key)
-    if not found:
-        writer.insert(table, columns, [key])
-        found = writer.rows(query, key)
-    return int(found[0][0])
+        ids = writer.rows(query, list(key.values()))
+    if ids:
+        return int(ids[0][0])
+    (row.id,) = writer.new_ids(table, 1)
+    writer.insert(table, [row])
+    return row.id
 
 
 def _rows_of(writer: Writer, query: str, trial: int, names: Sequence[str]) -> Iterable[Any]:

@@ -100,8 +100,22 @@ def _siblings(store: Store, rows: Sequence[int]) -> list[Sibling]:
         " LEFT JOIN trials ON trials.id = runs.trial"
         f" WHERE runs.id IN ({listed(rows)})"
     )
-    found = {row[0]: Sibling(*(*row, codes.code_of(row[5]).name)) for row in store.rows(sql)}
-    return [found[row] for row in rows]
+    by_row = {
+        row: Sibling(
+            row=row,
+            trial=trial,
+            run_id=run_id,
+            created=created,
+            elapsed=elapsed,
+            code=code,
+            again=again,
+            nodes=nodes,
+            environment=environment,
+            verdict=codes.code_of(code).name,
+        )
+        for row, trial, run_id, created, elapsed, code, again, nodes, environment in store.rows(sql)
+    }
+    return [by_row[row] for row in rows]
 
 
 Kind = tuple[str, str]  # a metric's name and unit

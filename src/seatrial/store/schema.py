@@ -5,7 +5,7 @@
         with store.reading():                          # several queries that see one moment
             ...
         with store.writing() as writer:                # one transaction, whole or not at all
-            writer.insert("metrics", ("run", "metric", "value"), rows)
+            writer.insert(METRICS, [Metric(run=1, metric=2, value=3.5)])
 
 The tables are in ``tables``. One SQL serves both databases, by these rules:
 
@@ -37,11 +37,12 @@ import contextlib
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, ClassVar, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from seatrial.arrays import Ints
 from seatrial.errors import StoreError
 from seatrial.lazy import np
+from seatrial.store.columns import Table
 from seatrial.store.tables import VERSION
 
 T = TypeVar("T")
@@ -63,16 +64,13 @@ class Writer(Protocol):
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> None:
         """Execute one statement that returns no rows."""
 
-    def insert(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        """Insert many new rows."""
+    def insert(self, table: Table, rows: Iterable[object]) -> None:
+        """Insert many new rows: objects with the attributes of the table."""
 
-    def upsert(
-        self, table: str, columns: Sequence[str], key: str, rows: Iterable[Sequence[Any]]
-    ) -> None:
-        """Insert some rows, or replace those with the same ``key`` (columns, separated by
-        commas)."""
+    def upsert(self, table: Table, rows: Iterable[object]) -> None:
+        """Insert some rows, or replace those with the same key."""
 
-    def new_ids(self, table: str, count: int) -> Sequence[int]:
+    def new_ids(self, table: Table, count: int) -> Sequence[int]:
         """Return so many ids in ascending order. No row of the table has one of them, and no other
         writer will get them."""
 
@@ -83,9 +81,7 @@ class Writer(Protocol):
 class Store(ABC):
     """An open store. ``place`` is its name in messages; ``notices`` are lines that a person should
     see, ``left_out`` those of them on journals that could not be read when it was brought up to
-    date. ``join_texts`` is the SQL that joins a column to one text with commas."""
-
-    join_texts: ClassVar[str]
+    date."""
 
     def __init__(self, place: str, writable: bool, notices: Sequence[str]) -> None:
         self.place = place
@@ -103,15 +99,10 @@ class Store(ABC):
         """Return the columns of a query. For many rows this is twice as fast as transposing its
         rows. Raises StoreError."""
 
-    def numbers(
-        self, columns: Sequence[str], tables: str, parameters: Sequence[Any] = ()
-    ) -> list[Ints]:
-        """Return columns of whole numbers, of which none is NULL, as arrays. ``tables`` is the
-        query from FROM on. The database joins each column to one text, which is five times as fast
-        as rows. Raises StoreError."""
-        chosen = ", ".join(self.join_texts.format(column) for column in columns)
-        ((*texts,),) = self.rows(f"SELECT {chosen} {tables}", parameters)
-        return [np.fromstring(text or "", dtype=np.int64, sep=",") for text in texts]
+    def numbers(self, sql: str, parameters: Sequence[Any] = ()) -> list[Ints]:
+        """Return the columns of a query, all whole numbers and none of them NULL, as arrays. Raises
+        StoreError."""
+        return [np.array(column, dtype=np.int64) for column in self.columns(sql, parameters)]
 
     @abstractmethod
     def writing(self) -> contextlib.AbstractContextManager[Writer]:
@@ -159,19 +150,6 @@ def columns_of(cursor: Any) -> list[list[Any]]:
         for column, values in zip(columns, zip(*batch, strict=True), strict=True):
             column.extend(values)
     return columns
-
-
-def upsert_sql(table: str, columns: Sequence[str], key: str, mark: str) -> str:
-    """Return the statement of ``Writer.upsert``. ``mark`` is the database's own parameter."""
-    keys = key.split(", ")
-    changes = ", ".join(f"{name} = excluded.{name}" for name in columns if name not in keys)
-    return f"{insert_sql(table, columns, mark)} ON CONFLICT ({key}) DO UPDATE SET {changes}"
-
-
-def insert_sql(table: str, columns: Sequence[str], mark: str, rows: int = 1) -> str:
-    """Return the statement of ``Writer.insert`` for so many rows."""
-    marks = f"({', '.join([mark] * len(columns))})"
-    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join([marks] * rows)}"
 
 
 def require_known(place: str, version: int) -> None:

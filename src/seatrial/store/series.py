@@ -8,12 +8,15 @@ elapsed_points(store, trial.row, ["stream"])            # columns, for plots of 
 from collections.abc import Iterable, Sequence
 from itertools import repeat
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+from msgspec import Struct
 
 from seatrial.journal import codes
 from seatrial.journal.events import GaugeRead
+from seatrial.store.columns import Column, maker, read, selected
 from seatrial.store.queries import MEASURED, NO_OUTCOME, OF_RUNS
-from seatrial.store.rows import CaseName, Filters, Measured, RunOutcome
+from seatrial.store.rows import CaseName, Filters, Measured, RunOutcome, TrialTag
 from seatrial.store.schema import Store
 from seatrial.store.sql_filters import conditions, listed
 from seatrial.verify.node_metrics import node_of
@@ -28,12 +31,12 @@ def metric_names(store: Store) -> list[str]:
 
 def case_names(store: Store) -> dict[int, CaseName]:
     """Return all cases of all trials, by their rows."""
+    make = maker(CaseName)
     sql = (
-        "SELECT cases.id, trials.tag, machine, rehearsed, case_id, cases.name, tests.name,"
-        " toolchain, node FROM cases JOIN trials ON trials.id = cases.trial"
-        " JOIN tests ON tests.id = cases.test"
+        f"SELECT cases.id, {selected(CaseName, 'cases')} FROM cases"
+        " JOIN trials ON trials.id = cases.trial JOIN tests ON tests.id = cases.test"
     )
-    return {row: CaseName(*names) for row, *names in store.rows(sql)}
+    return {row: make(names) for row, *names in store.rows(sql)}
 
 
 def measured(store: Store, metric: str, filters: Filters) -> list[Measured]:
@@ -91,16 +94,18 @@ def latest_runs(store: Store, filters: Filters) -> dict[tuple[int, str], int]:
     return {(case, stage): time for case, stage, time in store.rows(sql, values)}
 
 
-class PassCount(NamedTuple):
+class PassCount(Struct, frozen=True):
     """The runs of a case in a trial that were created on one day: how many counted and passed.
     ``time`` is when the first was created (ns), ``day`` the number of the day (UTC) since 1970."""
 
-    case: int
-    trial: str
-    day: int
-    time: int
-    counted: int
-    passed: int
+    case: Annotated[int, Column(source="runs.case_row")]
+    trial: TrialTag
+    day: Annotated[int, Column(source=f"runs.created / {DAY_NS:d}")]
+    time: Annotated[int, Column(source="min(runs.created)")]
+    counted: Annotated[int, Column(source="count(*)")]
+    passed: Annotated[
+        int, Column(source=f"sum(CASE WHEN runs.code = {codes.PASS.number:d} THEN 1 ELSE 0 END)")
+    ]
 
 
 def pass_counts(store: Store, filters: Filters, stage: str = "") -> list[PassCount]:
@@ -111,25 +116,17 @@ def pass_counts(store: Store, filters: Filters, stage: str = "") -> list[PassCou
         f"(NOT runs.again OR runs.code IN ({listed(codes.OWN_FAULTS)}))",
     ]
     where, values = conditions(store, filters, *wanted, *(["runs.stage = ?"] if stage else []))
-    columns = (
-        f"runs.case_row, trials.tag, runs.created / {DAY_NS:d}, min(runs.created), count(*),"
-        f" sum(CASE WHEN runs.code = {codes.PASS.number:d} THEN 1 ELSE 0 END)"
-    )
-    sql = f"SELECT {columns} FROM runs{OF_RUNS} {where} GROUP BY 1, 2, 3 ORDER BY 4, 1"
-    return [PassCount(*row) for row in store.rows(sql, (*([stage] if stage else []), *values))]
+    sql = f"FROM runs{OF_RUNS} {where} GROUP BY 1, 2, 3 ORDER BY 4, 1"
+    stages = [stage] if stage else []
+    return read(store, PassCount, "runs", sql, (*stages, *values))
 
 
 def outcomes(store: Store, filters: Filters, *more: str) -> list[RunOutcome]:
     """Return the matching runs that are over and for which ``more`` conditions hold, the oldest
     first. Recalled runs are left out."""
     where, values = conditions(store, filters, *more, f"runs.code NOT IN ({listed(NO_OUTCOME)})")
-    columns = (
-        "runs.id, runs.run_id, trials.tag, trials.machine, tests.name, cases.name,"
-        " cases.parameters, cases.toolchain, cases.node, cases.walltime, runs.code, runs.why,"
-        " runs.again, runs.script_started, runs.elapsed, runs.nodes, runs.stage, runs.target"
-    )
-    sql = f"SELECT {columns} FROM runs{OF_RUNS} {where} ORDER BY runs.created, runs.id"
-    return [RunOutcome(*row) for row in store.rows(sql, values)]
+    sql = f"FROM runs{OF_RUNS} {where} ORDER BY runs.created, runs.id"
+    return read(store, RunOutcome, "runs", sql, values)
 
 
 def gauge_readings(store: Store, trials: Iterable[str]) -> dict[str, list[tuple[int, float]]]:

@@ -21,14 +21,14 @@ import msgspec
 from seatrial.errors import StoreError
 from seatrial.files import remove_file
 from seatrial.store import sqlite_file
+from seatrial.store.columns import Table
 from seatrial.store.location import NoStore
-from seatrial.store.schema import Store, Writer, columns_of, insert_sql, require_known, upsert_sql
+from seatrial.store.schema import Store, Writer, columns_of, require_known
 from seatrial.store.tables import statements
 
 LONGEST_HOLD_S = 0.3  # a writer pauses after so long, as SQLite does not queue waiting writers
 PAUSE_S = 0.02
 MAX_PLACEHOLDERS = 900  # of a statement; old SQLites take 999
-MAX_NARROW = 16  # columns; many rows a statement are quicker than one, but not where rows are wide
 
 
 _ODD_VALUES = (
@@ -41,15 +41,10 @@ _ODD_VALUES = (
 )
 
 sqlite3.register_converter("BOOLEAN", lambda text: text != b"0")
-# Without an adapter, the module seeks one for each of these values, and raises and drops an error.
-sqlite3.register_adapter(bool, int)
-sqlite3.register_adapter(type(None), {None: None}.get)
 
 
 class SqliteStore(Store):
     """An open file, or a store in memory, where ``path`` is None."""
-
-    join_texts = "group_concat({})"
 
     def __init__(self, opened: sqlite_file.OpenedFile, path: Path | None, wait_s: float) -> None:
         super().__init__(str(path or ":memory:"), opened.writable, opened.notices)
@@ -176,32 +171,22 @@ class _Writer:
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> None:
         self._connection.execute(sql, parameters)
 
-    def insert(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        if len(columns) <= MAX_NARROW:
-            rows = self._insert_most(table, columns, iter(rows))
-        self._connection.executemany(insert_sql(table, columns, "?"), rows)
-
-    def _insert_most(
-        self, table: str, columns: Sequence[str], rows: Iterator[Sequence[Any]]
-    ) -> list[Sequence[Any]]:
-        """Insert many rows a statement. Returns the rows that are too few for one."""
-        at_once = MAX_PLACEHOLDERS // len(columns)
-        sql = insert_sql(table, columns, "?", at_once)
-        while len(some := list(islice(rows, at_once))) == at_once:
+    def insert(self, table: Table, rows: Iterable[object]) -> None:
+        at_once = MAX_PLACEHOLDERS // len(table.columns)
+        values = map(table.values, rows)
+        while some := list(islice(values, at_once)):
+            sql = table.insert_sql("?", len(some))
             self._connection.execute(sql, list(chain.from_iterable(some)))
-        return some
 
-    def upsert(
-        self, table: str, columns: Sequence[str], key: str, rows: Iterable[Sequence[Any]]
-    ) -> None:
-        self._connection.executemany(upsert_sql(table, columns, key, "?"), rows)
+    def upsert(self, table: Table, rows: Iterable[object]) -> None:
+        self._connection.executemany(table.upsert_sql("?"), map(table.values, rows))
 
-    def new_ids(self, table: str, count: int) -> Sequence[int]:
-        if table not in self._next_ids:
-            sql = f"SELECT coalesce(max(id), 0) + 1 FROM {table}"
-            (self._next_ids[table],) = self._connection.execute(sql).fetchone()
-        first = self._next_ids[table]
-        self._next_ids[table] += count
+    def new_ids(self, table: Table, count: int) -> Sequence[int]:
+        if table.name not in self._next_ids:
+            sql = f"SELECT coalesce(max(id), 0) + 1 FROM {table.name}"
+            (self._next_ids[table.name],) = self._connection.execute(sql).fetchone()
+        first = self._next_ids[table.name]
+        self._next_ids[table.name] += count
         return range(first, first + count)
 
     def lock(self, what: str) -> None:

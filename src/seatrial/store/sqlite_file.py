@@ -175,7 +175,17 @@ _ORPHANS = (
     " LEFT JOIN cases ON cases.id = runs.case_row LEFT JOIN tests ON tests.id = runs.test"
     " WHERE trials.id IS NULL OR cases.id IS NULL OR tests.id IS NULL LIMIT 1"
 )
-_TABLES = "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY name"
+# What the columns of all tables are, and those of their indexes.
+_COLUMNS = (
+    'SELECT tables.name, columns.name, columns.type, columns."notnull", columns.pk'
+    " FROM sqlite_master AS tables JOIN pragma_table_info(tables.name) AS columns"
+    " WHERE tables.type = 'table'"
+)
+_INDEXES = (
+    'SELECT tables.name, indexes."unique", indexes.partial, parts.seqno, parts.name'
+    " FROM sqlite_master AS tables JOIN pragma_index_list(tables.name) AS indexes"
+    " JOIN pragma_index_info(indexes.name) AS parts WHERE tables.type = 'table'"
+)
 
 
 def _has_our_tables(connection: sqlite3.Connection) -> bool:
@@ -185,7 +195,10 @@ def _has_our_tables(connection: sqlite3.Connection) -> bool:
     with contextlib.closing(sqlite3.connect(":memory:")) as fresh:
         for statement in statements():
             fresh.execute(statement)
-        return connection.execute(_TABLES).fetchall() == fresh.execute(_TABLES).fetchall()
+        return all(
+            set(connection.execute(query)) == set(fresh.execute(query))
+            for query in (_COLUMNS, _INDEXES)
+        )
 
 
 def was_store(path: Path) -> bool:

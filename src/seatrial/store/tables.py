@@ -1,15 +1,27 @@
 """The tables, once for both databases, and the states in which people count runs.
 
     for statement in statements(): database.execute(statement)
+    writer.insert(METRICS, [Metric(run=1, metric=2, value=3.5)])
 
-SQLite takes the text as it is. PostgreSQL has no ``WITHOUT ROWID`` and no columns without a type,
-gives ids from a sequence, and must be told to compare text as bytes: see ``postgres_server``.
+A table is declared by the type of its rows. Lists show other rows, those of ``rows``; of a run
+these declare the columns, too. SQLite takes the statements as they are. PostgreSQL has no ``WITHOUT
+ROWID`` and no ``BLOB``, gives ids from a sequence, and must be told to compare text as bytes: see
+``postgres_server``.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
+from typing import Annotated, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial.journal import codes
+from seatrial.journal.run_life import RunLife, RunState
 from seatrial.journal.trial_life import TrialState
+from seatrial.store.columns import Column, Table, columns_of
+from seatrial.store.rows import GapRow, RunRow
 
 VERSION = 18
 
@@ -41,121 +53,283 @@ def outcome_of(code: int, again: bool) -> int:
     return _OUTCOMES.get(code, FAILED)
 
 
-TABLES = f"""
-CREATE TABLE trials (
-    id INTEGER PRIMARY KEY, path TEXT NOT NULL, machine TEXT NOT NULL,
-    tag TEXT NOT NULL, created BIGINT NOT NULL, version TEXT NOT NULL,
-    owner TEXT NOT NULL, host TEXT NOT NULL,
-    cases BIGINT NOT NULL, planned BIGINT NOT NULL,         -- runs that were asked for
-    state TEXT NOT NULL, state_time BIGINT NOT NULL,        -- by the journal's word
-    started BIGINT, last BIGINT,                            -- first start, last event
-    damaged BIGINT NOT NULL,                                -- lines that are no events
-    ingested BIGINT NOT NULL,                               -- bytes of the journal
-    events BIGINT NOT NULL, runs BIGINT NOT NULL,           -- of it, in these tables
-    waiting BIGINT NOT NULL, running BIGINT NOT NULL,       -- of the runs, in each state
-    passed BIGINT NOT NULL, failed BIGINT NOT NULL, again BIGINT NOT NULL, known BIGINT NOT NULL,
-    inode BIGINT NOT NULL, size BIGINT NOT NULL, modified BIGINT NOT NULL,
-    fingerprint BIGINT NOT NULL,                            -- of the bytes that are ingested
-    plan TEXT NOT NULL, component TEXT NOT NULL, phase TEXT NOT NULL,
-    rehearsed BOOLEAN NOT NULL,                             -- nothing of it was measured
-    UNIQUE (path, machine)
-);
-CREATE TABLE tests (
-    id INTEGER PRIMARY KEY, name TEXT NOT NULL, app TEXT NOT NULL,
-    tags TEXT NOT NULL,                                     -- each between line ends
-    UNIQUE (name, app, tags)
-);
-CREATE TABLE cases (
-    id INTEGER PRIMARY KEY, trial BIGINT NOT NULL, case_id TEXT NOT NULL,
-    test BIGINT NOT NULL, name TEXT NOT NULL, toolchain TEXT NOT NULL,
-    parameters TEXT NOT NULL,                               -- JSON
-    defaults TEXT NOT NULL,                                 -- JSON; of its other parameters
-    nodes BIGINT, tasks BIGINT, tasks_per_node BIGINT, threads BIGINT,
-    walltime DOUBLE PRECISION,
-    node TEXT NOT NULL, build TEXT NOT NULL, repeat BIGINT NOT NULL,
-    UNIQUE (trial, case_id)
-);
-CREATE INDEX cases_by_toolchain ON cases (toolchain, id);
-CREATE TABLE runs (
-    id INTEGER PRIMARY KEY, trial BIGINT NOT NULL, run_id TEXT NOT NULL,
-    case_row BIGINT NOT NULL, test BIGINT NOT NULL,
-    seq BIGINT NOT NULL,                                    -- order of appearance in the trial
-    state SMALLINT NOT NULL,                                -- outcome_of(code, again)
-    last BIGINT NOT NULL, elapsed DOUBLE PRECISION,         -- last event; seconds of its script
-    lifecycle SMALLINT NOT NULL,                            -- journal.run_life.RunState
-    code BIGINT NOT NULL, why TEXT NOT NULL,
-    again BOOLEAN NOT NULL,                                 -- its case runs again
-    recalled BOOLEAN NOT NULL,                              -- before its job started
-    created BIGINT NOT NULL, submitted BIGINT, queued BIGINT,
-    job_started BIGINT, script_started BIGINT, script_ended BIGINT, job_ended BIGINT,
-    judged BIGINT,
-    exit_code BIGINT, job_id TEXT NOT NULL, nodes TEXT NOT NULL, path TEXT NOT NULL,
-    target TEXT NOT NULL, stage TEXT NOT NULL,              -- where placed, alone or full
-    environment TEXT NOT NULL,                              -- its hash
-    node_facts TEXT NOT NULL,                               -- digest of the facts of its nodes
-    first_code BIGINT,                                      -- if it was judged again
-    cause TEXT NOT NULL, cause_code BIGINT NOT NULL,        -- what it failed of, by its output
-    cause_line TEXT NOT NULL, advice TEXT NOT NULL,
-    UNIQUE (run_id, trial)
-);
-CREATE INDEX runs_by_creation ON runs (created, id, trial, test, case_row, state, code);
-CREATE INDEX runs_by_trial ON runs (trial, created, id, test, case_row, state, code);
-CREATE INDEX runs_by_state ON runs (state, code, created, trial, test, case_row);
-CREATE INDEX runs_by_test ON runs (test, trial, script_started, elapsed, code, case_row, created,
-    run_id, stage);
-CREATE INDEX runs_by_case ON runs (case_row, created, id);
-CREATE INDEX runs_failed ON runs (state, judged, id, trial, test, cause) WHERE state = {FAILED};
-CREATE INDEX runs_by_cause ON runs (cause) WHERE cause <> '';
-CREATE TABLE nodes (                                        -- in the order of the description
-    machine TEXT NOT NULL, place BIGINT NOT NULL, name TEXT NOT NULL,
-    chain BIGINT NOT NULL,                                  -- see node_places
-    PRIMARY KEY (machine, place), UNIQUE (machine, name)
-) WITHOUT ROWID;
-CREATE TABLE run_nodes (                                    -- spans of places, both ends included
-    trial BIGINT NOT NULL, run BIGINT NOT NULL, first BIGINT NOT NULL, last BIGINT NOT NULL,
-    PRIMARY KEY (trial, run, first)
-) WITHOUT ROWID;
-CREATE TABLE events (                                       -- of runs
-    run BIGINT NOT NULL, time BIGINT NOT NULL,
-    seq BIGINT NOT NULL,                                    -- its place in the journal
-    number SMALLINT NOT NULL, value BLOB, detail TEXT NOT NULL, text TEXT NOT NULL,
-    PRIMARY KEY (run, time, seq)
-) WITHOUT ROWID;
-CREATE TABLE trial_events (                                 -- of no run
-    trial BIGINT NOT NULL, time BIGINT NOT NULL, seq BIGINT NOT NULL,
-    number SMALLINT NOT NULL, value BLOB, detail TEXT NOT NULL, text TEXT NOT NULL,
-    PRIMARY KEY (trial, time, seq)
-) WITHOUT ROWID;
-CREATE TABLE metric_names (
-    id INTEGER PRIMARY KEY, name TEXT NOT NULL, unit TEXT NOT NULL, better TEXT NOT NULL,
-    UNIQUE (name, unit, better)
-);
-CREATE TABLE metrics (
-    run BIGINT NOT NULL, metric BIGINT NOT NULL, value DOUBLE PRECISION NOT NULL,
-    PRIMARY KEY (run, metric)
-) WITHOUT ROWID;
-CREATE TABLE given_figures (                                -- by others: nothing was measured
-    run BIGINT NOT NULL, metric BIGINT NOT NULL, n BIGINT NOT NULL,
-    sd DOUBLE PRECISION, least DOUBLE PRECISION, greatest DOUBLE PRECISION,
-    PRIMARY KEY (run, metric)
-) WITHOUT ROWID;
-CREATE TABLE builds (
-    trial BIGINT NOT NULL, key TEXT NOT NULL, path TEXT NOT NULL,
-    started BIGINT, ended BIGINT, value BIGINT, text TEXT NOT NULL,
-    PRIMARY KEY (trial, key)
-) WITHOUT ROWID;
-CREATE TABLE gaps (
-    trial BIGINT NOT NULL, line BIGINT NOT NULL, lines BIGINT NOT NULL,
-    first BIGINT NOT NULL, last BIGINT NOT NULL,            -- bytes: from, to before
-    before BIGINT, after BIGINT,                            -- times of the events around it
-    PRIMARY KEY (trial, first)
-) WITHOUT ROWID;
-"""
+Id = Annotated[int, Column(sql="INTEGER PRIMARY KEY")]
+
+
+# ---- trials and what they ask for ------------------------------------------------------------
+
+
+class StoredTrial(Struct):
+    """A trial: what its record says, and how far its journal is read. A state is by the journal's
+    word; times are in ns."""
+
+    id: Id
+    path: str
+    machine: str
+    tag: str
+    created: int
+    version: str
+    owner: str
+    host: str
+    cases: int
+    #: runs that were asked for
+    planned: int
+    plan: str
+    component: str
+    phase: str
+    #: whether nothing of it was measured
+    rehearsed: bool
+    state: str = TrialState.NEW.value
+    state_time: int = 0
+    started: int | None = None
+    #: the time of the last event
+    last: int | None = None
+    #: lines of the journal that are no events
+    damaged: int = 0
+    #: bytes of the journal that are read, and what they hold
+    ingested: int = 0
+    events: int = 0
+    runs: int = 0
+    #: of the runs, in each of the states of ``STATES``
+    waiting: int = 0
+    running: int = 0
+    passed: int = 0
+    failed: int = 0
+    again: int = 0
+    known: int = 0
+    #: of the journal's file
+    inode: int = 0
+    size: int = -1
+    modified: int = 0
+    #: of the bytes that are read
+    fingerprint: int = 0
+
+
+TRIALS = Table("trials", columns_of(StoredTrial), unique="path, machine")
+
+
+class StoredTest(Struct):
+    """A test, shared by all trials. Each of its tags stands between line ends."""
+
+    id: Id
+    name: str
+    app: str
+    tags: str
+
+
+TESTS = Table("tests", columns_of(StoredTest), unique="name, app, tags")
+
+
+class StoredCase(Struct):
+    """A case of a trial. ``parameters`` and ``defaults`` (its other parameters) are JSON."""
+
+    id: Id
+    trial: int
+    case_id: str
+    test: int
+    name: str
+    toolchain: str = ""
+    parameters: str = "{}"
+    defaults: str = "{}"
+    nodes: int | None = None
+    tasks: int | None = None
+    tasks_per_node: int | None = None
+    threads: int | None = None
+    walltime: float | None = None
+    node: str = ""
+    build: str = ""
+    repeat: int = 0
+
+
+CASES = Table(
+    "cases",
+    columns_of(StoredCase),
+    unique="trial, case_id",
+    indexes=["CREATE INDEX cases_by_toolchain ON cases (toolchain, id)"],
+)
+
+
+class StoredBuild(Struct):
+    """A build of a trial. ``value`` is the code with which it ended, ``text`` its log."""
+
+    trial: int
+    key: str
+    path: str = ""
+    started: int | None = None
+    ended: int | None = None
+    value: int | None = None
+    text: str = ""
+
+
+BUILDS = Table("builds", columns_of(StoredBuild), primary_key="trial, key")
+
+
+class StoredGap(GapRow, frozen=True):
+    """A place of a trial's journal that could not be read."""
+
+    trial: int
+
+
+# SQLite checks a table that is its own index only if its key comes first.
+_GAP_COLUMNS = sorted(columns_of(StoredGap), key=lambda column: column.name != "trial")
+GAPS = Table("gaps", _GAP_COLUMNS, primary_key="trial, first")
+
+
+# ---- runs -----------------------------------------------------------------------------------
+
+
+class StoredRun(RunLife, kw_only=True):
+    """A run: its life, its own row, and those of its trial, its case and its test."""
+
+    id: int
+    trial: int
+    case_row: int
+    test: int
+    run_id: str
+    #: its place among the runs of its trial, in the order of their appearance
+    seq: int
+    #: one of ``STATES``
+    outcome: int = WAITING
+    #: the time of its latest event (ns)
+    last: int = 0
+
+    @property
+    def lifecycle(self) -> int:
+        """Its state, as a number."""
+        return int(self.state)
+
+
+def stored_run(values: dict[str, Any]) -> StoredRun:
+    """Return the run of a row, given by the names of the attributes."""
+    state = RunState(values.pop("lifecycle"))
+    del values["elapsed"]  # follows from its times
+    return StoredRun(state=state, **values)
+
+
+RUNS = Table(
+    "runs",
+    [
+        Column(name="id", python=int, sql="INTEGER PRIMARY KEY"),
+        Column(name="trial", python=int),
+        Column(name="case_row", python=int),
+        Column(name="test", python=int),
+        Column(name="state", python=int, sql="SMALLINT", attribute="outcome"),
+        Column(name="last", python=int),
+        Column(name="lifecycle", python=int, sql="SMALLINT"),
+        Column(name="recalled", python=bool),
+        *(column for column in columns_of(RunRow) if not column.source),
+    ],
+    unique="run_id, trial",
+    indexes=[
+        "CREATE INDEX runs_by_creation ON runs (created, id, trial, test, case_row, state, code)",
+        "CREATE INDEX runs_by_trial ON runs (trial, created, id, test, case_row, state, code)",
+        "CREATE INDEX runs_by_state ON runs (state, code, created, trial, test, case_row)",
+        "CREATE INDEX runs_by_test ON runs (test, trial, script_started, elapsed, code, case_row,"
+        " created, run_id, stage)",
+        "CREATE INDEX runs_by_case ON runs (case_row, created, id)",
+        "CREATE INDEX runs_failed ON runs (state, judged, id, trial, test, cause)"
+        f" WHERE state = {FAILED}",
+        "CREATE INDEX runs_by_cause ON runs (cause) WHERE cause <> ''",
+    ],
+)
+
+
+class StoredNode(Struct):
+    """A node of a machine, with its place in the order of the description; see ``node_places``."""
+
+    machine: str
+    place: int
+    name: str
+    chain: int
+
+
+NODES = Table("nodes", columns_of(StoredNode), primary_key="machine, place", unique="machine, name")
+
+
+class NodeSpan(Struct):
+    """Places of nodes that a run was on, both ends included."""
+
+    trial: int
+    run: int
+    first: int
+    last: int
+
+
+RUN_NODES = Table("run_nodes", columns_of(NodeSpan), primary_key="trial, run, first")
+
+
+# ---- events and figures -----------------------------------------------------------------------
+
+
+class StoredEvent(Struct):
+    """An event. ``value`` of a script's start are its GPUs, of a submission the nodes that were
+    chosen; ``detail`` is its job, nodes, metric name, or alias."""
+
+    #: the row of its run; of its trial, if it is of no run
+    of: int
+    time: int
+    #: its place in the journal
+    seq: int
+    #: that of its kind
+    number: Annotated[int, Column(sql="SMALLINT")]
+    value: Annotated[int | float | str | None, Column(sql="BLOB")]
+    detail: str
+    text: str
+
+
+def _event_columns(of: str) -> list[Column]:
+    """Return the columns of events, of which this one has what they are of."""
+    first, *others = columns_of(StoredEvent)
+    return [replace(first, name=of, attribute=first.name), *others]
+
+
+EVENTS = Table("events", _event_columns("run"), primary_key="run, time, seq")
+TRIAL_EVENTS = Table("trial_events", _event_columns("trial"), primary_key="trial, time, seq")
+
+
+class MetricName(Struct):
+    """The name of a metric with its unit and direction, shared by all trials."""
+
+    id: Id
+    name: str
+    unit: str
+    better: str
+
+
+METRIC_NAMES = Table("metric_names", columns_of(MetricName), unique="name, unit, better")
+
+
+class Metric(Struct):
+    """A figure of merit of a run. ``metric`` is the row of its name."""
+
+    run: int
+    metric: int
+    value: float
+
+
+METRICS = Table("metrics", columns_of(Metric), primary_key="run, metric")
+
+
+class StoredGivenFigure(Struct):
+    """What somebody else said of a figure: nothing was measured here. See ``GivenFigure``."""
+
+    run: int
+    metric: int
+    n: int
+    sd: float | None
+    least: float | None
+    greatest: float | None
+
+
+GIVEN_FIGURES = Table("given_figures", columns_of(StoredGivenFigure), primary_key="run, metric")
+
+TABLES = (
+    *(TRIALS, TESTS, CASES, RUNS, NODES, RUN_NODES, EVENTS, TRIAL_EVENTS),
+    *(METRIC_NAMES, METRICS, GIVEN_FIGURES, BUILDS, GAPS),
+)
 
 
 def statements() -> Iterator[str]:
-    """Yield the statements that make the tables, without their comments."""
-    lines = (line.partition("--")[0].rstrip() for line in TABLES.splitlines())
-    for statement in "\n".join(lines).split(";"):
-        if statement.strip():
-            yield statement.strip()
+    """Yield the statements that make the tables."""
+    for table in TABLES:
+        yield from table.statements()

@@ -8,12 +8,13 @@ its beginning. A trial is identified by its path and its machine, as several mac
 store and have folders of the same name.
 """
 
+from __future__ import annotations
+
 import contextlib
 import os
 from collections.abc import Iterator, Sequence
-from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import BinaryIO, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -25,17 +26,19 @@ from seatrial.journal.events import Event
 from seatrial.journal.journal import Block, fingerprint, read_blocks
 from seatrial.journal.mark import read_mark
 from seatrial.machine.node_sets import unfold
+from seatrial.store.columns import read
 from seatrial.store.folding import fold
 from seatrial.store.gaps import LinesBefore, keep_gaps, keep_lost_end
 from seatrial.store.ingest import Progress, file_state
 from seatrial.store.node_places import NodePlaces
-from seatrial.store.run_upserts import LONGEST_NAME, TrialRecord, test_row
+from seatrial.store.run_upserts import LONGEST_NAME, test_row
 from seatrial.store.schema import Store, Writer
+from seatrial.store.tables import CASES, TRIALS, StoredCase, StoredTrial
+from seatrial.suite.model import Case
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.paths import TrialPaths
 
-if TYPE_CHECKING:
-    from seatrial.suite.model import Case
+N = TypeVar("N", int, float)
 
 READ_AT_ONCE = 8 << 20  # bytes of a journal, in one transaction
 FOLD_AT_ONCE = 1 << 16  # bytes of a journal whose events fit into a processor's cache
@@ -102,7 +105,7 @@ def ingest_trial(store: Store, path: str, progress: Progress | None) -> int:
                 state.fingerprint = fingerprint(file, state.ingested)
                 if mark is not None and state.size >= 0 and not state.damaged:
                     keep_lost_end(writer, file, state, folder.journal, mark)
-            _keep(writer, state)
+            writer.upsert(TRIALS, [state])
         count += state.events - before
         if progress is not None:
             progress(folder.tag, state.ingested, folder.journal.stat().st_size)
@@ -110,27 +113,26 @@ def ingest_trial(store: Store, path: str, progress: Progress | None) -> int:
             return count
 
 
-def _open_row(writer: Writer, folder: TrialFolder, file: BinaryIO | None) -> TrialRecord:
+def _open_row(writer: Writer, folder: TrialFolder, file: BinaryIO | None) -> StoredTrial:
     """Return the trial's row. It is empty if the trial is new or its journal is another than
     before."""
-    sql = f"SELECT {', '.join(TrialRecord.__struct_fields__)} FROM trials WHERE path = ?"
     path = str(folder.path)
-    rows = [TrialRecord(*row) for row in writer.rows(sql, (path,))]
-    for state in rows:
+    there = read(writer, StoredTrial, "trials", "FROM trials WHERE path = ?", (path,))
+    for state in there:
         if file is not None and _goes_on(file, state):
             return state
     record = record_of(folder.path)
-    if not rows:
+    if not there:
         _take_moved(writer, folder, record)
-    for row in writer.rows(f"{sql} AND machine = ?", (path, record.machine.machine)):
-        state = TrialRecord(*row)
+    same = "FROM trials WHERE path = ? AND machine = ?"
+    for state in read(writer, StoredTrial, "trials", same, (path, record.machine.machine)):
         if file is None or _goes_on(file, state):
             return state
         _forget(writer, state.id)
     return _make_row(writer, folder, record)
 
 
-def _goes_on(file: BinaryIO, state: TrialRecord) -> bool:
+def _goes_on(file: BinaryIO, state: StoredTrial) -> bool:
     """Return whether a journal is the one that was read, up to where it was read."""
     return (
         state.ingested > 0
@@ -141,7 +143,7 @@ def _goes_on(file: BinaryIO, state: TrialRecord) -> bool:
 
 
 def _next_blocks(
-    writer: Writer, file: BinaryIO, state: TrialRecord, lines: LinesBefore
+    writer: Writer, file: BinaryIO, state: StoredTrial, lines: LinesBefore
 ) -> Iterator[Sequence[Event]]:
     """Yield the events of the next blocks of a journal, for one transaction, and record in
     ``state`` how far it was read; its size is -1 if more follows."""
@@ -156,13 +158,6 @@ def _next_blocks(
         state.damaged += block.damaged
         state.ingested = block.end
         yield block.events
-
-
-def _keep(writer: Writer, state: TrialRecord) -> None:
-    fields = state.__struct_fields__[1:]
-    changes = ", ".join(f"{name} = ?" for name in fields)
-    values = msgspec.structs.astuple(state)
-    writer.execute(f"UPDATE trials SET {changes} WHERE id = ?", [*values[1:], state.id])
 
 
 def _inode(file: BinaryIO) -> int:
@@ -187,61 +182,70 @@ def _take_moved(writer: Writer, folder: TrialFolder, record: _Record) -> None:
             return
 
 
-_OF_CASE = (
-    *("name", "toolchain", "nodes", "tasks", "tasks_per_node", "threads", "walltime"),
-    *("node", "build", "repeat"),
-)
-_values_of_case = attrgetter("id", *_OF_CASE)
-
-
-def _known_values_of_case(case: "Case") -> tuple[Any, ...]:
-    """Return the same of a case whose runs another tool made: a number that it did not tell is not
-    known, and no 0."""
-    return tuple(None if value == 0 else value for value in _values_of_case(case))
-
-
-def _make_row(writer: Writer, folder: TrialFolder, record: _Record) -> TrialRecord:
-    cases = {case.id: case for case in folder.cases()}.values()
-    path, machine = str(folder.path), record.machine.machine
-    row = msgspec.structs.asdict(TrialRecord(0)) | {
-        "path": path,
-        "machine": machine,
-        "tag": folder.tag,
-        "created": record.created,
-        "version": record.version,
-        "owner": record.user,
-        "host": record.host,
-        "cases": len(cases),
-        "planned": sum(case.repeat for case in cases),
-        "plan": record.plan,
-        "component": record.component.component if record.component else "",
-        "phase": record.phase,
-        "rehearsed": record.rehearsed,
-    }
-    del row["id"]
-    writer.insert("trials", tuple(row), [tuple(row.values())])
-    query = "SELECT id FROM trials WHERE path = ? AND machine = ?"
-    ((number,),) = writer.rows(query, (path, machine))
+def _make_row(writer: Writer, folder: TrialFolder, record: _Record) -> StoredTrial:
+    cases = list({case.id: case for case in folder.cases()}.values())
+    (number,) = writer.new_ids(TRIALS, 1)
+    trial = StoredTrial(
+        id=number,
+        path=str(folder.path),
+        machine=record.machine.machine,
+        tag=folder.tag,
+        created=record.created,
+        version=record.version,
+        owner=record.user,
+        host=record.host,
+        cases=len(cases),
+        planned=sum(case.repeat for case in cases),
+        plan=record.plan,
+        component=record.component.component if record.component else "",
+        phase=record.phase,
+        rehearsed=record.rehearsed,
+    )
+    writer.insert(TRIALS, [trial])
     _add_nodes(writer, record.machine)
+    _add_cases(writer, trial, cases, record)
+    return trial
+
+
+def _add_cases(writer: Writer, trial: StoredTrial, cases: Sequence[Case], record: _Record) -> None:
     tests = {}
     for name in dict.fromkeys(case.test for case in cases):
         test = record.tests.get(name, _TestWords())
         tests[name] = test_row(writer, name, test.app, _lines(test.tags))
+
+    def number(given: N) -> N | None:
+        """Return a number of a case. One that an imported trial does not tell is 0 there."""
+        return None if record.imported is not None and given == 0 else given
+
     encode = msgspec.json.Encoder().encode
-    values_of = _values_of_case if record.imported is None else _known_values_of_case
-    columns = ("trial", "test", "parameters", "defaults", "case_id", *_OF_CASE)
-    rows = (
+    rows = zip(writer.new_ids(CASES, len(cases)), cases, strict=True) if cases else ()
+    writer.insert(
+        CASES,
         (
-            *(number, tests[case.test], encode(case.parameters).decode()),
-            *(encode(_at_default(case, record)).decode(), *values_of(case)),
-        )
-        for case in cases
+            StoredCase(
+                id=row,
+                trial=trial.id,
+                case_id=case.id,
+                test=tests[case.test],
+                name=case.name,
+                toolchain=case.toolchain,
+                parameters=encode(case.parameters).decode(),
+                defaults=encode(_at_default(case, record)).decode(),
+                nodes=number(case.nodes),
+                tasks=number(case.tasks),
+                tasks_per_node=number(case.tasks_per_node),
+                threads=number(case.threads),
+                walltime=number(case.walltime),
+                node=case.node,
+                build=case.build,
+                repeat=case.repeat,
+            )
+            for row, case in rows
+        ),
     )
-    writer.insert("cases", columns, rows)
-    return TrialRecord(number)
 
 
-def _at_default(case: "Case", record: _Record) -> dict[str, Scalar]:
+def _at_default(case: Case, record: _Record) -> dict[str, Scalar]:
     """Return the parameters that a case is not told by, as they have their default, by the test as
     the trial recorded it."""
     usual = record.tests[case.test].defaults if case.test in record.tests else {}
