@@ -67,6 +67,29 @@ def test_what_lies_behind_the_limit_of_an_answer_is_left_out() -> None:
     assert table.of("b") == {"x.y": "1"} and len(table.troubles) == 1
 
 
+def test_behind_the_limit_of_keys_facts_of_known_keys_are_still_read() -> None:
+    """Whoever makes up keys without end hides nothing of what other nodes answer."""
+    each = facts.MAX_LINES - 2
+    flood = [
+        answer(f"n{number}", *(f"x.k{number}_{i}\t1" for i in range(each)))
+        for number in range(facts.MAX_KEYS // each + 1)
+    ]
+    table = facts.parsed("".join(flood) + answer("late", "x.k0_7\t2", "y.new\t1"))
+    assert len(table.keys) == facts.MAX_KEYS
+    assert table.of("late") == {"x.k0_7": "2"}
+    assert "late: lines that are no facts are left out" in table.troubles
+
+
+def test_what_an_answer_says_of_other_nodes_is_told_once_and_only_of_names() -> None:
+    lines = (
+        "silent\tgone\nsilent\t../gone\nsilent\tgone\nagain\ta\nagain\t../a\nagain\ta\nagain\tb\n"
+    )
+    table = facts.parsed(answer("a", "x.y\t1") + lines)
+    assert table.silent == ["gone"]
+    again = [trouble for trouble in table.troubles if "answered twice" in trouble]
+    assert [trouble.split()[0] for trouble in again] == ["a", "b"]
+
+
 def test_a_file_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "".join(answer(f"n{i}", f"x.y\té{i}") for i in range(50)) + "silent\tz\n"
     (tmp_path / "f").write_text(text)

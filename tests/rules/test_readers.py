@@ -68,6 +68,20 @@ def test_lnetctl_export_is_read() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        EXPORT_2_15.replace("    retry_count: 2\n", "    retry_count: 2\n    retry_count: 3\n"),
+        EXPORT_2_15[: EXPORT_2_15.index("10.10.1.101")] + "'\n",
+        "net:\n",
+        "# net:\n",
+        "",
+    ],
+)
+def test_of_an_export_that_is_not_whole_nothing_is_believed(spoilt: str) -> None:
+    assert readers.facts_in(spoilt) == {}
+
+
 def test_modprobe_is_read_as_modprobe_does_it() -> None:
     found = readers.facts_in(
         "# LNet\noptions ko2iblnd timeout=50 peer_credits=63\n"
