@@ -159,19 +159,20 @@ def test_the_report_has_the_items_and_its_head_what_is_awaited_and_failed(place:
     made = report(place)
     assert made["notices"] == ["ft: awaited: 1 item (cooling).", "ft: 1 item failed: ups."]
     assert (made["verdict"], made["complete"]) == ("not met", False)
-    (ft,) = (part for part in made["components"] if part["tag"] == FT)
-    (table,) = (table for table in ft["tables"] if table["title"] == "Items")
-    titles = [column["title"] for column in table["columns"]]
-    rows = [dict(zip(titles, row, strict=True)) for row in table["rows"]]
-    found = [(row["item"], row["result"], row["counts"]) for row in rows]
+    found = [(row["item"], row["result"], row["counts"], row["document"]) for row in items(made)]
     assert found == [
-        ("1", "pass", ""),
-        ("1", "fail", "replaced"),
-        ("cooling", "awaited", ""),
-        ("ups", "fail", ""),
+        ("1", "pass", "", ""),
+        ("1", "fail", "replaced", "log.txt"),
+        ("cooling", "awaited", "", ""),
+        ("ups", "fail", "", ""),
     ]
     assert tick(place, "cooling", "--value", "30", "--document", str(paper)).code == 0
-    assert any(each["name"] == "document log.txt" for each in report(place)["files"])
+    made = report(place)
+    assert any(each["name"] == "document log.txt" for each in made["files"])
+    assert documents(made) == [("1", "log.txt"), ("cooling", "log.txt")]
+    paper.write_text("yes")
+    assert documents(report(place)) == [("1", "log.txt"), ("cooling", "log.txt (changed)")]
+    paper.write_text("no")
     made = place.seatrial("report", "plan.yaml", "-o", str(place.folder / "r.html"))
     assert made.code == 0, made.said
     again = tick(place, "cooling", "--value", "20", "--again", "cooler")
@@ -188,6 +189,18 @@ def report(place: Workplace) -> Any:
     made = place.seatrial("report", "plan.yaml", "-o", str(file))
     assert made.code == 0, made.said
     return json.loads(file.read_text())
+
+
+def items(made: Any) -> list[dict[str, Any]]:
+    """The rows of a report's table of the checklist's items."""
+    (ft,) = (part for part in made["components"] if part["tag"] == FT)
+    (table,) = (table for table in ft["tables"] if table["title"] == "Items")
+    titles = [column["title"] for column in table["columns"]]
+    return [dict(zip(titles, row, strict=True)) for row in table["rows"]]
+
+
+def documents(made: Any) -> list[tuple[str, str]]:
+    return [(row["item"], row["document"]) for row in items(made) if row["document"]]
 
 
 def test_a_component_that_was_cut_from_the_plan_is_told(place: Workplace) -> None:

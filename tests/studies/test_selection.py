@@ -109,13 +109,17 @@ def test_what_runs_count(store: Store) -> None:
 
 
 def test_a_metric_called_elapsed_is_taken_for_the_scripts_time(tmp_path: Path) -> None:
-    trial = Measuring(tmp_path, "own", [bound(1), bound(2)])
+    trial = Measuring(tmp_path, "own", [bound(1), bound(2), bound(3)])
     trial.measure(trial.cases[0], {("elapsed", "min", "lower"): 3.0}, elapsed=180)
+    trial.measure(trial.cases[0], {("elapsed", "min", "lower"): 4.0}, elapsed=240)
     trial.measure(trial.cases[1], elapsed=60)
+    trial.measure(trial.cases[2], {("elapsed", "s", "lower"): 58.0}, elapsed=60)
+    trial.measure(trial.cases[2], {("elapsed", "s", "lower"): 57.0}, elapsed=60)
     trial.done()
     with synced(tmp_path / "store.sqlite", tmp_path) as store:
-        first, second = side(store, "own").cases
-    assert first.values == {("elapsed", "min", "lower"): [3.0]}
+        first, second, third = side(store, "own").cases
+    assert first.values == {("elapsed", "min", "lower"): [3.0, 4.0]}
+    assert third.values == {("elapsed", "s", "lower"): [58.0, 57.0]}
     assert second.values == {("elapsed", "s", "lower"): [60.0]}
 
 
