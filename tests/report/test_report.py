@@ -378,6 +378,12 @@ def test_a_plan_in_phases(tmp_path: Path, seatrial: Command) -> None:
     assert "- nodes: 4: n\\[1-4\\]" in text
     assert "1 component not begun." in text
     assert "- complete: no" in text
+    seatrial(tmp_path, "report", "plan.yaml", "--rehearsed", "-o", "r.json")
+    (table, *_) = json.loads((tmp_path / "r.json").read_text())["phases"]
+    (first_row,) = table["rows"]
+    assert first_row[:3] == ["one", "functionality", 4]
+    assert first_row[3] == "2026-09-21T14:13:20.000000Z", "when the rehearsal begins"
+    assert first_row[4] > first_row[3]
 
 
 # ---- what is long, or damaged, or goes on -------------------------------------------------

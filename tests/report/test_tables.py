@@ -13,6 +13,7 @@ from tests.rehearse.stage import Stage
 from tests.report.acceptance import UGLY
 from tests.report.conftest import Command
 from tests.store.trials import TrialMaker, a_case
+from tests.studies.figures import Measuring
 
 REFERENCES = """\
 references:
@@ -89,6 +90,23 @@ def test_figures_against_references(tmp_path: Path, seatrial: Command) -> None:
     assert "neither is more specific" in found["add"]["why"]
 
 
+def test_runs_that_took_no_time_are_no_measure_of_how_alike_runs_are(
+    tmp_path: Path, seatrial: Command
+) -> None:
+    """A clock that stood still, as clocks of nodes do: the median would be 0."""
+    trial = Measuring(tmp_path / "trials", "t", [a_case(1), a_case(2)])
+    for elapsed in (0, 0, 0, 0, 0, 2, 2.2):
+        trial.measure(trial.cases[0], elapsed=elapsed)
+    for elapsed in (10, 10, 11, 9, 10):
+        trial.measure(trial.cases[1], elapsed=elapsed)
+    trial.done()
+    tables(seatrial, tmp_path, "t")
+    (part,) = json.loads((tmp_path / "r.json").read_text())["components"]
+    (alike,) = (each for each in part["figures"] if each["title"] == "How alike runs are")
+    (row,) = alike["table"]["rows"]
+    assert row[1:] == pytest.approx([5, 10, -10, 0, 0, 0, 10])
+
+
 def test_blackouts_and_loads_of_a_rehearsal(tmp_path: Path, seatrial: Command) -> None:
     stage = Stage(tmp_path)
     system = {"path": str(tmp_path), "targets": ["m0"], "safe_load": 10}
@@ -119,6 +137,9 @@ def test_blackouts_and_loads_of_a_rehearsal(tmp_path: Path, seatrial: Command) -
     (load,) = found["Load of metadata targets"]
     assert (load["target"], load["highest"], load["safe"]) == ("f/m0", 16, 10)
     assert load["time above safe"] == pytest.approx(20 / 30, abs=0.05)
+    (machine,) = json.loads((tmp_path / "r.json").read_text())["machines"]
+    (systems,) = (each for each in machine["tables"] if each["title"] == "File systems")
+    assert systems["rows"] == [["f", str(tmp_path), "m0", 10]]
     assert len(found["Sub-phases"]) == 1
     assert json.loads((tmp_path / "r.json").read_text())["assumed"] == [f"Nothing fails {UGLY}"]
     done = seatrial(tmp_path, "report", "plan.yaml", "--rehearsed")
