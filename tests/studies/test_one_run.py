@@ -30,6 +30,8 @@ from tests.programs import Workplace
 def run_row(**changes: Any) -> RunRow:
     row = RunRow(
         row=1,
+        verdict="pass",
+        first_verdict="",
         trial="t",
         machine="frost",
         run_id="r",

@@ -39,7 +39,7 @@ def test_failures_tell_the_event_in_columns_of_its_own(harbour: Served) -> None:
 
 def test_a_list_of_nothing_has_its_heading(harbour: Served) -> None:
     (heading,) = harbour.get("/runs.csv?trial=weekly&match=nothing-like-it")[1].splitlines()
-    assert heading.startswith("run_id,trial,machine")
+    assert heading.startswith("verdict,first_verdict,trial,machine,run_id")
 
 
 def test_what_is_refused_is_told(harbour: Served) -> None:

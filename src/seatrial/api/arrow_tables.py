@@ -8,9 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from seatrial.errors import UsageError
 from seatrial.file_model import Scalar
-from seatrial.store.rows import RUN_TIMES, RunRow, TrialRow
+from seatrial.store.columns import columns_of
+from seatrial.store.rows import RunRow, TrialRow
 from seatrial.suite.case_names import show
 
 if TYPE_CHECKING:
@@ -25,22 +28,12 @@ PREFIX = "parameter_"
 
 def trials_table(rows: Sequence[TrialRow]) -> "pyarrow.Table":
     """Return trials as a table. Raises UsageError without pyarrow."""
-    pa = _arrow()
-    text, whole, time = pa.string(), pa.int64(), pa.timestamp("ns", "UTC")
-    columns: dict[str, Any] = dict.fromkeys(("tag", "machine", "path", "state"), text)
-    columns |= dict.fromkeys(("created", "started", "last"), time)
-    columns |= {"elapsed": pa.float64()}
-    columns |= dict.fromkeys(
-        ("cases", "runs", "passed", "failed", "running", "waiting", "damaged"), whole
-    )
-    columns |= dict.fromkeys(("plan", "component", "phase"), text)
-    columns |= {"rehearsed": pa.bool_(), "given": pa.bool_()}
-    return _table(columns, rows)
+    return _table(_columns_of(TrialRow) | {"given": _arrow().bool_()}, rows)
 
 
 def runs_table(rows: Sequence[RunRow], parameters: Parameters) -> "pyarrow.Table":
     """Return runs as a table. Raises UsageError without pyarrow."""
-    table = _table(_columns_of_runs(), rows)
+    table = _table(_columns_of(RunRow), rows)
     return _with_parameters(table, [parameters[run.trial, run.machine, run.case] for run in rows])
 
 
@@ -50,7 +43,7 @@ def figures_table(figures: "Sequence[Figure]") -> "pyarrow.Table":
     pa = _arrow()
     own = {"metric": pa.string(), "value": pa.float64(), "unit": pa.string(), "better": pa.string()}
     table = _table(own, figures)
-    of_runs = _table(_columns_of_runs(), [figure.run for figure in figures])
+    of_runs = _table(_columns_of(RunRow), [figure.run for figure in figures])
     for name in of_runs.column_names:
         table = table.append_column(name, of_runs.column(name))
     return _with_parameters(table, [figure.parameters for figure in figures])
@@ -87,16 +80,16 @@ def _arrow() -> Any:
     return pyarrow
 
 
-def _columns_of_runs() -> dict[str, Any]:
+def _columns_of(row: type[Struct]) -> dict[str, Any]:
+    """Return the columns of a row type with their types, without the store's own number."""
     pa = _arrow()
-    text, time = pa.string(), pa.timestamp("ns", "UTC")
-    columns: dict[str, Any] = {"code": pa.int64(), "verdict": text, "why": text}
-    names = ("run_id", "trial", "machine", "test", "app", "case", "case_name", "toolchain", "stage")
-    columns |= dict.fromkeys(names, text)
-    columns |= dict.fromkeys(RUN_TIMES, time)
-    columns |= {"elapsed": pa.float64(), "exit_code": pa.int64()}
-    columns |= dict.fromkeys(("job_id", "nodes", "target", "environment", "path"), text)
-    return columns | {"rehearsed": pa.bool_(), "again": pa.bool_()}
+    types = {int: pa.int64(), float: pa.float64(), str: pa.string(), bool: pa.bool_()}
+    time = pa.timestamp("ns", "UTC")
+    return {
+        column.name: time if column.kind == "time" else types[column.python]
+        for column in columns_of(row)
+        if column.name != "row"
+    }
 
 
 def _table(columns: Mapping[str, Any], rows: Iterable[object]) -> "pyarrow.Table":

@@ -10,10 +10,11 @@ from seatrial.cli.options import format_option, run_filters, text_option
 from seatrial.cli.query_common import nothing, opened, print_csv, show_time, tell_damage
 from seatrial.cli.tables import TextTable
 from seatrial.store import queries
+from seatrial.store.columns import Column
 from seatrial.store.exclusions import excluded_runs
 from seatrial.store.export import run_record
 from seatrial.store.interchange import to_json
-from seatrial.store.rows import Filters, MetricRow, RunRow
+from seatrial.store.rows import RUNS_ON_TERMINAL, Filters, MetricRow, RunRow, listed_columns
 from seatrial.store.schema import Store
 from seatrial.units import show_seconds, show_unit
 from seatrial.verify.reading import plain_line
@@ -62,15 +63,16 @@ def _print_table(folders: Folders, store: Store, filters: Filters, found: list[R
         return
     short = queries.short_ids(store, [run.run_id for run in found])
     several = len({run.trial for run in found}) > 1
-    rows = TextTable("run | case~ | verdict | cause~ | created | elapsed> | nodes~ | trial~")
+    columns = listed_columns(RUNS_ON_TERMINAL)
+    rows = TextTable(" | ".join(map(_form, columns)))
     excluded = excluded_runs(store, [run.row for run in found])
     for run in found:
-        elapsed = None if run.elapsed is None else show_seconds(run.elapsed)
-        where = (run.nodes, run.trial if several else None)
-        created = show_time(run.created)
-        verdict = f"{run.verdict}, excluded" if run.row in excluded else run.verdict
-        of = (short[run.run_id], run.case_name, verdict, run.cause or None)
-        rows.add(*of, created, elapsed, *where)
+        instead = {"run_id": short[run.run_id]}
+        if run.row in excluded:
+            instead["verdict"] = f"{run.verdict}, excluded"
+        if not several:
+            instead["trial"] = ""
+        rows.add(*(instead.get(column.name, _cell(run, column)) for column in columns))
     click.echo(rows)
     more = queries.count_runs(store, filters) - len(found)
     if not several:
@@ -79,6 +81,21 @@ def _print_table(folders: Folders, store: Store, filters: Filters, found: list[R
         click.echo(f"{which} of trial {plain_line(found[0].trial)}{rehearsal}")
     if more:
         click.echo(f"{more} older runs are not shown; --limit 0 shows all")
+
+
+def _form(column: Column) -> str:
+    """Return a column as ``TextTable`` describes it."""
+    right = ">" if column.kind in ("number", "seconds") else ""
+    return f"{column.title.lower()}{right}{'~' if column.fold else ''}"
+
+
+def _cell(run: RunRow, column: Column) -> object:
+    value = getattr(run, column.name)
+    if column.kind == "time":
+        return show_time(value)
+    if column.kind == "seconds":
+        return None if value is None else show_seconds(value)
+    return value
 
 
 def _print_json(
@@ -96,12 +113,7 @@ def _print_csv(
     found: list[RunRow], figures: dict[int, list[MetricRow]], excluded: Set[int]
 ) -> None:
     """Print a line for each run; after its fields, a column for each metric and unit."""
-    fields = [
-        "verdict",
-        "first_verdict",
-        *(name for name in RunRow.__struct_fields__ if name != "row"),
-        "excluded",
-    ]
+    fields = [*(name for name in RunRow.__struct_fields__ if name != "row"), "excluded"]
     metrics = sorted({(m.name, m.unit) for row in figures.values() for m in row})
     rows: list[Sequence[object]] = []
     rows.append([*fields, *(name + show_unit(unit, " [{}]") for name, unit in metrics)])

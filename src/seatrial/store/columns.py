@@ -44,7 +44,6 @@ _RETURNED: dict[type, frozenset[type]] = {
     float: frozenset({float, int}),
     str: frozenset({str}),
     bool: frozenset({bool, int}),
-    dict: frozenset({str}),  # as JSON
 }
 
 
@@ -59,6 +58,8 @@ class Column(Struct, frozen=True, kw_only=True):
     optional: bool = False
     #: The SQL expression of which queries read it; "": the column of that name.
     source: str = ""
+    #: How its value is made from what the database returns; None: it is that.
+    read: Callable[[Any], Any] | None = None
     #: Its type in SQL; "": the usual one of its type.
     sql: str = ""
     #: The attribute of a stored object that is its value; "": the one of its name.
@@ -78,6 +79,8 @@ class Column(Struct, frozen=True, kw_only=True):
 
     def allows(self, kind: type) -> bool:
         """Return whether a database may return a value of this type for the column."""
+        if self.read is not None:
+            return True
         if kind is type(None):
             return self.optional
         return self.python not in _RETURNED or kind in _RETURNED[self.python]
@@ -181,8 +184,7 @@ def selected(row: type[Struct], table: str) -> str:
 def maker(row: type[R]) -> Callable[[Sequence[Any]], R]:
     """Return the function that makes an object of a row type from what ``selected`` selects."""
     columns = columns_of(row)
-    decode = msgspec.json.Decoder(dict[str, Any]).decode
-    texts = [place for place, column in enumerate(columns) if column.python is dict]
+    conversions = [(i, column.read) for i, column in enumerate(columns) if column.read]
     sound: set[tuple[type, ...]] = set()
 
     def make(values: Sequence[Any]) -> R:
@@ -190,8 +192,10 @@ def maker(row: type[R]) -> Callable[[Sequence[Any]], R]:
         if kinds not in sound:
             _require_sound(columns, kinds)
             sound.add(kinds)
-        if texts:
-            values = [decode(v) if i in texts else v for i, v in enumerate(values)]
+        if conversions:
+            values = list(values)
+            for i, convert in conversions:
+                values[i] = convert(values[i])
         return row(*values)
 
     return make

@@ -15,17 +15,16 @@ from seatrial.errors import TrialError
 from seatrial.escaping import xml_text, xml_value
 from seatrial.journal import codes
 from seatrial.store import queries
+from seatrial.store.columns import columns_of
 from seatrial.store.interchange import iso
 from seatrial.store.queries import NO_OUTCOME
-from seatrial.store.rows import RUN_TIMES, CaseRow, Filters, MetricRow, RunRow, TrialRow
+from seatrial.store.rows import CaseRow, Filters, MetricRow, RunRow, TrialRow
 from seatrial.store.schema import Store
 from seatrial.trial.paths import TrialPaths
 from seatrial.units import show_number, show_unit
 from seatrial.verify.reading import tail
 
 LONGEST_OUTPUT = 16384
-
-_TIMES = (*RUN_TIMES, "started", "last", "time")
 
 
 # ---- JSON ---------------------------------------------------------------------------------
@@ -48,19 +47,16 @@ def trial_record(store: Store, trial: TrialRow) -> dict[str, Any]:
 
 
 def run_record(run: RunRow) -> dict[str, Any]:
-    """Return a run for programs: its verdict by name, and the first one if it was judged again;
-    times as ISO 8601 in UTC."""
-    return {"verdict": run.verdict, "first_verdict": run.first_verdict or None, **record(run)}
+    """Return a run for programs. Its first verdict is None if it was not judged again."""
+    return record(run) | {"first_verdict": run.first_verdict or None}
 
 
 def record(row: msgspec.Struct) -> dict[str, Any]:
     """Return a row's fields without the store's own number, its times as ISO 8601 in UTC."""
-    fields = msgspec.structs.asdict(row)
+    fields = {column.name: getattr(row, column.name) for column in columns_of(type(row))}
     fields.pop("row", None)
-    for name in _TIMES:
-        if fields.get(name) is not None:
-            fields[name] = iso(fields[name])
-    return fields
+    times = [column.name for column in columns_of(type(row)) if column.kind == "time"]
+    return fields | {name: iso(fields[name]) for name in times if fields[name] is not None}
 
 
 # ---- JUnit --------------------------------------------------------------------------------

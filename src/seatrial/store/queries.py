@@ -90,7 +90,8 @@ def run_rows(
             run = msgspec.structs.replace(run, path=path)
         if state == ENDED and run.code in UNFINISHED:
             why = run.why or codes.NO_VERDICT.meaning
-            run = msgspec.structs.replace(run, code=codes.NO_VERDICT.number, why=why)
+            code, verdict = codes.NO_VERDICT.number, codes.NO_VERDICT.name
+            run = msgspec.structs.replace(run, code=code, verdict=verdict, why=why)
         found.append(run)
     return found
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Annotated, Any, NamedTuple
 
+import msgspec
 from msgspec import Struct
 
 from seatrial.journal import codes
 from seatrial.journal.trial_life import TrialState
-from seatrial.store.columns import Column
+from seatrial.store.columns import Column, columns_of
 
 RUN_TIMES = (
     "created",
@@ -65,7 +66,14 @@ CaseLabel = Annotated[str, Column(source="cases.name", title="Case", fold=True)]
 TestName = Annotated[str, Column(source="tests.name")]
 AppName = Annotated[str, Column(source="tests.app", title="App")]
 Toolchain = Annotated[str, Column(source="cases.toolchain")]
+Time = Annotated[int, Column(kind="time")]
 OptionalTime = Annotated[int | None, Column(kind="time")]
+Json = Annotated[dict[str, Any], Column(read=msgspec.json.Decoder(dict[str, Any]).decode)]
+
+
+def verdict_of(code: int | None) -> str:
+    """Return the name of a verdict's code; "" of none."""
+    return "" if code is None else codes.code_of(code).name
 
 
 class RunRow(Struct, frozen=True):
@@ -78,6 +86,10 @@ class RunRow(Struct, frozen=True):
     """
 
     row: RowOfRun
+    #: the name of its code
+    verdict: Annotated[str, Column(source="runs.code", read=verdict_of, title="Verdict")]
+    #: that of its first code if it was judged again, else ""
+    first_verdict: Annotated[str, Column(source="runs.first_code", read=verdict_of)]
     trial: TrialTag
     machine: MachineName
     run_id: Annotated[str, Column(title="Run")]
@@ -87,7 +99,7 @@ class RunRow(Struct, frozen=True):
     app: AppName
     toolchain: Toolchain
     seq: int
-    code: Annotated[int, Column(title="Verdict")]
+    code: int
     why: Annotated[str, Column(attribute="reason")]
     created: Annotated[int, Column(title="Created", kind="time")]
     submitted: OptionalTime
@@ -124,14 +136,20 @@ class RunRow(Struct, frozen=True):
     cause_line: str = ""
     advice: str = ""
 
-    @property
-    def verdict(self) -> str:
-        return codes.code_of(self.code).name
 
-    @property
-    def first_verdict(self) -> str:
-        """Its first verdict, if it was judged again; else ""."""
-        return "" if self.first_code is None else codes.code_of(self.first_code).name
+# The columns that lists of runs show, in their order.
+RUNS_ON_PAGE = (
+    *("created", "verdict", "case_name", "app", "trial", "machine", "elapsed", "nodes", "run_id"),
+)
+RUNS_ON_TERMINAL = (
+    *("run_id", "case_name", "verdict", "cause", "created", "elapsed", "nodes", "trial"),
+)
+
+
+def listed_columns(names: Sequence[str]) -> list[Column]:
+    """Return the columns of runs with these names, in their order."""
+    by_name = {column.name: column for column in columns_of(RunRow)}
+    return [by_name[name] for name in names]
 
 
 class RunCounts(NamedTuple):
@@ -155,7 +173,7 @@ class CaseRow(Struct, frozen=True):
     test: TestName
     app: AppName
     toolchain: Toolchain
-    parameters: dict[str, Any]
+    parameters: Json
     nodes: int | None
     tasks: int | None
     tasks_per_node: int | None
@@ -176,11 +194,11 @@ class TrialRow(Struct, frozen=True):
     tag: str
     path: str
     machine: str
-    created: int
-    started: int | None
-    last: int | None
+    created: Time
+    started: OptionalTime
+    last: OptionalTime
     state: str
-    elapsed: float | None
+    elapsed: Annotated[float | None, Column(kind="seconds")]
     cases: int
     runs: int
     passed: int
@@ -217,7 +235,7 @@ class EventRow(Struct, frozen=True):
     """One event of a run. ``value`` of a script's start are its GPUs, of a submission the nodes
     that were chosen; ``detail`` is its job, nodes, metric name, or alias."""
 
-    time: int
+    time: Time
     event: str
     value: int | float | str | None
     detail: str

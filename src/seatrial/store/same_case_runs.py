@@ -8,8 +8,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from seatrial.journal import codes
-from seatrial.store.queries import MEASURED
+from seatrial.store.queries import MEASURED, NEWEST, run_rows
 from seatrial.store.rows import RunRow
 from seatrial.store.schema import Store
 from seatrial.store.sql_filters import listed
@@ -18,30 +17,14 @@ MAX_SIBLINGS = 200
 MAX_TRIALS = 500  # the latest of those that have the case
 
 
-class Sibling(Struct, frozen=True):
-    """A run of the same case. Times in ns, ``elapsed`` in seconds; ``environment`` is the hash of
-    its script's environment."""
-
-    row: int
-    trial: str
-    run_id: str
-    created: int
-    elapsed: float | None
-    code: int
-    again: bool
-    nodes: str
-    environment: str
-    verdict: str
-
-
 class Siblings(Struct, frozen=True, kw_only=True):
     """The ``runs`` of a case that are nearest in time to a run, the newest first, of ``found`` in
     all. ``newer`` and ``older`` are its neighbours."""
 
-    runs: list[Sibling]
+    runs: list[RunRow]
     found: int
-    newer: Sibling | None
-    older: Sibling | None
+    newer: RunRow | None
+    older: RunRow | None
 
 
 def siblings(store: Store, run: RunRow) -> Siblings:
@@ -93,28 +76,9 @@ def _side(store: Store, run: RunRow, cases: Sequence[int], sign: str, direction:
     return [row for _, row in nearest[:MAX_SIBLINGS]]
 
 
-def _siblings(store: Store, rows: Sequence[int]) -> list[Sibling]:
-    sql = (
-        "SELECT runs.id, trials.tag, runs.run_id, runs.created, runs.elapsed, runs.code,"
-        " runs.again, runs.nodes, runs.environment FROM runs"
-        " LEFT JOIN trials ON trials.id = runs.trial"
-        f" WHERE runs.id IN ({listed(rows)})"
-    )
-    by_row = {
-        row: Sibling(
-            row=row,
-            trial=trial,
-            run_id=run_id,
-            created=created,
-            elapsed=elapsed,
-            code=code,
-            again=again,
-            nodes=nodes,
-            environment=environment,
-            verdict=codes.code_of(code).name,
-        )
-        for row, trial, run_id, created, elapsed, code, again, nodes, environment in store.rows(sql)
-    }
+def _siblings(store: Store, rows: Sequence[int]) -> list[RunRow]:
+    where = f"WHERE runs.id IN ({listed(rows)})"
+    by_row = {one.row: one for one in run_rows(store, where, (), NEWEST)}
     return [by_row[row] for row in rows]
 
 
@@ -122,8 +86,8 @@ Kind = tuple[str, str]  # a metric's name and unit
 
 
 def earlier(
-    store: Store, found: Sequence[Sibling], run: RunRow
-) -> dict[Kind, list[tuple[Sibling, float]]]:
+    store: Store, found: Sequence[RunRow], run: RunRow
+) -> dict[Kind, list[tuple[RunRow, float]]]:
     """Return the figures of runs whose answer was right, up to the run itself, the oldest first, by
     metric. Those of the run itself are there whatever its verdict."""
     before = {
@@ -137,7 +101,7 @@ def earlier(
         "SELECT run, name, unit, value FROM metrics JOIN metric_names ON id = metric"
         f" WHERE run IN ({listed(before)})"
     )
-    result: dict[Kind, list[tuple[Sibling, float]]] = {}
+    result: dict[Kind, list[tuple[RunRow, float]]] = {}
     for row, name, unit, value in store.rows(sql):
         result.setdefault((name, unit), []).append((before[row], value))
     for figures in result.values():

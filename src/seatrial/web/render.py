@@ -104,10 +104,12 @@ def as_json(data: Struct) -> bytes:
 
 
 def as_csv(data: Struct, rows: str) -> bytes:
-    """Encode the rows of a page as CSV. No text of a user or a job becomes a formula."""
+    """Encode the rows of a page as CSV, without the store's own numbers of them. No text of a user
+    or a job becomes a formula."""
     (kind,) = (field.type for field in structs.fields(data) if field.name == rows)
     text = io.StringIO()
-    writer = csv.DictWriter(text, list(_columns(kind.__args__[0])), lineterminator="\r\n")
+    columns = [name for name in _columns(kind.__args__[0]) if name != "row"]
+    writer = csv.DictWriter(text, columns, lineterminator="\r\n", extrasaction="ignore")
     writer.writeheader()
     writer.writerows(
         dict(_flat(row)) for row in _with_iso(msgspec.to_builtins(getattr(data, rows)))

@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, structs
 from msgspec.structs import replace
 
 from seatrial.journal.codes import code_of
@@ -69,9 +69,6 @@ class Failure(RunLine, frozen=True, kw_only=True):
     meaning: str
     output: str
     output_of: str
-    cause_code: int
-    cause_line: str
-    advice: str
     directory: str
 
 
@@ -128,14 +125,14 @@ def _columns(query: PageQuery) -> list[str]:
 
 def _failure(run: RunRow, end: End, output: tuple[str, str] | None) -> Failure:
     output_of, text = output or ("", "")
-    return copied(
-        Failure,
-        run,
-        again=False,
+    reason = run.why[:MAX_OUTPUT]
+    fields = structs.asdict(run) | {"why": reason, "again": False}
+    return Failure(
+        **fields,
+        reason=reason,
         time=run.judged or run.created,
         event=End(end.event, end.value, end.text[:300]),
         meaning=code_of(run.code).meaning,
-        reason=run.why[:MAX_OUTPUT],
         output=text,
         output_of=output_of,
         directory=run.path,

@@ -15,7 +15,7 @@ from seatrial.store import pagination, queries
 from seatrial.store.gaps import gaps
 from seatrial.store.pagination import BuildRow
 from seatrial.store.rows import CaseRow, GapRow, MetricRow, RunRow, TrialRow
-from seatrial.store.same_case_runs import Sibling, Siblings, earlier, siblings
+from seatrial.store.same_case_runs import Siblings, earlier, siblings
 from seatrial.store.schema import Store
 from seatrial.store.tables import STATES, outcome_of
 from seatrial.structs import copied
@@ -211,7 +211,7 @@ def _asked(record: Record, trial: TrialRow, run: RunRow) -> str:
     return described(effective(record.machine.batch, options) if batch else options)
 
 
-def _environments(run: RunRow, others: Sequence[Sibling]) -> tuple[int, int]:
+def _environments(run: RunRow, others: Sequence[RunRow]) -> tuple[int, int]:
     """Return how many other runs of the case had the same environment, of how many known ones."""
     if not run.environment:
         return 0, 0
@@ -225,7 +225,7 @@ def _environments(run: RunRow, others: Sequence[Sibling]) -> tuple[int, int]:
 def _metrics(
     metrics: Sequence[MetricRow],
     case: CaseRow,
-    past: dict[tuple[str, str], list[tuple[Sibling, float]]],
+    past: dict[tuple[str, str], list[tuple[RunRow, float]]],
     run: RunRow,
     references: References,
 ) -> list[RunMetric]:

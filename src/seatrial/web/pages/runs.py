@@ -1,11 +1,15 @@
 """Runs: all that match the filters, in the order of time, with their counts."""
 
-from msgspec import Struct
+from typing import ClassVar
+
+from msgspec import Struct, structs
 from msgspec.structs import replace
 
 from seatrial.store import queries
+from seatrial.store.columns import Column
 from seatrial.store.exclusions import excluded_runs
 from seatrial.store.pagination import ORDERS, builds_under_way
+from seatrial.store.rows import RUNS_ON_PAGE, RunRow, listed_columns
 from seatrial.structs import copied
 from seatrial.web.query import PageQuery
 from seatrial.web.run_filters import ListFrame, filters_of, page_of
@@ -18,34 +22,17 @@ MAX_SHOWN = 2000
 STATES = ("passed", "running", "waiting", "failed", "known", "again")
 
 
-class RunLine(Struct, frozen=True, kw_only=True):
-    """A run in a list. Times in ns, ``elapsed`` in seconds; ``again``: its case runs again."""
+class RunLine(RunRow, frozen=True, kw_only=True):
+    """A run in a list. ``reason`` is why it has its verdict, shortened; so is ``why``."""
 
-    run_id: str
-    trial: str
-    machine: str
-    app: str
-    test: str
-    case_name: str
-    toolchain: str
-    code: int
-    verdict: str
-    again: bool
     reason: str
-    cause: str
-    created: int
-    submitted: int | None
-    queued: int | None
-    job_started: int | None
-    script_started: int | None
-    script_ended: int | None
-    job_ended: int | None
-    judged: int | None
-    elapsed: float | None
-    nodes: str
-    job_id: str
-    rehearsed: bool
     excluded: bool = False
+
+
+def line_of(run: RunRow, reason: str, excluded: bool) -> RunLine:
+    """Return the line of a run in a list."""
+    fields = structs.asdict(run) | {"why": reason}
+    return RunLine(**fields, reason=reason, excluded=excluded)
 
 
 class Tally(Struct, frozen=True, kw_only=True):
@@ -60,6 +47,8 @@ class Tally(Struct, frozen=True, kw_only=True):
 class RunsPage(ListFrame, frozen=True, kw_only=True):
     """The runs that match. ``counts`` are over all pages and states; ``found`` are of the chosen
     state. ``building``: the builds that are under way in the trials."""
+
+    list_columns: ClassVar[list[Column]] = listed_columns(RUNS_ON_PAGE)
 
     runs: list[RunLine]
     counts: list[Tally]
@@ -92,15 +81,7 @@ def data(state: ServerState, query: PageQuery) -> RunsPage:
     return copied(
         RunsPage,
         frame,
-        runs=[
-            copied(
-                RunLine,
-                run,
-                reason=run.why.partition("\n")[0][:300],
-                excluded=run.row in excluded,
-            )
-            for run in found
-        ],
+        runs=[line_of(run, run.why.partition("\n")[0][:300], run.row in excluded) for run in found],
         counts=tallies,
         building=building,
         total=sum(tally.runs for tally in tallies),
