@@ -21,7 +21,7 @@ JOBS ?= 2
 TIMES ?= 50
 REAL_PARTS := slurm gridengine recipes applications postgresql influxdb chromium shells openssh hwloc scotch containers modules boot
 
-.PHONY: trial tune test mutants torture bench lint types format setup setup-dev lock docs dist zipapp clean help
+.PHONY: trial tune test mutants torture bench lint types format setup setup-dev lock docs reference dist zipapp clean help
 
 help:
 	@echo "make trial   run the shipped probes on this machine (under 4 minutes)"
@@ -31,6 +31,7 @@ help:
 	@echo "make torture attack trials: power cuts, kills, clocks, full disks, other users (root; hours)"
 	@echo "make bench   measure the claims of docs/explanations/performance.md"
 	@echo "make lint    ruff, mypy in strict mode, and no plain opens below trials"
+	@echo "make reference  print every command, key, event, criterion and exit code with its explanation"
 	@echo "make docs    build the documentation as a site, with pictures of the pages (build/site)"
 	@echo "make dist    build wheel and sdist into dist/"
 	@echo "make zipapp  build one file that installs Seatrial on a host without a network"
@@ -94,6 +95,9 @@ $(MPICH)/.ready: tests/requirements-mpich.lock
 lock: setup-dev
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --extra mpi --extra build pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --all-extras pyproject.toml -o requirements-dev.lock
+
+reference: setup
+	@$(BIN)/python -m tools.docs_reference
 
 docs: setup-dev
 	@sh tests/install-packages.sh chromium

@@ -40,10 +40,10 @@ def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
 
 
 def test_each_command_and_key_has_its_place(site: Path) -> None:
-    accept = (site / "reference" / "commands" / "accept.html").read_text()
+    accept = (site / "docs/reference/commands" / "accept.html").read_text()
     assert "<code>--component" in accept
     assert 'id="seatrial-accept-status"' in accept
-    keys = (site / "reference" / "files" / "machine.html").read_text()
+    keys = (site / "docs/reference/files" / "machine.html").read_text()
     assert "<code>known_failures</code>" in keys
 
 

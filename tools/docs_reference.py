@@ -1,17 +1,40 @@
-"""Pages of the reference that are made: one for each command, one for each kind of file."""
+"""The reference, made from the code as pages of Markdown: commands, keys of files, expressions,
+events, verdicts, criteria, exit codes.
+
+    python -m tools.docs_reference | less       # all pages in turn, as `make reference` prints them
+"""
 
 from __future__ import annotations
 
+import inspect
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
-from seatrial.cli import seatrial
+from msgspec import Struct
+from msgspec.structs import fields
+
+from seatrial.acceptance.criteria import CRITERIA
+from seatrial.acceptance.utilisation import USES
+from seatrial.cli import EXIT_CODES, seatrial
 from seatrial.cli.command_help import CommandHelp, pages
 from seatrial.cli.schema import SHAPES, shape_of
 from seatrial.documents import json_schema
+from seatrial.journal.codes import CODES
+from seatrial.journal.events import EVENT_KINDS, Event, RunEvent
+from seatrial.journal.run_life import RUN_STATE_HELP
+from seatrial.journal.trial_life import TRIAL_STATE_HELP
+from seatrial.plan.model import CriterionName
+from seatrial.plan.policy import ANSWERS
+from seatrial.rules import launch_rules, model, routing, submit_rules
+from seatrial.runs.script import SCRIPT_EXIT_CODES
+from seatrial.settings_file import Settings
+from seatrial.studies.selection import KEYS
+from seatrial.suite.expressions import FACTS, FUNCTIONS
+from seatrial.suite.variables import BUILD_AND_RUN, RUN_ONLY
 
-FILES = {
+TITLES = {
     "test": "test.yaml",
     "machine": "Machine files",
     "references": "references.yaml",
@@ -19,15 +42,42 @@ FILES = {
     "score": "score.yaml",
     "tune": "tune.yaml",
 }
+# Files of which `seatrial schema` prints nothing.
+OTHER_FILES: dict[str, tuple[str, type[Struct]]] = {
+    "rules": ("Rules over facts of nodes", model.RuleFile),
+    "guard": ("guard.yaml", launch_rules.LaunchRuleFile),
+    "submit": ("submit.yaml", submit_rules.SubmitRules),
+    "routing": ("Routing plans of LNet", routing.RoutingPlan),
+    "config": ("config.yaml: the settings", Settings),
+}
+
+
+def reference_pages() -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield the headings of the reference, with its pages: their places and texts."""
+    yield "Each command", dict(command_pages())
+    yield "Each key of a file", dict(file_pages())
+    yield (
+        "Each name",
+        {
+            "expressions.md": expressions_page(),
+            "events.md": events_page(),
+            "verdicts.md": verdicts_page(),
+            "criteria.md": criteria_page(),
+            "exit-codes.md": exit_codes_page(),
+        },
+    )
+
+
+# ---- commands ---------------------------------------------------------------------------------
 
 
 def command_pages() -> Iterator[tuple[str, str]]:
     """Yield the place and the text of the page of each command, those below it on the same."""
-    found: dict[str, list[CommandHelp]] = {}
+    groups: dict[str, list[CommandHelp]] = {}
     for page in pages(seatrial):
         words = page.name.split(" ")
-        found.setdefault(words[1] if len(words) > 1 else "", []).append(page)
-    for name, group in found.items():
+        groups.setdefault(words[1] if len(words) > 1 else "", []).append(page)
+    for name, group in groups.items():
         texts = [_command(page, "#" * min(3, len(page.name.split(" ")))) for page in group]
         if name:  # the page of a command begins with its own heading
             texts[0] = texts[0].removeprefix("#")
@@ -39,63 +89,58 @@ def _command(page: CommandHelp, hashes: str) -> str:
     for paragraph in page.paragraphs:
         indent = "    " if paragraph.verbatim else ""
         lines += [*(indent + _plain(line, paragraph.verbatim) for line in paragraph.lines), ""]
-    lines += _table(["command", "what it does"], page.commands)
-    lines += _table(["option", "meaning"], page.options)
+    lines += _pairs("command", "what it does", page.commands)
+    lines += _pairs("option", "meaning", page.options)
     return "\n".join(lines)
 
 
-def _plain(text: str, verbatim: bool) -> str:
-    return text if verbatim else re.sub(r"([<>*_\[\]])", r"\\\1", text)
+# ---- files ------------------------------------------------------------------------------------
 
 
-def _table(heads: Sequence[str], rows: Sequence[tuple[str, str]]) -> list[str]:
-    if not rows:
-        return []
-    cells = [[f"`{name}`", _cell(about)] for name, about in rows]
-    return [_row(heads), _row(["---"] * len(heads)), *map(_row, cells), ""]
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _cell(text: str) -> str:
-    return _plain(" ".join(text.split()), False).replace("|", r"\|")
-
-
-# ---- files ----------------------------------------------------------------------------------
+def file_shapes() -> dict[str, tuple[str, type[Struct]]]:
+    """Return the files that people write: name, title and shape of each."""
+    return {kind: (TITLES[kind], shape_of(kind)) for kind in SHAPES} | OTHER_FILES
 
 
 def file_pages() -> Iterator[tuple[str, str]]:
     """Yield the place and the text of the page of each kind of file that people write."""
-    for kind in SHAPES:
-        shape = shape_of(kind)
-        schema = json_schema(shape, kind)
-        lines = [f"# {FILES[kind]}", ""]
-        lines += [f"Every key, its type and its default, as `seatrial schema {kind}` has them.", ""]
-        for name, part in schema["$defs"].items():
+    for kind, (title, shape) in file_shapes().items():
+        lines = [f"# {title}", "", _first_paragraph(shape.__doc__), ""]
+        if kind in SHAPES:
+            lines += [f"Each key, as `seatrial schema {kind}` has it.", ""]
+        parts = json_schema(shape, kind)["$defs"]
+        for name, part in parts.items():
             if not name.startswith("Inheriting"):  # the same keys, with `inherit` in addition
-                lines += _struct(name, part)
+                lines += _struct(name, part, parts)
         yield f"files/{kind}.md", "\n".join(lines)
 
 
-def _struct(name: str, part: Mapping[str, Any]) -> list[str]:
-    about = re.sub(r"``?([^`]+)``?", r"`\1`", part.get("description", "")).split("\n\n")[0]
-    lines = [f"## {name}", "", " ".join(about.split()), ""]
+def _struct(name: str, part: Mapping[str, Any], parts: Mapping[str, Any]) -> list[str]:
+    lines = [f"## {name}", "", _first_paragraph(part.get("description")), ""]
     if not part.get("properties"):
         return [*lines, f"Type: {_type(part)}", ""] if "type" in part else lines
     needed = set(part.get("required", []))
-    lines += [_row(["key", "type", "default", "meaning"]), _row(["---"] * 4)]
-    for key, value in part["properties"].items():
-        default = "needed" if key in needed else _default(value)
-        about = _cell(value.get("description", ""))
-        lines.append(_row([f"`{key}`", _type(value), default, about]))
-    return [*lines, ""]
+    rows = [
+        (
+            f"`{key}`",
+            _type(value),
+            "needed" if key in needed else _default(value),
+            _escaped(meaning(value, parts)),
+        )
+        for key, value in part["properties"].items()
+    ]
+    return [*lines, *_table(["key", "type", "default", "meaning"], rows)]
 
 
 def _default(value: Mapping[str, Any]) -> str:
     default = value.get("default")
     return "" if default in (None, "", []) or isinstance(default, dict) else f"`{default}`"
+
+
+def meaning(value: Mapping[str, Any], parts: Mapping[str, Any]) -> str:
+    """Return what is said of a key: its description, else that of the part that is its value."""
+    part = parts.get(value.get("$ref", "").rpartition("/")[2], {})
+    return _first_paragraph(value.get("description") or part.get("description"))
 
 
 def _type(value: Mapping[str, Any]) -> str:
@@ -113,3 +158,180 @@ def _type(value: Mapping[str, Any]) -> str:
     if value.get("type") == "object" and isinstance(value.get("additionalProperties"), dict):
         return f"mapping to {_type(value['additionalProperties']) or 'values'}"
     return str(value.get("type", ""))
+
+
+# ---- names ------------------------------------------------------------------------------------
+
+
+def expressions_page() -> str:
+    """Return the page of what tests, scripts and sides of comparisons may name."""
+    scripts = {f"${name}": f"in builds and runs: {about}" for name, about in BUILD_AND_RUN.items()}
+    scripts |= {f"${name}": f"in runs: {about}" for name, about in RUN_ONLY.items()}
+    return "\n".join(
+        [
+            "# Expressions, variables and conditions",
+            "",
+            "## Functions of expressions",
+            "",
+            *_pairs("function", "value", FUNCTIONS.items()),
+            "## Facts in expressions",
+            "",
+            *_pairs("fact", "value", FACTS.items()),
+            "## Variables of scripts",
+            "",
+            *_pairs("variable", "value", scripts.items()),
+            "## Conditions of a side",
+            "",
+            "`seatrial compare TRIAL:CONDITIONS` and other studies choose runs by these.",
+            "",
+            *_pairs("condition", "value", KEYS.items()),
+        ]
+    )
+
+
+def events_page() -> str:
+    """Return the page of the kinds of events and of the states that they lead to."""
+    lines = [
+        "# Events",
+        "",
+        "Each line of `journal.jsonl` is an event. Its number is not in the record; it belongs to",
+        "the name. Members that are empty are left out.",
+        "",
+    ]
+    for title, kind in (("Every event", Event), ("Every event of a run", RunEvent)):
+        lines += [f"## {title}", "", _docs(kind), "", *_members(kind, set())]
+    for name, kind in sorted(EVENT_KINDS.items(), key=lambda item: item[1].number):
+        common = RunEvent if issubclass(kind, RunEvent) else Event
+        known = {field.encode_name for field in fields(common)}
+        lines += [f"## {kind.number} {name}", "", _docs(kind), "", *_members(kind, known)]
+    runs = {state.name.lower(): words for state, words in RUN_STATE_HELP.items()}
+    lines += ["## States of a run", "", *_pairs("state", "meaning", runs.items())]
+    lines += ["## States of a trial", "", *_pairs("state", "meaning", TRIAL_STATE_HELP.items())]
+    return "\n".join(lines)
+
+
+def _members(kind: type[Event], known: set[str]) -> list[str]:
+    """Return the table of the members of an event by their names on disk, and, where the text above
+    calls one otherwise, by that name."""
+    rows = [
+        (
+            f"`{field.encode_name}`",
+            f"`{field.name}`" if field.name != field.encode_name else "",
+            _type_name(field.type),
+        )
+        for field in fields(kind)
+        if field.encode_name not in known
+    ]
+    return _table(["member", "in the text above", "type"], rows) if rows else []
+
+
+def _type_name(hint: Any) -> str:
+    names = {int: "integer", float: "number", str: "text", bool: "true or false", dict: "mapping"}
+    kinds = [each for each in (get_args(hint) or (hint,)) if each is not type(None)]
+    origin = getattr(hint, "__origin__", None)
+    if origin in (dict, list):
+        return "mapping" if origin is dict else "list"
+    first = kinds[0]
+    inner = getattr(first, "__origin__", first)
+    if float in kinds:
+        return "number"
+    return names.get(first) or names.get(inner) or ("mapping" if inner is dict else "integer")
+
+
+def verdicts_page() -> str:
+    """Return the page of the codes of verdicts, and of what follows each cause of a failure."""
+    codes = [
+        (str(number), f"`{code.name}`", _escaped(code.meaning)) for number, code in CODES.items()
+    ]
+    return "\n".join(
+        [
+            "# Verdicts",
+            "",
+            *_table(["code", "verdict", "meaning"], codes),
+            "## What follows a failure, where a plan says nothing else",
+            "",
+            *_pairs("cause", "reaction", ANSWERS.items()),
+        ]
+    )
+
+
+def criteria_page() -> str:
+    """Return the page of the criteria: the words of the functions that compute them."""
+    lines = [
+        "# Criteria",
+        "",
+        "Each is computed from the journal alone. What all have in common (states, waivers, stages",
+        "of runs, time) is on the page [how criteria are judged](../explanations/criteria.md).",
+        "",
+    ]
+    for name in get_args(CriterionName):
+        lines += [f"## {name}", "", _docs(CRITERIA[name]), ""]
+    lines += ["## Uses of node-hours", "", *_pairs("use", "what is in it", USES.items())]
+    return "\n".join(lines)
+
+
+def exit_codes_page() -> str:
+    """Return the page of the exit codes: of all commands, of each that says more, of scripts."""
+    lines = ["# Exit codes", "", "## Of every command", ""]
+    lines += _pairs("code", "meaning", ((str(code), text) for code, text in EXIT_CODES.items()))
+    lines += ["## Of single commands", ""]
+    for page in pages(seatrial):
+        texts = [" ".join(one.lines) for one in page.paragraphs if not one.verbatim]
+        said = [text for text in texts if re.search(r"[Ee]xit code", text)]
+        blocks = [one for one in page.paragraphs if one.verbatim and "xit codes:" in one.lines[0]]
+        if page.name != "seatrial" and (said or blocks):
+            lines += [f"### {page.name}", "", *(f"{_plain(text, False)}\n" for text in said)]
+            for block in blocks:
+                lines += [*(f"    {line}" for line in block.lines), ""]
+    lines += ["## Of a run", ""]
+    lines += ["The exit code of a run is that of its script. The scripts around it end with", ""]
+    scripts = ((str(code), text) for code, text in SCRIPT_EXIT_CODES.items())
+    return "\n".join([*lines, *_pairs("code", "meaning", scripts)])
+
+
+# ---- Markdown ---------------------------------------------------------------------------------
+
+
+def _docs(described: object) -> str:
+    """Return a docstring as Markdown."""
+    return re.sub(r"``([^`]+)``", r"`\1`", inspect.getdoc(described) or "")
+
+
+def _first_paragraph(text: str | None) -> str:
+    words = " ".join(inspect.cleandoc(text or "").split("\n\n")[0].split())
+    return re.sub(r"``([^`]+)``", r"`\1`", words)
+
+
+def _plain(text: str, verbatim: bool) -> str:
+    return text if verbatim else re.sub(r"([<>*_\[\]])", r"\\\1", text)
+
+
+def _escaped(text: str) -> str:
+    """Return a text as a cell of a table; what stands in backticks stays."""
+    parts = re.split(r"(`[^`]*`)", " ".join(text.split()))
+    shown = (part if part.startswith("`") else _plain(part, False) for part in parts)
+    return "".join(shown).replace("|", r"\|")
+
+
+def _pairs(name: str, about: str, rows: Any) -> list[str]:
+    """Return a table of names with what is said of each; no lines where there is none."""
+    cells = [(f"`{key}`", _escaped(text)) for key, text in rows]
+    return _table([name, about], cells) if cells else []
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    return [_row(heads), _row(["---"] * len(heads)), *map(_row, rows), ""]
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def main() -> None:
+    for _, texts in reference_pages():
+        for text in texts.values():
+            sys.stdout.write(f"{text}\n")
+
+
+if __name__ == "__main__":
+    main()

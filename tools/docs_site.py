@@ -2,9 +2,9 @@
 
     .venv/bin/python -m tools.docs_site --pictures
 
-The pages are those of docs/ and the README files, unchanged. Beside them stand a page for each
-command, made of its help, a page for each kind of file, made of its schema, and pictures of the
-pages that `seatrial serve` shows. A link or an anchor that leads nowhere ends the build.
+The pages are those of docs/ and the README files, unchanged. Beside them stand the pages of the
+reference, made from the code, and pictures of the pages that `seatrial serve` shows. A link or an
+anchor that leads nowhere ends the build.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from mkdocs.commands.build import build
 from mkdocs.config import load_config
 from tools.docs_pictures import picture_page
-from tools.docs_reference import command_pages, file_pages
+from tools.docs_reference import reference_pages
 
 ROOT = Path(__file__).parents[1]
 PAGES = ["*.md", "docs/**/*.md", "suites/*/README.md", "machines/README.md"]
@@ -35,16 +35,17 @@ def stage(folder: Path, pictures: bool) -> dict[str, list[dict[str, str]]]:
                 copy = folder / path.relative_to(ROOT)
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(path, copy)
-    made = {"Each command": dict(command_pages()), "Each key of a file": dict(file_pages())}
+    reference = folder / "docs" / "reference"
+    made = dict(reference_pages())
     if pictures:
-        made["Pages of the server"] = dict(picture_page(folder / "reference" / "pictures"))
+        made["Pages of the server"] = dict(picture_page(reference / "pictures"))
     for pages in made.values():
         for place, text in pages.items():
-            page = folder / "reference" / place
+            page = reference / place
             page.parent.mkdir(parents=True, exist_ok=True)
             page.write_text(text)
     return {
-        heading: [{_title(text): f"reference/{place}"} for place, text in pages.items()]
+        heading: [{_title(text): f"docs/reference/{place}"} for place, text in pages.items()]
         for heading, pages in made.items()
     }
 

@@ -6,7 +6,6 @@ import importlib
 import pkgutil
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import click
 import pytest
@@ -70,11 +69,3 @@ def test_the_help_shows_each_group_below_its_heading() -> None:
     for heading, commands in GROUPS.items():
         (block,) = re.findall(rf"^{heading}:\n((?:  .+\n?)+)", help_of("seatrial"), re.MULTILINE)
         assert re.findall(r"^  ([a-z]+)", block, re.MULTILINE) == [*commands]
-
-
-def test_the_documentation_lists_the_groups() -> None:
-    text = (Path(__file__).parents[2] / "docs/commands.md").read_text()
-    told = re.findall(r"^- (.+?): (\[.*)$", text, re.MULTILINE)
-    assert [(heading, re.findall(r"\[(\w+)\]", line)) for heading, line in told] == [
-        (heading, [*commands]) for heading, commands in GROUPS.items()
-    ]

@@ -93,6 +93,18 @@ GROUPS: dict[str, dict[str, str]] = {
 }
 COMMANDS = [name for commands in GROUPS.values() for name in commands]
 DEFECT = 70  # exit code of an exception that is no error of ours (EX_SOFTWARE)
+EXIT_CODES = {
+    0: "all passed; or the command did what it was asked",
+    1: "some verdict was not pass, a criterion is not met, or the command found what it looks for; "
+    "also where the trial did not get to its end",
+    2: "usage or bad input, such as a fault in a file or no case selected; nothing was run",
+    3: "the trial could not go on, or did not get to its end; or nothing was found, and something "
+    "could not be judged, such as by a damaged journal",
+    DEFECT: "a defect of Seatrial ended the command; a trial can be resumed",
+    130: "interrupted by Ctrl-C in a command that drives no trial",
+    141: "the reader of its output went away, as in `seatrial runs | head -1`",
+}
+"""The exit codes of all commands; the help of a command says more of its own."""
 _WIDTH = max(map(len, COMMANDS))
 _MODULES = {"list": "list_cases", "import": "imports"}  # of commands whose module has another name
 

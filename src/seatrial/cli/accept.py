@@ -53,7 +53,12 @@ _former_flags = options.together(
 
 @command.command("run")
 @options.plan_options
-@click.option("--dry-run", is_flag=True, help="Check the plan, say what would run, run nothing.")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Check the plan, say what would begin, continue or be refused, and what a mix gives to "
+    "each test; run nothing.",
+)
 @options.status_format_option
 @options.no_lines_option
 @click.option("--rebuild", is_flag=True, help="Build anew what begins, whatever builds are shared.")

@@ -22,7 +22,12 @@ MAX_USERS = 3
 
 @click.command("builds")
 @machine_option
-@click.option("--remove", "removes", is_flag=True, help="Remove those that no trial uses.")
+@click.option(
+    "--remove",
+    "removes",
+    is_flag=True,
+    help="Remove those that no trial uses, and those that were never finished.",
+)
 @click.option(
     "--older-than",
     type=Parsed(seconds),

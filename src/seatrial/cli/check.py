@@ -122,11 +122,17 @@ def command() -> None:
 @value_option(
     "--most",
     "SHARE",
-    "Nodes that --drain may drain without a question; default: 5%.",
+    "Nodes that --drain may drain without a question; default: 5% of the machine, at least one.",
     type=SHARE,
     default=0.05,
 )
-@click.option("-y", "--yes", is_flag=True, help="Do not ask before more are drained.")
+@click.option(
+    "-y",
+    "--yes",
+    is_flag=True,
+    help="Do not ask before more are drained; without it and without a terminal nothing is "
+    "drained.",
+)
 @click.option(
     "--resume", is_flag=True, help="Ask the nodes that our note drained; return good ones."
 )

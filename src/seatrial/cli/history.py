@@ -54,7 +54,12 @@ _RATE = ("time", "trial", "passed", "counted", "value", "low", "high")
 @text_option("--case", "case", "PATTERN", "Cases: a part of the name, or the id.")
 @click.option("--stage", type=click.Choice(STAGES), default=None, help="Only of this stage.")
 @run_filters
-@click.option("--check", is_flag=True, help="Exit code 1: worse, confirmed; 3: not to be told.")
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Exit code 1: a change for the worse is confirmed; 3: none is, and one could not have "
+    "been seen.",
+)
 @format_option("table", "json", "csv")
 @click.pass_obj
 def command(

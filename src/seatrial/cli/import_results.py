@@ -30,7 +30,9 @@ Grouped = Sequence[tuple[str, Sequence["ImportNote"]]]
 # what every import of results takes
 trial_options = together(
     click.argument("path", metavar="PATH", type=click.Path(path_type=Path, exists=True)),
-    click.option("-o", "--output", "tag", required=True, metavar="TRIAL", help="New trial."),
+    click.option(
+        "-o", "--output", "tag", required=True, metavar="TRIAL", help="Tag of the new trial."
+    ),
     text_option("-m", "--machine", "NAME", "Machine that the results are of."),
     text_option("--by", "WHO", "Who brings them in; default: you."),
     click.pass_obj,

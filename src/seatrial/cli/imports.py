@@ -20,7 +20,13 @@ _PATH = click.Path(path_type=Path)
 # what every import of tests takes
 suite_options = together(
     click.argument("path", metavar="PATH", type=click.Path(path_type=Path, exists=True)),
-    click.option("-o", "--output", required=True, type=_PATH, help="Folder of the new suite."),
+    click.option(
+        "-o",
+        "--output",
+        required=True,
+        type=_PATH,
+        help="Folder of the new suite; it must be new or empty.",
+    ),
 )
 
 

@@ -37,7 +37,11 @@ NOT_JUDGED = 3  # exit code: all passed, and some of that cannot be judged again
 @click.argument("names", metavar="TRIAL|RUN...", nargs=-1, required=True)
 @text_option("--cause", "TEXT", "What caused it, such as F2.")
 @text_option("--comment", "TEXT", "A remark on the run.")
-@click.option("--exclude", is_flag=True, help="Criteria leave it out; needs two --by.")
+@click.option(
+    "--exclude",
+    is_flag=True,
+    help="Both sides agreed that criteria leave it out; needs two --by, and a cause or a comment.",
+)
 @click.option("--withdraw", is_flag=True, help="Take back what was said of the run.")
 @list_option("--by", "NAME", "Who says so; may be repeated.")
 @click.option(
@@ -48,7 +52,8 @@ NOT_JUDGED = 3  # exit code: all passed, and some of that cannot be judged again
     "--with",
     "suites",
     "SUITE",
-    "Suite to judge by; may be repeated. Default: that of the trial, as it is now.",
+    "Suite to judge by; may be repeated. Default: that of the trial, as it is now. Needed "
+    "for the trial of another user, as what judges runs under your name.",
 )
 @click.option(
     "--references",

@@ -40,7 +40,8 @@ WORST = "(build failed)"
     default="toolchain",
     show_default=True,
     metavar="NAME",
-    help="The columns: toolchain, a parameter, nodes, trial, machine.",
+    help="The columns: toolchain, a parameter, nodes, tasks, threads, cores, machine, trial, "
+    "stage or node.",
 )
 @click.option("--metric", default="", help="The figure; default: the first of each test.")
 @click.option("--cases", "each_case", is_flag=True, help="A row for each case, not for each test.")

@@ -127,7 +127,7 @@ def choice_option(*names: str, of: Sequence[str], help: str, **more: Any) -> Cal
     return click.option(*names, type=click.Choice(of), help=help, **more)
 
 
-def format_option(*forms: str, help: str = "") -> Callable[..., Any]:
+def format_option(*forms: str, help: str = "How it is shown.") -> Callable[..., Any]:
     """Return the option ``--format``; the first form is the default."""
     return choice_option("--format", "form", of=forms, help=help)
 
@@ -151,7 +151,10 @@ components_option = list_option(
 )
 phases_option = list_option("--phase", "phases", "NAME", "Only this phase; may be repeated.")
 name_option = click.option(
-    "--name", default="", help="Name in the trials' tags instead of the plan's."
+    "--name",
+    default="",
+    help="Name in the trials' tags instead of the plan's: runs the plan once more, beside its "
+    "earlier trials.",
 )
 
 
@@ -168,7 +171,8 @@ machine_option = click.option(
 alert_option = value_option(
     "--alert",
     "COMMAND",
-    "Bash command that is run for alerts and at the end, with $ALERT.",
+    "Bash command for alerts, six an hour at most, and for the end of the trial. It gets "
+    "$ALERT (the text), $ALERT_KIND (end: with $EXIT_CODE), $TRIAL and $MACHINE, and 30 s.",
     default=lambda: setting("alert"),
 )
 
@@ -212,7 +216,13 @@ selection_options = together(
         "Only cases that match: words of names, tags and parameters, joined by and, or, not "
         "and parentheses; NAME=VALUE for a parameter.",
     ),
-    click.option("-t", "--tag", "tags", multiple=True, help="Only tests with this tag."),
+    click.option(
+        "-t",
+        "--tag",
+        "tags",
+        multiple=True,
+        help="Only tests with this tag; if repeated, with all of them.",
+    ),
     machine_option,
     list_option(
         "--toolchain",

@@ -70,7 +70,10 @@ def _for(about: str) -> Callable[..., Any]:
 
 
 _written_for = together(
-    _for("Who reads it; all but cray need --nodes."),
+    _for(
+        "Who reads it: MPICH_RANK_ORDER of cray-mpich, a SLURM_HOSTFILE, a rankfile of Open MPI, "
+        "a host file of MPICH; all but cray need --nodes."
+    ),
     click.option("--nodes", default="", help="Node set, in the order of the slots."),
 )
 
@@ -147,7 +150,11 @@ def of_file(file: Path, per_node: int, target: str, nodes: str) -> int:
 
 @command.command("best")
 @click.argument("pattern", metavar="RUN|FILE|WORDS", shell_complete=complete.runs)
-@click.option("-m", "--machine", help="Machine whose topology counts.")
+@click.option(
+    "-m",
+    "--machine",
+    help="Machine whose topology counts; without one all nodes are as far from each other.",
+)
 @click.option("--nodes", required=True, help="Node set, in the order of the slots.")
 @click.option(
     "-N",
@@ -156,8 +163,17 @@ def of_file(file: Path, per_node: int, target: str, nodes: str) -> int:
     type=int,
     help="Ranks of a node; default: as many on each node as there can be evenly.",
 )
-@choice_option("--by", of=SCORE_KINDS, help="What has to be small.")
-@click.option("--seconds", type=click.FloatRange(0.1), help="Time for the whole search.")
+@choice_option(
+    "--by",
+    of=SCORE_KINDS,
+    help="What has to be small: bytes times hops, bytes that leave their node, or bytes of the "
+    "busiest link.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0.1),
+    help="Time for the whole search; default: 4 and one more for each 2,048 ranks.",
+)
 @_for("Who reads it.")
 @click.pass_obj
 @_refusals

@@ -35,7 +35,13 @@ _COLUMNS = (
     metavar="NAME=FIRST,SECOND",
     help="The two ways: toolchain=native,compat, or values of a parameter.",
 )
-@click.option("--x", "x", required=True, metavar="NAME", help="The size: tasks, nodes, or other.")
+@click.option(
+    "--x",
+    "x",
+    required=True,
+    metavar="NAME",
+    help="The size: tasks, nodes, threads, cores, or a parameter.",
+)
 @click.option("--metric", default="elapsed", show_default=True, help="The figure.")
 @tests_filter
 @click.option("--weak", is_flag=True, help="The work grows with x: the same time is ideal.")

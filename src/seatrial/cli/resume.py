@@ -30,7 +30,8 @@ else:  # for a trial that was found
 @click.option(
     "--host-is-gone",
     is_flag=True,
-    help="The host that ran it is down for good: call what ran there lost.",
+    help="The host that ran it is down for good: what ran there is lost and runs again, and its "
+    "driver's signs of life do not count.",
 )
 @click.pass_obj
 def command(

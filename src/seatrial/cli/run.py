@@ -20,8 +20,17 @@ from seatrial.verify.learned_sums import unlearned_sums
 @options.selection_options
 @options.repeat_option
 @click.option("--name", "tag", help="Tag of the trial; default: date, time and suite.")
-@click.option("-j", "--jobs", type=click.IntRange(min=1), help="Most runs at a time.")
-@click.option("--max-failures", type=click.IntRange(min=1), help="Stop at so many failures.")
+@click.option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(min=1),
+    help="Maximum runs at a time: started on this host, or queued at a scheduler.",
+)
+@click.option(
+    "--max-failures",
+    type=click.IntRange(min=1),
+    help="Launch no more after so many verdicts other than pass; running jobs are waited for.",
+)
 @options.text_option("--failed-from", "TRIAL", "Only cases that did not pass in that trial.")
 @options.list_option(
     "--label",
@@ -42,7 +51,11 @@ from seatrial.verify.learned_sums import unlearned_sums
     help="With --together: so many allocations, each with all rounds.",
 )
 @click.option("--rebuild", is_flag=True, help="Build anew, whatever builds other trials share.")
-@click.option("--dry-run", is_flag=True, help="Write the scripts, submit nothing.")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Write the scripts, submit nothing; `seatrial resume` would then run them.",
+)
 @options.alert_option
 @options.fail_on_option
 @options.require_references_option

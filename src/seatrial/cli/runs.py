@@ -24,7 +24,9 @@ SHOWN = 50
 
 @click.command("runs")
 @run_filters
-@click.option("-t", "--tag", default="", help="Only tests with this tag.")
+@click.option(
+    "-t", "--tag", default="", help="Only tests with this tag; if repeated, with all of them."
+)
 @click.option("--failed", is_flag=True, help="Neither passed nor lost and run again.")
 @click.option(
     "--verdict",

@@ -26,10 +26,16 @@ from seatrial.verify.reading import plain_line
 @click.command("scaling")
 @trials_argument
 @click.option(
-    "--x", "x", required=True, metavar="NAME", help="threads, tasks, nodes, cores, or other."
+    "--x",
+    "x",
+    required=True,
+    metavar="NAME",
+    help="What grows: threads, tasks, nodes, cores (tasks x threads), or a parameter.",
 )
 @click.option("--metric", default="elapsed", show_default=True, help="The figure that scales.")
-@list_option("--by", "NAME", "A line for each toolchain, or trial.")
+@list_option(
+    "--by", "NAME", "A line for each toolchain, trial, machine, stage, or value of a parameter."
+)
 @tests_filter
 @click.option("--weak", is_flag=True, help="The work grows with x: the same time is ideal.")
 @click.option(

@@ -15,8 +15,19 @@ PORT = 8420
 
 
 @click.command("serve")
-@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True)
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=PORT,
+    show_default=True,
+    help="Port to listen on; 0: a free one, which it prints.",
+)
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen on; one that others reach needs --token-file, and TLS before it.",
+)
 @click.option(
     "--token-file",
     type=click.Path(path_type=Path),

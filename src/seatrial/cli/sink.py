@@ -41,10 +41,19 @@ FOREGROUND_PATIENCE = 60.0  # seconds
 @click.argument("trial", required=False, shell_complete=complete.trials)
 @click.option("--all", "every", is_flag=True, help="Every trial, but rehearsals.")
 @list_option("--sink", "names", "NAME", "Only this one.")
-@click.option("-m", "--machine", help="The sinks of this machine, instead of the trial's own.")
+@click.option(
+    "-m",
+    "--machine",
+    help="The sinks of this machine, instead of the trial's own; needed for the trial of another "
+    "user.",
+)
 @click.option("--follow", is_flag=True, help="Go on as long as the trial is driven.")
 @value_option(
-    "--patience", "TIME", "How long a sink that fails is tried: 10m, 2d.", type=Parsed(seconds)
+    "--patience",
+    "TIME",
+    "How long a sink that fails is tried: 10m, 2d; default: a minute, with --follow the "
+    "sink's own.",
+    type=Parsed(seconds),
 )
 @click.option("--again", is_flag=True, help="Send all again, from the journal's beginning.")
 @click.option("--stop", is_flag=True, help="End the process that delivers the trial's events.")

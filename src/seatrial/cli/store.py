@@ -63,7 +63,7 @@ def info(folders: Folders) -> int:
 
 @command.command("create", short_help="Make a site's store in a database of PostgreSQL.")
 @click.argument("url")
-@text_option("--writer", "ROLE", "Who collects; default: you.")
+@text_option("--writer", "ROLE", "Role that writes and owns the tables; default: you.")
 @list_option("--viewer", "viewers", "ROLE", "Who may read it.")
 def create(url: str, writer: str, viewers: tuple[str, ...]) -> int:
     """Make a site's store in a PostgreSQL database: schema, tables, roles.

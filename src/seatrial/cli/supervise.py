@@ -31,7 +31,7 @@ from seatrial.units import show_seconds
 OPTION = "--supervise"
 FIRST_PAUSE_SECONDS = 5.0
 LONGEST_PAUSE_SECONDS = 600.0
-_OWN_CODES = frozenset({0, 1, 2, 3, 130, 141})  # docs/exit-codes.md
+_OWN_CODES = frozenset({0, 1, 2, 3, 130, 141})
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PR_SET_PDEATHSIG = 1
 

@@ -46,7 +46,9 @@ BESIDE = "chance by these runs alone, but it explains best what the other suspec
 
 
 @click.command("suspects")
-@list_option("--trial", "trials", "TAG", "Only of this; repeatable.")
+@list_option(
+    "--trial", "trials", "TAG", "Only of this trial; may be repeated; default: all but rehearsals."
+)
 @since_filter
 @test_filter
 @machine_filter

@@ -1,5 +1,5 @@
 """The registry of verdict codes. Names and numbers up to 23 are those of the OLCF Test Harness, so
-that dashboards made for it keep working; ``docs/events.md`` explains each."""
+that dashboards made for it keep working."""
 
 from typing import NamedTuple
 

@@ -6,8 +6,9 @@
 ``journal.encoding`` makes lines of JSON of them, and events of lines.
 
 The names on disk (``event``, ``value``, ``alias``, ``text``, ...) are those of version 0.1 and, as
-far as it has them, of the OLCF Test Harness; ``docs/events.md`` lists them. An event of a kind that
-this version does not know is an ``UnknownEvent``: it is kept as it was written and changes nothing.
+far as it has them, of the OLCF Test Harness. An event of a kind that this version does not know is
+an ``UnknownEvent``: it is kept as it was written and changes nothing. The reference is made of the
+docstrings.
 """
 
 import math

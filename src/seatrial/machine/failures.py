@@ -45,14 +45,20 @@ class LogRule(FileModel, frozen=True):
     cause: Annotated[str, doc("what it shows, in a few words")]
     advice: Annotated[str, doc("what to do")]
     source: Annotated[str, doc("who says so: a manual, an issue, an experience")]
-    example: Annotated[str, doc("a line that it matches")] = ""
+    example: Annotated[str, doc("a line that the pattern must match, or the file is refused")] = ""
 
 
 class KnownFailure(FileModel, frozen=True):
     """A failure that people know of, and that no one is to be told of until a day."""
 
     reason: Annotated[str, doc("why it fails, such as the number of a bug")]
-    until: Annotated[str, doc("the last day on which it is known: 2026-05-01 (UTC)")]
+    until: Annotated[
+        str,
+        doc(
+            "the last day (UTC) on which it is known; after it the failure is one again, and its "
+            "reason says that it was known until then"
+        ),
+    ]
     url: Annotated[str, doc("where more is said of it")] = ""
     tests: Annotated[
         list[str],
@@ -60,7 +66,12 @@ class KnownFailure(FileModel, frozen=True):
     ] = []
     toolchains: Annotated[list[str], doc("names or patterns of toolchains; default: all")] = []
     verdicts: Annotated[
-        list[str], doc("only these, such as build failed; default: all of the test's own")
+        list[str],
+        doc(
+            "the verdicts that are known, at least one, so that a new kind of failure is not: "
+            "`failed`, `wrong answer`, `performance`, `timeout`, `build failed`, `out of "
+            "memory`, `no figure`, `output too large`, `check error`, `hung`"
+        ),
     ] = []
     causes: Annotated[
         list[str], doc("only these causes, or patterns of them, as log rules tell them")

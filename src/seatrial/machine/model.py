@@ -2,8 +2,6 @@
 
 from typing import Annotated, Literal
 
-from msgspec import Meta
-
 from seatrial.file_model import Duration, FileModel, Scalar, Size, doc
 from seatrial.hooks import with_keys
 from seatrial.machine.failures import KnownFailure, LogRule
@@ -28,15 +26,15 @@ class NodeGroup(FileModel, frozen=True):
 
     names: Annotated[str, doc("node set, such as n[001-128]")]
     cores: Annotated[int, doc("cores of a node", ge=1)]
-    sockets: Annotated[int, Meta(ge=1)] = 1
-    numa_domains: Annotated[int, Meta(ge=1)] = 1
-    threads_per_core: Annotated[int, Meta(ge=1)] = 1
+    sockets: Annotated[int, doc("sockets of a node", ge=1)] = 1
+    numa_domains: Annotated[int, doc("NUMA domains of a node", ge=1)] = 1
+    threads_per_core: Annotated[int, doc("hardware threads of a core", ge=1)] = 1
     layout: Annotated[
         str | WrittenLayout | None,
         doc("cores, NUMA domains and sockets, as hwloc writes them: pack:2 numa:2 core:6 pu:1"),
     ] = None
     memory: Annotated[str | int, doc("memory of a node, such as 256GiB")] = 0
-    gpus: Annotated[int, Meta(ge=0)] = 0
+    gpus: Annotated[int, doc("accelerators of a node", ge=0)] = 0
     features: Annotated[list[str], doc("features, as Slurm's constraints")] = []
     partition: Annotated[str, doc("Slurm partition of the nodes; default: that of slurm")] = ""
 
@@ -56,22 +54,30 @@ class Launcher(FileModel, frozen=True):
 class Toolchain(FileModel, frozen=True):
     """Compilers, MPI and flags: a programming environment."""
 
-    cc: str = "cc"
-    cxx: str = "c++"
-    fc: str = "gfortran"
-    mpicc: str = ""
-    mpicxx: str = ""
-    mpifc: str = ""
-    cflags: str = "-O3"
+    cc: Annotated[str, doc("C compiler; `$CC` in scripts")] = "cc"
+    cxx: Annotated[str, doc("C++ compiler; `$CXX`")] = "c++"
+    fc: Annotated[str, doc("Fortran compiler; `$FC`")] = "gfortran"
+    mpicc: Annotated[str, doc("MPI C compiler; `$MPICC`")] = ""
+    mpicxx: Annotated[str, doc("MPI C++ compiler; `$MPICXX`")] = ""
+    mpifc: Annotated[str, doc("MPI Fortran compiler; `$MPIFC`")] = ""
+    cflags: Annotated[str, doc("compiler flags; `$CFLAGS`")] = "-O3"
     openmp: Annotated[str, doc("the compiler's OpenMP flag")] = "-fopenmp"
-    ldflags: str = ""
-    ldlibs: str = "-lm"
+    ldflags: Annotated[str, doc("linker flags; `$LDFLAGS`")] = ""
+    ldlibs: Annotated[str, doc("libraries, last on the line; `$LDLIBS`")] = "-lm"
     launcher: Annotated[Launcher | None, doc("this MPI's own launcher; default: the machine's")] = (
         None
     )
-    modules: list[str] = []
-    environment: dict[str, Scalar] = {}
-    version: Annotated[str, doc("version that the compiler prints")] = ""
+    modules: Annotated[list[str], doc("modules loaded for it")] = []
+    environment: Annotated[
+        dict[str, Scalar], doc("variables for it, such as `OMPI_CC: clang`")
+    ] = {}
+    version: Annotated[
+        str,
+        doc(
+            "a version, part of a build's key. It need not be written: each build reads the "
+            "versions from the compilers themselves"
+        ),
+    ] = ""
 
 
 class Compat(FileModel, frozen=True):
@@ -82,21 +88,33 @@ class Compat(FileModel, frozen=True):
         doc("shim: ssh is a step of the job; sshd: an sshd on each node, for this job alone"),
     ] = "shim"
     port: Annotated[int, doc("first port that sshd tries", ge=1024, le=65_000)] = 22422
-    wait: Annotated[Duration, doc("time within which all nodes of a job must answer")] = "30s"
+    wait: Annotated[
+        Duration,
+        doc(
+            "time within which all nodes of a job must answer; else the run has the verdict "
+            "`boot failure`"
+        ),
+    ] = "30s"
     quorum: Annotated[
         int | str, doc("number of nodes that is enough, or per cent of them, such as 95%")
     ] = "100%"
     environment: Annotated[
         list[str],
-        doc("further variables that programs get on the nodes: names, and patterns: OMP_*"),
+        doc(
+            "further variables that programs get on the nodes: names, and patterns in which `*` "
+            "stands for any letters, such as `FLUENT_*`"
+        ),
     ] = []
 
 
 class ContainerRuntime(FileModel, frozen=True):
     """The program that starts containers on the nodes."""
 
-    kind: Literal[
-        "apptainer", "singularity", "charliecloud", "podman", "podman-hpc", "shifter", "sarus"
+    kind: Annotated[
+        Literal[
+            "apptainer", "singularity", "charliecloud", "podman", "podman-hpc", "shifter", "sarus"
+        ],
+        doc("the program that starts containers on the nodes"),
     ]
     command: Annotated[str, doc("path of it; default: its name, by PATH")] = ""
     options: Annotated[list[str], doc("arguments added to its line, such as --nv")] = []
@@ -110,7 +128,12 @@ class BuildSettings(FileModel, frozen=True):
     """Where builds are made, how many at a time, and whether trials share them."""
 
     at_most: Annotated[
-        int, doc("maximum builds at a time; 0: as this host has processors", ge=0)
+        int,
+        doc(
+            "maximum builds of a trial at a time, so that of several trials each has as many; 0: "
+            "as many as this host has processors, at least 2",
+            ge=0,
+        ),
     ] = 0
     where: Annotated[
         Literal["host", "job"], doc("on this host, or in jobs, where a test does not say")
@@ -123,11 +146,11 @@ class BuildSettings(FileModel, frozen=True):
 class SlurmOverride(FileModel, frozen=True):
     """What is said to Slurm in place of the machine's ``slurm``; an empty text removes that."""
 
-    partition: str | None = None
-    account: str | None = None
-    qos: str | None = None
-    reservation: str | None = None
-    constraint: str | None = None
+    partition: Annotated[str | None, doc("Slurm partition")] = None
+    account: Annotated[str | None, doc("account")] = None
+    qos: Annotated[str | None, doc("quality of service")] = None
+    reservation: Annotated[str | None, doc("reservation")] = None
+    constraint: Annotated[str | None, doc("constraint on features")] = None
     options: Annotated[list[str], doc("further arguments of sbatch, after the others")] = []
 
 
@@ -147,13 +170,19 @@ class FileSystem(FileModel, frozen=True):
     targets: Annotated[list[str | MetadataTarget], doc("its metadata targets, by index")] = []
     place: Annotated[
         str,
-        doc("bash that makes $DIRECTORY on $TARGET ($TARGET_INDEX); default: mkdir"),
+        doc(
+            "bash that makes the folder `$DIRECTORY` on the target `$TARGET`, whose index is "
+            "`$TARGET_INDEX`; if it fails, a plain folder is made and an alert is sent; default: "
+            "mkdir"
+        ),
     ] = ""
     timeout: Annotated[Duration, doc("maximum time of placing")] = "30s"
-    safe_load: Annotated[float, doc("open files that a target can bear; 0: unknown", ge=0)] = 0
+    safe_load: Annotated[
+        float, doc("open files that a target can bear; runs beyond it wait; 0: unknown", ge=0)
+    ] = 0
     runs: Annotated[int, doc("maximum runs in flight on it; 0: no cap", ge=0)] = 0
     space: Annotated[Size, doc("maximum space of copied decks; 0: no cap")] = 0
-    rehearsal: FileSystemModel | None = None
+    rehearsal: Annotated[FileSystemModel | None, doc("its capacity in a rehearsal")] = None
 
     @property
     def metadata_targets(self) -> list[MetadataTarget]:
@@ -186,9 +215,13 @@ class FileUse(FileModel, frozen=True):
     job_stats: Annotated[
         str, doc("bash that prints the `job_stats` of all Lustre servers, asked after each run")
     ] = ""
-    job_id: Annotated[str, doc("Lustre's `jobid_name`, in which %j is the number of the job")] = (
-        "%j"
-    )
+    job_id: Annotated[
+        str,
+        doc(
+            "Lustre's `jobid_name`: `%j` is the number of the job, other codes (`%u`, `%H`) "
+            "stand for any text"
+        ),
+    ] = "%j"
     timeout: Annotated[Duration, doc("maximum time of `job_stats`")] = "30s"
 
 
@@ -211,7 +244,7 @@ LevelModel = str | dict[str, int | dict[str, str]]
 class NetworkModel(FileModel, frozen=True):
     """The network of a machine: which nodes share a switch, a router, a group."""
 
-    kind: Literal["tree", "dragonfly", "torus"]
+    kind: Annotated[Literal["tree", "dragonfly", "torus"], doc("how hops are counted")]
     levels: Annotated[
         list[LevelModel],
         doc("smallest first: {router: 4}, nodes of each; {switch: {s1: n[1-4]}}; of a file, names"),
@@ -223,9 +256,15 @@ class NetworkModel(FileModel, frozen=True):
     file: Annotated[
         str, doc("topology.conf, output of `scontrol show topology`, or JSON; beside this file")
     ] = ""
-    axes: Annotated[dict[str, int], doc("of a torus: its axes and their lengths")] = {}
+    axes: Annotated[
+        dict[str, int], doc("of a torus: its axes and their lengths, e.g. `{x: 17, y: 8, z: 24}`")
+    ] = {}
     links: Annotated[
-        dict[str, str | int], doc("bandwidth of a link, by level or axis, such as 5.25GB/s")
+        dict[str, str | int],
+        doc(
+            "bandwidth of a link in one direction, by level or axis; `system` are the links "
+            "between units of the largest level"
+        ),
     ] = {}
     ports: Annotated[int, doc("links that leave each unit of the largest level", ge=0)] = 0
     roles: Annotated[
@@ -249,18 +288,28 @@ class PageSettings(FileModel, frozen=True):
 class Machine(FileModel, frozen=True):
     """A system under test."""
 
-    machine: Annotated[str, doc("name of the machine")]
-    nodes: list[NodeGroup]
+    machine: Annotated[
+        str,
+        doc(
+            "name of the machine: part of the identity of every case, and the folder of its "
+            "references"
+        ),
+    ]
+    nodes: Annotated[list[NodeGroup], doc("kinds of nodes")]
     include: Annotated[
         str | list[str], doc("machine files whose keys it takes over, relative to this one")
     ] = []
-    about: str = ""
-    scheduler: str = "local"  # one of the schedulers that are known
-    slurm: Slurm = Slurm()
-    builds: BuildSettings = BuildSettings()
+    about: Annotated[str, doc("one sentence: what it is")] = ""
+    scheduler: Annotated[str, doc("who runs jobs: this host, by itself, or a batch system")] = (
+        "local"  # one of the schedulers that are known
+    )
+    slurm: Annotated[Slurm, doc("how jobs are submitted to Slurm")] = Slurm()
+    builds: Annotated[
+        BuildSettings, doc("where builds are made, how many at a time, and who shares them")
+    ] = BuildSettings()
     jobs: Annotated[int, doc("maximum runs started or queued at a time; 0: no cap", ge=0)] = 0
-    launcher: Launcher = Launcher(kind="none")
-    compat: Compat = Compat()
+    launcher: Annotated[Launcher, doc("the program that starts tasks")] = Launcher(kind="none")
+    compat: Annotated[Compat, doc("how nodes of a compat job are reached")] = Compat()
     containers: Annotated[
         ContainerRuntime | None, doc("how programs are started in containers")
     ] = None
@@ -269,7 +318,11 @@ class Machine(FileModel, frozen=True):
     environment: Annotated[dict[str, Scalar], doc("variables for everything")] = {}
     setup: Annotated[str, doc("bash that runs before modules are loaded, in builds and runs")] = ""
     facts: Annotated[
-        dict[str, Scalar], doc("what a report should say of it: serial numbers, network, firmware")
+        dict[str, Scalar],
+        doc(
+            "what a report should say of the machine besides what its jobs find: serial numbers, "
+            "network, firmware, e.g. `network: HDR InfiniBand, fat tree`"
+        ),
     ] = {}
     pages: Annotated[
         dict[str, PageSettings],
@@ -281,7 +334,10 @@ class Machine(FileModel, frozen=True):
     ] = {}
     roles: Annotated[
         dict[str, str],
-        doc("node sets by role: routers, servers, login nodes; most are not in `nodes`"),
+        doc(
+            "node sets by role: routers, servers, login nodes, for facts and rules; most are not "
+            'in `nodes`, e.g. `{router: "r[01-14]"}`'
+        ),
     ] = {}
     places: Annotated[Places, doc("where `groups` are read from, in place of writing them")] = (
         Places()

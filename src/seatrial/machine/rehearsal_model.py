@@ -46,7 +46,13 @@ class MachineModel(FileModel, frozen=True):
     start_delay: Annotated[
         Duration | int, doc("from free nodes to the script's start; and its end")
     ] = "2s"
-    poll: Annotated[Duration | int, doc("maximum delay until a start or end is noticed")] = "15s"
+    poll: Annotated[
+        Duration | int,
+        doc(
+            "maximum delay until a start or an end is noticed; that of `slurm`, where it gives "
+            "another"
+        ),
+    ] = "15s"
     node_failures: Annotated[
         Duration | int, doc("mean time between failures of one node; 0: none")
     ] = 0
@@ -56,4 +62,4 @@ class MachineModel(FileModel, frozen=True):
     partitions: Annotated[
         dict[str, str], doc("node sets by partition; default: one of all nodes")
     ] = {}
-    background: Background | None = None
+    background: Annotated[Background | None, doc("jobs of others")] = None

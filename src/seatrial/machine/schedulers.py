@@ -119,12 +119,18 @@ class Local(Scheduler):
 class Slurm(BatchSettings, frozen=True):
     """How jobs are submitted to Slurm."""
 
-    partition: str = ""
-    account: str = ""
-    qos: str = ""
-    reservation: str = ""
-    constraint: str = ""
-    nodelist: Annotated[str, doc("the only nodes for jobs")] = ""
+    partition: Annotated[str, doc("`--partition` of sbatch")] = ""
+    account: Annotated[str, doc("`--account` of sbatch")] = ""
+    qos: Annotated[str, doc("`--qos` of sbatch")] = ""
+    reservation: Annotated[str, doc("`--reservation` of sbatch")] = ""
+    constraint: Annotated[str, doc("`--constraint` of sbatch")] = ""
+    nodelist: Annotated[
+        str,
+        doc(
+            "the only nodes for jobs: `--exclude` of the machine's other nodes; a pinned case "
+            "has its own node"
+        ),
+    ] = ""
     exclude: Annotated[str, doc("nodes that no job gets")] = ""
     cluster: Annotated[str, doc("cluster for -M, if there are several")] = ""
     options: Annotated[list[str], doc("further arguments of sbatch")] = []
@@ -177,4 +183,5 @@ def seatrial_keys() -> list[hooks.Key]:
     names = Literal[tuple(known)]  # type: ignore[valid-type]
     brought = [kind for kind in known.values() if kind not in (Local, SlurmScheduler)]
     settings = [hooks.Key("machine", each.name, each.settings, each.settings()) for each in brought]
-    return [hooks.Key("machine", "scheduler", names, Local.name), *settings]
+    about = doc("who runs jobs: this host, by itself, or a batch system")
+    return [hooks.Key("machine", "scheduler", Annotated[names, about], Local.name), *settings]

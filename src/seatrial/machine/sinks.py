@@ -14,10 +14,17 @@ class Sink(FileModel, frozen=True):
     """A target that receives the events of every trial of a machine."""
 
     name: Annotated[str, doc("its name: letters, digits, _-")]
-    kind: Literal["influxdb", "webhook", "file", "slack", "mattermost", "teams", "mail"]
+    kind: Annotated[
+        Literal["influxdb", "webhook", "file", "slack", "mattermost", "teams", "mail"],
+        doc("what receives the events"),
+    ]
     url: Annotated[
         str,
-        doc("http(s)://HOST[:PORT][/PATH], of mail smtp(s)://; or env:NAME or file:PATH with it"),
+        doc(
+            "of `influxdb`, `webhook` and chats: http(s)://HOST[:PORT][/PATH] without a "
+            "password; of `mail`: smtp(s)://HOST[:PORT], default: the host's sendmail; or "
+            "`env:NAME` or `file:PATH` that holds it"
+        ),
     ] = ""
     to: Annotated[list[str], doc("addresses that mail goes to")] = []
     sender: Annotated[str, doc("address that mail comes from; default: user@host")] = ""
@@ -26,8 +33,16 @@ class Sink(FileModel, frozen=True):
     retention: Annotated[str, doc("its retention policy")] = ""
     org: Annotated[str, doc("organisation of InfluxDB 2.x")] = ""
     bucket: Annotated[str, doc("bucket of InfluxDB 2.x")] = ""
-    user: Annotated[str, doc("user of InfluxDB 1.x; token is the password")] = ""
-    token: Annotated[str, doc("env:NAME or file:PATH that holds the token")] = ""
+    user: Annotated[
+        str, doc("user of InfluxDB 1.x, or of a mail server; `token` is the password then")
+    ] = ""
+    token: Annotated[
+        str,
+        doc(
+            "`env:NAME` or `file:PATH` that holds the token or the password: secrets are not "
+            "written here"
+        ),
+    ] = ""
     oth_compatible: Annotated[
         bool, doc("tags and fields exactly as the OLCF Test Harness writes them")
     ] = False
@@ -40,7 +55,11 @@ class Sink(FileModel, frozen=True):
     ] = ""
     events: Annotated[
         Literal["all", "alerts"] | None,
-        doc("all events (default), or alerts, failures and turns of the trial (default of people)"),
+        doc(
+            "of all but `influxdb`: all events; or alerts, verdicts other than pass, verdicts "
+            "that were changed by judging again, and turns of the trial alone; default: alerts "
+            "of chats and mail, else all"
+        ),
     ] = None
     rehearsals: Annotated[bool, doc("also send rehearsals")] = False
     lines: Annotated[int, doc("maximum lines of a request", ge=1, le=100_000)] = 5000
@@ -50,7 +69,13 @@ class Sink(FileModel, frozen=True):
         doc("time between two checks for events; default: 2s, of chats 10s, of mail 1m"),
     ] = None
     timeout: Annotated[Duration, doc("maximum time of a request")] = "30s"
-    patience: Annotated[Duration, doc("time of retries after the end of the trial")] = "1d"
+    patience: Annotated[
+        Duration,
+        doc(
+            "how long a failing sink is retried after the end of the trial; while the trial is "
+            "driven there is no limit"
+        ),
+    ] = "1d"
     ca: Annotated[str, doc("file of certificates to trust; default: the host's")] = ""
     verify: Annotated[bool, doc("check the server's certificate")] = True
 

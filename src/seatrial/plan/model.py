@@ -59,7 +59,7 @@ class Phase(FileModel, frozen=True):
 
     phase: Annotated[str, doc("name of the phase")]
     nodes: Annotated[str, doc("its nodes; default: all of the machine")] = ""
-    about: str = ""
+    about: Annotated[str, doc("one sentence: what is there")] = ""
     slurm: Annotated[SlurmOverride, doc("in place of the machine's, in this phase")] = (
         SlurmOverride()
     )
@@ -71,7 +71,9 @@ class Evidence(FileModel, frozen=True):
     document: Annotated[str, doc("path, relative to the plan")]
     sha256: Annotated[str, doc("checksum of the document, in hex; without it: awaited")] = ""
     signed_by: Annotated[str, doc("who signed it; of an awaited one: who gives it")] = ""
-    signed_on: Annotated[str, doc("when: a date, 2026-05-01")] = ""
+    signed_on: Annotated[
+        str, doc("when, such as `2026-05-04`; required, unless it comes later")
+    ] = ""
     pending: Annotated[bool, doc("it comes later: its component is awaited")] = False
     about: Annotated[str, doc("what it shows, in a sentence")] = ""
     id: Annotated[str, doc("short name by which reports and waivers name it")] = ""
@@ -87,7 +89,7 @@ class Waiver(FileModel, frozen=True):
     """Criteria, or tests and toolchains, that both sides agreed not to count against the
     machine."""
 
-    reason: str
+    reason: Annotated[str, doc("why it does not count")]
     by: Annotated[str, doc("who agreed")]
     on: Annotated[str, doc("when: a date, 2026-05-01")]
     criteria: Annotated[list[str], doc("names or ids of criteria; default: all")] = []
@@ -109,11 +111,13 @@ class Waiver(FileModel, frozen=True):
 
 
 class Criterion(FileModel, frozen=True):
-    """One condition for acceptance, with one bound or two. docs/criteria.md has its formula."""
+    """One condition for acceptance, with one bound or two. the reference has its formula."""
 
-    criterion: CriterionName
+    criterion: Annotated[CriterionName, doc("its name")]
     at_least: Annotated[Share | Duration | None, doc("lower bound")] = None
-    at_most: Annotated[Share | Duration | None, doc("upper bound")] = None
+    at_most: Annotated[
+        Share | Duration | None, doc("upper bound; at least one of the two is required")
+    ] = None
     tests: Annotated[
         list[str], doc("names or patterns of tests; default: all of the component")
     ] = []
@@ -122,17 +126,25 @@ class Criterion(FileModel, frozen=True):
     ] = ""
     stage: Annotated[
         Stage | None,
-        doc("of runs alone, or at full machine; default: docs/criteria.md"),
+        doc("of runs alone, or at full machine; default: by criterion"),
     ] = None
     within: Annotated[
         Share | None, doc("how much worse than expected a run may be; of within_expected")
     ] = None
     of: Annotated[
-        Literal["median", "reference"], doc("what is expected: the median of the case's own runs")
+        Literal["median", "reference"],
+        doc(
+            "what is expected, of `within_expected`: the median of the case's own runs, or its "
+            "reference"
+        ),
     ] = "median"
     two_sided: Annotated[bool, doc("a run may not be better by more than within, either")] = False
     pooled: Annotated[
-        bool, doc("one share of all tests, in place of the worst; of pass_rate, correct_answers")
+        bool,
+        doc(
+            "of `pass_rate` and `correct_answers`: one share of all tests that have a part of "
+            "the machine, in place of that of the worst test; tests with `fill` stay apart"
+        ),
     ] = False
 
     id: Annotated[str, doc("short name by which reports and waivers name it")] = ""
@@ -152,9 +164,11 @@ class ChecklistItem(FileModel, frozen=True):
     text: Annotated[str, doc("what is checked")]
     id: Annotated[str, doc("name by which it is ticked; default: its number, from 1")] = ""
     clause: Annotated[str, doc("clause of the contract")] = ""
-    about: str = ""
+    about: Annotated[str, doc("one sentence: how it is checked")] = ""
     unit: Annotated[str, doc("unit of the number")] = ""
-    at_least: Annotated[float | None, doc("lower bound of the number")] = None
+    at_least: Annotated[
+        float | None, doc("lower bound: the item passes by a number that a person read")
+    ] = None
     at_most: Annotated[float | None, doc("upper bound of the number")] = None
 
     @property
@@ -180,7 +194,8 @@ class Retry(FileModel, frozen=True):
     answers: Annotated[
         dict[Cause, Answer],
         doc(
-            "again, elsewhere (on other nodes) or never",
+            "reaction to each cause: `again`, `elsewhere` (not on the nodes where it failed) or "
+            "`never`",
             extra_json_schema={"propertyNames": {"enum": list(get_args(Cause))}},
         ),
     ] = {}
@@ -205,7 +220,14 @@ class Deck(FileModel, frozen=True):
 class ComponentTest(FileModel, frozen=True):
     """How a test takes part in a component."""
 
-    copies: Annotated[int, doc("runs kept on nodes", ge=0)] = 0
+    copies: Annotated[
+        int,
+        doc(
+            "runs kept on nodes; in kind `sustained`. They take nodes or, on a host without a "
+            "scheduler, cores",
+            ge=0,
+        ),
+    ] = 0
     weight: Annotated[float, doc("its relative part of the node-hours", ge=0)] = 0
     share: Annotated[Share, doc("its share of the node-hours, such as 25%")] = 0
     most: Annotated[
@@ -213,11 +235,23 @@ class ComponentTest(FileModel, frozen=True):
         doc("maximum runs in flight, waiting ones included; default: no cap"),
     ] = None
     fill: Annotated[bool, doc("it has no claim and runs on idle nodes")] = False
-    io: Annotated[Weight, doc("weight of its I/O")] = "normal"
-    opens: Annotated[float, doc("files that a run holds open", ge=0)] = 0
+    io: Annotated[
+        Weight, doc("weight of its I/O: throttles and stagger do not hold back `light`")
+    ] = "normal"
+    opens: Annotated[
+        float,
+        doc(
+            "files that a run holds open: the load on its metadata target; measured as "
+            "`open_files`",
+            ge=0,
+        ),
+    ] = 0
     file_system: Annotated[str, doc("its file system; default: the component's")] = ""
-    deck: Deck | None = None
-    retry: Annotated[Retry | None, doc("default: the component's")] = None
+    deck: Annotated[Deck | None, doc("the input that its runs share, or copy")] = None
+    retry: Annotated[
+        Retry | None,
+        doc("what follows a failure of it, in place of all of the component's `retry`"),
+    ] = None
     quiet_for: Annotated[
         Duration | int | None,
         doc("time without output after which a run is hung; 0: never; default: the test's"),
@@ -253,17 +287,44 @@ class Throttle(FileModel, frozen=True):
     on_failure: Annotated[Literal["open", "closed"], doc("assumed state while the gauge fails")] = (
         "closed"
     )
-    stale_after: Annotated[Duration, doc("time without a reading that counts as failure")] = "5m"
+    stale_after: Annotated[
+        Duration,
+        doc(
+            "time without a reading that counts as a failure; at least the gauge's `every` plus "
+            "`timeout`"
+        ),
+    ] = "5m"
 
 
 class Watch(FileModel, frozen=True):
     """When people are alerted. 0 means never."""
 
-    short_for: Annotated[Duration | int, doc("alert if a test has too few in flight")] = "10m"
-    silent_for: Annotated[Duration | int, doc("alert if nothing happens")] = "30m"
-    wait_factor: Annotated[float, doc("alert if a run waits so many times the usual", ge=0)] = 5
+    short_for: Annotated[
+        Duration | int,
+        doc(
+            "alert if a test has had fewer runs in flight than its copies for so long; or fewer "
+            "than half of those that its share or weight holds"
+        ),
+    ] = "10m"
+    silent_for: Annotated[
+        Duration | int,
+        doc(
+            "alert if for so long no event came after the time at which a run should have ended, "
+            "or no run was started although runs are wanted"
+        ),
+    ] = "30m"
+    wait_factor: Annotated[
+        float,
+        doc(
+            "alert if a run waits in the queue so many times the usual wait of this trial, and "
+            "at least 10 minutes; on a full machine at least as long as the runs that hold it "
+            "take",
+            ge=0,
+        ),
+    ] = 5
     failing: Annotated[
-        bool, doc("alert if a test, a node or all tests fail more often than is usual")
+        bool,
+        doc("alert if a test, a node or all tests fail more often than is usual in this trial"),
     ] = True
     again: Annotated[Duration, doc("time until the same alert is repeated")] = "1h"
 
@@ -271,7 +332,14 @@ class Watch(FileModel, frozen=True):
 class Tell(FileModel, frozen=True):
     """How alerts reach people."""
 
-    command: Annotated[str, doc("bash; gets $ALERT, $ALERT_KIND, $TRIAL, ...")]
+    command: Annotated[
+        str,
+        doc(
+            "bash; gets `$ALERT` (the text), `$ALERT_KIND`, `$ALERT_SUBJECT` (the test, the run "
+            "of kind `hung`, the nodes of kind `excluded` or `failing`, the gauge; empty for the "
+            "whole trial), `$TRIAL`, `$MACHINE`"
+        ),
+    ]
     at_most: Annotated[int, doc("maximum runs of the command", ge=1)] = 6
     per: Annotated[Duration, doc("within this time")] = "1h"
     timeout: Annotated[Duration, doc("maximum time of the command")] = "30s"
@@ -281,8 +349,14 @@ class Component(FileModel, frozen=True):
     """A part of the acceptance: what runs, by which policy, and the criteria that decide it."""
 
     component: Annotated[str, doc("name of the component")]
-    kind: ComponentKind = "once"
-    about: str = ""
+    kind: Annotated[
+        ComponentKind,
+        doc(
+            "`once`: each case as often as asked; `isolated_then_full`: alone, then waves on the "
+            "full machine; `sustained`: a mix for a duration; `checklist`: people check items"
+        ),
+    ] = "once"
+    about: Annotated[str, doc("one sentence: what it shows")] = ""
     phases: Annotated[list[str], doc("its phases; default: all")] = []
     nodes: Annotated[str, doc("its nodes; default: all of the phase")] = ""
     alongside: Annotated[
@@ -291,7 +365,7 @@ class Component(FileModel, frozen=True):
     suites: Annotated[list[str], doc("suites; default: the plan's")] = []
     tests: Annotated[
         list[str] | dict[str, ComponentTest],
-        doc("names or patterns of tests, with how they take part"),
+        doc("names or patterns of tests, with how they take part; default: all tests"),
     ] = []
     slurm: Annotated[SlurmOverride, doc("in place of the machine's and the tests' own")] = (
         SlurmOverride()
@@ -308,21 +382,34 @@ class Component(FileModel, frozen=True):
         doc("runs that wait at the scheduler; default: one a test"),
     ] = None
     file_system: Annotated[str, doc("file system of the runs; default: the trial's")] = ""
-    placement: Annotated[Placement, doc("how metadata targets are chosen")] = "round_robin"
+    placement: Annotated[
+        Placement,
+        doc(
+            "how metadata targets are chosen for run directories; `least_loaded`: by the open "
+            "files that their gauges read and those of runs placed since, or by `opens` of the "
+            "runs in flight if a target has no gauge or no fresh reading"
+        ),
+    ] = "round_robin"
     targets: Annotated[list[str], doc("only these metadata targets; default: all")] = []
-    caps: Cap = Cap()
-    stagger: Stagger | None = None
-    throttles: list[Throttle] = []
+    caps: Annotated[Cap, doc("maximum runs in flight")] = Cap()
+    stagger: Annotated[Stagger | None, doc("maximum starts within a time")] = None
+    throttles: Annotated[
+        list[Throttle], doc("gauges that hold starts back while they are high")
+    ] = []
     blackouts: Annotated[list[TimeSpan], doc("times without starts")] = []
-    retry: Retry = Retry()
-    exclude: Exclude = Exclude()
+    retry: Annotated[Retry, doc("what follows a failure")] = Retry()
+    exclude: Annotated[Exclude, doc("when nodes that fail get no more runs")] = Exclude()
     keep: Annotated[
         KeepWord | Keep | None, doc("which outputs stay; default: each test's own `keep`")
     ] = None
-    watch: Watch = Watch()
-    criteria: list[Criterion] = []
-    evidence: list[Evidence] = []
-    waivers: list[Waiver] = []
+    watch: Annotated[Watch, doc("when people are told that a trial does not do what it should")] = (
+        Watch()
+    )
+    criteria: Annotated[list[Criterion], doc("conditions that must be met")] = []
+    evidence: Annotated[list[Evidence], doc("signed documents that show what no run can")] = []
+    waivers: Annotated[
+        list[Waiver], doc("agreements of both sides that a criterion, or runs, do not count")
+    ] = []
     items: Annotated[list[ChecklistItem], doc("what people check, in kind checklist")] = []
 
     @property
@@ -335,14 +422,20 @@ class Plan(FileModel, frozen=True):
     """A ``plan.yaml``."""
 
     plan: Annotated[str, doc("name of the plan")]
-    components: list[Component]
+    components: Annotated[list[Component], doc("what is run and judged, in order")]
     machine: Annotated[str, doc("machine, by name or file; default: this host")] = ""
-    about: str = ""
+    about: Annotated[str, doc("one sentence: what it decides")] = ""
     suites: Annotated[list[str], doc("folders of tests, relative to the plan")] = []
-    phases: list[Phase] = []
+    phases: Annotated[
+        list[Phase],
+        doc(
+            "stages of the installation, with the nodes that exist then; default: one, of the "
+            "whole machine"
+        ),
+    ] = []
     outages: Annotated[list[TimeSpan], doc("planned outages; criteria ignore them")] = []
-    alerts: Tell | None = None
+    alerts: Annotated[Tell | None, doc("how alerts reach people")] = None
     known_failures: Annotated[
         list[KnownFailure], doc("failures that are known, beside the tests' own")
     ] = []
-    rehearsal: Rehearsal = Rehearsal()
+    rehearsal: Annotated[Rehearsal, doc("assumptions of a rehearsal")] = Rehearsal()

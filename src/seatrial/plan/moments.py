@@ -18,7 +18,7 @@ class TimeSpan(FileModel, frozen=True, rename={"start": "from", "end": "to"}):
 
     start: AskedMoment
     end: AskedMoment
-    why: str = ""
+    why: Annotated[str, doc("the reason")] = ""
     nodes: Annotated[str, doc("its nodes; default: all")] = ""
     tests: Annotated[list[str], doc("its tests; default: all")] = []
 

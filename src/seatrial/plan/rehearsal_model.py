@@ -2,8 +2,6 @@
 
 from typing import Annotated, Literal
 
-from msgspec import Meta
-
 from seatrial.file_model import Duration, FileModel, Share, doc
 from seatrial.plan.moments import TimeSpan
 
@@ -20,8 +18,8 @@ class ElapsedModel(FileModel, frozen=True):
 class ModelledMetric(FileModel, frozen=True):
     """A normal distribution of a metric."""
 
-    mean: float
-    sd: Annotated[float, Meta(ge=0)] = 0.0
+    mean: Annotated[float, doc("mean of a normal distribution")]
+    sd: Annotated[float, doc("its standard deviation", ge=0)] = 0.0
 
 
 class Behaviour(FileModel, frozen=True):

@@ -45,7 +45,7 @@ class LaunchRule(FileModel, frozen=True):
 class LaunchRuleFile(FileModel, frozen=True):
     """A ``guard.yaml``."""
 
-    rules: list[LaunchRule] = []
+    rules: Annotated[list[LaunchRule], doc("the rules, each with its message")] = []
 
 
 def load(path: Path) -> list[LaunchRule]:

@@ -23,10 +23,25 @@ class Rule(FileModel, frozen=True):
     source: Annotated[str | list[str], doc("who says so: a manual, a paper, an experience")]
     do: Annotated[str, doc("what to do where it is not so")]
     roles: Annotated[list[str], doc("roles of the nodes that it is about; default: all")] = []
-    where: Annotated[str, doc("expression over facts; other nodes are left out")] = ""
-    holds: Annotated[str, doc("expression over facts that must be true on each node")] = ""
+    where: Annotated[
+        str,
+        doc(
+            "expression over facts; nodes for which it is false, or that lack its facts, are "
+            "left out; default: all"
+        ),
+    ] = ""
+    holds: Annotated[
+        str,
+        doc(
+            "expression over facts that must be true on each node: equal to a value, within "
+            "bounds, a relation"
+        ),
+    ] = ""
     others: Annotated[
-        dict[str, OtherFact], doc("names of the expression that are facts of other roles")
+        dict[str, OtherFact],
+        doc(
+            "names in `holds` that are facts of other roles: it must hold for each of their values"
+        ),
     ] = {}
     alike: Annotated[
         list[str], doc("facts (patterns) that must have one value on all nodes of a role")
@@ -37,7 +52,11 @@ class Rule(FileModel, frozen=True):
     unique: Annotated[list[str], doc("facts (patterns) that at most one node may have")] = []
     complete: Annotated[list[str], doc("facts (patterns) that each node must have")] = []
     drain: Annotated[
-        bool, doc("whether `check nodes --drain` takes jobs from nodes that this rule accuses")
+        bool,
+        doc(
+            "whether `check nodes --drain` drains the nodes that it accuses; not for a rule "
+            "about the machine"
+        ),
     ] = False
 
 
@@ -54,8 +73,8 @@ class RuleFile(FileModel, frozen=True):
     """A file of rules, or the rules of several, in order. ``values`` are those of names in their
     expressions."""
 
-    rules: list[Rule] = []
+    rules: Annotated[list[Rule], doc("the rules, each with its source")] = []
     values: Annotated[
         dict[str, Scalar], doc("values of names in expressions, such as huge_percent_least: 35")
     ] = {}
-    waivers: list[RuleWaiver] = []
+    waivers: Annotated[list[RuleWaiver], doc("findings that do not count")] = []

@@ -27,7 +27,10 @@ class QuotaSource(FileModel, frozen=True):
     command: Annotated[str, doc("bash command; QUOTA_USER is the user")]
     format: Annotated[
         Literal["lfs", "quota", "numbers"],
-        doc("what it prints: as `lfs quota -q`, as `quota -wp`, or used and quota in bytes"),
+        doc(
+            "`lfs`: as `lfs quota -q -u USER /scratch` prints; `quota`: as `quota -wp -u USER`, "
+            "first file system; `numbers`: used and quota in bytes, 0 for no quota"
+        ),
     ] = "lfs"
 
 
@@ -47,9 +50,13 @@ class SubmitRules(FileModel, frozen=True):
 
     quotas: Annotated[list[QuotaSource], doc("where quotas are asked for")]
     limits: Annotated[list[SubmitLimit], doc("which jobs are refused")]
-    users: Annotated[str, doc("bash command that prints the names of users, a line each")] = (
-        "getent passwd | awk -F: '$3 >= 1000 && $3 < 65534 {print $1}'"
-    )
+    users: Annotated[
+        str,
+        doc(
+            "bash command that prints the names of users, a line each; where there is none, "
+            "those of `getent passwd` with a UID from 1000 to 65533"
+        ),
+    ] = "getent passwd | awk -F: '$3 >= 1000 && $3 < 65534 {print $1}'"
     timeout: Annotated[Duration, doc("the most that a command may take")] = "30s"
     keep: Annotated[Duration, doc("how long answers count")] = "1h"
 

@@ -16,7 +16,7 @@ from seatrial.runs import file_use, thread_counter
 from seatrial.runs.compat.run import CompatParts, script_parts
 from seatrial.runs.containers import enter_lines as enter_container
 from seatrial.runs.containers import image_lines
-from seatrial.runs.environment import exports, preamble, toolchain_variables
+from seatrial.runs.environment import NO_MODULE, exports, preamble, toolchain_variables
 from seatrial.runs.hosts import host_files
 from seatrial.runs.launchers import LaunchLine, container_words, launch_of
 from seatrial.runs.pattern_recorder import CLEARED
@@ -36,6 +36,17 @@ cannot be written, or another job has claimed it."""
 
 END_NOT_WRITTEN = 94
 """The exit code of a job script that could not write the end of its run."""
+
+SCRIPT_EXIT_CODES = {
+    NO_MODULE: "a module did not load; stderr says which (builds, too)",
+    NO_DIRECTORY: "its directory is not there (builds, too)",
+    NOT_WRITABLE: "its directory cannot be written",
+    CLAIMED: "another job has claimed this run; nothing was started",
+    END_NOT_WRITTEN: "the end of the run could not be written, as its file system is full",
+    95: "a compat job cannot start; stderr says why (`compat run`, too)",
+    96: "not all nodes of a compat job answered in time; stderr names them (`compat run`, too)",
+}
+"""The exit codes of the scripts around those that people write."""
 
 LAST_LINE = "# end of the script"
 

@@ -30,7 +30,10 @@ class PlacementCheck(FileModel, frozen=True):
     ] = "asked"
     cpus: Annotated[
         Literal["asked", "any"],
-        doc("asked: each rank may use no other CPUs than $LAUNCH asked for, if it says which"),
+        doc(
+            "each rank may use no other CPUs than `$LAUNCH` asks for, as `seatrial place` shows "
+            "them: `rank 2 on CPUs 6-8; 12-14 asked`"
+        ),
     ] = "asked"
 
 
@@ -38,22 +41,39 @@ class Check(FileModel, frozen=True, rename={"in_file": "in"}):
     """One condition for a right answer: exactly one of the kinds, on one file."""
 
     name: Annotated[str, doc("name of the check in verdicts")] = ""
-    in_file: Annotated[str, doc("file to check")] = "stdout"
+    in_file: Annotated[
+        str, doc("file to check, for `contains`, `absent`, `matches`, `value` and `placement`")
+    ] = "stdout"
     exit_code: Annotated[
         int | Literal["any"] | None, doc("exit code of the script; any: not checked")
     ] = None
     contains: Annotated[str | None, doc("text that must be there")] = None
     absent: Annotated[str | None, doc("text that must not be there")] = None
-    matches: Annotated[str | None, doc("regular expression that must match")] = None
+    matches: Annotated[
+        str | None,
+        doc("regular expression that must match somewhere; `^` and `$` are the ends of a line"),
+    ] = None
     file: Annotated[str | None, doc("file that must exist; it may be empty")] = None
-    value: Annotated[str | None, doc("pattern with one group: a number")] = None
+    value: Annotated[
+        str | None,
+        doc(
+            "regular expression with one group: a number, compared with `equals`, or with "
+            "`at_least` and `at_most`; every match must pass"
+        ),
+    ] = None
     equals: Annotated[Bound | None, doc("expected value of that number")] = None
     tolerance: Annotated[Bound, doc("absolute tolerance of equals")] = 0.0
     relative: Annotated[Bound, doc("relative tolerance of equals, 0.01 is 1 %")] = 0.0
     at_least: Annotated[Bound | None, doc("minimum of that number")] = None
     at_most: Annotated[Bound | None, doc("maximum of that number")] = None
     identical: Annotated[str | None, doc("file whose bytes must be the same")] = None
-    sha256: Annotated[str | None, doc("checksum of that file, in hex")] = None
+    sha256: Annotated[
+        str | None,
+        doc(
+            "checksum of that file, as `sha256sum` prints it; for files of any size; without it "
+            "the checksum is learned"
+        ),
+    ] = None
     python: Annotated[str | None, doc("function that judges: file.py:function")] = None
     script: Annotated[str | None, doc("script that judges by its exit code: a file")] = None
     codes: Annotated[
@@ -71,9 +91,20 @@ class Check(FileModel, frozen=True, rename={"in_file": "in"}):
 class Metric(FileModel, frozen=True, rename={"in_file": "in"}):
     """A figure of merit and where it is found."""
 
-    find: Annotated[str, doc("regular expression with one group, line by line")]
-    better: Annotated[Direction, doc("direction of improvement; none: it is not judged")]
+    find: Annotated[
+        str,
+        doc("regular expression with one group, the number; `^` and `$` are the ends of a line"),
+    ]
+    better: Annotated[
+        Direction,
+        doc(
+            "direction of improvement; `none`: the figure is recorded and shown, and never "
+            "judged; a reference for it is a `check error`"
+        ),
+    ]
     unit: Unit = "1"
-    reduce: Annotated[Reduce | None, doc("how to reduce several values to one")] = None
+    reduce: Annotated[
+        Reduce | None, doc("how to reduce several values to one; required if there are several")
+    ] = None
     in_file: Annotated[str, doc("file to search")] = "stdout"
     size_limit: Annotated[Size | None, doc("maximum bytes read of the file")] = None

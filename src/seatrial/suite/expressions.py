@@ -30,6 +30,18 @@ FACTS: dict[str, str] = {
     "toolchain.name": "name of the toolchain",
 }
 
+FUNCTIONS: dict[str, str] = {
+    "range": "whole numbers from a, below b, with an optional step: range(0, 9, 4) is 0 4 8",
+    "powers_of_two": "1, 2, 4, ... up to x; with two numbers, those from a to x",
+    "min": "the smallest of its numbers or lists: min(4, node.cores)",
+    "max": "the largest of its numbers or lists",
+    "floor": "the whole number below: floor(7 / 2) is 3",
+    "ceil": "the whole number above: ceil(7 / 2) is 4",
+    "round": "the nearest whole number; a half goes to the even one",
+    "sqrt": "the whole part of the square root: sqrt(17) is 4",
+}
+"""What the functions of expressions return."""
+
 LONGEST_TEXT = 500
 LONGEST_LIST = 100_000
 MAX_NUMBER = 10**15

@@ -40,7 +40,13 @@ class Build(FileModel, frozen=True):
     """How a test is built: once for each build key, outside the allocations of runs. It has a
     script, names a prebuilt binary, or asks for a package of the site's Spack or EasyBuild."""
 
-    script: Annotated[str, doc("bash; its working directory is the build's own")] = ""
+    script: Annotated[
+        str,
+        doc(
+            "bash; it starts in the build's own directory. One of `script`, `prebuilt`, `spack` "
+            "and `easybuild` is required"
+        ),
+    ] = ""
     prebuilt: Annotated[
         str, doc("a binary instead of a script; path, relative to the test's folder")
     ] = ""
@@ -100,9 +106,15 @@ class FailureMode(FileModel, frozen=True):
     """A way in which a test fails that has its own code and name: what its output holds, its exit
     code, or both."""
 
-    code: Annotated[int, doc("number of its own", ge=100, le=999_999)]
+    code: Annotated[
+        int,
+        doc("its number, from 100 on, which no other failure of the test has", ge=100, le=999_999),
+    ]
     pattern: Annotated[str, doc("regular expression of RE2 that a line holds")] = ""
-    exit_code: Annotated[int | None, doc("exit code of the script")] = None
+    exit_code: Annotated[
+        int | None,
+        doc("the script's exit code; with a `pattern` both must fit. One of them is required"),
+    ] = None
     advice: Annotated[str, doc("what to do")] = ""
 
 
@@ -112,7 +124,9 @@ class TestFile(FileModel, frozen=True):
     __test__ = False  # pytest must not collect it
 
     app: Annotated[str, doc("application")]
-    run: Annotated[RunSpec, doc("default: none; the test passes when it builds")] = NO_RUN
+    run: Annotated[RunSpec, doc("how it is run; without it the test passes when it builds")] = (
+        NO_RUN
+    )
     about: Annotated[str, doc("one sentence: purpose of the test")] = ""
     tags: Annotated[list[str], doc("words for selection")] = []
     inherits: Annotated[str | None, doc("test of this suite whose keys it inherits")] = None
@@ -130,18 +144,20 @@ class TestFile(FileModel, frozen=True):
         list[str] | dict[str, OwnFlags],
         doc("names or patterns of toolchains, default: all; or flags for some of them"),
     ] = []
-    requires: Requires = Requires()
+    requires: Annotated[Requires, doc("requirements on the machine")] = Requires()
     environment: Annotated[
         dict[str, Scalar | FromParameter],
         doc("variables exported to build and run; of a parameter: to runs"),
     ] = {}
     modules: Annotated[list[str], doc("modules loaded for build and run")] = []
-    inputs: list[str | Input] = []
-    build: Build | None = None
+    inputs: Annotated[list[str | Input], doc("files put into each run directory")] = []
+    build: Annotated[Build | None, doc("how it is built")] = None
     repeat: Annotated[int, doc("runs of each case", ge=1, le=1_000_000)] = 1
     keep: Annotated[KeepWord | Keep, doc("runs of which everything is kept, or in full")] = "all"
-    verify: list[Check] = []
-    known_failures: list[KnownFailure] = []
+    verify: Annotated[
+        list[Check], doc("conditions for a right answer; default: exit code is 0")
+    ] = []
+    known_failures: Annotated[list[KnownFailure], doc("failures that people know of")] = []
     failures: Annotated[
         dict[str, FailureMode], doc("how it fails, by names: own codes, beside the verdict")
     ] = {}

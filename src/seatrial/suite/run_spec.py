@@ -22,10 +22,35 @@ class Stripe(FileModel, frozen=True):
 class AskedNodes(FileModel, frozen=True):
     """Where the nodes of a run are in the network of the machine."""
 
-    within: Annotated[str, doc("level of the network: all nodes are in one unit of it")] = ""
-    across: Annotated[str, doc("level of the network: nodes are spread evenly over its units")] = ""
-    order: Annotated[str, doc("order in which ranks go to nodes: X, Y, Z or random")] = ""
-    near: Annotated[str, doc("role of nodes: the nodes nearest to them")] = ""
+    within: Annotated[
+        str,
+        doc(
+            "level of the network: all nodes are in one unit of it, the one with the fewest free "
+            "nodes that are enough"
+        ),
+    ] = ""
+    across: Annotated[
+        str,
+        doc(
+            "level of the network: nodes are spread evenly over its units, over as many as there "
+            "are nodes for"
+        ),
+    ] = ""
+    order: Annotated[
+        str,
+        doc(
+            "order in which ranks go to the nodes: the axis along which they go up first (X, Y, "
+            "Z), or random; without `across` and `near` the nodes are the first free ones in "
+            "this order; default: the machine's order"
+        ),
+    ] = ""
+    near: Annotated[
+        str,
+        doc(
+            "role of nodes, by `roles` of the topology: the nodes with the fewest hops to one of "
+            "them"
+        ),
+    ] = ""
 
 
 class RunSpec(FileModel, frozen=True):
@@ -33,9 +58,11 @@ class RunSpec(FileModel, frozen=True):
 
     script: Annotated[str, doc("bash as written; it starts in the run directory")]
     nodes: Annotated[Expression, doc("number of nodes")] = 1
-    tasks: Annotated[Expression | None, doc("total number of tasks")] = None
-    tasks_per_node: Annotated[Expression | None, doc("tasks on each node")] = None
-    threads_per_task: Annotated[Expression, doc("threads of each task")] = 1
+    tasks: Annotated[
+        Expression | None, doc("total number of tasks; not together with `tasks_per_node`")
+    ] = None
+    tasks_per_node: Annotated[Expression | None, doc("tasks on each node; default: 1")] = None
+    threads_per_task: Annotated[Expression, doc("threads of each task, and cores that it gets")] = 1
     walltime: Annotated[Expression | float, doc("maximum time, e.g. 5m")] = "10m"
     launcher: Annotated[
         str | None,
@@ -45,7 +72,13 @@ class RunSpec(FileModel, frozen=True):
         Literal["machine", "each_node"],
         doc("each_node: one run for every node, pinned to it"),
     ] = "machine"
-    exclusive: Annotated[bool, doc("nothing else may run on its nodes")] = False
+    exclusive: Annotated[
+        bool,
+        doc(
+            "nothing else may run on its nodes meanwhile; without it Slurm may give the cores "
+            "that a run leaves free to others"
+        ),
+    ] = False
     tasks_per_numa: Annotated[
         Expression | None, doc("maximum tasks of a NUMA domain; alone: that many in each domain")
     ] = None
@@ -60,7 +93,13 @@ class RunSpec(FileModel, frozen=True):
         str | None,
         doc("local or interleave: the domain in which a task's memory is; or an expression"),
     ] = None
-    spare_cores: Annotated[Expression, doc("cores of each node that get no task")] = 0
+    spare_cores: Annotated[
+        Expression,
+        doc(
+            "cores of each node that get no task; all cases of the test get whole nodes then, "
+            "also those that spare none"
+        ),
+    ] = 0
     order: Annotated[
         str,
         doc(
@@ -94,13 +133,20 @@ class RunSpec(FileModel, frozen=True):
     account: Annotated[str | None, doc("Slurm account")] = None
     options: Annotated[list[str], doc("further arguments of sbatch")] = []
     prove: Annotated[
-        bool, doc("start the probe hello by $LAUNCH first, and check where its threads are")
+        bool,
+        doc(
+            "start the probe `hello` by `$LAUNCH` first, and check where its ranks and threads "
+            "are, and that the program runs its threads"
+        ),
     ] = False
     pattern: Annotated[bool, doc("record which rank sends how much to which")] = False
     quiet_for: Annotated[
         Duration | int, doc("time without output after which a run is hung; 0: never")
     ] = 0
-    quiet_answer: Annotated[QuietAnswer, doc("reaction to a hung run")] = "end"
+    quiet_answer: Annotated[
+        QuietAnswer,
+        doc("reaction to a hung run: end it with the verdict `hung`, or only send an alert"),
+    ] = "end"
     pages: Annotated[
         str,
         doc("pages of the memory: default, 4k, thp, 2M or 1G; {name} stands for a parameter"),
@@ -108,7 +154,7 @@ class RunSpec(FileModel, frozen=True):
     malloc: Annotated[
         dict[str, Expression], doc("tunables of glibc's malloc by name; default: glibc's value")
     ] = {}
-    stripe: Stripe | None = None
+    stripe: Annotated[Stripe | None, doc("stripes of the files that it writes on Lustre")] = None
     container: Annotated[
         str,
         doc(

@@ -43,10 +43,24 @@ class Reference(FileModel, frozen=True):
     checksum of a file."""
 
     test: Annotated[str, doc("name of the test in its suite")]
-    metric: Annotated[str, doc("name of the metric; required, unless file is given")] = ""
-    unit: Unit = ""
+    metric: Annotated[
+        str,
+        doc(
+            "name of the metric; `elapsed` (unit `s`) is one of every test; required, unless "
+            "`file` is given"
+        ),
+    ] = ""
+    unit: Annotated[
+        Unit,
+        doc(
+            "the metric's own unit, required with it; another unit is a `check error`, units are "
+            "never converted"
+        ),
+    ] = ""
     file: Annotated[str, doc("file of a run that must be the same bit for bit, with sha256")] = ""
-    sha256: Annotated[str, doc("its checksum, in hex")] = ""
+    sha256: Annotated[
+        str, doc("its checksum; goes with `where`, `toolchain` and `learned` alone")
+    ] = ""
     where: Annotated[dict[str, Scalar], doc("parameters of the case; others: any")] = {}
     toolchain: Annotated[str | None, doc("name or pattern of toolchains; default: any")] = None
     value: Annotated[
@@ -57,7 +71,13 @@ class Reference(FileModel, frozen=True):
     upper: Annotated[float | None, doc("upper bound, as a fraction: 0.10")] = None
     min: Annotated[float | None, doc("minimum, instead of value")] = None
     max: Annotated[float | None, doc("maximum, instead of value")] = None
-    stage: Annotated[Stage, doc("of runs at full machine, or of all others")] = "alone"
+    stage: Annotated[
+        Stage,
+        doc(
+            "`full`: of runs at full machine in a component of kind `isolated_then_full`, and of "
+            "no others; `alone`: of all runs but those"
+        ),
+    ] = "alone"
     learned: Annotated[Learned | None, doc("written by seatrial reference")] = None
 
 

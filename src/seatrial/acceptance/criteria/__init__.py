@@ -1,4 +1,5 @@
-"""The criteria of an acceptance: each is a small function; docs/criteria.md has its formula.
+"""The criteria of an acceptance: each is a small function, whose docstring is its
+page of the reference: formula, example, and when it is undecided.
 
     view = TrialView(history, now, references)
     for result in judged(component, view): print(result.criterion, result.state, result.why)

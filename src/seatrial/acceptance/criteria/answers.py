@@ -38,11 +38,37 @@ TOGETHER = "tests with a part of the machine"  # what a pooled share is of
 
 
 def pass_rate(view: TrialView, criterion: Criterion) -> list[Result]:
-    """Runs that passed over runs that ended, and those that a stopped test did not make; of the
-    worst test, which decides, then of each test.
+    """Runs that passed over runs that ended, and over those that a stopped test did not make, of
+    each test by itself. The test with the lowest rate decides, so that many short runs of one
+    test hide no failures of another.
 
-    Runs that were cancelled or recalled do not count, nor those whose case runs again for what
-    nodes or the scheduler did. ``numbers`` also has the rate of all attempts.
+        pass_rate = passed / (ended + not made)
+        not made  = ended * stopped / (time - stopped)      in a sustained component, rounded up
+
+    ``stopped`` is the time in which the test was stopped; in other components the runs that are
+    not made are those of the plan that have not ended while it is stopped. As the other tests
+    have its nodes meanwhile, their runs that passed in that time count less, by its share, in a
+    rate of several tests. So a stop never improves a rate.
+
+    With ``pooled`` the tests that have a part of the machine (share, weight, copies) are one
+    rate; tests with ``fill`` stay apart, each by itself, and the worst of all decides.
+
+    Not counted are runs that a person or the scheduler cancelled, recalled runs, known
+    failures, and runs that were retried for what nodes or the scheduler did: node failure, boot
+    failure, timeout, hung, lost. Runs that were wrong, misplaced, too slow or failed by
+    themselves count, though their case ran again, so that retries never improve the rate.
+    ``numbers`` also has the rate of all attempts, and what it would be had the cancelled runs
+    failed.
+
+    If three or more runs did not pass, and at least three quarters of them were on a node on
+    which at most half of those that passed were, the reason names it.
+
+    Undecided: before the end, but for a bound that can no longer be met; after it where others
+    cancelled runs that were not retried and the component is not sustained; a test of which no
+    run counts, unless all its failures are known.
+
+    Example: 1,000 runs, of which 20 were cancelled, 30 retried, and 38 reached their walltime:
+    912 / 950 = 96 %.
     """
     ended = [run for run in view.runs(criterion) if run.over]
     tests = view.tests(criterion)
@@ -239,12 +265,20 @@ def _not_passed(
 
 
 def correct_answers(view: TrialView, criterion: Criterion) -> list[Result]:
-    """Runs with a right answer over runs that gave an answer; of the worst test, which decides,
-    then of each test.
+    """Runs with a right answer over runs that gave an answer, of each test by itself. The test
+    with the lowest share decides; ``pooled`` as in pass_rate.
 
-    A run gave an answer if it ended by itself and its checks were carried out: its verdict is pass,
-    performance, no figure or wrong answer. All attempts count: a wrong answer stays wrong though
-    its case ran again.
+        correct_answers = 1 - wrong / answered
+
+    A run gave an answer if it ended by itself and its checks were carried out: its verdict is
+    pass, performance, no figure or wrong answer. All attempts count: a wrong answer stays wrong
+    though its case ran again.
+
+    Undecided: before the end; after it for cancelled runs as in pass_rate, and where answers
+    could not be checked: check error, output too large, no verdict, or a verdict that this
+    version does not know. A bound of 100 % is missed with the first wrong answer.
+
+    Example: 4 answers, one of them wrong, and 2 timeouts: 75 %, n = 4.
     """
     tests = view.tests(criterion)
     by_test = _by_test(view, tests, [run for run in view.runs(criterion) if run.over])
@@ -296,7 +330,13 @@ def _is_unknown(run: RunHistory) -> bool:
 
 
 def accepted_runs(view: TrialView, criterion: Criterion) -> list[Result]:
-    """The number of runs with verdict pass, of each test by itself."""
+    """Runs with the verdict pass, of each test by itself. The test with the fewest decides.
+
+    Undecided: while a test has fewer than ``at_least``. Met as soon as all tests have as many.
+
+    Example: ``at_least: 100``, 1,050 runs of one test and 88 of another after the end: not met,
+    by the other.
+    """
     accepted = dict.fromkeys(view.tests(criterion), 0)
     ended = dict.fromkeys(accepted, 0)
     for run in view.runs(criterion):

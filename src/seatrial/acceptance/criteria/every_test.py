@@ -33,10 +33,24 @@ class TestOutcome(NamedTuple):
 
 
 def every_test(view: TrialView, criterion: Criterion) -> list[Result]:
-    """Return whether each test gave a right answer with each toolchain, then those that did not.
+    """Each test of the component gave a right answer (verdict ``pass`` or ``performance``), with
+    each of its toolchains and in each stage in which it runs, and none was stopped at the end.
+    The value is the number of tests that are in order; those that are not follow, each with
+    what is wrong.
 
-    A test that was stopped, never built, never ran or never gave a right answer is at fault.
-    Nothing is decided before the trial's end, as a test may still run or be stopped.
+    It holds for every component, whether a plan names it or not. A test is at fault that
+
+    - was stopped, and not admitted again;
+    - was never built: no case of it has a build that succeeded;
+    - never ran: no run of it has a verdict;
+    - never gave a right answer, or only with other parameters or on another number of nodes.
+      Cases that differ in their node are one. In a sustained component the cases of a test take
+      turns, and one that had no turn is not asked.
+
+    A test with ``fill`` to which the others leave no share, and for which no node was idle, is
+    not asked. A waiver of the test or of its toolchain makes it waived.
+
+    Undecided: before the end, as a test may still give its first right answer, or be stopped.
     """
     found = list(_outcomes(view, criterion))
     bad = [one for one in found if one.fault]

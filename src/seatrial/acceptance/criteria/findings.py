@@ -21,8 +21,17 @@ MAX_TOLD = 5
 
 def findings(view: TrialView, criterion: Criterion) -> list[Result]:
     """The number of findings on nodes in the latest right run of each case that told of its nodes,
-    each finding on each node once. The largest number counts. A case without such a run is left
-    out, unless the criterion names its test."""
+    each finding on each node once; of cases that differ in their node alone, in the latest of
+    each, together. The largest number counts; ``at_most: 0`` asks for nodes without any.
+
+    A run tells of its nodes by ``facts.txt``, as ``facts collect`` leaves it, which the rules
+    that ship and those of the site judge; or by ``nodecheck.txt``, in which one job over all
+    nodes speaks for each. Its metrics are ``findings``, ``findings_of_RULE`` and
+    ``failed_node{node=NAME}``.
+
+    Undecided: no such run; a case whose latest run left neither, if it would be met by an older
+    one; a rehearsal.
+    """
     found = [(group, _of_case(view, criterion, group)) for group in view.groups(criterion)]
     why = (
         "no run with a right answer left facts.txt or nodecheck.txt" if view.over else view.goes_on

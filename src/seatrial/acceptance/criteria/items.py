@@ -15,10 +15,14 @@ IMPLIED = Criterion(criterion="items_passed", at_least="100%")
 
 
 def items_passed(view: TrialView, criterion: Criterion) -> list[Result]:
-    """Items that passed over all that are not waived.
+    """The share of the items of a checklist that passed.
 
-    Before each item has its result, the criterion is decided only if the others cannot change it.
-    It is waived if it would not be met with the waived items, and is met without them.
+        items_passed = passed / (items - waived)
+
+    It is decided as soon as the items that have no result yet cannot change it. It is waived if
+    it would not be met by passed / items, and is met without the waived items. Where a
+    checklist names no criterion, this one holds, with a bound of 100 %. n is the number of
+    items that passed or failed.
     """
     items = items_of(view.history.items, view.history.ticks)
     states = Counter(item.state for item in items)

@@ -10,10 +10,30 @@ from seatrial.units import show_share
 
 
 def mix(view: TrialView, criterion: Criterion) -> list[Result]:
-    """The difference between the achieved and the planned share of the available node-hours of each
-    test, in percentage points. The test with the largest difference decides.
+    """How far the shares of the node-hours that tests had are from those that the plan gives them,
+    in percentage points; in sustained components. The test with the largest difference decides.
 
-    A test that fills what others leave may have more than that: then the others have less.
+        achieved   = (script + part * (job - script)) / available node-hours
+        difference = |achieved - planned|
+        difference = max(0, planned - achieved)      of a test with ``fill``
+
+    ``script`` is the node-hours of the scripts of a test's runs, whatever their verdicts, and
+    ``job`` those in which their jobs held nodes. The time beside a script counts as far as the
+    plan gives it to any test: ``part``, the same for all tests and at most 1, is such that all
+    together have no more than jobs held, and no more than is planned. ``available`` is that of
+    utilisation. ``planned`` is the test's share, its copies times their nodes over the
+    machine's, its part of the rest by weight, or what all others leave (``fill``). Where people
+    changed the plan, it is the mean of the test's shares, by the node-hours that were available
+    while each held.
+
+    While several scripts run on a node, its time is divided among them by the cores that they
+    ask for, so that shares never add up to more than the machine.
+
+    Undecided: before the end.
+
+    Example: half of the machine planned for one test, a third for two copies of another, the
+    rest for a third one. They had 46.7, 35 and 15 % of the node-hours: 3.3, 1.7 and 1.7 points
+    off. ``at_most: 5 points`` is met.
     """
     found = view.node_shares
     if found is None:

@@ -15,10 +15,20 @@ from seatrial.verify.network_metrics import FINDINGS, PREFIX, WORDS
 
 
 def network(view: TrialView, criterion: Criterion) -> list[Result]:
-    """The number of findings in the latest right run of each case that left a matrix: pairs, nodes
-    and groups that cannot talk, slow nodes, slow links and slow pairs of groups. The largest number
-    counts. A case without a matrix is undecided, if its test measures the network: it is named, or
-    another of its cases left one."""
+    """The number of findings in the latest right run of each case that left a matrix of all pairs
+    (``pairs.matrix`` of the probe ``pairs``, or mpiGraph's output): silent nodes, groups that
+    are cut off, pairs that cannot talk, slow nodes, slow links, slow pairs of groups. The
+    largest number counts; ``at_most: 0`` asks for a network without any.
+
+    Each kind is a metric of the run, ``network_silent_nodes``, ``network_cut_groups``,
+    ``network_mute_pairs``, ``network_slow_nodes``, ``network_slow_links`` and
+    ``network_slow_groups``; ``network_findings`` is their sum. They are recorded where the
+    component has this criterion, by the groups of the machine.
+
+    Undecided: a case without a matrix, if ``tests`` name its test or another of its cases left
+    one; a case whose latest run left none, if it would be met by an older one; a component
+    without any matrix; a rehearsal.
+    """
     groups = view.groups(criterion)
     found = [(group, _of_case(view, criterion, group)) for group in groups]
     why = "no run with a right answer left a matrix, as the probe pairs and mpiGraph do"

@@ -28,10 +28,22 @@ LATE_NS = 600 * SECOND_NS  # until when a scheduler tells that the node of a fai
 def utilisation(view: TrialView, criterion: Criterion) -> list[Result]:
     """Accepted node-hours over available node-hours.
 
-    Accepted: the script time of runs with verdict pass, times their nodes. Available: the nodes
-    times the trial's time (without pauses, up to its duration), without planned outages. The rest
-    is lost; ``numbers`` has the losses by use. With ``tests`` the accepted node-hours are theirs
-    alone, and ``numbers`` has the utilisation by all tests.
+        accepted    = sum over nodes of the time in which a script of a passed run ran there
+        available   = nodes * the trial's time - planned outages
+        utilisation = accepted / available
+
+    Each node-hour counts once, though several runs share the node, and never while the node was
+    down. With ``tests`` the accepted node-hours are those of these tests, of all available
+    ones; the utilisation by all tests is among the numbers. The rest is lost: runs that failed,
+    nodes that were idle or down, and the time in which jobs hold nodes beside their script. If
+    the criterion is missed, the reason is the largest loss, with the span of time that has more
+    than half of it above the mean of the trial.
+
+    Undecided: before the end, while the accepted node-hours so far over all that will have been
+    available are below ``at_least``, and the losses so far do not make it impossible.
+
+    Example: 100 nodes for 10 hours, 2 hours of them a planned outage: 800 node-hours are
+    available. 600 accepted, 80 in failed runs, 120 idle: 75 %.
     """
     whole_use = view.timeline.total
     tests = view.tests(criterion)
@@ -88,8 +100,18 @@ def _hours(node_ns: float) -> str:
 def availability(view: TrialView, criterion: Criterion) -> list[Result]:
     """Node-hours in which nodes were up over all node-hours, without planned outages.
 
+        availability = 1 - down node-hours / (nodes * the trial's time - planned outages)
+
     A node is down from when the scheduler says so until it says that the node is back; n is how
-    often a node went down.
+    often one went down. A node that is excluded from the trial is not down. The nodes are those
+    of the component and its phase; where the machine has more, the reason says so. While the
+    trial's clock runs, the time since its last event counts for neither side: if its driver
+    died, nobody has seen whether nodes were down.
+
+    Undecided: before the end, as utilisation.
+
+    Example: 1,920 nodes for 240 hours, 6 failures of 4 hours each: 1 - 24 / 460,800 = 99.9948
+    %.
     """
     available, down = view.timeline.total.available, view.timeline.down
     went = len(_failures(view))
@@ -137,12 +159,24 @@ def _unwatched(view: TrialView) -> int:
 
 
 def mtbf(view: TrialView, criterion: Criterion) -> list[Result]:
-    """The trial's time over the number of node failures, in seconds.
+    """Mean time between failures of nodes: the trial's time T over their number. The bound is a
+    duration.
 
-    Failures are the times at which a node went down outside planned outages, and runs with verdict
-    node failure around which no node was reported down. Without any, the value is the lower bound
-    of the one-sided 90 % confidence interval, T / ln 10. A bound above that is not missed then, but
-    the time was too short to show it.
+        mtbf = T / failures          with one failure or more
+        mtbf = T / ln 10             with none
+
+    Failures are the times at which a node went down outside planned outages, and runs with the
+    verdict node failure during which, and within 10 minutes after which, no node was reported
+    down. Without a failure the value is the lower bound of the one-sided 90 % confidence
+    interval: if the true mean were less, a trial without a failure would have a probability of
+    less than 10 %.
+
+    Undecided: before the end, unless duration / failures is below the bound. Without a failure
+    also after it, if T / ln 10 is below the bound: to show a bound of B takes 2.303 B without a
+    failure.
+
+    Example: 10 days and 4 failures: 60 h. 10 days and none: at least 104 h with 90 %
+    confidence.
     """
     time = view.timeline.end / SECOND_NS
     seen = _failures(view)
@@ -191,12 +225,24 @@ def _unseen_failures(view: TrialView, seen: Sequence[int]) -> int:
 
 
 def jobs_in_flight(view: TrialView, criterion: Criterion) -> list[Result]:
-    """The largest number of runs that always held nodes, except for dips shorter than a minute (or
-    1 % of the duration), from when the bound was first reached to the end of the trial's time
-    (without a duration: to the last start).
+    """The largest number of runs that always held nodes, but for short dips, from when
+    ``at_least`` was first reached to the end of the trial's time.
 
-    Runs that wait in the queue do not count, as they do not fill the machine; nor do planned
-    outages of all nodes. For an upper bound alone the value is the largest number at any time.
+        jobs_in_flight = largest n with every dip below n shorter than D
+        D = min(1 minute, duration / 100)          without a duration: 1 minute
+
+    A dip below n is an unbroken time in which fewer than n runs held nodes; a pause or an
+    outage does not end it. Runs that wait in the queue do not count. Planned outages of all
+    nodes are left out. Without a duration the time ends with the last start. With ``at_most``
+    alone the value is the largest number. Where people changed the plan so that it kept fewer
+    runs of these tests, the runs that it did not ask for are added in that span. Among the
+    numbers are D (``shortest counted``), the share of time below the bound, and the longest
+    dip.
+
+    Undecided: until the bound is reached, then until the end unless it is missed.
+
+    Example: ``at_least: 20``, reached after 2 hours; for one of the 238 hours that followed 14
+    ran: not met, value 14. Had 14 run for a second only, it would be met.
     """
     bounds = bounds_of(criterion)
     history = view.history

@@ -55,12 +55,32 @@ class SlowdownPair(NamedTuple):
 
 
 def slowdown(view: TrialView, criterion: Criterion) -> list[Result]:
-    """The speed of each case at full machine against the same case alone, in per cent; positive is
-    better.
+    """Each case at full machine against the same case alone, in per cent; in components of kind
+    ``isolated_then_full``. Positive is better. The case with the smallest value decides.
 
-    100 (alone - full) / alone of the medians of the elapsed times, or of the ``metric`` (the other
-    way round where higher is better), over runs whose answer was right. Cases that differ in their
-    node alone are paired each with itself, and the median of their values counts.
+        slowdown = 100 (alone - full) / alone
+
+    ``alone`` and ``full`` are the medians of the elapsed times of runs with a right answer, or
+    of a ``metric``; there the sign is reversed where higher is better. Of cases that differ in
+    their node alone the median of their values counts.
+
+    A wave is the runs of a case at full machine that are in flight together; a retry belongs to
+    the wave of the run that it retries. The interval holds 95 % of 1,000 bootstrap samples with
+    a fixed seed: runs alone are drawn one by one, runs at full machine in whole waves. With one
+    wave its runs are drawn, and the reason says so. With two to four waves the interval is
+    hardly more than their range: it held the true value in 59, 79, 93 and 95 of 100 simulated
+    components with 2, 3, 5 and 8 waves (3, 3, 5 and 8 runs alone). So ask for five.
+
+    The interval on one side of the bound decides, with any number of runs. With the bound
+    inside it, the median decides from 5 runs alone and 5 waves on; else it is undecided.
+    Without an interval (one run alone, or one at full machine) it is undecided.
+
+    Both bounds are lower bounds of the value: ``at_most: 5%`` is the largest loss (value at
+    least -5 %), ``at_least: 2%`` the smallest gain, and ``at_least: -5%`` is the same as
+    ``at_most: 5%``.
+
+    Example: median 1.00 h alone (5 runs), 1.04 h at full machine (60 runs in 3 waves): -4 %.
+    With the interval -4.8 to -3.1 %, ``at_most: 5%`` is met; with -6 to -3 % it is undecided.
     """
     bounds = bounds_of(criterion)
     results = [_of_group(view, criterion, bounds, group) for group in view.pairs(criterion)]

@@ -32,12 +32,22 @@ MIN_RUNS = 2  # runs without which there is no spread
 
 
 def variability(view: TrialView, criterion: Criterion) -> list[Result]:
-    """The coefficient of variation of the elapsed time of each test's script: s / mean.
+    """The coefficient of variation of the elapsed time of each test's script. The test with the
+    largest decides.
 
-    It is over the runs whose answer was right, slow ones among them (verdict pass or performance).
-    Cases of a test that differ in more than their node are each compared with their own mean m:
-    sqrt(sum((x / m - 1)^2) / (n - cases)), which is s / mean for one case. ``numbers`` also has the
-    robust one, 1.4826 MAD / median. Two runs of a case are needed.
+        variability = s / m          s: standard deviation (n - 1), m: mean
+        robust      = 1.4826 MAD / median
+
+    It is over the runs with a right answer (verdict pass or performance), so that a run which
+    took twice as long counts. Cases that differ in parameters, toolchain, number of nodes or
+    stage are each compared with their own mean: sqrt(sum((x / m - 1)^2) / (n - cases)). Cases
+    that differ in their node alone are one. Cases with fewer than two such runs are left out;
+    the reason says how many.
+
+    Undecided: before the end, where no case has two runs, or where it would be met without the
+    cases that were left out.
+
+    Example: 1.0, 1.1, 0.9 and 1.3 h: mean 1.075, s 0.171: 15.9 %; robust 14.1 %.
     """
     by_test: dict[str, list[list[float]]] = {test: [] for test in view.tests(criterion)}
     doubts: dict[str, str] = {}
@@ -94,9 +104,23 @@ def _spread(series: Sequence[Sequence[float]]) -> Numbers:
 
 
 def figure_of_merit(view: TrialView, criterion: Criterion) -> list[Result]:
-    """The median of a metric over the runs of each case whose answer was right, against the bounds
-    of the criterion (in the metric's unit, or per cent of the machine's reference for the case) or,
-    where it has none, against the reference's own tolerance."""
+    """The median of ``metric`` over the runs of each case with a right answer, where cases that
+    differ in their node alone are one. The case that is furthest on the wrong side decides. It
+    is compared with
+
+    - a number, ``at_least: 12000``: in the metric's unit; of ``elapsed`` also a duration;
+    - per cent, ``at_least: 95%``: that share of the value of the machine's reference for the
+      case; where lower is better, ``at_most: 105%``;
+    - no bound: the reference, with its own tolerance.
+
+    The references are those that the trial was made with, or was last judged again by. Runs are
+    those alone, unless ``stage`` says otherwise, and so are references.
+
+    Undecided: before the end, without a figure, or without a reference where one is needed.
+
+    Example: reference 100 MB/s, ``lower: -0.05``; medians 96 and 94 MB/s of two cases: met and
+    not met, so not met.
+    """
     results = [_against(view, criterion, group) for group in view.groups(criterion)]
     if not results:
         return [undecided(criterion, f"no run has given {criterion.metric or 'a metric'}")]

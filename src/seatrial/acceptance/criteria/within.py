@@ -50,11 +50,29 @@ class CountedRuns(NamedTuple):
 
 
 def within_expected(view: TrialView, criterion: Criterion) -> list[Result]:
-    """The runs of each test that are right and not worse than expected by more than ``within``,
-    over those that ended. The test with the smallest share decides.
+    """The share of each test's runs that are right and not worse than expected by more than
+    ``within``, as contracts say: 99 % of all jobs are correct and within 5 % of the expected
+    run time. The test with the smallest share decides.
 
-    Expected is, case by case, the median of the figures of its right runs, or the machine's
-    reference. The runs are those that ``pass_rate`` counts: those that failed are not within.
+        within_expected = within / ended
+        within: verdict pass or performance, and (x - e) / |e| <= w      where lower is better
+                                                 (e - x) / |e| <= w      where higher is better
+                                                 |x - e| / |e| <= w      with ``two_sided``
+
+    x is the run's ``metric``, its elapsed time if none is named, and w is ``within``. e is
+    expected of its case: with ``of: median`` the median of the case's right runs in that stage,
+    where cases that differ in their node alone are one; with ``of: reference`` the value of the
+    machine's reference. A metric without a direction is two-sided. Runs that ended are those
+    that pass_rate counts: those that failed are not within. Unlike the verdict performance,
+    this does not depend on the tolerance of a reference.
+
+    Undecided: before the end, unless a bound of 100 % is missed for good; where it would be
+    met, but the median of a case is of fewer than five figures, or a case has no run that
+    counts; without a reference, or with one that has bounds and no value; for cancelled runs as
+    in pass_rate.
+
+    Example: 100 runs, median 70 min: 96 took at most 73.5 min, 3 took longer, 1 reached its
+    walltime: 96 %. ``within: 5%, at_least: 99%`` is not met.
     """
     by_test: dict[str, list[NodeCases]] = {test: [] for test in view.tests(criterion)}
     for group in view.groups(criterion):

@@ -16,11 +16,15 @@ _RULE = re.compile(r"[1-9][0-9]{0,8}|\$(pe_slots|fill_up|round_robin)")
 class GridEngine(BatchSettings, frozen=True):
     """How jobs are submitted to Grid Engine."""
 
-    queue: str = ""
-    account: str = ""
-    project: str = ""
+    queue: Annotated[str, doc("`-q` of qsub")] = ""
+    account: Annotated[str, doc("`-A` of qsub")] = ""
+    project: Annotated[str, doc("`-P` of qsub")] = ""
     parallel: Annotated[
-        dict[str, str | int], doc("parallel environments by name, each with its allocation_rule")
+        dict[str, str | int],
+        doc(
+            "parallel environments by name, each with its `allocation_rule`: `{smp: $pe_slots, "
+            "mpi-32: 32}`"
+        ),
     ] = {}
     resources: Annotated[str, doc("resources that each job asks for, such as arch=lx-amd64")] = ""
     exclusive: Annotated[

@@ -12,9 +12,9 @@ from seatrial.machine.schedulers import BatchSettings, Scheduler
 class Pbs(BatchSettings, frozen=True):
     """How jobs are submitted to OpenPBS or PBS Pro."""
 
-    queue: str = ""
-    account: str = ""
-    project: str = ""
+    queue: Annotated[str, doc("`-q` of qsub")] = ""
+    account: Annotated[str, doc("`-A` of qsub")] = ""
+    project: Annotated[str, doc("`-P` of qsub")] = ""
     select: Annotated[str, doc("resources added to each chunk, such as model=rome")] = ""
     place: Annotated[str, doc("how chunks are placed; excl is added for exclusive runs")] = (
         "scatter"
