@@ -42,7 +42,7 @@ class NodeGroup(FileModel, frozen=True):
 class Launcher(FileModel, frozen=True):
     """The program that starts tasks, with its options."""
 
-    kind: LauncherKind
+    kind: Annotated[LauncherKind, doc("the program; compat: nodes look like a cluster with ssh")]
     flavour: Annotated[
         Literal["openmpi", "mpich", "cray", "other"],
         doc("the MPI that it starts; cray: cray-mpich, of srun, or of mpiexec (PALS)"),
@@ -300,9 +300,7 @@ class Machine(FileModel, frozen=True):
         str | list[str], doc("machine files whose keys it takes over, relative to this one")
     ] = []
     about: Annotated[str, doc("one sentence: what it is")] = ""
-    scheduler: Annotated[str, doc("who runs jobs: this host, by itself, or a batch system")] = (
-        "local"  # one of the schedulers that are known
-    )
+    scheduler: str = "local"  # one of the schedulers that are known
     slurm: Annotated[Slurm, doc("how jobs are submitted to Slurm")] = Slurm()
     builds: Annotated[
         BuildSettings, doc("where builds are made, how many at a time, and who shares them")

@@ -84,7 +84,7 @@ class Reference(FileModel, frozen=True):
 class ReferencesFile(FileModel, frozen=True):
     """A ``references.yaml``."""
 
-    references: list[Reference]
+    references: Annotated[list[Reference], doc("what is expected, an entry for each figure")]
 
 
 class References(Struct, frozen=True):
