@@ -96,7 +96,10 @@ class _Pingpongs:
         test = {
             "app": "pingpong",
             "build": {
-                "sources": [str(ROOT / "suites/probes/pingpong/pingpong.c")],
+                "sources": [
+                    str(ROOT / "suites/probes/pingpong/pingpong.c"),
+                    str(ROOT / "suites/probes/common/probe.h"),
+                ],
                 "script": "$MPICC $CFLAGS -o pingpong pingpong.c $LDLIBS",
             },
             "run": {

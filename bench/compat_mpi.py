@@ -31,7 +31,10 @@ TCP = "export OMPI_MCA_pml=ob1 OMPI_MCA_btl=tcp,self"
 WAYS = {"native": ("mpirun", "true"), "native-tcp": ("mpirun", TCP), "compat": ("compat", "true")}
 PINGPONG: dict[str, Any] = {
     "app": "pingpong",
-    "build": {"sources": ["pingpong.c"], "script": "$MPICC $CFLAGS -o pingpong pingpong.c $LDLIBS"},
+    "build": {
+        "sources": ["pingpong.c", str(ROOT / "suites/probes/common/probe.h")],
+        "script": "$MPICC $CFLAGS -o pingpong pingpong.c $LDLIBS",
+    },
     "run": {
         "nodes": 2,
         "tasks_per_node": 1,

@@ -14,6 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import yaml
+from msgspec.structs import replace
 
 from seatrial.plan.prepare import PreparedPlan, prepare_plan
 from seatrial.rehearse.behaviour import run_models_of
@@ -29,6 +30,9 @@ PLANS = (
     "probes",
 )
 SEEDS = (1, 2)
+# Sources are part of the key of a build, and keys are in the journals. Of each build of the probes,
+# the key that it had while every probe had a copy of what now is common/probe.h.
+BUILDS = Path(__file__).with_name("probe-builds.json")
 START = 1_790_000_000_000_000_000
 # The machine of a plan that names none: such plans run on the host that they are typed on.
 HOST = {
@@ -53,7 +57,15 @@ def copied(folder: Path) -> Path:
 
 
 def prepared(plans: Path, name: str) -> PreparedPlan:
-    return prepare_plan(plans / f"{name}.yaml")
+    builds = json.loads(BUILDS.read_text())
+    plan = prepare_plan(plans / f"{name}.yaml")
+    parts = [
+        part._replace(
+            cases=[replace(case, build=builds.get(case.build, case.build)) for case in part.cases]
+        )
+        for part in plan.parts
+    ]
+    return plan._replace(parts=parts)
 
 
 def digests(plan: PreparedPlan, seed: int, trials: Path) -> dict[str, str]:

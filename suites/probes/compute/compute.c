@@ -19,7 +19,7 @@
  * Arguments: -n order of the matrices; default 1024 * cube root of the threads, so that the time
  *               stays about the same; rounded up to a multiple of 64
  *            -r repetitions (5), one more is the warm-up
- * Example:   cc -O3 -march=native -fopenmp -o compute compute.c -lm && OMP_NUM_THREADS=8 ./compute
+ * Example:   cc -O3 -march=native -fopenmp -I../common -o compute compute.c -lm && OMP_NUM_THREADS=8 ./compute
  *            rate min 101.2 median 103.9 max 104.4 GFLOP/s
  */
 #define _GNU_SOURCE 1 /* all of POSIX and Linux, also with -std=c11 */
@@ -28,7 +28,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <omp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,58 +52,10 @@ typedef double vector;
 
 enum { ROWS = 4, COLUMNS = 2 * WIDTH, TILE = 64, DEPTH = 192, MOST_REPETITIONS = 100000 };
 
-/* ---- common to the probes ------------------------------------------------------------------ */
+static const char PROBE[] = "compute";
+static const char USAGE[] = "compute [-n order] [-r repetitions]";
 
-static void fail(const char *format, ...)
-{
-    va_list arguments;
-    fflush(stdout);
-    fprintf(stderr, "ERROR: compute: ");
-    va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
-    va_end(arguments);
-    fputc('\n', stderr);
-    exit(1);
-}
-
-static void usage(const char *format, ...)
-{
-    va_list arguments;
-    fprintf(stderr, "compute: ");
-    va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
-    va_end(arguments);
-    fprintf(stderr, "\nusage: compute [-n order] [-r repetitions]\n");
-    exit(2);
-}
-
-/* The value of option -x: a whole number, with K, M or G for 2^10, 2^20 or 2^30. */
-static int64_t number(int option, const char *text, int64_t low, int64_t high)
-{
-    char *end;
-    errno = 0;
-    int64_t value = strtoll(text, &end, 10);
-    int shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
-    if (end == text || errno || end[shift ? 1 : 0] != '\0')
-        usage("-%c: '%s' is not a whole number (with K, M or G after it)", option, text);
-    if (value < 0 || value > high >> shift || value << shift < low)
-        usage("-%c: %s is not between %" PRId64 " and %" PRId64, option, text, low, high);
-    return value << shift;
-}
-
-struct spread { double min, median, max; };
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static struct spread spread_of(double *values, size_t n) /* sorts the values */
-{
-    qsort(values, n, sizeof *values, ascending);
-    return (struct spread){values[0], 0.5 * (values[(n - 1) / 2] + values[n / 2]), values[n - 1]};
-}
+#include "probe.h"
 
 /* ---- this probe ---------------------------------------------------------------------------- */
 

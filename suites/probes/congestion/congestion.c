@@ -26,7 +26,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <mpi.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,115 +35,11 @@
 static const double LONGEST = 0.1; /* seconds of one measurement, about */
 enum { LEAST_NODES = 4, TAG_DATA = 1, TAG_FLOWS = 2, TAG_STOP = 3, MOST_BYTES = 32 << 20 };
 
+static const char PROBE[] = "congestion";
 static const char USAGE[] = "congestion [-c per cent] [-a bytes] [-s bytes] [-w window] [-i steps] "
                             "[-r repetitions] [-x seed]";
 
-/* ---- common to the probes ------------------------------------------------------------------ */
-
-static int rank, ranks;
-
-static void fail(const char *format, ...)
-{
-    va_list arguments;
-    fflush(stdout);
-    fprintf(stderr, "ERROR: congestion: rank %d: ", rank);
-    va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
-    va_end(arguments);
-    fputc('\n', stderr);
-    MPI_Abort(MPI_COMM_WORLD, 1);
-    exit(1);
-}
-
-/* Every MPI call goes through TRY, so that a failure names the call and the place. */
-#define TRY(call) check_mpi((call), #call, __LINE__)
-
-static void check_mpi(int code, const char *call, int line)
-{
-    char text[MPI_MAX_ERROR_STRING] = "";
-    int length;
-    if (code == MPI_SUCCESS) return;
-    MPI_Error_string(code, text, &length);
-    fail("line %d: %s: %s", line, call, text);
-}
-
-static void usage(const char *format, ...)
-{
-    if (rank == 0) {
-        va_list arguments;
-        fprintf(stderr, "congestion: ");
-        va_start(arguments, format);
-        vfprintf(stderr, format, arguments);
-        va_end(arguments);
-        fprintf(stderr, "\nusage: %s\n", USAGE);
-    }
-    MPI_Finalize();
-    exit(2);
-}
-
-/* The value of option -x: a whole number, with K, M or G for 2^10, 2^20 or 2^30. */
-static int64_t number(int option, const char *text, int64_t low, int64_t high)
-{
-    char *end;
-    errno = 0;
-    int64_t value = strtoll(text, &end, 10);
-    int shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
-    if (end == text || errno || end[shift ? 1 : 0] != '\0')
-        usage("-%c: '%s' is not a whole number (with K, M or G after it)", option, text);
-    if (value < 0 || value > high >> shift || value << shift < low)
-        usage("-%c: %s is not between %" PRId64 " and %" PRId64, option, text, low, high);
-    return value << shift;
-}
-
-static void *memory(size_t count, size_t size)
-{
-    void *p = calloc(count ? count : 1, size);
-    if (!p) fail("no memory for %zu x %zu bytes", count, size);
-    return p;
-}
-
-struct spread { double min, median, max; };
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static struct spread spread_of(double *values, size_t n) /* sorts the values */
-{
-    qsort(values, n, sizeof *values, ascending);
-    return (struct spread){values[0], 0.5 * (values[(n - 1) / 2] + values[n / 2]), values[n - 1]};
-}
-
-static void start_mpi(int *argc, char ***argv)
-{
-    MPI_Init(argc, argv);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    TRY(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-    TRY(MPI_Comm_size(MPI_COMM_WORLD, &ranks));
-    opterr = 0;
-}
-
-/* What a message holds depends on who sends it, to whom, and on the place of each byte. */
-static unsigned char byte_at(int from, int to, size_t place)
-{
-    return (unsigned char)((unsigned)from * 7u + (unsigned)to * 13u + (unsigned)place +
-                           (unsigned)(place >> 8) * 3u + 1u);
-}
-
-static void fill(unsigned char *message, size_t size, int from, int to)
-{
-    for (size_t i = 0; i < size; i++) message[i] = byte_at(from, to, i);
-}
-
-static void check(const unsigned char *message, size_t size, int from, int to)
-{
-    for (size_t i = 0; i < size; i++)
-        if (message[i] != byte_at(from, to, i))
-            fail("wrong data: message of %zu bytes from rank %d: byte %zu is 0x%02x, not 0x%02x",
-                 size, from, i, message[i], byte_at(from, to, i));
-}
+#include "probe.h"
 
 /* ---- this probe ---------------------------------------------------------------------------- */
 
@@ -227,7 +122,7 @@ static struct load prepare_load(MPI_Comm group, int64_t size, int measurer)
     load.out = memory((size_t)load.members, (size_t)load.size);
     load.in = memory((size_t)load.members, (size_t)load.size);
     for (int to = 0; to < load.members; to++)
-        fill(load.out + (size_t)to * (size_t)load.size, (size_t)load.size, load.me, to);
+        fill_message(load.out + (size_t)to * (size_t)load.size, (size_t)load.size, load.me, to);
     return load;
 }
 
@@ -253,7 +148,7 @@ static double congest(struct load load)
     if (load.me == 0)
         TRY(MPI_Recv(NULL, 0, MPI_BYTE, load.measurer, TAG_STOP, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
     for (int from = 0; from < load.members; from++)
-        check(load.in + (size_t)from * (size_t)load.size, (size_t)load.size, from, load.me);
+        check_message(load.in + (size_t)from * (size_t)load.size, (size_t)load.size, from, load.me);
     double bytes = (double)rounds * (load.members - 1) * load.size;
     return bytes / 1048576 / (MPI_Wtime() - start);
 }
@@ -309,11 +204,11 @@ static void checked_step(struct meter m, enum test test)
 {
     size_t size = test == LATENCY ? 8 : m.size;
     int window = test == LATENCY ? 1 : m.window;
-    fill(m.out, size, m.me, m.right);
+    fill_message(m.out, size, m.me, m.right);
     memset(m.in, 0, size * (size_t)window);
     step(m, test);
     for (int i = 0; test != ALLREDUCE && i < window; i++)
-        check(m.in + (size_t)i * size, size, m.left, m.me);
+        check_message(m.in + (size_t)i * size, size, m.left, m.me);
 }
 
 static int choose_steps(struct meter m, enum test test, int most)

@@ -21,7 +21,7 @@
  * Arguments: -n elements of each array; default: 4 times the last-level caches that the threads
  *               can reach (at least 64 MiB an array), but all three within half of the free memory
  *            -r repetitions, one more is the warm-up; default 10
- * Example:   cc -O2 -fopenmp -DTOUCH_all -o stream stream.c && OMP_NUM_THREADS=8 ./stream -r 20
+ * Example:   cc -O2 -fopenmp -DTOUCH_all -o stream -I../common stream.c && OMP_NUM_THREADS=8 ./stream -r 20
  */
 #define _GNU_SOURCE 1 /* all of POSIX and Linux, also with -std=c11 */
 #include <errno.h>
@@ -29,7 +29,6 @@
 #include <math.h>
 #include <omp.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,58 +49,10 @@ static const int ARRAYS_MOVED[KERNELS] = {2, 2, 3, 3};
 static const double Q = 3.0;
 static const char RULE[] = "-------------------------------------------------------------\n";
 
-/* ---- common to the probes ------------------------------------------------------------------ */
+static const char PROBE[] = "stream";
+static const char USAGE[] = "stream [-n elements] [-r repetitions]";
 
-static void fail(const char *format, ...)
-{
-    va_list arguments;
-    fflush(stdout);
-    fprintf(stderr, "ERROR: stream: ");
-    va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
-    va_end(arguments);
-    fputc('\n', stderr);
-    exit(1);
-}
-
-static void usage(const char *format, ...)
-{
-    va_list arguments;
-    fprintf(stderr, "stream: ");
-    va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
-    va_end(arguments);
-    fprintf(stderr, "\nusage: stream [-n elements] [-r repetitions]\n");
-    exit(2);
-}
-
-/* The value of option -x: a whole number, with K, M or G for 2^10, 2^20 or 2^30. */
-static int64_t number(int option, const char *text, int64_t low, int64_t high)
-{
-    char *end;
-    errno = 0;
-    int64_t value = strtoll(text, &end, 10);
-    int shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
-    if (end == text || errno || end[shift ? 1 : 0] != '\0')
-        usage("-%c: '%s' is not a whole number (with K, M or G after it)", option, text);
-    if (value < 0 || value > high >> shift || value << shift < low)
-        usage("-%c: %s is not between %" PRId64 " and %" PRId64, option, text, low, high);
-    return value << shift;
-}
-
-struct spread { double min, median, max; };
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static struct spread spread_of(double *values, size_t n) /* sorts the values */
-{
-    qsort(values, n, sizeof *values, ascending);
-    return (struct spread){values[0], 0.5 * (values[(n - 1) / 2] + values[n / 2]), values[n - 1]};
-}
+#include "probe.h"
 
 /* ---- how large must the arrays be? --------------------------------------------------------- */
 
