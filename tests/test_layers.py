@@ -23,7 +23,6 @@ ROOMS = [
         "units",
         "lazy",
         "arrays",
-        "base32",
         "account",
         "structs",
         "gc_pause",

@@ -11,17 +11,10 @@ cannot be written, on a full disk for example, loses messages and disturbs nothi
 import contextlib
 import logging
 from collections.abc import Iterator
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from seatrial.escaping import plain_line
-from seatrial.lazy import LazyModule
-
-if TYPE_CHECKING:
-    from seatrial import log_file
-else:  # for the first message: most commands write none
-    log_file = LazyModule("seatrial.log_file")
+from seatrial.log_file import LogFile
 
 LEVELS = ("debug", "info", "warning", "error")
 DEFAULT_LEVEL = "warning"
@@ -46,7 +39,8 @@ def log_to(file: Path, level: str = DEFAULT_LEVEL) -> Iterator[None]:
     """Write the messages of all loggers of Seatrial to a file while the block runs. ``level``: the
     least of the ``LEVELS`` that is written. The folder of the file is made if the one above it is
     there."""
-    handler = _Messages(file)
+    handler = LogFile(file.absolute(), MAX_BYTES, FILES)
+    handler.setFormatter(_OneLine("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     root = logging.getLogger(_ROOT)
     before = root.level
     root.setLevel(level.upper())
@@ -58,28 +52,6 @@ def log_to(file: Path, level: str = DEFAULT_LEVEL) -> Iterator[None]:
         root.setLevel(before)
         with contextlib.suppress(OSError):
             handler.close()
-
-
-class _Messages(logging.Handler):
-    """Hands messages to a file."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        self._path = path.absolute()
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._file.emit(record)
-
-    def close(self) -> None:
-        if "_file" in self.__dict__:
-            self._file.close()
-        super().close()
-
-    @cached_property
-    def _file(self) -> "log_file.LogFile":
-        file = log_file.LogFile(self._path, MAX_BYTES, FILES)
-        file.setFormatter(_OneLine("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-        return file
 
 
 class _OneLine(logging.Formatter):

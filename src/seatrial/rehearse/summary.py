@@ -1,6 +1,7 @@
 """Summarise a rehearsed trial in little memory, to keep those of many seeds and compare them."""
 
 import math
+import statistics
 from collections import Counter
 from typing import NamedTuple
 
@@ -14,7 +15,6 @@ from seatrial.journal.codes import RECALLED, UNCOUNTED
 from seatrial.plan.alongside import named_beside
 from seatrial.plan.prepare import PreparedComponent
 from seatrial.rehearse.virtual_driver import Ending
-from seatrial.statistics.variance import variance
 from seatrial.verify.references import References
 
 BINS = 60  # spans of time for which utilisation is given
@@ -156,7 +156,7 @@ def _of_test(
         elapsed=math.fsum(elapsed) / len(elapsed) if elapsed else None,
         wait=waited.median if waited else None,
         long_wait=waited.high if waited else None,
-        sd=math.sqrt(variance(elapsed)) if len(elapsed) > 1 else None,
+        sd=math.sqrt(statistics.variance(elapsed)) if len(elapsed) > 1 else None,
         failed=sum(run.over and not run.passed and run.code not in UNCOUNTED for run in runs),
         recalled=sum(run.code == RECALLED.number for run in runs),
     )

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 
 from seatrial.lazy import statistics
 from seatrial.statistics.significance import student_quantile
-from seatrial.statistics.variance import variance
 
 FEW = 5  # figures of a side: from here on a bootstrap holds the truth often enough
 
@@ -33,7 +32,7 @@ def ratio_interval(above: Samples, below: Samples, confidence: float) -> tuple[f
     for sign, samples in ((1, above), (-1, below)):
         for sample in samples:
             logs = [math.log(figure) for figure in sample]
-            part = variance(logs) / len(logs)
+            part = statistics.variance(logs) / len(logs)
             error += part
             shares += part * part / (len(logs) - 1)
             middle += sign * statistics.fmean(logs)

@@ -6,6 +6,7 @@ expansion.cases      # in the order of the suite, parameters and toolchains
 expansion.skipped    # cases that this machine cannot run, with the reasons
 """
 
+import base64
 import hashlib
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +15,6 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from seatrial.base32 import base32
 from seatrial.documents import Faults, plain_scalar
 from seatrial.errors import UsageError
 from seatrial.file_model import Scalar
@@ -370,5 +370,5 @@ def case_id(
     nodes, tasks, threads = size
     shape = f"{nodes}x{tasks}x{threads}" + (f" {gpus} gpus" if gpus else "")
     text = "\n".join((test, machine, toolchain, node, shape, *bound))  # each is one line of text
-    number = int.from_bytes(hashlib.sha256(text.encode()).digest()[:10])
-    return base32(number, 16)
+    digest = hashlib.sha256(text.encode()).digest()
+    return base64.b32encode(digest)[:16].decode().lower()
