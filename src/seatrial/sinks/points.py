@@ -119,52 +119,72 @@ class TrialPoints:
     def of(self, event: events.Event) -> list[bytes]:
         """The lines of the next event of the journal."""
         moment = self._moments.of(event)
-        run, running = None, 0
-        late = self._is_late(event)
-        if late:
-            run = self._judged.get(event.run_id)
-        elif isinstance(event, events.RunEvent) and event.run_id:
-            known = self._runs.get(event.run_id)
-            was_running = known is not None and known.state == RunState.RUNNING
-            run = self._run(event, moment)
-            running = (run.state == RunState.RUNNING) - was_running
-            self._running[event.app, event.test] += running
-        lines = [self._event(event, moment, run, running)]
-        if isinstance(event, events.RunJudged) and run is not None:
-            del self._runs[event.run_id]
-            lines += self._over(event, moment, run)
-            run.figures = {}
-            run.checked = run.checked or moment
-            run.verdict = moment
-            if len(self._judged) >= MAX_RUNS:
-                del self._judged[next(iter(self._judged))]
-            self._judged[event.run_id] = run
-        elif isinstance(event, events.RunJudgedAgain) and run is not None:
-            lines += self._corrected(event, run)
-        elif isinstance(event, events.MetricRecorded) and late and run is not None:
-            lines += self._late_figure(event, run)
-        elif isinstance(event, _NodeEvent):
-            lines += self._of_nodes(event, moment)
-        elif isinstance(event, events.GaugeRead):
-            lines += self._gauge(event, moment)
-        elif isinstance(event, events.BuildStarted):
+        run, running = self._run_of(event, moment)
+        return [self._event(event, moment, run, running), *self._results(event, moment, run)]
+
+    def _run_of(self, event: events.Event, moment: int) -> tuple[_Run | None, int]:
+        """Return the run of an event, and by how many jobs more of its test are running."""
+        if self._is_late(event):
+            return self._judged.get(event.run_id), 0
+        if not isinstance(event, events.RunEvent) or not event.run_id:
+            return None, 0
+        known = self._runs.get(event.run_id)
+        was_running = known is not None and known.state == RunState.RUNNING
+        run = self._run(event, moment)
+        running = (run.state == RunState.RUNNING) - was_running
+        self._running[event.app, event.test] += running
+        return run, running
+
+    def _results(self, event: events.Event, moment: int, run: _Run | None) -> list[bytes]:
+        """Return the lines of the run that an event ends, of its nodes, its gauge or its build."""
+        if isinstance(event, events.BuildStarted):
             self._builds[event.key] = event.time
-        elif isinstance(event, events.BuildEnded):
-            lines += self._build(event, moment)
-        return lines
+            return []
+        if isinstance(event, events.BuildEnded):
+            return self._build(event, moment)
+        if isinstance(event, _NodeEvent):
+            return self._of_nodes(event, moment)
+        if isinstance(event, events.GaugeRead):
+            return self._gauge(event, moment)
+        if run is None:
+            return []
+        if isinstance(event, events.RunJudged):
+            return self._end_run(event, moment, run)
+        if isinstance(event, events.RunJudgedAgain):
+            return self._corrected(event, run)
+        if isinstance(event, events.MetricRecorded) and self._judged.get(event.run_id) is run:
+            return self._late_figure(event, run)
+        return []
 
     # ---- one event ------------------------------------------------------------------------
 
     def _event(self, event: events.Event, moment: int, run: _Run | None, running: int) -> bytes:
-        name = event_name(event.name)
-        written = _Written(*_MEMBERS[type(event)](event))
+        written = _members_of(event, run)
         run_id = event.run_id if isinstance(event, events.RunEvent) else ""
-        if run is not None and isinstance(event, events.RunJudged) and run.code == RECALLED.number:
-            # Version 0.1 wrote that it was cancelled.
-            written = written._replace(value=RECALLED.number, alias=RECALLED.name)
-        value = None if written.value is None else str(written.value)
-        if isinstance(event, events.JobQueued):
-            value = event.job_id
+        fields = self._harness_fields(event, written, run_id)
+        building = isinstance(event, events.BuildStarted) - isinstance(event, events.BuildEnded)
+        fields |= {
+            "building": building or None,
+            "running": running or None,
+            **self._under_way(event),
+            "value": events.finite(written.value),
+            "nodes": written.nodes or None,
+        }
+        if isinstance(event, events.MetricRecorded):
+            fields["unit"] = event.unit or None
+        elif isinstance(event, events.RunJudged):
+            fields |= _filled(cause=event.cause, advice=event.advice)
+            fields |= _counted(run) if run is not None else {}
+        # A build is of many runs, so its key is in place of a run: that a build began and ended is
+        # told of one id.
+        own_id = event.key if isinstance(event, events.BuildEvent) else run_id
+        tags = self._tags_of(written.app or "", written.test or "", own_id)
+        return line("events", tags, field_text(fields), moment)
+
+    def _harness_fields(self, event: events.Event, written: _Written, run_id: str) -> Fields:
+        """Return the fields that the OLCF test harness has for an event, too."""
+        name = event_name(event.name)
+        value = event.job_id if isinstance(event, events.JobQueued) else written.value
         fields: Fields = {
             "test_id": None if self._oth else run_id or None,
             "event_name": event.name,
@@ -172,41 +192,19 @@ class TrialPoints:
             "event_subtype": name.subtype,
             "event_filename": name.file,
             "event_time": time_text(event.time),
-            "event_value": value,
-            "check_alias": written.alias or None,
-            "job_id": written.job_id or (run.job_id if run else "") or None,
-            "run_archive": written.path or (run.path if run else "") or None,
-            "comment": written.text or None,
-            "hostname": self._about.host or None,
-            "user": self._about.user or None,
+            "event_value": None if value is None else str(value),
+            **_filled(check_alias=written.alias, job_id=written.job_id, run_archive=written.path),
+            **_filled(comment=written.text, hostname=self._about.host, user=self._about.user),
         }
         if isinstance(event, events.BuildEvent):
             fields |= {"build_directory": event.path or None, "run_archive": None}
         if isinstance(event, events.BuildEnded):
             fields |= {"output_txt": event.log or None, "comment": None}
-        if self._oth:
-            run_path = written.path or (run.path if run else "")
-            where = "" if isinstance(event, events.BuildEvent) else run_path
-            fields |= self._oth.of(event, written.test or "", where)
-            fields = {key: fields.get(key) or NO_VALUE for key in FIELDS}
-        building = isinstance(event, events.BuildStarted) - isinstance(event, events.BuildEnded)
-        fields |= {
-            "building": building or None,
-            "running": running or None,
-            **self._under_way(event),
-            "value": events.finite(written.value),
-            "nodes": written.nodes or (run.nodes if run else "") or None,
-        }
-        if isinstance(event, events.MetricRecorded):
-            fields["unit"] = event.unit or None
-        elif isinstance(event, events.RunJudged):
-            fields |= {"cause": event.cause or None, "advice": event.advice or None}
-            fields |= _counted(run) if run is not None else {}
-        # A build is of many runs, so its key is in place of a run: that a build began and ended is
-        # told of one id.
-        own_id = event.key if isinstance(event, events.BuildEvent) else run_id
-        tags = self._tags_of(written.app or "", written.test or "", own_id)
-        return line("events", tags, field_text(fields), moment)
+        if self._oth is None:
+            return fields
+        where = "" if isinstance(event, events.BuildEvent) else written.path or ""
+        fields |= self._oth.of(event, written.test or "", where)
+        return {key: fields.get(key) or NO_VALUE for key in FIELDS}
 
     def _under_way(self, event: events.Event) -> Fields:
         """Return how many builds or jobs of its test are under way after an event."""
@@ -255,6 +253,18 @@ class TrialPoints:
             self._running[run.of_test] -= 1
 
     # ---- a run that is over ---------------------------------------------------------------
+
+    def _end_run(self, event: events.RunJudged, moment: int, run: _Run) -> list[bytes]:
+        """Return the lines of a run that is over, and keep what a later judgement needs of it."""
+        del self._runs[event.run_id]
+        lines = self._over(event, moment, run)
+        run.figures = {}
+        run.checked = run.checked or moment
+        run.verdict = moment
+        if len(self._judged) >= MAX_RUNS:
+            del self._judged[next(iter(self._judged))]
+        self._judged[event.run_id] = run
+        return lines
 
     def _over(self, event: events.RunJudged, moment: int, run: _Run) -> list[bytes]:
         lines = [self._summary(event, run)]
@@ -306,13 +316,8 @@ class TrialPoints:
             "elapsed": run.elapsed,
             "waited": waited,
             "exit_code": events.finite(run.exit_code),
-            "job_id": run.job_id or None,
-            "nodes": run.nodes or None,
-            "run_archive": run.path or None,
-            "target": run.target or None,
-            "stage": run.stage or None,
-            "comment": event.reason or None,
-            "cause": run.cause or None,
+            **_filled(job_id=run.job_id, nodes=run.nodes, run_archive=run.path),
+            **_filled(target=run.target, stage=run.stage, comment=event.reason, cause=run.cause),
             "cause_code": events.finite(run.cause_code) if run.cause_code else None,
             "advice": run.advice or None,
             "judged": time_text(event.time),
@@ -378,6 +383,26 @@ class TrialPoints:
     def _groups(self) -> dict[str, str]:
         groups = self._about.machine.groups.items()
         return {node: name for name, folded in groups for node in unfold(folded)}
+
+
+def _members_of(event: events.Event, run: _Run | None) -> _Written:
+    """Return the members of an event, and those of its run that the event does not have."""
+    written = _Written(*_MEMBERS[type(event)](event))
+    if run is None:
+        return written
+    if isinstance(event, events.RunJudged) and run.code == RECALLED.number:
+        # Version 0.1 wrote that it was cancelled.
+        written = written._replace(value=RECALLED.number, alias=RECALLED.name)
+    return written._replace(
+        job_id=written.job_id or run.job_id,
+        path=written.path or run.path,
+        nodes=written.nodes or run.nodes,
+    )
+
+
+def _filled(**texts: str | None) -> Fields:
+    """Return fields of texts, without a value for those that are empty."""
+    return {key: text or None for key, text in texts.items()}
 
 
 def _counted(run: RunLife) -> Fields:
