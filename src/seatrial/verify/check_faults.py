@@ -4,6 +4,7 @@ faults_of_check(Check(contains=""))      # [("contains", "is empty")]
 """
 
 import re
+from collections.abc import Iterator
 
 from seatrial.suite.check_spec import Check
 from seatrial.suite.expressions import ExpressionError
@@ -40,26 +41,29 @@ def faults_of_check(check: Check) -> list[tuple[str, str]]:
     if len(kinds) != 1:
         given = f"{' and '.join(kinds)} are given" if kinds else "none is given"
         return [("", f"a check has exactly one of {', '.join(KINDS)}; {given}")]
-    kind = kinds[0]
-    faults: list[tuple[str, str]] = []
+    return list(_faults_of_kind(check, kinds[0]))
+
+
+def _faults_of_kind(check: Check, kind: str) -> Iterator[tuple[str, str]]:
+    """Yield the faults of a check of one kind."""
     if len(check.name) > LONGEST_NAME or not check.name.isprintable():
-        faults.append(("name", f"must be one line of at most {LONGEST_NAME} characters"))
+        yield "name", f"must be one line of at most {LONGEST_NAME} characters"
     if kind not in ("exit_code", "placement") and not getattr(check, kind):
-        faults.append((kind, "is empty"))
+        yield kind, "is empty"
     if kind in check_values.PATTERNS:
-        fault = fault_of_pattern(getattr(check, kind), 1 if kind == "value" else None)
-        faults += [(kind, fault)] if fault else []
+        groups = 1 if kind == "value" else None
+        if fault := fault_of_pattern(getattr(check, kind), groups):
+            yield kind, fault
     for key, owner in _COMPANIONS.items():
         if getattr(check, key) not in (None, 0.0) and kind != owner:
-            faults.append((key, f"belongs to {owner}:, which is not given"))
+            yield key, f"belongs to {owner}:, which is not given"
     if kind == "value":
-        faults += _faults_of_bounds(check)
+        yield from _faults_of_bounds(check)
     if kind == "identical" and not re.fullmatch("[0-9a-fA-F]{64}", check.sha256 or "0" * 64):
         text = "must be 64 hexadecimal digits, as sha256sum prints them; without it, it is learned"
-        faults.append(("sha256", text))
+        yield "sha256", text
     if check.size_limit is not None and (fault := fault_of_size(check.size_limit)):
-        faults.append(("size_limit", fault))
-    return faults
+        yield "size_limit", fault
 
 
 def _faults_of_bounds(check: Check) -> list[tuple[str, str]]:

@@ -10,7 +10,7 @@ Pure. CPUs have the numbers that Linux gives to hardware threads.
 
 import functools
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from seatrial.layout.node import spans
@@ -116,20 +116,20 @@ def judge(
     nodes: dict[str, list[ThreadPlace]] = defaultdict(list)
     for place in places:
         nodes[place.node].append(place)
-    cpus = len(given.cpus) if given is not None and given.node in nodes else 0
-    found = []
-    for node, own in nodes.items():
+    cpus = {given.node: given.cpus} if given is not None and given.node in nodes else {}
+    count_given = max(map(len, cpus.values()), default=0)
+    judgements: list[PlacementJudgement] = []
+    for node, threads in nodes.items():
         where = f" of {node}" if len(nodes) > 1 else ""
         if check.cores == "apart":
-            found.append(_not_apart(own, cpus, where))
+            judgements.append(_not_apart(threads, count_given, where))
         if check.numa == "within":
-            found.append(_not_within(own, asked, where))
+            judgements.append(_not_within(threads, asked, where))
         if check.cpus == "asked" and asked.cpus:
-            on_node = given if given is not None and given.node == node else None
-            found.append(_elsewhere(own, asked, on_node, where))
+            judgements.append(_elsewhere(threads, asked, cpus.get(node), where))
     return PlacementJudgement(
-        _first_of([each.fault for each in found if each.fault]),
-        _first_of([each.notice for each in found if each.notice]),
+        _first_of([each.fault for each in judgements if each.fault]),
+        _first_of([each.notice for each in judgements if each.notice]),
     )
 
 
@@ -207,27 +207,34 @@ def _misspread(places: Sequence[ThreadPlace], asked: AskedShape) -> Iterator[str
 def _not_apart(places: Sequence[ThreadPlace], cpus: int, where: str) -> PlacementJudgement:
     """Return which threads of a node share a core, or a CPU if it has fewer cores than threads.
     ``cpus`` is the number of CPUs that the job was given there; 0: not known."""
-    ranks = sorted({place.rank for place in places})
-    in_core = max((len(place.core) for place in places if place.core), default=1)
     if cpus and len(places) > cpus:
+        ranks = {place.rank for place in places}
         threads = "" if len(places) == len(ranks) else f" of {count(len(places), 'thread')}"
         notice = f"could not be apart{where}: {count(len(ranks), 'rank')}{threads}"
         return PlacementJudgement("", f"{notice}, {count(cpus, 'CPU')}")
+    in_core = max((len(place.core) for place in places if place.core), default=1)
     by_core = not cpus or len(places) <= cpus // in_core
     spots = [_spots(place, by_core) for place in places]
-    if any(not spot for spot in spots):
-        rank = next(place.rank for place, spot in zip(places, spots, strict=True) if not spot)
-        return PlacementJudgement("", f"the CPUs of rank {rank}{where} are not known")
+    for place, spot in zip(places, spots, strict=True):
+        if not spot:
+            return PlacementJudgement("", f"the CPUs of rank {place.rank}{where} are not known")
     crowd = _crowd(spots)
-    if crowd is None:
-        return PlacementJudgement("", "")
+    return PlacementJudgement("" if crowd is None else _shared(crowd, places, by_core, where), "")
+
+
+def _shared(crowd: "_Crowd", places: Sequence[ThreadPlace], by_core: bool, where: str) -> str:
+    """Return who shares which CPUs on a node."""
     members, shared = [places[i] for i in crowd.members], crowd.cpus
     if by_core:
         shared = shared.union(*(place.core or () for place in members))
-    cpu = "CPU" if len(shared) == 1 else "CPUs"
-    return PlacementJudgement(
-        f"{_who(members)}{where} on {cpu} {spans(shared)}; {count(len(members), 'core')} asked", ""
-    )
+    asked = count(len(members), "core")
+    return f"{_who(members)}{where} on {_named(shared)}; {asked} asked"
+
+
+def _named(cpus: Iterable[int]) -> str:
+    """Return ``CPU 3`` or ``CPUs 0-3``."""
+    text = spans(cpus)
+    return f"CPU {text}" if text.isdigit() else f"CPUs {text}"
 
 
 def _spots(place: ThreadPlace, by_core: bool) -> Cpus:
@@ -312,28 +319,31 @@ def _not_within(places: Sequence[ThreadPlace], asked: AskedShape, where: str) ->
 
 
 def _elsewhere(
-    places: Sequence[ThreadPlace], asked: AskedShape, given: CpusGiven | None, where: str
+    places: Sequence[ThreadPlace], asked: AskedShape, given: Cpus | None, where: str
 ) -> PlacementJudgement:
     """Return the first rank of a node that may use, or was on, CPUs that its launcher did not ask
     for. ``given``: the CPUs that the job was given there, None if they are not known."""
-    ranks = sorted({place.rank for place in places})
-    slots = {rank: slot for slot, rank in enumerate(ranks)}
-    if asked.slots:
-        slots = {rank: asked.slots[rank] for rank in ranks if rank < len(asked.slots)}
     used: dict[int, set[int]] = defaultdict(set)
     for place in places:
-        used[place.rank] |= place.allowed or {cpu for cpu in (place.cpu,) if cpu is not None}
-    wanted = {rank: asked.cpus[slot] for rank, slot in slots.items() if slot < len(asked.cpus)}
-    missing = [rank for rank in wanted if given is not None and not wanted[rank] <= given.cpus]
-    if given is not None and missing:
-        want, had = spans(wanted[missing[0]]), spans(given.cpus)
-        notice = f"rank {missing[0]} could not be on CPUs {want}{where}: its job had {had}"
-        return PlacementJudgement("", notice)
+        used[place.rank] |= place.allowed or (set() if place.cpu is None else {place.cpu})
+    wanted = _wanted(sorted(used), asked)
+    if given is not None:
+        for rank, cpus in wanted.items():
+            if not cpus <= given:
+                asked_for = f"rank {rank} could not be on CPUs {spans(cpus)}{where}"
+                return PlacementJudgement("", f"{asked_for}: its job had {spans(given)}")
     wrong = [rank for rank in wanted if not used[rank] <= wanted[rank]]
     if not wrong:
         return PlacementJudgement("", "")
     rank = wrong[0]
     more = f"; and {count(len(wrong) - 1, 'rank')} more" if len(wrong) > 1 else ""
-    cpu = "CPU" if len(used[rank]) == 1 else "CPUs"
-    got = f"rank {rank}{where} on {cpu} {spans(used[rank])}; {spans(wanted[rank])} asked"
-    return PlacementJudgement(f"{got}{more}", "")
+    fault = f"rank {rank}{where} on {_named(used[rank])}; {spans(wanted[rank])} asked{more}"
+    return PlacementJudgement(fault, "")
+
+
+def _wanted(ranks: Sequence[int], asked: AskedShape) -> dict[int, Cpus]:
+    """Return the CPUs that the launcher asks for, of each rank of a node that has a slot there."""
+    slots = dict(zip(ranks, range(len(asked.cpus)), strict=False))
+    if asked.slots:
+        slots = {rank: asked.slots[rank] for rank in ranks if rank < len(asked.slots)}
+    return {rank: asked.cpus[slot] for rank, slot in slots.items() if slot < len(asked.cpus)}

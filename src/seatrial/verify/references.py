@@ -10,6 +10,7 @@ finding = judge(figure, reference)          # None, or e.g. performance: triad .
 import contextlib
 import math
 import re
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Self
@@ -156,20 +157,34 @@ def faults_of(reference: Reference) -> list[tuple[str, str]]:
     """Return the faults of a reference as a person wrote it: the key and a message."""
     if reference.file or reference.sha256:
         return _faults_of_sum(reference)
-    value, lower, upper = reference.value, reference.lower, reference.upper
-    least, most = reference.min, reference.max
     faults = []
     if not reference.metric:
         faults.append(("metric", "is missing; it must be given, or file with sha256"))
-    if value is None:
-        if least is None and most is None:
-            faults.append(("value", "is missing; give value, or min or max"))
-        for key, bound in (("lower", lower), ("upper", upper)):
-            if bound is not None:
-                faults.append((key, "is relative to value, which is not given"))
-    elif least is not None or most is not None:
-        key = "max" if least is None else "min"
-        faults.append((key, "give value with lower and upper, or min and max, not both"))
+    faults += _faults_of_choice(reference)
+    faults += _faults_of_bounds(reference)
+    if not reference.unit.strip():
+        faults.append(("unit", "is empty; write the metric's unit, 1 for none"))
+    return faults
+
+
+def _faults_of_choice(reference: Reference) -> Iterator[tuple[str, str]]:
+    """Yield the faults of a reference that has neither a value nor bounds, or too much of both."""
+    limits = [key for key in ("min", "max") if getattr(reference, key) is not None]
+    if reference.value is None:
+        if not limits:
+            yield "value", "is missing; give value, or min or max"
+        for key in ("lower", "upper"):
+            if getattr(reference, key) is not None:
+                yield key, "is relative to value, which is not given"
+    elif limits:
+        yield limits[0], "give value with lower and upper, or min and max, not both"
+
+
+def _faults_of_bounds(reference: Reference) -> list[tuple[str, str]]:
+    """Return the faults of the numbers of a reference."""
+    value, lower, upper = reference.value, reference.lower, reference.upper
+    least, most = reference.min, reference.max
+    faults = []
     if value == 0:
         faults.append(("value", "0 has no relative bounds; give min or max instead"))
     if lower is not None and not -1 < lower <= 0:
@@ -179,8 +194,6 @@ def faults_of(reference: Reference) -> list[tuple[str, str]]:
         faults.append(("upper", f"{upper:g} is not between 0 and 1; {remedy}"))
     if least is not None and most is not None and least > most:
         faults.append(("min", f"{least:g} is more than max, {most:g}"))
-    if not reference.unit.strip():
-        faults.append(("unit", "is empty; write the metric's unit, 1 for none"))
     return faults
 
 

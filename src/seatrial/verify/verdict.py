@@ -5,7 +5,7 @@ verdict = judge(test, case, run_directory, exit_code, references, names)
 verdict.code.name, verdict.why      # performance, triad 5694 MB/s is 12.4 % below its reference ...
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -28,7 +28,7 @@ from seatrial.verify.figures import ELAPSED, Finding, MetricValue
 from seatrial.verify.learned_sums import learned_files, with_sums
 from seatrial.verify.metrics import measure
 from seatrial.verify.reading import HostFailed, plain
-from seatrial.verify.references import References
+from seatrial.verify.references import Reference, References
 from seatrial.verify.search import SearchTookLong
 
 LONGEST_WHY = 1000
@@ -81,14 +81,11 @@ def judge(
         misplaced = fault_of_directory(case.settings, folder)
         if misplaced := misplaced or fault_of_container(case.settings, folder):
             return Verdict(MISPLACED, plain(misplaced[:LONGEST_WHY]), [])
-        checked = find_faults(test, folder, exit_code, names)
-        findings += [finding for finding in checked if finding.code is not PASS]
-        notices += [finding.text for finding in checked if finding.code is PASS]
-        findings += faults_of_settings(case.settings, folder)
-        unseen = notice_of_settings(case.settings, folder)
-        notices += [unseen] if unseen else []
-        if not findings and counts_threads(test, case):
-            findings += threads_ran.fault_of_threads(case, folder)
+        for finding in _answered(test, case, folder, exit_code, names):
+            if finding.code is PASS:
+                notices.append(finding.text)
+            else:
+                findings.append(finding)
         figures, missing = measure(test, folder)
         findings += missing
         own = {figure.name for figure in figures}
@@ -107,6 +104,21 @@ def judge(
         return Verdict(PASS, plain("; ".join(notices)[:LONGEST_WHY]), figures)
     more = f"; and {len(findings) - 1} more" if len(findings) > 1 else ""
     return Verdict(findings[0].code, plain(findings[0].text[:LONGEST_WHY]) + more, figures)
+
+
+def _answered(
+    test: Test, case: Case, folder: Path, exit_code: int | None, names: Names
+) -> Iterator[Finding]:
+    """Yield what speaks against the answer of a run, and what is only noticed (PASS)."""
+    checked = find_faults(test, folder, exit_code, names)
+    yield from checked
+    amiss = faults_of_settings(case.settings, folder)
+    yield from amiss
+    if notice := notice_of_settings(case.settings, folder):
+        yield Finding(PASS, notice)
+    is_right = not amiss and all(finding.code is PASS for finding in checked)
+    if is_right and counts_threads(test, case):
+        yield from threads_ran.fault_of_threads(case, folder)
 
 
 def _with_learned_sums(
@@ -144,26 +156,37 @@ def _compared(
     for figure in figures:
         reference, finding = refs.compare(references, case, figure, ran.stage)
         findings += [finding] if finding else []
-        better = figure.better
-        if reference is not None and better != "none" and reference.unit == figure.unit:
-            low, high = refs.bounds(reference, better)
-            percent = refs.percent_off(figure.value, reference)
-            figure = msgspec.structs.replace(
-                figure, reference=reference.value, low=low, high=high, percent=percent
-            )
-        compared.append(figure)
+        compared.append(figure if reference is None else _with_reference(figure, reference))
+    if not complete:
+        return compared, findings
     names = {figure.name for figure in figures}
-    if complete and ELAPSED not in names and ran.elapsed is not None:
+    if ELAPSED not in names and ran.elapsed is not None:
         names.add(ELAPSED)
         elapsed = MetricValue(ELAPSED, ran.elapsed, "s", "lower")
         _, finding = refs.compare(references, case, elapsed, ran.stage)
         findings += [finding] if finding else []
+    return compared, [*findings, *_not_measured(names, case, references, ran.stage)]
+
+
+def _with_reference(figure: MetricValue, reference: Reference) -> MetricValue:
+    """Return a figure with its reference; without it if their units differ."""
+    if figure.better == "none" or figure.unit != reference.unit:
+        return figure
+    low, high = refs.bounds(reference, figure.better)
+    percent = refs.percent_off(figure.value, reference)
+    return msgspec.structs.replace(
+        figure, reference=reference.value, low=low, high=high, percent=percent
+    )
+
+
+def _not_measured(
+    names: Collection[str], case: Case, references: References, stage: str
+) -> Iterator[Finding]:
+    """Yield the references of a case for which it has no figure."""
     for (test, metric), entries in references.by_metric.items():
-        if not complete or test != case.test or metric in names:
+        if test != case.test or metric in names:
             continue
-        bound, toolchain = case.parameters, case.toolchain
-        if any(refs.applies(entry, bound, toolchain, ran.stage) for entry in entries):
+        if any(refs.applies(entry, case.parameters, case.toolchain, stage) for entry in entries):
             has = ", ".join(sorted(names)) or "none"
             text = f"there is a reference for {metric} and no such figure; the figures are {has}"
-            findings.append(Finding(NO_FIGURE, text))
-    return compared, findings
+            yield Finding(NO_FIGURE, text)
