@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.slurm.cluster import ClusterOptions, SlurmCluster, available
 
 from bench.measuring import Row, ratios, scratch, timed
-from seatrial.runs import facts as collection
+from seatrial.runs.job_facts import COLLECTION
 
 NODES, FACTS, READINGS = 12_288, 200, 10
 ROUNDS = 7
@@ -67,7 +67,7 @@ def _asked(folder: Path) -> Row:
     claim = "facts: eight emulated nodes asked in at most 1.5 times a bare `srun hostname`"
     if missing := available():
         return Row(claim, "not measured", missing, "")
-    source = Path(collection.__file__).parent
+    source = COLLECTION
     for name in ("node.sh", "job.sh"):
         (folder / name).write_text((source / name).read_text())
     with SlurmCluster(folder / "cluster", ClusterOptions(nodes=8)) as cluster:

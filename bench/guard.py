@@ -14,8 +14,8 @@ from itertools import islice
 from pathlib import Path
 
 from bench.measuring import Row, ratios, scratch
-from seatrial.rules.launch_rules import LaunchRule, rules_header
-from seatrial.runs.guard.program import compile_to, files_below, scan
+from seatrial.plugins.guard.launch_rules import LaunchRule, rules_header
+from seatrial.plugins.guard.program import compile_to, files_below, scan
 
 LAUNCHES, FILES, ROUNDS = 200, 20_000, 3
 RULES = [

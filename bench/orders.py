@@ -25,15 +25,14 @@ import pymetis
 
 from bench.measuring import Row
 from seatrial.arrays import Ints
-from seatrial.layout.best_order import scored
-from seatrial.layout.grid_fits import curved_orders, likely_shapes
-from seatrial.layout.made_patterns import parse_pattern
-from seatrial.layout.network_loads import PlacedNetwork, ScoreKind
 from seatrial.layout.patterns import Pattern, RankGraph, graph_of
 from seatrial.machine.model import NetworkModel
 from seatrial.machine.topologies import made
-from seatrial.studies import scotch
-from seatrial.studies.order_search import best_orders
+from seatrial.plugins.orders import search
+from seatrial.plugins.orders.best_order import curved_orders, likely_shapes, scored
+from seatrial.plugins.orders.made_patterns import parse_pattern
+from seatrial.plugins.orders.network_loads import PlacedNetwork, ScoreKind
+from seatrial.plugins.orders.search import best_orders
 
 PER_NODE = 32
 TORI = {63: (7, 3, 3), 128: (8, 4, 4), 768: (12, 8, 8), 2048: (16, 16, 8)}
@@ -78,7 +77,7 @@ def others_of(pattern: Pattern, network: PlacedNetwork) -> Iterator[tuple[str, I
     yield "smp", slots
     for _, of in curved_orders(likely_shapes(pattern), PER_NODE):
         yield "grid_order", of
-    yield "Scotch", scotch.mapped(graph, network)
+    yield "Scotch", search.by_scotch(graph, network)
     for recursive in (False, True):
         yield "METIS", by_metis(graph, len(network), recursive)
     yield "random", np.random.default_rng(1).permutation(slots)

@@ -14,8 +14,7 @@ from pathlib import Path
 from tests.slurm.cluster import ClusterOptions, SlurmCluster
 
 from bench.measuring import Row, ratios, scratch
-from seatrial.rules.submit_rules import SubmitLimit
-from seatrial.runs.quota.user_files import write_filter, write_user
+from seatrial.plugins.guard.quota import SubmitLimit, write_filter, write_user
 
 CALLS, ROUNDS, LIMITS = 1000, 5, 20
 TIMED = """

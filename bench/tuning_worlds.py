@@ -16,7 +16,7 @@ from itertools import combinations, product
 import numpy as np
 
 from seatrial.arrays import Floats
-from seatrial.rehearse.tuning import TunedWorld
+from seatrial.trial.tuning_odds import TunedWorld
 
 AXES = (4, 2, 2, 3)
 LEVELS = [list(each) for each in product(*map(range, AXES))]

@@ -26,6 +26,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import parse_qsl
@@ -35,10 +36,11 @@ import msgspec
 from bench.measuring import SEATRIAL, Row, environment, machine_line, scratch
 from bench.site import RUNS, make_trial
 from seatrial.errors import SeatrialError
+from seatrial.hooks import WebPage
 from seatrial.journal.encoding import decode
 from seatrial.journal.journal import Journal
 from seatrial.store.ingest import synced
-from seatrial.web.page import Page
+from seatrial.web.page import data_of
 from seatrial.web.query import PageQuery
 from seatrial.web.render import as_json
 from seatrial.web.state.server_state import ServerState
@@ -181,7 +183,7 @@ def _data(folder: Path, number: int) -> list[Row]:
         address = page.path.format_map(path) + (f"?{query}" if query else "")
         asked = PageQuery(path, parse_qsl(query), page.path)
         try:
-            found[address] = _asking(lambda page=page, asked=asked: as_json(page.data(site, asked)))  # type: ignore[misc]
+            found[address] = _asking(partial(_answer, page, site, asked))
         except SeatrialError as error:
             print(f"{address}: {error}", file=sys.stderr)
     site.close()
@@ -271,10 +273,14 @@ def _is_busy() -> bool:
     return _beside() - before > LOOK_S / 50
 
 
-def _questions(site: ServerState) -> Iterator[tuple[Page, dict[str, str], str]]:
+def _answer(page: WebPage, site: ServerState, asked: PageQuery) -> bytes:
+    return as_json(data_of(page, site, asked))
+
+
+def _questions(site: ServerState) -> Iterator[tuple[WebPage, dict[str, str], str]]:
     """Every page that this store has something for, lists with each of their filters."""
     from seatrial.web.pages import runs
-    from seatrial.web.routes import PAGES
+    from seatrial.web.routes import pages
 
     run = runs.data(site, PageQuery({}, [("match", "stream"), ("limit", "1")], "/runs")).runs[0]
     words = {"tag": run.trial, "trial": run.trial, "run_id": run.run_id, "machine": run.machine}
@@ -292,7 +298,7 @@ def _questions(site: ServerState) -> Iterator[tuple[Page, dict[str, str], str]]:
         "/ratio": (f"trial={run.trial}",),
         "/failures": ("match=hpcg", "verdict=timeout", "since=2026-11-25", "tag=network"),
     }
-    for page in PAGES:
+    for page in pages():
         if page.path.startswith("/network/"):  # no run of this store has a matrix
             continue
         yield page, {name: words[name] for name in re.findall(r"{(\w+)}", page.path)}, ""

@@ -14,7 +14,7 @@ from seatrial.plan.prepare import prepare_plan
 from seatrial.trial.options import TrialOptions
 from seatrial.trial.prepare import prepare_trial, require_cases
 from seatrial.verify import references
-from seatrial.web.routes import PAGES as PAGES_SERVED
+from seatrial.web.routes import pages
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -52,7 +52,7 @@ def test_pages_are_few_words() -> None:
 def test_every_page_that_is_served_has_its_address_told() -> None:
     told = {word.partition("?")[0] for word in words((DOCS / "how-to/pages.md").read_text())}
     told = {re.sub(r"[A-Z]+", "NAME", address) for address in told}
-    paths = {re.sub(r"\{\w+\}", "NAME", page.path) for page in PAGES_SERVED if page.template}
+    paths = {re.sub(r"\{\w+\}", "NAME", page.path) for page in pages() if page.template}
     assert paths - told == set()
 
 

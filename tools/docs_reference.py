@@ -27,7 +27,10 @@ from seatrial.journal.run_life import RUN_STATE_HELP
 from seatrial.journal.trial_life import TRIAL_STATE_HELP
 from seatrial.plan.model import CriterionName
 from seatrial.plan.policy import ANSWERS
-from seatrial.rules import launch_rules, model, routing, submit_rules
+from seatrial.plugins.facts.routing import RoutingPlan
+from seatrial.plugins.guard.launch_rules import LaunchRuleFile
+from seatrial.plugins.guard.quota import SubmitRules
+from seatrial.rules.model import RuleFile
 from seatrial.runs.script import SCRIPT_EXIT_CODES
 from seatrial.settings_file import Settings
 from seatrial.studies.selection import KEYS
@@ -44,10 +47,10 @@ TITLES = {
 }
 # Files of which `seatrial schema` prints nothing.
 OTHER_FILES: dict[str, tuple[str, type[Struct]]] = {
-    "rules": ("Rules over facts of nodes", model.RuleFile),
-    "guard": ("guard.yaml", launch_rules.LaunchRuleFile),
-    "submit": ("submit.yaml", submit_rules.SubmitRules),
-    "routing": ("Routing plans of LNet", routing.RoutingPlan),
+    "rules": ("Rules over facts of nodes", RuleFile),
+    "guard": ("guard.yaml", LaunchRuleFile),
+    "submit": ("submit.yaml", SubmitRules),
+    "routing": ("Routing plans of LNet", RoutingPlan),
     "config": ("config.yaml: the settings", Settings),
 }
 

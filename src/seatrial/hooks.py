@@ -58,6 +58,20 @@ class Command(NamedTuple):
     group: str
 
 
+class Database(NamedTuple):
+    """A kind of database that can hold the store of results."""
+
+    #: What its URLs begin with, before ``://``.
+    schemes: tuple[str, ...]
+    #: ``module:class`` of its Store, made from a URL and a time to wait.
+    store: str
+    #: ``module:function`` that makes a store: called with a URL, its writer and its viewers.
+    create: str
+    #: The package that it needs, and the extra of Seatrial that brings that package.
+    needs: str
+    extra: str
+
+
 class Key(NamedTuple):
     """A key at the top of a file that people write. The decoded value is an attribute of that name
     of the machine, test or plan."""
@@ -75,6 +89,28 @@ class Key(NamedTuple):
     check: str = ""
 
 
+class WebPage(NamedTuple):
+    """A page of the server at ``path``; its JSON is at the same path with ``.json``."""
+
+    #: The path, with parameters in braces: ``/runs/{trial}/{run_id}``.
+    path: str
+    #: The area of the navigation to which it belongs: one of the core, or one that `title` adds.
+    area: str
+    #: ``module:function``, called in a thread with the ServerState and the PageQuery. It returns
+    #: the Struct that the template shows (as ``data``) and that is the page's JSON.
+    data: str
+    #: The template, in ``templates/`` beside that module. A page without one is data only.
+    template: str = ""
+    #: The title of the area in the navigation, where this page adds the area.
+    title: str = ""
+    #: The field of the data that is a table, also served as CSV; "" for none.
+    rows: str = ""
+    #: Whether the template shows a form, and in place of data why a query was ``refused``.
+    form: bool = False
+    #: Whether it has large plots, which are drawn in the browser.
+    plots: bool = False
+
+
 # ---- the hooks -----------------------------------------------------------------------------------
 
 
@@ -84,8 +120,18 @@ def seatrial_commands() -> list[Command]:  # type: ignore[empty-body]
 
 
 @hookspec
+def seatrial_databases() -> list[Database]:  # type: ignore[empty-body]
+    """Return kinds of databases for the store of results. Asked when a store is named by a URL."""
+
+
+@hookspec
 def seatrial_keys() -> list[Key]:  # type: ignore[empty-body]
     """Return keys of files. Asked when the model of that file is imported."""
+
+
+@hookspec
+def seatrial_pages() -> list[WebPage]:  # type: ignore[empty-body]
+    """Return pages of the server. Asked when the server starts."""
 
 
 @hookspec

@@ -289,7 +289,7 @@ def check(folder: Path, text: str = WHOLE, rules: str = OWN) -> Told:
     before."""
     files(folder, own_yaml=rules)
     collected(folder, text)
-    with patch("seatrial.cli.check.collect", _collected):
+    with patch("seatrial.plugins.facts.check_command.collect", _collected):
         return command(folder, *CHECK)
 
 
@@ -303,7 +303,7 @@ def _(folder: Path) -> Told:
     files(folder, own_yaml=OWN)
     collected(folder, WHOLE)
     next((folder / "trials").rglob("facts.txt")).unlink()
-    with patch("seatrial.cli.check.collect", _collected):
+    with patch("seatrial.plugins.facts.check_command.collect", _collected):
         return command(folder, *CHECK)
 
 

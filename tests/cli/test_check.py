@@ -12,10 +12,10 @@ from types import SimpleNamespace
 import click
 import pytest
 
-from seatrial.cli import check
 from seatrial.errors import UsageError
 from seatrial.machine import draining
 from seatrial.machine.draining import DrainState
+from seatrial.plugins.facts import check_command
 from seatrial.studies import note_file
 from tests.programs import Workplace
 from tests.slurm.cluster import SlurmCluster
@@ -135,7 +135,7 @@ def test_on_a_terminal_people_are_asked(agreed: bool, monkeypatch: pytest.Monkey
     monkeypatch.setattr(draining, "states", lambda: told)
     monkeypatch.setattr(draining, "drain", lambda nodes, reason: drained.append([*nodes]))
     monkeypatch.setattr(note_file, "write", lambda *about: SimpleNamespace(id="1"))
-    acts = check.NodeActs(Path("notes"), "m", "t")
+    acts = check_command.NodeActs(Path("notes"), "m", "t")
     reasons = {node: ["r"] for node in NODES}
     with nullcontext() if agreed else pytest.raises(UsageError, match="nothing was drained"):
         acts.drain(reasons, NODES, 0.05, yes=False)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.cli.compat import TEMPLATES, text_of
+from seatrial.plugins.compat.command import TEMPLATES, text_of
 from tests.cli.test_query_common import ask
 from tests.slurm.cluster import SlurmCluster
 from tests.waiting import LONG_S, until

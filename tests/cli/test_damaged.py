@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.cli import COMMANDS
+from seatrial.cli import commands
 from seatrial.journal.events import RunJudged
 from seatrial.journal.journal import read
 from seatrial.trial.folder import TrialFolder
@@ -124,7 +124,7 @@ def test_an_emptied_journal_is_told_as_such(place: Workplace, words: str) -> Non
 
 
 def test_every_command_is_asked() -> None:
-    assert sorted(COMMANDS) == sorted([*ASKED, *SILENT])
+    assert sorted(commands()) == sorted([*ASKED, *SILENT])
 
 
 @pytest.mark.parametrize(("name", "words"), QUESTIONS, ids=[f"{n} {w}" for n, w in QUESTIONS])

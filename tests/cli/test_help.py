@@ -11,7 +11,7 @@ import click
 import pytest
 
 import seatrial.cli
-from seatrial.cli import COMMANDS, GROUPS, main
+from seatrial.cli import command_groups, main
 
 
 def contexts(command: click.Command, name: str) -> Iterator[tuple[str, click.Context]]:
@@ -59,13 +59,14 @@ def test_an_unknown_command_is_refused_with_the_nearest(
 
 
 def test_every_command_is_in_one_group() -> None:
-    assert [*COMMANDS] == [*dict.fromkeys(COMMANDS)]
+    names = [command.name for group in command_groups().values() for command in group]
+    assert names == [*dict.fromkeys(names)]
     modules = pkgutil.iter_modules(seatrial.cli.__path__, "seatrial.cli.")
     found = [getattr(importlib.import_module(each.name), "command", None) for each in modules]
-    assert {each.name for each in found if isinstance(each, click.Command)} == {*COMMANDS}
+    assert {each.name for each in found if isinstance(each, click.Command)} <= {*names}
 
 
 def test_the_help_shows_each_group_below_its_heading() -> None:
-    for heading, commands in GROUPS.items():
+    for heading, commands in command_groups().items():
         (block,) = re.findall(rf"^{heading}:\n((?:  .+\n?)+)", help_of("seatrial"), re.MULTILINE)
-        assert re.findall(r"^  ([a-z]+)", block, re.MULTILINE) == [*commands]
+        assert re.findall(r"^  ([a-z]+)", block, re.MULTILINE) == [each.name for each in commands]

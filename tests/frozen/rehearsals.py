@@ -17,8 +17,7 @@ import yaml
 from msgspec.structs import replace
 
 from seatrial.plan.prepare import PreparedPlan, prepare_plan
-from seatrial.rehearse.behaviour import run_models_of
-from seatrial.rehearse.plan_rehearsal import rehearse
+from seatrial.plugins.rehearsal.plan_rehearsal import rehearse, run_models_of
 
 ROOT = Path(__file__).parents[2]
 PLANS = (

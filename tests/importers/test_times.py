@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.importers.times import time_of
+from seatrial.plugins.importers.results import time_of
 
 
 @pytest.mark.parametrize(

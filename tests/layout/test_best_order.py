@@ -9,15 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seatrial.layout import orders
-from seatrial.layout.best_order import DEFAULT, ScoredOrder, ranked, scored
-from seatrial.layout.grid_fits import order_of_cells
-from seatrial.layout.made_patterns import irregular
-from seatrial.layout.network_loads import PlacedNetwork
 from seatrial.layout.patterns import Pattern, graph_of, parsed, pattern_of, stencil, written
 from seatrial.layout.topology import Topology
 from seatrial.machine.model import NetworkModel
 from seatrial.machine.topologies import made
-from seatrial.studies import metis, scotch
+from seatrial.plugins.orders import search
+from seatrial.plugins.orders.best_order import DEFAULT, ScoredOrder, order_of_cells, ranked, scored
+from seatrial.plugins.orders.made_patterns import irregular
+from seatrial.plugins.orders.network_loads import PlacedNetwork
 
 NETWORKS = {
     "tree": NetworkModel(kind="tree", levels=[{"switch": 4}, {"group": 8}]),
@@ -105,7 +104,7 @@ def test_an_order_that_overfills_a_node_is_refused() -> None:
 def test_scotch_is_a_candidate(kind: str) -> None:
     network = network_of(kind, 16)
     pattern = stencil((16, 16))
-    of = scotch.mapped(graph_of(pattern), network)
+    of = search.by_scotch(graph_of(pattern), network)
     assert of is not None
     found = ranked(pattern, network, [16] * 16, {"scotch": lambda: of}, seconds=0.2)
     (by_scotch,) = (one for one in found if one.name == "scotch")
@@ -116,7 +115,7 @@ def test_scotch_is_a_candidate(kind: str) -> None:
 def test_scotch_gives_the_same_mapping_each_time() -> None:
     """With more threads than one, three runs gave three."""
     network, graph = network_of("torus", 16), graph_of(irregular(2048, 3))
-    first, *others = (scotch.mapped(graph, network) for _ in range(3))
+    first, *others = (search.by_scotch(graph, network) for _ in range(3))
     assert first is not None
     assert all(other is not None and (other == first).all() for other in others)
 
@@ -127,7 +126,7 @@ def test_metis_is_a_candidate(kind: str) -> None:
     pytest.importorskip("pymetis")
     network, sizes = network_of(kind, 16), [20, 12] * 8
     pattern = irregular(256, 3)
-    of = metis.mapped(graph_of(pattern), network, sizes)
+    of = search.by_metis(graph_of(pattern), network, sizes)
     assert of is not None and np.bincount(of).tolist() == sizes
     found = ranked(pattern, network, sizes, {"metis": lambda: of}, seconds=0.2)
     assert found[0].score is not None

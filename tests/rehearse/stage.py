@@ -19,9 +19,8 @@ import yaml
 from seatrial.journal import journal
 from seatrial.journal.events import Event, RunEvent, RunJudged
 from seatrial.plan.prepare import PreparedPlan, prepare_plan
-from seatrial.rehearse.behaviour import run_models_of
-from seatrial.rehearse.plan_rehearsal import RunModels, rehearse
-from seatrial.rehearse.summary import Rehearsed
+from seatrial.plugins.rehearsal.plan_rehearsal import RunModels, rehearse, run_models_of
+from seatrial.plugins.rehearsal.summary import Rehearsed
 
 START = 1_790_000_000_000_000_000
 SECOND = 1_000_000_000

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import pytest
 
-from seatrial.rehearse.report import rehearse_plan
-from seatrial.rehearse.summary import Rehearsed
+from seatrial.plugins.rehearsal.report import rehearse_plan
+from seatrial.plugins.rehearsal.summary import Rehearsed
 from tests.programs import Workplace
 from tests.slurm.cluster import SlurmCluster
 from tests.trial.disturbed import SIZES, Scene, options, supervise

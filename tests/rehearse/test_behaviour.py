@@ -6,8 +6,8 @@ import pytest
 
 from seatrial.errors import UsageError
 from seatrial.journal.events import RunJudged, ScriptEnded, ScriptStarted
-from seatrial.rehearse.behaviour import measured_in
-from seatrial.rehearse.report import rehearse_plan
+from seatrial.plugins.rehearsal.plan_rehearsal import measured_in
+from seatrial.plugins.rehearsal.report import rehearse_plan
 from tests.rehearse.stage import SECOND, Played, Stage
 
 

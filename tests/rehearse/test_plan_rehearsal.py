@@ -8,11 +8,9 @@ from seatrial.acceptance.status import status
 from seatrial.errors import UsageError
 from seatrial.journal.events import NodeDown, RunJudged
 from seatrial.plan.prepare import prepare_plan
-from seatrial.rehearse.behaviour import run_models_of
-from seatrial.rehearse.odds import odds_of
-from seatrial.rehearse.plan_rehearsal import lasting, over_seeds, rehearse
-from seatrial.rehearse.report import rehearse_plan
-from seatrial.rehearse.sampling import Quantity
+from seatrial.plugins.rehearsal.plan_rehearsal import lasting, over_seeds, rehearse, run_models_of
+from seatrial.plugins.rehearsal.report import odds_of, rehearse_plan
+from seatrial.plugins.rehearsal.sampling import Quantity
 from seatrial.statistics.significance import wilson
 from seatrial.trial.folder import TrialFolder
 from tests.rehearse.stage import SECOND, START, Played, Stage

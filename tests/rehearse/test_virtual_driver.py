@@ -12,7 +12,8 @@ import pytest
 
 from seatrial.backends.protocol import Queued
 from seatrial.conduct.commands import Decision, Finish
-from seatrial.conduct.conductor import Conductor, Limits
+from seatrial.conduct.conductor import Conductor
+from seatrial.conduct.policy import Limits
 from seatrial.journal.codes import PASS, RECALLED
 from seatrial.journal.events import (
     AlertRaised,
@@ -36,8 +37,8 @@ from seatrial.journal.events import (
     TrialEnded,
     TrialPaused,
 )
-from seatrial.rehearse import simulated_runs
-from seatrial.rehearse.plan_rehearsal import rehearse
+from seatrial.plugins.rehearsal import simulated_runs
+from seatrial.plugins.rehearsal.plan_rehearsal import rehearse
 from seatrial.trial.folder import TrialFolder
 from tests.programs import Workplace
 from tests.rehearse.stage import SECOND, START, E, Played, Stage, since

@@ -11,7 +11,7 @@ import pytest
 from seatrial.journal.codes import RECALLED
 from seatrial.journal.events import RunJudged
 from seatrial.journal.journal import read
-from seatrial.rehearse.report import rehearse_plan
+from seatrial.plugins.rehearsal.report import rehearse_plan
 from seatrial.store.ingest import synced
 from seatrial.store.queries import trials
 from tests.report.conftest import Command

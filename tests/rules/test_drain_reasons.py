@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.rules.drain_reasons import SILENT, against_return, to_drain
+from seatrial.plugins.facts.drain_reasons import SILENT, against_return, to_drain
 from seatrial.rules.facts import of_nodes
 from seatrial.rules.judge import judge
 from seatrial.rules.load import shipped_rules

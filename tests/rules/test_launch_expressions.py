@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from seatrial.escaping import c_text
-from seatrial.rules.launch_expressions import FACTS, as_c
-from seatrial.rules.launch_rules import LaunchRule, rules_header
-from seatrial.runs.guard.program import SOURCE
+from seatrial.plugins.guard.launch_rules import FACTS, LaunchRule, as_c, rules_header
+from seatrial.plugins.guard.program import SOURCE
 from seatrial.suite.expressions import ExpressionError
 
 FAULTS = {

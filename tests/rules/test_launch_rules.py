@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import InvalidFiles
-from seatrial.rules.launch_rules import load
+from seatrial.plugins.guard.launch_rules import load
 
 GOOD = """\
 rules:

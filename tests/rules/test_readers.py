@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seatrial.errors import UsageError
-from seatrial.rules import readers
+from seatrial.plugins.facts import readers
 
 EXPORT_2_15 = """\
 net:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import InvalidFiles
-from seatrial.rules import routing
+from seatrial.plugins.facts import routing
+from seatrial.plugins.facts.readers import facts_in
+from seatrial.plugins.facts.routing import RoutingPlan, Wanted
 from seatrial.rules.facts import of_nodes
-from seatrial.rules.readers import facts_in
-from seatrial.rules.routing import RoutingPlan, Wanted
 
 # As on Piz Daint: 12 routers for 20 OSS with 80 OSTs, 2 for the metadata servers.
 PLAN = """\

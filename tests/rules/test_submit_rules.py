@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import InvalidFiles, UsageError
-from seatrial.rules.submit_rules import Quota, load, refused
+from seatrial.plugins.guard.quota import Quota, load, refused
 
 GOOD = """\
 quotas:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from seatrial.runs.guard import program
+from seatrial.plugins.guard import program
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from seatrial.journal.events import CompatStarted, RunJudged
-from seatrial.rules.launch_rules import LaunchRule
-from seatrial.runs.guard import site_files
+from seatrial.plugins.guard import site_files
+from seatrial.plugins.guard.launch_rules import LaunchRule
 from tests.programs import LONG_S, Driving, Workplace
 from tests.runs import programs_to_judge as programs
 from tests.slurm.cluster import SlurmCluster

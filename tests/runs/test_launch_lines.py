@@ -14,8 +14,8 @@ import pytest
 from msgspec.structs import replace
 
 from seatrial.machine.model import Launcher
-from seatrial.rules.launch_rules import LaunchRule, rules_header
-from seatrial.runs.guard.program import compile_to
+from seatrial.plugins.guard.launch_rules import LaunchRule, rules_header
+from seatrial.plugins.guard.program import compile_to
 from seatrial.runs.launchers import launch_of
 from seatrial.suite.model import JobOptions, RunSettings
 from seatrial.suite.proving import with_proof

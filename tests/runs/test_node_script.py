@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.runs import facts
+from seatrial.runs.job_facts import COLLECTION
 
-SCRIPT = Path(facts.__file__).parent / "node.sh"
+SCRIPT = COLLECTION / "node.sh"
 V2 = "fpu cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3"
 V3 = f"{V2} abm avx avx2 bmi1 bmi2 f16c fma movbe xsave"
 V4 = f"{V3} avx512f avx512bw avx512cd avx512dq avx512vl"

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import UsageError
-from seatrial.rules.launch_rules import LaunchException, LaunchRule, rules_header
-from seatrial.runs.guard.program import ProgramFacts, compile_to, compiled, files_below, scan
+from seatrial.plugins.guard.launch_rules import LaunchException, LaunchRule, rules_header
+from seatrial.plugins.guard.program import ProgramFacts, compile_to, compiled, files_below, scan
 from tests.runs import programs_to_judge as programs
 from tests.runs.elf_oracle import elf_facts, elf_files
 from tests.waiting import until

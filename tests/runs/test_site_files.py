@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import UsageError
-from seatrial.rules.launch_rules import LaunchRule
-from seatrial.runs.guard.site_files import log_entries, write
+from seatrial.plugins.guard.launch_rules import LaunchRule
+from seatrial.plugins.guard.site_files import log_entries, write
 from tests.programs import Workplace
 from tests.runs import programs_to_judge as programs
 from tests.slurm.cluster import ClusterOptions, SlurmCluster

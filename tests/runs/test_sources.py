@@ -7,8 +7,16 @@ from typing import Literal
 
 import pytest
 
-from seatrial.rules.submit_rules import NO_QUOTA, Quota, QuotaSource, SubmitRules
-from seatrial.runs.quota.sources import QuotaError, asked_of_all, parsed, users_of
+from seatrial.plugins.guard.quota import (
+    NO_QUOTA,
+    Quota,
+    QuotaError,
+    QuotaSource,
+    SubmitRules,
+    asked_of_all,
+    parsed,
+    users_of,
+)
 
 LFS = "       /scratch 1048576* 2097152 3145728 6d23h59m 12 0 100 -\n"
 LFS_LONG = "/lustre/a-long-name/scratch\n   1048576 0 0 - 12 10 20 -\n"

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.rules.submit_rules import SubmitLimit
-from seatrial.runs.quota.user_files import user_text, write_filter, write_user
+from seatrial.plugins.guard.quota import SubmitLimit, user_text, write_filter, write_user
 from tests.programs import Workplace
 from tests.slurm.cluster import ClusterOptions, SlurmCluster
 from tests.waiting import until

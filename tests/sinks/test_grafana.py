@@ -161,13 +161,13 @@ def test_verdicts_are_shown_by_their_names() -> None:
 
 def test_a_run_leads_to_its_page() -> None:
     from seatrial.cli.serve import PORT
-    from seatrial.web.routes import PAGES
+    from seatrial.web.routes import pages
 
-    paths = {page.path for page in PAGES}
+    paths = {page.path for page in pages()}
     for file in DASHBOARDS:
         dashboard = load(file)
-        (pages,) = [one for one in dashboard["templating"]["list"] if one["name"] == "pages"]
-        assert pages["query"] == f"http://127.0.0.1:{PORT}"
+        (address,) = [one for one in dashboard["templating"]["list"] if one["name"] == "pages"]
+        assert address["query"] == f"http://127.0.0.1:{PORT}"
         links = [
             link["url"]
             for panel in dashboard["panels"]

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from seatrial.plan.prepare import prepare_plan
-from seatrial.rehearse.report import rehearse_plan
+from seatrial.plugins.rehearsal.report import rehearse_plan
 from tests.programs import Workplace
 
 ROOT = Path(__file__).parents[2]

@@ -8,8 +8,8 @@ import pytest
 
 from seatrial.file_model import Scalar
 from seatrial.journal.events import AlertRaised, SubmitEnded
-from seatrial.rules.launch_rules import LaunchRule
-from seatrial.runs.guard.site_files import log_entries, write
+from seatrial.plugins.guard.launch_rules import LaunchRule
+from seatrial.plugins.guard.site_files import log_entries, write
 from seatrial.trial.launch_guard import GuardFailed, named_programs, refusal
 from tests.programs import Workplace
 from tests.runs import programs_to_judge as programs

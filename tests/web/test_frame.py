@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.web.formatting import counted, message, zone
-from seatrial.web.page import AREAS
+from seatrial.web.routes import areas
 from tests.programs import until
 
 from .lists import make_site
@@ -39,7 +39,7 @@ def test_a_trial_names_the_command_for_its_report(harbour: Served) -> None:
 
 
 def test_networks_are_in_the_bar(harbour: Served) -> None:
-    assert ("networks", "Networks", "/network") in AREAS
+    assert ("networks", "Networks", "/network") in areas()
     assert '<a href="/network" aria-current="page">Networks</a>' in harbour.get("/network")[1]
 
 

@@ -9,24 +9,26 @@ import gc
 # alone, which come now, cause hundreds of searches that find nothing.
 gc.set_threshold(200_000)
 
-import importlib
+import functools
 import io
 import os
 import sys
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
-from seatrial import __version__
+from seatrial import __version__, hooks
 from seatrial.account import at_home
 from seatrial.errors import InvalidFiles, SeatrialError, suggest
+from seatrial.hooks import Command
 from seatrial.lazy import shlex
 from seatrial.settings import setting
 from seatrial.store.location import shown
 
-# The commands and their lines in the help, in groups with a heading each.
-GROUPS: dict[str, dict[str, str]] = {
+# The commands of the core and their lines in the help, in groups with a heading each.
+_GROUPS: dict[str, dict[str, str]] = {
     "Run a suite": {
         "run": "Run a suite: build, launch, verify, record.",
         "list": "List the cases of a suite without running anything.",
@@ -37,7 +39,6 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "Accept a machine by a plan": {
         "accept": "Run an acceptance plan, show its status, control it.",
-        "rehearse": "Rehearse a plan in virtual time on a simulated machine.",
         "issue": "Keep the issues that were found in an acceptance.",
     },
     "Judge results": {
@@ -50,7 +51,6 @@ GROUPS: dict[str, dict[str, str]] = {
         "ratio": "Show how many times as long one way takes as another.",
         "best": "Rank settings: the best, and what cannot be told from it.",
         "bands": "Show latency and bandwidth by level of the network.",
-        "network": "Judge an all-pairs matrix and the impact of congestion.",
         "advise": "Show the best setting that a tuning found.",
         "suspects": "Find nodes that explain failed or slow runs.",
         "score": "Compute scores such as SSP, HPL or IO500.",
@@ -65,25 +65,14 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "Describe the machine": {
         "machine": "Show a machine's description, or detect this machine.",
-        "facts": "Collect the facts of nodes; show which nodes differ.",
-        "lint": "Judge the facts of nodes by rules, each with its source.",
-        "check": "Check nodes by rules; drain those with findings.",
-        "lnet": "Write the configuration of LNet from a routing plan.",
-        "guard": "Tell what programs are made for; refuse wrong ones.",
-        "quota": "Let Slurm refuse jobs of users over a quota.",
         "place": "Show on which cores of a node the tasks of each case run.",
-        "pattern": "Record which rank sends how much to which.",
-        "order": "Write a rank order for an MPI library or Slurm.",
-        "compat": "Run a command in a job that looks like a cluster.",
     },
     "Keep and exchange data": {
-        "import": "Make a suite of the tests that another harness has.",
         "figures": "Bring in figures that others give, such as a vendor's.",
         "reference": "Accept measured figures as references; list them.",
         "note": "Note what happened to the machine: resets, upgrades.",
         "builds": "List the builds that trials share, remove unused ones.",
         "store": "Create, update, rebuild or inspect the store of results.",
-        "sink": "Send a trial's events to InfluxDB, a webhook or a file.",
         "parse": "Print the figures of a known output format as JSON.",
         "config": "Show the settings, and where each comes from.",
         "completion": "Print what makes a shell complete commands.",
@@ -91,7 +80,6 @@ GROUPS: dict[str, dict[str, str]] = {
         "schema": "Print the JSON Schema of the files that people write.",
     },
 }
-COMMANDS = [name for commands in GROUPS.values() for name in commands]
 DEFECT = 70  # exit code of an exception that is no error of ours (EX_SOFTWARE)
 EXIT_CODES = {
     0: "all passed; or the command did what it was asked",
@@ -105,8 +93,7 @@ EXIT_CODES = {
     141: "the reader of its output went away, as in `seatrial runs | head -1`",
 }
 """The exit codes of all commands; the help of a command says more of its own."""
-_WIDTH = max(map(len, COMMANDS))
-_MODULES = {"list": "list_cases", "import": "imports"}  # of commands whose module has another name
+_MODULES = {"list": "list_cases"}  # of commands whose module has another name
 
 
 BUILT_IN = {"trials": "trials", "log_level": "warning"}
@@ -121,33 +108,54 @@ def usual(key: str) -> str:
     return found or BUILT_IN.get(key, "")
 
 
+@functools.cache
+def command_groups() -> Mapping[str, list[Command]]:
+    """Return all commands, below their headings: in each the core's, then those of plug-ins."""
+    found = {
+        heading: [
+            Command(name, f"seatrial.cli.{_MODULES.get(name, name)}:command", line, heading)
+            for name, line in commands.items()
+        ]
+        for heading, commands in _GROUPS.items()
+    }
+    for command in hooks.each("seatrial_commands"):
+        found.setdefault(command.group, []).append(command)
+    return found
+
+
+@functools.cache
+def commands() -> Mapping[str, Command]:
+    """Return all commands by name."""
+    return {command.name: command for group in command_groups().values() for command in group}
+
+
 class Commands(click.Group):
     """A group whose commands are imported only when they are called."""
 
     def list_commands(self, context: click.Context) -> list[str]:
-        return COMMANDS
+        return list(commands())
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        if name not in COMMANDS:
+        if name not in commands():
             return None
-        module = importlib.import_module(f"seatrial.cli.{_MODULES.get(name, name)}")
-        command: click.Command = module.command
+        command: click.Command = hooks.load(commands()[name].command)
         return command
 
     def resolve_command(
         self, context: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
-        if name not in COMMANDS and not name.startswith("-"):
-            remedy = suggest(name, COMMANDS) or "`seatrial --help` lists them"
+        if name not in commands() and not name.startswith("-"):
+            remedy = suggest(name, commands()) or "`seatrial --help` lists them"
             context.fail(f"no command {name!r}; {remedy}")
         return super().resolve_command(context, args)
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands in their groups, without importing them."""
-        for heading, commands in GROUPS.items():
+        width = max(map(len, commands()))
+        for heading, group in command_groups().items():
             with formatter.section(heading):
-                formatter.write_dl([(name.ljust(_WIDTH), commands[name]) for name in commands])
+                formatter.write_dl([(command.name.ljust(width), command.help) for command in group])
 
 
 @click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

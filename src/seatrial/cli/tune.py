@@ -82,7 +82,7 @@ def command(
         raise UsageError("name the file of a tuning, such as tune.yaml, or --status TRIAL")
     prepared = prepare_tuning(file, machine, with_builds=not rehearse)
     if rehearse:
-        from seatrial.rehearse.tuning import rehearse_tuning
+        from seatrial.trial.tuning_odds import rehearse_tuning
 
         odds = rehearse_tuning(prepared.rules, seeds, noise / 100)
         click.echo(to_json(odds), nl=False) if form == "json" else print_rehearsal(odds, prepared)

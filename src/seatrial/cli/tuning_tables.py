@@ -6,14 +6,14 @@ import click
 
 from seatrial.cli import Folders
 from seatrial.cli.tables import TextTable, folded, print_first
+from seatrial.escaping import plain_line
 from seatrial.studies.advice import advice, cost_text, interval_text, untried_text
 from seatrial.studies.tuned import Tuned, TunedSetting, in_order, state_text
 from seatrial.units import count, listed, show_figure, show_number, show_seconds, show_share
-from seatrial.verify.reading import plain_line
 
 if TYPE_CHECKING:
-    from seatrial.rehearse.tuning import TuningOdds
     from seatrial.trial.tuning import PreparedTuning
+    from seatrial.trial.tuning_odds import TuningOdds
 
 MAX_ROWS = 15
 

@@ -6,7 +6,11 @@ from seatrial.machine.program_version import version_script
 
 FACTS_SCRIPT = "facts.sh"
 
+COLLECTION = Path(__file__).parent / "facts"
+"""The scripts and the suite that collect facts of nodes."""
+
 
 def facts_script() -> str:
     """Return the script by which a job tells what it found: kernel, CPU, compilers, ..."""
-    return version_script() + (Path(__file__).parent / "facts" / "job.sh").read_text()
+    # plain: a file of the package
+    return version_script() + (COLLECTION / "job.sh").read_text()

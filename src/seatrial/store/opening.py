@@ -1,22 +1,20 @@
 """Open and make stores. The location decides which database it is.
 
-psycopg is an extra, so only what opens a store of PostgreSQL imports it.
+A file is a database of SQLite. Databases on servers come from plug-ins.
 
 with open_store(Path("trials/store.sqlite")) as store: ...
 with open_store("postgresql://ana@db/seatrial") as store: ...
 """
 
+import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from seatrial.errors import StoreError
+from seatrial.hooks import Database, each, load
 from seatrial.store.location import Location, NoStore, shown
-from seatrial.store.schema import WAIT_S, Store
+from seatrial.store.schema import WAIT_S, ServerStore, Store
 from seatrial.store.sqlite import in_memory, open_file, reopen_file
-
-if TYPE_CHECKING:
-    from seatrial.store.postgres import PostgresStore
 
 
 def open_store(location: Location, wait_s: float = WAIT_S) -> Store:
@@ -26,7 +24,7 @@ def open_store(location: Location, wait_s: float = WAIT_S) -> Store:
     reach, or locked for longer than ``wait_s``."""
     if isinstance(location, Path):
         return open_file(location, wait_s)
-    store = _postgres_store(location, wait_s)
+    store = _store_at(location, wait_s)
     store.rows("SELECT 1")
     return store
 
@@ -41,35 +39,32 @@ def reopen_empty(location: Location, wait_s: float = WAIT_S) -> Store:
     was a store. Raises StoreError for a newer version, and NoStore for anything else."""
     if isinstance(location, Path):
         return reopen_file(location, wait_s)
-    store = _postgres_store(location, wait_s)
+    store = _store_at(location, wait_s)
     store.empty()
     return store
 
 
 def create(url: str, writer: str = "", viewers: Sequence[str] = ()) -> str:
-    """Make a store in a database of PostgreSQL, owned by ``writer`` ("": the connected role) and
-    read by ``viewers``. Returns what was done. Raises StoreError."""
-    _require_psycopg(url)
-    from seatrial.store.postgres_server import found
-
-    return found(url, writer, viewers)
+    """Make a store in a database, owned by ``writer`` ("": the connected role) and read by
+    ``viewers``. Returns what was done. Raises StoreError."""
+    told: str = load(_database(url).create)(url, writer, viewers)
+    return told
 
 
-def _postgres_store(location: str, wait_s: float) -> "PostgresStore":
-    _require_psycopg(location)
-    from seatrial.store.postgres import PostgresStore
-
-    return PostgresStore(location, wait_s)
+def _store_at(url: str, wait_s: float) -> ServerStore:
+    store: ServerStore = load(_database(url).store)(url, wait_s)
+    return store
 
 
-def _require_psycopg(location: str) -> None:
-    if not location.startswith(("postgresql://", "postgres://")):
-        raise NoStore(
-            f"{shown(location)}: is no store; name a file, or postgresql://USER@HOST/DATABASE"
-        )
-    try:
-        import psycopg  # noqa: F401
-    except ImportError as error:
-        raise StoreError(
-            f"{shown(location)}: needs psycopg: pip install 'seatrial[postgresql]'"
-        ) from error
+def _database(url: str) -> Database:
+    """Return the kind of database that a URL names. Raises StoreError where it is not known, or
+    lacks its package."""
+    scheme = url.partition("://")[0]
+    known = [kind for kind in each("seatrial_databases") if scheme in kind.schemes]
+    if not known:
+        raise NoStore(f"{shown(url)}: is no store; name a file, or postgresql://USER@HOST/DATABASE")
+    database: Database = known[0]
+    if importlib.util.find_spec(database.needs) is None:
+        remedy = f"pip install 'seatrial[{database.extra}]'"
+        raise StoreError(f"{shown(url)}: needs {database.needs}: {remedy}")
+    return database

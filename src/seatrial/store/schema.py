@@ -132,6 +132,14 @@ class Store(ABC):
         self.close()
 
 
+class ServerStore(Store):
+    """A store in a database on a server."""
+
+    @abstractmethod
+    def empty(self) -> None:
+        """Make the tables anew, with nothing in them."""
+
+
 def marks(count: int) -> str:
     """Return the marks of ``count`` parameters: ``?, ?, ?``."""
     return ", ".join("?" * count)

@@ -21,14 +21,15 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from seatrial.errors import SeatrialError, StoreError, UsageError
+from seatrial.hooks import WebPage
 from seatrial.log import logger
 from seatrial.web.access import LOCAL_NAMES, AccessMiddleware
 from seatrial.web.journal_watch import JournalWatch, TooMany
-from seatrial.web.page import Page
+from seatrial.web.page import data_of
 from seatrial.web.query import BadQuery, PageQuery
 from seatrial.web.render import STATIC, Renderer, as_csv, as_json
 from seatrial.web.response_cache import Answer, Overloaded, ResponseCache
-from seatrial.web.routes import PAGES
+from seatrial.web.routes import pages
 from seatrial.web.state.server_state import ServerState
 
 _log = logger(__name__)
@@ -46,7 +47,7 @@ def create_app(
         Mount("/static", _Static(directory=STATIC), name="static"),
         Route("/news", server.news),
     ]
-    for page in PAGES:
+    for page in pages():
         json_path = "/now.json" if page.path == "/" else f"{page.path}.json"
         routes.append(Route(json_path, server.endpoint(page, "json")))
         if page.rows:
@@ -93,7 +94,7 @@ class _Server:
             self.watch.stop()
             self.responses.close()
 
-    def endpoint(self, page: Page, form: str) -> Endpoint:
+    def endpoint(self, page: WebPage, form: str) -> Endpoint:
         """Return the endpoint of a page in one of its forms: ``html``, ``json`` or ``csv``."""
 
         async def respond(request: Request) -> Response:
@@ -117,14 +118,14 @@ class _Server:
         return respond
 
     def _answer(
-        self, page: Page, form: str, path: dict[str, str], text: str, address: str
+        self, page: WebPage, form: str, path: dict[str, str], text: str, address: str
     ) -> Answer:
         """Make the response; called in a worker thread."""
         self.watch.fresh()
         try:
             query = PageQuery(path, parse_qsl(text), quote(address, safe="/%:@+,"))
             try:
-                data = page.data(self.state, query)
+                data = data_of(page, self.state, query)
                 query.check_names()
             except StoreError:  # one that is no store is of both kinds
                 raise
@@ -144,13 +145,13 @@ class _Server:
             _log.exception("%s cannot be made", address)
             return self._error(form, 500, "this is a defect of Seatrial; the server's log has more")
 
-    def _refused(self, page: Page, form: str, query: PageQuery, error: UsageError) -> Answer:
+    def _refused(self, page: WebPage, form: str, query: PageQuery, error: UsageError) -> Answer:
         """Say why a query has no answer, on the page with its form so that it can be corrected."""
         status = 400 if isinstance(error, BadQuery) else 404
         if form == "html" and page.form and query.query:
             for name in dict.fromkeys((getattr(error, "name", ""), "")):
                 with contextlib.suppress(UsageError):
-                    data = page.data(self.state, query.without(name))
+                    data = data_of(page, self.state, query.without(name))
                     html = self.renderer.html(page, self.state, query, data, str(error))
                     return Answer(status, html)
         return self._error(form, status, str(error))

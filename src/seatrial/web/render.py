@@ -10,6 +10,7 @@ import io
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,14 @@ from msgspec import Struct, structs
 
 from seatrial import __version__
 from seatrial.escaping import csv_cell
+from seatrial.hooks import WebPage
 from seatrial.store.interchange import iso
 from seatrial.store.rows import RUN_TIMES
 from seatrial.verify.reading import plain_page
 from seatrial.web.formatting import FILTERS, GLOBALS
 from seatrial.web.output import run_figures
-from seatrial.web.page import AREAS, Page
 from seatrial.web.query import PageQuery
+from seatrial.web.routes import areas, pages
 from seatrial.web.state.server_state import ServerState
 
 FOLDER = Path(str(files("seatrial.web")))
@@ -36,11 +38,19 @@ _NESTED = (dict, list)
 _TIMES = frozenset((*RUN_TIMES, "started", "ended", "last", "now", "since", "time", "until"))
 
 
+def _template_folders() -> list[Path]:
+    """Return the folders of templates: that of the core, and those beside the pages of plug-ins."""
+    modules = {page.data.partition(":")[0]: None for page in pages() if page.template}
+    origins = [spec.origin for module in modules if (spec := find_spec(module)) is not None]
+    beside = dict.fromkeys(Path(origin).parent / "templates" for origin in origins if origin)
+    return [FOLDER / "templates", *(folder for folder in beside if folder.is_dir())]
+
+
 @cache
 def environment() -> Environment:
     """Return what makes text from the templates; each is compiled once."""
     made = Environment(
-        loader=FileSystemLoader(FOLDER / "templates"),
+        loader=FileSystemLoader(_template_folders()),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -51,7 +61,7 @@ def environment() -> Environment:
         GLOBALS | run_figures.GLOBALS,
         version=__version__,
         static=_static,
-        areas=AREAS,
+        areas=areas(),
         json_link=json_link,
         run_times=RUN_TIMES,
     )
@@ -65,7 +75,7 @@ class Renderer:
         self._template = environment().get_template
 
     def html(
-        self, page: Page, state: ServerState, query: PageQuery, data: Struct, refused: str = ""
+        self, page: WebPage, state: ServerState, query: PageQuery, data: Struct, refused: str = ""
     ) -> bytes:
         """Return a page as HTML. ``refused`` is why its query has no answer, or ""."""
         text = self._template(page.template).render(
@@ -76,7 +86,7 @@ class Renderer:
     def error(self, state: ServerState, status: int, title: str, text: str) -> bytes:
         """Return a page that says what is wrong and what to do."""
         page = self._template("error.html").render(
-            page=Page("", "", ""), state=state, query=None, status=status, title=title, text=text
+            page=WebPage("", "", ""), state=state, query=None, status=status, title=title, text=text
         )
         return plain_page(page).encode()
 

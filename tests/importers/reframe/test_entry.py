@@ -2,7 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.importers.reframe.entry import ReframeEntry, ReframeFigure, case_of, references_of
+from seatrial.plugins.importers.reframe.results import (
+    ReframeEntry,
+    ReframeFigure,
+    case_of,
+    references_of,
+)
 
 
 def figure(

@@ -1,1 +1,0 @@
-"""Importers of what other harnesses have, a folder each: they write suites as people write them."""

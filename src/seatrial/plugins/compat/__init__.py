@@ -1,0 +1,17 @@
+"""Jobs whose nodes look like a cluster of hosts with ssh."""
+
+from __future__ import annotations
+
+from seatrial.hooks import Command, hookimpl
+
+
+@hookimpl
+def seatrial_commands() -> list[Command]:
+    return [
+        Command(
+            "compat",
+            "seatrial.plugins.compat.command:command",
+            "Run a command in a job that looks like a cluster.",
+            "Describe the machine",
+        ),
+    ]

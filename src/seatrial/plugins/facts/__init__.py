@@ -1,0 +1,42 @@
+"""The facts of nodes, and rules that judge them."""
+
+from __future__ import annotations
+
+from seatrial.hooks import Command, WebPage, hookimpl
+
+
+@hookimpl
+def seatrial_commands() -> list[Command]:
+    return [
+        Command(
+            "facts",
+            "seatrial.plugins.facts.command:command",
+            "Collect the facts of nodes; show which nodes differ.",
+            "Describe the machine",
+        ),
+        Command(
+            "lint",
+            "seatrial.plugins.facts.lint_command:command",
+            "Judge the facts of nodes by rules, each with its source.",
+            "Describe the machine",
+        ),
+        Command(
+            "check",
+            "seatrial.plugins.facts.check_command:command",
+            "Check nodes by rules; drain those with findings.",
+            "Describe the machine",
+        ),
+        Command(
+            "lnet",
+            "seatrial.plugins.facts.lnet_command:command",
+            "Write the configuration of LNet from a routing plan.",
+            "Describe the machine",
+        ),
+    ]
+
+
+@hookimpl
+def seatrial_pages() -> list[WebPage]:
+    return [
+        WebPage("/facts", "machines", "seatrial.plugins.facts.page:data", "facts.html", form=True),
+    ]

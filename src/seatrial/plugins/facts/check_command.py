@@ -1,0 +1,267 @@
+"""``seatrial check``: check the nodes of a machine."""
+
+import sys
+import time
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from seatrial.cli import Folders
+from seatrial.cli.options import SHARE, choice_option, machine_option, text_option, value_option
+from seatrial.cli.query_common import opened, tell
+from seatrial.errors import UsageError
+from seatrial.machine import draining
+from seatrial.machine.detect import find_machine
+from seatrial.machine.draining import DrainState
+from seatrial.machine.facts import node_names
+from seatrial.machine.node_sets import fold
+from seatrial.plugins.facts import drain_reasons
+from seatrial.plugins.facts.command import (
+    UNDECIDED,
+    FactSource,
+    collect,
+    source_of,
+    tell_troubles,
+    unfolded,
+)
+from seatrial.plugins.facts.lint_command import not_judged, print_judgement, rules_option
+from seatrial.rules import judge
+from seatrial.rules import load as rule_files
+from seatrial.rules.judge import RuleJudgement
+from seatrial.rules.model import RuleFile
+from seatrial.studies import note_file
+from seatrial.trial.prepare import new_tag
+from seatrial.units import count
+
+_LONGEST_SET = 600  # characters of the nodes in a note
+
+
+class NodeActs:
+    """Drains and returns nodes of a machine, and notes each act in its diary."""
+
+    def __init__(self, notes: Path, machine: str, trial: str) -> None:
+        self.notes = notes
+        self.machine = machine
+        self.trial = trial
+
+    def drain(
+        self, reasons: Mapping[str, list[str]], own: Collection[str], most: float, yes: bool
+    ) -> None:
+        """Drain the nodes that have reasons, those of the same reasons at once. Raises UsageError
+        if these are more than ``most`` of the machine's ``own`` nodes, and nobody agrees."""
+        states = draining.states()
+        alike: dict[str, list[str]] = {}
+        for node, names in reasons.items():
+            state = states.get(node)
+            if state is not None and not state.drained:
+                alike.setdefault(", ".join(names), []).append(node)
+        new = sum(len(members) for members in alike.values())
+        before = sum(node in states and bool(states[node].note) for node in own)
+        limit = draining.limit_of(len(own), most)
+        if new and new + before > limit and not yes:
+            _ask(alike, before, limit, len(own))
+        for reason, members in alike.items():
+            back = f"seatrial check nodes -m {self.machine} --resume"
+            noted = self._note(members, f"drained: {reason} (facts of {self.trial}; back: {back})")
+            try:
+                draining.drain(members, reason)
+            except UsageError:
+                note_file.remove(self.notes, noted)
+                raise
+            click.echo(f"drained {fold(members)}: {reason}")
+
+    def resume(
+        self,
+        drained: Mapping[str, DrainState],
+        judged: RuleJudgement,
+        found: FactSource,
+        rules: RuleFile,
+    ) -> bool:
+        """Return those of the drained nodes that are proved to be good; tell why others stay.
+        Return whether some stay."""
+        good = []
+        for node, state in drained.items():
+            reasons = drain_reasons.against_return(
+                node, state.reasons, judged, rules, found.table, found.roles, [*drained]
+            )
+            if reasons:
+                click.echo(f"stays drained: {node}: {', '.join(reasons)}")
+            else:
+                good.append(node)
+        if good:
+            noted = self._note(good, f"returned: no finding (facts of {self.trial})")
+            try:
+                draining.resume(good)
+            except UsageError:
+                note_file.remove(self.notes, noted)
+                raise
+            click.echo(f"returned {fold(good)}")
+        return len(good) < len(drained)
+
+    def _note(self, members: list[str], text: str) -> str:
+        folded = fold(members)
+        if len(folded) > _LONGEST_SET:
+            folded = f"{folded[:_LONGEST_SET]}... ({count(len(members), 'node')})"
+        now = time.time_ns()
+        text = f"{folded} {text}"[: note_file.LONGEST]
+        return note_file.write(self.notes, text, now, self.machine).id
+
+
+@click.group("check")
+def command() -> None:
+    """Check the nodes of a machine by rules over their facts."""
+
+
+@command.command("nodes")
+@machine_option
+@rules_option
+@choice_option(
+    "--by", of=["job", "array", "ssh"], help="How nodes are asked, as for `facts collect`."
+)
+@text_option("--nodes", "SET", "Only these nodes.")
+@click.option(
+    "--drain",
+    is_flag=True,
+    help="Drain nodes that rules with `drain: true` accuse, and silent ones.",
+)
+@value_option(
+    "--most",
+    "SHARE",
+    "Nodes that --drain may drain without a question; default: 5% of the machine, at least one.",
+    type=SHARE,
+    default=0.05,
+)
+@click.option(
+    "-y",
+    "--yes",
+    is_flag=True,
+    help="Do not ask before more are drained; without it and without a terminal nothing is "
+    "drained.",
+)
+@click.option(
+    "--resume", is_flag=True, help="Ask the nodes that our note drained; return good ones."
+)
+@click.option("--name", "tag", help="Tag of the trial; default: date, time and `facts`.")
+@click.pass_context
+def nodes(
+    context: click.Context,
+    /,
+    machine: str | None,
+    files: tuple[Path, ...],
+    drain: bool,
+    most: float,
+    yes: bool,
+    resume: bool,
+    tag: str | None,
+    **asked: Any,
+) -> int:
+    """Ask the nodes for their facts and judge them by rules. Exits 1 if something was found.
+
+    With --drain, nodes get no more jobs that rules marked `drain: true` accuse, or that did not
+    answer; the note begins with `seatrial:`. Beyond 5 % of the machine (at least one node) it asks;
+    where nobody can be asked nothing is drained. Nodes that others drained stay as they are, and
+    are never returned. --resume asks drained nodes by ssh. Each act is noted: `seatrial note`.
+    """
+    folders: Folders = context.obj
+    about = find_machine(machine).machine
+    if (drain or resume) and about.scheduler != "slurm":
+        raise UsageError(f"--drain, --resume: {about.machine} is `scheduler: {about.scheduler}`")
+    rules = rule_files.load(files or rule_files.own_files())
+    tag = tag or new_tag(folders.trials, ["facts"])
+    own = node_names(about)
+    wanted = set(unfolded(asked["nodes"])) if asked["nodes"] else set(own)
+    drained = _drained(own, wanted) if resume else {}
+    collections: list[str] = []
+    if not drained or _first(asked, wanted):
+        if code := context.invoke(collect, machine=machine, tag=tag, patience=60, **asked):
+            return int(code)
+        collections = [tag]
+    away = _ask_drained(context, machine, tag, drained, collections)
+    if not collections:
+        tell(f"{fold(away)}: did not answer by ssh; drained nodes stay drained")
+        return 1
+    with opened(folders) as store:
+        found = source_of(store, collections, rates=True)
+    tell_troubles(found.table)
+    judged = judge.judge(found.table, rules, found.roles, found.groups)
+    print_judgement(judged, f"{count(len(found.table.nodes), 'node')} of {found.name}")
+    acts = NodeActs(folders.trials / note_file.FILE, about.machine, tag)
+    bad = acts.resume(drained, judged, found, rules)
+    if drain:
+        acts.drain(drain_reasons.to_drain(judged, rules, found.table.silent), own, most, yes)
+    if judged.findings or found.table.silent or away or bad:
+        return 1
+    left_out = wanted - {*found.table.nodes}
+    if left_out == wanted:  # this host, which has another name
+        left_out = set()
+    if left_out:
+        tell(f"{count(len(left_out), 'node')} not asked: {fold(left_out)}")
+    whole = not left_out and not found.table.troubles
+    return 0 if whole and not not_judged(judged, rules) else UNDECIDED
+
+
+def _drained(own: list[str], wanted: set[str]) -> dict[str, DrainState]:
+    """Return the nodes of the machine, of those that are wanted, that our note drained."""
+    states = draining.states()
+    found = {node: states[node] for node in own if node in wanted and node in states}
+    found = {node: state for node, state in found.items() if state.note}
+    if not found:
+        click.echo("no node is drained by a note of ours")
+    return found
+
+
+def _first(asked: Mapping[str, Any], wanted: set[str]) -> bool:
+    """Return whether nodes other than drained ones can be asked."""
+    if asked["by"] == "ssh":
+        return bool(asked["nodes"])
+    return any(not state.away for node, state in draining.states().items() if node in wanted)
+
+
+def _ask_drained(
+    context: click.Context,
+    machine: str | None,
+    tag: str,
+    drained: Iterable[str],
+    collections: list[str],
+) -> list[str]:
+    """Ask the drained nodes, by ssh, as they take no jobs; those aside that were asked just now.
+    Append the trial to ``collections``. Return the nodes if none of them answered."""
+    told: set[str] = set()
+    if collections:
+        with opened(context.obj) as store:
+            table = source_of(store, collections).table
+        told = {*table.nodes, *table.silent}
+    left = [node for node in drained if node not in told]
+    if not left:
+        return []
+    trial = f"{tag}-drained" if collections else tag
+    code = context.invoke(
+        collect, machine=machine, tag=trial, patience=60, by="ssh", nodes=fold(left)
+    )
+    if code:
+        return left
+    collections.append(trial)
+    return []
+
+
+def _ask(alike: Mapping[str, list[str]], before: int, limit: int, all_nodes: int) -> None:
+    """Ask whether to drain more nodes than the limit. Raises UsageError if nobody agrees."""
+    new = sum(len(members) for members in alike.values())
+    for reason, members in alike.items():
+        click.echo(f"would drain {fold(members)}: {reason}", err=True)
+    held = f", and a note of ours drained {before} already" if before else ""
+    beyond = (
+        f"--drain: {count(new, 'node')} of {all_nodes}{held}; without a question it drains at most "
+        f"{limit}"
+    )
+    if sys.stdin.isatty():
+        tell(beyond)
+        if click.confirm("Drain them?"):
+            return
+        raise UsageError("nothing was drained")
+    raise UsageError(
+        f"{beyond}; nothing was drained. Look for what the nodes share; if it is meant, say --yes, "
+        "or another --most"
+    )

@@ -1,0 +1,538 @@
+"""``seatrial facts``: what the nodes of a machine are, and which of them differ."""
+
+import contextlib
+import json
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+import msgspec
+from msgspec.structs import replace
+
+from seatrial.cli import Folders, run
+from seatrial.cli.diary import show_minute
+from seatrial.cli.options import (
+    choice_option,
+    json_option,
+    list_option,
+    machine_filter,
+    machine_option,
+    text_option,
+)
+from seatrial.cli.query_common import opened, tell
+from seatrial.cli.tables import TextTable, print_first
+from seatrial.errors import SeatrialError, UsageError
+from seatrial.escaping import plain_line
+from seatrial.machine.detect import find_machine
+from seatrial.machine.draining import states
+from seatrial.machine.facts import groups_of, node_names, nodes_besides, roles_of
+from seatrial.machine.model import Machine, NodeGroup
+from seatrial.machine.node_sets import fold, unfold
+from seatrial.machine.rehearsal_model import MachineModel
+from seatrial.plugins.facts import readers
+from seatrial.plugins.facts.rates import rises, with_rates
+from seatrial.rules import drift, facts
+from seatrial.rules.facts import FactTable, of_nodes, text_of
+from seatrial.runs.job_facts import COLLECTION
+from seatrial.store.interchange import to_json
+from seatrial.store.schema import Store
+from seatrial.studies import node_facts
+from seatrial.units import count, share_of
+
+# ---- facts collect -------------------------------------------------------------------------------
+#
+# ``seatrial facts collect``: a trial that asks every node of a machine for its facts.
+
+
+@click.command("collect")
+@machine_option
+@choice_option(
+    "--by",
+    of=["job", "array", "ssh"],
+    help="One job on all nodes; a job for each node; or ssh from here to the hosts of roles.",
+)
+@text_option("--nodes", "SET", "Only these nodes, or with ssh hosts.")
+@click.option("--role", "roles", multiple=True, help="With --by ssh: only hosts of this role.")
+@list_option(
+    "--read",
+    "given",
+    "SET=FILE",
+    "Facts of nodes from a file that others collected: modprobe.d, `lnetctl export`, "
+    "`lctl get_param`, `sysctl -a`, or facts.",
+)
+@click.option("--package", "packages", multiple=True, help="Tell the version of this package.")
+@click.option(
+    "--patience",
+    type=click.IntRange(1, 3600),
+    default=60,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time that nodes have to answer.",
+)
+@click.option("--name", "tag", help="Tag of the trial; default: date, time and `facts`.")
+@click.pass_context
+def collect(
+    context: click.Context,
+    machine: str | None,
+    by: str,
+    nodes: str,
+    roles: tuple[str, ...],
+    given: tuple[str, ...],
+    packages: tuple[str, ...],
+    patience: int,
+    tag: str | None,
+) -> int:
+    """Ask every node for its facts. It is a trial; no root is needed.
+
+    Nodes that are down are left out, and a node that does not answer is named.
+
+    \b
+    seatrial facts collect -m frost                  one job on all nodes
+    seatrial facts collect -m frost --by ssh         routers, servers, login nodes
+    seatrial facts collect -m frost --read 'r[1-14]=lnetctl.yaml'
+    """
+    found = find_machine(machine).machine
+    chosen: str | None
+    settings = [f"patience={patience}"]
+    if packages:
+        settings.append(f"packages={' '.join(packages)}")
+    with tempfile.TemporaryDirectory(prefix="seatrial-facts-") as folder:
+        place = Path(folder)
+        if given:
+            test, chosen = "hosts", _here(found, place)
+            (place / "facts.txt").write_text(_read(given))
+            settings.append(f"given={place / 'facts.txt'}")
+        elif by == "ssh":
+            test, chosen = "hosts", _here(found, place)
+            hosts = _hosts(found, roles, nodes)
+            (place / "hosts").write_text("".join(f"{host}\n" for host in hosts))
+            settings.append(f"hosts={place / 'hosts'}")
+        else:
+            test = "nodes" if by == "job" else "each_node"
+            chosen, size = _usable(found, machine, nodes, by == "array", place)
+            settings += [f"size={size}"] if by == "job" else []
+        code: int = context.invoke(
+            run.command,
+            suites=(str(COLLECTION / test),),
+            machine=chosen,
+            tag=tag,
+            toolchains=("default",),
+            settings=tuple(settings),
+        )
+    return code
+
+
+@click.command("suite")
+@click.argument("folder", type=click.Path(path_type=Path))
+def write_suite(folder: Path) -> int:
+    """Write the tests that collect facts to FOLDER, for plans and suites."""
+    if folder.exists():
+        raise UsageError(f"{folder}: is there already; name another folder")
+    shutil.copytree(COLLECTION, folder, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    click.echo(f"{folder}: nodes (one job), each_node (an array), hosts (by ssh)")
+    return 0
+
+
+def _usable(
+    machine: Machine, name: str | None, nodes: str, each: bool, place: Path
+) -> tuple[str | None, int]:
+    """Return the machine with the nodes that can answer now, and how many these are."""
+    known = node_names(machine)
+    wanted = set(unfolded(nodes)) if nodes else set(known)
+    if other := sorted(wanted - set(known)):
+        raise UsageError(f"--nodes: {other[0]} is not a node of {machine.machine}")
+    if machine.scheduler != "slurm":
+        return name, len(known)
+    if machine.slurm.nodelist:
+        wanted &= set(unfold(machine.slurm.nodelist))
+    if machine.slurm.exclude:
+        wanted -= set(unfold(machine.slurm.exclude))
+    away = [node for node, state in states().items() if state.away and node in wanted]
+    left = [node for node in known if node in wanted and node not in away]
+    if away:
+        told = count(len(away), "node")
+        click.echo(f"left out, as no job gets them now: {told}: {fold(away)}", err=True)
+    if not left:
+        raise UsageError(f"{machine.machine}: no node is up")
+    about = machine
+    if not each:  # where the partition has more nodes than the file, a job could go to others
+        options = [*machine.slurm.options, f"--nodelist={fold(left)}"]
+        about = replace(machine, slurm=replace(machine.slurm, options=options))
+    elif len(left) < len(known):
+        kept = set(left)
+        kinds = [kind for old in machine.nodes if (kind := _without(old, kept)).names]
+        slurm = replace(machine.slurm, nodelist="")
+        about = replace(machine, nodes=kinds, slurm=slurm, groups={}, topology=None)
+        about = replace(about, rehearsal=MachineModel(), gauges={})
+    return _written(place / "machine.yaml", msgspec.to_builtins(about)), len(left)
+
+
+def _without(kind: NodeGroup, kept: set[str]) -> NodeGroup:
+    """Return a kind of nodes with those that are kept."""
+    return replace(kind, names=fold([node for node in unfold(kind.names) if node in kept]))
+
+
+def _here(machine: Machine, place: Path) -> str:
+    """Return a file of a machine of that name whose only node is this host: hosts that run no jobs
+    are asked from here."""
+    about: dict[str, Any] = {"machine": machine.machine, "nodes": [{"names": "here", "cores": 1}]}
+    about["roles"] = machine.roles  # by which rules judge
+    return _written(place / "machine.yaml", {**about, "toolchains": {"none": {}}})
+
+
+def _written(path: Path, about: dict[str, Any]) -> str:
+    path.write_text(json.dumps(about))  # JSON is YAML
+    return str(path)
+
+
+def _hosts(machine: Machine, roles: tuple[str, ...], nodes: str) -> list[str]:
+    """Return the hosts to be asked by ssh. Raises UsageError if there are none."""
+    if nodes:
+        return list(unfolded(nodes))
+    if unknown := [role for role in roles if role not in machine.roles]:
+        known = ", ".join(machine.roles) or "none"
+        raise UsageError(f"--role {unknown[0]}: {machine.machine} has the roles: {known}")
+    own = set(node_names(machine))
+    found = {
+        host: None
+        for role, folded in machine.roles.items()
+        if not roles or role in roles
+        for host in unfold(folded)
+        if roles or host not in own
+    }
+    if not found:
+        raise UsageError(
+            f"--by ssh: {machine.machine} has no hosts besides its nodes; write them under "
+            "`roles` of its file, or name them with --nodes"
+        )
+    return list(found)
+
+
+def unfolded(nodes: str) -> tuple[str, ...]:
+    """Return the nodes of a set that was given by --nodes. Raises UsageError."""
+    try:
+        return unfold(nodes)
+    except ValueError as error:
+        raise UsageError(f"--nodes: {error}") from None
+
+
+def _read(given: tuple[str, ...]) -> str:
+    """Return the facts in files, as text."""
+    found: dict[str, dict[str, str]] = {}
+    for text in given:
+        folded, equals, name = text.partition("=")
+        if not equals:
+            raise UsageError(f"--read {text}: write SET=FILE, such as 'r[1-14]=lnetctl.yaml'")
+        own = readers.read(Path(name))
+        for node in unfolded(folded):
+            found.setdefault(node, {}).update(own)
+    return text_of(of_nodes(found))
+
+
+# ---- facts ---------------------------------------------------------------------------------------
+
+
+MAX_ROWS = 200
+
+
+MISSES = "(missing)"
+
+
+UNDECIDED = 3  # exit code: nothing was found, and not all could be judged
+
+
+class FactSource(NamedTuple):
+    """Facts and where they are from: a name for people, the machine ("" if unknown), and its
+    description, by which nodes have roles and groups."""
+
+    name: str
+    machine: str
+    description: Machine | None
+    table: FactTable
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """The role of each node."""
+        return roles_of(self.description) if self.description else {}
+
+    @property
+    def groups(self) -> dict[str, str]:
+        """The group of each node in the network."""
+        return groups_of(self.description) if self.description else {}
+
+
+@click.group("facts")
+def command() -> None:
+    """Collect the facts of nodes, and show which nodes differ.
+
+    Facts are kernel, firmware, mounts, limits, modules, packages, huge pages, PCIe, errors of
+    memory, networks. `seatrial lint` judges them by rules.
+    """
+
+
+command.add_command(collect)
+
+
+command.add_command(write_suite)
+
+
+@command.command("diff")
+@click.argument("source", default="")
+@click.argument("other", default="")
+@machine_filter
+@click.option("--majority", is_flag=True, help="Compare nodes with each other, whatever OTHER is.")
+@list_option("--facts", "patterns", "PATTERN", "Only these facts.")
+@list_option("--waive", "PATTERN", "Facts that may differ, such as 'module.*'.")
+@list_option("--within", "PATTERN=SHARE", "Numbers that may differ by a share: memory.*=2%.")
+@json_option
+@click.pass_obj
+def diff(
+    folders: Folders,
+    source: str,
+    other: str,
+    machine: str,
+    majority: bool,
+    patterns: tuple[str, ...],
+    waive: tuple[str, ...],
+    within: tuple[str, ...],
+    as_json: bool,
+) -> int:
+    """Show which nodes differ.
+
+    SOURCE and OTHER are trials that collected facts, files of facts, or machines (their newest
+    trial). Of SOURCE alone (default: the newest trial), nodes are compared with most of their role.
+    With OTHER of the same machine: what changed since. With OTHER of another machine: where usual
+    values differ. Exits 1 if something differs.
+
+    \b
+    seatrial facts diff                       nodes that differ from most
+    seatrial facts diff before after          what changed between two trials
+    seatrial facts diff testsystem frost      a test system against production
+    """
+    limits = drift.parsed_limits(map(_share, within), waive)
+    with opened(folders) as store:
+        found = source_of(store, [source] if source else [], machine)
+        against = source_of(store, [other], machine) if other else None
+    found = found._replace(table=_only(found.table, patterns))
+    tell_troubles(found.table)
+    tell_not_asked(found)
+    whole = is_whole(found)
+    if against is None or majority:
+        differences = drift.from_majority(found.table, found.roles, limits)
+        columns = "fact | usual~ | but~ | on~"
+        return _show(_majority_rows(differences), found, as_json, columns, whole)
+    tell_troubles(against.table)
+    tell_not_asked(against)
+    whole = whole and is_whole(against)
+    if against.machine == found.machine:
+        whole = not _tell_not_in_both(found, against) and whole
+        changes = drift.between(found.table, _only(against.table, patterns), limits)
+        rows = [(c.key, c.before or MISSES, c.after or MISSES, fold(c.nodes)) for c in changes]
+        return _show(rows, against, as_json, "fact | before~ | after~ | on~", whole)
+    contrasts = drift.against(found.table, _only(against.table, patterns), limits)
+    rows = [(c.key, _usual(c.here), _usual(c.there), "") for c in contrasts]
+    columns = f"fact | {found.machine or 'first'}~ | {against.machine or 'second'}~ | on~"
+    return _show(rows, found, as_json, columns, whole)
+
+
+@command.command("rates")
+@click.argument("source", default="")
+@click.argument("other", default="")
+@machine_filter
+@json_option
+@click.pass_obj
+def rates(folders: Folders, source: str, other: str, machine: str, as_json: bool) -> int:
+    """Show which counters of errors rose between two collections.
+
+    SOURCE and OTHER are trials that collected facts, or files of facts, the earlier one first;
+    default: the newest trial and the one before. Counters are those of memory errors (EDAC),
+    machine checks and InfiniBand.
+    """
+    with opened(folders) as store:
+        after = source_of(store, [other] if other else [], machine)
+        earlier = source_of(store, [source]) if source else _before(store, after.machine)
+    found = [each for each in rises(earlier.table, after.table) if each.by]
+    found.sort(key=lambda each: (-each.per_hour, each.counter, each.node))
+    if as_json:
+        click.echo(to_json([each._asdict() for each in found]), nl=False)
+        return 0
+    rows = [(e.counter, e.node, str(e.by), f"{e.per_hour:.3g}") for e in found]
+    shown = TextTable("counter | node | rose by> | per hour>", rows[:MAX_ROWS])
+    print_first(shown, len(rows), MAX_ROWS, "; --json has all")
+    told = f"from {plain_line(earlier.name)} to {plain_line(after.name)}"
+    click.echo(f"{told}: {count(len(rows), 'counter')} rose")
+    return 0
+
+
+@command.command("history")
+@click.argument("key", metavar="FACT")
+@machine_filter
+@text_option("--nodes", "SET", "Only these nodes.")
+@json_option
+@click.pass_obj
+def history(folders: Folders, key: str, machine: str, nodes: str, as_json: bool) -> int:
+    """Show when nodes got another value of a fact, such as node.kernel."""
+    with opened(folders) as store:
+        collections = node_facts.collected(store, machine)
+        if not collections:
+            node_facts.newest(store, machine)  # raises, and says how to collect
+        found = node_facts.spells(collections, key, unfolded(nodes) if nodes else ())
+    if not any(one.value is not None for one in found):
+        known = collections[0].table().keys
+        near = [name for name in known if key.rpartition(".")[2] in name][:8]
+        hint = f"; there are {', '.join(near)}" if near else ""
+        raise UsageError(f"no node has a fact {key!r}{hint}")
+    rows = [(show_minute(o.time), o.trial, o.value or MISSES, fold(o.nodes)) for o in found]
+    if as_json:
+        names = ("time_ns", "trial", "value", "nodes")
+        records = [
+            dict(zip(names, (o.time, *row[1:]), strict=True))
+            for o, row in zip(found, rows, strict=True)
+        ]
+        click.echo(to_json(records), nl=False)
+    else:
+        click.echo(TextTable("since | trial | value~ | nodes~", rows))
+    return 0
+
+
+def _before(store: Store, machine: str) -> "FactSource":
+    newest = node_facts.newest(store, machine)
+    earlier = node_facts.before(store, newest)
+    if earlier is None:
+        raise UsageError(f"{newest.trial} is the first that collected facts; rates need two")
+    return source_of(store, [earlier.trial])
+
+
+def source_of(
+    store: Store, names: Sequence[str], machine: str = "", rates: bool = False
+) -> FactSource:
+    """Return the facts of files, trials and machines (their newest trial) together; of none named,
+    the newest trial. Of a node that is in several the first counts. ``rates``: with those of
+    counters since the collection before. Raises UsageError."""
+    files: list[Path] = []
+    found: list[node_facts.Collection] = []
+    for name in names:
+        if Path(name).is_file():
+            files.append(Path(name))
+        else:
+            newest = next(iter(node_facts.collected(store, name)), None)
+            found.append(newest or node_facts.of_trial(store, name))
+    if not names:
+        found = [node_facts.newest(store, machine)]
+    table = facts.read([*files, *(path for one in found for path in one.files)])
+    earlier: list[Path] = []
+    for one in found if rates else ():
+        with contextlib.suppress(UsageError):  # its files are gone
+            earlier += last.files if (last := node_facts.before(store, one)) else []
+    if earlier:
+        table = with_rates(table, facts.read(earlier))
+    told = ", ".join([*(one.trial for one in found), *map(str, files)])
+    drift.require_nodes(table, told)
+    described = next((about for one in found if (about := one.description())), None)
+    name = machine or next((one.machine for one in found), "")
+    if described is None or (machine and described.machine != machine):
+        described = _described(name)
+    return FactSource(told, name, described, table)
+
+
+def _described(machine: str) -> Machine | None:
+    try:
+        return find_machine(machine).machine if machine else None
+    except SeatrialError:
+        return None
+
+
+def tell_troubles(table: FactTable) -> None:
+    """Tell on stderr which nodes did not answer, or not as they should."""
+    if table.silent:
+        tell(f"{count(len(table.silent), 'node')} did not answer: {fold(table.silent)}")
+    for line in table.troubles[:20]:
+        tell(line)
+    if len(table.troubles) > 20:
+        tell(f"and {len(table.troubles) - 20} more such answers")
+
+
+def tell_not_asked(found: FactSource) -> None:
+    """Tell on stderr of which nodes of the machine nothing is known: drained ones, mostly."""
+    asked = [*found.table.nodes, *found.table.silent]
+    if found.description and (left := nodes_besides(found.description, asked)):
+        of = f"{count(len(left), 'node')} of {found.description.machine}"
+        tell(f"{found.name}: {of} not asked: {fold(left)}")
+
+
+def is_whole(found: FactSource) -> bool:
+    """Return whether each node of the machine, as far as it is known, told all of its facts."""
+    table = found.table
+    asked = [*table.nodes, *table.silent]
+    left_out = nodes_besides(found.description, asked) if found.description else []
+    return not (table.silent or table.troubles or left_out)
+
+
+def _only(table: FactTable, patterns: tuple[str, ...]) -> FactTable:
+    """Return only the facts that match a pattern. Raises UsageError for one that matches none."""
+    for pattern in patterns:
+        if not table.with_keys([pattern]).keys:
+            raise UsageError(f"--facts {pattern}: no node has such a fact")
+    return table.with_keys(patterns) if patterns else table
+
+
+def _tell_not_in_both(before: FactSource, after: FactSource) -> bool:
+    """Tell on stderr which nodes only one of two collections has; return whether there are any."""
+    for one, other in ((before, after), (after, before)):
+        if left := [node for node in one.table.nodes if node not in other.table.rows]:
+            of = f"{count(len(left), 'node')} of {one.name}"
+            tell(f"{of} not in {other.name}, and not compared: {fold(left)}")
+    return {*before.table.nodes} != {*after.table.nodes}
+
+
+def _share(text: str) -> tuple[str, float]:
+    name, equals, share = text.rpartition("=")
+    try:
+        found = share_of(share)
+    except ValueError as error:
+        raise UsageError(f"--within {text}: {error}") from None
+    if not (name and equals):
+        raise UsageError(f"--within {text}: write PATTERN=SHARE, such as memory.*=2%")
+    return name, found
+
+
+def _majority_rows(differences: list[drift.FactDifference]) -> list[tuple[str, str, str, str]]:
+    rows = []
+    for row in differences:
+        usual = row.usual or MISSES if row.agreed else "(no value of more than half)"
+        for value, nodes in row.others.items():
+            rows.append((row.key, usual, value or MISSES, fold(nodes)))
+    return rows
+
+
+def _usual(values: drift.Values) -> str:
+    """Return the value of most nodes, and how many other values there are."""
+    usual = next(iter(values), None)
+    more = f" ({len(values) - 1} other values)" if len(values) > 1 else ""
+    return f"{usual or MISSES}{more}"
+
+
+def _show(
+    rows: list[tuple[str, str, str, str]],
+    found: FactSource,
+    as_json: bool,
+    columns: str,
+    whole: bool,
+) -> int:
+    """Print facts that differ; return the exit code: 3 if none does, and not all were compared."""
+    code = 1 if rows else 0 if whole else UNDECIDED
+    if as_json:
+        names = [form.rstrip("~") for form in columns.split(" | ")]
+        click.echo(to_json([dict(zip(names, row, strict=True)) for row in rows]), nl=False)
+        return code
+    shown = TextTable(columns, rows[:MAX_ROWS])
+    print_first(shown, len(rows), MAX_ROWS, "; --facts chooses, --json has all")
+    keys = len({row[0] for row in rows})
+    said = "1 fact differs" if keys == 1 else f"{keys} facts differ"
+    told = f"{count(len(found.table.nodes), 'node')} of {plain_line(found.name)}"
+    none = "no fact differs" if whole else "no fact differs of those that were compared"
+    click.echo(f"{told}: {said if rows else none}")
+    return code

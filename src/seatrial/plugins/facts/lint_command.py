@@ -1,0 +1,138 @@
+"""``seatrial lint``: judge the facts of nodes by rules."""
+
+from pathlib import Path
+
+import click
+import msgspec
+
+from seatrial.cli import Folders
+from seatrial.cli.options import json_option, list_option, machine_filter, path_option
+from seatrial.cli.query_common import opened
+from seatrial.cli.tables import folded
+from seatrial.escaping import plain_line
+from seatrial.plugins.facts import routing
+from seatrial.plugins.facts.command import (
+    UNDECIDED,
+    is_whole,
+    source_of,
+    tell_not_asked,
+    tell_troubles,
+)
+from seatrial.rules import judge
+from seatrial.rules import load as rule_files
+from seatrial.rules.judge import RuleFinding, RuleJudgement
+from seatrial.rules.model import RuleFile
+from seatrial.store.interchange import to_json
+from seatrial.units import count
+
+MAX_FINDINGS = 100
+
+
+rules_option = list_option(
+    "--rules",
+    "files",
+    "FILE",
+    "Rules besides those that ship; default: rules/*.yaml.",
+    type=click.Path(path_type=Path),
+)
+
+
+routing_option = path_option(
+    "--routing", "plan", "FILE", "A routing plan that clients, routers and servers must follow."
+)
+
+
+@click.command("lint")
+@click.argument("sources", nargs=-1, metavar="SOURCE...")
+@machine_filter
+@rules_option
+@routing_option
+@click.option("--list", "listed", is_flag=True, help="List the rules, with who says so.")
+@json_option
+@click.pass_obj
+def command(
+    folders: Folders,
+    sources: tuple[str, ...],
+    machine: str,
+    files: tuple[Path, ...],
+    plan: Path | None,
+    listed: bool,
+    as_json: bool,
+) -> int:
+    """Judge the facts of nodes by rules: findings name nodes, sources and remedies.
+
+    SOURCE is a trial that collected facts, a file of facts, or a machine; default: the newest
+    trial. Several are judged together: clients and servers. Exits 1 if something was found.
+    """
+    rules = rule_files.load(files or rule_files.own_files())
+    if listed:
+        _list(rules, as_json)
+        return 0
+    with opened(folders) as store:
+        found = source_of(store, sources, machine, rates=True)
+    tell_troubles(found.table)
+    tell_not_asked(found)
+    judged = judge.judge(found.table, rules, found.roles, found.groups)
+    if plan is not None:
+        judged = judged.joined(judge.found(routing.check(routing.load(plan), found.table), rules))
+    if as_json:
+        click.echo(to_json(msgspec.to_builtins(judged._asdict())), nl=False)
+    else:
+        print_judgement(judged, f"{count(len(found.table.nodes), 'node')} of {found.name}")
+    if judged.findings:
+        return 1
+    return 0 if is_whole(found) and not not_judged(judged, rules) else UNDECIDED
+
+
+def not_judged(judged: RuleJudgement, rules: RuleFile) -> list[str]:
+    """Return the rules that judged some nodes and not others, and a person's own that judged none;
+    all rules, if none judged any. A shipped rule whose facts no node has is about another kind of
+    machine."""
+    shipped = [rule for file in rule_files.shipped_rules() for rule in file.rules]
+    own = {rule.name for rule in rules.rules if rule not in shipped}
+    if not judged.judged:
+        return [rule.name for rule in rules.rules]
+    return [name for name, _ in judged.idle if name in own or name in judged.partly]
+
+
+def print_judgement(judged: RuleJudgement, about: str) -> None:
+    """Print findings, what is waived, and the rules that could judge nothing."""
+    for finding in judged.findings[:MAX_FINDINGS]:
+        _print(finding)
+    if len(judged.findings) > MAX_FINDINGS:
+        click.echo(f"and {len(judged.findings) - MAX_FINDINGS} more findings; --json has all")
+    for finding in judged.waived:
+        nodes = plain_line(finding.nodes) or "the machine"
+        click.echo(f"waived: {finding.rule} on {nodes}: {finding.waived}")
+    for name, reason in judged.idle[:MAX_FINDINGS]:
+        if name in judged.partly:
+            click.echo(folded(f"{name}: not judged on all nodes: {plain_line(reason)}"))
+    idle = sorted({name for name, _ in judged.idle} - {*judged.partly})
+    if idle:
+        click.echo(folded(f"not judged for want of facts: {', '.join(idle)}"))
+    said = count(len(judged.findings), "finding") if judged.findings else "no findings"
+    click.echo(f"{plain_line(about)}, {count(judged.judged, 'rule')}: {said}")
+
+
+def _print(finding: RuleFinding) -> None:
+    nodes = f"{plain_line(finding.nodes)} ({count(finding.count, 'node')})"
+    about = nodes if finding.nodes else "the machine"
+    click.echo(click.style(f"{finding.rule}: {about}", bold=True))
+    for label, text in (
+        ("", finding.text),
+        ("do: ", finding.do),
+        ("source: ", "; ".join(finding.source)),
+    ):
+        click.echo(folded(f"  {label}{plain_line(text)}"))
+
+
+def _list(rules: RuleFile, as_json: bool) -> None:
+    if as_json:
+        click.echo(to_json(msgspec.to_builtins(rules.rules)), nl=False)
+        return
+    for rule in rules.rules:
+        said = [rule.source] if isinstance(rule.source, str) else rule.source
+        roles = f" ({', '.join(rule.roles)})" if rule.roles else ""
+        click.echo(click.style(f"{rule.name}{roles}", bold=True))
+        click.echo(folded(f"  {rule.about}"))
+        click.echo(folded(f"  source: {'; '.join(said)}"))

@@ -1,0 +1,112 @@
+"""Facts: which nodes of a machine are not like the others, and what rules found on them."""
+
+import contextlib
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from seatrial.errors import UsageError
+from seatrial.machine.facts import groups_of, nodes_besides, roles_of
+from seatrial.machine.node_sets import fold
+from seatrial.plugins.facts.rates import with_rates
+from seatrial.rules.drift import from_majority
+from seatrial.rules.judge import RuleFinding, judge
+from seatrial.rules.load import load, own_files
+from seatrial.studies import node_facts
+from seatrial.studies.node_facts import Collection
+from seatrial.web.query import PageQuery
+from seatrial.web.state.server_state import ServerState
+
+MAX_ROWS = 300
+
+
+class FactRow(Struct, frozen=True):
+    """A fact that is another one on some nodes than on most of their role."""
+
+    fact: str
+    usual: str
+    value: str
+    nodes: str
+
+
+class FactsFound(Struct, frozen=True, kw_only=True):
+    """What the newest facts of a machine show: the number of nodes, those that did not answer, the
+    machine's other nodes, answers that are not whole, findings, waived ones, and facts that differ;
+    how many rules judged, and which could not."""
+
+    nodes: int
+    silent: str
+    not_asked: str
+    troubles: list[str]
+    findings: list[RuleFinding]
+    waived: list[RuleFinding]
+    rules: int
+    idle: list[str]
+    differing: list[FactRow]
+
+
+class FactsPage(Struct, frozen=True, kw_only=True):
+    """The answer to a query; ``state`` is "asked" (no machine is named), "none" (nobody collected
+    facts of it), "judging", "judged" or "refused" (``reason``)."""
+
+    state: str
+    machines: list[str]
+    machine: str = ""
+    trial: str = ""
+    time: int = 0
+    reason: str = ""
+    found: FactsFound | None = None
+
+
+def data(state: ServerState, query: PageQuery) -> FactsPage:
+    store = state.store()
+    machine, trial = query.text("machine"), query.text("trial")
+    collections = node_facts.collected(store)
+    page = FactsPage(state="asked", machines=sorted({one.machine for one in collections}))
+    if not machine and len(page.machines) == 1:
+        machine = page.machines[0]
+    if not machine:
+        return page
+    ours = [one for one in collections if one.machine == machine]
+    chosen = next((one for one in ours if trial in ("", one.trial)), None)
+    if chosen is None:
+        return replace(page, state="none", machine=machine)
+    page = replace(page, machine=machine, trial=chosen.trial, time=chosen.time)
+    earlier = next((one for one in ours if one.time < chosen.time), None)
+    study = state.studies.answer(
+        ("facts", machine, chosen.trial), chosen.time, lambda: _found(chosen, earlier)
+    )
+    if study.value is None:
+        return replace(page, state=study.state, reason=study.reason)
+    return replace(page, state="judged", found=study.value)
+
+
+def _found(chosen: Collection, earlier: Collection | None) -> FactsFound:
+    """Return what rules find, with the rates of counters since an earlier trial."""
+    table = rated = chosen.table()
+    with contextlib.suppress(UsageError):  # the files of the earlier one are gone
+        rated = with_rates(table, earlier.table()) if earlier else table
+    about = chosen.description()
+    roles = roles_of(about) if about else {}
+    judged = judge(rated, load(own_files()), roles, groups_of(about) if about else {})
+    rows = [
+        FactRow(
+            row.key,
+            row.usual or "missing" if row.agreed else "no usual value",
+            value or "missing",
+            fold(nodes),
+        )
+        for row in from_majority(table, roles)
+        for value, nodes in row.others.items()
+    ]
+    return FactsFound(
+        nodes=len(table.nodes),
+        silent=fold(table.silent),
+        not_asked=fold(nodes_besides(about, [*table.nodes, *table.silent]) if about else []),
+        troubles=table.troubles[:MAX_ROWS],
+        findings=judged.findings[:MAX_ROWS],
+        waived=judged.waived[:MAX_ROWS],
+        rules=judged.judged,
+        idle=sorted({name for name, _ in judged.idle}),
+        differing=rows[:MAX_ROWS],
+    )

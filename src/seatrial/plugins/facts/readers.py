@@ -1,0 +1,243 @@
+"""Facts from files that administrators have: what each file says, as facts by key.
+
+    read(Path("lnetctl.yaml"))        # {"nid.10@gni": "up", "route.o2ib1.11@gni": "up 1", ...}
+
+``lnetctl export`` (YAML), ``lctl get_param`` and ``sysctl -a`` (``name=value`` lines), files of
+``modprobe.d`` (``options MODULE name=value ...``), and our own facts of one node. Which of them a
+file is follows from its text. The keys are those of ``runs/facts/node.sh`` where both tell the
+same.
+"""
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from seatrial.errors import UsageError
+from seatrial.files import open_regular
+from seatrial.lazy import regex
+from seatrial.yaml_positions import Faults, YamlNode, parse
+
+MAX_BYTES = 16 << 20
+MAX_ROUTES = 5000
+
+_SETTING = regex(r"\s*([A-Za-z0-9_.*@:/-]+)\s*=\s*(.*)")
+_SYSCTL = regex(r"(vm|kernel|net|fs|lnet|dev|user|abi)\.")
+_RANGE = regex(r"\[([0-9,-]+)\]")
+
+
+def read(path: Path) -> dict[str, str]:
+    """Return the facts in a file. Raises UsageError if it cannot be read or is of no known kind."""
+    try:
+        with open_regular(path) as file:
+            text = file.read(MAX_BYTES).decode(errors="replace")
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+    found = facts_in(text)
+    if not found:
+        raise UsageError(
+            f"{path}: is none of modprobe.d, `lnetctl export`, `lctl get_param`, `sysctl -a`, facts"
+        )
+    return found
+
+
+def facts_in(text: str) -> dict[str, str]:
+    """Return the facts in a text of any of these kinds; none if it is of no known kind."""
+    lines = text.splitlines()
+    if any(re.match(r"[a-z0-9_]+\.[^\t]+\t", line) for line in lines):
+        pairs = (line.split("\t", 1) for line in lines if "\t" in line and "." in line)
+        return dict(pairs)
+    if any(re.match(r"(net|route|global|peer|numa):", line) for line in lines):
+        return _lnetctl(text)
+    if any(re.match(r"\s*options\s+\S+\s", line) for line in lines):
+        return _modprobe(text)
+    return _settings(lines)
+
+
+# ---- modprobe.d ---------------------------------------------------------------------------
+
+
+def _modprobe(text: str) -> dict[str, str]:
+    """Return the options of modules: a later line replaces an earlier one, as modprobe does it."""
+    found: dict[str, str] = {}
+    for line in text.replace("\\\n", " ").splitlines():
+        try:
+            words = shlex.split(line, comments=True)
+        except ValueError:
+            continue
+        if words[:1] != ["options"]:
+            continue
+        for word in words[2:]:
+            name, equals, value = word.partition("=")
+            if equals:
+                found[f"{words[1]}.{name}"] = value.strip() or "(empty)"
+    for net, gateway, hops in routes_in(found.get("lnet.routes", "")):
+        found[f"route.{net}.{gateway}"] = f"configured {hops}"
+    if networks := found.get("lnet.networks", ""):
+        found["lnet.nets"] = " ".join(sorted(nets_in(networks)))
+    return found
+
+
+def nets_in(networks: str) -> list[str]:
+    """Return the networks of the option ``networks``: ``gni0(ipogif0),o2ib1(ib0)`` has two."""
+    return [net.partition("(")[0].strip() for net in re.split(r",(?![^(]*\))", networks) if net]
+
+
+def nets_by_address(ip2nets: str, addresses: Sequence[str]) -> list[str]:
+    """Return the networks that the option ``ip2nets`` gives to a node with these IPv4 addresses:
+    ``o2ib0(ib0) 10.10.*.[1-7,9]; tcp 192.168.[0-1].*``. Of each network the first pattern counts
+    (Lustre Operations Manual, configuring LNet)."""
+    found: dict[str, None] = {}
+    for part in re.split(r"[;\n]", ip2nets):
+        net, *patterns = re.split(r"[\s]+(?![^(]*\))", part.partition("#")[0].strip())
+        chosen = [each for each in patterns if each.count(".") == 3]
+        if any(_matches(pattern, address) for pattern in chosen for address in addresses):
+            found[net.partition("(")[0].strip()] = None
+    return list(found)
+
+
+def _matches(pattern: str, address: str) -> bool:
+    """Return whether an IPv4 address matches: each part is ``*``, a number, or [a-b/step,c]."""
+    parts = zip(pattern.split("."), address.split("."), strict=False)
+    return address.count(".") == 3 and all(_has(part, number) for part, number in parts)
+
+
+def _has(part: str, number: str) -> bool:
+    if part == "*" or not number.isdigit():
+        return part == "*"
+    for span in part.strip("[]").split(","):
+        ends, _, step = span.partition("/")
+        low, _, high = ends.partition("-")
+        if not all(each.isdigit() for each in (low, high or low, step or "1")):
+            continue
+        if int(number) in range(int(low), int(high or low) + 1, max(1, int(step or 1))):
+            return True
+    return False
+
+
+def routes_in(text: str) -> Iterator[tuple[str, str, int]]:
+    """Yield the routes of the option ``routes`` as (network, gateway, hops): of
+    ``o2ib1 1 [10-12]@gni; o2ib2 13@gni`` there are four."""
+    number = 0
+    for part in text.split(";"):
+        words = part.split()
+        if len(words) < 2:
+            continue
+        hops = int(words[1]) if words[1].isdigit() else 1
+        for gateways in words[2:] if words[1].isdigit() else words[1:]:
+            for gateway in _expanded(gateways):
+                number += 1
+                if number > MAX_ROUTES:
+                    return
+                yield words[0], gateway.partition(":")[0], hops
+
+
+def _expanded(text: str) -> Iterator[str]:
+    """Yield the addresses of ``10.1.0.[1-3,7]@o2ib1``."""
+    parts = _RANGE.split(text)  # every second one is what stands in brackets
+    choices = [_numbers(part) if i % 2 else [part] for i, part in enumerate(parts)]
+    return map("".join, product(*choices))
+
+
+def _numbers(spans: str) -> list[str]:
+    """Return the numbers of ``1-3,7``; of a span that is none, none."""
+    found: list[str] = []
+    for span in spans.split(","):
+        low, _, high = span.partition("-")
+        if low.isdigit() and (high or low).isdigit():
+            last = min(int(high or low), int(low) + MAX_ROUTES)
+            found += map(str, range(int(low), last + 1))
+    return found[:MAX_ROUTES]
+
+
+# ---- lnetctl export -----------------------------------------------------------------------
+
+
+def _lnetctl(text: str) -> dict[str, str]:
+    """Return networks, NIDs, routes and tunables of ``lnetctl export``: Lustre 2.12 and later."""
+    faults = Faults()
+    node = parse(text.encode(), Path("lnetctl.yaml"), faults)
+    if node is None or faults.found:
+        return {}
+    about = _plain(node)
+    if not isinstance(about, dict):
+        return {}
+    found: dict[str, str] = {}
+    nets = []
+    for net in _items(about.get("net")):
+        kind = str(net.get("net type", ""))
+        if kind and kind != "lo":
+            nets.append(kind)
+        for own in _items(net.get("local NI(s)")):
+            nid = str(own.get("nid", ""))
+            if kind == "lo" or not nid:
+                continue
+            found[f"nid.{nid}"] = str(own.get("status", "unknown"))
+            _tunables(found, kind, own)
+    if nets:
+        found["lnet.nets"] = " ".join(sorted(nets))
+    for route in _items(about.get("route")):
+        target, gateway = str(route.get("net", "")), str(route.get("gateway", ""))
+        hops = route.get("hop", 1)
+        hops = 1 if hops in (-1, 2**32 - 1) else hops  # none was given
+        found[f"route.{target}.{gateway}"] = f"{route.get('state', 'configured')} {hops}"
+    routing = about.get("routing")
+    for each in _items([routing] if isinstance(routing, dict) else routing):
+        if "enable" in each:
+            found["lnet.forwarding"] = "enabled" if str(each["enable"]) == "1" else "disabled"
+    general = about.get("global")
+    for name, value in (general if isinstance(general, dict) else {}).items():
+        if isinstance(value, str | int | float):
+            key = {
+                "transaction_timeout": "lnet_transaction_timeout",
+                "retry_count": "lnet_retry_count",
+            }
+            found[f"lnet.{key.get(name, name)}"] = str(value)
+    return found
+
+
+def _tunables(found: dict[str, str], kind: str, own: dict[str, Any]) -> None:
+    """Add the tunables of a network interface, under the name of its driver's module."""
+    module = {"o2ib": "ko2iblnd", "tcp": "ksocklnd", "kfi": "kkfilnd", "gni": "kgnilnd"}.get(
+        kind.rstrip("0123456789"), ""
+    )
+    for group in ("tunables", "lnd tunables"):
+        values = own.get(group)
+        for name, value in (values if isinstance(values, dict) else {}).items():
+            if module and isinstance(value, str | int | float):
+                found.setdefault(f"{module}.{name}", str(value))
+
+
+def _items(value: Any) -> list[dict[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def _plain(node: YamlNode) -> Any:
+    """Return the values of a document without their places."""
+    value = node.value
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, list) else value
+
+
+# ---- name=value ---------------------------------------------------------------------------
+
+
+def _settings(lines: list[str]) -> dict[str, str]:
+    """Return the settings of ``sysctl -a`` and ``lctl get_param``. What is in many places of
+    Lustre (``osc.scratch-OST0001.checksums``) has all of its name as key."""
+    found: dict[str, str] = {}
+    for line in lines:
+        setting = _SETTING.fullmatch(line)
+        if setting is None or not setting[2].strip():
+            continue
+        name, value = setting[1], setting[2].strip()
+        if _SYSCTL.match(name):
+            found[f"sysctl.{name.replace('.', '_').replace('-', '_')}"] = value
+        elif "." in name:
+            found[f"param.{name}"] = value
+        else:
+            found[f"{'ptlrpc' if name.startswith(('at_', 'ldlm_')) else 'lustre'}.{name}"] = value
+    return found

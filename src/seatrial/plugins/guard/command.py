@@ -1,0 +1,191 @@
+"""``seatrial guard``: what programs are made for, and whether a site lets them be launched."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+import msgspec
+
+from seatrial.cli.options import json_option, path_option
+from seatrial.cli.query_common import tell
+from seatrial.cli.tables import TextTable, folded, print_first
+from seatrial.errors import UsageError
+from seatrial.escaping import plain_line
+from seatrial.plugins.guard import launch_rules, program, site_files
+from seatrial.plugins.guard.launch_rules import LaunchRule
+from seatrial.plugins.guard.program import ProgramFacts
+from seatrial.store.interchange import to_json
+from seatrial.units import count, listed
+
+MAX_ROWS = 1000
+
+
+_SHOWN = ("mpi", "mpi_version", "openmp", "glibc", "isa_level")  # facts of a program
+
+
+MAX_LOGGED = 200
+
+
+UNDECIDED = 3  # exit code: nothing is refused, and some files could not be judged
+
+
+OWN = Path("guard.yaml")
+
+
+_rules_option = path_option(
+    "--rules", "file", "FILE", "The launch rules; default: guard.yaml, if it is here."
+)
+
+
+@click.group("guard")
+def command() -> None:
+    """Tell what programs are made for, and judge them by launch rules.
+
+    MPI and its version, OpenMP runtime, glibc, x86-64 level, RPATH, build id.
+    """
+
+
+@command.command("check")
+@click.argument(
+    "files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE..."
+)
+@_rules_option
+@json_option
+def check(files: tuple[Path, ...], file: Path | None, as_json: bool) -> int:
+    """Tell what each FILE is made for. Exits 1 if a rule refuses one."""
+    rules = _rules(file)
+    found = list(_judged(rules, map(os.fspath, files)))
+    for each in found:
+        if each.values["kind"] == "unreadable":
+            raise UsageError(f"{plain_line(each.path)}: cannot be read; name a regular file")
+    if as_json:
+        click.echo(to_json(msgspec.to_builtins(found)), nl=False)
+    else:
+        for each in found:
+            _print(each, rules)
+    unjudged = [each for each in found if not is_read(each)]
+    for each in unjudged:
+        tell(f"{each.path}: cannot be judged: it is no whole program for this kind of machine")
+    if not rules:
+        tell(f"no launch was judged: {OWN} is not here; --rules names a file of rules")
+    if any(each.refused for each in found):
+        return 1
+    return UNDECIDED if unjudged else 0
+
+
+@command.command("scan")
+@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@_rules_option
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, 64),
+    default=2,
+    show_default=True,
+    help="Processes that read at a time.",
+)
+@json_option
+def scan(folder: Path, file: Path | None, jobs: int, as_json: bool) -> int:
+    """List the programs and libraries below DIR that use MPI.
+
+    Those that a rule refuses or warns of are listed, too. Links are not followed. Exits 1 if a rule
+    refuses one.
+    """
+    number = elves = 0
+    shown: list[ProgramFacts] = []
+    unread: list[str] = []
+    for each in _judged(_rules(file), program.files_below(folder), jobs):
+        number += 1
+        elves += each.values["kind"] == "elf"
+        if each.values["kind"] in ("cut", "unreadable"):
+            unread.append(each.path)
+        if each.values.get("mpi") or each.refused or each.warned:
+            shown.append(each)
+    if as_json:
+        click.echo(to_json(msgspec.to_builtins(shown)), nl=False)
+    else:
+        _table(shown, f"{count(number, 'file')}, {elves} of them ELF")
+    if unread:
+        tell(f"{count(len(unread), 'file')} cannot be read, or not whole: {listed(unread, 5)}")
+    if any(each.refused for each in shown):
+        return 1
+    return UNDECIDED if unread else 0
+
+
+@command.command("write")
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False), metavar="DIR")
+@_rules_option
+def write(folder: Path, file: Path | None) -> int:
+    """Write what a site installs in DIR, so that each launch is judged.
+
+    The guard with its rules, a cli_filter.lua for Slurm, launchers for PATH, a TaskProlog for a
+    second look, a folder for logs. After a change of the rules, write again.
+    """
+    if file is None and not OWN.exists():
+        raise UsageError(f"{OWN}: is not here; write the rules, or name their file with --rules")
+    for path in site_files.write(folder, _rules(file)):
+        click.echo(path)
+    return 0
+
+
+@command.command("log")
+@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@json_option
+def log(folder: Path, as_json: bool) -> int:
+    """List the launches that were refused or warned of.
+
+    DIR is the folder of `seatrial guard write`. The last 200 are shown.
+    """
+    found = sorted(site_files.log_entries(folder), key=lambda entry: entry.time)
+    if as_json:
+        click.echo(to_json(msgspec.to_builtins(found)), nl=False)
+        return 0
+    table = TextTable("time | user | host?2 | job?1 | look?3 | what | rule | program~")
+    for each in found[-MAX_LOGGED:]:
+        table.add(*map(plain_line, msgspec.structs.astuple(each)))
+    if found:
+        click.echo(table)
+    for name in site_files.strange_logs(folder):
+        tell(f"log/{name}: is no regular file of that user; it is left out. Remove it")
+    missed = sum(each.action == "unjudged" for each in found)
+    told = f"; {missed} could not be judged" if missed else ""
+    click.echo(f"{count(len(found) - missed, 'finding')} about launches{told}")
+    return 0
+
+
+def is_read(each: ProgramFacts) -> bool:
+    """Return whether all facts of a program or a script could be read."""
+    return each.values["kind"] == "script" or bool(
+        each.values["kind"] == "elf" and each.values.get("linkage")
+    )
+
+
+def _rules(file: Path | None) -> list[LaunchRule]:
+    if file is None and not OWN.exists():
+        return []
+    return launch_rules.load(file or OWN)
+
+
+def _judged(rules: list[LaunchRule], paths: Iterable[str], jobs: int = 1) -> Iterable[ProgramFacts]:
+    header = launch_rules.rules_header(rules, os.devnull)
+    return program.scan(program.compiled(header), paths, jobs)
+
+
+def _print(each: ProgramFacts, rules: list[LaunchRule]) -> None:
+    click.echo(click.style(plain_line(each.path), bold=True))
+    for name, value in each.values.items():
+        click.echo(f"  {name}: {plain_line(value)}")
+    messages = {rule.name: rule.message for rule in rules}
+    for word, names in (("refused", each.refused), ("warning", each.warned)):
+        for name in names:
+            click.echo(folded(f"  {word}: {plain_line(messages[name])} (rule {name})"))
+
+
+def _table(shown: list[ProgramFacts], total: str) -> None:
+    table = TextTable("file~ | MPI | version | OpenMP?1 | glibc?2 | level>?3 | rules~")
+    for each in shown[:MAX_ROWS]:
+        facts = (each.values.get(name, "") for name in _SHOWN)
+        rules = ", ".join([*(f"refused: {name}" for name in each.refused), *each.warned])
+        table.add(plain_line(each.path), *facts, rules)
+    print_first(table, len(shown), MAX_ROWS, "; --json has all")
+    click.echo(f"{total}; {len(shown)} use MPI or break a rule")

@@ -1,0 +1,17 @@
+"""Suites and results of other harnesses: OTH, ReFrame, Pavilion, JUBE, tables."""
+
+from __future__ import annotations
+
+from seatrial.hooks import Command, hookimpl
+
+
+@hookimpl
+def seatrial_commands() -> list[Command]:
+    return [
+        Command(
+            "import",
+            "seatrial.plugins.importers.command:command",
+            "Make a suite of the tests that another harness has.",
+            "Keep and exchange data",
+        ),
+    ]

@@ -1,0 +1,131 @@
+"""``seatrial import``: tests of other harnesses become a suite, their results become trials."""
+
+from collections.abc import Sequence, Sized
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from seatrial.cli import Folders
+from seatrial.cli.options import together
+from seatrial.errors import UsageError
+from seatrial.plugins.importers import results_command
+from seatrial.plugins.importers.results_command import NOTES_SHOWN, show_notes, write_notes
+from seatrial.units import count
+
+if TYPE_CHECKING:  # the help needs none of it
+    from seatrial.plugins.importers.results import ImportNote
+
+
+_PATH = click.Path(path_type=Path)
+# what every import of tests takes
+suite_options = together(
+    click.argument("path", metavar="PATH", type=click.Path(path_type=Path, exists=True)),
+    click.option(
+        "-o",
+        "--output",
+        required=True,
+        type=_PATH,
+        help="Folder of the new suite; it must be new or empty.",
+    ),
+)
+
+
+@click.group("import")
+def command() -> None:
+    """Bring in what another harness has: its tests become a suite, its results trials."""
+
+
+for each in results_command.COMMANDS:
+    command.add_command(each)
+
+
+@command.command("oth")
+@suite_options
+@click.option(
+    "--machine-ini",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="The harness's file of the machine, for values that tests take from the environment.",
+)
+@click.pass_obj
+def import_oth(folders: Folders, path: Path, output: Path, machine_ini: Path | None) -> int:
+    """Import tests of the OLCF Test Harness.
+
+    PATH is a folder with applications (APPLICATION/TEST/Scripts/rgt_test_input.ini), at any depth,
+    or an input file with lines `Test = APPLICATION TEST`. Nothing of it is executed or changed.
+    Copies of a test that differ in a number become parameters of one test, where that is provably
+    the same. What was not carried over is listed, with file and line, in SUITE/import.md.
+
+    \b
+    seatrial import oth applications -o suites/oth
+    seatrial list suites/oth
+    """
+    from seatrial.plugins.importers.oth.job_script import read_list, read_machine
+    from seatrial.plugins.importers.oth.suite import import_tests
+
+    _require_new(output)
+    try:
+        environment = read_machine(machine_ini) if machine_ini else {}
+        listed = read_list(path) if path.is_file() else None
+        root = listed.folder if listed else path
+        done = import_tests(root, output, environment, listed)
+    except (ValueError, OSError) as error:
+        raise UsageError(str(error)) from None
+    _require_some(done.tests, done.notes, f"{root}: no test of the OLCF Test Harness could be read")
+    click.echo(f"{count(done.read, 'test')} became {count(len(done.tests), 'test')} in {output}")
+    for name, group in done.tests.items():
+        if len(group.tests) > 1:
+            sizes = [f"{axis} ({len(set(values))})" for axis, values in group.axes.items()]
+            axes = (" with " if group.zipped else " x ").join(sizes)
+            click.echo(f"  {name}: {len(group.tests)} copies, by {axes}")
+    return _tell_rest(folders, path, output, done.notes)
+
+
+@command.command("reframe-tests")
+@suite_options
+@click.pass_obj
+def import_reframe_tests(folders: Folders, path: Path, output: Path) -> int:
+    """Import simple tests of ReFrame.
+
+    PATH is a Python source with tests, or a folder with these. The source is parsed and never
+    executed. A test of which each statement is of a known form becomes a test of the suite; others
+    are listed, with file, line and reason, in SUITE/import.md.
+
+    \b
+    seatrial import reframe-tests checks -o suites/reframe
+    seatrial list suites/reframe
+    """
+    from seatrial.plugins.importers.reframe.suite import import_tests
+
+    _require_new(output)
+    try:
+        done = import_tests(path, output)
+    except OSError as error:
+        raise UsageError(str(error)) from None
+    _require_some(done.tests, done.notes, f"{path}: no test of ReFrame could be translated")
+    click.echo(f"{len(done.tests)} of {count(done.found, 'test')} were translated, to {output}")
+    return _tell_rest(folders, path, output, done.notes)
+
+
+def _require_new(output: Path) -> None:
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise UsageError(f"{output}: is there already; name a folder that is new or empty")
+
+
+def _require_some(tests: Sized, notes: "Sequence[ImportNote]", otherwise: str) -> None:
+    """Raise UsageError with the first notes if no test was brought in."""
+    if not tests:
+        reasons = "".join(f"\n{note.place}: {note.text}" for note in notes[:NOTES_SHOWN])
+        raise UsageError(f"{otherwise}{reasons}")
+
+
+def _tell_rest(folders: Folders, path: Path, output: Path, notes: "Sequence[ImportNote]") -> int:
+    """Show and keep what was not carried over; name the next command; return the exit code."""
+    from seatrial.plugins.importers.results import by_text
+
+    grouped = by_text(notes)
+    show_notes(grouped)
+    write_notes(output / "import.md", path, grouped)
+    click.echo(f"all notes are in {output / 'import.md'}")
+    click.echo(f"next   {folders.command('list', str(output))}")
+    return 0

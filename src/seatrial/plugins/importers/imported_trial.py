@@ -1,0 +1,220 @@
+"""Makes a trial of the results of another tool.
+
+    made = make_trial(trials, "oth-2021", source, results)
+    made.folder, made.new, made.known
+
+It is a trial as any other, in the state ``imported``: record, cases, a journal. So all that shows
+or compares runs works on it, and the store can be rebuilt. Nothing of it runs. A result that
+another imported trial has already is left out.
+"""
+
+import os
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from seatrial import __version__
+from seatrial.account import user_name
+from seatrial.conduct.run_ids import run_id_of
+from seatrial.errors import JournalError, TrialError, UsageError
+from seatrial.gc_pause import uncollected
+from seatrial.journal import codes, events
+from seatrial.journal.journal import Journal, read
+from seatrial.machine.model import Machine
+from seatrial.plugins.importers.results import ImportedResults, ImportedRun, ImportNote
+from seatrial.suite.expand import case_id
+from seatrial.suite.model import Case, Test
+from seatrial.trial.creation import create
+from seatrial.trial.folder import TrialFolder, tags
+from seatrial.trial.options import TrialOptions
+from seatrial.trial.record import ImportedFrom, Record
+
+
+class ImportSource(NamedTuple):
+    """Where results are from: the tool, its file or folder, the machine, and who brings them."""
+
+    tool: str
+    file: Path
+    machine: str
+    by: str
+
+
+class MadeTrial(NamedTuple):
+    """A trial of imported results. ``runs`` are those that are new; ``known`` counts results that
+    other trials have, by their tags; ``notes`` are about results that are there twice."""
+
+    folder: TrialFolder
+    runs: list[ImportedRun]
+    known: Counter[str]
+    notes: list[ImportNote]
+
+
+def make_trial(trials: Path, tag: str, source: ImportSource, results: ImportedResults) -> MadeTrial:
+    """Make the trial ``tag`` of all results that no imported trial has. Raises UsageError where
+    none is new, or where a trial has this tag."""
+    with uncollected():
+        known = _known(trials, source)
+        once, notes = _once(results.runs, source)
+        there = Counter(known[run_id] for run_id in once if run_id in known)
+        new = {run_id: run for run_id, run in once.items() if run_id not in known}
+        if not new:
+            where = ", ".join(f"{number} in {of}" for of, number in there.items())
+            raise UsageError(
+                f"{source.file}: its results were all imported before ({where}); nothing was made"
+            )
+        return MadeTrial(_make(trials, tag, source, results, new), list(new.values()), there, notes)
+
+
+def _make(
+    trials: Path,
+    tag: str,
+    source: ImportSource,
+    results: ImportedResults,
+    runs: dict[str, ImportedRun],
+) -> TrialFolder:
+    now = time.time_ns()
+    ids = {key: _case_id(run, source) for key, run in runs.items()}
+    cases = {ids[key]: _case(run, ids[key]) for key, run in runs.items()}
+    record = Record(
+        tag=tag,
+        created=now,
+        version=__version__,
+        user=user_name(),
+        host=os.uname().nodename,
+        asked=TrialOptions(suites=[]),
+        machine=Machine(machine=source.machine, nodes=[]),
+        references="",
+        tests=_tests(runs.values(), source),
+        expected=list(results.references),
+        imported=ImportedFrom(
+            tool=source.tool, file=str(source.file.absolute()), by=source.by, on=now
+        ),
+    )
+    folder = create(trials, record, cases.values())
+    of: dict[str, Any] = {"trial": folder.tag, "machine": source.machine}
+    told: list[events.Event] = []
+    for key, run in runs.items():
+        told += _events(run, {**of, "case": ids[key], "run_id": key})
+    told.sort(key=attrgetter("time"))
+    failed = any(run.code != codes.PASS.number for run in runs.values())
+    imported = events.ResultsImported(
+        time=told[-1].time,
+        results=len(runs),
+        tool=source.tool,
+        file=str(source.file.absolute()),
+        by=source.by,
+        **of,
+    )
+    start = events.TrialStarted(time=told[0].time, host=os.uname().nodename, **of)
+    end = events.TrialEnded(time=told[-1].time, failed=int(failed), **of)
+    with Journal.own(folder.journal) as journal:
+        journal.extend([start, *told, end, imported])
+        journal.flush(durable=True)
+    return folder
+
+
+def _known(trials: Path, source: ImportSource) -> dict[str, str]:
+    """Return the ids of runs that were imported from the tool for the machine, each with the tag of
+    its trial."""
+    found: dict[str, str] = {}
+    for tag in tags(trials):
+        folder = TrialFolder(trials / tag)
+        try:
+            record = folder.record_as(_Origin)
+            if record.imported is None or record.imported.tool != source.tool:
+                continue
+            if record.machine.machine == source.machine:
+                found |= {each.run_id: tag for each in read(folder.journal) if each.run_id}
+        except (TrialError, JournalError):
+            continue
+    return found
+
+
+class _MachineName(msgspec.Struct):
+    machine: str = ""
+
+
+class _Origin(msgspec.Struct):
+    machine: _MachineName
+    imported: ImportedFrom | None = None
+
+
+def _once(
+    runs: Iterable[ImportedRun], source: ImportSource
+) -> tuple[dict[str, ImportedRun], list[ImportNote]]:
+    """Return the runs by their ids, each once, and notes on those that are there again."""
+    found: dict[str, ImportedRun] = {}
+    notes = []
+    key = f"{source.tool}\n{source.machine}"
+    for run in runs:
+        run_id = run_id_of(key, f"{run.test}\n{run.id}", 0)
+        first = found.setdefault(run_id, run)
+        if first is run:
+            continue
+        is_same = replace(run, place="", path="") == replace(first, place="", path="")
+        text = "the result is there twice; one was imported"
+        if not is_same:
+            text = "the result is there twice and differs; the first was imported"
+        path, _, line = run.place.rpartition(":")
+        at = (Path(path), int(line)) if line.isdigit() else (Path(run.place), 0)
+        notes.append(ImportNote(*at, text, lost=not is_same))
+    return found, notes
+
+
+def _tests(runs: Iterable[ImportedRun], source: ImportSource) -> dict[str, Test]:
+    """Return the tests of runs: of each, the tool has told its name and application alone."""
+    about = f"of {source.tool}"
+    apps = {run.test: run.app or run.test for run in runs}
+    return {name: Test(name=name, app=app, folder="", about=about) for name, app in apps.items()}
+
+
+def _case_id(run: ImportedRun, source: ImportSource) -> str:
+    size = (run.nodes, run.tasks, run.threads)
+    return case_id(run.test, run.parameters, source.machine, run.toolchain, "", size)
+
+
+def _case(run: ImportedRun, identity: str) -> Case:
+    return Case(
+        id=identity,
+        test=run.test,
+        parameters=run.parameters,
+        toolchain=run.toolchain,
+        nodes=run.nodes,
+        tasks=run.tasks,
+        tasks_per_node=run.tasks // run.nodes if run.nodes else 0,
+        threads=run.threads,
+        walltime=0.0,
+        repeat=1,
+    )
+
+
+def _events(run: ImportedRun, of: dict[str, Any]) -> Iterator[events.Event]:
+    """Yield the events of a run that its tool knew of; ``of`` are the members of each."""
+    of = {**of, "app": run.app, "test": run.test}
+    times = [at for at in (run.time, run.queued, run.started, run.ended, run.judged) if at]
+    yield events.RunCreated(time=min(times), path=run.path, **of)
+    if run.queued is not None:
+        yield events.JobQueued(time=run.queued, job_id=run.job_id, **of)
+    if run.started is not None:
+        yield events.ScriptStarted(time=run.started, nodes=run.hosts, job_id=run.job_id, **of)
+    if run.ended is not None:
+        yield events.ScriptEnded(time=run.ended, exit_code=run.exit_code, job_id=run.job_id, **of)
+    judged = run.judged or max(times)
+    for name, value, unit, better in run.figures:
+        yield events.MetricRecorded(
+            time=judged, metric=name, value=value, unit=unit, better=better, **of
+        )
+    yield events.RunJudged(
+        time=judged,
+        code=run.code,
+        verdict=codes.code_of(run.code).name,
+        reason=run.reason,
+        cause=run.cause,
+        **of,
+    )

@@ -1,0 +1,195 @@
+"""Read result tables of JUBE: of a file, or of all benchmark runs below a folder.
+
+results = read_results(Path("bench_run"), Columns(figures={"bw": "MB/s"}))
+
+A run of a benchmark has the folder ``OUTPATH/000000`` with ``configuration.xml`` (its name and
+parameters), ``timestamps`` and ``result/NAME.dat``: a table in the style ``csv``, ``aligned``
+(commas, too) or ``pretty`` (bars). A unit stands behind the name of a column: ``bw[MB/s]``.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from seatrial.errors import UsageError
+from seatrial.files import read_regular
+from seatrial.lazy import ElementTree, regex
+from seatrial.plugins.importers import table_results
+from seatrial.plugins.importers.results import ImportedResults, ImportedRun, ImportNote, time_of
+from seatrial.verify.figures import number
+
+CONFIGURATION = "configuration.xml"
+LIMIT = 64 << 20
+SQLITE = "SQLite format 3\0"
+_RULE = regex(r"[\s|+-]+")
+_TITLE = regex(r"[^|,]*:\s*")
+_OWN = "jube_"
+
+
+class _Benchmark(NamedTuple):
+    """A run of a benchmark: its folder, its name, the names of its parameters, when it started."""
+
+    folder: Path
+    name: str
+    parameters: frozenset[str]
+    started: int
+
+
+def read_results(root: Path, columns: table_results.Columns) -> ImportedResults:
+    """Return the results in the tables of a file or folder. ``columns`` are what people said of
+    them. Raises UsageError if there is no table."""
+    runs: list[ImportedRun] = []
+    notes: list[ImportNote] = []
+    files = list(_files(root.absolute()))
+    if not files:
+        raise UsageError(f"{root}: has no table of JUBE (result/*.dat); run `jube result` first")
+    for path in files:
+        try:
+            found = _read(path, columns)
+        except UsageError as error:
+            if root.is_file():
+                raise
+            notes.append(ImportNote(path, 0, str(error).removeprefix(f"{path}:")[:300].lstrip()))
+            continue
+        runs += found.runs
+        notes += found.notes
+    return ImportedResults(_together(runs), notes, "")
+
+
+def _together(runs: Iterable[ImportedRun]) -> list[ImportedRun]:
+    """Return the runs of all tables, each once: tables of one benchmark tell of the same runs. Two
+    are the same if they have the same id, which has the parameters and the place among equals."""
+    found: dict[str, ImportedRun] = {}
+    for run in runs:
+        first = found.setdefault(run.id, run)
+        if first is not run:
+            there = {figure.name for figure in first.figures}
+            more = [figure for figure in run.figures if figure.name not in there]
+            first.figures = [*first.figures, *more]
+    return list(found.values())
+
+
+def _identified(runs: Iterable[ImportedRun], session: str) -> Iterator[ImportedRun]:
+    """Yield the runs of a table with ids that are the same in all tables of their benchmark."""
+    seen: Counter[str] = Counter()
+    for run in runs:
+        key = "\n".join((session, run.test, *sorted(f"{n}={v}" for n, v in run.parameters.items())))
+        seen[key] += 1
+        run.id = f"{key}\n{seen[key]}"
+        yield run
+
+
+def _files(root: Path) -> Iterator[Path]:
+    if root.is_file():
+        yield root
+    else:
+        yield from sorted(root.rglob("result/*.dat"))
+
+
+def _read(path: Path, columns: table_results.Columns) -> ImportedResults:
+    table = _table(path)
+    benchmark = _benchmark(path)
+    name = columns.test or (benchmark.name if benchmark else path.stem)
+    parameters, figures, notes = _kinds(table, columns, benchmark)
+    of_table = replace(columns, test=name, parameters=tuple(parameters), figures=figures)
+    session = f"{benchmark.folder.name} {benchmark.started}" if benchmark else str(path)
+    found = table_results.read_rows(table, of_table, session, benchmark.started if benchmark else 0)
+    runs = list(_identified(found.runs, session))
+    return found._replace(runs=runs, notes=[*notes, *found.notes])
+
+
+def _table(path: Path) -> table_results.ResultTable:
+    """Return the table in a file, in any of the styles of JUBE. Raises UsageError."""
+    text = table_results.text_of_table(path)
+    if text.startswith(SQLITE):
+        told = "is a <database> of JUBE, and no table: add a <table> to its <result>"
+        raise UsageError(f"{path}: {told}, then run `jube result` again")
+    lines = [(n, line) for n, line in enumerate(text.splitlines(), 1)]
+    written = [(n, line) for n, line in lines if line.strip()]
+    if written and _TITLE.fullmatch(written[0][1]):
+        written = written[1:]
+    if not written or "|" not in written[0][1]:
+        return table_results.read_csv_table(path)
+    rows = [(n, _cells(line)) for n, line in written if not _RULE.fullmatch(line)]
+    head = rows[0][1]
+    fit = [
+        table_results.TableRow(n, dict(zip(head, row, strict=True)))
+        for n, row in rows[1:]
+        if len(row) == len(head)
+    ]
+    notes = [
+        ImportNote(path, n, f"has {len(row)} values, and the head {len(head)}: left out")
+        for n, row in rows[1:]
+        if len(row) != len(head)
+    ]
+    return table_results.ResultTable(path, head, fit, notes)
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+
+
+def _kinds(
+    table: table_results.ResultTable, columns: table_results.Columns, benchmark: _Benchmark | None
+) -> tuple[list[str], dict[str, str], list[ImportNote]]:
+    """Return the columns that are parameters, those that are figures with their units, and notes on
+    the others. What people said comes first, then parameters of the benchmark; of the rest, columns
+    of numbers are figures."""
+    used = {columns.case, columns.time, columns.node, columns.status, columns.id}
+    parameters = list(columns.parameters)
+    figures = {each: columns.figures.get(each, "") for each in columns.figures}
+    notes = []
+    for head in table.head:
+        if head in used or head in parameters or head in figures or head.startswith(_OWN):
+            continue
+        found = table_results.WITH_UNIT.fullmatch(head)
+        name = found[1] if found else head
+        if benchmark is not None and name in benchmark.parameters and not columns.parameters:
+            parameters.append(head)
+        elif columns.figures:
+            continue
+        elif _is_of_numbers(table, head) and (benchmark is not None or found):
+            figures[head] = ""
+        else:
+            text = f"column {head!r} is neither a parameter nor a figure; see --parameter, --figure"
+            notes.append(ImportNote(table.path, 1, text, lost=True))
+    return parameters, figures, notes
+
+
+def _is_of_numbers(table: table_results.ResultTable, head: str) -> bool:
+    """Return whether a column has a number somewhere, and no other text."""
+    cells = [row.cells[head] for row in table.rows if row.cells[head] not in ("", "nan", "None")]
+    try:
+        for cell in cells:
+            number(cell)
+    except ValueError:
+        return False
+    return bool(cells)
+
+
+def _benchmark(path: Path) -> _Benchmark | None:
+    """Return the benchmark's run that wrote a table; None where its files are not there."""
+    folder = path.parent.parent
+    try:
+        root = ElementTree.fromstring(read_regular(folder / CONFIGURATION, LIMIT))
+        started = _started(folder / "timestamps")
+    except (OSError, ValueError, SyntaxError):
+        return None
+    benchmark = root.find("benchmark") if root.tag != "benchmark" else root
+    if benchmark is None:
+        return None
+    names = frozenset(each.get("name", "") for each in benchmark.iter("parameter"))
+    return _Benchmark(folder, benchmark.get("name", path.stem), names, started)
+
+
+def _started(path: Path) -> int:
+    """Return when a run of a benchmark started (ns). Raises OSError and ValueError."""
+    text = read_regular(path, LIMIT).decode(errors="replace")
+    found = re.search(r"^start:\s*(.+)$", text, re.MULTILINE)
+    if found is None:
+        raise ValueError("no start")
+    return time_of(found[1])

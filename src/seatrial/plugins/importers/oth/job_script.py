@@ -1,0 +1,443 @@
+"""The job script of a test: what a template of the OLCF Test Harness asks of the scheduler, and its
+lines as a script of a suite.
+
+    asked = directives(lines)                   # {"nodes": "__nodes__", "walltime": ...}
+    script = Replacement(values).script(lines)  # __key__ is replaced as the harness does
+
+The harness replaces ``__key__`` anywhere, also in comments and quotes. Some keys are its own: the
+folders of a test, which ``oth.sh`` beside the suite gives to each run.
+"""
+
+import configparser
+import os
+import re
+import shlex
+from ast import literal_eval
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from seatrial.lazy import regex
+from seatrial.verify.reading import read_text
+
+OWN_FOLDERS = {
+    "scripts_dir": "$RGT_TEST_SCRIPTS_DIR",
+    "working_dir": "$RGT_TEST_WORK_DIR",
+    "results_dir": "$RGT_TEST_RUNARCHIVE_DIR",
+    "build_dir": "$RGT_TEST_BUILD_DIR",
+    "harness_id": "$RGT_TEST_ID",
+}
+"""The keys of the harness's own, and the variables of oth.sh that have their values."""
+
+HARNESS_PROGRAMS = (
+    "log_binary_execution_time.py",
+    "check_executable_driver.py",
+    "test_harness_driver.py",
+)
+"""The programs of the harness that a job calls. Seatrial does their work: oth.sh has functions of
+these names that do nothing."""
+
+_DIRECTIVE = regex(r"#(SBATCH|BSUB|PBS)\s+(.*?)\s*$")
+_KEY = regex(r"__([A-Za-z0-9_]+?)__")
+_LOGIN = regex(r"#!\s*\S*/(?:env\s+)?(?:ba|z|k)?sh\s+(?:\S+\s+)*-\S*l")
+
+# What a directive's option is in a test; "" where Seatrial does it itself.
+_OPTIONS = {
+    "SBATCH": {
+        "-N": "nodes",
+        "--nodes": "nodes",
+        "-t": "walltime",
+        "--time": "walltime",
+        "-n": "tasks",
+        "--ntasks": "tasks",
+        "--ntasks-per-node": "tasks_per_node",
+        "-p": "partition",
+        "--partition": "partition",
+        "-A": "account",
+        "--account": "account",
+        "-q": "qos",
+        "--qos": "qos",
+        "--reservation": "reservation",
+        "-J": "",
+        "--job-name": "",
+        "-o": "",
+        "--output": "",
+        "-e": "",
+        "--error": "",
+    },
+    "BSUB": {
+        "-nnodes": "nodes",
+        "-W": "walltime",
+        "-q": "partition",
+        "-P": "account",
+        "-J": "",
+        "-o": "",
+        "-e": "",
+    },
+    "PBS": {"-q": "partition", "-A": "account", "-N": "", "-o": "", "-e": "", "-j": ""},
+}
+_RESOURCES = {"nodes": "nodes", "select": "nodes", "walltime": "walltime"}  # of #PBS -l
+
+
+class Directive(NamedTuple):
+    """A line that the scheduler reads: its place, and the key of ``run`` in a test with its value;
+    no key: Seatrial does it itself; "options": a further argument of sbatch; "?": not known."""
+
+    line: int
+    key: str
+    value: str
+
+
+def directives(lines: Sequence[str]) -> list[Directive]:
+    """Return what the directives of a template ask for."""
+    found = []
+    for place, line in enumerate(lines, 1):
+        if match := _DIRECTIVE.match(line):
+            found += [Directive(place, *each) for each in _directive(match[1], match[2])]
+    return found
+
+
+def _directive(scheduler: str, text: str) -> list[tuple[str, str]]:
+    text = re.sub(r"\s+#.*", "", text)
+    if scheduler == "PBS" and (resources := re.fullmatch(r"-l\s*(.*)", text)):
+        pairs = [each.partition("=") for each in resources[1].split(",")]
+        return [
+            (_RESOURCES[name], value.partition(":")[0] if name != "walltime" else value)
+            if name in _RESOURCES
+            else ("?", f"-l {name}={value}")
+            for name, _, value in pairs
+        ]
+    option, equals, value = text.partition("=")
+    if not equals or " " in option:
+        option, _, value = text.partition(" ")
+    known = _OPTIONS[scheduler]
+    if option not in known and (short := text[:2]) in known and not text.startswith("--"):
+        option, value = short, text[2:]  # -N2
+    if option in known:
+        return [(known[option], value.strip())]
+    return [("options" if scheduler == "SBATCH" else "?", text)]
+
+
+class Replacement:
+    """Replaces keys by their values. A key of ``parameters`` becomes a variable of the script."""
+
+    def __init__(self, values: Mapping[str, str], parameters: Mapping[str, str] = {}) -> None:
+        self.values = {**values, **OWN_FOLDERS}
+        self.parameters = parameters
+
+    def text(self, text: str) -> str:
+        """Return text with the values of its keys; a key that is not known stays."""
+        return _KEY.sub(lambda found: self._value(found[1], found[0]), text)
+
+    def _value(self, key: str, written: str) -> str:
+        if key in self.parameters:
+            return f"${{{self.parameters[key]}}}"
+        return self.values.get(key, written)
+
+    def script(self, lines: Sequence[str]) -> list[str]:
+        """Return the lines of a script: without directives and the first line with ``#!``."""
+        kept = [
+            line.rstrip()
+            for place, line in enumerate(lines)
+            if not _DIRECTIVE.match(line) and not (place == 0 and line.startswith("#!"))
+        ]
+        return [self.text(line) for line in kept]
+
+
+def is_login_shell(lines: Sequence[str]) -> bool:
+    """Return whether a template asks for a login shell (``#!/bin/bash -l``)."""
+    return bool(lines) and _LOGIN.match(lines[0]) is not None
+
+
+def unknown_keys(lines: Sequence[str], values: Mapping[str, str]) -> list[tuple[int, str]]:
+    """Return line and key of each ``__key__`` that nobody defines, once each."""
+    found: dict[str, int] = {}
+    for place, line in enumerate(lines, 1):
+        for key in _KEY.findall(line):
+            if key not in values and key not in OWN_FOLDERS:
+                found.setdefault(key, place)
+    return [(place, key) for key, place in found.items()]
+
+
+def may_be_variables(lines: Sequence[str], keys: set[str]) -> bool:
+    """Return whether each of these keys may become a variable of the script, and it does the same:
+    none stands in single quotes or behind a backslash, where the shell does not look for variables,
+    nor where only a literal means what it does: in a name, a range ``{1..8}`` or a descriptor
+    ``2>``. A script with a text of its own (``<<WORD``) is not looked through: the answer is no."""
+    text = "\n".join(line for line in lines if not _DIRECTIVE.match(line))
+    if "<<" in text.replace("<<<", ""):
+        return False
+    single = _single_quoted(text)
+    for found in _KEY.finditer(text):
+        if found[1] not in keys:
+            continue
+        line = text[text.rfind("\n", 0, found.start()) + 1 : found.start()]
+        if single[found.start()] or line.count("'") % 2 or _LITERAL_BEFORE.search(line):
+            return False
+        if _LITERAL_AFTER.match(text, found.end()):
+            return False
+    return True
+
+
+# A backslash; a name of a variable; the start of a range. A name that is assigned, called, or the
+# rest of one; a range; a descriptor; a word in braces.
+_LITERAL_BEFORE = regex(r"(\\|\$[\w{#!]*|[{,]|\.\.)$")
+_LITERAL_AFTER = regex(r"\w*(\+?=|\[|\(|\.\.|[<>},])")
+
+
+def _single_quoted(text: str) -> list[bool]:
+    """Return for each character of a script whether it is in single quotes."""
+    inside: list[bool] = []
+    state = ""  # the quote, or # in a comment
+    place = 0
+    while place < len(text):
+        character = text[place]
+        inside.append(state == "'")
+        if character == "\\" and state in ("", '"') and place + 1 < len(text):
+            place += 1
+            inside.append(False)
+        elif state == "#":
+            state = "" if character == "\n" else state
+        elif state:
+            state = "" if character == state else state
+        elif character in "'\"":
+            state = character
+        elif character == "#" and text[place - 1 : place].strip() == "":
+            state = "#"
+        place += 1
+    return inside
+
+
+_LAUNCHED = regex(r"(\s*)srun\s+(.*)")
+_SIZES = {
+    "-n": "tasks",
+    "--ntasks": "tasks",
+    "-N": "nodes",
+    "--nodes": "nodes",
+    "--ntasks-per-node": "tasks_per_node",
+    "-c": "threads_per_task",
+    "--cpus-per-task": "threads_per_task",
+}
+
+
+def launched(script: Sequence[str]) -> tuple[list[str], dict[str, str]] | None:
+    """Return a script with ``$LAUNCH`` in place of srun, and the sizes that srun was given; None
+    unless there is a single srun, and its options are sizes alone: numbers or parameters."""
+    lines = [place for place, line in enumerate(script) if re.search(r"\bsrun\b", _code(line))]
+    if len(lines) != 1 or not (found := _LAUNCHED.fullmatch(script[lines[0]])):
+        return None
+    try:
+        words = shlex.split(found[2], posix=False)
+    except ValueError:
+        return None
+    sizes: dict[str, str] = {}
+    while words and words[0].startswith("-"):
+        option, equals, value = words.pop(0).partition("=")
+        if not equals and option[:2] in _SIZES and not option.startswith("--") and option[2:]:
+            option, value = option[:2], option[2:]
+        elif not equals:
+            value = words.pop(0) if words else ""
+        number = re.fullmatch(r"([0-9]+)|\$\{(\w+)\}", value)
+        if option not in _SIZES or number is None:
+            return None
+        sizes[_SIZES[option]] = number[1] or number[2]
+    if not words or "tasks" not in sizes:
+        return None
+    rest = found[2][found[2].index(words[0]) :]
+    changed = [*script]
+    changed[lines[0]] = f"{found[1]}$LAUNCH {rest}"
+    return changed, sizes
+
+
+def _code(line: str) -> str:
+    """Return a line of a script without its comment."""
+    return re.sub(r"(^|\s)#.*", "", line)
+
+
+def minutes_of(text: str, scheduler: str) -> float:
+    """Return a walltime in minutes as its scheduler reads it: ``10`` are minutes (of PBS seconds),
+    ``1:30`` are minutes and seconds of Slurm and PBS, hours and minutes of LSF. Raises ValueError.
+    """
+    days, dash, rest = text.strip().rpartition("-")
+    parts = [float(part) for part in rest.split(":")]
+    if not 1 <= len(parts) <= 3 or any(part < 0 for part in parts):
+        raise ValueError(f"{text!r} is no walltime")
+    if dash:  # days-hours[:minutes[:seconds]]
+        hours, minutes, seconds = (*parts, 0.0, 0.0)[:3]
+        return float(days) * 1440 + hours * 60 + minutes + seconds / 60
+    if scheduler == "lsf":
+        return parts[0] if len(parts) == 1 else parts[0] * 60 + parts[1]
+    if scheduler == "pbs" and len(parts) == 1:
+        return parts[0] / 60
+    if len(parts) == 3:
+        return parts[0] * 60 + parts[1] + parts[2] / 60
+    return parts[0] + (parts[1] / 60 if len(parts) == 2 else 0.0)
+
+
+# ---- ini -----------------------------------------------------------------------------------------
+#
+# Read the files of the OLCF Test Harness: tests, a machine's defaults, lists of tests.
+#
+# for folder in find_tests(Path("applications")):
+#     test = read_test(folder, environment)     # OthTest; raises ValueError with place and reason
+
+
+TEST_FILE = "rgt_test_input.ini"
+SCRIPTS = "Scripts"
+STOPPED = ".kill_test"
+FROM_ENVIRONMENT = "<obtain_from_environment>"
+TEMPLATES = ("slurm.template.x", "pbs.template.x", "lsf.template.x")
+"""The names of templates, the most wanted first: a suite has one."""
+
+REQUIRED = ("job_name", "nodes", "walltime", "batch_filename", "build_cmd", "check_cmd")
+WHOLE_NUMBERS = ("nodes", "total_processes", "processes_per_node")
+LIMIT = 1 << 20  # bytes of such a file
+
+_ini_KEY = regex(r"\s*([^#;\[=:\s][^=:]*?)\s*[=:]")
+
+
+class OthTest(Struct, frozen=True):
+    """A test: its folder, what ``[Replacements]`` and ``[EnvVars]`` say, the line of each key, its
+    template. Values that the harness takes from the environment are there as they are known."""
+
+    folder: Path
+    values: dict[str, str]
+    variables: dict[str, str]
+    lines: dict[str, int]
+    template: Path
+    asked: tuple[str, ...] = ()  # variables of the environment that are not known
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @property
+    def application(self) -> Path:
+        return self.folder.parent
+
+    @property
+    def file(self) -> Path:
+        return self.folder / SCRIPTS / TEST_FILE
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether people stopped it: the harness does not start it again."""
+        return (self.folder / SCRIPTS / STOPPED).exists()
+
+
+class TestList(Struct, frozen=True):
+    """An input file, the folder of the applications, and the line of each (application, test)."""
+
+    __test__ = False
+
+    file: Path
+    folder: Path
+    lines: dict[tuple[str, str], int]
+
+
+def find_tests(root: Path) -> Iterator[Path]:
+    """Yield the folders of tests at or below a folder, in the order of their names."""
+    for where, folders, files in os.walk(root):
+        folders.sort()
+        if Path(where).name == SCRIPTS and TEST_FILE in files:
+            folders.clear()
+            yield Path(where).parent
+
+
+def read_test(folder: Path, environment: Mapping[str, str]) -> OthTest:
+    """Return the test in a folder. ``environment`` has the variables of the harness (``RGT_...``)
+    that are known. Raises ValueError, with the file and its line, and OSError."""
+    path = folder / SCRIPTS / TEST_FILE
+    sections, lines = _sections(path)
+    if "Replacements" not in sections:
+        raise ValueError(f"{path}: has no section [Replacements]")
+    values = dict(sections["Replacements"])
+    variables = {key.upper(): value for key, value in sections.get("EnvVars", {}).items()}
+    asked = []
+    for given in (values, variables):
+        for key, value in given.items():
+            if value == FROM_ENVIRONMENT:
+                variable = f"RGT_{key.upper()}"
+                given[key] = environment.get(variable, f"${{{variable}}}")
+                asked += [variable] if variable not in environment else []
+    for key in REQUIRED:
+        if key not in values:
+            raise ValueError(f"{path}: [Replacements] has no {key}")
+    for key in WHOLE_NUMBERS:
+        if key in values and not re.fullmatch("[1-9][0-9]*", values[key]):
+            remedy = "; give it with --machine-ini" if "$" in values[key] else ""
+            place = f"{path}:{lines.get(key, 0)}"
+            raise ValueError(f"{place}: {key}: {values[key]!r} is no number above 0{remedy}")
+    for name in TEMPLATES:
+        if (template := folder / SCRIPTS / name).is_file():
+            return OthTest(folder, values, variables, lines, template, tuple(asked))
+    raise ValueError(f"{folder / SCRIPTS}: has no template: {', '.join(TEMPLATES)}")
+
+
+def read_machine(path: Path) -> dict[str, str]:
+    """Return the variables that a machine's file gives to the harness: ``RGT_`` and the key in
+    upper case. Raises ValueError and OSError."""
+    sections, _ = _sections(path)
+    return {
+        f"RGT_{key.upper()}": value
+        for section in sections.values()
+        for key, value in section.items()
+        if value
+    }
+
+
+def read_list(path: Path) -> TestList:
+    """Return the tests of an input file (``Path_to_tests = P``, ``Test = app test [N]``). Raises
+    ValueError, with its line, and OSError."""
+    folder = path.parent
+    lines: dict[tuple[str, str], int] = {}
+    for place, line in enumerate(read_text(path.parent, path.name, LIMIT).splitlines(), 1):
+        words = line.split()
+        if not words or line.startswith("#"):
+            continue
+        first, number = words[0].lower(), len(words)
+        if first == "path_to_tests" and number == 3:
+            folder = path.parent / os.path.expandvars(os.path.expanduser(words[2]))  # noqa: PTH111
+        elif first == "test" and number in (4, 5) and (number == 4 or words[4].isdigit()):
+            lines.setdefault((words[2], words[3]), place)
+        elif first != "harness_task":
+            known = "`Path_to_tests = FOLDER`, `Test = APPLICATION TEST` or `harness_task = WORDS`"
+            raise ValueError(f"{path}:{place}: {line.strip()!r} is no line {known}")
+    if not lines:
+        raise ValueError(f"{path}: has no line `Test = APPLICATION TEST`")
+    return TestList(path, folder, lines)
+
+
+def _sections(path: Path) -> tuple[dict[str, dict[str, str]], dict[str, int]]:
+    """Return the sections of an ini file, those of DEFAULT in each, and the line of each key."""
+    text = read_text(path.parent, path.name, LIMIT)
+    parser = configparser.ConfigParser()  # as the harness has it: keys in lower case
+    try:
+        parser.read_string(text, str(path))
+        sections = {name: dict(parser[name]) for name in parser.sections()}
+    except configparser.Error as error:
+        faulty, reason = _fault(error)
+        place = f"{path}:{faulty}" if faulty else f"{path}"
+        raise ValueError(f"{place}: {reason}") from None
+    lines: dict[str, int] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if found := _ini_KEY.match(line):
+            lines.setdefault(found[1].lower(), number)
+    return sections, lines
+
+
+def _fault(error: configparser.Error) -> tuple[int, str]:
+    """Return the line of a fault in an ini file, 0 where none is known, and what to do."""
+    match error:
+        case configparser.DuplicateOptionError(lineno=line):
+            return line or 0, f"{error.option} is twice in [{error.section}]; leave one"
+        case configparser.DuplicateSectionError(lineno=line):
+            return line or 0, f"[{error.section}] is there twice; make them one"
+        case configparser.MissingSectionHeaderError(lineno=line):
+            said = f"{error.line.strip()!r} is in no section"
+            return line, f"{said}; a section begins with a line such as `[Replacements]`"
+        case configparser.ParsingError(errors=[(line, text), *_]):
+            return line, f"{literal_eval(text).strip()!r} is no line `key = value`"
+    return 0, error.message.replace("\n", " ")

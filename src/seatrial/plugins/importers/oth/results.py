@@ -1,0 +1,512 @@
+"""Read what runs of the OLCF Test Harness left: ``Status`` and ``Run_Archive`` of each test.
+
+results = read_results(Path("applications"))
+results.runs, results.notes, results.machine
+
+A run has the folders ``Status/ID`` (an event a file, ``Event_200_check_end.txt``: one line of a
+time, a value and ``name=value``, with tabs between) and ``Run_Archive/ID`` (``metrics.txt``,
+``nodecheck.txt``, what scripts wrote), and a row of ``Status/rgt_status.txt``. Any of these may be
+missing. Times are local ones without a zone; the id is the time of the launch in seconds since the
+epoch, so the first event tells the zone. The format is that of ``harness/libraries/status_file.py``
+in github.com/olcf/olcf-test-harness.
+"""
+
+import contextlib
+import os
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from seatrial.errors import UsageError
+from seatrial.escaping import plain_line
+from seatrial.files import open_descriptor
+from seatrial.journal import codes
+from seatrial.lazy import regex
+from seatrial.machine.node_sets import fold
+from seatrial.plugins.importers.results import (
+    ImportedFigure,
+    ImportedResults,
+    ImportedRun,
+    ImportNote,
+    machine_among,
+)
+from seatrial.units import SECOND_NS
+from seatrial.verify.node_findings import BAD, GOOD, MAX_NODES
+from seatrial.verify.node_metrics import FINDINGS, NODECHECK, metric_of
+from seatrial.verify.outputs import oth
+from seatrial.verify.reading import Missing, TooLarge, Unreadable, read_text, tail
+
+# ---- status table --------------------------------------------------------------------------------
+#
+# Read ``Status/rgt_status.txt`` of the OLCF Test Harness: a row for each run of a test.
+#
+# The columns are start time, launch id (``TAG/USER@TIME``), id, run count, job, and the results of
+# building, submitting and checking; ``***`` is nothing yet. The harness rewrites the file without
+# a lock, so rows may be cut or missing.
+
+
+FILE = "rgt_status.txt"
+STATUS_TABLE_LIMIT = 256 << 20
+COLUMNS = 8
+
+
+class StatusRow(NamedTuple):
+    """A row, with its line; ``tag`` is that of its launch."""
+
+    line: int
+    start: str
+    tag: str
+    job: str
+    build: str
+    submit: str
+    check: str
+
+
+def read_status_table(status: Path) -> tuple[dict[str, StatusRow], list[ImportNote]]:
+    """Return the rows by the ids of runs, and notes on lines that are none."""
+    path = status / FILE
+    try:
+        text = read_text(status, FILE, STATUS_TABLE_LIMIT, "split the folder")
+    except Missing:
+        return {}, []
+    except (Unreadable, TooLarge) as error:
+        return {}, [ImportNote(path, 0, f"cannot be read: {error}")]
+    rows: dict[str, StatusRow] = {}
+    notes = []
+    for line, written in enumerate(text.splitlines(), 1):
+        words = written.split()
+        if not words or words[0].startswith("#"):
+            continue
+        if len(words) != COLUMNS:
+            what = f"has {len(words)} columns in place of {COLUMNS}"
+            notes.append(ImportNote(path, line, f"the row {what}: left out"))
+            continue
+        start, launch, number, _, job, *results = words
+        rows[number] = StatusRow(line, start, launch.partition("/")[0], job, *results)
+    return rows, notes
+
+
+# ---- results -------------------------------------------------------------------------------------
+
+
+STATUS = "Status"
+ARCHIVE = "Run_Archive"
+NO_VALUE = ("", "[NO_VALUE]", "***")
+MAY_RUN_NS = 2 * 86_400 * SECOND_NS  # a run whose last event is younger may go on
+MAX_ZONE_NS = 15 * 3600 * SECOND_NS
+LATEST_S = 4e9  # seconds since the epoch: no run is from after 2096
+LIMIT = 1 << 16  # bytes of an event
+
+_SKIPPED = {STATUS, ARCHIVE, "Source", "Scripts", "Correct_Results", "Performance", ".git"}
+_EVENT = regex(r"(partial\.)?Event_([0-9]{3})_\w+\.txt")
+_PASSED_ON = {code.number for code in (codes.PASS, codes.FAILED, codes.WRONG_ANSWER)} | {
+    code.number for code in (codes.PERFORMANCE, codes.NODE_FAILURE, codes.CANCELLED, codes.TIMEOUT)
+}
+_STARTED, _BUILD, _BUILT, _SUBMITTED, _QUEUED = "110", "120", "130", "150", "160"
+_RUN, _RAN, _CHECK, _CHECKED = "170", "180", "190", "200"
+_UNUSED = {"140", _CHECK}
+_UNUSED_BESIDE = {_STARTED: _BUILD, _SUBMITTED: _QUEUED}  # not read if the other one is there
+_QUARTER_NS = 900 * SECOND_NS  # zones differ by multiples of it
+
+
+class OthEvent(NamedTuple):
+    """An event of the harness: its time as if it were UTC (ns), its value, its other members."""
+
+    time: int
+    value: str
+    members: list[str]
+
+    def member(self, name: str) -> str:
+        """Return a member, "" if it has none."""
+        start = f"{name}="
+        found = next((each for each in self.members if each.startswith(start)), start)
+        value = found[len(start) :].rstrip("\n")
+        return "" if value in NO_VALUE else value
+
+
+class _Found(Struct):
+    """What was read so far."""
+
+    runs: list[ImportedRun] = []
+    notes: list[ImportNote] = []
+    machines: Counter[str] = Counter()
+
+
+def read_results(
+    root: Path, machine: str = "", tag: str = "", now: int | None = None
+) -> ImportedResults:
+    """Return the results of all tests below a folder; of a ``machine`` and of runs whose tag of the
+    system log fits the pattern ``tag``, if these are given. Raises UsageError where there is none,
+    or where results are of several machines."""
+    found = _Found([], [], Counter())
+    folders = 0
+    for folder in tests_with_results(root.absolute()):
+        folders += 1
+        _TestReader(folder, found, machine, tag, now or time.time_ns()).read()
+    if not folders:
+        raise UsageError(
+            f"{root}: has no test with a folder {STATUS} or {ARCHIVE}; name the folder with the "
+            "applications of the harness"
+        )
+    of = machine_among(root, "machines", found.machines, machine)
+    return ImportedResults(found.runs, found.notes, of)
+
+
+def tests_with_results(root: Path) -> Iterator[Path]:
+    """Yield the folders of tests at or below a folder that have results, in the order of their
+    names. Links are not followed."""
+    try:
+        entries = sorted(os.scandir(root), key=lambda entry: entry.name)
+    except OSError:
+        return
+    folders = [each.name for each in entries if each.is_dir(follow_symlinks=False)]
+    if STATUS in folders or ARCHIVE in folders:
+        yield root
+        return
+    for name in folders:
+        if name not in _SKIPPED:
+            yield from tests_with_results(root / name)
+
+
+class _TestReader:
+    """Reads the results of one test into what was found so far."""
+
+    def __init__(self, folder: Path, found: _Found, machine: str, tag: str, now: int) -> None:
+        self._folder = folder
+        self._status = str(folder / STATUS)
+        self._archive = str(folder / ARCHIVE)
+        self._found = found
+        self._machine = machine
+        self._tag = tag
+        self._now = now
+        self._known_shift: int | None = None
+        self._test = f"{folder.parent.name}/{folder.name}"
+
+    def read(self) -> None:
+        rows, notes = read_status_table(Path(self._status))
+        self._found.notes += notes
+        in_status, in_archive = _folders(self._status), _folders(self._archive)
+        for number in sorted(in_status | rows.keys()):
+            run = None
+            if number in in_status:
+                run = self._run_of_events(number, number in in_archive, rows.get(number))
+            elif number in rows:
+                run = self._run_of_row(number, rows[number])
+            if run is not None:
+                self._found.runs.append(run)
+        for number in sorted(in_archive - in_status - rows.keys()):
+            self._note(f"{self._archive}/{number}", "nothing tells how the run ended: left out")
+
+    # ---- by its events --------------------------------------------------------------------
+
+    def _run_of_events(
+        self, number: str, archived: bool, row: StatusRow | None
+    ) -> ImportedRun | None:
+        where = f"{self._status}/{number}"
+        events = self._events(where)
+        if not events:
+            if row is not None:
+                return self._run_of_row(number, row)
+            self._note(where, "has no event: left out")
+            return None
+        last = events[max(events)]
+        if not self._is_wanted(last.member("machine"), last.member("rgt_system_log_tag")):
+            return None
+        shift = self._shift(number, min(events.values()).time, min(events) in (_STARTED, _BUILD))
+        times = {name: event.time + shift for name, event in events.items()}
+        judged = _verdict(events)
+        if judged is None:
+            if self._now - max(times.values()) < MAY_RUN_NS:
+                self._note(where, "its last event is less than two days old; it may run: left out")
+                return None
+            name = last.member("event_name") or "unknown"
+            judged = codes.LOST.number, f"the harness recorded no end; its last event is {name}"
+            self._note(where, "has no end of its check: imported as lost", lost=False)
+        code, reason = judged
+        queued = events.get(_QUEUED)
+        run = ImportedRun(
+            test=self._test,
+            id=number,
+            app=self._folder.parent.name,
+            time=min(_launch(number) or min(times.values()), *times.values()),
+            queued=times.get(_QUEUED),
+            started=times.get(_RUN),
+            ended=times.get(_RAN),
+            judged=times.get(_CHECKED),
+            code=code,
+            reason=reason,
+            job_id=_job(queued.value if queued else row.job if row else ""),
+            path=f"{self._archive}/{number}" if archived else "",
+            place=where,
+        )
+        if code != codes.PASS.number and _CHECKED in events:
+            run.cause = events[_CHECKED].member("check_alias")
+        if _BUILD in times and _BUILT in times and times[_BUILT] >= times[_BUILD]:
+            seconds = (times[_BUILT] - times[_BUILD]) / SECOND_NS
+            run.figures = [ImportedFigure("build_time", seconds, "s", "lower")]
+        if archived:
+            self._found.notes += read_archive(Path(run.path), run, _CHECKED in events)
+        return run
+
+    def _events(self, where: str) -> dict[str, OthEvent]:
+        """Return the events of a run by their numbers."""
+        events: dict[str, OthEvent] = {}
+        partial = []
+        try:
+            names = os.listdir(where)  # noqa: PTH208 - for each of 100,000 runs
+        except OSError as error:
+            self._note(where, f"cannot be read: {error.strerror}")
+            return {}
+        there = {
+            known[2]: known
+            for name in sorted(names, reverse=True)
+            if (known := _EVENT.fullmatch(name))
+        }
+        for number, known in there.items():
+            name = known[0]
+            if known[1]:
+                partial.append((number, name))
+                continue
+            if number in _UNUSED or _UNUSED_BESIDE.get(number) in there:
+                continue
+            try:
+                event = _event(f"{where}/{name}")
+            except (OSError, ValueError) as error:
+                self._note(f"{where}/{name}", f"is no event of the harness: {error}; left out")
+                continue
+            events[number] = event
+        for number, name in partial:
+            if number not in events:
+                self._note(f"{where}/{name}", "the event was being written: left out")
+        return events
+
+    # ---- by its row -----------------------------------------------------------------------
+
+    def _run_of_row(self, number: str, row: StatusRow) -> ImportedRun | None:
+        """Return the run of a row of the status file, of which nothing else is left."""
+        place = f"{self._status}/rgt_status.txt:{row.line}"
+        path = Path(self._status, "rgt_status.txt")
+        if not self._is_wanted("", row.tag):
+            return None
+        try:
+            time = _time(row.start)
+        except ValueError:
+            text = "has no readable start time: left out"
+            self._found.notes.append(ImportNote(path, row.line, text))
+            return None
+        judged = _verdict_of(row.build, row.submit, row.check)
+        if judged is None:
+            text = "the row has no result, and the run no events: left out"
+            self._found.notes.append(ImportNote(path, row.line, text))
+            return None
+        time += self._shift(number, time, True)
+        text = "only the row is left of the run: no times of its job"
+        self._found.notes.append(ImportNote(path, row.line, text, lost=False))
+        return ImportedRun(
+            test=self._test,
+            id=number,
+            app=self._folder.parent.name,
+            time=time,
+            code=judged[0],
+            reason=judged[1],
+            job_id=_job(row.job),
+            place=place,
+        )
+
+    def _shift(self, number: str, first: int, is_launch: bool) -> int:
+        """Return what makes local times of a run UTC (ns). The id is the time of the launch, so its
+        first event tells the zone; where there is none, the zone of another run or of this host
+        counts."""
+        if is_launch and (known := _zone_shift(number, first)) is not None:
+            self._known_shift = known
+        if self._known_shift is not None:
+            return self._known_shift
+        local = first / SECOND_NS
+        ahead = local - datetime.fromtimestamp(local, UTC).replace(tzinfo=None).timestamp()
+        return -round(ahead) * SECOND_NS
+
+    def _is_wanted(self, machine: str, tag: str) -> bool:
+        if self._machine and machine and machine != self._machine:
+            return False
+        if self._tag and not fnmatchcase(tag, self._tag):
+            return False
+        if machine:
+            self._found.machines[machine] += 1
+        return True
+
+    def _note(self, path: str, text: str, lost: bool = True) -> None:
+        self._found.notes.append(ImportNote(Path(path), 0, text, lost))
+
+
+def _folders(path: str) -> set[str]:
+    """Return the names of the folders in a folder, without links such as ``latest``."""
+    with contextlib.suppress(OSError), os.scandir(path) as entries:
+        return {each.name for each in entries if each.is_dir(follow_symlinks=False)}
+    return set()
+
+
+def _event(path: str) -> OthEvent:
+    """Return the event in a file. Raises OSError and ValueError."""
+    descriptor = open_descriptor(path, os.O_RDONLY)
+    try:
+        data = os.read(descriptor, LIMIT)
+    finally:
+        os.close(descriptor)
+    if not data.strip():
+        raise ValueError("it is empty")
+    written, *others = data.decode(errors="replace").split("\t")
+    return OthEvent(_time(written), others[0].strip() if others else "", others[1:])
+
+
+def _time(text: str) -> int:
+    """Return a local time as if it were UTC (ns)."""
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise ValueError(f"{text.strip()[:40]!r} is no time") from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return int(moment.timestamp()) * SECOND_NS + moment.microsecond * 1000
+
+
+def _launch(number: str) -> int:
+    """Return the time (ns) of the launch of a run, which is its id; 0 if that is no time."""
+    try:
+        seconds = float(number)
+    except ValueError:
+        return 0
+    return round(seconds * SECOND_NS) if 0 < seconds < LATEST_S else 0
+
+
+def _zone_shift(number: str, first: int) -> int | None:
+    """Return what makes local times of a run UTC (ns), by its id and its first event (ns), which
+    comes within minutes; None where the id is no time."""
+    ahead = round((first - _launch(number)) / _QUARTER_NS) * _QUARTER_NS
+    return -ahead if abs(ahead) <= MAX_ZONE_NS else None
+
+
+def _verdict(events: dict[str, OthEvent]) -> tuple[int, str] | None:
+    names = (_BUILT, _SUBMITTED, _CHECKED)
+    return _verdict_of(*(events[name].value if name in events else "" for name in names))
+
+
+def _verdict_of(build: str, submit: str, check: str) -> tuple[int, str] | None:
+    """Return the verdict and its reason, by the results of building, submitting and checking; None
+    if the run has no end."""
+    if check not in NO_VALUE and check not in ("-1", "17"):
+        return _verdict_of_check(check)
+    if build not in (*NO_VALUE, "0"):
+        return codes.BUILD_FAILED.number, f"its build ended with {build}"
+    if submit not in (*NO_VALUE, "0"):
+        return codes.LAUNCH_FAILED.number, f"its submission ended with {submit}"
+    return None
+
+
+def _verdict_of_check(check: str) -> tuple[int, str]:
+    number = int(check) if re.fullmatch("-?[0-9]{1,9}", check) else None
+    if number == codes.PASS.number:
+        return number, ""
+    if number in _PASSED_ON:
+        return number, f"the harness recorded {number}, {codes.code_of(number).name}"
+    return codes.CHECK_ERROR.number, f"its check ended with {check}, which is no result"
+
+
+def _job(text: str) -> str:
+    return "" if text in NO_VALUE else text
+
+
+# ---- archive -------------------------------------------------------------------------------------
+#
+# Read what the scripts of a run left in ``Run_Archive/ID``: figures, and what each node said.
+
+
+OUTPUT = "output_check.txt"
+LAST_BYTES = 4096
+LONGEST_REASON = 400
+_NODE = regex(r"[A-Za-z0-9][\w.-]{0,99}")
+
+
+def read_archive(folder: Path, run: ImportedRun, is_whole: bool) -> list[ImportNote]:
+    """Add to a run what its archive tells, and return notes on what is not readable there. One
+    that is not ``is_whole`` was being written: the last line of a file may be cut."""
+    notes = _read_metrics(folder, run, is_whole)
+    notes += _read_nodes(folder, run)
+    if run.code not in (codes.PASS.number, codes.LOST.number):
+        said = _last_line(folder / OUTPUT)
+        run.reason = f"{said} ({run.reason})" if said else run.reason
+    return notes
+
+
+def _read_metrics(folder: Path, run: ImportedRun, is_whole: bool) -> list[ImportNote]:
+    try:
+        text = read_text(folder, oth.FILE)
+    except Missing:
+        return []
+    except Unreadable as error:
+        return [ImportNote(folder / oth.FILE, 0, f"cannot be read: {error}")]
+    if is_whole and not text.endswith("\n"):
+        text += "\n"
+    notes = []
+    seen = {figure.name for figure in run.figures}
+    for line, written in enumerate(text.splitlines(keepends=True), 1):
+        if not written.strip():
+            continue
+        try:
+            figures = oth.parse(written)
+        except ValueError:
+            text = "is not `name = number`, or is cut: left out"
+            notes.append(ImportNote(folder / oth.FILE, line, text))
+            continue
+        for figure in figures:
+            if figure.name not in seen:
+                seen.add(figure.name)
+                run.figures = [*run.figures, ImportedFigure(figure.name, figure.value)]
+    return notes
+
+
+def _read_nodes(folder: Path, run: ImportedRun) -> list[ImportNote]:
+    """Take the nodes of a run, and how many checks failed on each, from ``nodecheck.txt``."""
+    try:
+        text = read_text(folder, NODECHECK)
+    except Missing:
+        return []
+    except Unreadable as error:
+        return [ImportNote(folder / NODECHECK, 0, f"cannot be read: {error}")]
+    notes = []
+    names: dict[str, None] = {}
+    failed: Counter[str] = Counter()
+    for line, written in enumerate(text.splitlines(), 1):
+        words = written.split(maxsplit=2)
+        if not words or words[0].startswith("#"):
+            continue
+        word = words[1].upper() if len(words) > 1 else ""
+        if not _NODE.fullmatch(words[0]) or word not in GOOD | BAD:
+            text = "is not `NODE STATUS MESSAGE` with a status that the harness knows: left out"
+            notes.append(ImportNote(folder / NODECHECK, line, text))
+            continue
+        names[words[0]] = None
+        if word in BAD:
+            failed[words[0]] += 1
+    if names:
+        run.hosts = fold(list(names))
+        bad = sorted(failed.items())
+        figures = [(FINDINGS, failed.total()), *((metric_of(n), k) for n, k in bad[:MAX_NODES])]
+        run.figures = [
+            *run.figures,
+            *(ImportedFigure(name, float(value), "1", "lower") for name, value in figures),
+        ]
+    return notes
+
+
+def _last_line(path: Path) -> str:
+    """Return the last line of a file that is not empty; "" if there is none."""
+    found = tail(path, LAST_BYTES)
+    lines = [line.strip() for line in found.text.splitlines()] if found else []
+    return plain_line(next(filter(None, reversed(lines)), "")[:LONGEST_REASON])

@@ -1,0 +1,470 @@
+"""Write tests of the OLCF Test Harness as a suite.
+
+imported = import_tests(root, out, environment)
+imported.tests, imported.notes      # what was written, what was not carried over
+
+An application keeps its folders: ``APP/Source``, ``APP/TEST/Scripts``. Beside Scripts there is a
+test.yaml, with the lines of the template as its script, and a script for each of check_cmd and
+report_cmd. Nothing of what is imported is executed.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from seatrial.escaping import shell_word
+from seatrial.files import replace_file
+from seatrial.lazy import regex
+from seatrial.plugins.importers.oth import job_script
+from seatrial.plugins.importers.oth.job_script import (
+    SCRIPTS,
+    TEST_FILE,
+    OthTest,
+    TestList,
+    find_tests,
+    may_be_variables,
+    read_test,
+)
+from seatrial.plugins.importers.results import ImportNote
+from seatrial.verify.reading import head, read_text
+
+# ---- copies --------------------------------------------------------------------------------------
+#
+# Find tests that are copies of one another but for some values: they become one test with
+# parameters.
+#
+# for group in groups(tests):
+#     group.tests[0], group.axes, group.zipped, group.name_of   # "collective_${part2}_${nodes}n"
+#
+# People copy a test's folder and change a number in its ini file and in its name. Two tests are
+# copies if all files of their folders are the same, links by what they say, but for the values of
+# the ini file; and if each value that differs may be a variable where the template uses it. The
+# name of the test is a value like others, as templates look at it.
+
+
+FIXED = ("build_cmd", "check_cmd", "report_cmd")  # commands: a variable in them would not be equal
+UNUSED = ("batch_filename",)  # of the values: Seatrial has its own name
+TEMPLATE_LIMIT = 1 << 20  # bytes
+NOT_COPIED = ("Run_Archive", "Status", "Perf")
+"""Folders of a test that hold what ran."""
+
+
+class CopyGroup(Struct, frozen=True):
+    """Tests that become one. ``axes``: the values of each parameter, in the order of ``tests`` if
+    they are ``zipped``, else each value once. ``keys``: the parameter of each key of the ini file
+    that varies, but for those that have the copy's name (``named``). ``name``: of the test;
+    ``name_of``: the name that a copy had, with parameters."""
+
+    tests: tuple[OthTest, ...]
+    name: str
+    name_of: str
+    axes: dict[str, list[str]] = {}
+    keys: dict[str, str] = {}
+    zipped: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()
+
+
+def groups(tests: Iterable[OthTest]) -> list[CopyGroup]:
+    """Return the tests of one application in groups of copies, most of them alone."""
+    alike: dict[str, list[OthTest]] = {}
+    for test in tests:
+        alike.setdefault(_fingerprint(test), []).append(test)
+    found: list[CopyGroup] = []
+    for same in alike.values():
+        group = _group(same) if len(same) > 1 else None
+        found += [group] if group else [CopyGroup((one,), one.name, one.name) for one in same]
+    names = [group.name for group in found]
+    return [
+        group if names.count(group.name) == 1 else replace(group, name=group.tests[0].name)
+        for group in found
+    ]
+
+
+def template_lines(test: OthTest) -> list[str]:
+    """Return the lines of a test's template. Raises Unreadable."""
+    return read_text(test.template.parent, test.template.name, TEMPLATE_LIMIT).splitlines()
+
+
+def _fingerprint(test: OthTest) -> str:
+    """Return what copies have in common: files, variables, keys, commands."""
+    digest = hashlib.sha256()
+    for path, text in sorted(_files(test.folder)):
+        digest.update(f"{path}\0{text}\0".encode(errors="surrogateescape"))
+    fixed = [(key, test.values.get(key, "")) for key in FIXED]
+    digest.update(repr((sorted(test.values), fixed, sorted(test.variables.items()))).encode())
+    return digest.hexdigest()
+
+
+def _files(folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield the files of a test's folder with a checksum, and its links with what they say."""
+    for where, folders, files in os.walk(folder):
+        if Path(where) == folder:
+            folders[:] = [name for name in folders if name not in NOT_COPIED]
+        links = [name for name in folders if (Path(where) / name).is_symlink()]
+        for name in (*files, *links):
+            path = Path(where) / name
+            own = str(path.relative_to(folder))
+            if own == f"{SCRIPTS}/{TEST_FILE}":
+                continue
+            if path.is_symlink():
+                yield own, f"-> {path.readlink()}"
+            elif path.is_file():
+                yield own, hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _group(tests: Sequence[OthTest]) -> CopyGroup | None:
+    """Return the group of tests with one fingerprint; None if a value that differs cannot be a
+    variable."""
+    varying = [
+        key
+        for key in tests[0].values
+        if key not in UNUSED and len({test.values[key] for test in tests}) > 1
+    ]
+    if not may_be_variables(template_lines(tests[0]), set(varying)):
+        return None
+    named = tuple(key for key in varying if all(test.values[key] == test.name for test in tests))
+    varying = [key for key in varying if key not in named]
+    if any(not re.fullmatch(r"[\w.+-]+", test.values[key]) for test in tests for key in varying):
+        return None
+    axes = {key: [test.values[key] for test in tests] for key in varying}
+    name, name_of = _name(tests, axes)
+    distinct = {key: list(dict.fromkeys(values)) for key, values in axes.items()}
+    product = 1
+    for values in distinct.values():
+        product *= len(values)
+    rows = set(zip(*axes.values(), strict=True))
+    keys = {key: key for key in varying}
+    if len(rows) < len(tests):
+        return None  # two tests that are the same
+    if product == len(tests):
+        return CopyGroup(tuple(tests), name, name_of, distinct, keys, (), named)
+    return CopyGroup(tuple(tests), name, name_of, axes, keys, tuple(axes), named)
+
+
+def _name(tests: Sequence[OthTest], axes: dict[str, list[str]]) -> tuple[str, str]:
+    """Return the name of a group and how the name of a copy is made of parameters; add to ``axes``
+    those parts of the names that no other parameter tells."""
+    parts = [test.name.split("_") for test in tests]
+    if len({len(each) for each in parts}) > 1:
+        parts = [[test.name] for test in tests]
+    own: list[str] = []
+    pattern: list[str] = []
+    for place, column in enumerate(zip(*parts, strict=True), 1):
+        if len(set(column)) == 1:
+            own.append(column[0])
+            pattern.append(column[0])
+            continue
+        told = next(filter(None, (_told(column, key, axes[key]) for key in axes)), "")
+        if not told:
+            axes[f"part{place}"] = list(column)
+            told = f"${{part{place}}}"
+        pattern.append(told)
+    return "_".join(own) or tests[0].name, "_".join(pattern)
+
+
+def _told(column: Sequence[str], key: str, values: Sequence[str]) -> str:
+    """Return how a parameter tells a part of the names, such as ``${nodes}n``; "" if it cannot."""
+    first, value = column[0], values[0]
+    for found in re.finditer(re.escape(value), first):
+        before, after = first[: found.start()], first[found.end() :]
+        if all(part == f"{before}{each}{after}" for part, each in zip(column, values, strict=True)):
+            return f"{before}${{{key}}}{after}"
+    return ""
+
+
+# ---- suite ---------------------------------------------------------------------------------------
+
+
+SHELL = "oth.sh"
+FOLDER_OF_SCRIPTS = '"$RGT_TEST_SCRIPTS_DIR"'
+LONGEST_SCRIPT = 1 << 20  # bytes
+CHECK, REPORT = "check_cmd.sh", "report_cmd.sh"
+_PLAIN = regex(r"[A-Za-z][\w./{}$-]*", re.ASCII)
+_WORDS_OF_YAML = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
+_OTHER_LAUNCHERS = {"slurm": "jsrun|aprun|poe", "pbs": "jsrun|srun|poe", "lsf": "srun|aprun"}
+
+
+class ImportedSuite(Struct, frozen=True):
+    """A suite that was written: the groups of tests by their names in it, the number of tests that
+    were read, the notes."""
+
+    tests: dict[str, CopyGroup]
+    read: int
+    notes: list[ImportNote]
+
+
+def import_tests(
+    root: Path,
+    out: Path,
+    environment: Mapping[str, str],
+    listed: TestList | None = None,
+) -> ImportedSuite:
+    """Write the tests at or below ``root`` to the folder ``out``; of them only those that are
+    ``listed``, if there is a list. What cannot be read is among the notes. Raises OSError."""
+    root = root.resolve()
+    missing = dict(listed.lines) if listed else {}
+    notes: list[ImportNote] = []
+    by_application: dict[Path, list[OthTest]] = {}
+    for folder in find_tests(root):
+        known = (folder.parent.name, folder.name)
+        if listed is not None and known not in listed.lines:
+            continue
+        missing.pop(known, None)
+        try:
+            test = read_test(folder, environment)
+        except (ValueError, OSError) as error:
+            notes.append(_note_of(error, folder / SCRIPTS / TEST_FILE))
+        else:
+            by_application.setdefault(test.application, []).append(test)
+    if listed is not None:
+        for (app, name), line in missing.items():
+            text = f"there is no test {app}/{name} below {root}"
+            notes.append(ImportNote(listed.file, line, text))
+    found: dict[str, CopyGroup] = {}
+    if by_application:
+        out.mkdir(parents=True, exist_ok=True)
+        shell = Path(__file__).with_name(SHELL).read_text()
+        text = shell + "".join(_exports(environment))
+        replace_file(out / SHELL, text.encode(), follow=True)
+    for application, tests in by_application.items():
+        is_below = application != root and application.is_relative_to(root)
+        own = application.relative_to(root) if is_below else Path(application.name)
+        _copy_shared(application, out / own, {test.folder for test in tests})
+        for group in groups(tests):
+            notes += _write(group, out / own / group.name, len(own.parts) + 1)
+            found[str(own / group.name)] = group
+    read = sum(len(tests) for tests in by_application.values())
+    return ImportedSuite(found, read, notes)
+
+
+def _note_of(error: Exception, path: Path) -> ImportNote:
+    """Return an error as a note; ValueErrors begin with their place."""
+    line, text = 0, str(error)
+    if found := re.match(re.escape(str(path)) + r"(?::(\d+))?: ", text):
+        line, text = int(found[1] or 0), text[found.end() :]
+    return ImportNote(path, line, f"{text}; the test was left out")
+
+
+def _exports(environment: Mapping[str, str]) -> Iterator[str]:
+    if environment:
+        yield "\n# The machine's defaults.\n"
+    for name, value in environment.items():
+        yield f"export {name}=${{{name}-{shell_word(value)}}}\n"
+
+
+def _copy_shared(application: Path, to: Path, tests: set[Path]) -> None:
+    """Copy what an application has beside its tests."""
+    to.mkdir(parents=True, exist_ok=True)
+    for path in sorted(application.iterdir()):
+        if path not in tests and not (path / SCRIPTS / TEST_FILE).exists():
+            _copy(path, to / path.name)
+
+
+def _copy(path: Path, to: Path) -> None:
+    if path.is_symlink():
+        to.symlink_to(path.readlink())
+    elif path.is_dir():
+        shutil.copytree(path, to, symlinks=True)
+    elif path.is_file():
+        shutil.copy2(path, to)
+
+
+def _write(group: CopyGroup, folder: Path, depth: int) -> list[ImportNote]:
+    """Write a test, and return the notes on it. ``depth``: of its folder below the suite's."""
+    first = group.tests[0]
+    folder.mkdir()
+    for path in sorted(first.folder.iterdir()):
+        if path.name not in NOT_COPIED:
+            _copy(path, folder / path.name)
+    values = first.values | dict.fromkeys(group.named, group.name_of)
+    replacement = job_script.Replacement(values, group.keys)
+    for name, key in ((CHECK, "check_cmd"), (REPORT, "report_cmd")):
+        if command := values.get(key, "").strip():
+            text = _judge(command, group.name_of, key, depth)
+            replace_file(folder / name, text.encode())
+    text, notes = _test_yaml(group, replacement, depth)
+    replace_file(folder / "test.yaml", text.encode())  # a link may have been copied
+    for test in group.tests:
+        notes += _notes_of_test(test)
+    return notes
+
+
+def _judge(command: str, name_of: str, key: str, depth: int) -> str:
+    """Return the script that runs a command of the ini file as the harness does."""
+    return (
+        f"# {key} of {TEST_FILE}, in the run's directory, as the harness runs it.\n"
+        f'. "$SEATRIAL_TEST/{"../" * depth}{SHELL}" "{name_of}"\n'
+        f"{_command(command, FOLDER_OF_SCRIPTS)}\n"
+    )
+
+
+def _command(command: str, folder: str) -> str:
+    """Return a command whose program is in a folder unless its path is absolute."""
+    program, blank, rest = command.strip().partition(" ")
+    if not program.startswith("/"):
+        program = f"{folder}/{program.removeprefix('./')}"
+    return f"{program}{blank}{rest}"
+
+
+def _notes_of_test(test: OthTest) -> Iterator[ImportNote]:
+    values, lines = test.values, test.lines
+    if values.get("resubmit", "0") not in ("0", "") or "max_submissions" in values:
+        text = "`resubmit` and `max_submissions`: say it with `seatrial run --repeat`, or in a plan"
+        yield ImportNote(test.file, lines.get("resubmit", 0), text, lost=False)
+    for name in test.asked:
+        yield ImportNote(
+            test.file, 0, f"{name} must be in the environment, or --machine-ini", False
+        )
+    if test.is_stopped:
+        text = "the test was stopped, so it has the tag `stopped`"
+        yield ImportNote(test.folder / SCRIPTS / ".kill_test", 0, text, lost=False)
+
+
+# ---- test.yaml ----------------------------------------------------------------------------
+
+
+def _test_yaml(
+    group: CopyGroup, replacement: job_script.Replacement, depth: int
+) -> tuple[str, list[ImportNote]]:
+    """Return the text of a test.yaml, and the notes on the template."""
+    first = group.tests[0]
+    lines = template_lines(first)
+    notes = list(_notes_of_template(first, lines))
+    run, options, more = _asked(first, job_script.directives(lines), replacement)
+    notes += more
+    body = replacement.script(lines)
+    run.setdefault("nodes", replacement.text("__nodes__").strip("${}"))
+    run.setdefault("walltime", _walltime(first, replacement.text("__walltime__")))
+    for key, of in (("tasks", "total_processes"), ("tasks_per_node", "processes_per_node")):
+        if of in first.values:
+            run.setdefault(key, replacement.text(f"__{of}__").strip("${}"))
+    launch = job_script.launched(body)
+    if launch and launch[1].get("nodes", run["nodes"]) == run["nodes"]:
+        body = launch[0]
+        run |= launch[1]
+    else:
+        run["launcher"] = "none"
+    out = [f"# Imported from {first.file.parent.parent} of the OLCF Test Harness.\n"]
+    out.append(f"app: {_scalar(first.application.name)}\n")
+    if first.is_stopped:
+        out.append("tags: [stopped]\n")
+    out += _build(first)
+    out += _parameters(group)
+    if first.variables:
+        pairs = [f"  {name}: {_scalar(value)}\n" for name, value in first.variables.items()]
+        out += ["environment:\n", *pairs]
+    out.append("run:\n")
+    out += [f"  {key}: {_scalar(value)}\n" for key, value in run.items() if value]
+    out += [f"  options: [{', '.join(map(_scalar, options))}]\n"] if options else []
+    out.append("  script: |\n")
+    out += [f"    {line}\n" if line else "\n" for line in _script(body, lines, group, depth)]
+    out += [
+        "verify:\n  - {exit_code: any}\n",
+        f"  - {{script: {CHECK}, codes: oth, time_limit: 1h}}\n",
+    ]
+    if first.values.get("report_cmd"):
+        out.append(f"  - {{script: {REPORT}, codes: any, time_limit: 1h}}\n")
+    if _mentions(first, "metrics.txt"):
+        out.append("metrics: {from: oth}\n")
+    return "".join(out), notes
+
+
+def _script(body: list[str], lines: list[str], group: CopyGroup, depth: int) -> Iterator[str]:
+    if job_script.is_login_shell(lines):
+        yield "[ ! -r /etc/profile ] || . /etc/profile  # the template asked for a login shell"
+    yield f'. "$SEATRIAL_TEST/{"../" * depth}{SHELL}" "{group.name_of}"'
+    yield from body
+
+
+def _build(test: OthTest) -> Iterator[str]:
+    """Yield the lines of ``build``: the command, in a copy of the application's sources."""
+    command = test.values["build_cmd"].strip()
+    has_sources = (test.application / "Source").is_dir()
+    yield "build:\n"
+    yield "  sources: [../Source]\n" if has_sources else ""
+    yield "  script: |\n"
+    yield "    set -e -o pipefail\n"
+    yield f"    {'' if has_sources else 'mkdir Source; '}cd Source\n"
+    yield "    export RGT_TEST_BUILD_DIR=$PWD RGT_APP_SOURCE_DIR=$PWD\n"
+    yield f"    {_command(command, '.')} 2>&1 | tee output_build.txt\n"
+
+
+def _parameters(group: CopyGroup) -> Iterator[str]:
+    if not group.axes:
+        return
+    yield "parameters:\n"
+    for name, values in group.axes.items():
+        yield f"  {name}: [{', '.join(map(_scalar, values))}]\n"
+    if group.zipped and len(group.zipped) > 1:
+        yield f"zip: [[{', '.join(group.zipped)}]]\n"
+
+
+def _asked(
+    test: OthTest, found: Iterable[job_script.Directive], replacement: job_script.Replacement
+) -> tuple[dict[str, str], list[str], list[ImportNote]]:
+    """Return what directives ask for: keys of ``run``, further arguments of sbatch, and notes."""
+    run: dict[str, str] = {}
+    options: list[str] = []
+    notes = []
+    for each in found:
+        value = replacement.text(each.value)
+        if each.key == "?" or (each.key and "__" in value):
+            notes.append(
+                ImportNote(test.template, each.line, f"`{each.value}` was not carried over")
+            )
+        elif each.key == "options":
+            options += shlex.split(value)
+        elif each.key == "walltime":
+            run["walltime"] = _walltime(test, value)
+        elif each.key:
+            run[each.key] = value.strip("${}")
+    return run, options, notes
+
+
+def _walltime(test: OthTest, text: str) -> str:
+    """Return a walltime as a test has it; a parameter's is in minutes."""
+    if "$" in text:
+        return f"60 * {text.strip('${}')}"
+    minutes = job_script.minutes_of(text, test.template.name.partition(".")[0])
+    return f"{minutes:g}m" if minutes == int(minutes) else f"{round(minutes * 60)}s"
+
+
+def _notes_of_template(test: OthTest, lines: list[str]) -> Iterator[ImportNote]:
+    for place, key in job_script.unknown_keys(lines, test.values):
+        text = f"__{key}__ is not in {TEST_FILE}: it stays as it is, as with the harness"
+        yield ImportNote(test.template, place, text)
+    scheduler = test.template.name.partition(".")[0]
+    others = re.compile(rf"\b({_OTHER_LAUNCHERS[scheduler]})\b")
+    for place, line in enumerate(lines, 1):
+        if not line.lstrip().startswith("#") and (found := others.search(line)):
+            yield ImportNote(test.template, place, f"`{found[1]}` is started as it is written")
+    if scheduler == "lsf":
+        text = "a template of LSF: its variables (LSB_...) and jsrun are not there under Slurm"
+        yield ImportNote(test.template, 0, text)
+
+
+def _mentions(test: OthTest, word: str) -> bool:
+    """Return whether a script of the test or one that it links to has a word in it."""
+    for where, _, names in os.walk(test.folder / SCRIPTS):
+        for path in (Path(where) / name for name in names):
+            found = head(path, LONGEST_SCRIPT)
+            if found and not found.cut(LONGEST_SCRIPT) and word in found.text:
+                return True
+    return False
+
+
+def _scalar(value: str) -> str:
+    """Return a value as a scalar of YAML; a whole number stays one."""
+    if re.fullmatch(r"0|[1-9][0-9]{0,17}", value):
+        return value
+    if _PLAIN.fullmatch(value) and value.lower() not in _WORDS_OF_YAML and "{" not in value:
+        return value
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,180 @@
+"""Results of another tool, before they become a trial.
+
+    run = ImportedRun(test="osu/latency", id="1612137600.12", time=now, code=0)
+    run.figures = [ImportedFigure("latency", 1.93, "us", "lower")]
+
+Each reader (``oth/results.py``, ``csv_results.py``, ...) returns them with notes on what it could
+not bring; ``imported_trial.py`` writes them.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from seatrial.errors import UsageError
+from seatrial.file_model import Scalar
+from seatrial.journal import codes
+from seatrial.units import SECOND_NS, listed
+from seatrial.verify.references import Reference
+
+# ---- notes ---------------------------------------------------------------------------------------
+#
+# What an import did not carry over, with its place.
+
+
+class ImportNote(NamedTuple):
+    """A remark on a line (0: the file as a whole) of a file that was imported. What was not carried
+    over is ``lost``; else a person should know how it was."""
+
+    path: Path
+    line: int
+    text: str
+    lost: bool = True
+
+    @property
+    def place(self) -> str:
+        return f"{self.path}:{self.line}" if self.line else str(self.path)
+
+
+def by_text(notes: Iterable[ImportNote]) -> list[tuple[str, list[ImportNote]]]:
+    """Return the texts of notes, what was lost first, each with its notes in the order of their
+    places."""
+    found: dict[str, dict[ImportNote, None]] = {}
+    for note in sorted(notes, key=lambda note: not note.lost):
+        found.setdefault(note.text, {})[note] = None
+    return [(text, sorted(same)) for text, same in found.items()]
+
+
+# ---- results -------------------------------------------------------------------------------------
+
+
+class ImportedFigure(NamedTuple):
+    """A figure of merit. ``better`` is ``higher``, ``lower`` or ``none``."""
+
+    name: str
+    value: float
+    unit: str = "1"
+    better: str = "none"
+
+
+class ImportedRun(Struct, kw_only=True, gc=False):
+    """A run of another tool. ``id`` is what that tool calls it: with the test it must be there
+    once. Times are in ns since the epoch, None where the tool does not know them; ``time`` is the
+    first one that it knows. ``code`` is a verdict. ``hosts`` are its nodes, folded; ``nodes``,
+    ``tasks`` and ``threads`` (of each task) are numbers, 0 if unknown. ``place`` is the file, with
+    the line behind a colon, that has the result."""
+
+    test: str
+    id: str
+    time: int
+    code: int
+    app: str = ""
+    parameters: dict[str, Scalar] = {}
+    toolchain: str = ""
+    nodes: int = 0
+    tasks: int = 0
+    threads: int = 0
+    queued: int | None = None
+    started: int | None = None
+    ended: int | None = None
+    judged: int | None = None
+    reason: str = ""
+    cause: str = ""
+    exit_code: int | None = None
+    job_id: str = ""
+    hosts: str = ""
+    path: str = ""
+    figures: list[ImportedFigure] = []
+    place: str = ""
+
+
+class ImportedResults(NamedTuple):
+    """What a reader found: the runs, what it could not bring, and what the other tool expected of
+    their figures. ``machine`` is the name that the results give themselves, "" for none."""
+
+    runs: list[ImportedRun]
+    notes: list[ImportNote]
+    machine: str
+    references: Sequence[Reference] = ()
+
+
+def machine_among(root: Path, of: str, found: Counter[str], chosen: str) -> str:
+    """Return the machine whose results below ``root`` are imported, "" if nothing tells it. Raises
+    UsageError if results are of several and none of these is ``chosen``; ``of`` is the tool's word
+    for machines."""
+    if len(found) > 1 and chosen not in found:
+        names = [f"{name} ({number})" for name, number in found.most_common()]
+        raise UsageError(
+            f"{root}: has results of several {of}, {listed(names, 5)}; choose one with --machine"
+        )
+    return chosen or next(iter(found), "")
+
+
+# ---- times ---------------------------------------------------------------------------------------
+#
+# Read times as other tools write them.
+
+
+EARLIEST_S, LATEST_S = 1e8, 4e9  # seconds since the epoch: from 1973 to 2096
+MILLI, MICRO, NANO = 1e3, 1e6, 1e9
+
+
+def time_of(text: str) -> int:
+    """Return a time in ns since the epoch. ``text`` is ISO 8601 (``2026-11-20 14:03:05``, with or
+    without a zone; the zone of this host if it has none), or a number of seconds, milliseconds,
+    microseconds or nanoseconds since the epoch. Raises ValueError."""
+    written = text.strip()
+    try:
+        number = float(written)
+    except ValueError:
+        pass
+    else:
+        for unit in (1.0, MILLI, MICRO, NANO):
+            if EARLIEST_S <= number / unit < LATEST_S and not _is_day(written):
+                return _exact_ns(written, number, unit)
+    try:
+        moment = datetime.fromisoformat(written).astimezone()
+    except (ValueError, OverflowError):
+        example = "write 2026-11-20T14:03:05, or seconds since 1970"
+        raise ValueError(f"{written[:40]!r} is no time; {example}") from None
+    return int(moment.timestamp()) * SECOND_NS + moment.microsecond * 1000
+
+
+def _is_day(written: str) -> bool:
+    """Return whether a number is a day without hyphens, such as 20261120."""
+    return len(written) == len("20261120") and written.isdecimal()
+
+
+def _exact_ns(written: str, number: float, unit: float) -> int:
+    scale = round(SECOND_NS / unit)
+    return int(written) * scale if written.isdecimal() else round(number * scale)
+
+
+# ---- verdict words -------------------------------------------------------------------------------
+#
+# The words by which other tools say how a run ended.
+
+
+_WORDS: dict[codes.Code, tuple[str, ...]] = {
+    codes.PASS: ("pass", "passed", "ok", "success", "succeeded", "good", "true", "done", "0"),
+    codes.FAILED: ("fail", "failed", "failure", "error", "bad", "false", "aborted", "1"),
+    codes.WRONG_ANSWER: ("wrong", "sanity", "incorrect", "2"),
+    codes.PERFORMANCE: ("perf", "slow", "5"),
+    codes.NODE_FAILURE: ("node_fail", "node fail", "9"),
+    codes.CANCELLED: ("canceled", "cancelled", "21"),
+    codes.TIMEOUT: ("timeout", "timed out", "timedout", "time limit", "23"),
+    codes.OUT_OF_MEMORY: ("oom", "out_of_memory"),
+}
+_CODES = {word: code for code, words in _WORDS.items() for word in words} | {
+    code.name: code for code in codes.CODES.values()
+}
+
+
+def code_of_word(text: str) -> codes.Code | None:
+    """Return the verdict that a word stands for, in any case of letters: a name of a verdict, a
+    number of the OLCF Test Harness, or a usual word. None for another one."""
+    return _CODES.get(text.strip().lower())

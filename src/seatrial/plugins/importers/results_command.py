@@ -1,0 +1,286 @@
+"""``seatrial import``: results of other tools become trials."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from seatrial.cli import Folders
+from seatrial.cli.options import Parsed, list_option, text_option, together
+from seatrial.errors import UsageError
+from seatrial.units import SECOND_NS, count
+
+if TYPE_CHECKING:  # the help needs none of it
+    from seatrial.plugins.importers.results import ImportedResults, ImportNote
+    from seatrial.plugins.importers.table_results import Columns
+
+MAX_METRICS_SHOWN = 6
+NOTES_SHOWN = 10
+PLACES_SHOWN = 2
+NOT_ALL = 3  # exit code: a trial was made, and something could not be brought
+LATEST_AHEAD_S = 86_400  # a time in a zone that is not known may be a day ahead
+
+Grouped = Sequence[tuple[str, Sequence["ImportNote"]]]
+
+
+# what every import of results takes
+trial_options = together(
+    click.argument("path", metavar="PATH", type=click.Path(path_type=Path, exists=True)),
+    click.option(
+        "-o", "--output", "tag", required=True, metavar="TRIAL", help="Tag of the new trial."
+    ),
+    text_option("-m", "--machine", "NAME", "Machine that the results are of."),
+    text_option("--by", "WHO", "Who brings them in; default: you."),
+    click.pass_obj,
+)
+# which is better of metrics: no other tool tells it of all
+direction_options = together(
+    list_option("--higher", "METRIC", "Higher is better of it."),
+    list_option("--lower", "METRIC", "Lower is better of it."),
+)
+
+
+@click.command("oth-results")
+@text_option(
+    "--tag",
+    "log_tag",
+    "PATTERN",
+    "Only runs with such a tag in the system log (RGT_SYSTEM_LOG_TAG).",
+)
+@trial_options
+def import_oth_results(
+    folders: Folders, path: Path, tag: str, machine: str, by: str, log_tag: str
+) -> int:
+    """Import results of the OLCF Test Harness as a trial.
+
+    PATH is a folder with applications, at any depth: of each test, Status and Run_Archive are read,
+    and nothing is changed. What other imported trials have already is left out, so the command can
+    be repeated. What could not be read is listed, with its file, in import.md of the trial.
+
+    \b
+    seatrial import oth-results applications -o oth-2021
+    seatrial history elapsed --machine frontier
+    """
+    from seatrial.plugins.importers.oth.results import read_results
+
+    results = read_results(path, machine, log_tag)
+    return make(folders, "OLCF Test Harness", path, tag, by, results)
+
+
+def _with_directions(given: dict[str, Any]) -> dict[str, Any]:
+    """Return options, with the ``directions`` of metrics in place of --higher and --lower."""
+    higher, lower = given.pop("higher"), given.pop("lower")
+    directions = dict.fromkeys(higher, "higher") | dict.fromkeys(lower, "lower")
+    return {**given, "directions": directions}
+
+
+@click.command("reframe")
+@direction_options
+@trial_options
+def import_reframe(folders: Folders, path: Path, tag: str, by: str, **given: Any) -> int:
+    """Import logs and reports of ReFrame as a trial.
+
+    PATH is a performance log (*.log of 3.x or 4.x), a report (*.json), or a folder with these at
+    any depth. What ReFrame expected becomes references. Of several systems, --machine chooses one;
+    where there is one, it gives that another name.
+
+    \b
+    seatrial import reframe perflogs -o reframe-2021
+    seatrial history triad --trial reframe-2021
+    """
+    from seatrial.plugins.importers.reframe.results import read_results
+
+    results = read_results(path, **_with_directions(given))
+    return make(folders, "ReFrame", path, tag, by, results)
+
+
+def _named(text: str) -> tuple[str, str]:
+    """Return the column and the unit of COLUMN=UNIT."""
+    name, _, unit = text.partition("=")
+    return name.strip(), unit.strip()
+
+
+def _column(name: str, about: str) -> Callable[..., Any]:
+    return text_option(f"--{name}", "COLUMN", about)
+
+
+def _figure(about: str) -> Callable[..., Any]:
+    return list_option("--figure", "figures", "COLUMN[=UNIT]", about, type=Parsed(_named))
+
+
+_PARAMETER = list_option("--parameter", "parameters", "COLUMN", "Parameter of the case.")
+
+
+def _columns(given: dict[str, Any]) -> "Columns":
+    """Return the columns that options name, with the directions of metrics."""
+    from seatrial.plugins.importers.table_results import Columns
+
+    return Columns(**_with_directions({**given, "figures": dict(given["figures"])}))
+
+
+@click.command("csv")
+@_column("case", "Column of the case: TEST, or TEST{NAME=VALUE,...}@TOOLCHAIN.")
+@text_option("--test", "NAME", "Test of all rows, without --case.")
+@_PARAMETER
+@_column("metric", "Column of the metric's name.")
+@_column("value", "Column of its figure.")
+@_column("unit", "Column of its unit.")
+@_column("better", "Column that says which is better: higher, lower or none.")
+@_figure("Column of figures of its own.")
+@direction_options
+@_column("time", "Column of the time: ISO 8601, or seconds since 1970.")
+@_column("node", "Column of the nodes.")
+@_column("nodes", "Column of the number of nodes.")
+@_column("tasks", "Column of the number of tasks.")
+@_column("threads", "Column of the threads of each task.")
+@_column("status", "Column of the verdict, such as passed or failed.")
+@_column("id", "Column that tells runs with the same time apart.")
+@trial_options
+def import_csv(folders: Folders, path: Path, tag: str, machine: str, by: str, **given: Any) -> int:
+    """Import a table of results of any tool as a trial.
+
+    PATH is a CSV file (or with tabs, semicolons or bars); its first line names the columns. A
+    column that is named case, metric, value, unit, better, time, node, nodes, tasks, threads,
+    status or id needs no option. Rows of a case with the same time are one run. A row is a figure,
+    or with --figure a run.
+
+    \b
+    seatrial import csv old.csv -o old -m frost --case benchmark --time date
+    seatrial import csv old.csv -o old -m frost --test stream --figure triad=MB/s
+    """
+    from seatrial.plugins.importers.table_results import read_csv
+
+    results = read_csv(path, _columns(given))
+    return make(folders, "CSV", path, tag, by, results._replace(machine=machine))
+
+
+@click.command("jube")
+@text_option("--test", "NAME", "Test; default: the benchmark's name.")
+@_PARAMETER
+@_figure("Column of figures.")
+@direction_options
+@trial_options
+def import_jube(folders: Folders, path: Path, tag: str, machine: str, by: str, **given: Any) -> int:
+    """Import result tables of JUBE as a trial.
+
+    PATH is a table (result/*.dat), a run of a benchmark, or a folder with these. Columns that are
+    parameters of the benchmark make the case, other columns of numbers are figures; options say
+    otherwise. The time is that of the start of the benchmark.
+
+    \b
+    jube result bench_run --id 0
+    seatrial import jube bench_run -o jube -m frost --higher bw
+    """
+    from seatrial.plugins.importers.jube import read_results
+
+    results = read_results(path, _columns(given))
+    return make(folders, "JUBE", path, tag, by, results._replace(machine=machine))
+
+
+@click.command("pavilion")
+@direction_options
+@trial_options
+def import_pavilion(folders: Folders, path: Path, tag: str, by: str, **given: Any) -> int:
+    """Import results of Pavilion2 as a trial.
+
+    PATH is a results.json of a test run, the log of all results (results.log), or a folder with
+    these, such as working_dir. The numbers that a test's results have are figures, with the unit
+    1. Of several systems, --machine chooses one; where there is one, it gives that another name.
+
+    \b
+    seatrial import pavilion working_dir -o pavilion --higher avg_speed
+    """
+    from seatrial.plugins.importers.pavilion import read_results
+
+    results = read_results(path, **_with_directions(given))
+    return make(folders, "Pavilion2", path, tag, by, results)
+
+
+def make(
+    folders: Folders, tool: str, path: Path, tag: str, by: str, results: "ImportedResults"
+) -> int:
+    """Make a trial of what a reader found, and tell people what is in it."""
+    from seatrial.account import account
+    from seatrial.plugins.importers.imported_trial import ImportSource, make_trial
+    from seatrial.plugins.importers.results import by_text
+
+    results = _without_future(results)
+    if not results.runs:
+        grouped = by_text(results.notes)
+        reasons = "".join(f"\n{notes[0].place}: {text}" for text, notes in grouped[:10])
+        raise UsageError(f"{path}: no result of {tool} could be imported{reasons}")
+    if not results.machine:
+        raise UsageError(f"{path}: does not name the machine; give it with --machine NAME")
+    by = by.strip() or account()
+    source = ImportSource(tool, path, results.machine, by)
+    made = make_trial(folders.trials, tag, source, results)
+    verdicts = Counter(run.code == 0 for run in made.runs)
+    tests = {run.test for run in made.runs}
+    outcome = f"{verdicts[True]:,} passed, {verdicts[False]:,} did not"
+    click.echo(
+        f"{made.folder.tag}: {count(len(made.runs), 'result')} of {count(len(tests), 'test')} "
+        f"on {results.machine}, {outcome}"
+    )
+    for other, number in made.known.items():
+        click.echo(f"      {count(number, 'result')} left out, as {other} has them")
+    grouped = by_text([*results.notes, *made.notes])
+    show_notes(grouped)
+    if grouped:
+        write_notes(made.folder.path / "import.md", path, grouped)
+        click.echo(f"all notes are in {made.folder.path / 'import.md'}")
+    metrics = Counter(figure.name for run in made.runs for figure in run.figures)
+    names = [name for name, _ in metrics.most_common(MAX_METRICS_SHOWN)]
+    if names:
+        click.echo(f"figures: {', '.join(names)}{', ...' if len(metrics) > len(names) else ''}")
+    metric = names[0] if names else "elapsed"
+    click.echo(f"next   {folders.command('history', metric, '--trial', made.folder.tag)}")
+    return NOT_ALL if any(note.lost for note in (*results.notes, *made.notes)) else 0
+
+
+def _without_future(results: "ImportedResults") -> "ImportedResults":
+    """Return the results without those of a time to come, each with a note: they would be the
+    latest for ever."""
+    from seatrial.plugins.importers.results import ImportNote
+
+    late = time.time_ns() + LATEST_AHEAD_S * SECOND_NS
+    runs = [run for run in results.runs if run.time <= late]
+    notes = []
+    for run in results.runs:
+        if run.time > late:
+            path, _, line = run.place.rpartition(":")
+            at = (Path(path), int(line)) if line.isdigit() else (Path(run.place), 0)
+            notes.append(ImportNote(*at, "its time is in the future: left out"))
+    return results._replace(runs=runs, notes=[*results.notes, *notes]) if notes else results
+
+
+# ---- what an import did not carry over ----------------------------------------------------
+
+
+def show_notes(grouped: Grouped) -> None:
+    """Print the first notes, each with its first places."""
+    for text, places in grouped[:NOTES_SHOWN]:
+        click.echo(f"note: {text}")
+        for note in places[:PLACES_SHOWN]:
+            click.echo(f"      {note.place}")
+        if len(places) > PLACES_SHOWN:
+            click.echo(f"      and {count(len(places) - PLACES_SHOWN, 'other place')}")
+    if len(grouped) > NOTES_SHOWN:
+        click.echo(f"and {count(len(grouped) - NOTES_SHOWN, 'other note')}")
+
+
+def write_notes(file: Path, path: Path, grouped: Grouped) -> None:
+    """Write all notes on the import of ``path``."""
+    from seatrial.files import replace_file
+
+    lines = [f"# Imported from {path}\n\n"]
+    for text, places in grouped:
+        lines.append(f"## {text}\n\n")
+        lines += [f"- {note.place}\n" for note in places]
+        lines.append("\n")
+    replace_file(file, "".join(lines).encode(), follow=True)
+
+
+COMMANDS = (import_oth_results, import_csv, import_jube, import_pavilion, import_reframe)

@@ -1,0 +1,28 @@
+"""The network between nodes, judged by what all pairs of them reach."""
+
+from __future__ import annotations
+
+from seatrial.hooks import Command, WebPage, hookimpl
+
+
+@hookimpl
+def seatrial_commands() -> list[Command]:
+    return [
+        Command(
+            "network",
+            "seatrial.plugins.network.command:command",
+            "Judge an all-pairs matrix and the impact of congestion.",
+            "Judge results",
+        ),
+    ]
+
+
+@hookimpl
+def seatrial_pages() -> list[WebPage]:
+    page = "seatrial.plugins.network.page"
+    run = "/network/{trial}/{run_id}"
+    return [
+        WebPage("/network", "networks", f"{page}:listed", "networks.html", form=True),
+        WebPage(run, "networks", f"{page}:data", "network.html", form=True),
+        WebPage(f"{run}/cells", "networks", f"{page}:cells"),
+    ]

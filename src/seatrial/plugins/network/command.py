@@ -1,0 +1,356 @@
+"""``seatrial network``: judge all-pairs matrices and the impact of congestion."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+import msgspec
+
+from seatrial.cli import Folders
+from seatrial.cli.known_machine import known_machine
+from seatrial.cli.options import json_option, text_option
+from seatrial.cli.query_common import opened, trial_or_file
+from seatrial.cli.tables import TextTable, print_first
+from seatrial.errors import UsageError
+from seatrial.escaping import plain, plain_line
+from seatrial.lazy import LazyModule
+from seatrial.machine.node_sets import fold
+from seatrial.machine.topologies import topology_of
+from seatrial.statistics.all_pairs import GroupPair, Link, Network, Slow
+from seatrial.store import queries
+from seatrial.store.interchange import to_json
+from seatrial.store.rows import Filters, RunRow
+from seatrial.units import count, listed, show_change, show_figure, show_number
+from seatrial.verify import matrices
+from seatrial.verify.figures import MetricValue
+from seatrial.verify.formats import LESS, find_format
+from seatrial.verify.matrices import Matrix, MatrixJudgement
+from seatrial.verify.network_levels import LevelFinding, judged_by_level, network_groups, texts
+from seatrial.verify.reading import Unreadable, head, read_text
+
+if TYPE_CHECKING:
+    from seatrial.machine import detect as machines
+    from seatrial.machine.model import Machine
+else:  # few name a machine
+    machines = LazyModule("seatrial.machine.detect")
+
+
+HEAD = 64
+
+
+class _Found(NamedTuple):
+    """A matrix or impacts of congestion, with their origin."""
+
+    source: str
+    matrix: Matrix | None = None
+    figures: Sequence[MetricValue] = ()
+
+
+@click.command("network")
+@click.argument("source", metavar="TRIAL|FILE")
+@click.option(
+    "-m", "--machine", help="Machine whose groups of nodes are used; default: the trial's."
+)
+@text_option("--run", "run_id", "RUN", "Only this run of the trial.")
+@click.option("--ranks", is_flag=True, help="Judge ranks, not nodes, where a node has several.")
+@json_option
+@click.pass_obj
+def command(
+    folders: Folders, source: str, machine: str | None, run_id: str, ranks: bool, as_json: bool
+) -> int:
+    """Judge an all-pairs matrix: slow senders, receivers and links, and who cannot talk, by node
+    and by level of the network.
+
+    Of TRIAL: the latest run of each case of the probes `pairs` and `congestion`, of mpiGraph or
+    GPCNeT. FILE: an output of mpiGraph or GPCNeT, a `pairs.matrix`, or an output of `congestion`.
+    """
+    file = Path(source)
+    site: Machine | None = None
+    if file.is_file():
+        found = [_of_file(file)]
+    else:
+        found, site = _of_trial(folders, source, run_id)
+    if machine is not None:
+        site = machines.find_machine(machine).machine
+    groups = network_groups(site) if site is not None else {}
+    topology = topology_of(site) if site is not None and site.topology is not None else None
+    records = []
+    for number, one in enumerate(found):
+        judged, levels = None, None
+        if one.matrix is not None:
+            judged, findings = judged_by_level(one.matrix, groups, topology, ranks)
+            levels = findings if topology is not None else None
+        if as_json:
+            records.append(_record(one, judged, levels))
+            continue
+        if number:
+            click.echo()
+        click.echo(click.style(plain_line(one.source), bold=True))
+        if judged is not None:
+            print_network(judged, levels)
+        else:
+            print_impacts(one.figures)
+    if as_json:
+        click.echo(to_json(records), nl=False)
+    return 0
+
+
+def _of_file(file: Path) -> _Found:
+    beginning = head(file, HEAD)
+    if beginning is not None and matrices.is_matrix(beginning.text):
+        return _Found(str(file), matrices.read(file))
+    reasons = []
+    for name in ("congestion", "gpcnet"):
+        form = find_format(name)
+        try:
+            figures = form.read(read_text(Path(), str(file), form.limit, LESS))
+        except Unreadable as error:
+            raise UsageError(str(error)) from None
+        except ValueError as error:
+            reasons.append(f"as {name}'s: {plain(str(error))[:200]}")
+            continue
+        return _Found(str(file), figures=figures)
+    raise UsageError(
+        f"{file}: is neither a matrix (mpiGraph's output, or {matrices.FILE} of the probe pairs) "
+        f"nor a whole output of congestion or GPCNeT ({'; '.join(reasons)})"
+    )
+
+
+def _of_trial(folders: Folders, source: str, run_id: str) -> "tuple[list[_Found], Machine | None]":
+    with opened(folders) as store:
+        trial = trial_or_file(store, source)
+        found = queries.runs(store, Filters(trial=trial.path))
+        found = [run for run in found if run.code in queries.MEASURED]
+        if run_id:
+            wanted = queries.run(store, f"{trial.tag}/{run_id}")
+            found = [run for run in found if run.run_id == wanted.run_id]
+    sources: dict[str, _Found] = {}
+    more: Counter[str] = Counter()
+    for run in found:  # newest first
+        if run.case in sources:
+            more[run.case] += 1
+        elif (one := _of_run(run)) is not None:
+            sources[run.case] = one
+    if not sources:
+        raise UsageError(
+            f"{trial.tag}: no run with a right answer has a matrix or figures of congestion; "
+            "run the probes `pairs` and `congestion`, or mpiGraph or GPCNeT"
+        )
+    for case, number in more.items():
+        said = f"{sources[case].source} (the latest of {number + 1}; --run names another)"
+        sources[case] = sources[case]._replace(source=said)
+    return list(sources.values()), known_machine(trial)
+
+
+def _of_run(run: RunRow) -> _Found | None:
+    """Return the matrix or impacts in a run's directory; None for a run of another kind. Raises
+    UsageError if it is damaged: a run with an incomplete matrix must not look like one without a
+    matrix."""
+    if not run.path:
+        return None
+    source = f"{run.case_name}, run {run.run_id[:8]}"
+    folder = Path(run.path)
+    matrix = head(folder / matrices.FILE, HEAD)
+    if matrix is not None:
+        return _Found(source, matrices.read(folder / matrices.FILE))
+    stdout = head(folder / "stdout", 4096)
+    if stdout is None:
+        return None
+    known = matrices.is_matrix(stdout.text) or stdout.text.startswith("congestion of ")
+    if not known and "NetworkLoad Tests" not in stdout.text:
+        return None
+    return _of_file(folder / "stdout")._replace(source=source)
+
+
+def _record(
+    one: _Found, judged: MatrixJudgement | None, levels: list[LevelFinding] | None
+) -> dict[str, Any]:
+    if judged is None:
+        return {"source": one.source, "impacts": impacts_of(one.figures)}
+    return {
+        "source": one.source,
+        "unit": judged.unit,
+        "ranks": judged.ranks,
+        "ungrouped": judged.ungrouped,
+        "hidden_pairs": judged.hidden,
+        "average_gb_per_s": judged.average,
+        "greatest_gb_per_s": judged.greatest,
+        **msgspec.to_builtins(judged.network),
+        "levels": None if levels is None else msgspec.to_builtins(levels),
+    }
+
+
+# ---- network page --------------------------------------------------------------------------------
+#
+# The findings of ``seatrial network`` as text.
+
+
+MAX_ROWS = 20  # maximum rows of a table
+_MORE = "; --json has them"
+
+# ---- a matrix -----------------------------------------------------------------------------
+
+
+def print_network(judged: MatrixJudgement, levels: Sequence[LevelFinding] | None) -> None:
+    """Print what was found, with what was found of units of the network; None: it has no levels, so
+    that findings of groups are told."""
+    net = judged.network
+    ranks = f", {judged.ranks} ranks" if judged.ranks != net.nodes else ""
+    noise = "" if net.noise is None else f", noise of a link {100 * net.noise:.2g} %"
+    if judged.average is not None and judged.greatest is not None:
+        rates = f"average {show_number(judged.average)}, greatest {show_number(judged.greatest)}"
+        each = "a rank" if judged.ranks != net.nodes or judged.unit == "rank" else "a NIC"
+        click.echo(f"{rates} GB/s {each}")
+    click.echo(f"{count(net.nodes, judged.unit)}{ranks}, rates in MiB/s{noise}")
+    if judged.ungrouped:
+        click.echo(f"in no group: {_names(judged.ungrouped)}")
+    for text in texts(levels or ())[:MAX_ROWS]:
+        click.echo(plain_line(text))
+    if levels and len(levels) > MAX_ROWS:
+        click.echo(f"and {len(levels) - MAX_ROWS} more findings by level; --json has them")
+    _print_mute(judged, by_group=levels is None)
+    if net.why:
+        click.echo(f"speeds were not judged: {plain_line(net.why)}")
+    else:
+        _print_slow("slow senders", net.senders)
+        _print_slow("slow receivers", net.receivers)
+        _print_links(net.links, net.slow_links)
+        slow = [pair for pair in net.slow_groups if not pair.cut]
+        if not (net.senders or net.receivers or net.slow_links or slow or levels):
+            click.echo("no slow sender, receiver or link")
+    if len(net.groups) > 1 and judged.grouped:
+        _print_groups(net)
+    _print_nics(net)
+
+
+def _print_mute(judged: MatrixJudgement, by_group: bool) -> None:
+    net = judged.network
+    if net.silent:
+        click.echo(f"talk with nobody: {_names(net.silent)}")
+    if net.cut_off and by_group:
+        click.echo(f"groups that talk with no other group: {_names(net.cut_off)}")
+    for names in net.apart[:MAX_ROWS]:
+        click.echo(f"{count(len(names), 'node')} talk among themselves alone: {_names(names)}")
+    cut = [
+        pair
+        for pair in net.groups
+        if by_group
+        and judged.grouped
+        and pair.cut
+        and not {pair.sender, pair.receiver} & {*net.cut_off}
+    ]
+    for pair in cut[:MAX_ROWS]:
+        click.echo(
+            f"no link from group {plain_line(pair.sender)} to {plain_line(pair.receiver)} works"
+        )
+    if net.mute_pairs:
+        shown = ", ".join(f"{plain_line(a)} to {plain_line(b)}" for a, b in net.pairs[:MAX_ROWS])
+        more = f" and {net.mute_pairs - MAX_ROWS} more" if net.mute_pairs > MAX_ROWS else ""
+        click.echo(f"{count(net.mute_pairs, 'single pair')} cannot talk: {shown}{more}")
+    if judged.hidden:
+        click.echo(
+            f"{count(judged.hidden, 'pair')} of ranks could not talk though others of the same "
+            "nodes could; --ranks shows them"
+        )
+
+
+def _names(names: Sequence[str]) -> str:
+    """Return names, folded if they are nodes."""
+    if names and all(re.fullmatch(r"[A-Za-z0-9._-]+", name) for name in names):
+        return fold(names)
+    return plain_line(listed(names, MAX_ROWS))
+
+
+def _print_slow(title: str, found: Sequence[Slow]) -> None:
+    rows = TextTable(f"{title} | effect> | deviations>")
+    for slow in found[:MAX_ROWS]:
+        deviations = None if slow.deviations is None else f"{slow.deviations:.1f}"
+        rows.add(slow.name, _effect(slow.effect), deviations)
+    print_first(rows, len(found), MAX_ROWS, _MORE)
+
+
+def _effect(share: float | None) -> str:
+    return "" if share is None else show_change(100 * share)
+
+
+def _print_links(links: Sequence[Link], number: int) -> None:
+    rows = ((one.sender, one.receiver, one.value, _effect(one.effect)) for one in links[:MAX_ROWS])
+    table = TextTable("slow links: from | to | MiB/s> | effect>", rows)
+    print_first(table, number, MAX_ROWS, _MORE)
+
+
+def _print_groups(net: Network) -> None:
+    def worst(pair: GroupPair) -> tuple[bool, float]:
+        return not pair.cut, pair.effect if pair.effect is not None else 0.0
+
+    pairs = net.groups if len(net.groups) <= MAX_ROWS else sorted(net.groups, key=worst)
+    rows = TextTable(
+        "group | to group | links> | cannot talk> | median> | least> | greatest> | effect>"
+    )
+    for one in pairs[:MAX_ROWS]:
+        if one.links:
+            rates = (one.median, one.low, one.high, _effect(one.effect))
+            rows.add(one.sender, one.receiver, one.links, one.missing or None, *rates)
+    print_first(rows, len(pairs), MAX_ROWS, _MORE)
+
+
+def _print_nics(net: Network) -> None:
+    """Print averages and maxima of the network cards; if there are many, only the slowest."""
+    order = sorted(net.nics, key=lambda nic: (nic.sent or 0) + (nic.received or 0))
+    nics = net.nics if len(net.nics) <= MAX_ROWS else order[:MAX_ROWS]
+    rows = ((nic.name, nic.sent, nic.sent_most, nic.received, nic.received_most) for nic in nics)
+    click.echo(TextTable("network card of | sent avg> | max> | received avg> | max>", rows))
+    if len(net.nics) > MAX_ROWS:
+        click.echo(f"the slowest {MAX_ROWS} of {len(net.nics)}; --json has all")
+
+
+# ---- congestion ---------------------------------------------------------------------------
+
+
+def print_impacts(figures: Sequence[MetricValue]) -> None:
+    """Print a row for each test and statistic: alone, under load, and the factor with its
+    interval."""
+    rows = TextTable("test~ | of | alone> | congested> | impact> | 95 % interval | ")
+    for impact in impacts_of(figures):
+        low, high = impact["low"], impact["high"]
+        interval = "" if low is None else f"{low:.3g} to {high:.3g}"
+        rates = (show_figure(impact[key], impact["unit"]) for key in ("alone", "loaded"))
+        said = (*rates, f"{impact['impact']:.3g}", interval, _word(low, high))
+        rows.add(impact["test"], impact["statistic"], *said)
+    click.echo(rows)
+    if not any(figure.name.endswith("_low") for figure in figures):
+        click.echo("the output gives no repetitions, so that no interval can be told")
+
+
+def _word(low: float | None, high: float | None) -> str:
+    if low is None or high is None:
+        return ""
+    return "slower" if low > 1 else "faster" if high < 1 else "unclear: the interval takes in 1"
+
+
+def impacts_of(figures: Sequence[MetricValue]) -> list[dict[str, Any]]:
+    by_name = {(f.name, f.labels.get("test"), f.labels.get("network")): f for f in figures}
+    found = []
+    for (name, test, _), figure in by_name.items():
+        statistic = name.removeprefix("impact_")
+        if statistic == name or statistic.endswith(("_low", "_high")):
+            continue
+        ends = (by_name.get((f"{name}_{end}", test, None)) for end in ("low", "high"))
+        low, high = (None if end is None else end.value for end in ends)
+        alone = by_name[statistic, test, "isolated"]
+        found.append(
+            {
+                "test": str(test),
+                "statistic": statistic,
+                "unit": alone.unit,
+                "alone": alone.value,
+                "loaded": by_name[statistic, test, "congested"].value,
+                "impact": figure.value,
+                "low": low,
+                "high": high,
+            }
+        )
+    return found

@@ -1,0 +1,23 @@
+"""Rank orders for MPI libraries, and the patterns of communication behind them."""
+
+from __future__ import annotations
+
+from seatrial.hooks import Command, hookimpl
+
+
+@hookimpl
+def seatrial_commands() -> list[Command]:
+    return [
+        Command(
+            "pattern",
+            "seatrial.plugins.orders.pattern_command:command",
+            "Record which rank sends how much to which.",
+            "Describe the machine",
+        ),
+        Command(
+            "order",
+            "seatrial.plugins.orders.command:command",
+            "Write a rank order for an MPI library or Slurm.",
+            "Describe the machine",
+        ),
+    ]

@@ -1,0 +1,463 @@
+"""``seatrial order``: rank orders, as MPI libraries and Slurm read them."""
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+from msgspec import Struct
+
+from seatrial.cli import Folders, complete
+from seatrial.cli.options import choice_option, together
+from seatrial.cli.tables import TextTable, folded
+from seatrial.errors import UsageError
+from seatrial.files import read_regular
+from seatrial.layout import grid_order, order_files, orders
+from seatrial.layout.grid_order import GridOrder
+from seatrial.layout.orders import MfdnKind, Order
+from seatrial.layout.topology import Topology
+from seatrial.machine import draining
+from seatrial.machine.detect import find_machine
+from seatrial.machine.model import Machine
+from seatrial.machine.node_sets import fold, unfold
+from seatrial.machine.topologies import topology_of
+from seatrial.plugins.orders.best_order import ScoredOrder
+from seatrial.plugins.orders.network_loads import PlacedNetwork, ScoreKind
+from seatrial.plugins.orders.pattern_command import GivenPattern, given_pattern, tell_faults
+from seatrial.plugins.orders.search import best_orders, missing_programs
+from seatrial.units import count
+
+_MAX_FILE_BYTES = 64 << 20
+
+
+_HOW = {
+    "cray": "MPICH_RANK_REORDER_METHOD=3 MPICH_RANK_REORDER_FILE=FILE",
+    "slurm": "SLURM_HOSTFILE=FILE srun --distribution=arbitrary",
+    "openmpi": "mpirun --rankfile FILE",
+    "mpich": "mpiexec -launcher ssh -f FILE, without -ppn (by Slurm: srun, or `run.order`)",
+}
+
+
+def _refusals(function: Callable[..., int]) -> Callable[..., int]:
+    """Have what an order refuses told as bad input."""
+
+    @functools.wraps(function)
+    def told(*objects: Any, **options: Any) -> int:
+        try:
+            return function(*objects, **options)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+
+    return told
+
+
+_MFDN_KINDS = ("DM", "CM", "BDM", "BCM")
+
+
+SCORE_KINDS = ("hop-bytes", "off-node", "link-load")
+
+
+_TARGETS = ("cray", "slurm", "openmpi", "mpich")
+
+
+@click.group("order")
+def command() -> None:
+    """Write a rank order: which rank runs in which slot of the nodes.
+
+    \b
+    seatrial order folded -n 64 -N 16 > MPICH_RANK_ORDER
+    seatrial order grid -R -g 8,8,4 -c 4,4,2 > MPICH_RANK_ORDER
+    seatrial order smp -n 64 -N 16 --for slurm --nodes n[1-4] > hosts
+
+    How the file is given to the library is said on stderr.
+    """
+
+
+def _for(about: str) -> Callable[..., Any]:
+    return choice_option("--for", "target", of=_TARGETS, help=about)
+
+
+_written_for = together(
+    _for(
+        "Who reads it: MPICH_RANK_ORDER of cray-mpich, a SLURM_HOSTFILE, a rankfile of Open MPI, "
+        "a host file of MPICH; all but cray need --nodes."
+    ),
+    click.option("--nodes", default="", help="Node set, in the order of the slots."),
+)
+
+
+_PER_NODE = click.option(
+    "-N", "--per-node", type=int, required=True, help="Ranks of a node; the last may have fewer."
+)
+
+
+_RANKS = click.option("-n", "--ranks", type=int, required=True, help="Number of ranks.")
+
+
+_sized = together(_RANKS, _PER_NODE, _written_for)
+
+
+@command.command("smp")
+@_sized
+@_refusals
+def smp(ranks: int, per_node: int, target: str, nodes: str) -> int:
+    """Fill a node before the next."""
+    sizes = orders.node_sizes(ranks, per_node)
+    return _tell(orders.smp(sizes), sizes, target, nodes)
+
+
+@command.command("round-robin")
+@_sized
+@_refusals
+def round_robin(ranks: int, per_node: int, target: str, nodes: str) -> int:
+    """Deal out ranks to the nodes in turn."""
+    sizes = orders.node_sizes(ranks, per_node)
+    return _tell(orders.round_robin(sizes), sizes, target, nodes)
+
+
+@command.command("folded")
+@_sized
+@_refusals
+def folded_command(ranks: int, per_node: int, target: str, nodes: str) -> int:
+    """Deal out ranks to the nodes forth and back."""
+    sizes = orders.node_sizes(ranks, per_node)
+    return _tell(orders.folded(sizes), sizes, target, nodes)
+
+
+@command.command("random")
+@_RANKS
+@_PER_NODE
+@click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same order.")
+@_written_for
+@_refusals
+def random_order(ranks: int, per_node: int, seed: int, target: str, nodes: str) -> int:
+    """Shuffle the ranks."""
+    sizes = orders.node_sizes(ranks, per_node)
+    return _tell(orders.shuffled(sizes, seed), sizes, target, nodes)
+
+
+@command.command("file")
+@click.argument("file", type=click.Path(path_type=Path))
+@_PER_NODE
+@_written_for
+@_refusals
+def of_file(file: Path, per_node: int, target: str, nodes: str) -> int:
+    """Check an order in a file, and write it.
+
+    FILE has the format of MPICH_RANK_ORDER: ranks, or spans such as 4-7, with commas or blanks.
+    """
+    try:
+        order = orders.parsed(read_regular(file, _MAX_FILE_BYTES).decode(errors="replace"))
+        sizes = orders.node_sizes(len(order), per_node)
+        orders.checked(order, len(order))
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UsageError(f"{file}: {reason}") from None
+    return _tell(order, sizes, target, nodes)
+
+
+@command.command("best")
+@click.argument("pattern", metavar="RUN|FILE|WORDS", shell_complete=complete.runs)
+@click.option(
+    "-m",
+    "--machine",
+    help="Machine whose topology counts; without one all nodes are as far from each other.",
+)
+@click.option("--nodes", required=True, help="Node set, in the order of the slots.")
+@click.option(
+    "-N",
+    "--tasks-per-node",
+    "per_node",
+    type=int,
+    help="Ranks of a node; default: as many on each node as there can be evenly.",
+)
+@choice_option(
+    "--by",
+    of=SCORE_KINDS,
+    help="What has to be small: bytes times hops, bytes that leave their node, or bytes of the "
+    "busiest link.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0.1),
+    help="Time for the whole search; default: 4 and one more for each 2,048 ranks.",
+)
+@_for("Who reads it.")
+@click.pass_obj
+@_refusals
+def best(
+    folders: Folders,
+    /,
+    pattern: str,
+    machine: str | None,
+    nodes: str,
+    per_node: int | None,
+    by: str,
+    seconds: float | None,
+    target: str,
+) -> int:
+    """Write the order by which the least goes over the network.
+
+    RUN is a run that `seatrial pattern record` recorded, FILE a pattern: who sends how much to
+    whom. WORDS say a pattern that follows a rule:
+
+    \b
+    "halo 16x16x16"      a grid; with "open" not around its ends
+    "transpose 64x64"    all of a row, all of a column
+    "mfdn 63 BDM"        MFDn with 63 diagonals
+    "irregular 4096"     a made-up irregular mesh
+
+    stderr has the candidates and what they cost.
+    """
+    given = given_pattern(folders, pattern)
+    tell_faults(given)
+    found = search(given, machine, nodes, per_node, by, seconds or 0.0)
+    click.echo(table(found), err=True)
+    assert found.candidates[0].order is not None
+    return _tell(found.candidates[0].order, found.sizes, target, nodes, may_be_refused=True)
+
+
+@command.command("mfdn")
+@click.argument("diagonals", type=int)
+@click.argument("kind", type=click.Choice(_MFDN_KINDS))
+@choice_option(
+    "--numbered",
+    of=_MFDN_KINDS,
+    default=None,
+    help="How the program numbers its ranks; default: DM, or BDM for BDM and BCM.",
+)
+@_PER_NODE
+@_written_for
+@_refusals
+def mfdn(
+    diagonals: int,
+    kind: MfdnKind,
+    numbered: MfdnKind | None,
+    per_node: int,
+    target: str,
+    nodes: str,
+) -> int:
+    """Order the ranks of MFDn, which share a symmetric matrix.
+
+    DIAGONALS (n_d, odd) gives n_d (n_d + 1) / 2 ranks. KIND: DM along the diagonals of the
+    triangle, CM along its columns; BDM, BCM: the same of the balanced distribution.
+    """
+    own: MfdnKind = "BDM" if kind in ("BDM", "BCM") else "DM"
+    order = orders.mfdn(diagonals, numbered or own, kind)
+    return _tell(order, orders.node_sizes(len(order), per_node), target, nodes)
+
+
+@command.command("grid")
+@click.option("-C", "major", flag_value="C", help="Ranks go up along the first dimension.")
+@click.option("-R", "major", flag_value="R", help="Ranks go up along the last dimension.")
+@click.option("-Z", "curve", flag_value="Z", help="Cells row after row (default).")
+@click.option("-P", "curve", flag_value="P", help="Rows of cells forth and back.")
+@click.option("-H", "curve", flag_value="H", help="Cells along Hilbert's curve.")
+@click.option("-g", "shape", required=True, help="Lengths of the grid, such as 8,8,4.")
+@click.option("-c", "cell", help="Lengths of a cell, such as 4,4,2; with -H 1 each if left out.")
+@click.option("-o", "along", help="Dimensions from 1 on, in which cells go up, such as 2,1,3.")
+@click.option("-m", "limit", type=int, default=0, help="Leave out ranks from this number on.")
+@click.option("-N", "--per-node", type=int, help="Ranks of a node; default: those of a cell.")
+@click.option("-n", "per_line", type=int, default=0, help="Ranks of a line; default: of a cell.")
+@click.option("-q", "quiet", is_flag=True, help="Write no comments.")
+@click.option("-s", "start", type=int, default=0, help="Number of the first rank.")
+@click.option("-T", "unknown", is_flag=True, hidden=True)
+@click.argument("position", required=False)
+@_written_for
+@_refusals
+def grid(
+    major: grid_order.Major | None,
+    curve: grid_order.Curve | None,
+    shape: str,
+    cell: str | None,
+    along: str | None,
+    limit: int,
+    per_node: int | None,
+    per_line: int,
+    quiet: bool,
+    start: int,
+    unknown: bool,
+    position: str | None,
+    target: str,
+    nodes: str,
+) -> int:
+    """Order the ranks of a grid by cells, as HPE's grid_order does.
+
+    Its -T and coordinates are refused: what they do is in no public text.
+    """
+    if unknown or position:
+        told = "-T" if unknown else f"{position!r}, coordinates as an argument,"
+        raise UsageError(
+            f"{told} of HPE's grid_order is not known here: what it does is in no public text; "
+            "leave it out"
+        )
+    if major is None:
+        raise UsageError("give -C or -R: how the program numbers the ranks of its grid")
+    if min(limit, per_line, start) < 0:
+        raise UsageError("-m, -n and -s are 0 or more")
+    if not cell and curve != "H":
+        raise UsageError("give -c, the lengths of a cell; only -H has cells of 1 rank without it")
+    lengths = _lengths(shape)
+    cells = _lengths(cell) if cell else (1,) * len(lengths)
+    axes = _lengths(along) if along else ()
+    asked = GridOrder(lengths, cells, major, curve or "Z", start, limit, axes)
+    order = [rank - start for rank in grid_order.order_of_grid(asked)]
+    text = grid_order.written(asked, per_line, quiet)
+    sizes = orders.node_sizes(len(order), per_node or math.prod(asked.cell))
+    if start and target != "cray":
+        raise UsageError(f"-s {start}: a file for {target} has all ranks from 0; leave it out")
+    return _tell(order, sizes, target, nodes, text)
+
+
+def _tell(
+    order: Order,
+    sizes: list[int],
+    target: str,
+    nodes: str,
+    text: str = "",
+    may_be_refused: bool = False,
+) -> int:
+    """Print an order for its reader; ``text`` is that for cray. Raises UsageError if nodes have too
+    few slots, or the reader refuses the order; ``may_be_refused``: then stderr says so."""
+    orders.checked(order, sum(sizes))
+    names = unfold(nodes) if nodes else ()
+    if target != "cray" and not names:
+        raise UsageError(f"--for {target} names the nodes; give --nodes, e.g. n[1-4]")
+    if names and len(sizes) > len(names):
+        raise UsageError(
+            f"{count(sum(sizes), 'rank')} of {sizes[0]} a node need {count(len(sizes), 'node')}; "
+            f"--nodes has {len(names)}; give more --nodes, or a larger -N"
+        )
+    names = names[: len(sizes)]
+    if target == "cray":
+        refused = order_files.refused(order, sizes)
+        if refused and not may_be_refused:
+            raise UsageError(refused)
+        if refused:
+            click.echo(f"warning: {refused}", err=True)
+        told = text or order_files.rank_order(order, sizes)
+    elif target == "openmpi":
+        told = order_files.rankfile(order, names, sizes)
+    else:
+        told = order_files.hosts_by_rank(order, names, sizes)
+    click.echo(told, nl=False)
+    click.echo(f"for {target}: {_HOW[target]}", err=True)
+    return 0
+
+
+def _lengths(text: str) -> tuple[int, ...]:
+    parts = text.split(",")
+    if not all(part.isascii() and part.isdigit() and len(part) < 8 for part in parts):
+        raise ValueError(f"{text!r} are no lengths; write e.g. 4,4,4")
+    return tuple(map(int, parts))
+
+
+# ---- order best ----------------------------------------------------------------------------------
+#
+# The search of ``seatrial order best``: what it reads, and the table that it shows.
+
+
+_MAX_NAME = 38
+
+
+class BestOrders(Struct, frozen=True):
+    """The candidates, the best first, the slots of each node, and nodes that get no jobs now."""
+
+    candidates: list[ScoredOrder]
+    sizes: list[int]
+    away: list[str] = []
+
+
+def search(
+    given: GivenPattern,
+    machine: str | None,
+    nodes: str,
+    per_node: int | None,
+    by: str,
+    seconds: float,
+) -> BestOrders:
+    """Return the orders found for a pattern. Raises UsageError where the pattern does not fit the
+    nodes, a node has too few CPUs, or it is not in the machine's network."""
+    pattern = given.pattern
+    names = unfold(nodes)
+    per_node = per_node or -(-pattern.ranks // max(1, len(names)))
+    sizes = orders.node_sizes(pattern.ranks, per_node)
+    if len(sizes) > len(names):
+        raise UsageError(
+            f"{given.name}: {count(pattern.ranks, 'rank')} of {per_node} a node need "
+            f"{count(len(sizes), 'node')}; --nodes has {len(names)}; "
+            "give more --nodes, or a larger -N"
+        )
+    model = find_machine(machine).machine
+    if machine is not None:
+        _check_nodes(model, names)
+    names = names[: len(sizes)]
+    _check_slots(model, dict(zip(names, sizes, strict=True)))
+    network = _network(model, names)
+    kind: ScoreKind = next(k for k in get_args(ScoreKind) if k == by.replace("-", "_"))
+    found = best_orders(pattern, network, sizes, kind, seconds)
+    return BestOrders(found, sizes, _away(model, names))
+
+
+def _check_nodes(machine: Machine, nodes: Sequence[str]) -> None:
+    known = {node for kind in machine.nodes for node in unfold(kind.names)}
+    if unknown := [node for node in nodes if node not in known]:
+        raise UsageError(
+            f"{fold(unknown)}: not among the nodes of {machine.machine}, {fold(known)}; "
+            "correct --nodes, or name another machine with -m"
+        )
+
+
+def _check_slots(machine: Machine, ranks_of: dict[str, int]) -> None:
+    for kind in machine.nodes:
+        cpus = kind.cores * kind.threads_per_core
+        for node in unfold(kind.names):
+            if ranks_of.get(node, 0) > cpus:
+                raise UsageError(
+                    f"{node} would get {count(ranks_of[node], 'rank')} and has "
+                    f"{count(cpus, 'CPU')}; give more --nodes, or fewer --tasks-per-node"
+                )
+
+
+def _away(machine: Machine, nodes: Sequence[str]) -> list[str]:
+    """Return the nodes that Slurm gives no jobs now; none where no Slurm answers, as an order can
+    be sought on any host."""
+    if machine.scheduler != "slurm":
+        return []
+    try:
+        told = draining.states()
+    except UsageError:
+        return []
+    return [node for node in nodes if node in told and told[node].away]
+
+
+def _network(machine: Machine, nodes: tuple[str, ...]) -> PlacedNetwork:
+    topology = topology_of(machine)
+    if topology is None:  # all nodes are as far from each other
+        topology = Topology("tree", nodes, ())
+    lost = next((node for node in nodes if node not in topology.number_of), None)
+    if lost is not None:
+        raise UsageError(
+            f"{lost} has no place in the network of {machine.machine}; "
+            f"`seatrial machine {machine.machine} --topology` shows which nodes have one"
+        )
+    return PlacedNetwork(topology, [topology.number_of[node] for node in nodes])
+
+
+def table(found: BestOrders) -> str:
+    """Return the candidates and what they cost, and why others were refused."""
+    rows = TextTable("order | off-node bytes> | hop-bytes> | busiest link>")
+    lines = []
+    for one in found.candidates:
+        if one.score is None:
+            lines.append(f"{one.name}: refused, as it has {one.refused}")
+            continue
+        name = one.name if len(one.name) <= _MAX_NAME else f"{one.name[: _MAX_NAME - 3]}..."
+        rows.add(name, *(f"{figure:,.0f}" for figure in one.score))
+    if found.away:
+        told = f"{fold(found.away)}: down or drained, so Slurm gives no jobs there now; give other "
+        lines.append(folded(f"{told}--nodes, or use the order when Slurm does"))
+    lines += missing_programs()
+    return "\n".join([str(rows).rstrip("\n"), *lines])

@@ -1,0 +1,290 @@
+"""Rehearse a plan: its trials one after another in virtual time, with random numbers of a seed.
+
+rehearsed = rehearse(plan, run_models, seed=1, start=time.time_ns(), trials=Path("trials"))
+with over_seeds(plan, run_models, range(2, 101), start) as many: ...     # in memory, on all cores
+"""
+
+import functools
+import math
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from seatrial.acceptance.trial_history import TrialHistory
+from seatrial.errors import UsageError
+from seatrial.gc_pause import uncollected
+from seatrial.journal.events import Event
+from seatrial.journal.journal import Journal
+from seatrial.lazy import futures, multiprocessing
+from seatrial.machine.facts import node_names
+from seatrial.plan.component_tests import fits
+from seatrial.plan.model import Plan
+from seatrial.plan.phases import WHOLE
+from seatrial.plan.policy import shared_node
+from seatrial.plan.prepare import PreparedComponent, PreparedPlan
+from seatrial.plan.rehearsal_model import Behaviour, ElapsedModel
+from seatrial.plugins.rehearsal.disturbances import Disturbance, disturbance_of
+from seatrial.plugins.rehearsal.sampling import Quantity, RunModel
+from seatrial.plugins.rehearsal.summary import Rehearsed, summarise
+from seatrial.plugins.rehearsal.virtual_driver import VirtualDriver, remarks_on_gauges
+from seatrial.suite.check_spec import Metric
+from seatrial.suite.model import Test
+from seatrial.trial.creation import create
+from seatrial.trial.plan_record import record_of
+from seatrial.trial.record import references_of
+from seatrial.units import seconds, share_of, span_of
+
+RunModels = Mapping[str, RunModel]
+
+
+def lasting(plan: PreparedPlan, days: float) -> PreparedPlan:
+    """Return a plan whose sustained components last so many days.
+
+    Raises UsageError if it has none.
+    """
+    parts = []
+    for part in plan.parts:
+        if part.policy.duration:
+            component = replace(part.component, duration=f"{days:g}d")
+            policy = replace(part.policy, duration=days * 86400.0)
+            part = part._replace(component=component, policy=policy)
+        parts.append(part)
+    if not any(part.policy.duration for part in parts):
+        raise UsageError(f"--days: no component of {plan.plan.plan} is sustained for a duration")
+    return plan._replace(parts=parts)
+
+
+def rehearse(
+    plan: PreparedPlan,
+    run_models: RunModels,
+    seed: int,
+    start: int,
+    trials: Path | None = None,
+    name: str = "",
+) -> list[Rehearsed]:
+    """Rehearse the trials of a plan; ``start`` in ns.
+
+    With a folder ``trials`` each is written there, under its tag or a ``name``.
+    """
+    done = []
+    for group in plan.groups():
+        ends = []
+        for part in group:  # on nodes of their own, so that none waits for another's
+            tag = tag_of(plan, part, trials, name) if trials is not None else part.tag
+            with uncollected():
+                rehearsed = _rehearse_part(plan, part, run_models, seed, start, trials, tag)
+            done.append(rehearsed)
+            ends.append(rehearsed.end)
+        start = max(ends)
+    return done
+
+
+def tag_of(plan: PreparedPlan, part: PreparedComponent, trials: Path, name: str) -> str:
+    """Return a free tag for a rehearsed trial.
+
+    It is ``<plan>-<component>[-<phase>]-rehearsed[-<number>]``, or ``name``, with component and
+    phase if the plan has several trials.
+    """
+    if name:
+        words = (name, part.component.component, part.phase) if len(plan.parts) > 1 else (name,)
+        return "-".join(filter(None, words))
+    stem = tag = f"{part.tag}-rehearsed"
+    number = 2
+    while (trials / tag).exists():
+        tag, number = f"{stem}-{number}", number + 1
+    return tag
+
+
+def _rehearse_part(
+    plan: PreparedPlan,
+    part: PreparedComponent,
+    run_models: RunModels,
+    seed: int,
+    start: int,
+    trials: Path | None,
+    tag: str,
+) -> Rehearsed:
+    record = record_of(plan, part, tag, start, seed)
+    room, _ = shared_node(part.machine)
+    history = TrialHistory(part.cases, part.policy, node_names(part.machine), room)
+    history.machine_nodes = record.machine_nodes
+    journal: Journal | None = None
+
+    def tell(events: Sequence[Event]) -> None:
+        if journal is not None:
+            journal.extend(events)
+            journal.flush()
+        history.fold(events)
+
+    luck, events = luck_of(plan, part, seed), disturbances_of(plan.plan, part.tests)
+    in_full = trials is not None
+    driver = VirtualDriver(record, part.cases, run_models, tell, luck, events, in_full)
+    if trials is None:
+        ending = driver.drive()
+    else:
+        folder = create(trials, record, part.cases)
+        with Journal.own(folder.journal) as journal:
+            ending = driver.drive()
+    ending = ending._replace(remarks=[*ending.remarks, *remarks_on_gauges(record)])
+    written = tag if trials is not None else ""
+    return summarise(part, seed, written, history, ending, references_of(record))
+
+
+def luck_of(plan: PreparedPlan, part: PreparedComponent, seed: int) -> str:
+    """Return the seed of the random numbers of a trial: its own for each trial of the plan,
+    whichever of them are rehearsed."""
+    phases = plan.plan.phases or [WHOLE]
+    trials = [(each.component, phase.phase) for phase in phases for each in plan.plan.components]
+    place = trials.index((part.component.component, part.phase))
+    return f"{seed}.{place}" if place else str(seed)
+
+
+# ---- many seeds ---------------------------------------------------------------------------
+
+
+@contextmanager
+def over_seeds(
+    plan: PreparedPlan, run_models: RunModels, seeds: Sequence[int], start: int
+) -> Iterator[Iterator[list[Rehearsed]]]:
+    """Begin the rehearsals of some seeds, on all cores. Yields an iterator over them, in the order
+    of the seeds. Those that have not begun at the end are left out."""
+    workers = min(len(seeds), len(os.sched_getaffinity(0)))
+    if workers < 2:
+        yield (rehearse(plan, run_models, seed, start) for seed in seeds)
+        return
+    context = multiprocessing.get_context("fork")
+    pool = futures.ProcessPoolExecutor(workers, context, _keep, (plan, run_models, start))
+    try:
+        yield pool.map(_with_seed, seeds)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+_kept: tuple[PreparedPlan, RunModels, int]
+
+
+def _keep(plan: PreparedPlan, run_models: RunModels, start: int) -> None:
+    global _kept
+    _kept = plan, run_models, start
+
+
+def _with_seed(seed: int) -> list[Rehearsed]:
+    plan, run_models, start = _kept
+    return rehearse(plan, run_models, seed, start)
+
+
+# ---- behaviour -----------------------------------------------------------------------------------
+#
+# Turn what a plan assumes about its tests into numbers, with elapsed times from the store.
+#
+# run_models = run_models_of(plan, tests, measured_in(store, trials))
+
+
+ONLY_BUILT = Behaviour(elapsed="1s")  # of a test without a run, of which a plan may say nothing
+
+Measured = Callable[[str, str], tuple[float, ...]]
+"""Returns the elapsed times (s) of a test in a trial of the store, by (trial, test)."""
+
+
+def run_models_of(plan: Plan, tests: Collection[Test], measured: Measured) -> dict[str, RunModel]:
+    """Return how runs of each test behave in a rehearsal.
+
+    Raises UsageError, which names all tests about which the plan says nothing.
+    """
+    found = {test.name: behaviour_of(plan, test.name) for test in tests}
+    found |= {test.name: found[test.name] or ONLY_BUILT for test in tests if test.only_builds}
+    unsaid = [name for name, behaviour in found.items() if behaviour is None]
+    if unsaid:
+        raise UsageError(
+            f"{plan.plan}: nothing is said of how {', '.join(unsaid)} would run; "
+            "write e.g. rehearsal: {tests: {" + f"{unsaid[0]}: {{elapsed: 10m}}" + "}}"
+        )
+    return {
+        test.name: _manner(behaviour, test, measured)
+        for test in tests
+        if (behaviour := found[test.name]) is not None
+    }
+
+
+def behaviour_of(plan: Plan, test: str) -> Behaviour | None:
+    """Return what the plan assumes about a test: the first entry that matches, or None."""
+    known = plan.rehearsal.tests
+    return next((each for pattern, each in known.items() if fits([pattern], test)), None)
+
+
+def disturbances_of(plan: Plan, tests: Iterable[str]) -> dict[str, list[Disturbance]]:
+    """Return the events of the rehearsal that concern each test."""
+    events = plan.rehearsal.events
+    return {
+        test: [disturbance_of(i, each) for i, each in enumerate(events) if fits(each.tests, test)]
+        for test in tests
+    }
+
+
+def _manner(behaviour: Behaviour, test: Test, measured: Measured) -> RunModel:
+    elapsed = behaviour.elapsed
+    if not isinstance(elapsed, ElapsedModel):
+        elapsed = ElapsedModel(mean=elapsed)
+    values = tuple(seconds(value) for value in elapsed.values)
+    if elapsed.trial:
+        values = measured(elapsed.trial, test.name)
+    keeps = behaviour.keeps
+    return RunModel(
+        mean=seconds(elapsed.mean) if elapsed.mean is not None else 0.0,
+        sd=span_of(elapsed.sd),
+        values=values,
+        build=span_of(behaviour.build),
+        wrong=share_of(behaviour.wrong),
+        fails=share_of(behaviour.fails),
+        hangs=share_of(behaviour.hangs),
+        keeps=math.inf if keeps == "walltime" else span_of(keeps),
+        metadata=share_of(behaviour.metadata),
+        objects=share_of(behaviour.objects),
+        bandwidth=behaviour.bandwidth,
+        figures=tuple(_quantities(behaviour, test)),
+    )
+
+
+def _quantities(behaviour: Behaviour, test: Test) -> Iterable[Quantity]:
+    for name, figure in behaviour.figures.items():
+        metric = test.metrics.get(name)
+        if not isinstance(metric, Metric):
+            raise UsageError(
+                f"{test.name}: the unit of {name} is known only from its output; "
+                "a rehearsal can give figures of metrics that have find and unit"
+            )
+        yield Quantity(name, figure.mean, figure.sd, metric.unit, metric.better)
+
+
+def measured_in(store_path: Path | str, trials: Path) -> Measured:
+    """Return a function that looks up elapsed times of runs with a right answer in a store.
+
+    The store is brought up to date at each look-up. The function raises UsageError if a trial has
+    no such run of a test.
+    """
+
+    @functools.cache
+    def measured(tag: str, test: str) -> tuple[float, ...]:
+        # Few plans name a trial, and the store takes 40 ms to import.
+        from seatrial.store.ingest import synced
+        from seatrial.store.queries import MEASURED, runs
+        from seatrial.store.rows import Filters
+
+        with synced(store_path, trials) as store:
+            found = runs(store, Filters(trial=tag, test=test))
+        times = tuple(
+            run.elapsed
+            for run in reversed(found)
+            if run.test == test and run.code in MEASURED and run.elapsed
+        )
+        if not times:
+            raise UsageError(
+                f"trial {tag} has no run of {test} whose answer was right; "
+                "name another trial for its elapsed times, or give mean and sd"
+            )
+        return times
+
+    return measured

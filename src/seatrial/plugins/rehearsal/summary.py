@@ -1,0 +1,164 @@
+"""Summarise a rehearsed trial in little memory, to keep those of many seeds and compare them."""
+
+import math
+import statistics
+from collections import Counter
+from typing import NamedTuple
+
+from seatrial.acceptance.counts import Waits, waits
+from seatrial.acceptance.criteria import judged
+from seatrial.acceptance.criteria.result import Result
+from seatrial.acceptance.criteria.view import TrialView
+from seatrial.acceptance.node_shares import NodeShares
+from seatrial.acceptance.trial_history import RunHistory, TrialHistory
+from seatrial.acceptance.utilisation import Bin, Use
+from seatrial.backends.simulated.sharing import TargetLoad
+from seatrial.journal.codes import RECALLED, UNCOUNTED
+from seatrial.plan.alongside import named_beside
+from seatrial.plan.prepare import PreparedComponent
+from seatrial.plugins.rehearsal.virtual_driver import Ending
+from seatrial.verify.references import References
+
+BINS = 60  # spans of time for which utilisation is given
+
+
+class TestTally(NamedTuple):
+    """The runs of a test.
+
+    ``others``: how many ended without being accepted, retried or not: they ``failed``, others or a
+    person cancelled them, or Seatrial ``recalled`` them. ``node_hours``: of the accepted.
+    ``elapsed`` (mean), ``sd`` (n - 1), ``wait`` and ``long_wait``: in seconds, None without runs.
+    """
+
+    test: str
+    nodes: int
+    accepted: int
+    others: int
+    node_hours: float
+    elapsed: float | None
+    wait: float | None
+    long_wait: float | None
+    sd: float | None = None
+    failed: int = 0
+    recalled: int = 0
+
+    @property
+    def waits(self) -> tuple[float | None, float | None]:
+        """Return the median time in the queue, and the 95th percentile."""
+        return self.wait, self.long_wait
+
+    @property
+    def failure_share(self) -> float | None:
+        """Return the failed runs over those that came to an end; None without any."""
+        ended = self.accepted + self.failed
+        return self.failed / ended if ended else None
+
+
+class CriterionVerdict(NamedTuple):
+    """The result of a criterion, in all and for each of its subjects."""
+
+    label: str
+    result: Result
+    subjects: list[Result]
+
+
+class Rehearsed(NamedTuple):
+    """A rehearsed trial.
+
+    ``tag``: "" if it was not written. ``node_shares``: the planned and the achieved share of each
+    test. ``start`` and ``end``: in ns. ``why``: the reason if it did
+    not come to its end, or "". ``remarks``: which jobs of others were left out. ``alongside``: the
+    components that it ran beside.
+    """
+
+    component: str
+    phase: str
+    seed: int
+    tag: str
+    nodes: int
+    start: int
+    end: int
+    why: str
+    use: Use
+    bins: list[Bin]
+    tests: list[TestTally]
+    node_shares: NodeShares | None
+    criteria: list[CriterionVerdict]
+    alerts: dict[str, int]
+    loads: list[TargetLoad]
+    remarks: list[str]
+    alongside: list[str]
+
+    @property
+    def name(self) -> str:
+        """Return the component, with its phase if it has one."""
+        return f"{self.component}, {self.phase}" if self.phase else self.component
+
+    @property
+    def utilisation(self) -> float:
+        """Return accepted over available node-hours."""
+        return self.use.share("accepted")
+
+    @property
+    def missed(self) -> bool:
+        """Return whether a criterion is not met."""
+        return any(each.result.state == "not met" for each in self.criteria)
+
+
+def summarise(
+    part: PreparedComponent,
+    seed: int,
+    tag: str,
+    history: TrialHistory,
+    ending: Ending,
+    references: References,
+) -> Rehearsed:
+    """Return the summary of a rehearsed trial's history."""
+    view = TrialView(history, ending.time, references)
+    by_test: dict[str, list[RunHistory]] = {case.test: [] for case in part.cases}
+    for run in history.runs:
+        by_test[history.test_of(run)].append(run)
+    waited = waits(history, ending.time)
+    return Rehearsed(
+        component=part.component.component,
+        phase=part.phase,
+        seed=seed,
+        tag=tag,
+        nodes=history.nodes,
+        start=history.start or 0,
+        end=ending.time,
+        why="" if ending.complete else ending.why,
+        use=view.timeline.total,
+        bins=view.timeline.bins(BINS),
+        tests=[_of_test(part, name, runs, waited.get(name)) for name, runs in by_test.items()],
+        node_shares=view.node_shares,
+        criteria=[
+            CriterionVerdict(first.label, first, subjects)
+            for first, *subjects in judged(part.component, view)
+        ],
+        alerts=dict(sorted(Counter(alert.kind for alert in history.alerts).items())),
+        loads=[load for load in ending.loads if load.highest],
+        remarks=ending.remarks,
+        alongside=named_beside(part.component),
+    )
+
+
+def _of_test(
+    part: PreparedComponent, name: str, runs: list[RunHistory], waited: Waits | None
+) -> TestTally:
+    passed = [run for run in runs if run.passed]
+    elapsed = [run.elapsed or 0.0 for run in passed]
+    spent = sum(run.size * seconds for run, seconds in zip(passed, elapsed, strict=True))
+    return TestTally(
+        test=name,
+        nodes=max(case.nodes for case in part.cases if case.test == name),
+        accepted=len(passed),
+        others=len(runs) - len(passed),
+        node_hours=spent / 3600,
+        elapsed=math.fsum(elapsed) / len(elapsed) if elapsed else None,
+        wait=waited.median if waited else None,
+        long_wait=waited.high if waited else None,
+        sd=math.sqrt(statistics.variance(elapsed)) if len(elapsed) > 1 else None,
+        failed=sum(run.over and not run.passed and run.code not in UNCOUNTED for run in runs),
+        recalled=sum(run.code == RECALLED.number for run in runs),
+    )

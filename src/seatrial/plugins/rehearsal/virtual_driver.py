@@ -1,0 +1,392 @@
+"""The driver in virtual time: the very same conductor, bound to a simulated cluster.
+
+    driver = VirtualDriver(record, cases, run_models, tell)
+    ending = driver.drive()        # its events go to ``tell``, as they would to the journal
+
+It carries out commands and makes events of updates as the real driver does, in the same order. Time
+is a number that jumps to when something happens next; it starts when the trial was created.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from heapq import heappop, heappush
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from seatrial.backends.simulated.cluster import SimulatedCluster
+from seatrial.backends.simulated.jobs import JobRecord, SimulatedJob
+from seatrial.backends.simulated.sharing import TargetLoad
+from seatrial.conduct.commands import BuildVerdict, Launch
+from seatrial.conduct.conductor import Conductor
+from seatrial.conduct.executor import carry_out
+from seatrial.conduct.policy import Limits
+from seatrial.conduct.targets import STALE_NS
+from seatrial.journal import events
+from seatrial.journal.codes import PASS, TIMEOUT, code_of
+from seatrial.machine.facts import node_names
+from seatrial.plan.policy import shared_node
+from seatrial.plugins.rehearsal.disturbances import Disturbance, Disturbances
+from seatrial.plugins.rehearsal.sampling import RunModel, draw
+from seatrial.plugins.rehearsal.simulated_runs import (
+    EventWriter,
+    RehearsedRun,
+    SimulatedBundles,
+    SimulatedRuns,
+    Tell,
+    job_of,
+    sooner,
+    with_course,
+)
+from seatrial.suite.fitting_nodes import lacking
+from seatrial.suite.model import Case
+from seatrial.trial.event_headers import run_header
+from seatrial.trial.record import Record
+from seatrial.units import ns, seconds, show_seconds
+
+# ---- simulated gauges ----------------------------------------------------------------------------
+#
+# Gauges of a rehearsal: what they read is the load of a simulated file system.
+
+
+Load = Callable[[str, str], float]
+"""The load of a file system's target, "" for its highest."""
+
+
+class RehearsedGauge:
+    """A gauge that a throttle is about. Times in ns. One of which the machine's file does not say
+    ``what`` it reads is taken to read ``usual``."""
+
+    def __init__(self, name: str, every: int, stale: int, what: str, usual: float) -> None:
+        self.name = name
+        self.every = every
+        self._usual = None if what else usual
+        self._fresh = stale // 2
+        self._file_system, _, self._target = what.partition("/")
+        self._noted: float | None = None  # the value that was noted last
+        self._noted_at = 0
+
+    def read(self, now: int, load: Load) -> float | None:
+        """Its value now, to be noted; None where it is the one that was noted last, and that is
+        still fresh when it is next read."""
+        value = self._usual
+        if value is None:
+            value = load(self._file_system, self._target)
+        if value == self._noted and now - self._noted_at + self.every < self._fresh:
+            return None
+        self._noted, self._noted_at = value, now
+        return value
+
+
+def gauges_of(record: Record) -> list[RehearsedGauge]:
+    """The gauges of the trial's throttles and metadata targets. Those that do not say what they
+    read in a rehearsal read what opens a throttle: of what they measure there is nothing in it."""
+    found = []
+    throttles = record.policy.throttles
+    for name in dict.fromkeys(each.gauge for each in throttles):
+        gauge = record.machine.gauges[name]
+        mine = [each for each in throttles if each.gauge == name]
+        every = ns(seconds(gauge.every))
+        stale = ns(min(each.stale_after for each in mine))
+        low = min(each.low for each in mine)
+        found.append(RehearsedGauge(name, every, stale, gauge.rehearsal, low))
+    of_throttles = {each.gauge for each in throttles}
+    for name in record.policy.gauges:
+        gauge = record.machine.gauges[name]
+        if name not in of_throttles and gauge.rehearsal:
+            found.append(
+                RehearsedGauge(name, ns(seconds(gauge.every)), STALE_NS, gauge.rehearsal, 0.0)
+            )
+    return found
+
+
+def remarks_on_gauges(record: Record) -> list[str]:
+    """What people must know of gauges that read nothing in a rehearsal."""
+    gauges = record.machine.gauges
+    names = dict.fromkeys(each.gauge for each in record.policy.throttles)
+    silent = [name for name in names if not gauges[name].rehearsal]
+    if not silent:
+        return []
+    verb = "do" if len(silent) > 1 else "does"
+    text = f"taken as open: throttles by {', '.join(silent)}, which {verb} not say in the "
+    return [f"{text}machine's file (gauges: rehearsal) what to read in a rehearsal"]
+
+
+# ---- virtual driver ------------------------------------------------------------------------------
+
+
+JOBS = 1000  # given to a scheduler at a time, as to a real one
+BUILDS = 2  # at a time, as the smallest host would
+LONGEST_LULL_S = 30 * 86400.0  # in which nothing is in flight and nothing starts
+_LULL = ns(LONGEST_LULL_S)
+
+
+class Ending(NamedTuple):
+    """How a rehearsal ended: whether the trial came to its end, why not, and when (ns); what its
+    metadata targets bore, and what people must know of the load of others."""
+
+    complete: bool
+    why: str
+    time: int
+    loads: list[TargetLoad]
+    remarks: list[str]
+
+
+class VirtualDriver:
+    """Drives one trial. ``run_models`` tell of each test how its runs turn out, ``disturbed_by``
+    when they turn out otherwise. ``luck`` is the seed of its random numbers; default: the
+    record's. ``in_full``: events that change nothing are told, too."""
+
+    def __init__(
+        self,
+        record: Record,
+        cases: Sequence[Case],
+        run_models: Mapping[str, RunModel],
+        tell: Tell,
+        luck: str = "",
+        disturbed_by: Mapping[str, Sequence[Disturbance]] | None = None,
+        in_full: bool = True,
+    ) -> None:
+        self.record = record
+        self.now = record.created
+        self._run_models = run_models
+        machine, policy = record.machine, record.policy
+        jobs = record.asked.jobs or machine.jobs or JOBS
+        room, gpus = shared_node(machine)
+        refill = 1 if room else max(1, jobs // 4)
+        limits = Limits(room=room, jobs=jobs, builds=BUILDS, refill=refill, gpus=gpus)
+        self.conductor = Conductor(f"{record.tag} {record.created}", cases, limits, policy)
+        names = node_names(machine)
+        self._luck = luck or str(record.seed)
+        self._disturbances = Disturbances(self._luck, self.now, disturbed_by or {})
+        on_start = self._disturbed if self._disturbances else None
+        self.cluster = SimulatedCluster(
+            machine, names, self._luck, self.now, policy.outages, cores=room, on_start=on_start
+        )
+        self._places: dict[int, tuple[str, str]] = {}  # by the position of a case
+        self._writer = EventWriter(record, self.conductor.apply, tell, in_full)
+        self._runs = SimulatedRuns(record, self._luck, self.conductor, self._writer, self._at)
+        self._bundles = SimulatedBundles(self._runs, self._at, self._bundle_again)
+        self._in_bundles: dict[str, SimulatedJob] = {}
+        self._bundled = 0  # so many jobs of bundles
+        self._attempts = dict.fromkeys(record.tests, 0)
+        self._to_come: list[tuple[int, int, Callable[[int, Any], bool], Any]] = []
+        self._numbered = 0
+        self._lull = self.now  # since when nothing was in flight
+
+    def drive(self) -> Ending:
+        """See the trial through."""
+        self.note(events.TrialStarted(host=self.record.host))
+        for gauge in gauges_of(self.record):
+            self._at(self.now, self._read_gauge, gauge)
+        while True:
+            self._runs.look_by = None
+            self.conductor.state.changed = False
+            decision = self.conductor.decide(self.now)
+            if decision.finish is not None:
+                return self._finish(decision.finish.complete, decision.finish.reason)
+            for _ in carry_out(decision, self):
+                pass
+            self._writer.tell_some()
+            if self.conductor.state.changed:  # something follows from what was just recorded
+                continue
+            if why := self._go_on(decision.wake):
+                return self._finish(False, why)
+
+    def _finish(self, complete: bool, why: str) -> Ending:
+        if complete:
+            self.note(events.TrialEnded(failed=0 if self._runs.all_passed else 1))
+        else:
+            self.note(events.TrialPaused(reason=why))
+        self._writer.tell_all()
+        loads = self.cluster.files.loads(self.cluster.now)
+        return Ending(complete, why, self.now, loads, self.cluster.remarks)
+
+    # ---- time -----------------------------------------------------------------------------
+
+    def _at(self, time: int, happen: Callable[[int, Any], bool], what: object) -> None:
+        """``happen`` says whether there is something to decide."""
+        self._numbered += 1
+        heappush(self._to_come, (time, self._numbered, happen, what))
+
+    def _go_on(self, wake: int | None) -> str:
+        """Let time pass until there is something to decide; why there never will be, or ""."""
+        to_come, cluster, runs = self._to_come, self.cluster, self._runs
+        if runs.runs:
+            self._lull = self.now
+        while True:
+            by = runs.look_by
+            limit = wake if by is None or (wake is not None and wake < by) else by
+            if to_come and (limit is None or to_come[0][0] < limit):
+                limit = to_come[0][0]
+            if limit is None and cluster.next_time() is None:
+                return "nothing more can happen, and runs are wanted that nothing starts"
+            if not runs.runs:
+                latest = self._lull + _LULL
+                if (sooner(limit, cluster.next_time()) or 0) > latest:
+                    return f"nothing was started for {show_seconds(LONGEST_LULL_S)}"
+                limit = sooner(limit, latest)
+            if runs.patience is not None:  # what was queued is told with the next news
+                limit = sooner(limit, self.now + runs.patience)
+            happened = False
+            for self.now, update in cluster.advance(limit, to_news=True):
+                of_bundle = self._bundles.receive(self.now, update) if self._bundled else None
+                news = runs.receive(self.now, update) if of_bundle is None else of_bundle
+                happened |= news
+            if cluster.now > self.now:
+                self.now = cluster.now
+            time = self.now
+            happened |= time in (wake, by)
+            while to_come and to_come[0][0] <= time:
+                _, _, happen, what = heappop(to_come)
+                happened |= happen(time, what)
+            if happened:
+                return ""
+
+    # ---- commands -------------------------------------------------------------------------
+
+    def judge_by_build(self, command: BuildVerdict) -> None:
+        self._runs.verdict(self.now, self._begin(command), code_of(command.code), command.reason)
+
+    def note(self, event: events.Event) -> None:
+        """Record an event of the trial."""
+        self._writer.note(self.now, event)
+
+    def launch(self, launches: Sequence[Launch]) -> None:
+        """Create and submit runs. Those of a case are submitted together, as in an array."""
+        if not launches:
+            return
+        runs = [self._begin(launch) for launch in launches]
+        arrays: dict[tuple[int, str, str], str] = {}
+        bundles: dict[str, list[SimulatedJob]] = {}
+        jobs: list[SimulatedJob] = []
+        for run, launch in zip(runs, launches, strict=True):
+            run.stage = launch.stage
+            array = launch.bundle or arrays.setdefault(
+                (launch.case, launch.avoid, launch.nodes), run.id
+            )
+            announced = events.RunSubmitted(
+                time=self.now,
+                **run.header,
+                submission=array,
+                target=launch.target,
+                stage=launch.stage,
+                bundle=launch.bundle,
+                position=launch.position,
+                nodes=launch.nodes,
+            )
+            self._writer.add(announced)
+            test = run.case.test
+            self._attempts[test] = run.attempt = self._attempts[test] + 1
+            run.sampled = draw(self._luck, test, run.attempt, run.run_model)
+            shape = self.conductor.state.shapes[launch.case]
+            if (place := self._places.get(launch.case)) is None:  # asked once, not for each run
+                place = self._places[launch.case] = self._place(run.case)
+            job = job_of(run, launch, *place, shape.size)
+            if self._disturbances:
+                refused = self._disturbances.why_refused(self.now, run)
+                held_until = self._disturbances.held_until(self.now, run)
+                job = replace(job, refused=refused, held_until=held_until)
+            (bundles.setdefault(launch.bundle, []) if launch.bundle else jobs).append(job)
+        jobs += [self._bundle(key, members) for key, members in bundles.items()]
+        self.cluster.submit(self.now, jobs)
+
+    def _bundle(self, key: str, jobs: Sequence[SimulatedJob]) -> SimulatedJob:
+        """Return the job of runs that share an allocation."""
+        self._in_bundles |= {job.run_id: job for job in jobs}
+        case = self._runs.runs[jobs[0].run_id].case
+        cores = min(max(job.cores for job in jobs) * case.at_once, self.conductor.state.limits.room)
+        self._bundled += 1
+        return self._bundles.begin(f"{key} {self._bundled}", jobs, case.at_once, cores)
+
+    def _bundle_again(self, now: int, run_ids: Sequence[str]) -> None:
+        """Submit runs again that never began in their bundle."""
+        for run_id in run_ids:
+            header = self._runs.runs[run_id].header
+            self._writer.add(
+                events.RunSubmitted(time=now, **header, submission=run_ids[0], bundle=run_ids[0])
+            )
+        jobs = [self._in_bundles[run_id] for run_id in run_ids]
+        self.cluster.submit(now, [self._bundle(run_ids[0], jobs)])
+
+    def _disturbed(self, now: int, record: JobRecord) -> SimulatedJob | None:
+        """Return the course of a job that gets its nodes, if an event of the rehearsal changes
+        it."""
+        run = self._runs.runs.get(record.job.run_id)
+        if run is None:  # a bundle
+            return None
+        if not self._disturbances.disturb(now, run, partial(self.cluster.has_nodes, record)):
+            return None
+        return with_course(record.job, run)
+
+    def _place(self, case: Case) -> tuple[str, str]:
+        """Return the simulated partition of a case, "" where that is not simulated, and the nodes
+        that the case cannot run on, folded."""
+        machine, asked = self.record.machine, case.job.partition
+        name = machine.slurm.partition if asked is None else asked
+        features = self.record.tests[case.test].requires.features
+        partition = name if name in machine.rehearsal.partitions else ""
+        return partition, lacking(machine, features, case)
+
+    def cancel(self, run_ids: Sequence[str]) -> None:
+        """End runs, unless that was asked before."""
+        runs = [run for run in map(self._runs.runs.__getitem__, run_ids) if not run.cancelled]
+        for run in runs:
+            run.cancelled = True
+        self._end([run.id for run in runs])
+
+    def recall(self, run_ids: Sequence[str]) -> None:
+        """End runs that wait at the scheduler, unless that was asked before."""
+        runs = [run for run in map(self._runs.runs.__getitem__, run_ids) if not run.recalled]
+        for run in runs:
+            run.recalled = True
+        self._end([run.id for run in runs], pending_only=True)
+
+    def _end(self, run_ids: Sequence[str], pending_only: bool = False) -> None:
+        alone = [run_id for run_id in run_ids if run_id not in self._bundles]
+        shared = [run_id for run_id in run_ids if run_id in self._bundles]
+        whole = self._bundles.cancel(self.now, shared, pending_only)
+        self.cluster.cancel(self.now, [*alone, *whole], pending_only=pending_only)
+
+    def _begin(self, command: Launch | BuildVerdict) -> RehearsedRun:
+        case = self.conductor.state.cases[command.case]
+        entry = self.record.policy.entry_of[command.case]
+        run = RehearsedRun(
+            command.run_id,
+            command.case,
+            case,
+            run_header(self.record, case, command.run_id),
+            self.record.policy.entries[entry],
+            self._run_models[case.test],
+        )
+        self._runs.begin(self.now, run)
+        return run
+
+    # ---- builds, gauges, silence ----------------------------------------------------------
+
+    def start_build(self, key: str) -> None:
+        test = next(case.test for case in self.conductor.state.cases if case.build == key)
+        self.note(events.BuildStarted(test=test, key=key))
+        build = self.record.tests[test].build
+        limit = seconds(build.timeout) if build else 0.0
+        takes = self._run_models[test].build
+        code, log = PASS.number, ""
+        if limit and takes > limit:
+            takes, code, log = limit, TIMEOUT.number, f"ended after {show_seconds(limit)}"
+        ended = events.BuildEnded(test=test, key=key, code=code, log=log)
+        self._at(self.now + ns(takes), self._end_build, ended)
+
+    def _end_build(self, now: int, ended: events.BuildEnded) -> bool:
+        self._writer.note(now, ended)
+        return True
+
+    def _read_gauge(self, now: int, gauge: RehearsedGauge) -> bool:
+        """There is something to decide only where a throttle has opened or closed."""
+        self._at(now + gauge.every, self._read_gauge, gauge)
+        value = gauge.read(now, self.cluster.files.load)
+        if value is None:
+            return False
+        admission = self.conductor.state.admission
+        before = admission.gates(now).held
+        self._writer.note(now, events.GaugeRead(gauge=gauge.name, value=value))
+        return before != admission.gates(now).held
