@@ -54,6 +54,7 @@ ROOMS = [
     ["studies", "sinks"],
     ["draw"],
     ["rehearse"],
+    ["show"],
     ["report", "web", "importers", "api"],
     ["cli"],
     ["entry"],

@@ -176,6 +176,16 @@ def show_share(value: float) -> str:
     return f"{100 * value:.{digits}g} %"
 
 
+def in_per_cent(share: float | None) -> str:
+    """Return a share for a cell: ``97.5 %``; "" for None."""
+    return "" if share is None else f"{100 * share:.1f} %"
+
+
+def interval_in_per_cent(low: float | None, high: float | None) -> str:
+    """Return an interval of shares for a cell: ``96.1..98.9 %``; "" where an end is None."""
+    return "" if low is None or high is None else f"{100 * low:.1f}..{100 * high:.1f} %"
+
+
 def show_signed(value: float, digits: int = 1) -> str:
     """Return a difference with its sign: ``+1.5``; one that is rounded away has no minus:
     ``+0.0``."""

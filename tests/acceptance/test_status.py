@@ -9,7 +9,6 @@ import pytest
 from msgspec.structs import replace
 
 from seatrial.acceptance.status import Status, status
-from seatrial.cli.plots import BLOCKS, PLAIN
 from seatrial.cli.status_table import print_json, print_status
 from seatrial.conduct.policy import Entry, ThrottleRule, Window
 from seatrial.journal.codes import FAILED
@@ -25,6 +24,7 @@ from seatrial.journal.events import (
 )
 from seatrial.machine.model import Machine, NodeGroup
 from seatrial.plan.model import Component, Criterion
+from seatrial.show.plots import BLOCKS, PLAIN
 from seatrial.trial.options import TrialOptions
 from seatrial.trial.record import Record
 
@@ -126,7 +126,7 @@ def test_the_moment_of_a_rehearsal_is_its_last_event(story: Story) -> None:
 def test_it_is_shown_in_80_columns(
     story: Story, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("seatrial.cli.tables.screen_width", lambda: 80)
+    monkeypatch.setattr("seatrial.show.text.screen_width", lambda: 80)
     waived = "; ".join(["correct answers waived"] * 9)
     print_status([replace(stands(story), verdict_words=f"not met: {waived}")])
     text = capsys.readouterr().out

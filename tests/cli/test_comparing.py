@@ -51,7 +51,7 @@ def test_compare_as_a_table(trials: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert "stream{threads=2}" in worse and "-8." in worse and "6,6" in worse
     assert "stream{threads=4}: B has no right answer: 1 timeout" in wide.out
     assert "hpl: B has no such case" in wide.out
-    monkeypatch.setattr("seatrial.cli.tables.screen_width", lambda: 80)
+    monkeypatch.setattr("seatrial.show.text.screen_width", lambda: 80)
     narrow = ask(trials, "compare", "before", "after").out
     assert max(map(len, narrow.splitlines())) <= 80
 

@@ -17,12 +17,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.cli.plots import TextMark, time_line
 from seatrial.journal import codes
 from seatrial.journal.codes import Code
 from seatrial.journal.events import RunCreated, RunJudged, ScriptEnded, ScriptStarted
 from seatrial.rules.facts import parsed
 from seatrial.runs.node_digests import digests
+from seatrial.show.plots import TextMark, time_line
 from seatrial.studies import note_file
 
 from ..store.trials import NOON, SECOND, TrialMaker, a_case
@@ -377,7 +377,7 @@ def accused(tmp_path: Path) -> Path:
 def test_a_narrow_terminal_has_the_variability_that_counts(
     accused: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("seatrial.cli.tables.screen_width", lambda: 80)
+    monkeypatch.setattr("seatrial.show.text.screen_width", lambda: 80)
     lines = ask(accused, "variability", "stab").out.splitlines()
     table = lines[: next(i for i, line in enumerate(lines) if "%" in line) + 1]
     assert max(map(len, table)) <= 80

@@ -21,11 +21,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial import cli
-from seatrial.cli.tables import TextTable, fold
+from seatrial.cli.tables import TextTable
 from seatrial.escaping import xml_text, xml_value
 from seatrial.journal import codes
 from seatrial.journal.codes import Code
 from seatrial.journal.events import ScriptStarted
+from seatrial.show.text import fold
 from seatrial.verify.reading import plain_line
 from tests.programs import LONG_S
 
@@ -546,7 +547,7 @@ def test_long_names_fold_to_the_screen(tmp_path: Path, monkeypatch: pytest.Monke
     trial.write()
     monkeypatch.setenv("COLUMNS", "80")
     assert len(ask(tmp_path, "runs").out.splitlines()) == 3  # in a pipe, a line each
-    monkeypatch.setattr("seatrial.cli.tables.screen_width", lambda: 80)
+    monkeypatch.setattr("seatrial.show.text.screen_width", lambda: 80)
     lines = ask(tmp_path, "runs").out.splitlines()
     assert max(map(len, lines)) <= 80
     start = lines[0].index("case")

@@ -321,7 +321,7 @@ def test_trials_are_listed_by_when_they_were_made(
     assert seatrial("rehearse", "plan.yaml", "--name", "last", "--component", "after").code == 0
     (latest,) = json.loads(seatrial("trials", "--limit", "1", "--format", "json").out)
     assert latest["tag"] == "last"
-    monkeypatch.setattr("seatrial.cli.tables.screen_width", lambda: 80)
+    monkeypatch.setattr("seatrial.show.text.screen_width", lambda: 80)
     lines = seatrial("trials").out.splitlines()
     assert any(line.startswith("p-stability-rehearsed ") for line in lines)
     assert all(len(line) <= 80 for line in lines)

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.cli import summary
-from seatrial.cli.tables import TextTable, fold
+from seatrial.cli.tables import TextTable
+from seatrial.show.text import fold
 
 CASE = "sort{size=1000000}@gcc-openmpi"
 SUMMARY = [
@@ -19,7 +20,7 @@ SUMMARY = [
 
 @pytest.fixture(autouse=True)
 def screen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seatrial.cli.tables.screen_width", lambda: 80)
+    monkeypatch.setattr("seatrial.show.text.screen_width", lambda: 80)
 
 
 def rows_of(text: str) -> list[str]:

@@ -53,15 +53,15 @@ def test_what_cannot_be_judged_is_said(served: Served) -> None:
 
 
 def test_over_time(served: Served) -> None:
-    assert "latency_by_level" in served.json("/history")["metrics"]
+    assert ">latency_by_level</a>" in served.get("/history")[1]
     found = frost.judged(served, "/history", metric="latency_by_level")
-    lines = {line["case_name"].rpartition(": ")[2]: line for line in found["lines"]}
-    assert [*lines] == ["chassis", "router", "system"]
+    lines = {line["case_name"].rpartition(": ")[2]: line for line in found["records"]}
+    assert [*lines] == ["router", "chassis", "system"]
     case = lines["system"]["case"]
-    (line,) = frost.judged(served, "/history", metric="latency_by_level", case=case)["lines"]
+    (line,) = frost.judged(served, "/history", metric="latency_by_level", case=case)["records"]
     assert len(line["modes"][0]["modes"]) == 3
     html = served.get(f"/history?metric=latency_by_level&case={case}")[1]
-    assert "Modes of the pairs" in html and "(47\u00a0%)" in html
+    assert ">pairs from</th>" in html and '<td class="num">46.7 %<' in html
 
 
 @pytest.mark.needs("chromium")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.web.formatting import counted, message, zone
+from seatrial.show.formatting import counted, message, zone
 from seatrial.web.routes import areas
 from tests.programs import until
 

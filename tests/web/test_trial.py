@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from seatrial.journal.events import TrialResumed
+from seatrial.show.formatting import runs_of
 from seatrial.units import SECOND_NS, show_seconds
-from seatrial.web.formatting import runs_of
 from tests.programs import until
 
 from ..store.conftest import NEEDS_POSTGRES

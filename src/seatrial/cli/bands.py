@@ -9,10 +9,11 @@ import msgspec
 from seatrial.cli import Folders
 from seatrial.cli.options import json_option
 from seatrial.cli.query_common import opened, trial_or_file
-from seatrial.cli.tables import TextTable, folded
+from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
 from seatrial.machine.detect import find_machine
 from seatrial.machine.topologies import known_topology
+from seatrial.show.text import folded
 from seatrial.statistics.bands import OddPair
 from seatrial.store.interchange import to_json
 from seatrial.studies import bands

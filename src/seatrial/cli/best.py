@@ -8,13 +8,14 @@ import msgspec
 
 from seatrial.cli import Folders, options
 from seatrial.cli.query_common import code_of_damage, left_out_of, sides_of
-from seatrial.cli.tables import TextTable, folded, in_per_cent, interval_in_per_cent
+from seatrial.cli.tables import TextTable
+from seatrial.show.text import folded
 from seatrial.statistics.sample_sizes import remedy
 from seatrial.store.by_case import causes
 from seatrial.store.interchange import to_json
 from seatrial.studies.best import BestQuery, BestTable, Setting, best_settings
 from seatrial.studies.resource_basis import Resource, per_resource
-from seatrial.units import count, show_number, show_unit
+from seatrial.units import count, in_per_cent, interval_in_per_cent, show_number, show_unit
 from seatrial.verify.reading import plain_line
 
 MAX_NAMED = 6

@@ -6,7 +6,8 @@ from typing import Any
 import click
 import msgspec
 
-from seatrial.cli.tables import TextTable, folded
+from seatrial.cli.tables import TextTable
+from seatrial.show.text import folded
 from seatrial.statistics.sample_sizes import remedy
 from seatrial.studies.comparison import Comparison, ComparisonRow, Mean
 from seatrial.studies.difference import Difference

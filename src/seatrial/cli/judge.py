@@ -14,9 +14,10 @@ from seatrial.cli.options import (
     require_references_option,
     text_option,
 )
-from seatrial.cli.tables import TextTable, folded, print_first
+from seatrial.cli.tables import TextTable, print_first
 from seatrial.errors import UsageError
 from seatrial.journal.codes import KNOWN, PASS
+from seatrial.show.text import folded
 from seatrial.units import NO_DIRECTION, count
 from seatrial.verify.reading import plain_line
 

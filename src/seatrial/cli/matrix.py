@@ -10,7 +10,8 @@ import msgspec
 from seatrial.cli import Folders
 from seatrial.cli.options import format_option, tests_filter, trials_argument
 from seatrial.cli.query_common import opened, tell_damage
-from seatrial.cli.tables import GAP, TextTable, folded, screen_width
+from seatrial.cli.tables import TextTable
+from seatrial.show.text import GAP, folded, screen_width
 from seatrial.store.by_case import causes
 from seatrial.store.interchange import to_json
 from seatrial.studies import result_matrix

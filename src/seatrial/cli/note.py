@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.diary import diary, show_minute
+from seatrial.cli.diary import diary
 from seatrial.cli.options import MOMENT, value_option
 from seatrial.cli.query_common import opened
 from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
 from seatrial.lazy import LazyModule
+from seatrial.show.text import show_minute
 from seatrial.store import queries
 from seatrial.studies import note_file
 from seatrial.units import SECOND_NS, show_seconds

@@ -20,7 +20,6 @@ from seatrial.backends.choose import require_scheduler
 from seatrial.cli import Folders, status_table
 from seatrial.cli.plan_control import OfPlan
 from seatrial.cli.run_driver import answer_late, drive, drive_together
-from seatrial.cli.tables import folded
 from seatrial.errors import UsageError
 from seatrial.machine.login_node import require_chosen
 from seatrial.plan import planned_mix
@@ -29,6 +28,7 @@ from seatrial.plan.model import Component
 from seatrial.plan.phases import phases_of
 from seatrial.plan.prepare import PreparedComponent, prepare_plan
 from seatrial.report.planned import rehearsals
+from seatrial.show.text import folded
 from seatrial.trial import plan_trials
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.next_trials import write_next

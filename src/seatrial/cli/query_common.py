@@ -1,24 +1,22 @@
 """Shared by the commands that read the store: bring it up to date, show times, print CSV."""
 
-import io
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from seatrial.cli import Folders, as_typed
-from seatrial.cli.tables import folded
 from seatrial.errors import UsageError
-from seatrial.escaping import csv_cell
 from seatrial.journal.damage import Damage, damage_of, told
-from seatrial.lazy import csv
+from seatrial.show.data import csv_text, page_csv, page_json
+from seatrial.show.page import Page
+from seatrial.show.text import folded, page_text, show_clock
 from seatrial.store import queries
 from seatrial.store.rows import Filters, TrialRow
 from seatrial.store.schema import Store
 from seatrial.trial.paths import TrialPaths
-from seatrial.units import SECOND_NS, count
+from seatrial.units import count
 from seatrial.verify.reading import plain_line
 
 if TYPE_CHECKING:
@@ -109,9 +107,7 @@ def tell(line: str) -> None:
 
 def show_time(time_ns: int | None) -> str:
     """Return a time in the local time zone; "" for none."""
-    if time_ns is None:
-        return ""
-    return f"{datetime.fromtimestamp(time_ns // SECOND_NS):%m-%d %H:%M:%S}"
+    return "" if time_ns is None else show_clock(time_ns)
 
 
 def nothing(folders: Folders) -> str:
@@ -119,10 +115,13 @@ def nothing(folders: Folders) -> str:
     return f"No trials in {plain_line(str(folders.trials))} yet. Start one: seatrial run SUITE"
 
 
-def print_csv(rows: Iterable[Sequence[object]]) -> None:
-    """Print rows as CSV, the titles first. No text of a user or a job becomes a formula."""
+def print_page(page: Page, form: str = "table") -> None:
+    """Print a page as the ``table``, ``json`` or ``csv`` that was asked for."""
+    if form == "table":
+        click.echo(page_text(page))
+    else:
+        click.echo(page_json(page) if form == "json" else page_csv(page), nl=False)
 
-    out = io.StringIO()
-    safe = ([csv_cell(plain_line(c)) if isinstance(c, str) else c for c in row] for row in rows)
-    csv.writer(out, lineterminator="\n").writerows(safe)
-    click.echo(out.getvalue(), nl=False)
+
+def print_csv(rows: Iterable[Sequence[object]]) -> None:
+    click.echo(csv_text(rows), nl=False)

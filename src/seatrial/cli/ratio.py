@@ -9,7 +9,8 @@ import msgspec
 from seatrial.cli import Folders
 from seatrial.cli.options import format_option, tests_filter, trials_argument
 from seatrial.cli.query_common import code_of_damage, left_out_of, print_csv, sides_of
-from seatrial.cli.tables import TextTable, folded
+from seatrial.cli.tables import TextTable
+from seatrial.show.text import folded
 from seatrial.statistics.sample_sizes import remedy
 from seatrial.store.by_case import causes
 from seatrial.store.interchange import to_json

@@ -9,7 +9,8 @@ import msgspec
 from seatrial.cli import Folders
 from seatrial.cli.options import SHARE, format_option, list_option, tests_filter, trials_argument
 from seatrial.cli.query_common import left_out_of, sides_of
-from seatrial.cli.tables import TextTable, folded, in_per_cent, interval_in_per_cent
+from seatrial.cli.tables import TextTable
+from seatrial.show.text import folded
 from seatrial.store.by_case import causes
 from seatrial.store.interchange import to_json
 from seatrial.studies.scaling import (
@@ -19,7 +20,7 @@ from seatrial.studies.scaling import (
     scaling,
     without_metric,
 )
-from seatrial.units import show_number, show_unit
+from seatrial.units import in_per_cent, interval_in_per_cent, show_number, show_unit
 from seatrial.verify.reading import plain_line
 
 

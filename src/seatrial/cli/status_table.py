@@ -14,15 +14,16 @@ from seatrial.acceptance.documents import with_documents
 from seatrial.acceptance.evidence_status import EvidenceStatus
 from seatrial.acceptance.plan_records import Issue, RecordedEntry
 from seatrial.acceptance.status import Status, TestStatus, status
-from seatrial.cli.plots import bars
 from seatrial.cli.query_common import show_time, tell_damaged_journal
-from seatrial.cli.tables import TextTable, folded, in_per_cent
+from seatrial.cli.tables import TextTable
 from seatrial.journal.journal import read
 from seatrial.plan.checklist import ItemResult
+from seatrial.show.plots import bars
+from seatrial.show.text import folded
 from seatrial.store.interchange import to_json
 from seatrial.store.liveness import owned
 from seatrial.trial.plan_trials import PlanTrial
-from seatrial.units import count, show_seconds
+from seatrial.units import count, in_per_cent, show_seconds
 
 _HOLDS = {"gauge": "held back", "blackout": "held back", "unbuilt": "cannot be built"}
 MAX_ACTIONS = 10  # of people that are shown

@@ -10,9 +10,10 @@ import click
 from seatrial.cli import Folders
 from seatrial.cli.end_alert import counts
 from seatrial.cli.query_common import opened, tell_damage
-from seatrial.cli.tables import TextTable, folded, in_per_cent, print_first
+from seatrial.cli.tables import TextTable, print_first
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.journal.codes import CHECK_ERROR, PASS, PERFORMANCE
+from seatrial.show.text import folded
 from seatrial.store import queries
 from seatrial.store.rows import CaseRow, Filters, MetricRow, RunRow, SummaryRow, TrialRow
 from seatrial.store.schema import Store
@@ -20,7 +21,7 @@ from seatrial.studies.one_run import expected, references_for, with_elapsed
 from seatrial.studies.unreferenced import unreferenced
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.outcome import DriveOutcome
-from seatrial.units import show_figure
+from seatrial.units import in_per_cent, show_figure
 from seatrial.verify.figures import ELAPSED
 from seatrial.verify.reading import plain_line
 from seatrial.verify.references import References

@@ -7,9 +7,9 @@ import click
 from seatrial.cli import Folders
 from seatrial.cli.options import alert_option, format_option, machine_option, quiet_option
 from seatrial.cli.query_common import tell_damaged_journal
-from seatrial.cli.tables import folded
 from seatrial.cli.tuning_tables import print_rehearsal, print_status
 from seatrial.errors import UsageError
+from seatrial.show.text import folded
 from seatrial.store.interchange import to_json
 from seatrial.studies.tuned import tuned
 from seatrial.trial.creation import create

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.tables import TextTable, folded, print_first
+from seatrial.cli.tables import TextTable, print_first
 from seatrial.escaping import plain_line
+from seatrial.show.text import folded
 from seatrial.studies.advice import advice, cost_text, interval_text, untried_text
 from seatrial.studies.tuned import Tuned, TunedSetting, in_order, state_text
 from seatrial.units import count, listed, show_figure, show_number, show_seconds, show_share

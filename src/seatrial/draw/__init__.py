@@ -32,7 +32,7 @@ from typing import Final
 
 from seatrial.draw.bars import Bar, bars
 from seatrial.draw.boxes import BoxGroup, boxes
-from seatrial.draw.chart import ChartSeries, Mark, ReferenceLine, ShadedSpan, chart
+from seatrial.draw.chart import ChartSeries, Mark, Point, ReferenceLine, ShadedSpan, chart
 from seatrial.draw.forest import Interval, forest
 from seatrial.draw.heat_map import AmountScale, colour, heat_map
 from seatrial.draw.node_cores import CpuDomain, CpuUse, NodeCores, node_cores
@@ -54,6 +54,7 @@ __all__ = [
     "Interval",
     "Mark",
     "NodeCores",
+    "Point",
     "ReferenceLine",
     "ShadedSpan",
     "bars",

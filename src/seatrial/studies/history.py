@@ -10,6 +10,7 @@ direction of a metric changed between trials, the latest kind is judged.
 """
 
 import os
+import statistics
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
@@ -94,6 +95,10 @@ class History(Struct, frozen=True):
     told: list[ReportedChange]
     notes: list[Note]
     modes: list[LevelModes] = []
+
+    @property
+    def median(self) -> float | None:
+        return statistics.median(self.series.values) if self.series.points else None
 
     @property
     def alarms(self) -> list[ReportedChange]:

@@ -21,14 +21,17 @@ from msgspec import Struct, structs
 from seatrial import __version__
 from seatrial.escaping import csv_cell
 from seatrial.hooks import WebPage
+from seatrial.show.data import page_csv
+from seatrial.show.formatting import FILTERS, GLOBALS
+from seatrial.show.html import page_html
 from seatrial.store.interchange import iso
 from seatrial.store.rows import RUN_TIMES
 from seatrial.verify.reading import plain_page
-from seatrial.web.formatting import FILTERS, GLOBALS
 from seatrial.web.output import run_figures
 from seatrial.web.query import PageQuery
 from seatrial.web.routes import areas, pages
 from seatrial.web.state.server_state import ServerState
+from seatrial.web.study_view import StudyView
 
 FOLDER = Path(str(files("seatrial.web")))
 STATIC = FOLDER / "static"
@@ -56,7 +59,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(FILTERS | run_figures.FILTERS)
+    made.filters.update(FILTERS | run_figures.FILTERS | {"page_html": page_html})
     made.globals.update(
         GLOBALS | run_figures.GLOBALS,
         version=__version__,
@@ -110,12 +113,16 @@ def _static(name: str) -> str:
 
 def as_json(data: Struct) -> bytes:
     """Encode a page's data as JSON. Columns of a plot keep their numbers."""
+    if isinstance(data, StudyView):
+        return msgspec.json.encode(data.record)
     return msgspec.json.encode(_with_iso(msgspec.to_builtins(data)))
 
 
 def as_csv(data: Struct, rows: str) -> bytes:
     """Encode the rows of a page as CSV, without the store's own numbers of them. No text of a user
     or a job becomes a formula."""
+    if isinstance(data, StudyView):
+        return (page_csv(data.answer) if data.answer else "").encode()
     (kind,) = (field.type for field in structs.fields(data) if field.name == rows)
     text = io.StringIO()
     columns = [name for name in _columns(kind.__args__[0]) if name != "row"]

@@ -49,7 +49,7 @@ _PAGES = (
     _page("/machines/{machine}/nodes/{node}", "machines", "node", "node.html", form=True),
     _page("/bands", "networks", "bands", "bands.html", form=True),
     _page("/compare", "compare", "compare", "compare.html", form=True),
-    _page("/history", "history", "history", "history.html", form=True),
+    _page("/history", "history", "history", "study.html", form=True, rows="lines"),
     _page("/matrix", "matrix", "matrix", "matrix.html", form=True),
     _page("/best", "best", "best", "best.html", form=True),
     _page("/ratio", "ratio", "ratio", "ratio.html", form=True),

@@ -13,7 +13,6 @@ import msgspec
 from msgspec.structs import replace
 
 from seatrial.cli import Folders, run
-from seatrial.cli.diary import show_minute
 from seatrial.cli.options import (
     choice_option,
     json_option,
@@ -37,6 +36,7 @@ from seatrial.plugins.facts.rates import rises, with_rates
 from seatrial.rules import drift, facts
 from seatrial.rules.facts import FactTable, of_nodes, text_of
 from seatrial.runs.job_facts import COLLECTION
+from seatrial.show.text import show_minute
 from seatrial.store.interchange import to_json
 from seatrial.store.schema import Store
 from seatrial.studies import node_facts

@@ -8,7 +8,6 @@ import msgspec
 from seatrial.cli import Folders
 from seatrial.cli.options import json_option, list_option, machine_filter, path_option
 from seatrial.cli.query_common import opened
-from seatrial.cli.tables import folded
 from seatrial.escaping import plain_line
 from seatrial.plugins.facts import routing
 from seatrial.plugins.facts.command import (
@@ -22,6 +21,7 @@ from seatrial.rules import judge
 from seatrial.rules import load as rule_files
 from seatrial.rules.judge import RuleFinding, RuleJudgement
 from seatrial.rules.model import RuleFile
+from seatrial.show.text import folded
 from seatrial.store.interchange import to_json
 from seatrial.units import count
 

@@ -9,12 +9,13 @@ import msgspec
 
 from seatrial.cli.options import json_option, path_option
 from seatrial.cli.query_common import tell
-from seatrial.cli.tables import TextTable, folded, print_first
+from seatrial.cli.tables import TextTable, print_first
 from seatrial.errors import UsageError
 from seatrial.escaping import plain_line
 from seatrial.plugins.guard import launch_rules, program, site_files
 from seatrial.plugins.guard.launch_rules import LaunchRule
 from seatrial.plugins.guard.program import ProgramFacts
+from seatrial.show.text import folded
 from seatrial.store.interchange import to_json
 from seatrial.units import count, listed
 

@@ -10,13 +10,14 @@ import msgspec
 
 from seatrial.cli.options import json_option, list_option, path_option
 from seatrial.cli.query_common import tell
-from seatrial.cli.tables import TextTable, folded
+from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
 from seatrial.escaping import plain_line
 from seatrial.plugins.guard import quota as sources
 from seatrial.plugins.guard import quota as submit_rules
 from seatrial.plugins.guard import quota as user_files
 from seatrial.plugins.guard.quota import NO_QUOTA, Quota, QuotaError, SubmitLimit, SubmitRules
+from seatrial.show.text import folded
 from seatrial.store.interchange import to_json
 from seatrial.suite.expressions import ExpressionError
 from seatrial.units import count, listed, seconds, show_number

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from seatrial.cli import Folders, complete
 from seatrial.cli.options import choice_option, together
-from seatrial.cli.tables import TextTable, folded
+from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
 from seatrial.files import read_regular
 from seatrial.layout import grid_order, order_files, orders
@@ -27,6 +27,7 @@ from seatrial.plugins.orders.best_order import ScoredOrder
 from seatrial.plugins.orders.network_loads import PlacedNetwork, ScoreKind
 from seatrial.plugins.orders.pattern_command import GivenPattern, given_pattern, tell_faults
 from seatrial.plugins.orders.search import best_orders, missing_programs
+from seatrial.show.text import folded
 from seatrial.units import count
 
 _MAX_FILE_BYTES = 64 << 20

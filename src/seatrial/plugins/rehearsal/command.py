@@ -13,8 +13,7 @@ import click
 from seatrial.acceptance.criteria.result import STATES, Result
 from seatrial.acceptance.utilisation import USES
 from seatrial.cli import Folders, options
-from seatrial.cli.plots import bars
-from seatrial.cli.tables import TextTable, in_per_cent
+from seatrial.cli.tables import TextTable
 from seatrial.plan.alongside import Place, together
 from seatrial.plugins.rehearsal.report import (
     Odds,
@@ -27,7 +26,8 @@ from seatrial.plugins.rehearsal.report import (
     worst_loads,
 )
 from seatrial.plugins.rehearsal.summary import CriterionVerdict, Rehearsed, TestTally
-from seatrial.units import SECOND_NS, count, show_number, show_seconds
+from seatrial.show.plots import bars
+from seatrial.units import SECOND_NS, count, in_per_cent, show_number, show_seconds
 
 _PATH = click.Path(path_type=Path)
 

@@ -7,8 +7,8 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from seatrial.draw.svg import rect, tag
+from seatrial.show.formatting import shares
 from seatrial.units import show_figure
-from seatrial.web.formatting import shares
 
 if TYPE_CHECKING:
     from seatrial.studies.one_run import Expected, RunPhase

@@ -8,12 +8,12 @@ from msgspec.structs import replace
 from seatrial import draw
 from seatrial.layout.pattern_summary import PatternSummary, rank_map, summary_of
 from seatrial.layout.patterns import Pattern, parsed
+from seatrial.show.formatting import NARROW, WIDE
 from seatrial.store.rows import RunRow
 from seatrial.suite.model import Test
 from seatrial.suite.recording import PATTERN_FILE
 from seatrial.units import show_bytes
 from seatrial.verify.reading import plain
-from seatrial.web.formatting import NARROW, WIDE
 from seatrial.web.output.run_files import FileMissing, head
 from seatrial.web.state.server_state import ServerState
 

@@ -9,12 +9,12 @@ from msgspec import Struct
 from seatrial import draw
 from seatrial.draw.node_cores import MAX_CPUS, MAX_NODES
 from seatrial.layout.node import spans
+from seatrial.show.formatting import NARROW, WIDE
 from seatrial.store.rows import RunRow
 from seatrial.suite.model import Test
 from seatrial.suite.proving import PLACEMENT_FILE
 from seatrial.verify.placement import ThreadPlace
 from seatrial.verify.placement_check import given_in, places_in
-from seatrial.web.formatting import NARROW, WIDE
 from seatrial.web.output.run_files import FileMissing, head
 
 MAX_READ = 1 << 20

@@ -6,11 +6,11 @@ from typing import Any
 from msgspec import Struct
 
 from seatrial import draw
+from seatrial.show.formatting import NARROW, WIDE
 from seatrial.studies.best import BestQuery, BestTable, Setting, best_settings
 from seatrial.studies.panels import varying
 from seatrial.studies.selection import Side
 from seatrial.web.cases_study import CasesPage, cases_page
-from seatrial.web.formatting import NARROW, WIDE
 from seatrial.web.query import PageQuery
 from seatrial.web.state.server_state import ServerState
 

@@ -6,6 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial import draw
+from seatrial.show.formatting import NARROW, WIDE
 from seatrial.statistics.sample_sizes import remedy
 from seatrial.statistics.two_sample import MIN_RELATIVE_CHANGE
 from seatrial.store import queries
@@ -20,7 +21,6 @@ from seatrial.studies.provenance import differences
 from seatrial.studies.selection import gather, is_named
 from seatrial.studies.spread_comparison import SpreadComparison, compare_spreads
 from seatrial.units import show_change
-from seatrial.web.formatting import NARROW, WIDE
 from seatrial.web.query import PageQuery
 from seatrial.web.run_filters import names_rehearsal, side_of
 from seatrial.web.state.server_state import ServerState

@@ -1,172 +1,53 @@
 """History: a metric over time in each case, with changes of its level, notes and references; or how
 often the runs of each test passed."""
 
-from statistics import median
-from typing import Any, NamedTuple, get_args
+from __future__ import annotations
 
-from msgspec import Struct
+from functools import partial
+from typing import get_args
+
 from msgspec.structs import replace
 
-from seatrial import draw
 from seatrial.errors import TrialError
+from seatrial.show.history import View, by_change, history_page, history_records, rates_page
 from seatrial.store import queries
 from seatrial.store.rows import Filters, MetricRow, TrialRow
 from seatrial.store.series import metric_names
-from seatrial.structs import copied
 from seatrial.studies import note_file
 from seatrial.studies.band_series import BY_LEVEL
-from seatrial.studies.difference import Difference
-from seatrial.studies.history import History, LevelModes, ReportedChange, histories
+from seatrial.studies.history import History, histories
 from seatrial.studies.history_facts import with_facts
-from seatrial.studies.note_file import Note
 from seatrial.studies.one_run import Expected, expected
 from seatrial.studies.success_rate import SUCCESS_RATE, is_success_rate, success_rates
 from seatrial.suite.model import Stage
-from seatrial.units import SECOND_NS, better_by, show_change
 from seatrial.verify.figures import ELAPSED
-from seatrial.web.formatting import NARROW, WIDE
-from seatrial.web.pages.history_rates import RateLine, rate_lines
 from seatrial.web.query import PageQuery
 from seatrial.web.run_filters import names_rehearsal
 from seatrial.web.state.server_state import ServerState
+from seatrial.web.study_view import MAX_NAMED, SHOWN, Field, StudyView
 
-MULTIPLES = 24  # small plots on a page
 POINTS = 50  # rows of the table of figures
 MAX_POINTS = 5000
-MAX_DRAWN = 2000  # figures of a series
-MAX_NAMED = 400
 
-
-Drawn = tuple[float, float, bool]  # time in s, value, whether it was rehearsed
 Trials = dict[tuple[str, str], TrialRow]  # by tag and machine
 
 
-class ChangeMark(Struct, frozen=True, kw_only=True):
-    """A change of level between the values at ``last`` and ``until`` (ns), a step or a ``drift``;
-    it is marked at its ``time``. ``percent`` is None if
-    the levels have no ratio. ``note`` is the nearest one, ``near`` how far it is; ``facts`` are
-    those of nodes that changed then."""
-
-    time: int
-    last: int
-    until: int
-    drift: bool
-    before: float
-    after: float
-    percent: float | None
-    tier: str
-    worse: bool | None
-    note: str
-    near: str
-    facts: list[Difference]
+def _fields(metrics: list[str]) -> list[Field]:
+    return [
+        Field("Metric", "metric", "elapsed, triad", 18, metrics, required=True),
+        Field("Test", "test", "all, or a pattern"),
+        Field("Case", "case", "all, or a pattern", 16),
+        Field("Machine", "machine", "all", 10),
+        Field("Stage", "stage", choices=get_args(Stage)),
+        Field("Toolchain", "toolchain", "all", 10),
+        Field("Trial", "trial", "all"),
+        Field("Since", "since", "90d, 2026-05-01", 12),
+        Field("Until", "until", "now", 12),
+        Field("rehearsed, too", "rehearsed", box=True),
+    ]
 
 
-class HistoryLine(Struct, frozen=True, kw_only=True):
-    """A series of ``n`` values, of which so many are ``rehearsed``. ``measured`` and ``made_up``
-    (rehearsed) are (s since the epoch, value); a long series is thinned to the least and the
-    greatest in each of many spans. ``levels`` are (from, to, level) between confirmed changes, and
-    the first level of a drift as far as its last one.
-    ``reference`` is that of the latest run."""
-
-    machine: str
-    case: str
-    case_name: str
-    test: str
-    stage: str
-    unit: str
-    better: str
-    n: int
-    median: float | None
-    noise: float | None
-    excluded: dict[str, int]
-    reason: str
-    rehearsed: int
-    measured: list[tuple[float, float]]
-    made_up: list[tuple[float, float]]
-    levels: list[tuple[float, float, float]]
-    changes: list[ChangeMark]
-    modes: list[LevelModes]
-    notes: list[Note]
-    reference: Expected | None
-
-    def chart(self, large: bool, metric: str, wide: bool = False) -> Any:
-        """Draw values as dots, levels as lines, changes and notes as marks, as SVG."""
-        dots = ((metric, self.measured, 1, 1), ("rehearsed", self.made_up, 4, 3))
-        series = [
-            draw.ChartSeries(name if large else "", points, "dots", colour, form)
-            for name, points, colour, form in dots
-            if points
-        ]
-        for number, (start, end, level) in enumerate(self.levels):
-            name = "level" if large and not number else ""
-            series.append(draw.ChartSeries(name, [(start, level), (end, level)], "line", 2, 1))
-        marks = [
-            draw.Mark(
-                change.time / SECOND_NS,
-                _told(change, self.better),
-                _ink(change),
-            )
-            for change in self.changes
-            if large or change.tier == "confirmed"
-        ]
-        if large:
-            marks += [draw.Mark(note.time / SECOND_NS, note.text) for note in self.notes]
-        wanted = self.reference
-        bounds = (
-            ((wanted.value, "reference"), (wanted.low, "least"), (wanted.high, "most"))
-            if wanted
-            else ()
-        )
-        return draw.chart(
-            series,
-            title=f"{metric} of {self.case_name} on {self.machine}",
-            about=f"{self.n} figures, {len(self.changes)} changes, {len(self.notes)} notes",
-            x=draw.Axis(kind="time"),
-            y=draw.Axis(metric if large else "", self.unit if large else ""),
-            marks=sorted(marks, key=lambda mark: mark.at),
-            levels=[draw.ReferenceLine(y, text) for y, text in bounds if y is not None],
-            width=WIDE if wide else NARROW,
-            height=280 if large else 110,
-        )
-
-
-class Shown(Struct, frozen=True):
-    """A value, when its run's script started (ns), and the run."""
-
-    time: int
-    value: float
-    run_id: str
-    trial: str
-    rehearsed: bool
-
-
-class HistoryPage(Struct, frozen=True, kw_only=True):
-    """The series that match, those that changed for the worse first. ``state`` is "asked",
-    "judging", "judged", "refused" (``reason``) or "rates" (of success, in place of series)."""
-
-    state: str
-    metrics: list[str]
-    reason: str = ""
-    lines: list[HistoryLine] = []
-    found: int = 0
-    first: int = 0
-    changed: int = 0
-    alarms: int = 0
-    points: list[Shown] = []
-    damaged_notes: int = 0
-    any_rehearsed: bool = False
-    rates: list[RateLine] = []
-
-
-class _Answer(NamedTuple):
-    """The judged series, and the lines that were made of them, by their places."""
-
-    histories: list[History]
-    damaged: int
-    lines: dict[int, HistoryLine]
-
-
-def data(state: ServerState, query: PageQuery) -> HistoryPage:
+def data(state: ServerState, query: PageQuery) -> StudyView:
     store = state.store()
     trials = queries.trials(store)
     filters = Filters(
@@ -179,67 +60,51 @@ def data(state: ServerState, query: PageQuery) -> HistoryPage:
     stage = query.choice("stage", get_args(Stage))
     first = query.number("first", 0)
     points = query.number("points", POINTS, least=1, most=MAX_POINTS)
-    metrics = list(dict.fromkeys([ELAPSED, SUCCESS_RATE, *BY_LEVEL, *metric_names(store)]))[
-        :MAX_NAMED
-    ]
-    page = HistoryPage(state="asked", metrics=metrics)
+    names = list(dict.fromkeys([ELAPSED, SUCCESS_RATE, *BY_LEVEL, *metric_names(store)]))
+    names = names[:MAX_NAMED]
+    view = StudyView(title="History", fields=_fields(names), choices=names[:60])
     if not metric:
-        return page
+        return view
+    view = replace(view, title=f"History of {metric}", first=first)
     version = (_notes_mark(state), *((trial.row, trial.last, trial.passed) for trial in trials))
+    name = (metric, case, stage, filters)
     if is_success_rate(store, metric):
         rates = state.studies.answer(
-            (SUCCESS_RATE, case, stage, filters),
-            version,
-            lambda: success_rates(state.store(), filters, case, stage),
+            name, version, lambda: success_rates(state.store(), filters, case, stage)
         )
         if rates.value is None:
-            return replace(page, state=rates.state, reason=rates.reason)
-        return replace(
-            page,
-            state="rates",
-            found=len(rates.value),
-            first=first,
-            rates=rate_lines(rates.value)[first : first + MULTIPLES],
-        )
-    name = ("history", metric, case, stage, filters)
+            return replace(view, state=rates.state, reason=rates.reason)
+        page = rates_page(rates.value, first, SHOWN)
+        return replace(view, state="judged", answer=page, found=len(rates.value))
     study = state.studies.answer(
-        name, version, lambda: _judged(state, metric, filters, case, stage)
+        ("history", *name), version, lambda: _judged(state, metric, filters, case, stage)
     )
-    answer = study.value
-    if answer is None:
+    if study.value is None:
         made_up = bool(filters.trial) and names_rehearsal(store, [filters.trial], rehearsed=False)
-        return replace(page, state=study.state, reason=study.reason, any_rehearsed=made_up)
-    found = answer.histories
+        return replace(view, state=study.state, reason=study.reason, rehearsed=made_up)
+    found, damaged = study.value
     if first >= len(found):
-        first = max(0, (len(found) - 1) // MULTIPLES * MULTIPLES)
-    latest = found[0].series.points[::-1][:points] if len(found) == 1 else []
-    machine = found[0].series.machine if found else ""
-    shown = found[first : first + MULTIPLES]
+        first = max(0, (len(found) - 1) // SHOWN * SHOWN)
     trial_of = {(trial.tag, trial.machine): trial for trial in reversed(trials)}
-    lines = []
-    for place, each in enumerate(shown, start=first):
-        if place not in answer.lines:
-            answer.lines[place] = _line(state, each, trial_of)
-        lines.append(answer.lines[place])
+    beside = View(
+        large=1,
+        first=first,
+        number=SHOWN,
+        points=points,
+        rehearsed=frozenset(key for key, trial in trial_of.items() if trial.rehearsed),
+        reference=lambda history: _expected(state, history, trial_of),
+    )
+    shown = found[first : first + SHOWN]
+    page = replace(history_page(found, metric, beside), records=partial(history_records, shown))
     return replace(
-        page,
+        view,
         state="judged",
-        lines=lines,
+        answer=page,
         found=len(found),
         first=first,
-        changed=sum(any(told.confirmed for told in each.told) for each in found),
-        alarms=sum(bool(each.alarms) for each in found),
-        points=[
-            copied(Shown, point, rehearsed=_made_up(trial_of.get((point.trial, machine))))
-            for point in latest
-        ],
-        damaged_notes=answer.damaged,
-        any_rehearsed=any(line.rehearsed for line in lines),
+        rehearsed=any(beside.made_up(each, one) for each in shown for one in each.series.points),
+        notices=[f"{damaged} lines of the diary can not be read as notes."] if damaged else [],
     )
-
-
-def _made_up(trial: TrialRow | None) -> bool:
-    return trial is not None and trial.rehearsed
 
 
 def _notes_mark(state: ServerState) -> int:
@@ -249,98 +114,17 @@ def _notes_mark(state: ServerState) -> int:
         return 0
 
 
-def _judged(state: ServerState, metric: str, filters: Filters, case: str, stage: str) -> _Answer:
+def _judged(
+    state: ServerState, metric: str, filters: Filters, case: str, stage: str
+) -> tuple[list[History], int]:
+    """Return the series, and how many lines of the diary are damaged."""
     try:
         notes = note_file.read(state.folder / note_file.FILE)
     except TrialError:
         notes = note_file.Diary([])
     store = state.store()
     found = with_facts(store, histories(store, metric, filters, case, notes.notes, stage))
-    return _Answer(sorted(found, key=_rank), notes.damaged, {})
-
-
-def _rank(history: History) -> tuple[float, str, str]:
-    """Return the rank of a series: the worst confirmed change first, then the other changes."""
-    shares = [
-        abs(told.percent or 0) if told.worse else -1 / (1 + abs(told.percent or 0))
-        for told in history.told
-        if told.confirmed
-    ]
-    worst = max(shares, default=-2.0)
-    return (-worst, history.series.case_name, history.series.machine)
-
-
-# ---- a series -----------------------------------------------------------------------------
-
-
-def _line(state: ServerState, history: History, trial_of: Trials) -> HistoryLine:
-    series, analysis = history.series, history.analysis
-    middle = median(series.values) if series.values else None
-    points = [
-        (point.time / SECOND_NS, point.value, _made_up(trial_of.get((point.trial, series.machine))))
-        for point in series.points
-    ]
-    drawn = _thinned(points)
-    return copied(
-        HistoryLine,
-        series,
-        n=len(series.points),
-        median=middle,
-        noise=analysis.noise / abs(middle) if middle else None,
-        reason=analysis.why,
-        rehearsed=sum(made_up for _, _, made_up in points),
-        measured=[(time, value) for time, value, made_up in drawn if not made_up],
-        made_up=[(time, value) for time, value, made_up in drawn if made_up],
-        levels=_levels(history),
-        changes=[_change(told) for told in history.told],
-        modes=history.modes,
-        notes=history.notes,
-        reference=_expected(state, history, trial_of),
-    )
-
-
-def _thinned(points: list[Drawn]) -> list[Drawn]:
-    """Return few enough values to draw: the least and the greatest in each of many spans."""
-    if len(points) <= MAX_DRAWN:
-        return points
-    first, length = points[0][0], points[-1][0] - points[0][0] or 1.0
-    spans: dict[int, list[Drawn]] = {}
-    for point in points:
-        spans.setdefault(int((point[0] - first) / length * (MAX_DRAWN // 2 - 1)), []).append(point)
-    return [
-        point
-        for own in spans.values()
-        for point in sorted({min(own, key=lambda p: p[1]), max(own, key=lambda p: p[1])})
-    ]
-
-
-def _levels(history: History) -> list[tuple[float, float, float]]:
-    """Return the level between each two confirmed changes."""
-    points = history.series.points
-    confirmed = [told.change for told in history.told if told.confirmed]
-    if not confirmed:
-        return []
-    edges = [0, *(change.settled for change in confirmed), len(points)]
-    heights = [confirmed[0].before, *(change.after for change in confirmed)]
-    return [
-        (points[start].time / SECOND_NS, points[end - 1].time / SECOND_NS, height)
-        for start, end, height in zip(edges, edges[1:], heights, strict=False)
-    ]
-
-
-def _change(told: ReportedChange) -> ChangeMark:
-    return copied(
-        ChangeMark,
-        told,
-        time=told.since,
-        until=told.first,
-        drift=told.drift,
-        before=told.change.before,
-        after=told.change.after,
-        tier=told.change.tier,
-        note=told.near.note.text if told.near is not None else "",
-        near=told.near.distance if told.near is not None else "",
-    )
+    return by_change(found), notes.damaged
 
 
 def _expected(state: ServerState, history: History, trial_of: Trials) -> Expected | None:
@@ -357,15 +141,3 @@ def _expected(state: ServerState, history: History, trial_of: Trials) -> Expecte
         return None
     figure = MetricRow(series.metric, last.value, series.unit, series.better)
     return expected(figure, case, state.records.references(state.store(), trial), series.stage)
-
-
-def _ink(change: ChangeMark) -> str:
-    if change.tier != "confirmed" or change.worse is None:
-        return "warn"
-    return "bad" if change.worse else "good"
-
-
-def _told(change: ChangeMark, better: str) -> str:
-    """Return by how much a level is better than the one before."""
-    percent = "" if change.percent is None else show_change(better_by(change.percent, better))
-    return percent if change.tier == "confirmed" else f"{percent}?"

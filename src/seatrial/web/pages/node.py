@@ -10,12 +10,12 @@ from seatrial.arrays import Bools
 from seatrial.errors import UsageError, suggest
 from seatrial.journal.codes import BOOT_FAILURE, NODE_FAILURE, code_of
 from seatrial.machine.node_sets import unfold_or_empty
+from seatrial.show.formatting import NARROW, WIDE
 from seatrial.store import node_runs
 from seatrial.store.rows import RunRow
 from seatrial.structs import copied
 from seatrial.units import SECOND_NS
 from seatrial.verify.figures import ELAPSED
-from seatrial.web.formatting import NARROW, WIDE
 from seatrial.web.nodes.layout import blocks_of
 from seatrial.web.nodes.node_figures import (
     NodeFigures,

@@ -7,13 +7,13 @@ from msgspec.structs import replace
 
 from seatrial import draw
 from seatrial.errors import UsageError
+from seatrial.show.formatting import NARROW
 from seatrial.studies import ratios
 from seatrial.studies.panels import varying
 from seatrial.studies.scaling_cells import are_numbers
 from seatrial.studies.selection import Side
 from seatrial.verify.figures import ELAPSED
 from seatrial.web.cases_study import CasesPage, cases_page
-from seatrial.web.formatting import NARROW
 from seatrial.web.query import PageQuery
 from seatrial.web.state.server_state import ServerState
 

@@ -8,12 +8,12 @@ from msgspec.structs import replace
 
 from seatrial import draw
 from seatrial.errors import UsageError
+from seatrial.show.formatting import NARROW
 from seatrial.store.by_case import CORES
 from seatrial.studies.scaling import AXES, PAYS, ScalingQuery, ScalingTable, scaling, without_metric
 from seatrial.studies.selection import Side
 from seatrial.verify.figures import ELAPSED
 from seatrial.web.cases_study import CasesPage, cases_page
-from seatrial.web.formatting import NARROW
 from seatrial.web.query import PageQuery
 from seatrial.web.state.server_state import ServerState
 

@@ -7,11 +7,11 @@ from msgspec import Struct
 
 from seatrial import draw
 from seatrial.errors import UsageError
+from seatrial.show.formatting import NARROW, WIDE
 from seatrial.store import queries
 from seatrial.studies.advice import advice, cost_text, untried_text
 from seatrial.studies.tuned import Tuned, TunedSetting, in_order, state_text, tuned
 from seatrial.trial.folder import TrialFolder
-from seatrial.web.formatting import NARROW, WIDE
 from seatrial.web.query import PageQuery
 from seatrial.web.state.server_state import ServerState
 

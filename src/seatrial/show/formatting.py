@@ -147,7 +147,12 @@ def node_link(name: str, machine: str) -> Markup:
 
 def trial_link(tag: str) -> Markup:
     """Return a trial's tag as a link to its page."""
-    return Markup('<a href="/trials/{}">{}</a>').format(quote(tag, safe=""), tag)
+    return Markup('<a href="{}">{}</a>').format(trial_address(tag), tag)
+
+
+def trial_address(tag: str) -> str:
+    """Return the address of a trial's page."""
+    return f"/trials/{quote(tag, safe='')}"
 
 
 def machine_link(name: str) -> Markup:

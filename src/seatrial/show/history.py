@@ -1,0 +1,578 @@
+"""The history of a metric, or of how often runs passed: the page of ``seatrial history``."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import msgspec
+
+from seatrial import draw
+from seatrial.show.formatting import run_address, trial_address
+from seatrial.show.page import (
+    Cell,
+    Chart,
+    Column,
+    Figure,
+    Link,
+    Only,
+    Page,
+    Part,
+    Section,
+    State,
+    Table,
+    Text,
+    Tone,
+)
+from seatrial.show.plots import TextMark, time_line
+from seatrial.show.text import show_minute
+from seatrial.statistics.changes import MIN_POINTS
+from seatrial.store.interchange import iso
+from seatrial.studies.history import History, LevelModes, ReportedChange
+from seatrial.studies.metric_series import Point
+from seatrial.studies.one_run import Expected
+from seatrial.studies.success_rate import SUCCESS_RATE, SuccessRate, SuccessRates
+from seatrial.units import (
+    SECOND_NS,
+    better_by,
+    count,
+    direction_text,
+    in_per_cent,
+    interval_in_per_cent,
+    show_change,
+    show_figure,
+    show_unit,
+)
+
+MAX_LARGE = 4  # series that are shown in full; of more only those that changed are
+MAX_ROWS = 100  # series of an overview
+MAX_NOTES = 26
+MAX_RATES = 50  # of a test, the latest
+
+REHEARSED = State("rehearsed", "rehearsed")
+
+
+class View(NamedTuple):
+    """Which part of an answer is shown, and what is known beside it."""
+
+    large: int = MAX_LARGE
+    """So many series are shown in full."""
+    first: int = 0
+    number: int = MAX_ROWS
+    """The series of an overview, from the ``first`` on."""
+    points: int = 0
+    """Rows of the table of figures, if there is one series."""
+    rehearsed: frozenset[tuple[str, str]] = frozenset()
+    """Tags and machines of trials whose figures were never measured."""
+    reference: Callable[[History], Expected | None] = lambda history: None
+    """Returns the reference by which the latest run of a series was judged."""
+
+    def made_up(self, history: History, point: Point) -> bool:
+        return (point.trial, history.series.machine) in self.rehearsed
+
+
+_TERMINAL = View()
+
+# ---- a metric -----------------------------------------------------------------------------
+
+
+def by_change(histories: Sequence[History]) -> list[History]:
+    """Return the series in the order in which people look at them: the greatest confirmed change
+    for the worse first, then other changes, then those without one."""
+    return sorted(histories, key=_severity, reverse=True)
+
+
+def _severity(history: History) -> float:
+    shares = ((abs(each.percent or 0), each.worse) for each in history.told if each.confirmed)
+    return max((share if worse else -1 / (1 + share) for share, worse in shares), default=-2.0)
+
+
+def history_page(histories: Sequence[History], metric: str, view: View = _TERMINAL) -> Page:
+    """Return the page of some series of a metric."""
+    if len(histories) <= view.large:
+        sections = [_whole(history, view) for history in histories]
+    else:
+        sections = _overview(histories, view)
+    if len(histories) == 1 and view.points:
+        sections.append(_figures(histories[0], view))
+    return Page(
+        f"History of {metric}",
+        sections,
+        _summary(histories),
+        partial(history_records, histories),
+        partial(_lines, histories),
+    )
+
+
+def _summary(histories: Sequence[History]) -> str:
+    confirmed = sum(each.confirmed for history in histories for each in history.told)
+    alarms = sum(len(history.alarms) for history in histories)
+    few = sum(history.analysis.few for history in histories)
+    said = []
+    if few < len(histories):
+        changes = f"{count(confirmed, 'confirmed change')}, {alarms} for the worse"
+        said.append(changes if confirmed else "no change")
+    if few:
+        said.append(f"too few figures to tell in {few} of them, {MIN_POINTS} or more are needed")
+    return f"{len(histories)} series: {'; '.join(said)}"
+
+
+def _overview(histories: Sequence[History], view: View) -> list[Section]:
+    """Return a table of many series, and those in full that changed most; in a browser a small
+    chart of each instead."""
+    ordered = by_change(histories)
+    shown = ordered[view.first : view.first + view.number]
+    changed = [each for each in ordered if any(told.confirmed for told in each.told)]
+    sections = [Section("", [_series_table(shown, len(histories))])]
+    sections += [_whole(each, view, only="terminal") for each in changed[:MAX_LARGE]]
+    if more := changed[MAX_LARGE:]:
+        words = f"{len(more)} more series changed; --case shows one"
+        sections.append(Section("", [words], only="terminal"))
+    sections += [_small(each, view) for each in shown]
+    if told := [each for each in shown if each.told]:
+        changes = [_changes(told, view, named=True)]
+        sections.append(Section("Changes of these series", changes, only="browser"))
+    return sections
+
+
+def _series_table(shown: Sequence[History], total: int) -> Table:
+    several = len({history.series.machine for history in shown}) > 1
+    columns = [
+        Column("case", value=_link, fold=True),
+        Column("machine", value=lambda each: each.series.machine if several else ""),
+        Column("n", "count", lambda each: len(each.series.points)),
+        Column("left out", "count", lambda each: sum(each.series.excluded.values()) or None),
+        Column("median", "number", lambda each: Figure(each.median, each.series.unit)),
+        Column("noise", "share", _noise),
+        Column("better by", value=_short, fold=True),
+    ]
+    remainder = " without a change; --format json shows all"
+    return Table.of(columns, shown, total=total, remainder=remainder)
+
+
+def _link(history: History) -> Link:
+    """Return the link to a series alone."""
+    series = history.series
+    query = {"case": series.case, "machine": series.machine, "stage": series.stage}
+    return Link(series.case_name, query=query | {"first": "", "test": ""})
+
+
+def _noise(history: History) -> str:
+    share = history.analysis.noise / abs(history.median) if history.median else 0
+    return f"{100 * share:.2g} %" if share else ""
+
+
+def _short(history: History) -> str:
+    """Return in a few words how a series changed."""
+    if history.analysis.why:
+        return "too few" if history.analysis.few else "none: all equal"
+    suspect = sum(not each.confirmed for each in history.told)
+    said = [_percent(history, each) for each in history.told if each.confirmed]
+    said += [f"{suspect} suspect"] if suspect else []
+    return ", ".join(said) or ("hardly enough figures" if history.analysis.limit else "")
+
+
+def _percent(history: History, change: ReportedChange) -> str:
+    """Return by how much a level is better than the one before; its change if the metric has no
+    direction."""
+    if change.percent is None:
+        return ""
+    return show_change(better_by(change.percent, history.series.better))
+
+
+def _mark(history: History, view: View) -> Cell:
+    """Return the mark of a series of which some or all was rehearsed."""
+    total = len(history.series.points)
+    made_up = sum(view.made_up(history, point) for point in history.series.points)
+    if not made_up:
+        return None
+    return [REHEARSED, State(f"{made_up} of {total}" if made_up < total else "", "quiet")]
+
+
+# ---- a series -----------------------------------------------------------------------------
+
+
+def _whole(history: History, view: View, only: Only = "") -> Section:
+    """Return a series with all that is known of it."""
+    series, analysis = history.series, history.analysis
+    title = f"{series.metric} of {series.case_name} on {series.machine}"
+    noise = f", noise {show_figure(analysis.noise, '')}" if analysis.noise else ""
+    centre = "" if history.median is None else f", median {show_figure(history.median, '')}"
+    unit = show_unit(series.unit, "{}, ")
+    parts: list[Part] = [
+        f"{unit}{direction_text(series.better)}, n {len(series.points)}{noise}{centre}"
+    ]
+    if series.excluded:
+        reasons = ", ".join(f"{number} {reason}" for reason, number in series.excluded.items())
+        parts.append(f"left out: {count(sum(series.excluded.values()), 'run')}: {reasons}")
+    if series.points:
+        parts.append(_chart(history, view))
+    if analysis.why:
+        parts.append(f"nothing can be concluded: {analysis.why}")
+    elif not history.told:
+        parts.append("no change")
+    parts += [_changes([history], view), *_facts(history)]
+    parts.append(_modes(history))
+    parts += [analysis.limit] if analysis.limit else []
+    parts.append(_notes(history))
+    return Section(title, parts, mark=_mark(history, view), only=only)
+
+
+def _small(history: History, view: View) -> Section:
+    series = history.series
+    few = "; too few to judge" if history.analysis.few else ""
+    about = f"on {series.machine}{show_unit(series.unit, ', {}')}, n {len(series.points)}{few}"
+    stressed = any(each.confirmed for each in history.told)
+    mark = [State(about, "quiet"), _mark(history, view)]
+    chart = [_chart(history, view, small=True)]
+    return Section("", chart, _link(history), mark, small=True, stressed=stressed)
+
+
+def _chart(history: History, view: View, small: bool = False) -> Chart:
+    series, told = history.series, history.told
+    lines = [
+        draw.ChartSeries(
+            "" if small else name,
+            [
+                (p.time / SECOND_NS, p.value)
+                for p in series.points
+                if view.made_up(history, p) is rehearsed
+            ],
+            "dots",
+            *look,
+        )
+        for name, rehearsed, look in ((series.metric, False, (1, 1)), ("rehearsed", True, (4, 3)))
+    ]
+    for number, (start, end, level) in enumerate(_levels(history)):
+        name = "level" if not small and not number else ""
+        lines.append(draw.ChartSeries(name, [(start, level), (end, level)], "line", 2, 1))
+    wanted = view.reference(history) or Expected("")
+    bounds = (wanted.value, "reference"), (wanted.low, "least"), (wanted.high, "most")
+    drawn = partial(
+        draw.chart,
+        [line for line in lines if line.points],
+        title=f"{series.metric} of {series.case_name} on {series.machine}",
+        about=f"{len(series.points)} figures, {len(told)} changes, {len(history.notes)} notes",
+        x=draw.Axis(kind="time"),
+        y=draw.Axis() if small else draw.Axis(series.metric, series.unit),
+        marks=_marks(history, small),
+        levels=[draw.ReferenceLine(y, text) for y, text in bounds if y is not None],
+        height=110 if small else 280,
+    )
+    if small:
+        return Chart(drawn)
+    caption = "Figures over time; lines: levels; marks: changes and notes"
+    return Chart(drawn, caption, partial(_time_line, history))
+
+
+def _levels(history: History) -> list[tuple[float, float, float]]:
+    """Return (from, to, level) between each two confirmed changes."""
+    points = history.series.points
+    changes = [each.change for each in history.told if each.confirmed]
+    if not changes:
+        return []
+    edges = [0, *(change.settled for change in changes), len(points)]
+    heights = [changes[0].before, *(change.after for change in changes)]
+    return [
+        (points[start].time / SECOND_NS, points[end - 1].time / SECOND_NS, height)
+        for start, end, height in zip(edges, edges[1:], heights, strict=False)
+    ]
+
+
+def _marks(history: History, small: bool) -> list[draw.Mark]:
+    """Return the changes, and in a large chart the notes, by time."""
+    inks = {"better": "good", "worse": "bad"}
+    marks = [
+        draw.Mark(
+            change.since / SECOND_NS,
+            _percent(history, change) + "?" * (not change.confirmed),
+            inks.get(_tone(change), "warn"),
+        )
+        for change in history.told
+        if change.confirmed or not small
+    ]
+    if not small:
+        marks += [draw.Mark(note.time / SECOND_NS, note.text) for note in history.notes]
+    return sorted(marks, key=lambda mark: mark.at)
+
+
+def _tone(change: ReportedChange) -> Tone:
+    if not change.confirmed or change.worse is None:
+        return "suspect"
+    return "worse" if change.worse else "better"
+
+
+def _time_line(history: History) -> list[str]:
+    """Return a plot for a terminal."""
+    points = [(point.time / SECOND_NS, point.value) for point in history.series.points]
+    changes = [
+        TextMark(each.since / SECOND_NS, "C" if each.confirmed else "s", bar=each.confirmed)
+        for each in history.told
+    ]
+    notes = [
+        TextMark(note.time / SECOND_NS, letter)
+        for letter, note in zip(string.ascii_lowercase, history.notes[-MAX_NOTES:], strict=False)
+    ]
+    times = [time for time, _ in points]
+    first, last = (show_minute(int(end) * SECOND_NS) for end in (min(times), max(times)))
+    return time_line(points, [changes, notes], (first, last if last != first else ""))
+
+
+def _changes(histories: Sequence[History], view: View, named: bool = False) -> Table:
+    """Return the changes of series; ``named`` with their cases."""
+    directions = {history.series.better for history in histories}
+    columns = [
+        Column("case" if named else "", fold=True),
+        Column("change", "state"),
+        Column("since", "time"),
+        Column("trial"),
+        Column("before", "number"),
+        Column("after", "number"),
+        Column("by" if directions == {"none"} else "better by", "number"),
+        Column(""),
+        Column("nearest note", fold=True),
+    ]
+    rows: list[list[Cell]] = []
+    for history in histories:
+        points, unit = history.series.points, history.series.unit
+        several = len({point.trial for point in points}) > 1
+        case = [_link(history), _mark(history, view)]
+        for each in history.told:
+            near = each.near
+            rows.append(
+                [
+                    case if named else "",
+                    State(f"{each.change.tier}{' drift' * each.drift}", _tone(each)),
+                    each.since,
+                    points[each.change.index].trial if several else "",
+                    Figure(each.change.before, unit),
+                    Figure(each.change.after, unit),
+                    _percent(history, each) or "no ratio",
+                    State(each.word, _tone(each)) if each.word else "",
+                    f"{near.note.text} ({near.distance})" if near is not None else "",
+                ]
+            )
+    return Table(columns, rows)
+
+
+def _facts(history: History) -> Iterator[str]:
+    """Yield the facts of nodes that changed with each level."""
+    for change in history.told:
+        for each in change.facts:
+            values = f": {each.first or 'none'} -> {each.second or 'none'}"
+            yield (
+                f"facts that changed by {show_minute(change.first)}: {each.subject}: {each.what}"
+                + (values if each.first or each.second else "")
+            )
+
+
+def _modes(history: History) -> Table:
+    """Return the modes of the figures between two changes, with their shares."""
+    columns = [
+        Column("pairs from", "time"),
+        Column("to", "time"),
+        Column("mode", "number"),
+        Column("share", "share"),
+    ]
+    rows: list[list[Cell]] = []
+    for span in history.modes:
+        ends: list[Cell] = [span.first, span.last]
+        for mode in span.modes:
+            centre = Figure(mode.centre, history.series.unit)
+            rows.append([*ends, centre, f"{100 * mode.share:.1f} %"])
+            ends = [None, None]
+    return Table(columns, rows)
+
+
+def _notes(history: History) -> Table:
+    """Return the notes beside a series, with their letters in the plot of a terminal."""
+    columns = [
+        Column("", value=lambda pair: pair[0], only="terminal"),
+        Column("time", "time", lambda pair: pair[1].time),
+        Column("note", value=lambda pair: pair[1].text, fold=True),
+        Column("by", value=lambda pair: pair[1].user),
+    ]
+    notes = history.notes[-MAX_NOTES:]
+    return Table.of(columns, zip(string.ascii_lowercase, notes, strict=False))
+
+
+def _figures(history: History, view: View) -> Section:
+    """Return the latest figures with their runs."""
+    series = history.series
+
+    def trial(point: Point) -> list[Cell]:
+        mark = REHEARSED if view.made_up(history, point) else ""
+        return [Link(point.trial, trial_address(point.trial)), mark]
+
+    columns = [
+        Column("started", "time", lambda point: point.time),
+        Column(series.metric, "number", lambda point: Figure(point.value, series.unit)),
+        Column("trial", value=trial),
+        Column("run", value=lambda point: Link(point.run_id[:8], run_address(point))),
+    ]
+    latest = series.points[::-1][: view.points]
+    more = [":", Link("show them", query={"points": "5000"})]
+    table = Table.of(columns, latest, total=len(series.points), remainder=more)
+    return Section("Figures", [table], only="browser")
+
+
+def history_records(histories: Sequence[History]) -> list[dict[str, Any]]:
+    """Return series as JSON has them."""
+    return [_record(history) for history in histories]
+
+
+def _record(history: History) -> dict[str, Any]:
+    series = msgspec.structs.asdict(history.series)
+    del series["parts"]
+    return {
+        **series,
+        "n": len(history.series.points),
+        "noise": history.analysis.noise,
+        "why": history.analysis.why,
+        "limit": history.analysis.limit,
+        "changes": [_change_record(each) for each in history.told],
+        "modes": [_modes_record(span) for span in history.modes],
+        "notes": [
+            {"time": iso(n.time), "machine": n.machine, "text": n.text, "id": n.id}
+            for n in history.notes
+        ],
+        "points": [
+            {"time": iso(p.time), "value": p.value, "run": p.run_id, "trial": p.trial}
+            for p in history.series.points
+        ],
+    }
+
+
+def _modes_record(span: LevelModes) -> dict[str, Any]:
+    record: dict[str, Any] = msgspec.to_builtins(span)
+    return record | {"first": iso(span.first), "last": iso(span.last)}
+
+
+def _change_record(told: ReportedChange) -> dict[str, Any]:
+    change, near = told.change, told.near
+    note = None
+    if near is not None:
+        note = {"text": near.note.text, "time": iso(near.note.time), "seconds": near.seconds}
+    return {
+        "tier": change.tier,
+        "kind": "drift" if told.drift else "step",
+        "index": change.index,
+        "until": change.until,
+        "since": iso(told.since),
+        "last_before": None if told.drift else iso(told.last),
+        "settled": iso(told.first),
+        "before": change.before,
+        "after": change.after,
+        "percent": told.percent,
+        "worse": told.worse,
+        "strength": change.strength if change.strength != float("inf") else None,
+        "nearest_note": note,
+        "facts": [msgspec.structs.asdict(each) for each in told.facts],
+    }
+
+
+def _lines(histories: Sequence[History]) -> Iterator[Sequence[object]]:
+    """Yield a row for each figure; ``change`` is set on the first one of a new level."""
+    titles = ("machine", "case", "case_name", "metric", "unit", "time", "value", "run", "trial")
+    yield *titles, "change", "stage"
+    for history in histories:
+        series = history.series
+        tiers = {told.change.settled: told.change.tier for told in history.told}
+        about = (series.machine, series.case, series.case_name, series.metric, series.unit)
+        for index, point in enumerate(series.points):
+            figure = (iso(point.time), point.value, point.run_id, point.trial)
+            yield *about, *figure, tiers.get(index, ""), series.stage
+
+
+# ---- how often runs passed ----------------------------------------------------------------
+
+_RATE = ("time", "trial", "passed", "counted", "value", "low", "high")
+
+
+def rates_page(rates: Sequence[SuccessRates], first: int = 0, number: int | None = None) -> Page:
+    """Return the page of the success rates of tests, those that did worst the latest time first."""
+    ordered = sorted(rates, key=lambda one: (one.rates[-1].rate, one.test, one.machine))
+    shown = ordered[first:] if number is None else ordered[first : first + number]
+    about = (
+        "The share of the runs that passed, of each trial and day, with its 95 % interval; tests "
+        "that did worst the latest time first. Cancelled runs, known failures, and runs that ran "
+        "again for what nodes or the scheduler did are not counted."
+    )
+    return Page(
+        f"History of {SUCCESS_RATE}",
+        [
+            Section("", [Text(about, "quiet")], only="browser"),
+            *(
+                Section(
+                    f"{SUCCESS_RATE} of {each.test} on {each.machine}",
+                    [_rate_chart(each), _rate_table(each)],
+                )
+                for each in shown
+            ),
+        ],
+        f"{len(rates)} series; changes of rates are not judged",
+        partial(_rate_records, rates),
+        partial(_rate_lines, rates),
+    )
+
+
+def _rate_table(series: SuccessRates) -> Table:
+    columns = [
+        Column("since", "time", lambda rate: rate.time),
+        Column("trial", value=lambda rate: Link(rate.trial, trial_address(rate.trial)), fold=True),
+        Column("passed", "count", lambda rate: rate.passed),
+        Column("of", "count", lambda rate: rate.counted),
+        Column("rate", "share", lambda rate: in_per_cent(rate.rate)),
+        Column("95 %", "share", lambda rate: interval_in_per_cent(*rate.interval)),
+    ]
+    return Table.of(columns, series.rates)
+
+
+def _rate_chart(series: SuccessRates) -> Chart:
+    """Draw the rates as dots, and the ends of their intervals."""
+    latest = series.rates[-MAX_RATES:]
+    times = [rate.time / SECOND_NS for rate in latest]
+
+    def dots(name: str, shares: Iterable[float], colour: int, form: int) -> draw.ChartSeries:
+        points = [(time, 100 * share) for time, share in zip(times, shares, strict=True)]
+        return draw.ChartSeries(name, points, "dots", colour, form)
+
+    drawn = partial(
+        draw.chart,
+        [
+            dots("95 %", (rate.interval[0] for rate in latest), 4, 3),
+            dots("", (rate.interval[1] for rate in latest), 4, 3),
+            dots("passed", (rate.rate for rate in latest), 1, 1),
+        ],
+        title=f"Success rate of {series.test} on {series.machine}",
+        about=f"{len(latest)} rates, each of a trial and a day",
+        x=draw.Axis(kind="time"),
+        y=draw.Axis("passed", "%"),
+        height=200,
+    )
+    return Chart(drawn, "Success rate over time")
+
+
+def _rate_records(rates: Sequence[SuccessRates]) -> list[dict[str, Any]]:
+    return [
+        {
+            "metric": SUCCESS_RATE,
+            "machine": series.machine,
+            "test": series.test,
+            "points": [dict(zip(_RATE, _values(rate), strict=True)) for rate in series.rates],
+        }
+        for series in rates
+    ]
+
+
+def _rate_lines(rates: Sequence[SuccessRates]) -> Iterator[Sequence[object]]:
+    yield "machine", "test", *_RATE
+    for series in rates:
+        for rate in series.rates:
+            yield series.machine, series.test, *_values(rate)
+
+
+def _values(rate: SuccessRate) -> tuple[object, ...]:
+    return iso(rate.time), rate.trial, rate.passed, rate.counted, rate.rate, *rate.interval

@@ -1,0 +1,188 @@
+"""Pages as HTML, for the server's page around it.
+
+    page_html(page, query.link)
+
+No script is needed. Colours and widths are those of ``web/static/style.css``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import groupby
+
+from markupsafe import Markup, escape
+
+from seatrial.show.formatting import (
+    NARROW,
+    NOTHING,
+    WIDE,
+    clock,
+    figure,
+    message,
+    moment,
+    number,
+    rehearsal_mark,
+    whole,
+)
+from seatrial.show.page import (
+    Cell,
+    Chart,
+    Column,
+    Figure,
+    Items,
+    Link,
+    Page,
+    Part,
+    Section,
+    State,
+    Table,
+    Text,
+)
+from seatrial.units import show_change, show_seconds, show_share, show_unit
+
+Address = Callable[..., str]
+"""Returns the address of the page itself with some parameters of its query changed."""
+
+
+def page_html(page: Page, address: Address) -> Markup:
+    """Return what stands below a page's heading and form."""
+    parts = [_sentence(page.summary)] if page.summary else []
+    shown = [section for section in page.sections if section.only != "terminal"]
+    for small, sections in groupby(shown, lambda section: section.small):
+        inner = _joined(section_html(section, address) for section in sections)
+        parts.append(Markup('<div class="multiples">{}</div>').format(inner) if small else inner)
+    return _joined(parts)
+
+
+def section_html(section: Section, address: Address) -> Markup:
+    """Return a section with its heading."""
+    title = _link(section.link, address) if section.link else escape(section.title)
+    if section.mark is not None:
+        title += Markup(" ") + _cell(section.mark, Column(""), address)
+    inner = parts_html(section.parts, address)
+    if section.small:
+        return Markup('<figure class="multiple{}"><figcaption>{}</figcaption>{}</figure>').format(
+            " changed" * section.stressed, title, inner
+        )
+    return Markup("<h2>{}</h2>{}").format(title, inner) if section.title else inner
+
+
+def parts_html(parts: Iterable[Part], address: Address) -> Markup:
+    """Return parts one below the other."""
+    return _joined(_part(part, address) for part in parts)
+
+
+def _joined(parts: Iterable[Markup]) -> Markup:
+    return Markup("\n").join(filter(None, parts))
+
+
+def _part(part: Part, address: Address) -> Markup:
+    if isinstance(part, str):
+        return _sentence(part)
+    if part.only == "terminal":
+        return Markup()
+    if isinstance(part, Text):
+        return _sentence(part.words, part.tone)
+    if isinstance(part, Chart):
+        return _chart(part)
+    if isinstance(part, Items):
+        lines = _joined(Markup("<li>{}</li>").format(message(words)) for words in part.words)
+        return Markup('<ul class="facts-list">{}</ul>{}').format(lines, _remainder(part, address))
+    return _table(part, address)
+
+
+def _sentence(words: str, tone: str = "") -> Markup:
+    return Markup('<p class="{}">{}</p>').format(tone or "wide-text", message(words))
+
+
+def _remainder(part: Items | Table, address: Address) -> Markup:
+    if not part.left_out:
+        return Markup()
+    return Markup('<p class="quiet">and {} more{}</p>').format(
+        whole(part.left_out), _cell(part.remainder, Column(""), address)
+    )
+
+
+def _chart(chart: Chart) -> Markup:
+    """Return a chart, drawn for screens with room and for those without."""
+    if not chart.caption:
+        return chart.drawn(width=NARROW)
+    caption = Markup("<figcaption>{}</figcaption>").format(chart.caption)
+    drawn = (
+        '<figure class="drawn">{}<div class="roomy">{}</div><div class="close">{}</div></figure>'
+    )
+    return Markup(drawn).format(caption, chart.drawn(width=WIDE), chart.drawn(width=NARROW))
+
+
+def _table(table: Table, address: Address) -> Markup:
+    if not table.rows:
+        return Markup()
+    columns, rows = table.for_medium("browser")
+    heads = _joined(
+        Markup('<th scope="col"{}>{}</th>').format(
+            _class(column), column.title + show_unit(column.unit, " ({})")
+        )
+        for column in columns
+    )
+    lines = _joined(
+        Markup("<tr>{}</tr>").format(
+            Markup().join(
+                Markup("<td{}>{}</td>").format(_class(column), _cell(cell, column, address))
+                for cell, column in zip(row, columns, strict=True)
+            )
+        )
+        for row in rows
+    )
+    title = Markup("<h3>{}</h3>").format(table.title) if table.title else Markup()
+    return title + Markup(
+        '<div class="wide"><table class="narrow-table">'
+        "<thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>{}"
+    ).format(heads, lines, _remainder(table, address))
+
+
+def _class(column: Column) -> Markup:
+    if column.right:
+        return Markup(' class="num"')
+    return Markup(' class="text"') if column.fold else Markup()
+
+
+def _cell(cell: Cell, column: Column, address: Address) -> Markup:
+    if cell is None or cell == "":
+        return escape(NOTHING if column.right else "")
+    if isinstance(cell, str):
+        return escape(cell)
+    if isinstance(cell, int | float):
+        return escape(_number(cell, column))
+    if isinstance(cell, Figure):
+        return escape(figure(cell.value, cell.unit))
+    if isinstance(cell, Link):
+        return _link(cell, address)
+    if isinstance(cell, State):
+        return _state(cell)
+    return Markup(" ").join(_cell(each, Column(""), address) for each in cell)
+
+
+def _number(value: float, column: Column) -> str:
+    if column.kind == "time":
+        return moment(int(value))
+    if column.kind == "clock":
+        return clock(int(value))
+    if column.kind == "share":
+        return show_share(value)
+    if column.kind == "per cent":
+        return show_change(value)
+    if column.kind == "seconds":
+        return show_seconds(value)
+    return whole(value) if isinstance(value, int) else number(value)
+
+
+def _link(link: Link, address: Address) -> Markup:
+    where = link.address or address(**link.query)
+    return Markup('<a href="{}">{}</a>').format(where, link.text)
+
+
+def _state(state: State) -> Markup:
+    if state.tone == "rehearsed":
+        return rehearsal_mark(True)
+    kind = state.tone if state.tone == "quiet" else f"judged {state.tone}"
+    return Markup('<span class="{}">{}</span>').format(kind, state.word)

@@ -1,0 +1,274 @@
+"""Pages as plain text: aligned columns, no boxes, no control characters.
+
+    click.echo(page_text(page))
+    click.echo(table_text(Table([Column("case", fold=True), Column("runs", "count")], rows)))
+
+On a terminal no table is wider than the screen: columns that can be spared are left out, which is
+said, and text is folded between words if there is room. In a pipe each row stays one line, for
+grep.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import textwrap
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from functools import cached_property
+from itertools import zip_longest
+
+import click
+
+from seatrial.escaping import plain_line
+from seatrial.show.page import (
+    Cell,
+    Chart,
+    Column,
+    Figure,
+    Items,
+    Kind,
+    Link,
+    Page,
+    Part,
+    Section,
+    State,
+    Table,
+    Text,
+)
+from seatrial.units import SECOND_NS, show_figure, show_number, show_seconds, show_share
+
+GAP = "  "
+NARROWEST = 10
+READABLE = 30  # a text column keeps its longest word, up to this width, while others are wider
+
+# not inside a number such as 3.9, 1e-09, 12:30 or a date, nor before a unit: 3 s, 5 %, GB/s
+_UNIT = r"(?!(?:[mun]?s|m|min|h|d|%)(?!\w))"
+_BREAK_AFTER = re.compile(rf"(?<=[,_@{{}}\s;/]){_UNIT}|(?<=[\-.:])(?!\d)")
+
+# ---- pages --------------------------------------------------------------------------------
+
+
+def page_text(page: Page) -> str:
+    """Return a page as text, without its title, which the command says."""
+    parts = [section_text(section) for section in page.sections]
+    return "\n\n".join(filter(None, [*parts, folded(plain_line(page.summary))]))
+
+
+def section_text(section: Section) -> str:
+    """Return a section as lines, "" for one that a terminal does not show."""
+    if section.small or section.only == "browser":
+        return ""
+    title = click.style(plain_line(section.title), bold=True) if section.title else ""
+    return "\n".join(filter(None, [title, *map(part_text, section.parts)]))
+
+
+def part_text(part: Part) -> str:
+    """Return a part as lines, "" for one that a terminal does not show."""
+    if isinstance(part, str):
+        return folded(plain_line(part))
+    if part.only == "browser":
+        return ""
+    if isinstance(part, Text):
+        return folded(plain_line(part.words))
+    if isinstance(part, Chart):
+        return "\n".join(part.terminal()) if part.terminal is not None else ""
+    if isinstance(part, Items):
+        lines = [folded(plain_line(words)) for words in part.words]
+        return textwrap.indent("\n".join([*lines, *_remainder(part)]), GAP)
+    text = "\n".join(filter(None, [table_text(part), *_remainder(part)]))
+    if not part.title or not text:
+        return text
+    return f"{GAP}{plain_line(part.title)}\n{textwrap.indent(text, 2 * GAP)}"
+
+
+def _remainder(part: Items | Table) -> list[str]:
+    words = cell_text(part.remainder)
+    return [f"and {part.left_out} more{words}"] if part.left_out else []
+
+
+def cell_text(cell: Cell, kind: Kind = "text") -> str:
+    """Return a cell as text, "" for an empty one."""
+    if cell is None:
+        return ""
+    if isinstance(cell, str):
+        return plain_line(cell)
+    if isinstance(cell, int | float):
+        return _number(cell, kind)
+    if isinstance(cell, Figure):
+        return "" if cell.value is None else plain_line(show_figure(cell.value, cell.unit))
+    if isinstance(cell, Link):
+        return plain_line(cell.text)
+    if isinstance(cell, State):
+        return plain_line(cell.word)
+    return " ".join(filter(None, map(cell_text, cell)))
+
+
+def _number(value: float, kind: Kind) -> str:
+    if kind == "time":
+        return show_minute(int(value))
+    if kind == "clock":
+        return show_clock(int(value))
+    if kind == "share":
+        return show_share(value)
+    if kind == "per cent":
+        return f"{round(value, 2) + 0.0:+.2f} %"
+    if kind == "seconds":
+        return show_seconds(value)
+    return show_number(value) if isinstance(value, float) else str(value)
+
+
+def show_minute(time_ns: int) -> str:
+    """Return a time in the local time zone, to the minute."""
+    return f"{datetime.fromtimestamp(time_ns // SECOND_NS):%Y-%m-%d %H:%M}"
+
+
+def show_clock(time_ns: int) -> str:
+    """Return a time in the local time zone, to the second, without its year."""
+    return f"{datetime.fromtimestamp(time_ns // SECOND_NS):%m-%d %H:%M:%S}"
+
+
+# ---- tables -------------------------------------------------------------------------------
+
+
+def table_text(table: Table) -> str:
+    """Return the rows of a table below its bold titles; "" without rows."""
+    if not table.rows:
+        return ""
+    filled, rows = table.for_medium("terminal")
+    texts = [
+        [cell_text(cell, column.kind) for cell, column in zip(row, filled, strict=True)]
+        for row in rows
+    ]
+    return "\n".join(_table_lines(filled, texts))
+
+
+def _table_lines(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    cells = zip(*rows, strict=True) if columns else ()
+    filled = [_TextColumn(*each) for each in zip(columns, cells, strict=True)]
+    filled = [column for column in filled if any(column.cells)]
+    room = screen_width()
+    kept = _that_fit(filled, room)
+    widths = _widths(kept, room)
+    for line in _lines(kept, widths, [column.title for column in kept]):
+        yield click.style(line, bold=True)
+    for row in zip(*(column.cells for column in kept), strict=True):
+        yield from _lines(kept, widths, row)
+    if spared := [column.title for column in filled if column not in kept]:
+        yield from fold(f"(too narrow to show {', '.join(spared)})", room)
+
+
+class _TextColumn:
+    """A column with its cells as texts."""
+
+    def __init__(self, column: Column, cells: Sequence[str]) -> None:
+        self.title, self.right, self.folds = column.title, column.right, column.fold
+        self.spare = column.spare
+        self.cells = cells
+
+    @cached_property
+    def widest(self) -> int:
+        return max(map(_width, (self.title, *self.cells)))
+
+    @cached_property
+    def readable(self) -> int:
+        """The smallest width at which no word is broken."""
+        if not self.folds:
+            return self.widest
+        words = (part.rstrip() for cell in self.cells for part in _BREAK_AFTER.split(cell))
+        return min(self.widest, max(NARROWEST, min(max(map(_width, words)), READABLE)))
+
+    @property
+    def narrowest(self) -> int:
+        return NARROWEST if self.folds else self.widest
+
+    def padded(self, text: str, width: int) -> str:
+        space = " " * (width - _width(text))
+        return space + text if self.right else text + space
+
+
+def _whole(widths: Iterable[int]) -> int:
+    """Return the width of a table of columns of these widths."""
+    return sum(width + len(GAP) for width in widths) - len(GAP)
+
+
+def _that_fit(columns: list[_TextColumn], room: int) -> list[_TextColumn]:
+    """Return the columns without those that can be spared, as far as the table is too wide."""
+    while room and _whole(column.widest for column in columns) > room:
+        spare = [column for column in columns if column.spare > 0]
+        if not spare and _whole(column.readable for column in columns) > room:
+            spare = [column for column in columns if column.spare < 0]
+        if not spare:
+            break
+        left_out = max(spare, key=lambda column: abs(column.spare))
+        columns = [column for column in columns if column is not left_out]
+    return columns
+
+
+def _widths(columns: Sequence[_TextColumn], room: int) -> list[int]:
+    """Return the width of each column: that of its widest cell, or less if the table would be too
+    wide: first text down to its longest word, then down to the narrowest, then whatever is
+    widest."""
+    widths = [column.widest for column in columns]
+    if not room or _whole(widths) <= room:
+        return widths
+    readable, narrow = ([each.readable for each in columns], [each.narrowest for each in columns])
+    for least in (readable, narrow, [1] * len(columns)):
+        while _whole(widths) > room:
+            wide = [i for i, width in enumerate(widths) if width > least[i]]
+            if not wide:
+                break
+            widths[max(wide, key=widths.__getitem__)] -= 1
+    return widths
+
+
+def folded(sentence: str) -> str:
+    """Return a sentence, on a terminal folded to its width between words."""
+    room = screen_width()
+    if not room or _width(sentence) <= room:
+        return sentence
+    return textwrap.fill(sentence, room, subsequent_indent=GAP, break_on_hyphens=False)
+
+
+def screen_width() -> int:
+    """Return the width to fold to; 0 in a pipe, whatever COLUMNS says: nothing is folded."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+
+
+def _lines(columns: Sequence[_TextColumn], widths: Sequence[int], row: Sequence[str]) -> list[str]:
+    cells = (fold(cell, width) for cell, width in zip(row, widths, strict=True))
+    lines = []
+    for parts in zip_longest(*cells, fillvalue=""):
+        padded = (
+            column.padded(part.rstrip(), width)
+            for column, part, width in zip(columns, parts, widths, strict=True)
+        )
+        lines.append(GAP.join(padded).rstrip())
+    return lines
+
+
+def fold(text: str, width: int) -> list[str]:
+    """Return text in lines of at most that width (white space at their ends aside), broken after a
+    sign if there is one."""
+    lines = [""]
+    for part in _BREAK_AFTER.split(text):
+        if _width(lines[-1]) + _width(part.rstrip()) > width and lines[-1]:
+            lines.append("")
+        for char in part:
+            full = _width(lines[-1]) + _width(char) > width
+            if lines[-1] and full and not char.isspace():
+                lines.append("")
+            lines[-1] += char
+    return lines
+
+
+def _width(text: str) -> int:
+    """Return the columns that a text takes on a terminal."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
+        for char in text
+    )
