@@ -10,11 +10,12 @@ column be left out: see ``show.page.Column``.
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import click
 
 from seatrial.escaping import plain_line
-from seatrial.show.page import Cell, Column, Table
+from seatrial.show.page import Column, Table
 from seatrial.show.text import table_text
 
 _COLUMN = re.compile(r"(.*?)(>?)(~?)(?:\?(-?\d))?", re.DOTALL)
@@ -35,11 +36,11 @@ class TextTable:
     """A table by the forms of its columns, separated by `` | ``. As text it has bold titles, and no
     column whose cells are all empty. Without rows it is the empty text."""
 
-    def __init__(self, columns: str, rows: Iterable[Sequence[Cell]] = ()) -> None:
+    def __init__(self, columns: str, rows: Iterable[Sequence[Any]] = ()) -> None:
         self._columns = [_column(form) for form in columns.split(" | ")]
-        self._rows: list[Sequence[Cell]] = [*rows]
+        self._rows: list[Sequence[Any]] = [*rows]
 
-    def add(self, *cells: Cell) -> None:
+    def add(self, *cells: Any) -> None:
         """Add a row. Numbers are shown as ``show_number`` does, None as an empty cell."""
         self._rows.append(cells)
 
