@@ -76,7 +76,10 @@ def _print_table(folders: Folders, store: Store, filters: Filters, found: list[R
             instead["trial"] = ""
         rows.add(*(instead.get(column.name, _cell(run, column)) for column in columns))
     click.echo(rows)
-    more = queries.count_runs(store, filters) - len(found)
+    _print_what_is_left(found, several, queries.count_runs(store, filters) - len(found))
+
+
+def _print_what_is_left(found: list[RunRow], several: bool, more: int) -> None:
     if not several:
         rehearsal = ", a rehearsal" if found[0].rehearsed else ""
         which = "the latest" if more else "all"

@@ -6,14 +6,15 @@ for found in by_case(store, trials, since, until):
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Struct
 
 from seatrial.journal import codes
+from seatrial.store.columns import Column, read
 from seatrial.store.queries import MEASURED
-from seatrial.store.rows import TrialRow
+from seatrial.store.rows import Json, MachineName, TestName, TrialRow, TrialTag
 from seatrial.store.schema import Store
 from seatrial.store.sql_filters import listed
 from seatrial.store.tables import UNFINISHED
@@ -199,28 +200,58 @@ def _add_excluded(store: Store, where: str, groups: _Groups) -> None:
             excluded[name] = excluded.get(name, 0) + count
 
 
+class _CaseOfTrial(Struct, frozen=True):
+    """A case as trials keep it."""
+
+    row: Annotated[int, Column(source="cases.id")]
+    test: TestName
+    parameters: Json
+    defaults: Json
+    tags: Annotated[str, Column(source="tests.tags")]
+    machine: MachineName
+    toolchain: str
+    node: str
+    trial: TrialTag
+    nodes: int | None
+    tasks: int | None
+    threads: int | None
+    build: str
+
+
 def _cases(store: Store, trials: str) -> dict[int, CaseRuns]:
     """Return the cases of trials by their row in the store, without runs."""
     sql = (
-        "SELECT cases.id, tests.name, parameters, defaults, tests.tags, machine, toolchain, '',"
-        " node, trials.tag, nodes, tasks, threads, build FROM cases"
-        " JOIN trials ON trials.id = trial"
+        "FROM cases JOIN trials ON trials.id = cases.trial"
         f" JOIN tests ON tests.id = cases.test WHERE cases.trial IN ({trials})"
     )
-    decode = msgspec.json.Decoder(dict[str, Any]).decode
-    found = {}
-    for row, test, parameters, defaults, tags, *rest in store.rows(sql):
-        usual = decode(defaults)
-        shown = {name: show(value) for name, value in (decode(parameters) | usual).items()}
-        *place, nodes, tasks, threads, build = rest
-        size = [
-            _number_of(shown, name) if number is None else number
-            for name, number in zip(NUMBERS, (nodes, tasks, threads), strict=True)
-        ]
-        found[row] = CaseRuns(
-            *(test, shown, *place, *size, build, [], {}, {}, tags, {}, {}, frozenset(usual))
-        )
-    return found
+    return {case.row: _without_runs(case) for case in read(store, _CaseOfTrial, "cases", sql)}
+
+
+def _without_runs(case: _CaseOfTrial) -> CaseRuns:
+    parameters = {**case.parameters, **case.defaults}
+    shown = {name: show(value) for name, value in parameters.items()}
+
+    def size(name: str, number: int | None) -> int | None:
+        return _number_of(shown, name) if number is None else number
+
+    return CaseRuns(
+        test=case.test,
+        parameters=shown,
+        machine=case.machine,
+        toolchain=case.toolchain,
+        stage="",
+        node=case.node,
+        trial=case.trial,
+        nodes=size("nodes", case.nodes),
+        tasks=size("tasks", case.tasks),
+        threads=size("threads", case.threads),
+        build=case.build,
+        runs=[],
+        values={},
+        excluded={},
+        tags=case.tags,
+        at_default=frozenset(case.defaults),
+    )
 
 
 def _number_of(parameters: Mapping[str, str], name: str) -> int | None:

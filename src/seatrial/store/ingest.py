@@ -59,44 +59,70 @@ def sync(store: Store, trials: Path, progress: Progress | None = None) -> Synced
     """Read what is new in the journals below ``trials``. A trial that cannot be read becomes a
     notice of the store. Trials whose folder is gone stay. ``progress`` is called now and then with
     a tag, the bytes read and the bytes to read."""
-    known: dict[str, set[_Seen]] = {}
-    told = len(store.notices)
-    made: dict[str, int] = {}
-    sql = "SELECT path, created, inode, size, modified FROM trials"
-    for path, created, *seen in store.rows(sql):
-        known.setdefault(path, set()).add(tuple(seen))
-        made[path] = created
-    stale = changed = count = 0
+    notices_before = len(store.notices)
+    known = _known_trials(store)
+    counts: list[int] = []
+    stale = 0
     for path, seen in _journals(trials):
         if not is_utf8(path):
             store.notices.append(f"{path!r}: its name is not UTF-8; rename it; trial left out")
             continue
-        if path in made and (why := _changed_record(path, made[path])):
-            store.notices.append(why)
-        if seen == _NO_FILE and path_of(Path(path, "journal.jsonl")).exists():
-            store.notices.append(f"{path}/journal.jsonl: is missing; put it back")
-        if path in known and (seen in known[path] or seen == _NO_FILE):
+        store.notices += _lost_files(path, seen, known.get(path))
+        if path in known and seen in (*known[path].seen, _NO_FILE):
             continue
         if not store.writable:
             stale += 1
-            continue
-        try:
-            from seatrial.store.trial_ingest import ingest_trial  # where nothing is new, not needed
-
-            count += ingest_trial(store, path, progress)
-            changed += 1
-        except TrialError as error:  # which must not hide the others
-            store.notices.append(f"{error}; trial left out")
-        except OSError as error:
-            store.notices.append(f"{error.filename or path}: cannot be read: {error.strerror}")
+        elif (count := _ingest(store, path, progress)) is not None:
+            counts.append(count)
     if stale:
         trials_are = "1 trial is" if stale == 1 else f"{stale} trials are"
         store.notices.append(
             f"{store.place}: cannot be written, and {trials_are} newer than it; "
             "name another with --store to see all"
         )
-    store.left_out += store.notices[told:]
-    return Synced(changed, count)
+    store.left_out += store.notices[notices_before:]
+    return Synced(len(counts), sum(counts))
+
+
+class _Known(NamedTuple):
+    """What the store knows of the trials at a path: when one was created, and the states of the
+    journals that were read."""
+
+    created: int
+    seen: set[_Seen]
+
+
+def _known_trials(store: Store) -> dict[str, _Known]:
+    known: dict[str, _Known] = {}
+    sql = "SELECT path, created, inode, size, modified FROM trials"
+    for path, created, inode, size, modified in store.rows(sql):
+        before = known.get(path, _Known(created, set())).seen
+        known[path] = _Known(created, {*before, (inode, size, modified)})
+    return known
+
+
+def _lost_files(path: str, seen: _Seen, known: _Known | None) -> list[str]:
+    """Return what is wrong with the files of a trial, though what was read of it stays."""
+    notices = []
+    if known is not None and (fault := _changed_record(path, known.created)):
+        notices.append(fault)
+    if seen == _NO_FILE and path_of(Path(path, "journal.jsonl")).exists():
+        notices.append(f"{path}/journal.jsonl: is missing; put it back")
+    return notices
+
+
+def _ingest(store: Store, path: str, progress: Progress | None) -> int | None:
+    """Read what is new of a trial. Returns the number of events; None where it cannot be read,
+    which must not hide the others."""
+    from seatrial.store.trial_ingest import ingest_trial  # where nothing is new, not needed
+
+    try:
+        return ingest_trial(store, path, progress)
+    except TrialError as error:
+        store.notices.append(f"{error}; trial left out")
+    except OSError as error:
+        store.notices.append(f"{error.filename or path}: cannot be read: {error.strerror}")
+    return None
 
 
 def _journals(trials: Path) -> Iterator[tuple[str, _Seen]]:

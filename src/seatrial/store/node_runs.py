@@ -61,7 +61,7 @@ def versions_of(store: Store, machine: str) -> dict[int, tuple[int, ...]]:
     last = run.format("runs.created DESC, runs.id DESC")
     columns = f"id, created, ingested, fingerprint, {first}, {last}"
     rows = store.rows(f"SELECT {columns} FROM trials WHERE machine = ?", (machine,))
-    return {row[0]: tuple(row) for row in rows}
+    return {trial: (trial, *numbers) for trial, *numbers in rows}
 
 
 def names_of(store: Store, machine: str) -> list[str]:

@@ -9,20 +9,30 @@ rows found so. It uses the table ``runs`` alone, whose indexes then suffice.
 
 import fnmatch
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+from msgspec import Struct
 
 from seatrial.errors import UsageError
 from seatrial.journal.codes import CODES, NO_VERDICT
+from seatrial.store.columns import read
 from seatrial.store.rows import GIVEN, Filters
 from seatrial.store.schema import Store, marks
-from seatrial.store.tables import ENDED, FAILED, STATES, UNFINISHED
+from seatrial.store.tables import ENDED, FAILED, STATES, UNFINISHED, StoredTest
 from seatrial.suite.name_patterns import is_like
 
 NOTHING = "1 = 0"
 MAX_NAMED = 5
 COPIED = "a store that was copied with its trials knows both; `seatrial store rebuild`"
+
+
+class Condition(NamedTuple):
+    """A condition in SQL, "" for none, and its parameters."""
+
+    sql: str = ""
+    values: Sequence[Any] = ()
 
 
 def conditions(
@@ -31,42 +41,56 @@ def conditions(
     """Return the condition of the matching runs, with ``more`` conditions, and its parameters. The
     unary plus stops a database from using an index on that column, so that it follows the index of
     the order. ``+runs`` does so for all columns; ``runs.test`` lets it find runs by their tests."""
-    found = list(more)
-    values: list[Any] = []
-    found += filter(
-        None, (of_trials(store, filters, f"{runs}.trial"), _of_tests(store, filters, tests))
-    )
-    if filters.since:
-        found.append(f"{runs}.created >= {filters.since:d}")
-    if filters.until:
-        found.append(f"{runs}.created < {filters.until:d}")
-    states = {FAILED} if filters.failed else set()
-    if filters.states:
-        named = set(map(state_number, filters.states))
-        states = named & states if states else named
-        if not states:
-            found.append(NOTHING)
+    parts = [
+        *map(Condition, more),
+        Condition(of_trials(store, filters, f"{runs}.trial")),
+        Condition(_of_tests(store, filters, tests)),
+        Condition(f"{runs}.created >= {filters.since:d}" if filters.since else ""),
+        Condition(f"{runs}.created < {filters.until:d}" if filters.until else ""),
+        Condition(_of_states(filters, runs)),
+        Condition(_of_verdicts(set(map(verdict_number, filters.verdicts)))),
+        _of_cause(store, filters.cause),
+        _of_toolchain(store, filters.toolchain),
+    ]
+    parts = [part for part in parts if part.sql]
+    where = " AND ".join(part.sql for part in parts)
+    return f"WHERE {where}" if where else "", [value for part in parts for value in part.values]
+
+
+def _of_states(filters: Filters, runs: str) -> str:
+    if not (filters.failed or filters.states):
+        return ""
+    states = set(map(state_number, filters.states)) or {FAILED}
+    if filters.failed:
+        states &= {FAILED}
+    if not states:
+        return NOTHING
     if states == {FAILED}:
-        found.append(f"{runs}.state = {FAILED}")  # they are few: an index has them
-    elif states:
-        found.append(f"+runs.state IN ({listed(sorted(states))})")
-    if filters.verdicts:
-        found.append(_of_verdicts(set(map(verdict_number, filters.verdicts))))
-    if filters.cause:
-        known = [
-            cause for (cause,) in store.rows("SELECT DISTINCT cause FROM runs WHERE cause <> ''")
-        ]
-        matching = [cause for cause in known if _is_cause(cause, filters.cause)]
-        found.append(f"+runs.cause IN ({marks(len(matching))})" if matching else NOTHING)
-        values += matching
-    if filters.toolchain:
-        names = [name for (name,) in store.rows("SELECT DISTINCT toolchain FROM cases")]
-        matching = [name for name in names if fnmatch.fnmatchcase(name, filters.toolchain)]
-        cases = f"SELECT id FROM cases WHERE toolchain IN ({marks(len(matching))})"
-        if len(matching) < len(names) or not names:
-            found.append(f"+runs.case_row IN ({cases})" if matching else NOTHING)
-            values += matching
-    return f"WHERE {' AND '.join(found)}" if found else "", values
+        return f"{runs}.state = {FAILED}"  # they are few: an index has them
+    return f"+runs.state IN ({listed(sorted(states))})"
+
+
+def _of_cause(store: Store, wanted: str) -> Condition:
+    if not wanted:
+        return Condition()
+    rows = store.rows("SELECT DISTINCT cause FROM runs WHERE cause <> ''")
+    matching = [cause for (cause,) in rows if _is_cause(cause, wanted)]
+    if not matching:
+        return Condition(NOTHING)
+    return Condition(f"+runs.cause IN ({marks(len(matching))})", matching)
+
+
+def _of_toolchain(store: Store, wanted: str) -> Condition:
+    if not wanted:
+        return Condition()
+    names = [name for (name,) in store.rows("SELECT DISTINCT toolchain FROM cases")]
+    matching = [name for name in names if fnmatch.fnmatchcase(name, wanted)]
+    if not matching:
+        return Condition(NOTHING)
+    if len(matching) == len(names):
+        return Condition()
+    cases = f"SELECT id FROM cases WHERE toolchain IN ({marks(len(matching))})"
+    return Condition(f"+runs.case_row IN ({cases})", matching)
 
 
 def _is_cause(cause: str, wanted: str) -> bool:
@@ -75,32 +99,48 @@ def _is_cause(cause: str, wanted: str) -> bool:
     return fnmatch.fnmatchcase(text, asked) if set(asked) & set("*?[") else asked in text
 
 
+class _KnownTrial(Struct):
+    """What filters ask of a trial."""
+
+    id: int
+    tag: str
+    path: str
+    machine: str
+    rehearsed: bool
+    state: str
+
+
 def of_trials(store: Store, filters: Filters, column: str) -> str:
     """Return the condition that a column is the row of a matching trial; "" where all match."""
-    known = store.rows("SELECT id, machine, rehearsed, state FROM trials")
-    if filters.trial:
-        named = trial_row(store, filters.trial)
-        chosen = [row for row in known if row[0] == named]
-    else:
-        chosen = [row for row in known if filters.rehearsed or not row[2]]
-        chosen = [row for row in chosen if row[3] != GIVEN]
-    if filters.machine:
-        chosen = [row for row in chosen if fnmatch.fnmatchcase(row[1], filters.machine)]
-    return chosen_rows(column, [row[0] for row in chosen], [row[0] for row in known])
+    known = read(store, _KnownTrial, "trials", "FROM trials")
+    named = trial_row(store, filters.trial) if filters.trial else None
+    chosen = [trial.id for trial in known if _is_chosen(trial, filters, named)]
+    return chosen_rows(column, chosen, [trial.id for trial in known])
+
+
+def _is_chosen(trial: _KnownTrial, filters: Filters, named: int | None) -> bool:
+    """Return whether a trial matches. Rehearsals, and figures that somebody gave, must be named."""
+    if filters.machine and not fnmatch.fnmatchcase(trial.machine, filters.machine):
+        return False
+    if named is not None:
+        return trial.id == named
+    return trial.state != GIVEN and (filters.rehearsed or not trial.rehearsed)
 
 
 def _of_tests(store: Store, filters: Filters, column: str) -> str:
     if not filters.test and not filters.tag and filters.tests is None:
         return ""
-    known = store.rows("SELECT id, name, tags FROM tests")
-    chosen = [
-        row
-        for row, name, tags in known
-        if is_like(name, filters.test)
-        and (filters.tests is None or name in filters.tests)
-        and (not filters.tag or f"\n{filters.tag}\n" in tags)
-    ]
-    return chosen_rows(column, chosen, [row for row, *_ in known])
+
+    def is_chosen(test: StoredTest) -> bool:
+        return (
+            is_like(test.name, filters.test)
+            and (filters.tests is None or test.name in filters.tests)
+            and (not filters.tag or f"\n{filters.tag}\n" in test.tags)
+        )
+
+    known = read(store, StoredTest, "tests", "FROM tests")
+    chosen = [test.id for test in known if is_chosen(test)]
+    return chosen_rows(column, chosen, [test.id for test in known])
 
 
 def chosen_rows(column: str, chosen: list[int], known: list[int]) -> str:
@@ -120,24 +160,28 @@ def chosen_rows(column: str, chosen: list[int], known: list[int]) -> str:
 def trial_row(store: Store, wanted: str) -> int:
     """Return the row of the trial with that tag, with a tag that uniquely begins so, or at that
     path. Raises UsageError."""
-    sql = "SELECT id, tag, path FROM trials WHERE substr(tag, 1, ?) = ? OR path IN (?, ?)"
     paths = _paths(wanted) if "/" in wanted else ("", "")
+    where = "WHERE substr(tag, 1, ?) = ? OR path IN (?, ?) ORDER BY created DESC"
     values = (len(wanted), wanted, *paths)
-    found = store.rows(sql + " ORDER BY created DESC", values) if wanted else []
-    exact = [row for row in found if wanted == row[1] or row[2] in paths]
-    if len(exact or found) == 1:
-        return int((exact or found)[0][0])
-    if not found:
+    begun = read(store, _KnownTrial, "trials", f"FROM trials {where}", values) if wanted else []
+    exact = [trial for trial in begun if wanted == trial.tag or trial.path in paths]
+    if not begun:
         latest = store.rows("SELECT tag FROM trials ORDER BY created DESC LIMIT 1")
-        hint = f"; the latest is {latest[0][0]}" if latest else ""
+        hint = "".join(f"; the latest is {tag}" for (tag,) in latest)
         raise UsageError(f"no trial {wanted!r}{hint}; see `seatrial trials`")
-    names = [row[2] if exact else row[1] for row in exact or found]
-    more = ", ..." if len(names) > MAX_NAMED else ""
-    listed_names = ", ".join(names[:MAX_NAMED]) + more
-    hint = ""
     if exact:
-        hint = f" ({COPIED})"
-    raise UsageError(f"{wanted!r} could be several trials; say which: {listed_names}{hint}")
+        return _only(wanted, exact, [trial.path for trial in exact], f" ({COPIED})")
+    return _only(wanted, begun, [trial.tag for trial in begun], "")
+
+
+def _only(wanted: str, trials: Sequence[_KnownTrial], names: Sequence[str], hint: str) -> int:
+    """Return the row of the only one of these trials. Raises UsageError if there are several."""
+    if len(trials) == 1:
+        return trials[0].id
+    more = ", ..." if len(names) > MAX_NAMED else ""
+    raise UsageError(
+        f"{wanted!r} could be several trials; say which: {', '.join(names[:MAX_NAMED])}{more}{hint}"
+    )
 
 
 def _paths(wanted: str) -> tuple[str, str]:
@@ -156,8 +200,10 @@ def state_number(name: str) -> int:
 
 
 def _of_verdicts(wanted: set[int]) -> str:
-    """Return the condition of runs with these codes. A run that is not over, of a trial that has
-    ended, has no verdict."""
+    """Return the condition of runs with these codes, "" for none. A run that is not over, of a
+    trial that has ended, has no verdict."""
+    if not wanted:
+        return ""
     ended = f"runs.trial IN (SELECT id FROM trials WHERE state = '{ENDED}')"
     lost = f"(+runs.code IN ({listed(UNFINISHED)}) AND {ended})"
     found = f"+runs.code IN ({listed(wanted)})"
