@@ -3,18 +3,11 @@
 action_of(event, policy)        # None for what nobody asked for
 """
 
-from collections.abc import Callable
-from typing import Any
-
 from msgspec import Struct
 
 from seatrial.conduct.policy import Policy
 from seatrial.conduct.policy_difference import differences
 from seatrial.journal import events
-from seatrial.units import show_seconds
-
-CORRECT = "correct"  # the references
-HEAVY = "tests whose I/O is not light"
 
 
 class OperatorAction(Struct, frozen=True, kw_only=True):
@@ -35,40 +28,18 @@ class OperatorAction(Struct, frozen=True, kw_only=True):
         return " ".join(filter(None, (self.action, self.subject)))
 
 
-_ACTIONS: dict[type[events.Event], tuple[str, Callable[[Any], str]]] = {
-    events.PolicyChanged: ("change", lambda event: ""),
-    events.TestHeld: ("hold", lambda event: HEAVY if event.io else event.test),
-    events.TestReleased: ("release", lambda event: HEAVY if event.io else event.test),
-    events.TestStopped: ("stop", lambda event: event.test),
-    events.TestAdmitted: ("admit", lambda event: event.test),
-    events.NodeExcluded: ("exclude", lambda event: event.nodes),
-    events.NodeAdmitted: ("admit", lambda event: event.nodes),
-    events.RunCancelAsked: ("cancel", lambda event: event.run_id),
-    events.TrialPaused: ("pause", lambda event: ""),
-    events.TrialExtended: ("extend", lambda event: f"by {show_seconds(event.seconds)}"),
-    events.TrialAbandoned: ("abandon", lambda event: ""),
-    events.ReferencesCorrected: (CORRECT, lambda event: "the references"),
-    events.RequestRefused: ("refused:", lambda event: event.asked),
-}
-# These are also recorded where nobody asked.
-_OFTEN_BY_ITSELF = (events.TestStopped, events.NodeExcluded, events.TrialPaused)
-
-
 def action_of(event: events.Event, policy: Policy) -> OperatorAction | None:
     """Return what a person did by an event, under the policy before it; None for other events."""
-    found = _ACTIONS.get(type(event))
-    by = getattr(event, "by", "")
-    if found is None or (not by and isinstance(event, _OFTEN_BY_ITSELF)):
+    if not event.action or (event.is_also_automatic and not event.by):
         return None
-    word, subject = found
     changes: list[str] = []
     if isinstance(event, events.PolicyChanged):
         changes = [str(each) for each in differences(policy, event.parts)]
     return OperatorAction(
         time=event.time,
-        by=by,
-        action=word,
-        subject=subject(event),
-        reason=getattr(event, "reason", ""),
+        by=event.by,
+        action=event.action,
+        subject=event.acted_on,
+        reason=event.reason,
         changes=changes,
     )

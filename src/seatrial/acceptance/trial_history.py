@@ -30,13 +30,6 @@ from seatrial.verify.figures import ELAPSED
 from seatrial.verify.references import References
 
 NO_ENTRY = -1
-_LATE = frozenset(
-    (
-        events.RunJudgedAgain,
-        events.ReferencesCorrected,
-        *(kind for kind in events.EVENT_KINDS.values() if issubclass(kind, events.PERSONAL)),
-    )
-)  # what people record long after the trial
 _PASS = codes.PASS.number
 RIGHT = (_PASS, codes.PERFORMANCE.number)
 
@@ -209,7 +202,7 @@ class TrialHistory(TrialLife):
         last, known = self.last, self._by_id.get
         for event in block:
             kind = event.__class__
-            if event.time > last and kind not in _LATE:
+            if event.time > last and not event.is_late:
                 last = event.time
             if run_id := event.run_id:
                 run = known(run_id) or self._new_run(event)
@@ -275,7 +268,7 @@ class TrialHistory(TrialLife):
         """Return the run that an event begins; None of another trial's, and where people speak of
         a run that there is not."""
         number = self._index.get(event.case) if isinstance(event, events.RunEvent) else None
-        if number is None or event.__class__ in _LATE:
+        if number is None or event.is_late:
             return None
         of = self.policy.entry_of
         entry = of[number] if number < len(of) else NO_ENTRY

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import click
 
-from seatrial.acceptance.operator_actions import HEAVY as OF_HEAVY
 from seatrial.cli import Folders, as_typed, run_driver, status_table
 from seatrial.cli.options import parsed_for
 from seatrial.errors import InvalidFiles, UsageError
 from seatrial.escaping import shell_word
+from seatrial.journal.events import HEAVY_TESTS
 from seatrial.machine.facts import node_names
 from seatrial.machine.node_sets import fold, unfold
 from seatrial.plan.model import Component
@@ -169,7 +169,7 @@ class Steering(OfPlan):
         trial = self._one("told to release a test", self._open())
         self._known(trial, name, HEAVY)
         held = [each.subject for each in status_table.status_of(trial).held]
-        if not {name, OF_HEAVY if name == HEAVY else name}.intersection(held):
+        if not {name, HEAVY_TESTS if name == HEAVY else name}.intersection(held):
             click.echo(f"{trial.folder.tag}: {name} is not held: there is nothing to release.")
             return 0
         return self._steer(trial, "release", name, reason, f"{_held(name)} released")
@@ -263,7 +263,7 @@ class Steering(OfPlan):
 
 
 def _held(name: str) -> str:
-    return f"{OF_HEAVY} are" if name == HEAVY else f"{name} is"
+    return f"{HEAVY_TESTS} are" if name == HEAVY else f"{name} is"
 
 
 def _stopped(trial: PlanTrial, test: str) -> str:

@@ -36,21 +36,6 @@ def fall_silent() -> None:
     os.close(null)
 
 
-_TOLD: dict[type[events.Event], str] = {
-    events.TrialPaused: "",
-    events.TrialCancelled: "",
-    events.TrialAbandoned: "abandoned",
-    events.AlertRaised: "",
-    events.NodeDown: "down",
-    events.NodeUp: "up again",
-    events.NodeAdmitted: "admitted",
-    events.TestAdmitted: "admitted",
-    events.TestHeld: "held",
-    events.TestReleased: "released",
-    events.PolicyChanged: "the policy is changed",
-    events.RequestRefused: "refused",
-    events.TrialExtended: "time is added",
-}
 _FOLLOWS = {
     INTERRUPTED: ": starting nothing more, waiting for what runs; again to cancel it",
     TWICE: ": cancelling what runs; again to leave at once, jobs go on",
@@ -59,13 +44,13 @@ _FOLLOWS = {
 
 def _told(event: events.Event) -> str:
     """Return the line to print for an event about the trial; after Ctrl-C it says what follows."""
-    by = getattr(event, "by", "")
-    parts = [getattr(event, name, "") for name in ("nodes", "test", "io", "asked", "reason")]
-    parts += [getattr(event, "text", ""), by and f"by {by}"]
+    parts = [event.nodes, event.test]
+    parts += [getattr(event, name, "") for name in ("io", "asked", "reason", "text")]
+    parts.append(event.by and f"by {event.by}")
     if isinstance(event, events.TrialExtended):
         parts = [show_seconds(event.seconds)]
-    said = ": ".join(filter(None, (_TOLD[type(event)], *parts)))
-    return f"{said}{_FOLLOWS.get(getattr(event, 'reason', ''), '')}"
+    said = ": ".join(filter(None, (event.told_as, *parts)))
+    return f"{said}{_FOLLOWS.get(event.reason, '')}"
 
 
 def _left(trial: TrialLife, now: int) -> str:
@@ -136,7 +121,7 @@ class Progress(Observer):
             self.building[event.key] = event
         elif isinstance(event, events.BuildEnded):
             self._on_build_end(event)
-        elif type(event) in _TOLD:
+        elif event.told_as is not None:
             self._print(click.style("note", fg="yellow"), _told(event))
         elif isinstance(event, events.TrialOpened) and not self.quiet:
             about = f"{self._to_come(event)} on {event.machine}"

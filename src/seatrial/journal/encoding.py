@@ -149,7 +149,8 @@ def _are_objects(data: bytes) -> bool:
 
 def members(kind: type[Event], *names: str) -> Callable[[Any], tuple[Any, ...]]:
     """Return a function that reads two members or more of an event of this kind by their names on
-    disk, such as ``value``, ``alias`` and ``text``: None for a member that the kind does not
-    have."""
+    disk, such as ``value``, ``alias`` and ``text``, or of a property of its own: None for what the
+    kind does not have."""
     attributes = {about.encode_name: about.name for about in msgspec.structs.fields(kind)}
-    return attrgetter(*(attributes.get(name, "nothing") for name in names))
+    named = (attributes.get(name, name if name in vars(kind) else "nothing") for name in names)
+    return attrgetter(*named)

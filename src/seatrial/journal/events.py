@@ -13,12 +13,14 @@ docstrings.
 
 import math
 from collections.abc import Iterator
+from enum import StrEnum
 from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta, Struct, field
 from msgspec.structs import force_setattr
 
 from seatrial.lazy import regex
+from seatrial.units import show_seconds
 
 Number = int | float
 Whole = Annotated[int, Meta(ge=-(1 << 62), le=1 << 62)]  # what a database can hold
@@ -27,17 +29,56 @@ _EXIT_CODE = regex(r"exit code (-?[0-9]{1,10})")  # how version 0.1 wrote that o
 _RECALLED = "taken back before it started"  # how version 0.1 wrote that a run was recalled
 
 
+HEAVY_TESTS = "tests whose I/O is not light"
+
+
+class NodeTurn(StrEnum):
+    """What becomes of nodes by an event."""
+
+    DOWN = "down"
+    UP = "up"
+    EXCLUDED = "excluded"
+    ADMITTED = "let back in"
+
+    @property
+    def is_good(self) -> bool:
+        """Whether the nodes may be used again, as far as this is about."""
+        return self in (NodeTurn.UP, NodeTurn.ADMITTED)
+
+
 class Event(Struct, frozen=True, omit_defaults=True, gc=False, tag_field="event", tag=str.lower):
     """What every event has: ``time`` in nanoseconds since the epoch, UTC (0: not recorded yet), the
-    tag of the trial, and the name of the machine. ``number`` is the OLCF Test Harness's number of
-    the kind, or one that it does not use."""
+    tag of the trial, and the name of the machine.
+
+    What other rooms must know of a kind is a class variable of it. So a new kind is declared here,
+    and named again only by what its event changes."""
 
     time: int = field(default_factory=int)  # always written, so not a default that is omitted
     trial: str = ""
     machine: str = ""
 
+    #: The OLCF Test Harness's number of the kind, or one that it does not use.
     number: ClassVar[int] = 0
-    nothing: ClassVar[None] = None  # in the place of a member that the kind does not have
+    #: The members that its row in the store has as value, detail and text, by their names on disk.
+    stored_value: ClassVar[str] = "value"
+    stored_detail: ClassVar[str] = "alias"
+    stored_text: ClassVar[str] = "text"
+    #: In the place of a member that the kind does not have.
+    nothing: ClassVar[None] = None
+    #: What becomes of its ``nodes``, if it is about nodes.
+    about_nodes: ClassVar[NodeTurn | None] = None
+    #: Whether people record it, often long after the trial: it is no sign of life of the trial.
+    is_late: ClassVar[bool] = False
+    #: Whether it is of a run that has its verdict.
+    follows_verdict: ClassVar[bool] = False
+    #: What a person did, as the word of the command; "" for what people do not do.
+    action: ClassVar[str] = ""
+    #: Whether the trial does so by itself, too; then it is no action where nobody is named.
+    is_also_automatic: ClassVar[bool] = False
+    #: The first words of the line that the terminal prints of it; None: it prints none.
+    told_as: ClassVar[str | None] = None
+    #: The first words of the message to people, where it is a turn of the trial.
+    turn: ClassVar[str] = ""
 
     @property
     def name(self) -> str:
@@ -55,8 +96,33 @@ class Event(Struct, frozen=True, omit_defaults=True, gc=False, tag_field="event"
         return ""
 
     @property
+    def test(self) -> str:
+        """The test that it is about; "" for none."""
+        return ""
+
+    @property
+    def nodes(self) -> str:
+        """The nodes that it is about, folded; "" for none."""
+        return ""
+
+    @property
     def request(self) -> str:
         """The file of the request that it answers; "" for what nobody asked for."""
+        return ""
+
+    @property
+    def by(self) -> str:
+        """The person who did it; "" for nobody."""
+        return ""
+
+    @property
+    def reason(self) -> str:
+        """The reason that it gives; "" for none."""
+        return ""
+
+    @property
+    def acted_on(self) -> str:
+        """The test, nodes or run that an ``action`` was about, in words; "" for the trial."""
         return ""
 
 
@@ -87,6 +153,7 @@ class RunSubmitted(RunEvent, frozen=True, kw_only=True, tag="submit_start"):
     commas, in the order of its ranks; "" where the scheduler chooses."""
 
     number: ClassVar[int] = 140
+    stored_value: ClassVar[str] = "nodes"
     submission: str = field(default="", name="alias")
     target: str = ""
     stage: str = ""
@@ -107,6 +174,7 @@ class JobQueued(RunEvent, frozen=True, kw_only=True, tag="job_queued"):
     """The backend named the run's job."""
 
     number: ClassVar[int] = 160
+    stored_detail: ClassVar[str] = "job_id"
     job_id: str = ""
 
 
@@ -150,6 +218,8 @@ class ScriptStarted(JobsOwnEvent, frozen=True, kw_only=True, tag="binary_execute
     were last collected."""
 
     number: ClassVar[int] = 170
+    stored_value: ClassVar[str] = "gpus"
+    stored_detail: ClassVar[str] = "nodes"
     nodes: str = ""
     job_id: str = ""
     modules: str = field(default="", name="text")
@@ -200,6 +270,7 @@ class MetricRecorded(RunEvent, frozen=True, kw_only=True, tag="metric"):
     """A figure of merit of the run; ``better`` is ``higher``, ``lower`` or ``none``."""
 
     number: ClassVar[int] = 195
+    stored_text: ClassVar[str] = "unit"
     metric: str = field(default="", name="alias")
     value: Number | None = None
     unit: str = ""
@@ -232,6 +303,7 @@ class OutputRemoved(RunEvent, frozen=True, kw_only=True, tag="output_remove"):
     files of ``size`` bytes in all; the first 64 ``names``, with their folders."""
 
     number: ClassVar[int] = 205
+    follows_verdict: ClassVar[bool] = True
     files: Whole = field(name="value")
     size: Whole = 0
     keep: str = field(default="", name="alias")
@@ -243,9 +315,14 @@ class RunCancelAsked(RunEvent, frozen=True, kw_only=True, tag="run_cancel"):
     the request."""
 
     number: ClassVar[int] = 220
+    action: ClassVar[str] = "cancel"
     by: str = ""
     reason: str = field(default="", name="text")
     request: str = field(default="", name="path")
+
+    @property
+    def acted_on(self) -> str:
+        return self.run_id
 
 
 class RunJudgedAgain(RunEvent, frozen=True, kw_only=True, tag="check_again"):
@@ -254,6 +331,9 @@ class RunJudgedAgain(RunEvent, frozen=True, kw_only=True, tag="check_again"):
     the SHA-256 of the test's checks and metrics, and of the references."""
 
     number: ClassVar[int] = 210
+    is_late: ClassVar[bool] = True
+    follows_verdict: ClassVar[bool] = True
+    stored_detail: ClassVar[str] = "by_and_why"
     code: Whole = field(name="value")
     verdict: str = field(default="", name="alias")
     reason: str = field(default="", name="text")
@@ -276,10 +356,16 @@ class ReferencesCorrected(Event, frozen=True, kw_only=True, tag="references_chan
     their SHA-256."""
 
     number: ClassVar[int] = 212
+    is_late: ClassVar[bool] = True
+    action: ClassVar[str] = "correct"
     references: str = ""
     entries: list[dict[str, Any]] = []
     by: str = ""
     reason: str = field(default="", name="text")
+
+    @property
+    def acted_on(self) -> str:
+        return "the references"
 
 
 class RunReviewed(RunEvent, frozen=True, kw_only=True, tag="run_review"):
@@ -289,6 +375,9 @@ class RunReviewed(RunEvent, frozen=True, kw_only=True, tag="run_review"):
     is the account that wrote it."""
 
     number: ClassVar[int] = 240
+    is_late: ClassVar[bool] = True
+    follows_verdict: ClassVar[bool] = True
+    stored_detail: ClassVar[str] = "by_and_why"
     is_excluded: Whole = field(default=0, name="value")
     cause: str = field(default="", name="alias")
     comment: str = field(default="", name="text")
@@ -311,6 +400,7 @@ class FigureGiven(RunEvent, frozen=True, kw_only=True, tag="figure_given"):
     greatest where these were given; ``line`` is that of the file of figures."""
 
     number: ClassVar[int] = 271
+    stored_text: ClassVar[str] = "unit"
     metric: str = field(default="", name="alias")
     figure: Number | None = field(default=None, name="value")
     unit: str = ""
@@ -400,17 +490,27 @@ class TestEvent(ReasonedEvent, frozen=True, kw_only=True, tag="of_test"):
     app: str = ""
     test: str = ""
 
+    @property
+    def acted_on(self) -> str:
+        return self.test
+
 
 class TrialPaused(ReasonedEvent, frozen=True, kw_only=True, tag="trial_pause"):
     """The trial stopped and can be resumed."""
 
     number: ClassVar[int] = 320
+    action: ClassVar[str] = "pause"
+    is_also_automatic: ClassVar[bool] = True
+    told_as: ClassVar[str | None] = ""
+    turn: ClassVar[str] = "paused"
 
 
 class TrialCancelled(Event, frozen=True, kw_only=True, tag="trial_cancel"):
     """A person cancelled the trial."""
 
     number: ClassVar[int] = 330
+    told_as: ClassVar[str | None] = ""
+    turn: ClassVar[str] = "cancelled"
     reason: str = field(default="", name="text")
 
 
@@ -449,7 +549,13 @@ class TrialExtended(RequestedEvent, frozen=True, kw_only=True, tag="trial_extend
     """A person gave the trial more time."""
 
     number: ClassVar[int] = 342
+    action: ClassVar[str] = "extend"
+    told_as: ClassVar[str | None] = "time is added"
     seconds: Number = field(name="value")
+
+    @property
+    def acted_on(self) -> str:
+        return f"by {show_seconds(self.seconds)}"
 
 
 class PolicyChanged(ReasonedEvent, frozen=True, kw_only=True, tag="policy_change"):
@@ -457,6 +563,8 @@ class PolicyChanged(ReasonedEvent, frozen=True, kw_only=True, tag="policy_change
     the new policy that differ from the one before (``conduct.policy_change``)."""
 
     number: ClassVar[int] = 222
+    action: ClassVar[str] = "change"
+    told_as: ClassVar[str | None] = "the policy is changed"
     parts: dict[str, Any] = {}
 
 
@@ -465,27 +573,48 @@ class TestHeld(TestEvent, frozen=True, kw_only=True, tag="test_hold"):
     test, ``io`` may be ``heavy``: all tests whose I/O is not light."""
 
     number: ClassVar[int] = 224
+    action: ClassVar[str] = "hold"
+    told_as: ClassVar[str | None] = "held"
     io: str = field(default="", name="alias")
+
+    @property
+    def acted_on(self) -> str:
+        return HEAVY_TESTS if self.io else self.test
 
 
 class TestReleased(TestEvent, frozen=True, kw_only=True, tag="test_release"):
     """A person released a held test; with ``io`` those that were held for their I/O."""
 
     number: ClassVar[int] = 226
+    action: ClassVar[str] = "release"
+    told_as: ClassVar[str | None] = "released"
     io: str = field(default="", name="alias")
+
+    @property
+    def acted_on(self) -> str:
+        return HEAVY_TESTS if self.io else self.test
 
 
 class RequestRefused(ReasonedEvent, frozen=True, kw_only=True, tag="request_refuse"):
     """A request (``asked``: what for) was not carried out, and why. It changes nothing."""
 
     number: ClassVar[int] = 228
+    action: ClassVar[str] = "refused:"
+    told_as: ClassVar[str | None] = "refused"
     asked: str = field(default="", name="alias")
+
+    @property
+    def acted_on(self) -> str:
+        return self.asked
 
 
 class TrialAbandoned(ReasonedEvent, frozen=True, kw_only=True, tag="trial_abandon"):
     """A person abandoned the trial: it cannot be resumed."""
 
     number: ClassVar[int] = 344
+    action: ClassVar[str] = "abandon"
+    told_as: ClassVar[str | None] = "abandoned"
+    turn: ClassVar[str] = "abandoned"
 
 
 class AlertRaised(Event, frozen=True, kw_only=True, tag="alert"):
@@ -494,6 +623,7 @@ class AlertRaised(Event, frozen=True, kw_only=True, tag="alert"):
     the condition of an earlier alert is over."""
 
     number: ClassVar[int] = 350
+    told_as: ClassVar[str | None] = ""
     app: str = ""
     kind: str = field(default="", name="alias")
     subject: str = field(default="", name="test")
@@ -514,6 +644,9 @@ class NodeDown(Event, frozen=True, kw_only=True, tag="node_down"):
     """The scheduler says that nodes are down, and why."""
 
     number: ClassVar[int] = 360
+    stored_detail: ClassVar[str] = "nodes"
+    about_nodes: ClassVar[NodeTurn | None] = NodeTurn.DOWN
+    told_as: ClassVar[str | None] = "down"
     nodes: str = ""
     reason: str = field(default="", name="text")
 
@@ -522,6 +655,9 @@ class NodeUp(Event, frozen=True, kw_only=True, tag="node_up"):
     """The scheduler says that nodes are back."""
 
     number: ClassVar[int] = 362
+    stored_detail: ClassVar[str] = "nodes"
+    about_nodes: ClassVar[NodeTurn | None] = NodeTurn.UP
+    told_as: ClassVar[str | None] = "up again"
     nodes: str = ""
     reason: str = field(default="", name="text")
 
@@ -530,26 +666,48 @@ class NodeExcluded(ReasonedEvent, frozen=True, kw_only=True, tag="node_exclude")
     """Nodes get no more runs of this trial, and why; ``by`` is "" where they failed too often."""
 
     number: ClassVar[int] = 364
+    stored_detail: ClassVar[str] = "nodes"
+    about_nodes: ClassVar[NodeTurn | None] = NodeTurn.EXCLUDED
+    action: ClassVar[str] = "exclude"
+    is_also_automatic: ClassVar[bool] = True
+    turn: ClassVar[str] = "nodes are excluded"
     nodes: str = ""
+
+    @property
+    def acted_on(self) -> str:
+        return self.nodes
 
 
 class NodeAdmitted(ReasonedEvent, frozen=True, kw_only=True, tag="node_admit"):
     """A person admitted excluded nodes again."""
 
     number: ClassVar[int] = 366
+    stored_detail: ClassVar[str] = "nodes"
+    about_nodes: ClassVar[NodeTurn | None] = NodeTurn.ADMITTED
+    action: ClassVar[str] = "admit"
+    told_as: ClassVar[str | None] = "admitted"
     nodes: str = ""
+
+    @property
+    def acted_on(self) -> str:
+        return self.nodes
 
 
 class TestStopped(TestEvent, frozen=True, kw_only=True, tag="test_stop"):
     """A test is launched no more, and why; ``by`` is "" where it failed too often."""
 
     number: ClassVar[int] = 370
+    action: ClassVar[str] = "stop"
+    is_also_automatic: ClassVar[bool] = True
+    turn: ClassVar[str] = "a test is stopped"
 
 
 class TestAdmitted(TestEvent, frozen=True, kw_only=True, tag="test_admit"):
     """A person admitted a stopped test again."""
 
     number: ClassVar[int] = 372
+    action: ClassVar[str] = "admit"
+    told_as: ClassVar[str | None] = "admitted"
 
 
 class GaugeRead(Event, frozen=True, kw_only=True, tag="gauge"):
@@ -568,6 +726,7 @@ class PersonsEvent(RequestedEvent, frozen=True, kw_only=True, tag="person"):
     """What people record about an acceptance. ``names`` are those that were given, ``by`` is the
     account that wrote it."""
 
+    is_late: ClassVar[bool] = True
     names: list[str] = []
 
 
@@ -633,6 +792,7 @@ class UnknownEvent(RunEvent, frozen=True, kw_only=True, tag="unknown"):
     """An event of a kind that this version does not know: its ``kind``, its ``text``, and the whole
     line (``raw``) as it was written."""
 
+    stored_detail: ClassVar[str] = "kind"
     kind: str = ""
     text: str = ""
     raw: bytes = b""

@@ -6,10 +6,10 @@ tables_of(records)
 
 from collections.abc import Iterator, Sequence
 
-from seatrial.acceptance.operator_actions import CORRECT
 from seatrial.acceptance.plan_records import Issue, PlanRecords
 from seatrial.acceptance.reviews import RunReview
 from seatrial.acceptance.trial_history import RunHistory, TrialHistory
+from seatrial.journal import events
 from seatrial.journal.codes import code_of
 from seatrial.plan.checklist import ItemResult, ItemStatus
 from seatrial.report.content import Cell, Table, bounded, moment
@@ -160,7 +160,11 @@ def corrected_references(history: TrialHistory, record: Record) -> Iterator[str]
     own = checksum_of(references_of(record))
     if history.references is not None:
         if checksum_of(history.references) != own:
-            told = next(each for each in reversed(history.actions) if each.action == CORRECT)
+            told = next(
+                each
+                for each in reversed(history.actions)
+                if each.action == events.ReferencesCorrected.action
+            )
             yield (
                 f"{plain_line(told.by)} corrected the references of this trial on "
                 f"{moment(told.time)} UTC ({plain_line(told.reason)}): its criteria, and the table "

@@ -52,19 +52,6 @@ _HEALTH = {
     codes.NODE_FAILURE.number: "FAILED",
     codes.BOOT_FAILURE.number: "FAILED",
 }
-_NodeEvent = events.NodeDown | events.NodeExcluded | events.NodeUp | events.NodeAdmitted
-_OF_NODES: dict[type[events.Event], str] = {
-    events.NodeDown: "FAILED",
-    events.NodeExcluded: "FAILED",
-    events.NodeUp: "SUCCESS",
-    events.NodeAdmitted: "SUCCESS",
-}
-_AFTER_VERDICT = (
-    events.MetricRecorded,
-    events.OutputRemoved,
-    events.RunJudgedAgain,
-    events.RunReviewed,
-)
 _NO_RESULT = (RECALLED.number, KNOWN.number)  # such a run has neither passed nor failed
 _KINDS: tuple[type[events.Event], ...] = (*events.EVENT_KINDS.values(), events.UnknownEvent)
 _MEMBERS: dict[type[events.Event], Callable[[Any], tuple[Any, ...]]] = {
@@ -142,8 +129,8 @@ class TrialPoints:
             return []
         if isinstance(event, events.BuildEnded):
             return self._build(event, moment)
-        if isinstance(event, _NodeEvent):
-            return self._of_nodes(event, moment)
+        if event.about_nodes is not None:
+            return self._of_nodes(event, event.about_nodes, moment)
         if isinstance(event, events.GaugeRead):
             return self._gauge(event, moment)
         if run is None:
@@ -223,10 +210,10 @@ class TrialPoints:
 
     def _is_late(self, event: events.Event) -> bool:
         """Return whether an event comes after the verdict of its run."""
-        if isinstance(event, events.RunJudgedAgain | events.RunReviewed):
+        if event.is_late and isinstance(event, events.RunEvent):
             return True
         known = event.run_id in self._judged and event.run_id not in self._runs
-        return known and isinstance(event, _AFTER_VERDICT)
+        return known and (event.follows_verdict or isinstance(event, events.MetricRecorded))
 
     def _run(self, event: events.RunEvent, moment: int) -> _Run:
         run = self._runs.get(event.run_id)
@@ -344,12 +331,12 @@ class TrialPoints:
         fields = field_text({name: (event.time - start) / SECOND_NS})
         return [line("metrics", self._tags_of(event.app, event.test, ""), fields, moment)]
 
-    def _of_nodes(self, event: _NodeEvent, moment: int) -> list[bytes]:
+    def _of_nodes(self, event: events.Event, turn: events.NodeTurn, moment: int) -> list[bytes]:
         try:
             nodes = unfold(event.nodes)
         except ValueError:
             nodes = (event.nodes,)
-        status = _OF_NODES[type(event)]
+        status = "SUCCESS" if turn.is_good else "FAILED"
         return [self._health("", "", moment, node, status, event.reason) for node in nodes if node]
 
     def _health(

@@ -22,13 +22,6 @@ TEAMS = (
 MAX_LINES = 20
 MAX_LINE = 500
 
-_TURNS = {
-    events.TrialPaused: "paused",
-    events.TrialCancelled: "cancelled",
-    events.TrialAbandoned: "abandoned",
-    events.TestStopped: "a test is stopped",
-    events.NodeExcluded: "nodes are excluded",
-}
 _NO_NEWS = (PASS.number, RECALLED.number, KNOWN.number)
 
 
@@ -39,7 +32,7 @@ def is_news(event: events.Event) -> bool:
         return not event.will_rerun and event.code not in _NO_NEWS
     if isinstance(event, events.RunJudgedAgain):
         return not event.will_rerun and event.code != event.before
-    return isinstance(event, (events.AlertRaised, events.TrialEnded, *_TURNS))
+    return bool(event.turn) or isinstance(event, events.AlertRaised | events.TrialEnded)
 
 
 def line_of(event: events.Event, case: str = "") -> str:
@@ -75,12 +68,10 @@ def _said(event: events.Event, case: str) -> str:
     if isinstance(event, events.TrialEnded):
         how = "ended, and not all passed" if event.failed else "ended, and all passed"
         return f"{how}: {event.reason}" if event.reason else how
-    if type(event) in _TURNS:
-        about = getattr(event, "test", "") or getattr(event, "nodes", "")
-        words = (_TURNS[type(event)], about, getattr(event, "reason", ""))
-        return ": ".join(filter(None, words))
+    if event.turn:
+        return ": ".join(filter(None, (event.turn, event.test or event.nodes, event.reason)))
     name = event.kind if isinstance(event, events.UnknownEvent) else event.name
-    return " ".join(filter(None, (name, getattr(event, "test", ""), event.run_id)))
+    return " ".join(filter(None, (name, event.test, event.run_id)))
 
 
 def message(template: str, lines: Sequence[str]) -> bytes:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, cast
 
 from seatrial.journal import events
+from seatrial.journal.encoding import members
 from seatrial.journal.run_life import RUN_KINDS
 from seatrial.journal.trial_life import TrialLife, TrialState
 from seatrial.store.columns import read
@@ -29,25 +30,7 @@ from seatrial.store.tables import (
 
 ROWS_AT_ONCE = 4096  # of a table
 
-_Late = events.RunJudgedAgain | events.RunReviewed  # by people, long after the trial as a rule
-_BESIDE = (events.ReferencesCorrected, *events.PERSONAL)  # so are these, of no run
 _OF_BUILDS = (events.BuildStarted, events.BuildEnded)
-
-# The members of an event, as journals name them, that its row has as value and as detail, where
-# these are others.
-_VALUES: dict[type[events.Event], str] = {
-    events.ScriptStarted: "gpus",
-    events.RunSubmitted: "nodes",
-}
-_DETAILS: dict[type[events.Event], str] = {
-    events.JobQueued: "job_id",
-    events.ScriptStarted: "nodes",
-    events.NodeDown: "nodes",
-    events.NodeUp: "nodes",
-    events.NodeExcluded: "nodes",
-    events.NodeAdmitted: "nodes",
-    events.UnknownEvent: "kind",
-}
 
 
 def _keep_metric(runs: RunUpserts, run: StoredRun, event: events.MetricRecorded) -> None:
@@ -66,16 +49,8 @@ _FURTHER: dict[type[events.Event], _Further] = {
 class _Storing(NamedTuple):
     """How the events of a class are stored."""
 
-    #: the number of the class
-    number: int
-    #: the members that their rows have as value, detail and text; "" for none
-    value: str
-    detail: str
-    text: str
-    #: whether they are of runs
-    is_of_run: bool
-    #: whether people write them, so that they do not change when a run was last active
-    is_late: bool
+    #: reads the members that their rows have as value, detail and text, None for none
+    members: Callable[[events.Event], tuple[Any, ...]]
     #: whether they may change the life of a run
     is_of_life: bool
     #: what else there is to do, if anything
@@ -83,19 +58,8 @@ class _Storing(NamedTuple):
 
 
 def _storing(kind: type[events.Event]) -> _Storing:
-    written = dict(zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True))
-
-    def member(*names: str) -> str:
-        """Return the first of these members that the class has, by its name in Python."""
-        return next((written[name] for name in names if name in written), "")
-
     return _Storing(
-        number=kind.number,
-        value=member(_VALUES.get(kind, "value")),
-        detail="by_and_why" if issubclass(kind, _Late) else member(_DETAILS.get(kind, "alias")),
-        text=member("text", "unit"),
-        is_of_run=issubclass(kind, events.RunEvent),
-        is_late=issubclass(kind, _Late),
+        members=members(kind, kind.stored_value, kind.stored_detail, kind.stored_text),
         is_of_life=kind in RUN_KINDS,
         further=_FURTHER.get(kind),
     )
@@ -133,32 +97,30 @@ def _fold_runs(
     others: list[tuple[int, events.Event]] = []
     for seq, event in enumerate(runs.look_up(block), trial.events + 1):
         storing = _STORING[type(event)]
-        if not (storing.is_of_run and cast(events.RunEvent, event).run_id):
+        if not event.run_id:
             others.append((seq, event))
             continue
         run = runs.of(cast(events.RunEvent, event))
-        if not storing.is_late and event.time > run.last:
+        if not event.is_late and event.time > run.last:
             run.last = event.time
             trial.last = max(trial.last or 0, event.time)
         if storing.is_of_life:
             run.apply(event)
         if storing.further is not None:
             storing.further(runs, run, event)
-        value, detail, text = _members(event, storing)
-        rows.append(StoredEvent(run.id, event.time, seq, storing.number, value, detail, text))
+        value, detail, text = _stored(event, storing)
+        rows.append(StoredEvent(run.id, event.time, seq, event.number, value, detail, text))
     return others
 
 
-def _members(event: events.Event, storing: _Storing) -> tuple[int | float | str | None, str, str]:
+def _stored(event: events.Event, storing: _Storing) -> tuple[int | float | str | None, str, str]:
     """Return the value, the detail and the text of an event as its row has them."""
-    value = getattr(event, storing.value) if storing.value else None
-    detail = getattr(event, storing.detail) if storing.detail else ""
-    text = getattr(event, storing.text) if storing.text else ""
+    value, detail, text = storing.members(event)
     if isinstance(value, str):
         value = value[:LONGEST_TEXT] or None
     elif isinstance(value, int) and not -MAX_INTEGER < value < MAX_INTEGER:
         value = str(value)
-    return value, detail[:LONGEST_TEXT], text[:LONGEST_TEXT]
+    return value, (detail or "")[:LONGEST_TEXT], (text or "")[:LONGEST_TEXT]
 
 
 def _fold_trial(
@@ -172,15 +134,15 @@ def _fold_trial(
     life = TrialLife(math.inf, TrialState(trial.state))  # it may be extended
     latest = -1 if trial.last is None else trial.last
     for seq, event in block:
-        if event.time > latest and not isinstance(event, _BESIDE):
+        if event.time > latest and not event.is_late:
             trial.last = latest = event.time
         if isinstance(event, _OF_BUILDS):
             _change_build(_build_of(writer, trial.id, builds, event.key), event)
         else:
             _change_trial(trial, life, event)
         storing = _STORING[type(event)]
-        value, detail, text = _members(event, storing)
-        rows.append(StoredEvent(trial.id, event.time, seq, storing.number, value, detail, text))
+        value, detail, text = _stored(event, storing)
+        rows.append(StoredEvent(trial.id, event.time, seq, event.number, value, detail, text))
     if builds:
         writer.upsert(BUILDS, builds.values())
 

@@ -29,8 +29,6 @@ from seatrial.trial.run_collector import CollectedRun
 from seatrial.units import SECOND_NS, listed, show_seconds
 from seatrial.verify.references import References
 
-_AFTER_THE_END = (events.OutputRemoved, events.RunJudgedAgain, events.RunReviewed)
-
 MAX_JUDGED = 1000  # runs of which a driver that died may have left a deck, or outputs
 MAX_ALERTS = 1000
 MAX_NAMED = 20  # runs in an alert
@@ -105,7 +103,7 @@ class Ledger:
         for event in reading:
             self._fresh = False
             self._fold(event)
-            if isinstance(event, events.RunEvent) and not isinstance(event, _AFTER_THE_END):
+            if isinstance(event, events.RunEvent) and not event.follows_verdict:
                 life = lives.setdefault(event.run_id, RunLife())
                 life.apply(event)
                 if isinstance(event, events.RunSubmitted):

@@ -9,26 +9,20 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from seatrial.journal.events import NodeAdmitted, NodeDown, NodeExcluded, NodeUp
+from seatrial.journal.events import EVENT_KINDS, NodeTurn
 from seatrial.machine.node_sets import unfold_or_empty
 from seatrial.store.rows import TrialRow
 from seatrial.store.schema import Store
 from seatrial.store.sql_filters import listed
 
-DOWN, UP, EXCLUDED, ADMITTED = "down", "up", "excluded", "let back in"
-_TURNS = {
-    NodeDown.number: DOWN,
-    NodeUp.number: UP,
-    NodeExcluded.number: EXCLUDED,
-    NodeAdmitted.number: ADMITTED,
-}
+_TURNS = {kind.number: kind.about_nodes for kind in EVENT_KINDS.values() if kind.about_nodes}
 
 
 class NodeEvent(Struct, frozen=True):
     """A change of a set of nodes: their ``state`` from a time on (ns), and the reason."""
 
     time: int
-    state: str
+    state: NodeTurn
     nodes: str
     why: str
     trial: str
@@ -72,15 +66,16 @@ def states_of(turns: Sequence[NodeEvent]) -> dict[str, NodeState]:
     for one in turns:
         for name in unfold_or_empty(one.nodes):
             old = states.setdefault(name, NodeState())
-            if one.state == DOWN:
+            if one.state is NodeTurn.DOWN:
                 states[name] = replace(old, down=old.down or one.time, down_why=one.why)
-            elif one.state == UP:
+            elif one.state is NodeTurn.UP:
                 states[name] = replace(old, down=0, down_why="")
             else:
                 by_trial = excluded.setdefault(name, {})
                 by_trial.pop(one.trial, None)
-                if one.state == EXCLUDED:
+                if one.state is NodeTurn.EXCLUDED:
                     by_trial[one.trial] = one
-                last = next(reversed(by_trial.values()), NodeEvent(0, "", "", "", ""))
-                states[name] = replace(old, excluded=last.time, excluded_why=last.why)
+                last = next(reversed(by_trial.values()), None)
+                since, why = (last.time, last.why) if last is not None else (0, "")
+                states[name] = replace(old, excluded=since, excluded_why=why)
     return {name: state for name, state in states.items() if state.down or state.excluded}

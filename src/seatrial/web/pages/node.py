@@ -9,6 +9,7 @@ from seatrial import draw
 from seatrial.arrays import Bools
 from seatrial.errors import UsageError, suggest
 from seatrial.journal.codes import BOOT_FAILURE, NODE_FAILURE, code_of
+from seatrial.journal.events import NodeTurn
 from seatrial.machine.node_sets import unfold_or_empty
 from seatrial.show.formatting import NARROW, WIDE
 from seatrial.store import node_runs
@@ -25,7 +26,7 @@ from seatrial.web.nodes.node_figures import (
     metrics_by_test,
     metrics_to_choose,
 )
-from seatrial.web.nodes.node_states import DOWN, EXCLUDED, UP, NodeEvent, NodeState, turns_of
+from seatrial.web.nodes.node_states import NodeEvent, NodeState, turns_of
 from seatrial.web.nodes.view import View, view_of
 from seatrial.web.pages.machine import accused_of, machine_states
 from seatrial.web.query import PageQuery
@@ -141,8 +142,9 @@ def _spans(turns: list[NodeEvent], over: Over, ends: dict[str, float]) -> list[d
     found = []
     for turn in turns:
         at = turn.time / SECOND_NS
-        key = (DOWN, "") if turn.state in (DOWN, UP) else (EXCLUDED, turn.trial)
-        if turn.state in (DOWN, EXCLUDED):
+        is_of_scheduler = turn.state in (NodeTurn.DOWN, NodeTurn.UP)
+        key = (NodeTurn.DOWN, "") if is_of_scheduler else (NodeTurn.EXCLUDED, turn.trial)
+        if not turn.state.is_good:
             open_since.setdefault(key, at)
         elif key in open_since:
             found.append(draw.ShadedSpan(open_since.pop(key), at, key[0]))
