@@ -82,6 +82,11 @@ def test_a_rule_without_facts_of_nodes_is_about_the_machine() -> None:
     (finding,) = judged(nodes, rule(holds="of_oss < least", others=others), roles).findings
     assert finding.nodes == "" and "of_oss is 5, least is 5" in finding.text
     assert named(judged(nodes, rule(holds="x.y == role.oss"), roles)) == ["n2", "o1"]
+    some = rule(where="x.y == 2", holds="role.oss == 21")
+    (finding,) = judged(nodes, some, roles).findings
+    assert finding.nodes == "", "there are such nodes, and it is about the machine"
+    nobody = judged(nodes, rule(where="x.y == 7", holds="role.oss == 21"), roles)
+    assert not nobody.findings and nobody.judged == 0
     found = judged(nodes, rule(holds="uneven.oss <= 1"), roles)
     assert not found.findings and found.idle == [("r", "the groups of oss are not known")]
     waiver = RuleWaiver(rules=["r"], reason="later")
@@ -113,6 +118,8 @@ def test_nodes_of_a_role_are_as_most_of_another() -> None:
     assert judged({"l1": {"x.y": "1"}}, one, roles).judged == 0
     split = {**nodes, "n1": {"x.y": "2"}, "n2": {"x.y": "7"}}
     assert not judged(split, one, roles).findings, "no value is that of most"
+    halves = {name: facts for name, facts in nodes.items() if name in ("n1", "n4", "l2")}
+    assert not judged(halves, one, roles).findings, "nor is it that of half"
 
 
 def test_a_fact_that_only_one_node_may_have() -> None:
