@@ -15,7 +15,7 @@ from typing import Any, get_args
 from msgspec import Struct
 from msgspec.structs import fields
 
-from seatrial.acceptance.criteria import CRITERIA
+from seatrial.acceptance.criteria import judge_of
 from seatrial.acceptance.utilisation import USES
 from seatrial.cli import EXIT_CODES, seatrial
 from seatrial.cli.command_help import CommandHelp, pages
@@ -25,7 +25,7 @@ from seatrial.journal.codes import CODES
 from seatrial.journal.events import EVENT_KINDS, Event, RunEvent
 from seatrial.journal.run_life import RUN_STATE_HELP
 from seatrial.journal.trial_life import TRIAL_STATE_HELP
-from seatrial.plan.model import CriterionName
+from seatrial.plan.criterion_kinds import criterion_kinds
 from seatrial.plan.policy import ANSWERS
 from seatrial.plugins.facts.routing import RoutingPlan
 from seatrial.plugins.guard.launch_rules import LaunchRuleFile
@@ -267,8 +267,8 @@ def criteria_page() -> str:
         "of runs, time) is on the page [how criteria are judged](../explanations/criteria.md).",
         "",
     ]
-    for name in get_args(CriterionName):
-        lines += [f"## {name}", "", _docs(CRITERIA[name]), ""]
+    for name in criterion_kinds():
+        lines += [f"## {name}", "", _docs(judge_of(name)), ""]
     lines += ["## Uses of node-hours", "", *_pairs("use", "what is in it", USES.items())]
     return "\n".join(lines)
 

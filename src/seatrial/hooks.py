@@ -22,7 +22,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 import pluggy
 from msgspec import Struct, defstruct
@@ -34,7 +34,7 @@ WITHOUT = "SEATRIAL_WITHOUT_PLUGINS"
 """The variable that names plug-ins which are not loaded, with commas between them."""
 
 # What the core itself has, as a plug-in would have it.
-_CORE = ("seatrial.machine.schedulers",)
+_CORE = ("seatrial.machine.schedulers", "seatrial.plan.criterion_kinds")
 
 _T = TypeVar("_T")
 
@@ -56,6 +56,47 @@ class Command(NamedTuple):
     help: str
     #: The heading in ``seatrial --help`` under which it stands; a new one comes last.
     group: str
+
+
+class CheckKind(NamedTuple):
+    """A kind of check: a key of an item of ``verify:`` in a test.yaml."""
+
+    #: The key.
+    name: str
+    #: The type of its value, as in a Struct, with its description by ``doc()``.
+    type: Any
+    #: ``module:function``, called with the value, the folder of the run and the file that ``in``
+    #: names. It returns what is wrong, or "". It may raise ValueError for a value that is none.
+    find: str
+
+
+class CriterionKind(NamedTuple):
+    """A criterion of an acceptance."""
+
+    #: What ``criterion:`` of a plan says.
+    name: str
+    #: ``module:function``, called with a TrialView and the Criterion. It returns Results, the one
+    #: on all subjects first. Its docstring is the page of the reference: formula, example, and when
+    #: it is undecided.
+    judge: str
+    #: The quantity of its value and its bounds. part: a share of at most 1; share: one that may be
+    #: more; change: a share that may be negative; points: of percentage; count: a whole number;
+    #: seconds; metric: in the metric's own unit; none: it has no bound.
+    bound: Literal["part", "share", "change", "points", "count", "seconds", "metric", "none"]
+    #: What is counted, in the singular.
+    noun: str = ""
+    #: The kind of component to which it applies; "" for each that has runs.
+    component: str = ""
+    #: Why it has no ``stage``; "" if it has one.
+    stageless: str = ""
+    #: Whether it is about a metric, which ``metric:`` names.
+    metric: bool = False
+    #: Whether it may be ``pooled``.
+    pooled: bool = False
+    #: Whether it is about the whole machine: no test's runs can be left out.
+    machine: bool = False
+    #: Whether it compares with what is expected of a run that has the machine for itself.
+    alone: bool = False
 
 
 class Database(NamedTuple):
@@ -89,6 +130,16 @@ class Key(NamedTuple):
     check: str = ""
 
 
+class OutputFormat(NamedTuple):
+    """A known output, whose figures ``metrics: {from: NAME}`` of a test.yaml reads."""
+
+    #: The name.
+    name: str
+    #: A module with ``parse(text) -> list[MetricValue]``, as those of the core in
+    #: ``verify/outputs``; the first line of its docstring describes it.
+    module: str
+
+
 class WebPage(NamedTuple):
     """A page of the server at ``path``; its JSON is at the same path with ``.json``."""
 
@@ -115,8 +166,18 @@ class WebPage(NamedTuple):
 
 
 @hookspec
+def seatrial_checks() -> list[CheckKind]:  # type: ignore[empty-body]
+    """Return kinds of checks. Asked when the model of test files is imported."""
+
+
+@hookspec
 def seatrial_commands() -> list[Command]:  # type: ignore[empty-body]
     """Return commands. Asked when ``seatrial`` starts; the commands are imported when called."""
+
+
+@hookspec
+def seatrial_criteria() -> list[CriterionKind]:  # type: ignore[empty-body]
+    """Return criteria. Asked when the model of plans is imported."""
 
 
 @hookspec
@@ -127,6 +188,11 @@ def seatrial_databases() -> list[Database]:  # type: ignore[empty-body]
 @hookspec
 def seatrial_keys() -> list[Key]:  # type: ignore[empty-body]
     """Return keys of files. Asked when the model of that file is imported."""
+
+
+@hookspec
+def seatrial_output_formats() -> list[OutputFormat]:  # type: ignore[empty-body]
+    """Return known outputs. Asked when a test names one, or all are listed."""
 
 
 @hookspec

@@ -20,7 +20,7 @@ from seatrial.journal.events import (
     ScriptStarted,
     TrialStarted,
 )
-from seatrial.plan.model import Criterion, CriterionName
+from seatrial.plan.model import Criterion
 from seatrial.suite.model import Case
 
 from ..store.trials import NOON, SECOND, a_case
@@ -124,8 +124,8 @@ class Story:
         history = self.history()
         return TrialView(history, history.last if now is None else at(now), **more)
 
-    def judged(self, name: CriterionName, now: float | None = None, **bounds: Any) -> list[Result]:
+    def judged(self, name: str, now: float | None = None, **bounds: Any) -> list[Result]:
         return judge(Criterion(criterion=name, **bounds), self.view(now))
 
-    def result(self, name: CriterionName, now: float | None = None, **bounds: Any) -> Result:
+    def result(self, name: str, now: float | None = None, **bounds: Any) -> Result:
         return self.judged(name, now, **bounds)[0]

@@ -164,7 +164,7 @@ def met(story: Story, name: str, over: bool = True, **bounds: Any) -> Told:
     """Judge a criterion of a trial that was told event by event."""
     if over:
         story.tell(9, TrialEnded, failed=0)
-    found = story.judged(name, **bounds)[0]  # type: ignore[arg-type]
+    found = story.judged(name, **bounds)[0]
     return Told(found.state in ("met", "waived"), f"{found.state}: {found.reason}")
 
 

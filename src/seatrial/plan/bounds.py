@@ -1,20 +1,8 @@
 """The bounds of criteria and their quantities."""
 
-from seatrial.plan.model import CriterionName
+from seatrial.plan.criterion_kinds import kind_of
 from seatrial.units import seconds, share_of
 from seatrial.verify.figures import ELAPSED
-
-AT_MOST_ALL = frozenset(
-    {
-        "pass_rate",
-        "correct_answers",
-        "utilisation",
-        "availability",
-        "items_passed",
-        "within_expected",
-    }
-)
-COUNTS = frozenset({"jobs_in_flight", "accepted_runs", "network", "findings"})
 
 
 def is_relative(written: int | float | str | None) -> bool:
@@ -22,29 +10,34 @@ def is_relative(written: int | float | str | None) -> bool:
     return isinstance(written, str) and written.strip().endswith("%")
 
 
-def bound_of(criterion: CriterionName, written: int | float | str, metric: str = "") -> float:
+def bound_of(criterion: str, written: int | float | str, metric: str = "") -> float:
     """Return a bound of a criterion: seconds for ``mtbf``, a number for counts, else a share (which
     may be negative for ``slowdown``; for ``mix`` of percentage points). For ``figure_of_merit`` a
     number is in the metric's own unit, and per cent are a share of its reference; of the metric
     ``elapsed`` it may be a duration. Raises ValueError with a remedy."""
-    if criterion == "figure_of_merit":
+    quantity = kind_of(criterion).bound
+    if quantity == "metric":
         if metric == ELAPSED and not is_relative(written):
             return seconds(written)
         return share_of(written) if isinstance(written, str) else float(written)
-    if criterion == "mtbf":
+    if quantity == "seconds":
         return seconds(written)
-    if criterion in COUNTS:
-        if isinstance(written, str) or written < 0 or written != int(written):
-            raise ValueError(f"{written!r} is not a whole number; write e.g. 20")
-        return float(written)
-    if criterion == "slowdown":
+    if quantity == "count":
+        return _whole(written)
+    if quantity == "change":
         return _signed_share(written)
-    if criterion == "mix":
+    if quantity == "points":
         return _points(written)
     share = share_of(written)
-    if criterion in AT_MOST_ALL and share > 1:
+    if quantity == "part" and share > 1:
         raise ValueError(f"{written!r} is more than 100 %; write e.g. 0.95 or 95%")
     return share
+
+
+def _whole(written: int | float | str) -> float:
+    if isinstance(written, str) or written < 0 or written != int(written):
+        raise ValueError(f"{written!r} is not a whole number; write e.g. 20")
+    return float(written)
 
 
 def _points(written: int | float | str) -> float:

@@ -3,7 +3,6 @@
 import hashlib
 from functools import partial
 from pathlib import Path
-from typing import get_args
 
 from seatrial.documents import Spot
 from seatrial.files import open_regular
@@ -12,8 +11,9 @@ from seatrial.machine.model import Machine
 from seatrial.plan.bounds import bound_of, is_relative
 from seatrial.plan.checklist import id_of
 from seatrial.plan.component_tests import chosen_tests, fits, only_evidence
+from seatrial.plan.criterion_kinds import criterion_kinds, kind_of, named
 from seatrial.plan.load import unread
-from seatrial.plan.model import WHOLE_MACHINE, Component, Criterion, CriterionName, Plan
+from seatrial.plan.model import WHOLE_MACHINE, Component, Criterion, Plan
 from seatrial.plan.moments import day_of
 from seatrial.suite.check_spec import Metric
 from seatrial.suite.load import Suite
@@ -23,21 +23,9 @@ from seatrial.verify.figures import ELAPSED
 from seatrial.verify.file_use import UNITS
 from seatrial.verify.written_metrics import figure_names
 
-# Criteria that apply to components of one kind only.
-_OF_KIND = {"slowdown": "isolated_then_full", "jobs_in_flight": "sustained", "mix": "sustained"}
 _OF_ITEMS = "items_passed"
 
 _ABOUT = ("criterion", "tests", "metric", "stage")  # what two criteria must differ in
-
-_WITHOUT_STAGE = {
-    "slowdown": "compares both stages",
-    "utilisation": "is about the whole machine",
-    "availability": "is about the whole machine",
-    "mtbf": "is about the whole machine",
-}
-
-_POOLED = ("pass_rate", "correct_answers")
-_OF_A_METRIC = ("figure_of_merit", "slowdown", "within_expected")
 
 _SHA256 = regex(r"[0-9a-fA-F]{64}")
 
@@ -74,18 +62,18 @@ def _criteria(component: Component, suite: Suite | None, machine: Machine | None
         if component.kind == "checklist" or criterion.criterion == _OF_ITEMS:
             _of_items(component, criterion, spot)
             continue
-        kind = _OF_KIND.get(criterion.criterion, component.kind)
+        kind = kind_of(criterion.criterion).component or component.kind
         if kind != component.kind and not unread(at, "kind"):
             text = f"{criterion.criterion} is of kind {kind} alone; this is {component.kind}"
             spot.fault(text, "criterion")
         _expected(criterion, spot)
-        if criterion.pooled and criterion.criterion not in _POOLED:
-            spot.fault(f"is of {' and '.join(_POOLED)} alone; remove it", "pooled")
+        if criterion.pooled and not kind_of(criterion.criterion).pooled:
+            spot.fault(f"is of {' and '.join(named(pooled=True))} alone; remove it", "pooled")
         if criterion.stage is not None:
             _stage(component, criterion, at, spot)
         if criterion.criterion == "figure_of_merit" and not criterion.metric:
             spot.fault("figure_of_merit needs it; name the metric", "metric")
-        if criterion.metric and criterion.criterion not in _OF_A_METRIC:
+        if criterion.metric and not kind_of(criterion.criterion).metric:
             spot.fault(f"{criterion.criterion} is about no metric; remove it", "metric")
         if suite is not None:
             _tests(component, criterion, suite, machine, spot)
@@ -104,7 +92,7 @@ def _of_items(component: Component, criterion: Criterion, spot: Spot) -> None:
 
 
 def _stage(component: Component, criterion: Criterion, at: Spot, spot: Spot) -> None:
-    if why := _WITHOUT_STAGE.get(criterion.criterion):
+    if why := kind_of(criterion.criterion).stageless:
         spot.fault(f"{criterion.criterion} {why}; remove it", "stage")
     elif component.kind != "isolated_then_full" and not unread(at, "kind"):
         text = f"runs of kind {component.kind} have none; isolated_then_full has"
@@ -157,7 +145,7 @@ def _tests(
 ) -> None:
     chosen = chosen_tests(component, suite.tests)
     _match(criterion.tests, chosen, "a test of this component", spot, "tests")
-    if not criterion.metric or criterion.criterion not in _OF_A_METRIC:
+    if not criterion.metric or not kind_of(criterion.criterion).metric:
         return
     known = figure_names(suite.tests[name] for name in chosen if fits(criterion.tests, name))
     of_all = {ELAPSED, *(UNITS if machine is None or machine.file_use is not None else ())}
@@ -259,7 +247,7 @@ def _waivers(component: Component, suite: Suite | None, machine: Machine | None,
 
 def check_ids(plan: Plan, at: Spot) -> None:
     """Check that each id of a criterion, a waiver or a document names one thing in the plan."""
-    names = get_args(CriterionName)
+    names = criterion_kinds()
     first: dict[str, str] = {}
     for i, component in enumerate(plan.components):
         for key in ("criteria", "waivers", "evidence"):

@@ -6,12 +6,14 @@ them. ``seatrial.plan.policy`` turns a component into a policy for the conductor
 
 from typing import Annotated, Final, Literal, get_args
 
-from msgspec import Meta
+from msgspec import NODEFAULT, Meta
 
 from seatrial.conduct.policy import Answer, ComponentKind, Placement, Weight
 from seatrial.file_model import Duration, FileModel, Scalar, Share, doc
+from seatrial.hooks import with_fields
 from seatrial.machine.failures import KnownFailure
 from seatrial.machine.model import SlurmOverride
+from seatrial.plan.criterion_kinds import criterion_kinds, kind_of, named
 from seatrial.plan.moments import TimeSpan
 from seatrial.plan.rehearsal_model import Rehearsal
 from seatrial.suite.model import Keep, KeepWord, Stage
@@ -30,27 +32,7 @@ Cause = Literal[
     "lost",
     "cancelled",
 ]
-CriterionName = Literal[
-    "pass_rate",
-    "correct_answers",
-    "variability",
-    "utilisation",
-    "availability",
-    "mtbf",
-    "slowdown",
-    "jobs_in_flight",
-    "figure_of_merit",
-    "accepted_runs",
-    "mix",
-    "items_passed",
-    "every_test",
-    "within_expected",
-    "network",
-    "findings",
-]
-# Criteria that compare figures with what is expected of a run that has the machine for itself.
-_OF_RUNS_ALONE = frozenset({"figure_of_merit", "within_expected"})
-WHOLE_MACHINE: Final = ("utilisation", "availability", "mtbf", "jobs_in_flight")
+WHOLE_MACHINE: Final = named(machine=True)
 """Criteria on the whole machine: no test's runs can be left out of them."""
 
 
@@ -110,10 +92,14 @@ class Waiver(FileModel, frozen=True):
         return bool(self.tests or self.toolchains)
 
 
+_NAME = Annotated[Literal[tuple(criterion_kinds())], doc("its name")]  # type: ignore[valid-type]
+
+
+@with_fields({"criterion": (_NAME, NODEFAULT)})
 class Criterion(FileModel, frozen=True):
     """One condition for acceptance, with one bound or two. the reference has its formula."""
 
-    criterion: Annotated[CriterionName, doc("its name")]
+    criterion: str  # one of those that are known
     at_least: Annotated[Share | Duration | None, doc("lower bound")] = None
     at_most: Annotated[
         Share | Duration | None, doc("upper bound; at least one of the two is required")
@@ -154,7 +140,7 @@ class Criterion(FileModel, frozen=True):
     @property
     def of_stage(self) -> Stage | None:
         """The stage that it is about where runs have one; None: each, by itself."""
-        return "alone" if self.stage is None and self.criterion in _OF_RUNS_ALONE else self.stage
+        return "alone" if self.stage is None and kind_of(self.criterion).alone else self.stage
 
 
 class ChecklistItem(FileModel, frozen=True):

@@ -4,6 +4,7 @@ test.yaml."""
 from typing import Annotated, Literal
 
 from seatrial.file_model import Duration, FileModel, Size, Unit, doc
+from seatrial.hooks import each, with_fields
 from seatrial.units import Direction
 
 Bound = Annotated[float | str, doc("a number, or an expression as in run")]
@@ -37,6 +38,7 @@ class PlacementCheck(FileModel, frozen=True):
     ] = "asked"
 
 
+@with_fields({kind.name: (kind.type | None, None) for kind in each("seatrial_checks")})
 class Check(FileModel, frozen=True, rename={"in_file": "in"}):
     """One condition for a right answer: exactly one of the kinds, on one file."""
 

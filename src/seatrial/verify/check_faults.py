@@ -6,6 +6,7 @@ faults_of_check(Check(contains=""))      # [("contains", "is empty")]
 import re
 from collections.abc import Iterator
 
+from seatrial.hooks import each
 from seatrial.suite.check_spec import Check
 from seatrial.suite.expressions import ExpressionError
 from seatrial.units import bytes_of
@@ -25,6 +26,7 @@ KINDS = (
     "python",
     "script",
     "placement",
+    *(kind.name for kind in each("seatrial_checks")),
 )
 _COMPANIONS = {**dict.fromkeys(check_values.BOUNDS, "value"), "sha256": "identical"}
 

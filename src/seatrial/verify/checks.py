@@ -6,10 +6,12 @@ for finding in find_faults(test, run_directory, exit_code, names_of(test, case, 
 
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seatrial.escaping import plain
+from seatrial.hooks import CheckKind, each, load
 from seatrial.journal.codes import CHECK_ERROR, FAILED, TOO_LARGE, WRONG_ANSWER, Code
 from seatrial.lazy import LazyModule
 from seatrial.suite.check_spec import Check, Metric
@@ -197,6 +199,14 @@ _FUNCTIONS: dict[str, Callable[[Check, Path, check_values.Names], str]] = {
     "value": _value,
     "identical": _identical,
 }
+
+
+def _of_plugin(kind: CheckKind, check: Check, folder: Path, names: check_values.Names) -> str:
+    fault: str = load(kind.find)(getattr(check, kind.name), folder, check.in_file)
+    return plain(fault[:LONGEST_REASON])
+
+
+_FUNCTIONS |= {kind.name: partial(_of_plugin, kind) for kind in each("seatrial_checks")}
 
 
 def _text_of(check: Check, folder: Path) -> str:

@@ -12,6 +12,7 @@ from types import ModuleType
 from msgspec import Struct
 
 from seatrial.errors import suggest
+from seatrial.hooks import each
 from seatrial.verify import outputs
 from seatrial.verify.figures import MetricValue, shown
 from seatrial.verify.reading import DEFAULT_LIMIT
@@ -56,7 +57,15 @@ class Format(Struct, frozen=True):
 @functools.cache
 def formats() -> tuple[str, ...]:
     """Return the names of the formats."""
-    return tuple(sorted(path.stem for path in Path(outputs.__path__[0]).glob("[!_]*.py")))
+    return tuple(sorted(_modules()))
+
+
+@functools.cache
+def _modules() -> dict[str, str]:
+    """Return the module of each format: the core's, then those of plug-ins."""
+    paths = Path(outputs.__path__[0]).glob("[!_]*.py")
+    of_core = {path.stem: f"{outputs.__name__}.{path.stem}" for path in paths}
+    return of_core | {known.name: known.module for known in each("seatrial_output_formats")}
 
 
 def find_format(name: str) -> Format:
@@ -64,7 +73,7 @@ def find_format(name: str) -> Format:
     if name not in (known := formats()):
         remedy = suggest(name.lower(), known) or f"known are {', '.join(known)}"
         raise ValueError(f"{shown(name)} is not a known output format; {remedy}")
-    module = importlib.import_module(f"{outputs.__name__}.{name}")
+    module = importlib.import_module(_modules()[name])
     return Format(
         name,
         (module.__doc__ or "").partition("\n")[0].rstrip("."),

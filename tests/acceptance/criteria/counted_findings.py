@@ -6,7 +6,6 @@ from __future__ import annotations
 from seatrial.acceptance.criteria import Result
 from seatrial.journal.codes import FAILED
 from seatrial.journal.events import TrialEnded
-from seatrial.plan.model import CriterionName
 
 from ..stories import Story, cases_of
 
@@ -14,7 +13,7 @@ Figures = dict[str, float]
 
 
 def latest_of_three_cases(
-    criterion: CriterionName, none: Figures, found: Figures, others: Figures
+    criterion: str, none: Figures, found: Figures, others: Figures
 ) -> tuple[Story, Result, Result, Result]:
     """Tell of three cases: the first found nothing, the latest right run of the second found 3,
     ``others`` of its runs something else and the latest nothing, the third left no figures. Return
@@ -42,7 +41,7 @@ def latest_of_three_cases(
     return story, whole, first, second
 
 
-def one_more_is_the_worst(criterion: CriterionName, metric: str) -> None:
+def one_more_is_the_worst(criterion: str, metric: str) -> None:
     """Of two cases that differ by one finding, the one with more is the worst."""
     story = Story(cases_of(1, 1))
     for case in (0, 1):

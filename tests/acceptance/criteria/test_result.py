@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from seatrial.acceptance.criteria import CRITERIA, Result, judge
+from seatrial.acceptance.criteria import Result, judge
 from seatrial.conduct.policy import Entry, Policy, Window
 from seatrial.journal.codes import (
     CANCELLED,
@@ -26,6 +26,7 @@ from seatrial.journal.codes import (
     WRONG_ANSWER,
 )
 from seatrial.journal.events import NodeDown, NodeUp, TestStopped, TrialEnded
+from seatrial.plan.criterion_kinds import criterion_kinds
 from seatrial.plan.model import Criterion, Waiver
 from seatrial.verify.references import loads
 
@@ -109,7 +110,7 @@ def in_stages() -> Story:
 
 def results_of(story: Story, *waivers: Waiver) -> Iterator[Result]:
     view = story.view(references=REFERENCES)
-    for name in CRITERIA:
+    for name in criterion_kinds():
         for keys in BOUNDS.get(name, SHARES):
             yield from judge(Criterion(criterion=name, **keys), view, waivers)
 

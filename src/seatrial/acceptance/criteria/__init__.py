@@ -12,18 +12,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from seatrial.acceptance.criteria import (
-    answers,
-    findings,
-    items,
-    mix,
-    network,
-    nodes,
-    paired,
-    speed,
-    within,
-)
-from seatrial.acceptance.criteria.every_test import every_test
+from seatrial.acceptance.criteria import items
 from seatrial.acceptance.criteria.overall import Overall, OverallState, overall
 from seatrial.acceptance.criteria.result import (
     STATES,
@@ -35,12 +24,13 @@ from seatrial.acceptance.criteria.result import (
 )
 from seatrial.acceptance.criteria.view import TrialView
 from seatrial.acceptance.criteria.waivers import waived
+from seatrial.hooks import load
 from seatrial.plan.component_tests import only_evidence
-from seatrial.plan.model import Component, Criterion, CriterionName, Waiver
+from seatrial.plan.criterion_kinds import kind_of
+from seatrial.plan.model import Component, Criterion, Waiver
 from seatrial.units import count
 
 __all__ = [
-    "CRITERIA",
     "STATES",
     "Overall",
     "OverallState",
@@ -48,36 +38,26 @@ __all__ = [
     "State",
     "TrialView",
     "judge",
+    "judge_of",
     "judged",
     "label",
     "overall",
     "show_value",
 ]
 
-CRITERIA: dict[CriterionName, Callable[[TrialView, Criterion], list[Result]]] = {
-    "pass_rate": answers.pass_rate,
-    "correct_answers": answers.correct_answers,
-    "accepted_runs": answers.accepted_runs,
-    "variability": speed.variability,
-    "slowdown": paired.slowdown,
-    "figure_of_merit": speed.figure_of_merit,
-    "utilisation": nodes.utilisation,
-    "availability": nodes.availability,
-    "mtbf": nodes.mtbf,
-    "jobs_in_flight": nodes.jobs_in_flight,
-    "mix": mix.mix,
-    "items_passed": items.items_passed,
-    "every_test": every_test,
-    "within_expected": within.within_expected,
-    "network": network.network,
-    "findings": findings.findings,
-}
+Judge = Callable[[TrialView, Criterion], list[Result]]
+
+
+def judge_of(criterion: str) -> Judge:
+    """Return the function that judges by a criterion."""
+    function: Judge = load(kind_of(criterion).judge)
+    return function
 
 
 def judge(criterion: Criterion, view: TrialView, waivers: Sequence[Waiver] = ()) -> list[Result]:
     """Return the results of one criterion, the one on all its subjects first. Raises ValueError for
     an invalid bound, which a checked plan does not have."""
-    compute = CRITERIA[criterion.criterion]
+    compute = judge_of(criterion.criterion)
     results = waived(criterion, view, waivers, _doubted if view.history.damaged else compute)
     if not (criterion.id or criterion.clause or criterion.about):
         return results
@@ -92,7 +72,7 @@ def _doubted(view: TrialView, criterion: Criterion) -> list[Result]:
     why = f"{lines} of the journal cannot be read, which may say otherwise"
     return [
         replace(one, state="undecided", why=f"{why}; {one.why}") if one.state == "met" else one
-        for one in CRITERIA[criterion.criterion](view, criterion)
+        for one in judge_of(criterion.criterion)(view, criterion)
     ]
 
 

@@ -9,8 +9,9 @@ from msgspec.structs import replace
 
 from seatrial.acceptance.criteria.view import STAGE_WORDS, NodeCases, TrialView
 from seatrial.acceptance.trial_history import RecordedMetric, RunHistory
-from seatrial.plan.bounds import AT_MOST_ALL, bound_of, is_relative
-from seatrial.plan.model import Criterion, CriterionName
+from seatrial.plan.bounds import bound_of, is_relative
+from seatrial.plan.criterion_kinds import kind_of
+from seatrial.plan.model import Criterion
 from seatrial.units import count, show_number, show_seconds, show_share, show_unit, unfit_of
 
 State = Literal["met", "not met", "undecided", "waived"]
@@ -41,7 +42,7 @@ class Result(Struct, frozen=True, kw_only=True):
     criterion.
     """
 
-    criterion: CriterionName
+    criterion: str
     label: str
     subject: str = ""
     state: State = "undecided"
@@ -96,8 +97,6 @@ def label(criterion: Criterion) -> str:
 
 
 # ---- bounds -------------------------------------------------------------------------------
-
-_SHARES = (*AT_MOST_ALL, "variability")
 
 
 class Bounds(Struct, frozen=True):
@@ -161,29 +160,21 @@ def _side(
     return bound_of(name, written) * reference
 
 
-_COUNTED = {
-    "accepted_runs": "run",
-    "jobs_in_flight": "job",
-    "every_test": "test",
-    "network": "finding",
-    "findings": "finding",
-}
-
-
-def show_value(criterion: CriterionName, value: float | None, unit: str = "") -> str:
+def show_value(criterion: str, value: float | None, unit: str = "") -> str:
     """Return a criterion's value as people read it, with its unit; "" for none."""
     if value is None:
         return ""
-    if criterion in _SHARES:
+    kind = kind_of(criterion)
+    if kind.bound in ("part", "share"):
         return show_share(value)
-    if criterion == "slowdown":
+    if kind.bound == "change":
         return f"{value + 0.0:+.3g} %"
-    if criterion == "mtbf":
+    if kind.bound == "seconds":
         return show_seconds(value)
-    if criterion == "mix":
+    if kind.bound == "points":
         return f"{100 * value:.3g} points"
-    if noun := _COUNTED.get(criterion):
-        return f"{show_number(value)} {noun}{'' if value == 1 else 's'}"
+    if kind.noun:
+        return f"{show_number(value)} {kind.noun}{'' if value == 1 else 's'}"
     return f"{show_number(value)}{show_unit(unit)}"
 
 

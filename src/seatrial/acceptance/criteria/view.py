@@ -10,6 +10,7 @@ from seatrial.acceptance.utilisation import Timeline, Utilisation
 from seatrial.journal import codes
 from seatrial.journal.trial_life import TrialState
 from seatrial.plan.component_tests import fits
+from seatrial.plan.criterion_kinds import named
 from seatrial.plan.model import Criterion
 from seatrial.suite.case_names import show
 from seatrial.suite.model import Case, Stage
@@ -19,7 +20,7 @@ from seatrial.verify.references import References
 STAGE_WORDS = {"": "", "alone": " alone", "full": " at full machine"}
 MAX_SILENT = 5  # nodes that are named
 TOO_SOON = 1.0  # seconds that a trial may miss of its duration
-_OF_NODES = ("utilisation", "availability", "mtbf", "jobs_in_flight", "mix")
+_OF_NODES = (*named(machine=True), "mix")
 _IS = {"ended": "has", "paused": "is"}
 
 
