@@ -3,12 +3,6 @@
 An error of Seatrial becomes one message on stderr and an exit code here.
 """
 
-import gc
-
-# Objects that are made before garbage is searched for. With Python's 700 the imports of a command
-# alone, which come now, cause hundreds of searches that find nothing.
-gc.set_threshold(200_000)
-
 import functools
 import io
 import os
@@ -270,7 +264,6 @@ def main() -> None:
         traceback.print_exc()
         print("seatrial: this is a defect of Seatrial; a trial can be resumed", file=sys.stderr)
         code = DEFECT
-    gc.freeze()  # else the end of the process searches all of its objects for garbage
     sys.exit(code if isinstance(code, int) else 0)
 
 
