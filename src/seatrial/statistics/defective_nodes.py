@@ -77,13 +77,7 @@ def survey(values_by_node: Mapping[str, float | Sequence[float]], better: Better
         return Survey(nodes=len(known), without=without, why=reason)
     bound = _bound(len(known))
     noise = _noise([value - centre for value in healthy], bound)
-    sign = 1 if better == "higher" else -1
-    worse: dict[str, Defect] = {}
-    for node, value in known.items():
-        effect = sign * (value - centre) / centre
-        if effect <= -MIN_RELATIVE_CHANGE:
-            worse[node] = Defect(value, effect, effect * centre / noise if noise else None)
-    worst = sorted(worse.items(), key=lambda item: item[1].effect)
+    worst = _worse(known, centre, noise, better)
     return Survey(
         defective={node: d for node, d in worst if _beyond(d, bound)},
         suspect={node: d for node, d in worst if _beyond(d, SUSPECTED) and not _beyond(d, bound)},
@@ -94,6 +88,20 @@ def survey(values_by_node: Mapping[str, float | Sequence[float]], better: Better
         bound=bound,
         without=without,
     )
+
+
+def _worse(
+    known: Mapping[str, float], centre: float, noise: float, better: Better
+) -> list[tuple[str, Defect]]:
+    """Return the nodes whose figure is worse than the centre by enough to matter, worst first."""
+    sign = 1 if better == "higher" else -1
+    worse: list[tuple[str, Defect]] = []
+    for node, value in known.items():
+        effect = sign * (value - centre) / centre
+        if effect <= -MIN_RELATIVE_CHANGE:
+            z = effect * centre / noise if noise else None
+            worse.append((node, Defect(value, effect, z)))
+    return sorted(worse, key=lambda item: item[1].effect)
 
 
 def _figure(given: float | Sequence[float]) -> float | None:

@@ -31,10 +31,7 @@ def judged(rows: Sequence[Row], least: float = MIN_RELATIVE_CHANGE) -> list[Rati
     told = [i for i in tested if alone[i].told]
     stand = {told[i] for i in confirmed([alone[i].p or 0.0 for i in told], len(tested))}
     few = [i for i in tested if _least_n(rows[i]) < FEW]
-    if doubted := stand & {*few}:
-        places = [place for place, i in enumerate(few) if i in doubted]
-        kept = unshuffled([rows[i][:2] for i in few], places, least)
-        stand -= doubted - {few[place] for place in kept}
+    stand -= _by_chance(rows, few, stand, least)
     why = f"among {len(tested)} rows chance may make such a difference: repeat"
     return [
         replace(one, verdict="unclear", why=why, needed=twice(_least_n(rows[i])))
@@ -42,6 +39,15 @@ def judged(rows: Sequence[Row], least: float = MIN_RELATIVE_CHANGE) -> list[Rati
         else one
         for i, one in enumerate(alone)
     ]
+
+
+def _by_chance(rows: Sequence[Row], few: Sequence[int], stand: set[int], least: float) -> set[int]:
+    """Return the rows of few figures that stand, and whose difference noise of any shape makes."""
+    places = [place for place, i in enumerate(few) if i in stand]
+    if not places:
+        return set()
+    kept = unshuffled([rows[i][:2] for i in few], places, least)
+    return {few[place] for place in places} - {few[place] for place in kept}
 
 
 def _with_least_p(one: RatioEstimate, row: Row) -> RatioEstimate:

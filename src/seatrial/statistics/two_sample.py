@@ -120,13 +120,21 @@ def compare(
     low, high = interval(one, other)
     unseen = math.sqrt(high / low) - 1 if low > 0 and math.isfinite(high) else math.inf
     found = RatioEstimate(ratio=ratio, low=low, high=high, p=p, unseen=unseen)
-    found = _verdict(found, one, other, better, least)
-    if found.told and (step := hides(one, other, abs(after - before))):
-        why = f"figures rounded to steps of {step:g} may differ so though equal"
-        found = replace(found, verdict="unclear", why=why, unseen=max(unseen, step / before))
+    found = _unless_rounded(_verdict(found, one, other, better, least), one, other)
     if not (is_known(ratio, low) and is_known(ratio, high)):
         return replace(found, low=None, high=None)
     return found
+
+
+def _unless_rounded(found: RatioEstimate, one: list[float], other: list[float]) -> RatioEstimate:
+    """Return an estimate as unclear where rounding may make the difference that it tells."""
+    before, after = statistics.median(one), statistics.median(other)
+    step = hides(one, other, abs(after - before)) if found.told else 0.0
+    if not step:
+        return found
+    why = f"figures rounded to steps of {step:g} may differ so though equal"
+    unseen = max(found.unseen, step / before)
+    return replace(found, verdict="unclear", why=why, unseen=unseen)
 
 
 def is_known(ratio: float, end: float) -> bool:
@@ -151,29 +159,41 @@ def _verdict(
     takes = f"it takes {sizes[0]} and {enough(sizes[0])}, or 4 on either side" if few else ""
     low, high = found.low, found.high
     off = (max(found.ratio, 1 / found.ratio) - 1) * ALMOST  # the same in both directions
-    more = REPEATS if few else 0
     if low * (1 + least) * ALMOST >= 1 and high <= (1 + least) * ALMOST:
         if not few:
             return replace(found, verdict="same")
         why = f"{both} that agree may do so by chance: {takes}"
-    elif low <= 1 <= high or off < least:
-        why = f"no change was found; one of less than {_share(found.unseen)} could not be seen"
-        if low > 1 or high < 1:
-            why = f"the difference is under the least effect of {100 * least:g} %"
-        if found.unseen > least * ALMOST:
-            freedom = sum(sizes) - 2
-            quantile = student_quantile((1 + CONFIDENCE) / 2, freedom) if few else NORMAL
-            more = max(more, to_see(least, found.unseen, min(sizes), quantile))
-    elif few and (why := _why_not_of_few(one, other, off)):
-        why = f"{both} {why}: {takes}"
-    elif not few and (found.p is None or found.p >= 1 - CONFIDENCE):
-        more = twice(min(sizes))
+        return replace(found, why=why, needed=REPEATS)
+    if low <= 1 <= high or off < least:
+        return _no_change(found, low, high, sizes, few, least)
+    if few and (why := _why_not_of_few(one, other, off)):
+        return replace(found, why=f"{both} {why}: {takes}", needed=REPEATS)
+    if not few and (found.p is None or found.p >= 1 - CONFIDENCE):
         why = f"Mann-Whitney's test gives p = {found.p:.2g}"
-    else:
-        is_better = (found.ratio > 1) == (better == "higher")
-        of = f"of {sizes[0]} and {sizes[1]} runs" if few else ""
-        return replace(found, verdict="better" if is_better else "worse", why=of)
-    return replace(found, why=why, needed=more)
+        return replace(found, why=why, needed=twice(min(sizes)))
+    is_better = (found.ratio > 1) == (better == "higher")
+    of = f"of {sizes[0]} and {sizes[1]} runs" if few else ""
+    return replace(found, verdict="better" if is_better else "worse", why=of)
+
+
+def _no_change(
+    found: RatioEstimate,
+    low: float,
+    high: float,
+    sizes: tuple[int, int],
+    few: bool,
+    least: float,
+) -> RatioEstimate:
+    """Return the estimate of a difference that is none, or too small to matter."""
+    why = f"no change was found; one of less than {_share(found.unseen)} could not be seen"
+    if low > 1 or high < 1:
+        why = f"the difference is under the least effect of {100 * least:g} %"
+    needed = REPEATS if few else 0
+    if found.unseen > least * ALMOST:
+        freedom = sum(sizes) - 2
+        quantile = student_quantile((1 + CONFIDENCE) / 2, freedom) if few else NORMAL
+        needed = max(needed, to_see(least, found.unseen, min(sizes), quantile))
+    return replace(found, why=why, needed=needed)
 
 
 def _why_not_of_few(one: list[float], other: list[float], off: float) -> str:

@@ -171,22 +171,15 @@ def judged(matrix: Matrix, groups: Mapping[str, str], by_rank: bool = False) -> 
     nodes = list(dict.fromkeys(hosts))
     ungrouped = [node for node in nodes if groups and _group(node, groups) == NO_GROUP]
     several = len(nodes) < len(hosts)
-    rates, names, hidden = matrix.rates, matrix.names, 0
-    kinds = [_group(host, groups) if groups else host for host in hosts]
-    if several and len(nodes) > 1 and not by_rank:
-        rates, hidden = _between(matrix.rates, hosts, nodes)
-        kinds = [_group(node, groups) for node in nodes]
-    elif not groups and (len(nodes) == 1 or not several):
-        kinds = []
-    ranks = several and rates is matrix.rates
-    if not ranks:
-        names = nodes
-    grouped = bool(groups)
-    known = kinds if grouped or (ranks and kinds) else None
-    found = all_pairs.survey(rates, names, known, hosts=hosts if ranks else None)
-    return MatrixJudgement(
-        found, "rank" if ranks else "node", len(hosts), grouped, ungrouped, hidden
-    )
+    if several and (len(nodes) == 1 or by_rank):
+        kinds = [_group(host, groups) for host in hosts] if groups else hosts
+        known = kinds if groups or len(nodes) > 1 else None
+        survey = all_pairs.survey(matrix.rates, matrix.names, known, hosts=hosts)
+        return MatrixJudgement(survey, "rank", len(hosts), bool(groups), ungrouped, 0)
+    rates, hidden = _between(matrix.rates, hosts, nodes) if several else (matrix.rates, 0)
+    known = [_group(node, groups) for node in nodes] if groups else None
+    survey = all_pairs.survey(rates, nodes, known, hosts=None)
+    return MatrixJudgement(survey, "node", len(hosts), bool(groups), ungrouped, hidden)
 
 
 def _group(host: str, groups: Mapping[str, str]) -> str:

@@ -155,6 +155,13 @@ def _numbers(spans: str) -> list[str]:
 # ---- lnetctl export -----------------------------------------------------------------------
 
 
+# The parameters of the module lnet that the export names otherwise.
+_GLOBAL_NAMES = {
+    "transaction_timeout": "lnet_transaction_timeout",
+    "retry_count": "lnet_retry_count",
+}
+
+
 def _lnetctl(text: str) -> dict[str, str]:
     """Return networks, NIDs, routes and tunables of ``lnetctl export``: Lustre 2.12 and later."""
     faults = Faults()
@@ -164,38 +171,49 @@ def _lnetctl(text: str) -> dict[str, str]:
     about = _plain(node)
     if not isinstance(about, dict):
         return {}
-    found: dict[str, str] = {}
-    nets = []
-    for net in _items(about.get("net")):
-        kind = str(net.get("net type", ""))
-        if kind and kind != "lo":
-            nets.append(kind)
-        for own in _items(net.get("local NI(s)")):
-            nid = str(own.get("nid", ""))
+    return {
+        **_networks(_items(about.get("net"))),
+        **_routes(_items(about.get("route"))),
+        **_general(about.get("routing"), about.get("global")),
+    }
+
+
+def _networks(nets: list[dict[str, Any]]) -> dict[str, str]:
+    """Return the networks but the loopback, and the state and the tunables of their interfaces."""
+    settings: dict[str, str] = {}
+    kinds = [(str(net.get("net type", "")), net) for net in nets]
+    for kind, net in kinds:
+        for interface in _items(net.get("local NI(s)")):
+            nid = str(interface.get("nid", ""))
             if kind == "lo" or not nid:
                 continue
-            found[f"nid.{nid}"] = str(own.get("status", "unknown"))
-            _tunables(found, kind, own)
-    if nets:
-        found["lnet.nets"] = " ".join(sorted(nets))
-    for route in _items(about.get("route")):
+            settings[f"nid.{nid}"] = str(interface.get("status", "unknown"))
+            _tunables(settings, kind, interface)
+    if names := sorted(kind for kind, _ in kinds if kind not in ("", "lo")):
+        settings["lnet.nets"] = " ".join(names)
+    return settings
+
+
+def _routes(routes: list[dict[str, Any]]) -> dict[str, str]:
+    settings: dict[str, str] = {}
+    for route in routes:
         target, gateway = str(route.get("net", "")), str(route.get("gateway", ""))
         hops = route.get("hop", 1)
         hops = 1 if hops in (-1, 2**32 - 1) else hops  # none was given
-        found[f"route.{target}.{gateway}"] = f"{route.get('state', 'configured')} {hops}"
-    routing = about.get("routing")
+        settings[f"route.{target}.{gateway}"] = f"{route.get('state', 'configured')} {hops}"
+    return settings
+
+
+def _general(routing: Any, tunables: Any) -> dict[str, str]:
+    """Return whether a node forwards, and the tunables of LNet as a whole."""
+    settings: dict[str, str] = {}
     for each in _items([routing] if isinstance(routing, dict) else routing):
         if "enable" in each:
-            found["lnet.forwarding"] = "enabled" if str(each["enable"]) == "1" else "disabled"
-    general = about.get("global")
-    for name, value in (general if isinstance(general, dict) else {}).items():
+            settings["lnet.forwarding"] = "enabled" if str(each["enable"]) == "1" else "disabled"
+    for name, value in (tunables if isinstance(tunables, dict) else {}).items():
         if isinstance(value, str | int | float):
-            key = {
-                "transaction_timeout": "lnet_transaction_timeout",
-                "retry_count": "lnet_retry_count",
-            }
-            found[f"lnet.{key.get(name, name)}"] = str(value)
-    return found
+            settings[f"lnet.{_GLOBAL_NAMES.get(name, name)}"] = str(value)
+    return settings
 
 
 def _tunables(found: dict[str, str], kind: str, own: dict[str, Any]) -> None:

@@ -150,14 +150,10 @@ def _run(
     known = [time for time in times.values() if time is not None]
     if not known:
         raise ValueError("no time")
-    result = str(written["result"])
-    code = _STATES.get(result.lower()) or code_of_word(result)
-    if code is None:
-        raise ValueError(f"result {result!r}")
+    code, reason = _judged(written)
     name = str(written["name"])
     permuted = _permuted(written.get("permute_on") or {})
     test = ".".join(name.split(".")[:2]) if permuted else name
-    errors = [str(each) for each in written.get("pav_result_errors") or []]
     exit_code = written.get("return_value")
     job = written.get("job_id") or (written.get("job_info") or {}).get("id") or ""
     identity = written.get("uuid") or f"{written.get('id')}@{known[0] // SECOND_NS}"
@@ -171,13 +167,25 @@ def _run(
         nodes=_nodes(written.get("sched") or {}),
         started=times["started"],
         ended=times["finished"],
-        reason="" if code is codes.PASS else "; ".join([f"Pavilion2 recorded {result}", *errors]),
+        reason=reason,
         exit_code=exit_code if isinstance(exit_code, int) else None,
         job_id=str(job),
         path=str(path.parent) if path.name == "results.json" else "",
         figures=list(_figures(written, directions)),
         place=f"{path}:{line}",
     )
+
+
+def _judged(written: Mapping[str, Any]) -> tuple[codes.Code, str]:
+    """Return the code of a result, and what speaks against a run that did not pass."""
+    result = str(written["result"])
+    code = _STATES.get(result.lower()) or code_of_word(result)
+    if code is None:
+        raise ValueError(f"result {result!r}")
+    if code is codes.PASS:
+        return code, ""
+    errors = map(str, written.get("pav_result_errors") or [])
+    return code, "; ".join([f"Pavilion2 recorded {result}", *errors])
 
 
 def _permuted(written: Mapping[str, Any]) -> dict[str, Scalar]:
