@@ -54,12 +54,7 @@ def choose_nodes(
     """Return so many of the usable nodes that hold a wish. ``among``: the nodes that would be
     usable if all were free and up, which say how many units there are; default: the usable ones."""
     chance = random.Random(seed)
-    pools = [
-        (f"{wish.within} {unit}" if wish.within else "", nodes)
-        for unit, nodes in _units(topology, wish.within, usable)
-    ]
-    chance.shuffle(pools)
-    pools.sort(key=lambda pool: len(pool[1]))
+    pools = _pools(topology, wish, usable, chance)
     wide = [pool for pool in pools if len(pool[1]) >= number]
     if not wide:
         return NodeChoice(short=_too_small(wish, pools, number))
@@ -81,6 +76,19 @@ def choose_nodes(
     distance = _distances(topology, wish.near, usable)
     nearest = min(chosen, key=lambda nodes: sum(distance.get(node, 0) for node in nodes))
     return NodeChoice(tuple(in_order(topology, nearest, wish.order, seed)))
+
+
+def _pools(
+    topology: Topology, wish: NodeWish, usable: Collection[int], chance: random.Random
+) -> list[tuple[str, list[int]]]:
+    """Return the units within which all nodes must be, the smallest first, those of one size by
+    chance; without such a level all nodes."""
+    pools = [
+        (f"{wish.within} {unit}" if wish.within else "", nodes)
+        for unit, nodes in _units(topology, wish.within, usable)
+    ]
+    chance.shuffle(pools)
+    return sorted(pools, key=lambda pool: len(pool[1]))
 
 
 def _units(topology: Topology, level: str, nodes: Iterable[int]) -> list[tuple[str, list[int]]]:

@@ -108,16 +108,21 @@ def _split(
     excused: list[RuleFinding] = []
     machine = not nodes
     for waiver in waivers:
-        if waiver.until and waiver.until < day:
+        if not _waives(waiver, rule, day):
             continue
-        if any(fnmatchcase(rule.name, pattern) for pattern in waiver.rules):
-            if machine and not waiver.nodes:
-                return [], [_made(rule, nodes, text, waiver.reason)]
-            members = set(unfold(waiver.nodes)) if waiver.nodes else set(nodes)
-            if gone := [node for node in nodes if node in members]:
-                excused.append(_made(rule, gone, text, waiver.reason))
-                nodes = [node for node in nodes if node not in members]
+        if machine and not waiver.nodes:
+            return [], [_made(rule, nodes, text, waiver.reason)]
+        members = set(unfold(waiver.nodes)) if waiver.nodes else set(nodes)
+        if gone := [node for node in nodes if node in members]:
+            excused.append(_made(rule, gone, text, waiver.reason))
+            nodes = [node for node in nodes if node not in members]
     return [_made(rule, nodes, text)] if nodes or machine else [], excused
+
+
+def _waives(waiver: RuleWaiver, rule: Rule, day: str) -> bool:
+    """Return whether a waiver is about a rule, and not over."""
+    over = waiver.until and waiver.until < day
+    return not over and any(fnmatchcase(rule.name, pattern) for pattern in waiver.rules)
 
 
 def about_machine(rule: Rule, values: Iterable[str] = ()) -> bool:

@@ -3,7 +3,7 @@
 rules = load([Path("rules/frost.yaml")])      # after the shipped ones; equal names replace
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -80,19 +80,23 @@ def _check(rule: Rule, at: Spot) -> None:
         at.fault("give one of holds, alike, unique and complete")
     if rule.as_role and not rule.alike:
         at.fault("is about alike; give alike", "as_role")
-    for key in ("where", "holds"):
-        text = getattr(rule, key)
-        try:
-            names = compile_expression(text).names if text else frozenset()
-        except ExpressionError as error:
-            at.fault(str(error), key)
-            continue
-        if key == "holds" and (unused := sorted(set(rule.others) - names)):
-            at.fault(f"{unused[0]} is not in the expression", "others", unused[0])
-        if key == "holds" and rule.drain and about_machine(rule):
-            at.fault("the rule is about the machine and accuses no node; leave it out", "drain")
+    _names(rule.where, "where", at)
+    names = _names(rule.holds, "holds", at)
+    if names is not None and (unused := sorted(set(rule.others) - names)):
+        at.fault(f"{unused[0]} is not in the expression", "others", unused[0])
+    if names is not None and rule.drain and about_machine(rule):
+        at.fault("the rule is about the machine and accuses no node; leave it out", "drain")
     if rule.others and not rule.holds:
         at.fault("is about names of an expression; give holds", "others")
+
+
+def _names(text: str, key: str, at: Spot) -> Set[str] | None:
+    """Return the names in an expression; None, and its fault, if it is none."""
+    try:
+        return compile_expression(text).names if text else frozenset()
+    except ExpressionError as error:
+        at.fault(str(error), key)
+        return None
 
 
 def _check_waiver(waiver: RuleWaiver, at: Spot) -> None:

@@ -56,16 +56,21 @@ def _faults_of_kind(check: Check, kind: str) -> Iterator[tuple[str, str]]:
         groups = 1 if kind == "value" else None
         if fault := fault_of_pattern(getattr(check, kind), groups):
             yield kind, fault
-    for key, owner in _COMPANIONS.items():
-        if getattr(check, key) not in (None, 0.0) and kind != owner:
-            yield key, f"belongs to {owner}:, which is not given"
-    if kind == "value":
-        yield from _faults_of_bounds(check)
+    yield from _faults_of_companions(check, kind)
     if kind == "identical" and not re.fullmatch("[0-9a-fA-F]{64}", check.sha256 or "0" * 64):
         text = "must be 64 hexadecimal digits, as sha256sum prints them; without it, it is learned"
         yield "sha256", text
     if check.size_limit is not None and (fault := fault_of_size(check.size_limit)):
         yield "size_limit", fault
+
+
+def _faults_of_companions(check: Check, kind: str) -> Iterator[tuple[str, str]]:
+    """Yield the faults of the keys that belong to a kind, and of the bounds of a value."""
+    for key, owner in _COMPANIONS.items():
+        if getattr(check, key) not in (None, 0.0) and kind != owner:
+            yield key, f"belongs to {owner}:, which is not given"
+    if kind == "value":
+        yield from _faults_of_bounds(check)
 
 
 def _faults_of_bounds(check: Check) -> list[tuple[str, str]]:

@@ -45,9 +45,15 @@ def measure(test: Test, folder: Path) -> Measured:
             fault = f"metric {name} is not valid: {metric!r}"
             parts.append(([], [Finding(CHECK_ERROR, fault)]))
     parts.append(_searched(named, folder))
-    findings = [finding for _, found in parts for finding in found]
+    kept, doubted = _kept([figure for figures, _ in parts for figure in figures])
+    return kept, [*(finding for _, missing in parts for finding in missing), *doubted]
+
+
+def _kept(figures: list[MetricValue]) -> Measured:
+    """Return the figures that are finite, each name once, and what speaks against the others."""
+    findings: list[Finding] = []
     kept: dict[str, MetricValue] = {}
-    for figure in [figure for figures, _ in parts for figure in figures]:
+    for figure in figures:
         if not isfinite(figure.value):
             text = f"metric {figure.name}: {figure.value} is not a finite number"
             findings.append(Finding(NO_FIGURE, text))

@@ -88,9 +88,7 @@ def judge(
                 findings.append(finding)
         figures, missing = measure(test, folder)
         findings += missing
-        own = {figure.name for figure in figures}
-        figures += [figure for figure in ran.figures if figure.name not in own]
-        figures = [_as_recorded(figure, recorded) for figure in figures]
+        figures = [_as_recorded(figure, recorded) for figure in _with_others(figures, ran.figures)]
         figures, missed = _compared(figures, case, references, ran, complete=not missing)
         findings += missed
     except (SearchTookLong, HostFailed):
@@ -131,6 +129,14 @@ def _with_learned_sums(
     unknown = [name for name, known in sums.items() if not known]
     notice = f"no sum of {', '.join(unknown)} has been learned" if unknown else ""
     return with_sums(test, sums), notice
+
+
+def _with_others(
+    figures: Sequence[MetricValue], others: Sequence[MetricValue]
+) -> list[MetricValue]:
+    """Return the figures of a run, and those that others measured under names of their own."""
+    names = {figure.name for figure in figures}
+    return [*figures, *(figure for figure in others if figure.name not in names)]
 
 
 def _as_recorded(figure: MetricValue, recorded: Mapping[str, tuple[float, str]]) -> MetricValue:

@@ -10,7 +10,7 @@ through these routers and no others, and it reaches clients through the same.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -73,7 +73,23 @@ def load(path: Path) -> RoutingPlan:
 
 def _check(plan: RoutingPlan, spot: Spot) -> None:
     """Add the faults of a plan: networks, addresses, routers that serve no group or two."""
+    _check_groups(plan, spot)
     attachments = [(plan.net, plan.clients, "clients"), (plan.net, plan.routers, "routers")]
+    for i, group in enumerate(plan.groups):
+        for key in ("servers", "routers"):
+            attachments.append((group.net, getattr(group, key), f"groups[{i}].{key}"))
+    owners: dict[str, str] = {}
+    for net, attachment, key in attachments:
+        try:
+            for node, nid in _nids(net, attachment).items():
+                if owners.setdefault(nid, node) != node:
+                    spot.fault(f"{key}: {nid} is the address of {owners[nid]} and of {node}")
+        except ValueError as error:
+            spot.fault(f"{key}: {error}")
+
+
+def _check_groups(plan: RoutingPlan, spot: Spot) -> None:
+    """Add the faults of networks, and of routers that serve no group or two."""
     nets: list[str] = [plan.net]
     routers = set(spot.inside("routers").parsed(unfold, plan.routers.nodes, "nodes") or ())
     served: dict[str, str] = {}
@@ -90,19 +106,8 @@ def _check(plan: RoutingPlan, spot: Spot) -> None:
             if router in served:
                 at.fault(f"{router} serves {served[router]}, too", "routers", "nodes")
             served[router] = group.net
-    for i, group in enumerate(plan.groups):
-        for key in ("servers", "routers"):
-            attachments.append((group.net, getattr(group, key), f"groups[{i}].{key}"))
     if idle := sorted(routers - served.keys()):
         spot.fault(f"{idle[0]} serves no group", "routers", "nodes")
-    owners: dict[str, str] = {}
-    for net, attachment, key in attachments:
-        try:
-            for node, nid in _nids(net, attachment).items():
-                if owners.setdefault(nid, node) != node:
-                    spot.fault(f"{key}: {nid} is the address of {owners[nid]} and of {node}")
-        except ValueError as error:
-            spot.fault(f"{key}: {error}")
 
 
 def _nids(net: str, attachment: Attachment) -> dict[str, str]:
@@ -255,11 +260,7 @@ def _faults_of_nets(
 ) -> Iterator[tuple[str, str]]:
     wanted_nets = {_net(net) for net in want.nids}
     own = {_nid(key[4:]): value for key, value in facts.items() if key.startswith("nid.")}
-    nets = {_net(net) for net in facts.get("lnet.nets", "").split()}
-    if (by_address := facts.get("lnet.ip2nets", "(empty)")) != "(empty)" and not nets:
-        addresses = [nid.partition("@")[0] for nid in [*own, *want.nids.values()]]
-        nets = {_net(net) for net in nets_by_address(by_address, addresses)}
-    nets |= {nid.partition("@")[2] for nid in own}
+    nets = _nets_of(facts, [*own, *want.nids.values()]) | {nid.partition("@")[2] for nid in own}
     for net in sorted(wanted_nets - nets):
         yield "lnet-networks", f"is not on {net}"
     for net in sorted(nets - wanted_nets):
@@ -274,6 +275,16 @@ def _faults_of_nets(
     for nid, state in sorted(own.items()):
         if nid in right and state != "up":
             yield "lnet-nids-up", f"{nid} is {state}"
+
+
+def _nets_of(facts: Mapping[str, str], nids: Iterable[str]) -> set[str]:
+    """Return the networks that LNet has, else those that its module's options give to addresses."""
+    nets = {_net(net) for net in facts.get("lnet.nets", "").split()}
+    by_address = facts.get("lnet.ip2nets", "(empty)")
+    if nets or by_address == "(empty)":
+        return nets
+    addresses = [nid.partition("@")[0] for nid in nids]
+    return {_net(net) for net in nets_by_address(by_address, addresses)}
 
 
 def _faults_of_routes(

@@ -147,11 +147,8 @@ def _found(path: Path, head: Sequence[str], columns: Columns) -> Columns:
     for name in NAMES:
         if not found[name] and name in lower and not (columns.figures and name in _OF_FIGURES):
             found[name] = lower[name]
-    named = [("", each) for each in (*columns.parameters, *columns.figures)]
-    for option, name in [*found.items(), *named]:
-        if name and name not in head:
-            hint = suggest(name, head) or f"there are {listed(list(head), MAX_NAMED)}"
-            raise UsageError(f"{path}:1: has no column {name!r}{_option(option)}; {hint}")
+    unnamed = [("", each) for each in (*columns.parameters, *columns.figures)]
+    _require_columns(path, head, [*found.items(), *unnamed])
     if not found["case"] and not columns.test:
         raise UsageError(f"{path}:1: no column has the case; name it with --case, or give --test")
     if not columns.figures and not (found["metric"] and found["value"]):
@@ -161,6 +158,22 @@ def _found(path: Path, head: Sequence[str], columns: Columns) -> Columns:
             f"{listed(list(head), MAX_NAMED)}"
         )
     return replace(columns, **found)
+
+
+def _require_columns(path: Path, head: Sequence[str], named: Sequence[tuple[str, str]]) -> None:
+    """Raise UsageError if a column that an option names is not there."""
+    for option, name in named:
+        if name and name not in head:
+            hint = suggest(name, head) or f"there are {listed(list(head), MAX_NAMED)}"
+            raise UsageError(f"{path}:1: has no column {name!r}{_option(option)}; {hint}")
+
+
+def _require_columns(path: Path, head: Sequence[str], named: Sequence[tuple[str, str]]) -> None:
+    """Raise UsageError if a column that an option names is not there."""
+    for option, name in named:
+        if name and name not in head:
+            hint = suggest(name, head) or f"there are {listed(list(head), MAX_NAMED)}"
+            raise UsageError(f"{path}:1: has no column {name!r}{_option(option)}; {hint}")
 
 
 def _with_numbers(table: ResultTable, columns: Columns) -> Columns:
@@ -234,6 +247,26 @@ class _TableReader:
         """Return the runs that have a figure or a verdict."""
         return [run for same in self._runs.values() for run in same]
 
+    def _key(self, row: TableRow, name: str) -> tuple[str, ...]:
+        """Return what rows of one run have in common; each row is a run where nothing tells."""
+        at = self._columns
+        return (
+            name,
+            *(self._cell(row, each) for each in (*at.parameters, at.time, at.node, at.id)),
+            *(() if at.time or at.id else (str(row.line),)),
+            *((self._session,) if self._session else ()),
+        )
+
+    def _key(self, row: TableRow, name: str) -> tuple[str, ...]:
+        """Return what rows of one run have in common; each row is a run where nothing tells."""
+        at = self._columns
+        return (
+            name,
+            *(self._cell(row, each) for each in (*at.parameters, at.time, at.node, at.id)),
+            *(() if at.time or at.id else (str(row.line),)),
+            *((self._session,) if self._session else ()),
+        )
+
     def _take(self, row: TableRow) -> None:
         at = self._columns
         name = self._cell(row, at.case) or at.test
@@ -241,12 +274,7 @@ class _TableReader:
         code = self._verdict(row)
         figures = self._figures(row, code)
         nodes, tasks, threads = (self._number(row, each) for each in NUMBERS)
-        key = (
-            name,
-            *(self._cell(row, each) for each in (*at.parameters, at.time, at.node, at.id)),
-            *(() if at.time or at.id else (str(row.line),)),
-            *((self._session,) if self._session else ()),
-        )
+        key = self._key(row, name)
         same = self._runs.setdefault(key, [])
         names = {figure.name for figure in figures}
         for run in same:

@@ -61,15 +61,12 @@ def ranked(
     search = _Search(pattern, network, sizes)
     shapes = likely_shapes(pattern) if len(set(sizes)) == 1 else []
     found = [search.scored(*each) for each in _standard(sizes)]
-    standard = len(found)
     of_grids = search.best(curved_orders(shapes, sizes[0]), by, math.inf)
-    for asked, (name, mapped) in enumerate((others or {}).items()):
-        in_time = time.monotonic() < began + _SHARE_OF_OTHERS * seconds
-        if (asked < _ASKED or in_time) and (of := mapped()) is not None:
-            found.append(search.scored(name, of))
+    of_others = search.asked(others or {}, began + _SHARE_OF_OTHERS * seconds)
     graph = graph_of(pattern)
-    if not any(one.order for one in found[standard:]):
-        found.append(search.scored("recursive bisection", bisected(graph, network, sizes)))
+    if not any(one.order for one in of_others):
+        of_others.append(search.scored("recursive bisection", bisected(graph, network, sizes)))
+    found += of_others
     until = began + _SHARE_OF_GRIDS * seconds
     of_grids += search.best(nested_orders(shapes, network, sizes[0]), by, until)
     found = _in_order([*found, *of_grids], by)
@@ -88,6 +85,17 @@ class _Search(NamedTuple):
 
     def scored(self, name: str, node_of: Ints) -> ScoredOrder:
         return scored(name, node_of, *self)
+
+    def asked(
+        self, others: "Mapping[str, Callable[[], Ints | None]]", until: float
+    ) -> list[ScoredOrder]:
+        """Return the orders of other programs; the first two are asked in any case."""
+        found: list[ScoredOrder] = []
+        for place, (name, mapped) in enumerate(others.items()):
+            in_time = time.monotonic() < until
+            if (place < _ASKED or in_time) and (node_of := mapped()) is not None:
+                found.append(self.scored(name, node_of))
+        return found
 
     def best(
         self, candidates: Iterator[tuple[str, Ints]], by: ScoreKind, until: float

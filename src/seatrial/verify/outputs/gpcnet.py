@@ -5,6 +5,7 @@
 """
 
 import re
+from collections.abc import Iterator
 
 from seatrial.lazy import regex
 from seatrial.units import Better
@@ -74,18 +75,23 @@ def _of_test(
     ]
 
 
-def _tables(text: str) -> dict[str, Table]:
-    """Return the rows of the three kinds of table. A verbose build has more columns, a table of
-    congested tests for each test, and rows and tables of the congestors; all these are skipped."""
-    tables: dict[str, Table] = {which: UniqueValues() for which in _TABLES}
-    which, columns = "", [""]
+def _rows_of(text: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield the rows of all tables, each as it is and by its cells."""
     for line in text.split("\n"):
         row = line.strip(" \t")
         if not row.startswith("|"):
             continue
         if len(row) < 2 or not row.endswith("|"):
             raise ValueError(f"a row of its tables is not whole: {shown(row)}")
-        cells = [cell.strip() for cell in row[1:-1].split("|")]
+        yield row, [cell.strip() for cell in row[1:-1].split("|")]
+
+
+def _tables(text: str) -> dict[str, Table]:
+    """Return the rows of the three kinds of table. A verbose build has more columns, a table of
+    congested tests for each test, and rows and tables of the congestors; all these are skipped."""
+    tables: dict[str, Table] = {which: UniqueValues() for which in _TABLES}
+    which, columns = "", [""]
+    for row, cells in _rows_of(text):
         if len(cells) == 1:
             titles = (which for which, title in _TABLES.items() if title.fullmatch(cells[0]))
             which, columns = next(titles, ""), [""]

@@ -129,14 +129,7 @@ def _require_equal_sizes(figures: list[MetricValue]) -> None:
 def _row(
     labels: dict[str, int | str], columns: list[str], cells: list[str], usual: str
 ) -> list[MetricValue]:
-    line = " ".join(cells)
-    if "time-out" in line or "out-of-mem" in line:
-        raise ValueError(f"IMB gave a sample up: {shown(line)}")
-    if len(cells) != len(columns):
-        raise ValueError(f"it should have {len(columns)} columns: {shown(line)}")
-    values = {column: number(cell) for column, cell in zip(columns, cells, strict=True)}
-    if values.pop("defects", 0):
-        raise ValueError(f"IMB found defects: {shown(line)}")
+    values = _values(columns, cells)
     labels = {**labels, **{_LABELS[c]: int(v) for c, v in values.items() if c in _LABELS}}
     figures = []
     for column, value in values.items():
@@ -150,6 +143,20 @@ def _row(
         unit = _megabyte(values) or usual if name == "bandwidth" else unit
         figures.append(MetricValue(name, value, unit, better, labels=labels))
     return figures
+
+
+def _values(columns: list[str], cells: list[str]) -> dict[str, float]:
+    """Return the values of a row by their columns. Raises ValueError if IMB says of it itself that
+    it cannot be used."""
+    line = " ".join(cells)
+    if "time-out" in line or "out-of-mem" in line:
+        raise ValueError(f"IMB gave a sample up: {shown(line)}")
+    if len(cells) != len(columns):
+        raise ValueError(f"it should have {len(columns)} columns: {shown(line)}")
+    values = {column: number(cell) for column, cell in zip(columns, cells, strict=True)}
+    if values.pop("defects", 0):
+        raise ValueError(f"IMB found defects: {shown(line)}")
+    return values
 
 
 def _megabyte(values: dict[str, float]) -> str:

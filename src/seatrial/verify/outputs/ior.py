@@ -7,6 +7,7 @@ write         547.70     540.32     544.01       3.69     547.70 ...
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 
 from msgspec import DecodeError, Struct, field
 
@@ -48,12 +49,8 @@ def _of_summary(text: str, head: re.Match[str]) -> list[MetricValue]:
     columns = _BLANK_WITHIN.sub("", head[0]).split()
     figures: list[MetricValue] = []
     told: list[tuple[str, int]] = []  # operations and their repetitions, 0 where not told
-    for line in text[head.end() + 1 :].split("\n"):
+    for line in _rows_of(text[head.end() + 1 :]):
         words = line.split()
-        if not words or words[0] == "Max" or _FINISHED.match(line):
-            break
-        if not words[0].strip("-"):
-            continue
         if len(words) < (len(columns) if "Test#" in columns else 5):
             raise ValueError(f"a row of its summary is not whole: {shown(line)}")
         test = words[columns.index("Test#")] if "Test#" in columns else "0"
@@ -67,6 +64,16 @@ def _of_summary(text: str, head: re.Match[str]) -> list[MetricValue]:
     if not figures:
         raise ValueError("its summary of all tests has no rows")
     return figures
+
+
+def _rows_of(text: str) -> Iterator[str]:
+    """Yield the rows of a summary below its head, without lines that are drawn."""
+    for line in text.split("\n"):
+        words = line.split()
+        if not words or words[0] == "Max" or _FINISHED.match(line):
+            return
+        if words[0].strip("-"):
+            yield line
 
 
 def _of_maxima(text: str) -> list[MetricValue]:

@@ -31,38 +31,66 @@ def parse(text: str) -> list[MetricValue]:
     if fault := _ERROR.search(text):
         raise ValueError(f"LAMMPS says {shown(fault[0])}")
     once(_END, text, "closing line 'Total wall time:'")
-    figures: list[MetricValue] = []
-    run, tables, steps = 0, 0, 0
-    begun = rated = False  # the set-up of a run that has no loop yet; its speed will be printed
+    reader = _Reader()
     for line in text.split("\n"):
-        if line.startswith("Setting up ") and line.endswith(" run ..."):
-            if begun:
-                raise ValueError(f"the line 'Loop time of ...' of run {run + 1} is missing")
-            begun, rated = True, False
-        elif begun and (style := _UNITS.match(line)):
-            rated = style[1] in _RATED
-        elif begun and rated and line.split() == ["Time", "step", ":", "0"]:
-            rated = False
-        elif line.startswith("Loop time of "):
-            begun = False
-            seconds, *counts = map(number, whole(_LOOP, line).groups())
-            run, (steps, atoms) = run + 1, map(int, counts)
-            if steps:
-                figures += _of_loop(seconds, steps, atoms, run)
-            rated = rated and steps > 0
-        elif rated and not begun and any(mark in line for mark in _TIMED):
-            raise ValueError(f"the line 'Performance: ...' of run {run} is missing")
-        elif line.startswith("Nlocal:"):  # in the table below each loop
-            tables += 1
-            if tables > run:
-                raise ValueError(f"the line 'Loop time of ...' of run {tables} is missing")
-        elif line.startswith("Performance: ") and "/day" in line and steps:
-            value, unit = whole(_SPEED, line).groups()
-            rated = False
-            figures.append(MetricValue("speed", number(value), unit, "higher", labels={"run": run}))
-    if not figures:
+        reader.take(line)
+    if not reader.figures:
         raise ValueError("it has no line 'Loop time of ...': nothing was run")
-    return figures
+    return reader.figures
+
+
+class _Reader:
+    """Reads the lines of a log, and gathers the figures of its runs."""
+
+    def __init__(self) -> None:
+        self.figures: list[MetricValue] = []
+        self.run = 0  # the latest that has a loop
+        self.steps = 0  # of that
+        self.tables = 0  # one below each loop
+        self.begun = False  # whether a run is set up that has no loop yet
+        self.rated = False  # whether the speed of that, or of the latest, will be printed
+
+    def take(self, line: str) -> None:
+        if line.startswith("Setting up ") and line.endswith(" run ..."):
+            self._begin()
+        elif line.startswith("Loop time of "):
+            self._loop(line)
+        elif line.startswith("Nlocal:"):
+            self._table()
+        elif line.startswith("Performance: ") and "/day" in line and self.steps:
+            value, unit = whole(_SPEED, line).groups()
+            labels: dict[str, int | str] = {"run": self.run}
+            self.figures.append(MetricValue("speed", number(value), unit, "higher", labels=labels))
+            self.rated = False
+        elif self.begun:
+            self._set_up(line)
+        elif self.rated and any(mark in line for mark in _TIMED):
+            raise ValueError(f"the line 'Performance: ...' of run {self.run} is missing")
+
+    def _begin(self) -> None:
+        if self.begun:
+            raise ValueError(f"the line 'Loop time of ...' of run {self.run + 1} is missing")
+        self.begun, self.rated = True, False
+
+    def _set_up(self, line: str) -> None:
+        """Learn from the set-up of a run whether it will have a speed."""
+        if style := _UNITS.match(line):
+            self.rated = style[1] in _RATED
+        elif line.split() == ["Time", "step", ":", "0"]:
+            self.rated = False
+
+    def _loop(self, line: str) -> None:
+        seconds, *counts = map(number, whole(_LOOP, line).groups())
+        self.begun, self.run = False, self.run + 1
+        self.steps, atoms = map(int, counts)
+        if self.steps:
+            self.figures += _of_loop(seconds, self.steps, atoms, self.run)
+        self.rated = self.rated and self.steps > 0
+
+    def _table(self) -> None:
+        self.tables += 1
+        if self.tables > self.run:
+            raise ValueError(f"the line 'Loop time of ...' of run {self.tables} is missing")
 
 
 def _of_loop(seconds: float, steps: int, atoms: int, run: int) -> list[MetricValue]:

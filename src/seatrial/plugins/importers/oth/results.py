@@ -16,7 +16,7 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -221,14 +221,9 @@ class _TestReader:
             return None
         shift = self._shift(number, min(events.values()).time, min(events) in (_STARTED, _BUILD))
         times = {name: event.time + shift for name, event in events.items()}
-        judged = _verdict(events)
+        judged = _verdict(events) or self._lost(where, last, max(times.values()))
         if judged is None:
-            if self._now - max(times.values()) < MAY_RUN_NS:
-                self._note(where, "its last event is less than two days old; it may run: left out")
-                return None
-            name = last.member("event_name") or "unknown"
-            judged = codes.LOST.number, f"the harness recorded no end; its last event is {name}"
-            self._note(where, "has no end of its check: imported as lost", lost=False)
+            return None
         code, reason = judged
         queued = events.get(_QUEUED)
         run = ImportedRun(
@@ -248,12 +243,19 @@ class _TestReader:
         )
         if code != codes.PASS.number and _CHECKED in events:
             run.cause = events[_CHECKED].member("check_alias")
-        if _BUILD in times and _BUILT in times and times[_BUILT] >= times[_BUILD]:
-            seconds = (times[_BUILT] - times[_BUILD]) / SECOND_NS
-            run.figures = [ImportedFigure("build_time", seconds, "s", "lower")]
+        run.figures = _build_time(times)
         if archived:
             self._found.notes += read_archive(Path(run.path), run, _CHECKED in events)
         return run
+
+    def _lost(self, where: str, last: OthEvent, time: int) -> tuple[int, str] | None:
+        """Return the code and the reason of a run without an end; None if it may still run."""
+        if self._now - time < MAY_RUN_NS:
+            self._note(where, "its last event is less than two days old; it may run: left out")
+            return None
+        self._note(where, "has no end of its check: imported as lost", lost=False)
+        name = last.member("event_name") or "unknown"
+        return codes.LOST.number, f"the harness recorded no end; its last event is {name}"
 
     def _events(self, where: str) -> dict[str, OthEvent]:
         """Return the events of a run by their numbers."""
@@ -420,6 +422,14 @@ def _verdict_of_check(check: str) -> tuple[int, str]:
 
 def _job(text: str) -> str:
     return "" if text in NO_VALUE else text
+
+
+def _build_time(times: Mapping[str, int]) -> list[ImportedFigure]:
+    """Return the time of a build as a figure, if both its ends are known."""
+    if _BUILD not in times or _BUILT not in times or times[_BUILT] < times[_BUILD]:
+        return []
+    seconds = (times[_BUILT] - times[_BUILD]) / SECOND_NS
+    return [ImportedFigure("build_time", seconds, "s", "lower")]
 
 
 # ---- archive -------------------------------------------------------------------------------------

@@ -10,11 +10,13 @@ report_cmd. Nothing of what is imported is executed.
 
 import hashlib
 import json
+import math
 import os
 import re
 import shlex
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 from msgspec import Struct
@@ -52,6 +54,7 @@ from seatrial.verify.reading import head, read_text
 
 FIXED = ("build_cmd", "check_cmd", "report_cmd")  # commands: a variable in them would not be equal
 UNUSED = ("batch_filename",)  # of the values: Seatrial has its own name
+_PLAIN = regex(r"[\w.+-]+")  # what a parameter can be
 TEMPLATE_LIMIT = 1 << 20  # bytes
 NOT_COPIED = ("Run_Archive", "Status", "Perf")
 """Folders of a test that hold what ran."""
@@ -123,30 +126,31 @@ def _files(folder: Path) -> Iterator[tuple[str, str]]:
 def _group(tests: Sequence[OthTest]) -> CopyGroup | None:
     """Return the group of tests with one fingerprint; None if a value that differs cannot be a
     variable."""
-    varying = [
-        key
-        for key in tests[0].values
-        if key not in UNUSED and len({test.values[key] for test in tests}) > 1
-    ]
+    varying = _varying(tests)
     if not may_be_variables(template_lines(tests[0]), set(varying)):
         return None
     named = tuple(key for key in varying if all(test.values[key] == test.name for test in tests))
     varying = [key for key in varying if key not in named]
-    if any(not re.fullmatch(r"[\w.+-]+", test.values[key]) for test in tests for key in varying):
-        return None
     axes = {key: [test.values[key] for test in tests] for key in varying}
+    if not all(map(_PLAIN.fullmatch, chain.from_iterable(axes.values()))):
+        return None
     name, name_of = _name(tests, axes)
-    distinct = {key: list(dict.fromkeys(values)) for key, values in axes.items()}
-    product = 1
-    for values in distinct.values():
-        product *= len(values)
-    rows = set(zip(*axes.values(), strict=True))
-    keys = {key: key for key in varying}
-    if len(rows) < len(tests):
+    if len(set(zip(*axes.values(), strict=True))) < len(tests):
         return None  # two tests that are the same
-    if product == len(tests):
+    keys = {key: key for key in varying}
+    distinct = {key: list(dict.fromkeys(values)) for key, values in axes.items()}
+    if math.prod(map(len, distinct.values())) == len(tests):
         return CopyGroup(tuple(tests), name, name_of, distinct, keys, (), named)
     return CopyGroup(tuple(tests), name, name_of, axes, keys, tuple(axes), named)
+
+
+def _varying(tests: Sequence[OthTest]) -> list[str]:
+    """Return the keys of the ini file whose values differ and are used."""
+    return [
+        key
+        for key in tests[0].values
+        if key not in UNUSED and len({test.values[key] for test in tests}) > 1
+    ]
 
 
 def _name(tests: Sequence[OthTest], axes: dict[str, list[str]]) -> tuple[str, str]:
@@ -210,6 +214,28 @@ def import_tests(
     """Write the tests at or below ``root`` to the folder ``out``; of them only those that are
     ``listed``, if there is a list. What cannot be read is among the notes. Raises OSError."""
     root = root.resolve()
+    by_application, notes = _read_tests(root, environment, listed)
+    found: dict[str, CopyGroup] = {}
+    if by_application:
+        out.mkdir(parents=True, exist_ok=True)
+        shell = Path(__file__).with_name(SHELL).read_text()
+        text = shell + "".join(_exports(environment))
+        replace_file(out / SHELL, text.encode(), follow=True)
+    for application, tests in by_application.items():
+        is_below = application != root and application.is_relative_to(root)
+        own = application.relative_to(root) if is_below else Path(application.name)
+        _copy_shared(application, out / own, {test.folder for test in tests})
+        for group in groups(tests):
+            notes += _write(group, out / own / group.name, len(own.parts) + 1)
+            found[str(own / group.name)] = group
+    read = sum(len(tests) for tests in by_application.values())
+    return ImportedSuite(found, read, notes)
+
+
+def _read_tests(
+    root: Path, environment: Mapping[str, str], listed: TestList | None
+) -> tuple[dict[Path, list[OthTest]], list[ImportNote]]:
+    """Return the tests below ``root`` by their application, and what could not be read."""
     missing = dict(listed.lines) if listed else {}
     notes: list[ImportNote] = []
     by_application: dict[Path, list[OthTest]] = {}
@@ -228,21 +254,7 @@ def import_tests(
         for (app, name), line in missing.items():
             text = f"there is no test {app}/{name} below {root}"
             notes.append(ImportNote(listed.file, line, text))
-    found: dict[str, CopyGroup] = {}
-    if by_application:
-        out.mkdir(parents=True, exist_ok=True)
-        shell = Path(__file__).with_name(SHELL).read_text()
-        text = shell + "".join(_exports(environment))
-        replace_file(out / SHELL, text.encode(), follow=True)
-    for application, tests in by_application.items():
-        is_below = application != root and application.is_relative_to(root)
-        own = application.relative_to(root) if is_below else Path(application.name)
-        _copy_shared(application, out / own, {test.folder for test in tests})
-        for group in groups(tests):
-            notes += _write(group, out / own / group.name, len(own.parts) + 1)
-            found[str(own / group.name)] = group
-    read = sum(len(tests) for tests in by_application.values())
-    return ImportedSuite(found, read, notes)
+    return by_application, notes
 
 
 def _note_of(error: Exception, path: Path) -> ImportNote:

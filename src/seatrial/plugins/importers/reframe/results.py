@@ -508,28 +508,32 @@ def _moment(session: dict[str, Any], name: str) -> int:
 
 
 def _entry(case: dict[str, Any], place: str, span: tuple[int, int]) -> ReframeEntry:
-    variables = case.get("check_vars") or case
+    def given(*names: str) -> Any:
+        """The first of these keys that has a value; "" for none."""
+        return next(filter(None, map(case.get, names)), "")
+
+    variables = given("check_vars") or case
     system, _, partition = case["system"].partition(":")
-    finished = case.get("job_completion_time_unix") or case.get("job_completion_time")
+    finished = given("job_completion_time_unix", "job_completion_time") or None
     submitted = case.get("job_submit_time")
     job = case.get("jobid")
-    nodes = case.get("job_nodelist") or case.get("nodelist") or []
+    nodes = given("job_nodelist", "nodelist")
     return ReframeEntry(
-        name=case.get("display_name") or case["name"],
+        name=given("display_name") or case["name"],
         system=system,
-        partition=case.get("partition") or partition,
-        environ=case.get("environ") or case.get("environment") or "",
+        partition=given("partition") or partition,
+        environ=given("environ", "environment"),
         place=place,
         result=str(case["result"]),
         job="" if job is None else str(job),
         submitted=None if submitted is None else time_of(str(submitted)),
         finished=None if finished is None else time_of(str(finished)),
         session=span,
-        phase=case.get("fail_phase") or "",
-        reason=str(case.get("fail_reason") or "").strip()[:LONGEST_REASON],
+        phase=given("fail_phase"),
+        reason=str(given("fail_reason")).strip()[:LONGEST_REASON],
         exit_code=_report_whole(case.get("job_exitcode")),
         hosts=fold([str(each) for each in nodes]),
-        path=str(case.get("outputdir") or ""),
+        path=str(given("outputdir")),
         tasks=_report_whole(variables.get("num_tasks")) or 0,
         tasks_per_node=_report_whole(variables.get("num_tasks_per_node")) or 0,
         figures=list(_report_figures(case)),

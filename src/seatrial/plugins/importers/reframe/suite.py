@@ -75,6 +75,7 @@ MEANT: dict[str, type | tuple[type, ...]] = {
 
 UNUSED = ("maintainers", "keep_files", "strict_check", "local", "build_locally", "name")
 _STREAMS = ("stdout", "stderr")
+_EXTRACTED = ("patt", "file", "tag", "conv", "item")  # arguments of sn.extractsingle
 
 
 class NotProvable(Exception):
@@ -140,6 +141,15 @@ def read_tests(path: Path, text: str) -> Iterator[ReframeTest]:
 
 def _is_simple_test(decorator: ast.expr) -> bool:
     return _last_name(decorator) in ("simple_test", "parameterized_test")
+
+
+def _arguments(call: ast.Call) -> dict[str, ast.expr]:
+    """Return the arguments of sn.extractsingle by their names."""
+    given = dict(zip(_EXTRACTED, call.args, strict=False))
+    given |= {each.arg or "": each.value for each in call.keywords}
+    if given.keys() - {*_EXTRACTED} or "file" not in given:
+        raise NotProvable(call, f"`{_said(call)}` has arguments of no known form")
+    return given
 
 
 def _last_name(node: ast.expr) -> str:
@@ -271,13 +281,9 @@ class _ClassReader:
         name = self._constant(names["perf_key"]) if "perf_key" in names else function.name
         if not isinstance(call, ast.Call) or _last_name(call) != "extractsingle":
             raise NotProvable(call, f"`{_said(call)}` is no figure of a known form")
-        given = dict(zip(("patt", "file", "tag", "conv", "item"), call.args, strict=False))
-        given |= {each.arg or "": each.value for each in call.keywords}
-        if set(given) - {"patt", "file", "tag", "conv", "item"} or "file" not in given:
-            raise NotProvable(call, f"`{_said(call)}` has arguments of no known form")
+        given = _arguments(call)
         conversion = getattr(given.get("conv"), "id", "")
-        tag = self._constant(given["tag"]) if "tag" in given else 0
-        item = self._constant(given["item"]) if "item" in given else 0
+        tag, item = (self._constant(given[key]) if key in given else 0 for key in ("tag", "item"))
         if conversion not in ("float", "int") or item not in (0, -1):
             raise NotProvable(call, f"`{_said(call)}`: no first or last match, as float or int")
         try:
@@ -474,27 +480,7 @@ def _faults_of(folder: Path) -> str:
 
 def _test_yaml(test: ReframeTest, path: Path) -> Iterator[str]:
     """Yield the lines of a test.yaml. Raises NotProvable."""
-    get = test.values.get
-    yield f"# Imported from {path.name}:{test.line} of ReFrame.\n"
-    yield f"app: {json.dumps(test.name)}\n"
-    if get("descr"):
-        yield f"about: {_quoted(test, 'descr')}\n"
-    if get("tags"):
-        yield f"tags: {json.dumps(get('tags'))}\n"
-    if test.parameters:
-        yield f"parameters: {json.dumps(test.parameters)}\n"
-    chains = [each for each in get("valid_prog_environs") or ["*"] if isinstance(each, str)]
-    if any(re.match(r"[+%-]", each) or " " in each for each in chains):
-        raise NotProvable(test.lines["valid_prog_environs"], "environments by features")
-    if chains != ["*"]:
-        yield f"toolchains: {json.dumps(chains)}\n"
-    variables = {**(get("variables") or {}), **(get("env_vars") or {})}
-    if variables:
-        yield "environment:\n"
-        for name, value in variables.items():
-            yield f"  {name}: {json.dumps(_plain(test, 'env_vars', str(value)))}\n"
-    if get("modules"):
-        yield f"modules: {json.dumps(get('modules'))}\n"
+    yield from _head(test, path)
     builds = test.kind != "RunOnlyRegressionTest"
     yield from _build(test, path) if builds else ()
     if not builds and _has_sources(test, path):
@@ -504,14 +490,7 @@ def _test_yaml(test: ReframeTest, path: Path) -> Iterator[str]:
         return
     yield from _run(test, builds)
     yield "verify:\n  - {exit_code: any}\n"
-    for check in test.checks:
-        kind = "matches" if check.must_match else "absent"
-        pattern = check.pattern
-        if re.search(r"\$[A-Za-z_{]", pattern):
-            raise NotProvable(test.line, f"{pattern!r} has a $ before a letter")
-        if not check.must_match and re.escape(pattern) != pattern.replace(" ", "\\ "):
-            raise NotProvable(test.line, f"assert_not_found of {pattern!r}, which is no text")
-        yield f"  - {{{kind}: {json.dumps(pattern)}, in: {check.stream}}}\n"
+    yield from (_check(test, check) for check in test.checks)
     if test.figures:
         yield "metrics:\n"
     for figure in test.figures:
@@ -519,6 +498,48 @@ def _test_yaml(test: ReframeTest, path: Path) -> Iterator[str]:
         keys = {"find": figure.pattern, "unit": figure.unit or "1", "better": better}
         keys |= {"reduce": figure.reduce, "in": figure.stream}
         yield f"  {figure.name}: {json.dumps(keys)}\n"
+
+
+def _head(test: ReframeTest, path: Path) -> Iterator[str]:
+    """Yield what a test is, and for which toolchains and in which environment it runs."""
+    get = test.values.get
+    yield f"# Imported from {path.name}:{test.line} of ReFrame.\n"
+    yield f"app: {json.dumps(test.name)}\n"
+    if get("descr"):
+        yield f"about: {_quoted(test, 'descr')}\n"
+    if get("tags"):
+        yield f"tags: {json.dumps(get('tags'))}\n"
+    if test.parameters:
+        yield f"parameters: {json.dumps(test.parameters)}\n"
+    chains = _toolchains(test)
+    if chains != ["*"]:
+        yield f"toolchains: {json.dumps(chains)}\n"
+    variables = {**(get("variables") or {}), **(get("env_vars") or {})}
+    if variables:
+        yield "environment:\n"
+        for name, value in variables.items():
+            yield f"  {name}: {json.dumps(_plain(test, 'env_vars', str(value)))}\n"
+    if get("modules"):
+        yield f"modules: {json.dumps(get('modules'))}\n"
+
+
+def _toolchains(test: ReframeTest) -> list[str]:
+    """Return the names and patterns of the toolchains for which a test is."""
+    given = test.values.get("valid_prog_environs") or ["*"]
+    chains = [each for each in given if isinstance(each, str)]
+    if any(re.match(r"[+%-]", each) or " " in each for each in chains):
+        raise NotProvable(test.lines["valid_prog_environs"], "environments by features")
+    return chains
+
+
+def _check(test: ReframeTest, check: SanityCheck) -> str:
+    kind = "matches" if check.must_match else "absent"
+    pattern = check.pattern
+    if re.search(r"\$[A-Za-z_{]", pattern):
+        raise NotProvable(test.line, f"{pattern!r} has a $ before a letter")
+    if not check.must_match and re.escape(pattern) != pattern.replace(" ", "\\ "):
+        raise NotProvable(test.line, f"assert_not_found of {pattern!r}, which is no text")
+    return f"  - {{{kind}: {json.dumps(pattern)}, in: {check.stream}}}\n"
 
 
 def _build(test: ReframeTest, path: Path) -> Iterator[str]:
