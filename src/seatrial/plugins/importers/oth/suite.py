@@ -54,7 +54,7 @@ from seatrial.verify.reading import head, read_text
 
 FIXED = ("build_cmd", "check_cmd", "report_cmd")  # commands: a variable in them would not be equal
 UNUSED = ("batch_filename",)  # of the values: Seatrial has its own name
-_PLAIN = regex(r"[\w.+-]+")  # what a parameter can be
+_PARAMETER = regex(r"[\w.+-]+")  # what one can be
 TEMPLATE_LIMIT = 1 << 20  # bytes
 NOT_COPIED = ("Run_Archive", "Status", "Perf")
 """Folders of a test that hold what ran."""
@@ -132,7 +132,7 @@ def _group(tests: Sequence[OthTest]) -> CopyGroup | None:
     named = tuple(key for key in varying if all(test.values[key] == test.name for test in tests))
     varying = [key for key in varying if key not in named]
     axes = {key: [test.values[key] for test in tests] for key in varying}
-    if not all(map(_PLAIN.fullmatch, chain.from_iterable(axes.values()))):
+    if not all(map(_PARAMETER.fullmatch, chain.from_iterable(axes.values()))):
         return None
     name, name_of = _name(tests, axes)
     if len(set(zip(*axes.values(), strict=True))) < len(tests):
