@@ -168,14 +168,6 @@ def _require_columns(path: Path, head: Sequence[str], named: Sequence[tuple[str,
             raise UsageError(f"{path}:1: has no column {name!r}{_option(option)}; {hint}")
 
 
-def _require_columns(path: Path, head: Sequence[str], named: Sequence[tuple[str, str]]) -> None:
-    """Raise UsageError if a column that an option names is not there."""
-    for option, name in named:
-        if name and name not in head:
-            hint = suggest(name, head) or f"there are {listed(list(head), MAX_NAMED)}"
-            raise UsageError(f"{path}:1: has no column {name!r}{_option(option)}; {hint}")
-
-
 def _with_numbers(table: ResultTable, columns: Columns) -> Columns:
     """Return the columns, with those of nodes, tasks and threads that have these names, hold whole
     numbers alone, and are nothing else."""
@@ -246,16 +238,6 @@ class _TableReader:
     def finished(self) -> list[ImportedRun]:
         """Return the runs that have a figure or a verdict."""
         return [run for same in self._runs.values() for run in same]
-
-    def _key(self, row: TableRow, name: str) -> tuple[str, ...]:
-        """Return what rows of one run have in common; each row is a run where nothing tells."""
-        at = self._columns
-        return (
-            name,
-            *(self._cell(row, each) for each in (*at.parameters, at.time, at.node, at.id)),
-            *(() if at.time or at.id else (str(row.line),)),
-            *((self._session,) if self._session else ()),
-        )
 
     def _key(self, row: TableRow, name: str) -> tuple[str, ...]:
         """Return what rows of one run have in common; each row is a run where nothing tells."""

@@ -258,23 +258,6 @@ def _sizes_of(words: list[str]) -> dict[str, str] | None:
     return sizes
 
 
-def _sizes_of(words: list[str]) -> dict[str, str] | None:
-    """Take the options of srun from its words and return the sizes that they give; None if one
-    gives no size."""
-    sizes: dict[str, str] = {}
-    while words and words[0].startswith("-"):
-        option, equals, value = words.pop(0).partition("=")
-        if not equals and option[:2] in _SIZES and not option.startswith("--") and option[2:]:
-            option, value = option[:2], option[2:]
-        elif not equals:
-            value = words.pop(0) if words else ""
-        number = re.fullmatch(r"([0-9]+)|\$\{(\w+)\}", value)
-        if option not in _SIZES or number is None:
-            return None
-        sizes[_SIZES[option]] = number[1] or number[2]
-    return sizes
-
-
 def _code(line: str) -> str:
     """Return a line of a script without its comment."""
     return re.sub(r"(^|\s)#.*", "", line)
