@@ -202,7 +202,7 @@ def events_page() -> str:
         "",
     ]
     for title, kind in (("Every event", Event), ("Every event of a run", RunEvent)):
-        lines += [f"## {title}", "", _docs(kind), "", *_members(kind, set())]
+        lines += [f"## {title}", "", _first_paragraph(kind.__doc__), "", *_members(kind, set())]
     for name, kind in sorted(EVENT_KINDS.items(), key=lambda item: item[1].number):
         common = RunEvent if issubclass(kind, RunEvent) else Event
         known = {field.encode_name for field in fields(common)}
