@@ -11,17 +11,29 @@ import functools
 import types
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+)
 
 import msgspec
 from msgspec import inspect as shapes
 from msgspec.inspect import Type
 from msgspec.structs import FieldInfo
 
+from seatrial.decoding import plain
 from seatrial.errors import suggest
-from seatrial.file_model import Scalar
+from seatrial.file_model import Quantity, Scalar
 from seatrial.yaml_positions import (
     Faults,
+    Faulty,
     SourceLocation,
     YamlNode,
     lay_over,
@@ -30,7 +42,16 @@ from seatrial.yaml_positions import (
     read,
 )
 
-__all__ = ["Faults", "SourceLocation", "Spot", "YamlNode", "decode", "decode_partly", "json_schema"]
+__all__ = [
+    "Faults",
+    "Faulty",
+    "SourceLocation",
+    "Spot",
+    "YamlNode",
+    "decode",
+    "decode_partly",
+    "json_schema",
+]
 __all__ += ["key_text", "lay_over", "load_checked", "parse", "plain_scalar", "read"]
 
 T = TypeVar("T")
@@ -76,13 +97,52 @@ def load_checked(path: Path, shape: type[T], check: "Callable[[T, Spot], None]")
     node = read(path, faults)
     found = decode_partly(node, shape, faults) if node is not None else None
     if node is not None and found is not None:
-        check(found, Spot(node, faults, [key for _, key in faults.found.values()]))
+        check(found, Spot(node, faults, faults.faulty))
     faults.raise_any()
     assert found is not None  # a file without a mapping has a fault
     return found
 
 
 def _decode(node: YamlNode, shape: Type, faults: Faults, key: str) -> Any:
+    value = _decode_form(node, shape, faults, key)
+    if value is INVALID or value is None:
+        return value
+    return _made(node, shape, value, faults, key)
+
+
+def _made(node: YamlNode, shape: Type, value: Any, faults: Faults, key: str) -> Any:
+    """Return the quantity of a value that is written in the right form, or the value itself if it
+    keeps the rules of its type."""
+    try:
+        for rule in _rules(shape):
+            rule(value)
+        kind = _quantity(shape)
+        return kind(value) if kind else value
+    except ValueError as error:
+        faults.add_of_value(node.place, key, str(error))
+        return INVALID
+
+
+def _rules(shape: Type) -> list[Callable[[Any], object]]:
+    """Return the rules that a value is kept to (``file_model.checked``)."""
+    if isinstance(shape, shapes.UnionType):
+        return [rule for part in shape.types for rule in _rules(part)]
+    if not isinstance(shape, shapes.Metadata):
+        return []
+    rule = (shape.extra or {}).get("rule")
+    return _rules(shape.type) + ([rule] if rule else [])
+
+
+def _quantity(shape: Type) -> type[Quantity] | None:
+    """Return the quantity that a type, or one of its alternatives, is."""
+    if isinstance(shape, shapes.Metadata):
+        return _quantity(shape.type)
+    if isinstance(shape, shapes.UnionType):
+        return next(filter(None, map(_quantity, shape.types)), None)
+    return shape.cls if isinstance(shape, shapes.CustomType) else None
+
+
+def _decode_form(node: YamlNode, shape: Type, faults: Faults, key: str) -> Any:
     also = shape.extra and shape.extra.get("also") if isinstance(shape, shapes.Metadata) else None
     if type(node.value) is int and node.value == also:
         node = YamlNode(str(node.value), node.place)  # a number that is meant as text
@@ -104,7 +164,15 @@ def _options(shape: Type) -> list[Type]:
         return _options(shape.type)
     if isinstance(shape, shapes.UnionType):
         return [option for part in shape.types for option in _options(part)]
+    if isinstance(shape, shapes.CustomType):
+        return _options(_form(shape.cls))
     return [shape]
+
+
+@functools.cache
+def _form(quantity: type[Quantity]) -> Type:
+    """Return what a quantity is written in."""
+    return shapes.type_info(quantity.form)
 
 
 def _takes(option: Type, value: Any) -> bool:
@@ -137,11 +205,7 @@ def _decode_option(node: YamlNode, option: Type, faults: Faults, key: str) -> An
         items = [_decode(v, inner, faults, f"{key}[{i}]") for i, v in enumerate(value)]
         return INVALID if any(item is INVALID for item in items) else items
     if isinstance(option, shapes.DictType):
-        names = option.key_type.values if isinstance(option.key_type, shapes.LiteralType) else value
-        for name in value:
-            if name not in names:
-                text = f"is not one of {', '.join(map(str, names))}"
-                faults.add(node.keys[name], f"{key}.{name}", text)
+        _decode_keys(node, option.key_type, faults, key)
         inner = option.value_type
         found = {n: _decode(v, inner, faults, f"{key}.{n}") for n, v in value.items()}
         return {name: value for name, value in found.items() if value is not INVALID}
@@ -149,6 +213,16 @@ def _decode_option(node: YamlNode, option: Type, faults: Faults, key: str) -> An
         faults.add(node.place, key, f"{_show(value)} {said}")
         return INVALID
     return float(value) if isinstance(option, shapes.FloatType) else value
+
+
+def _decode_keys(node: YamlNode, shape: Type, faults: Faults, key: str) -> None:
+    names = shape.values if isinstance(shape, shapes.LiteralType) else None
+    for name in node.value:
+        if names is None:
+            _made(YamlNode(name, node.keys[name]), shape, name, faults, f"{key}.{name}")
+        elif name not in names:
+            text = f"is not one of {', '.join(map(str, names))}"
+            faults.add(node.keys[name], f"{key}.{name}", text)
 
 
 def _beyond(value: float, bound: shapes.IntType | shapes.FloatType) -> str:
@@ -196,6 +270,8 @@ def _decode_struct(
 
 def _blank(shape: Type) -> Any:
     """Return a value in place of one whose fault has been added, so that others can be checked."""
+    if kind := _quantity(shape):
+        return kind(1)
     option = _options(shape)[0]
     if isinstance(option, shapes.StructType):
         return option.cls(**{f.name: _blank(f.type) for f in option.fields if f.required})
@@ -250,7 +326,7 @@ class Spot(NamedTuple):
 
     node: YamlNode
     faults: Faults
-    faulty: Sequence[str] = ()
+    faulty: Faulty = Faulty()
     key: tuple[Step, ...] = ()
 
     def inside(self, *key: Step) -> "Spot":
@@ -260,7 +336,7 @@ class Spot(NamedTuple):
         """Add a fault of a value inside, at its place or as near as the file goes."""
         whole = (*self.key, *key)
         text = key_text(whole)
-        if not any(_related(text, other) for other in self.faulty):
+        if not self.faulty.explains(text):
             self.faults.add(self.node.place_of(*whole), text, message)
 
     def given(self, *key: Step) -> bool:
@@ -288,23 +364,59 @@ def key_text(key: Sequence[Step]) -> str:
     return text
 
 
-def _related(key: str, other: str) -> bool:
-    """Return whether one of two keys is, or is part of, the other."""
-    shorter, longer = sorted((key, other), key=len)
-    return longer.startswith(shorter) and longer[len(shorter) :][:1] in ("", ".", "[")
-
-
 def json_schema(shape: type[msgspec.Struct], title: str) -> dict[str, Any]:
     """Return the JSON Schema of a file's shape, as editors use it. Where a file may inherit, or
     include others, one that does need not have what it takes over: no key of it is required but
     ``inherits`` (``include``) itself."""
-    schema = msgspec.json.schema(shape)
+    written = _as_written(shape)
+    schema = msgspec.json.schema(written)
     takes_over = [key for key in ("inherits", "include") if key in _fields(shape)]
     if takes_over:
         template = "#/$defs/Inheriting{name}"
-        (heir,), parts = msgspec.json.schema_components((shape,), ref_template=template)
+        (heir,), parts = msgspec.json.schema_components((written,), ref_template=template)
         for name, part in parts.items():
             required = takes_over if name == shape.__name__ else []
             schema["$defs"][f"Inheriting{name}"] = {**part, "required": required}
         schema = {"anyOf": [{"$ref": schema.pop("$ref")}, heir], **schema}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **schema}
+
+
+@functools.cache
+def _as_written(shape: Any) -> Any:
+    """Return a type with what quantities are written in in place of them. msgspec writes no
+    defaults of other types than its own into a schema."""
+    if isinstance(shape, type) and issubclass(shape, Quantity):
+        return shape.form
+    if isinstance(shape, type) and issubclass(shape, msgspec.Struct):
+        return _struct_as_written(shape)
+    origin, inside = get_origin(shape), get_args(shape)
+    if origin is None or origin is Literal:
+        return shape
+    if origin is Annotated:
+        return Annotated[(_as_written(inside[0]), *inside[1:])]
+    parts = tuple(_as_written(each) for each in inside)
+    return Union[parts] if origin is types.UnionType else origin[parts]  # noqa: UP007
+
+
+def _default(field: FieldInfo) -> Any:
+    if field.default_factory is not msgspec.NODEFAULT:
+        return field.default_factory()
+    default = field.default
+    return default if isinstance(default, msgspec.Struct) else plain(default)
+
+
+def _struct_as_written(shape: type[msgspec.Struct]) -> type[msgspec.Struct]:
+    fields = [
+        (each.name, _as_written(each.type))
+        if each.required
+        else (each.name, _as_written(each.type), _default(each))
+        for each in msgspec.structs.fields(shape)
+    ]
+    return msgspec.defstruct(
+        shape.__name__,
+        fields,
+        namespace={"__doc__": shape.__doc__},
+        rename={each.name: each.encode_name for each in msgspec.structs.fields(shape)},
+        kw_only=True,
+        forbid_unknown_fields=shape.__struct_config__.forbid_unknown_fields,
+    )

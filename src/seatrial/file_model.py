@@ -1,8 +1,23 @@
-"""What all files that people write have in common, as the Structs that are their shape say it."""
+"""What all files that people write have in common, as the Structs that are their shape say it.
 
-from typing import Annotated, Any
+A quantity is a type of its own. The decoder makes it where it stands, so a fault has its line, and
+the Struct holds what it means:
+
+    class Gauge(FileModel, frozen=True):
+        every: Annotated[Duration, doc("time between two readings")] = Duration("30s")
+
+    gauge.every.seconds     # 30.0
+    str(gauge.every)        # 30s, as on disk and in messages
+
+A text that has rules and stays a text is ``Annotated[str, checked(rule)]``.
+"""
+
+from collections.abc import Callable
+from typing import Annotated, Any, ClassVar, Self
 
 from msgspec import Meta, Struct
+
+from seatrial.units import bytes_of, seconds, share_of, span_of
 
 
 def doc(text: str, **limits: Any) -> Meta:
@@ -10,9 +25,12 @@ def doc(text: str, **limits: Any) -> Meta:
     return Meta(description=text, **limits)
 
 
+def checked(rule: Callable[[Any], object]) -> Meta:
+    """Return a rule for a value that is kept as written: it raises ValueError with a remedy."""
+    return Meta(extra={"rule": rule})
+
+
 Scalar = str | int | float | bool
-Duration = Annotated[int | float | str, doc("seconds, or e.g. 90s, 5m, 1h30m")]
-Size = Annotated[int | str, doc("bytes, or e.g. 64MiB")]
 Unit = Annotated[
     str,
     doc(
@@ -21,7 +39,115 @@ Unit = Annotated[
         extra_json_schema={"type": ["string", "integer"]},
     ),
 ]
-Share = Annotated[int | float | str, doc("a share, such as 0.05 or 5%")]
+
+
+WrittenDuration = Annotated[int | float | str, doc("seconds, or e.g. 90s, 5m, 1h30m")]
+WrittenShare = Annotated[int | float | str, doc("a share, such as 0.05 or 5%")]
+
+
+class Quantity:
+    """A value that a person wrote, and what it means. On disk and in messages it is as written.
+    Its class raises ValueError, with a remedy, for what is none."""
+
+    #: What it is written in.
+    form: ClassVar[Any]
+
+    __slots__ = ("written",)
+    _nothing: ClassVar[dict[type, Any]] = {}
+
+    def __new__(cls, written: int | float | str) -> Self:
+        """Make a value. Of each class there is one 0, as of numbers: a Struct on disk leaves out
+        what is the very default of its key."""
+        made = super().__new__(cls)
+        return Quantity._nothing.setdefault(cls, made) if _is_zero(written) else made
+
+    def __init__(self, written: int | float | str) -> None:
+        self.written = written
+
+    def __reduce__(self) -> tuple[type, tuple[int | float | str]]:
+        return type(self), (self.written,)
+
+    def __str__(self) -> str:
+        return str(self.written)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.written!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.written == self.written
+
+    def __hash__(self) -> int:
+        return hash(self.written)
+
+
+class Duration(Quantity):
+    """A time of more than nothing: ``90s``."""
+
+    form = WrittenDuration
+    __slots__ = ("seconds",)
+
+    def __init__(self, written: int | float | str) -> None:
+        super().__init__(written)
+        self.seconds = seconds(written)
+
+
+class Span(Quantity):
+    """A time that may be 0."""
+
+    form = WrittenDuration | int
+    __slots__ = ("seconds",)
+
+    def __init__(self, written: int | float | str) -> None:
+        super().__init__(written)
+        self.seconds = span_of(written)
+
+
+class Size(Quantity):
+    """A number of bytes: ``64MiB``."""
+
+    form = Annotated[int | str, doc("bytes, or e.g. 64MiB")]
+    __slots__ = ("bytes",)
+
+    def __init__(self, written: int | str) -> None:
+        super().__init__(written)
+        self.bytes = bytes_of(written)
+
+
+class Share(Quantity):
+    """A share: ``0.05`` or ``5%``."""
+
+    #: What it is a share of; "" if it may be larger than that.
+    whole: ClassVar[str] = ""
+    form = WrittenShare
+    __slots__ = ("fraction",)
+
+    def __init__(self, written: int | float | str) -> None:
+        super().__init__(written)
+        self.fraction = share_of(written)
+        if self.whole and self.fraction > 1:
+            raise ValueError(f"{written} is more than {self.whole}")
+
+
+class PartOfAll(Share):
+    """A share of at most 100 %."""
+
+    whole = "100%"
+
+
+def _is_zero(written: int | float | str) -> bool:
+    return type(written) is int and written == 0
+
+
+def as_written(value: object) -> object:
+    """Return what stands for a quantity on disk: msgspec's hook of encoders."""
+    if isinstance(value, Quantity):
+        return value.written
+    raise NotImplementedError(f"{type(value)} has no JSON")
+
+
+def from_written(kind: type, written: object) -> object:
+    """Return the quantity that is written on disk: msgspec's hook of decoders."""
+    return kind(written)
 
 
 class FileModel(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):

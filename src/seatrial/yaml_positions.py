@@ -8,7 +8,7 @@ merge keys are refused. What is read is bounded in size and depth.
 """
 
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,10 +36,40 @@ class SourceLocation(NamedTuple):
         return f"{self.path}:{self.line}"
 
 
+class Faulty(NamedTuple):
+    """Keys of a document that could not be decoded: those with a wrong key or kind of value inside,
+    and those whose value is in the right form and means nothing."""
+
+    shapes: Sequence[str] = ()
+    values: Sequence[str] = ()
+
+    def explains(self, key: str) -> bool:
+        """Return whether a fault of ``key`` may only follow from one of these. A value says nothing
+        of what it is a part of."""
+        return any(_inside(key, other) or _inside(other, key) for other in self.shapes) or any(
+            _inside(key, other) for other in self.values
+        )
+
+    def has(self, key: str) -> bool:
+        """Return whether a key, or something inside it, is one of these."""
+        return any(_inside(other, key) for other in (*self.shapes, *self.values))
+
+
+def _inside(key: str, other: str) -> bool:
+    """Return whether ``key`` is ``other``, or a part of it."""
+    return key.startswith(other) and key[len(other) :][:1] in ("", ".", "[")
+
+
 class Faults(Struct):
     """What is wrong in the files read so far: each text, its place and the key it is about."""
 
     found: dict[str, tuple[SourceLocation, str]] = {}
+    of_values: set[str] = set()  # those of the texts that are about a value in the right form
+
+    @property
+    def of_shape(self) -> bool:
+        """Whether a file has keys or kinds of values that it must not have."""
+        return self.found.keys() > self.of_values
 
     @property
     def texts(self) -> list[str]:
@@ -50,7 +80,21 @@ class Faults(Struct):
         """Add a fault, once. Raises InvalidFiles when there are more than anyone reads."""
         self._record(f"{place}: {key}: {message}" if key else f"{place}: {message}", place, key)
 
+    def add_of_value(self, place: SourceLocation, key: str, message: str) -> None:
+        """Add a fault of a value that is in the right form: ``much`` for a size."""
+        text = f"{place}: {key}: {message}"
+        self.of_values.add(text)
+        self._record(text, place, key)
+
+    @property
+    def faulty(self) -> "Faulty":
+        """The keys that the faults are about."""
+        keys = {text: key for text, (_, key) in self.found.items()}
+        shapes = [key for text, key in keys.items() if text not in self.of_values]
+        return Faulty(shapes, [keys[text] for text in keys if text in self.of_values])
+
     def add_all(self, others: "Faults") -> None:
+        self.of_values |= others.of_values
         for text, (place, key) in others.found.items():
             self._record(text, place, key)
 

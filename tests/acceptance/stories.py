@@ -7,6 +7,7 @@ from typing import Any
 from seatrial.acceptance.criteria import Result, TrialView, judge
 from seatrial.acceptance.trial_history import TrialHistory
 from seatrial.conduct.policy import Entry, Policy
+from seatrial.decoding import typed
 from seatrial.journal.codes import PASS, Code
 from seatrial.journal.events import (
     Event,
@@ -125,7 +126,7 @@ class Story:
         return TrialView(history, history.last if now is None else at(now), **more)
 
     def judged(self, name: str, now: float | None = None, **bounds: Any) -> list[Result]:
-        return judge(Criterion(criterion=name, **bounds), self.view(now))
+        return judge(typed({"criterion": name, **bounds}, Criterion), self.view(now))
 
     def result(self, name: str, now: float | None = None, **bounds: Any) -> Result:
         return self.judged(name, now, **bounds)[0]

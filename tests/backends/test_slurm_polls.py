@@ -27,7 +27,7 @@ from seatrial.backends.protocol import (
 from seatrial.backends.slurm_client import SlurmClient
 from seatrial.journal.codes import CANCELLED, LOST, SPECIAL_EXIT
 from seatrial.machine.model import Machine, NodeGroup
-from seatrial.machine.schedulers import Slurm
+from seatrial.machine.schedulers import BatchTime, Slurm
 from seatrial.runs import directory
 from seatrial.runs.directory import JobEvents
 from tests.waiting import LONG_S, until_true
@@ -91,7 +91,7 @@ def a_submission(folder: Path, *names: str) -> Submission:
 def with_backend(
     folder: Path, work: Callable[[BatchBackend], Awaitable[object]], lost_after: str = "100ms"
 ) -> None:
-    options = Slurm(poll="100ms", lost_after=lost_after)
+    options = Slurm(poll=BatchTime("100ms"), lost_after=BatchTime(lost_after))
     machine = Machine(machine="m", nodes=[NodeGroup(names="n1", cores=1)], slurm=options)
 
     async def course() -> None:

@@ -10,7 +10,7 @@ from seatrial.errors import InvalidFiles, UsageError
 from seatrial.machine.detect import find_machine
 from seatrial.machine.facts import facts_of
 from seatrial.machine.load import load_machine, this_host
-from seatrial.machine.model import Machine, NodeGroup
+from seatrial.machine.model import Machine, Memory, NodeGroup
 from seatrial.machine.node_sets import unfold
 
 GOOD = "machine: m\nnodes:\n  - {names: n1, cores: 4}\n"
@@ -100,8 +100,10 @@ toolchains:
         "m.yaml:2: scheduler: 'lsf' is not one of gridengine, local, pbs, slurm",
         "m.yaml:3: jobs: -1 is less than 0",
         "m.yaml:5: nodes[0].cores: 0 is less than 1",
+        "m.yaml:6: nodes[1].memory: 'much' is not a size; write e.g. 64MiB, 2GB or 4096",
         "m.yaml:7: nodes[2].corse: is not a key here; did you mean 'cores'?",
         "m.yaml:7: nodes[2].cores: is missing; it must be given",
+        "m.yaml:8: slurm.poll: 'soon' is not a duration; write e.g. 90s, 5m, 1h30m or 01:30:00",
         "m.yaml:13: toolchains.clang.launcher.kind: 'yod' is not one of aprun, compat, "
         "jsrun, mpiexec, mpirun, none, srun",
     ]
@@ -113,9 +115,11 @@ toolchains:
     ) + "scheduler: slurm\n"
     found = faults(tmp_path, shaped)
     assert found[0] == "m.yaml:1: machine: a name must be letters, digits, ._-"
-    assert found[1].startswith("m.yaml:4: nodes[1].names: 'n[1-' is not a node set: ")
-    assert found[2:] == [
-        "m.yaml:4: nodes[1].memory: 'much' is not a size; write e.g. 64MiB, 2GB or 4096",
+    assert found[1] == (
+        "m.yaml:4: nodes[1].memory: 'much' is not a size; write e.g. 64MiB, 2GB or 4096"
+    )
+    assert found[2].startswith("m.yaml:4: nodes[1].names: 'n[1-' is not a node set: ")
+    assert found[3:] == [
         "m.yaml:6: slurm.poll: 'soon' is not a duration; write e.g. 90s, 5m, 1h30m or 01:30:00",
         "m.yaml:7: environment.A B: is not a name for a variable; it must be letters, digits and _",
         "m.yaml:9: toolchains.gcc 13: a name must be letters, digits, ._-",
@@ -201,7 +205,9 @@ def test_node_sets(names: str, count: int) -> None:
 
 
 def test_facts_of_several_kinds_of_nodes() -> None:
-    cpu = NodeGroup(names="c[1-3]", cores=64, sockets=2, memory="256GiB", features=["cpu", "ib"])
+    cpu = NodeGroup(
+        names="c[1-3]", cores=64, sockets=2, memory=Memory("256GiB"), features=["cpu", "ib"]
+    )
     gpu = NodeGroup(names="g1", cores=16, gpus=4, features=["gpu", "ib"])
     machine = Machine(machine="m", nodes=[cpu, gpu])
     whole = facts_of(machine, [cpu, gpu])

@@ -9,7 +9,7 @@ import pytest
 
 from seatrial.errors import UsageError
 from seatrial.hooks import value_of
-from seatrial.machine.model import NodeGroup
+from seatrial.machine.model import Memory, NodeGroup
 from seatrial.plugins.gridengine import GridEngine
 from seatrial.plugins.gridengine.detect import detect_gridengine
 from tests.machine.fakes import program
@@ -57,8 +57,8 @@ def test_kinds_of_hosts(path: Path) -> None:
     ]
     answers(path, f"<qhost>{''.join(hosts)}</qhost>")
     assert detect_gridengine("polar")[0].nodes == [
-        NodeGroup(names="x1", cores=64, sockets=2, threads_per_core=2, memory="257536MiB"),
-        NodeGroup(names="x2", cores=3, memory="0MiB"),
+        NodeGroup(names="x1", cores=64, sockets=2, threads_per_core=2, memory=Memory("257536MiB")),
+        NodeGroup(names="x2", cores=3, memory=Memory("0MiB")),
     ]
 
 

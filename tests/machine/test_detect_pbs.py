@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from seatrial.errors import UsageError
-from seatrial.machine.model import NodeGroup
+from seatrial.machine.model import Memory, NodeGroup
 from seatrial.plugins.pbs.detect import detect_pbs
 from tests.machine.fakes import program
 
@@ -40,7 +40,7 @@ def test_what_openpbs_answered(path: Path) -> None:
     answers(path, CAPTURED.read_text())
     found = detect_pbs(None)[0]
     assert (found.machine, found.scheduler) == ("pbs", "pbs")
-    assert found.nodes == [NodeGroup(names="n[001-008]", cores=4, memory="2048MiB")]
+    assert found.nodes == [NodeGroup(names="n[001-008]", cores=4, memory=Memory("2048MiB"))]
 
 
 def test_kinds_of_nodes_vnodes_and_queues(path: Path) -> None:
@@ -55,8 +55,8 @@ def test_kinds_of_nodes_vnodes_and_queues(path: Path) -> None:
     answers(path, json.dumps({"pbs_version": "2021.1", "pbs_server": "s", "nodes": nodes}))
     found = detect_pbs("polar")[0]
     assert found.nodes == [
-        NodeGroup(names="x1", cores=64, memory="256MiB", gpus=4, features=["bigmem"]),
-        NodeGroup(names="x2", cores=4, memory="0MiB"),
+        NodeGroup(names="x1", cores=64, memory=Memory("256MiB"), gpus=4, features=["bigmem"]),
+        NodeGroup(names="x2", cores=4, memory=Memory("0MiB")),
     ]
     assert found.machine == "polar" and found.about.endswith("belong to queues: debug")
 

@@ -14,7 +14,7 @@ from seatrial.errors import UsageError
 from seatrial.machine import scheduler_command
 from seatrial.machine.detect_slurm import detect_cluster
 from seatrial.machine.load import load_machine
-from seatrial.machine.model import Launcher, Machine, NodeGroup
+from seatrial.machine.model import Launcher, Machine, Memory, NodeGroup
 from seatrial.machine.node_sets import unfold
 from seatrial.machine.schedulers import Slurm
 from tests.machine.fakes import program
@@ -60,7 +60,7 @@ def test_a_cluster_of_like_nodes(path: Path) -> None:
         nodes=[
             NodeGroup(
                 names="n[001-003,005]", cores=128, sockets=2, numa_domains=2, threads_per_core=2,
-                memory="515000MiB",
+                memory=Memory("515000MiB"),
             )
         ],
         scheduler="slurm",
@@ -76,7 +76,9 @@ def test_nodes_that_differ_are_kinds_of_their_own(path: Path) -> None:
         path,
         node("c1"), node("g1", **gpu), node("c2"), node("g2", **gpu), node("c3", RealMemory="1000"),
     )  # fmt: skip
-    assert [(n.names, n.gpus, n.features, n.memory) for n in detect_cluster(None)[0].nodes] == [
+    assert [
+        (n.names, n.gpus, n.features, str(n.memory)) for n in detect_cluster(None)[0].nodes
+    ] == [
         ("c[1-2]", 0, [], "515000MiB"),
         ("g[1-2]", 6, ["ib", "gpu"], "515000MiB"),
         ("c3", 0, [], "1000MiB"),

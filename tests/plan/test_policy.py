@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from seatrial.conduct import policy as resolved
 from seatrial.conduct.policy import Policy
 from seatrial.machine.model import Machine, NodeGroup
-from seatrial.plan.model import Component, ComponentTest
+from seatrial.plan.model import Component, ComponentTest, PartOfMachine
 from seatrial.plan.policy import ANSWERS, weights_of, width_of_machine, widths_of
 
 from ..store.trials import a_case
@@ -76,7 +76,10 @@ def test_what_fills_in_has_no_claim(place: PlanPlace) -> None:
         st.one_of(
             st.builds(ComponentTest, weight=st.integers(0, 10).map(float)),
             st.builds(ComponentTest, copies=st.integers(0, 3)),
-            st.builds(ComponentTest, share=st.sampled_from(["5%", 0.1, 0])),
+            st.builds(
+                ComponentTest,
+                share=st.sampled_from([PartOfMachine("5%"), PartOfMachine(0.1), PartOfMachine(0)]),
+            ),
             st.just(ComponentTest(fill=True)),
         ),
         max_size=6,
@@ -90,7 +93,7 @@ def test_claims_are_shares_and_leave_nothing_over(parts: list[ComponentTest]) ->
     assert sum(weights.values()) <= 1 + 1e-9
     for name, part in named.items():
         assert (weights[name] == 0) == (part.fill)
-    if any(not (p.fill or p.copies or p.share) for p in parts):
+    if any(not (p.fill or p.copies or p.share.fraction) for p in parts):
         assert sum(weights.values()) == pytest.approx(1)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from seatrial.file_model import Duration
 from seatrial.machine.model import Toolchain
 from seatrial.runs import builds
 from seatrial.runs.build_files import LOCK, LOG, RESULT
@@ -26,7 +27,7 @@ MACHINE = a_machine()
 
 def make(folder: Path, script: str, timeout: str = "30s", **parameters: Any) -> BuildResult:
     sources = [str(path) for path in sorted((folder / "suite").glob("*"))]
-    test = a_test(build=Build(script=script, sources=sources, timeout=timeout))
+    test = a_test(build=Build(script=script, sources=sources, timeout=Duration(timeout)))
     case = built_case(test, **parameters)
     return asyncio.run(build(folder / "builds" / "key", test, case, MACHINE))
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from seatrial.decoding import typed
 from seatrial.journal.encoding import encode
 from seatrial.journal.events import AlertRaised, GaugeRead
 from seatrial.journal.journal import Journal, read
@@ -29,7 +30,7 @@ def receiver() -> Iterator[Receiver]:
 
 
 def hook(receiver: Receiver, **keys: object) -> Sink:
-    return Sink(name="hook", kind="webhook", url=receiver.url, **keys)  # type: ignore[arg-type]
+    return typed({"name": "hook", "kind": "webhook", "url": receiver.url, **keys}, Sink)
 
 
 def numbers(receiver: Receiver) -> list[int]:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from seatrial.journal.codes import WRONG_ANSWER
 from seatrial.journal.events import CheckStarted, GaugeRead, JobStarted, NodeDown
 from seatrial.journal.journal import read
-from seatrial.machine.sinks import Sink
+from seatrial.machine.sinks import RequestSize, Sink
 from seatrial.sinks.lag import sink_lags
 from seatrial.sinks.points import TrialPoints
 from seatrial.sinks.trial_info import about_of
@@ -109,7 +109,12 @@ def test_batches_are_bounded(tmp_path: Path) -> None:
     folder = a_long_trial(tmp_path, runs=40)
     with Receiver() as receiver:
         sink = Sink(
-            name="site", kind="influxdb", url=receiver.url, database="x y", lines=50, size="16KiB"
+            name="site",
+            kind="influxdb",
+            url=receiver.url,
+            database="x y",
+            lines=50,
+            size=RequestSize("16KiB"),
         )
         assert deliver(folder, sink)
     sizes = [len(request.body) for request in receiver.taken]
@@ -199,7 +204,9 @@ def test_what_is_dropped_all_the_time_is_told_now_and_then(tmp_path: Path) -> No
     told = Told()
     with Receiver() as receiver:
         receiver.otherwise = (400, '{"error":"partial write: field type conflict dropped=1"}')
-        sink = Sink(name="a", kind="influxdb", url=receiver.url, database="d", size="1KiB")
+        sink = Sink(
+            name="a", kind="influxdb", url=receiver.url, database="d", size=RequestSize("1KiB")
+        )
         assert deliver(folder, sink, tell=told)
         requests = len(receiver.requests)
     assert requests > 100

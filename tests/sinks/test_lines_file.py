@@ -9,6 +9,7 @@ import resource
 import threading
 from pathlib import Path
 
+from seatrial.decoding import typed
 from seatrial.journal.journal import read
 from seatrial.machine.sinks import Sink
 from seatrial.sinks.cursor import load, save
@@ -20,7 +21,7 @@ from tests.store.trials import a_trial
 
 
 def a_file(path: Path, **keys: object) -> Sink:
-    return Sink(name="file", kind="file", path=str(path), **keys)  # type: ignore[arg-type]
+    return typed({"name": "file", "kind": "file", "path": str(path), **keys}, Sink)
 
 
 def numbers(path: Path, tag: str = "nightly") -> list[int]:

@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from seatrial.decoding import typed
 from seatrial.errors import UsageError
+from seatrial.file_model import Duration
 from seatrial.journal.journal import read
 from seatrial.machine.sinks import Sink
 from seatrial.sinks import delivery as deliveries
@@ -36,7 +38,8 @@ def folder(tmp_path: Path) -> TrialFolder:
 
 
 def hook(receiver: Receiver, **keys: object) -> Sink:
-    return Sink(name="hook", kind="webhook", url=f"{receiver.url}/take/this", **keys)  # type: ignore[arg-type]
+    url = f"{receiver.url}/take/this"
+    return typed({"name": "hook", "kind": "webhook", "url": url, **keys}, Sink)
 
 
 def numbers(receiver: Receiver) -> list[int]:
@@ -401,7 +404,7 @@ def dripping(data: bytes) -> tuple[str, threading.Event]:
 def test_a_request_takes_its_time_at_most(scheme: str, data: bytes) -> None:
     """Whatever the server drips, and its connection is closed then."""
     where, was_cut = dripping(data)
-    sink = Sink(name="site", kind="webhook", url=f"{scheme}://{where}", timeout=0.3)
+    sink = Sink(name="site", kind="webhook", url=f"{scheme}://{where}", timeout=Duration(0.3))
     server = Server(sink, "text/plain", "Bearer")
     begun = time.monotonic()
     with pytest.raises(Unreachable, match=r"no answer in 0\.3 s"):

@@ -40,13 +40,13 @@ def whole(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def loads(shape: type[Struct], document: Any) -> list[str]:
-    """What the loader says of the shape of a document."""
+    """What the loader says of the shape of a document, whatever its texts mean."""
     faults = Faults()
     # JSON is YAML, and quotes every text: each value comes to the loader as what it is.
     node = parse(json.dumps(document).encode(), Path("t"), faults)
     assert node is not None
     decode(node, shape, faults)
-    return faults.texts
+    return [text for text in faults.texts if text not in faults.of_values]
 
 
 @functools.cache

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from seatrial.file_model import Duration
 from seatrial.journal.events import AlertRaised
 from seatrial.plan.model import Tell
 from seatrial.trial.alert_command import OWN_KIND, AlertCommand
@@ -16,7 +17,7 @@ from seatrial.units import SECOND_NS
 
 
 def test_what_an_earlier_driver_told_counts() -> None:
-    tell = Tell(command="true", at_most=2, per="1m")
+    tell = Tell(command="true", at_most=2, per=Duration("1m"))
     record: Any = SimpleNamespace(alerts=tell)
     now = 10**18
 
@@ -36,7 +37,7 @@ def test_what_an_earlier_driver_told_counts() -> None:
 
 def test_alerts_of_one_moment_are_told_each_while_the_rate_has_room(tmp_path: Path) -> None:
     said = tmp_path / "said"
-    tell = Tell(command=f'echo "$ALERT_KIND: $ALERT" >> {said}', at_most=2, per="1h")
+    tell = Tell(command=f'echo "$ALERT_KIND: $ALERT" >> {said}', at_most=2, per=Duration("1h"))
     machine = SimpleNamespace(machine="here")
     record: Any = SimpleNamespace(alerts=tell, tag="t", machine=machine)
 

@@ -11,10 +11,11 @@ import pytest
 import yaml
 
 from seatrial.backends.protocol import Ended, Job, NeverStarted, Queued, Refused, Submission, Update
+from seatrial.file_model import Duration
 from seatrial.journal.codes import CANCELLED, NODE_FAILURE, PREEMPTED, TIMEOUT, Code
 from seatrial.journal.events import NodeExcluded
 from seatrial.machine.model import Machine, NodeGroup, Toolchain
-from seatrial.machine.schedulers import Slurm
+from seatrial.machine.schedulers import BatchTime, Slurm
 from seatrial.runs import build_files
 from seatrial.runs.builds import BuildResult
 from seatrial.suite.build_key import BuildKeys
@@ -33,7 +34,7 @@ MACHINE = Machine(
     machine="m",
     nodes=[NodeGroup(names="n1", cores=4)],
     scheduler="slurm",
-    slurm=Slurm(visible_after="0.5s"),
+    slurm=Slurm(visible_after=BatchTime("0.5s")),
     toolchains={"gcc": Toolchain()},
 )
 TEST = Test(
@@ -41,7 +42,7 @@ TEST = Test(
     folder="/t",
     app="a",
     run=RunSpec(script="true"),
-    build=Build(script="make", where="job", cores=3, timeout="7m"),
+    build=Build(script="make", where="job", cores=3, timeout=Duration("7m")),
 )
 Step = Callable[["FakeBackend", Job], Update]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from seatrial.file_model import Duration, Span
 from seatrial.machine.model import Machine, NodeGroup
 from seatrial.machine.rehearsal_model import MachineModel
 from seatrial.trial.plan_record import as_rehearsed
@@ -10,10 +11,12 @@ NODES = [NodeGroup(names="n1", cores=8)]
 
 
 def test_no_scheduler_delays_runs_that_are_started_here() -> None:
-    model = MachineModel(start_delay="5s", repair="1h")
+    model = MachineModel(start_delay=Span("5s"), repair=Duration("1h"))
     machine = Machine(machine="m", nodes=NODES, rehearsal=model)
     about = as_rehearsed(machine).rehearsal
-    assert (about.submit_delay, about.poll) == (0, 0)
-    assert (about.start_delay, about.repair) == ("5s", "1h"), "what its file says holds"
+    assert (about.submit_delay, about.poll) == (Span(0), Span(0))
+    assert (about.start_delay, about.repair) == (Span("5s"), Duration("1h")), (
+        "what its file says holds"
+    )
     slurm = Machine(machine="m", nodes=NODES, scheduler="slurm")
     assert as_rehearsed(slurm) == slurm

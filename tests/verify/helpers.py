@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from seatrial.decoding import typed
 from seatrial.suite.check_spec import Check, Metric
 from seatrial.suite.model import Case, Test
 from seatrial.suite.run_spec import RunSpec
@@ -33,8 +34,8 @@ def a_case(toolchain: str = "gcc", **parameters: Any) -> Case:
 
 
 def a_check(**keys: Any) -> Check:
-    """A check as a file gives it: ``in`` is the key of ``in_file``."""
-    return Check(**{{"in": "in_file"}.get(key, key): value for key, value in keys.items()})
+    """A check as a file gives it."""
+    return typed(keys, Check)
 
 
 def sparse(path: Path, size: int) -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from seatrial.decoding import typed
 from seatrial.journal.codes import CHECK_ERROR, NO_FIGURE, TOO_LARGE
 from seatrial.journal.events import MetricRecorded
 from seatrial.suite.check_spec import Metric, Reduce
@@ -26,7 +27,7 @@ STREAM = (DATA / "stream.out").read_bytes()
 
 
 def a_metric(find: str = r"rate (\S+)", **keys: Any) -> Metric:
-    return Metric(find=find, unit="GB/s", better="higher", **keys)
+    return typed({"find": find, "unit": "GB/s", "better": "higher", **keys}, Metric)
 
 
 def test_a_figure_by_pattern(tmp_path: Path) -> None:
@@ -50,7 +51,7 @@ def test_a_figure_by_pattern(tmp_path: Path) -> None:
 )
 def test_reducing(tmp_path: Path, how: Any, value: float) -> None:
     (tmp_path / "log").write_text("rate 3\nrate .4D+1\nrate -1\nrate 2.0")
-    metrics = {"r": a_metric(reduce=how, in_file="log")}
+    metrics = {"r": a_metric(reduce=how, **{"in": "log"})}
     figure = MetricValue("r", value, "GB/s", "higher")
     assert measure(a_test(metrics=metrics), tmp_path) == ([figure], [])
 
@@ -96,9 +97,9 @@ def test_one_metric_that_is_not_there_costs_no_other(tmp_path: Path) -> None:
     (tmp_path / "stdout").write_text("rate 1\n")
     sparse(tmp_path / "big", 1 << 30)
     metrics = {
-        "gone": a_metric(in_file="gone"),
-        "big": a_metric(in_file="big"),
-        "dir": a_metric(in_file="."),
+        "gone": a_metric(**{"in": "gone"}),
+        "big": a_metric(**{"in": "big"}),
+        "dir": a_metric(**{"in": "."}),
         "bad": a_metric("("),
         "r": a_metric(),
     }

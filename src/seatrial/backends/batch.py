@@ -32,7 +32,6 @@ from seatrial.journal.codes import CANCELLED, LOST
 from seatrial.machine.model import Machine
 from seatrial.runs.background_tasks import BackgroundTasks
 from seatrial.runs.hung_processes import in_order
-from seatrial.units import seconds
 
 SHORTEST_POLL = 0.5
 POLL_SHARE = 20.0  # minimum wait after a poll, in durations of that poll
@@ -174,7 +173,7 @@ class BatchBackend:
     # ---- polling --------------------------------------------------------------------------
 
     async def _poll_for_ever(self) -> None:
-        longest = seconds(self.settings.poll)
+        longest = self.settings.poll.seconds
         wait = SHORTEST_POLL
         while True:
             await self._wait(wait)
@@ -285,7 +284,7 @@ class BatchBackend:
         if state.state == "CANCELLED":
             state = task.kept or state
         code = ENDED[state.state]
-        if code is None and task.may_appear(seconds(self.settings.visible_after)):
+        if code is None and task.may_appear(self.settings.visible_after.seconds):
             return False
         words = f"{state.state} by {state.by}" if state.by else state.state
         self._end(task.job, code, words, state.exit_code, state.nodes)
@@ -315,7 +314,7 @@ class BatchBackend:
             elif run_id in self._cancels and not (self._cancels[run_id] and own.claimed):
                 code = ENDED[task.kept.state] if task.kept else CANCELLED.number
                 self._end(task.job, code, "gone")
-            elif now - task.missing_since >= seconds(self.settings.lost_after):
+            elif now - task.missing_since >= self.settings.lost_after.seconds:
                 await self._look_by_id(task)
 
     async def _look_by_id(self, task: BatchTask) -> None:
@@ -386,7 +385,7 @@ class BatchBackend:
 
     def watch_nodes(self, down: Collection[str]) -> None:
         self._nodes = NodeWatch(self.client, down, self._updates.report, self._outages)
-        self._work.spawn(self._nodes.look_for_ever(seconds(self.settings.poll)))
+        self._work.spawn(self._nodes.look_for_ever(self.settings.poll.seconds))
 
     def _wait_out(self, error: Unanswered) -> None:
         self._outages.failed(error.command, f"{error}; waiting, no job is ended by this")

@@ -7,6 +7,7 @@ import msgspec
 
 from seatrial.cli import complete
 from seatrial.cli.options import choice_option, format_option
+from seatrial.decoding import plain
 from seatrial.errors import UsageError, suggest
 from seatrial.hooks import load
 from seatrial.layout.topology import SYSTEM, Topology, bisection_text
@@ -75,7 +76,7 @@ def command(
         found = detect_host(name or this_host(), with_layout=True)
     else:
         found = find_machine(name).machine
-    values = msgspec.to_builtins(found)
+    values = plain(found)
     click.echo(yaml.safe_dump(values, sort_keys=False, width=88) + hint, nl=False)
     return 0
 

@@ -16,7 +16,7 @@ from seatrial.layout.topology import Topology
 from seatrial.machine.failures import KnownFailure
 from seatrial.machine.node_sets import unfold
 from seatrial.suite.model import Case, Test
-from seatrial.units import SECOND_NS, span_of
+from seatrial.units import SECOND_NS
 
 ComponentKind = Literal["once", "isolated_then_full", "sustained", "checklist"]
 Kind = ComponentKind | Literal["race"]  # a race is a tuning, and no component of a plan
@@ -230,12 +230,12 @@ def without_plan(tests: Mapping[str, Test], cases: Sequence[Case]) -> Policy:
     """Return the policy of `seatrial run`: the default one, or with an entry for each test where a
     test says when its runs are hung."""
     names = list(dict.fromkeys(case.test for case in cases))
-    if not any(span_of(tests[name].run.quiet_for) for name in names):
+    if not any(tests[name].run.quiet_for.seconds for name in names):
         return Policy()
     entries = [
         Entry(
             name=name,
-            quiet_after=span_of(tests[name].run.quiet_for),
+            quiet_after=tests[name].run.quiet_for.seconds,
             end_quiet=tests[name].run.quiet_answer == "end",
         )
         for name in names

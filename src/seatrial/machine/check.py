@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from seatrial.documents import Faults, Spot, YamlNode
+from seatrial.documents import Spot, key_text
 from seatrial.escaping import has_controls
 from seatrial.file_model import Scalar
 from seatrial.lazy import regex
@@ -18,7 +18,6 @@ from seatrial.machine.node_sets import unfold
 from seatrial.machine.rehearsal_model import Background, MachineModel
 from seatrial.machine.schedulers import BatchSettings, Scheduler, schedulers
 from seatrial.machine.topologies import check_topology
-from seatrial.units import bytes_of, seconds, share_of, span_of
 
 _NAME = regex(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _VARIABLE = regex(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -27,9 +26,8 @@ _VARIABLES = regex(r"(?=\**[A-Za-z_])[A-Za-z0-9_*]+")
 _NO_NAME = "a name must be letters, digits, ._-"
 
 
-def check(machine: Machine, node: YamlNode, faults: Faults) -> None:
-    """Add every fault of a decoded machine file to ``faults``."""
-    spot = Spot(node, faults)
+def check(machine: Machine, spot: Spot) -> None:
+    """Add every fault of a decoded machine file that no value shows by itself."""
     if not _NAME.fullmatch(machine.machine):
         spot.fault(_NO_NAME, "machine")
     names = _nodes(machine, spot)
@@ -51,7 +49,6 @@ def check(machine: Machine, node: YamlNode, faults: Faults) -> None:
         spot.fault(f"{machine.builds.folder!r} is no absolute path", "builds", "folder")
     if machine.guard and not Path(machine.guard).is_absolute():
         spot.fault(f"{machine.guard!r} is no absolute path", "guard")
-    spot.parsed(seconds, machine.compat.wait, "compat", "wait")
     if told := fault_of_quorum(machine.compat.quorum):
         spot.fault(told, "compat", "quorum")
     for i, name in enumerate(machine.compat.environment):
@@ -88,8 +85,6 @@ def check(machine: Machine, node: YamlNode, faults: Faults) -> None:
 
 
 def _batch_settings(kind: type[Scheduler], settings: BatchSettings, spot: Spot) -> None:
-    for key in ("poll", "lost_after", "visible_after"):
-        spot.parsed(seconds, getattr(settings, key), key)
     for i, word in enumerate(settings.options):
         if kind.own_options and re.fullmatch(kind.own_options, word):
             text = f"{word!r} is given by Seatrial itself, or makes {kind.submits} wait; remove it"
@@ -98,9 +93,6 @@ def _batch_settings(kind: type[Scheduler], settings: BatchSettings, spot: Spot) 
 
 
 def _file_use(about: FileUse, in_jobs: bool, spot: Spot) -> None:
-    if about.every and (every := spot.parsed(seconds, about.every, "every")) and every < 1:
-        spot.fault(f"{about.every} is less than a second", "every")
-    spot.parsed(seconds, about.timeout, "timeout")
     for i, path in enumerate(about.paths):
         if not Path(path).is_absolute():
             spot.fault(f"{path!r} is no absolute path", "paths", i)
@@ -153,7 +145,6 @@ def _nodes(machine: Machine, spot: Spot) -> set[str]:
         if twice := sorted(seen & names):
             at.fault(f"{twice[0]} is described twice", "names")
         seen |= names
-        at.parsed(bytes_of, kind.memory, "memory")
         if kind.layout is not None:
             check_layout(kind, at)
     if machine.scheduler == "local" and len(seen) > 1:
@@ -223,12 +214,9 @@ def _file_system(name: str, system: FileSystem, machine: Machine, at: Spot) -> N
         if target.gauge and target.gauge not in machine.gauges:
             there = ", ".join(sorted(machine.gauges)) or "none"
             at.fault(f"no gauge {target.gauge!r}; there are {there}", "targets", i, "gauge")
-    at.parsed(seconds, system.timeout, "timeout")
-    at.parsed(bytes_of, system.space, "space")
     levels = system.rehearsal.production if system.rehearsal else []
     for i, level in enumerate(levels):
         spot = at.inside("rehearsal", "production", i)
-        spot.parsed(span_of, level.since, "from")
         if level.target and level.target not in seen:
             text = f"no target {level.target!r}; there are {', '.join(sorted(seen)) or 'none'}"
             spot.fault(text, "target")
@@ -239,8 +227,6 @@ def _gauge(name: str, gauge: Gauge, machine: Machine, at: Spot) -> None:
         at.fault(_NO_NAME)
     if not gauge.command.strip():
         at.fault("is empty; write bash that prints one number", "command")
-    at.parsed(seconds, gauge.every, "every")
-    at.parsed(seconds, gauge.timeout, "timeout")
     if not gauge.rehearsal:
         return
     known = list(machine.file_systems)
@@ -255,10 +241,6 @@ def _gauge(name: str, gauge: Gauge, machine: Machine, at: Spot) -> None:
 
 
 def _rehearsal(model: MachineModel, names: set[str], at: Spot) -> None:
-    for key in ("submit_delay", "start_delay", "poll", "node_failures"):
-        at.parsed(span_of, getattr(model, key), key)
-    at.parsed(seconds, model.repair, "repair")
-    _share(model.slow_nodes, at.inside("slow_nodes"))
     for name, folded in model.partitions.items():
         _named_nodes(name, folded, names, at.inside("partitions", name))
     if model.background is not None:
@@ -266,10 +248,9 @@ def _rehearsal(model: MachineModel, names: set[str], at: Spot) -> None:
 
 
 def _background(background: Background, nodes: int, at: Spot) -> None:
-    if bool(background.swf) == bool(background.load):
+    load = background.load.fraction or at.faulty.has(key_text((*at.key, "load")))
+    if bool(background.swf) == bool(load):
         at.fault("give swf, a file of jobs, or load, the share of made ones; not both")
-    _share(background.load, at.inside("load"))
-    at.parsed(seconds, background.elapsed, "elapsed")
     for i, size in enumerate(background.nodes):
         if not 1 <= size <= nodes:
             at.fault(f"{size} is not between 1 and the machine's {nodes} nodes", "nodes", i)
@@ -281,9 +262,3 @@ def _background(background: Background, nodes: int, at: Spot) -> None:
 def workload_of(swf: str, file: Path) -> Path:
     """Return the path of a workload; a relative one starts at the folder of the machine file."""
     return (file.parent / swf).absolute()
-
-
-def _share(written: int | float | str, at: Spot) -> None:
-    share = at.parsed(share_of, written)
-    if share is not None and share > 1:
-        at.fault(f"{written} is more than 100%")

@@ -5,11 +5,9 @@ from urllib.parse import urlsplit
 from seatrial.documents import Spot
 from seatrial.lazy import json, regex
 from seatrial.machine.sinks import CHATS, Sink
-from seatrial.units import bytes_of, seconds
 
 _NAME = regex(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _SECRET = regex(r"env:[A-Za-z_][A-Za-z0-9_]*|file:[/~].*")
-_MAX_BYTES = 16 << 20
 
 # The keys of each kind: required, optional.
 _KEYS: dict[str, tuple[set[str], set[str]]] = {
@@ -39,12 +37,6 @@ def check_sinks(sinks: list[Sink], at: Spot) -> None:
         seen.add(sink.name)
         _check_keys(sink, spot)
         _check_places(sink, spot)
-        for key in ("every", "timeout", "patience"):
-            if getattr(sink, key) is not None:
-                spot.parsed(seconds, getattr(sink, key), key)
-        size = spot.parsed(bytes_of, sink.size, "size")
-        if size is not None and not 1024 <= size <= _MAX_BYTES:
-            spot.fault(f"{sink.size} is not between 1KiB and 16MiB", "size")
 
 
 def _check_keys(sink: Sink, at: Spot) -> None:

@@ -11,7 +11,7 @@ from seatrial.machine.detect_slurm import NodeSeen, nodes_seen, shown_topology
 from seatrial.machine.model import Machine, NodeGroup
 from seatrial.machine.node_sets import fold, unfold
 from seatrial.machine.topologies import levels_of_switches, topology_of
-from seatrial.units import bytes_of, show_bytes
+from seatrial.units import show_bytes
 
 
 def differences(machine: Machine) -> list[str]:
@@ -56,8 +56,8 @@ def _of_kind(i: int, kind: NodeGroup, there: Mapping[str, NodeSeen]) -> Iterator
             )
     yield from _less(f"nodes[{i}].gpus", kind.gpus, seen, lambda node: node.kind.gpus, str)
     yield from _less(f"nodes[{i}].cores", kind.cores, seen, lambda node: node.kind.cores, str)
-    size = bytes_of(kind.memory)
-    memory = lambda node: bytes_of(node.kind.memory)  # noqa: E731
+    size = kind.memory.bytes
+    memory = lambda node: node.kind.memory.bytes  # noqa: E731
     yield from _less(f"nodes[{i}].memory", size, seen, memory, show_bytes)
 
 

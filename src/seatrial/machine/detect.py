@@ -11,7 +11,7 @@ from seatrial.layout import hwloc_xml
 from seatrial.layout.node import written
 from seatrial.machine.host_gpus import count_gpus
 from seatrial.machine.load import FOLDER, LOCAL, Site, load_machine, machine_file, this_host
-from seatrial.machine.model import Machine, NodeGroup, WrittenLayout
+from seatrial.machine.model import Machine, Memory, NodeGroup, WrittenLayout
 from seatrial.machine.toolchains import detect_toolchains
 
 CPUS = Path("/sys/devices/system/cpu")
@@ -41,7 +41,7 @@ def detect(name: str, *, with_layout: bool = False) -> Machine:
         sockets=_distinct(processors, "physical_package_id"),
         numa_domains=_numa_domains(processors),
         threads_per_core=len(processors) // cores,
-        memory=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        memory=Memory(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")),
         gpus=count_gpus(os.environ),
     )
     if with_layout:

@@ -7,14 +7,14 @@ there and could not ask for others. The other partitions are named in ``about``.
 import re
 from collections.abc import Iterable, Sequence
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from seatrial.decoding import encode, plain
 from seatrial.errors import UsageError
 from seatrial.lazy import regex
 from seatrial.machine.facts import node_names
-from seatrial.machine.model import Launcher, Machine, NetworkModel, NodeGroup
+from seatrial.machine.model import Launcher, Machine, Memory, NetworkModel, NodeGroup
 from seatrial.machine.places import groups_by_xname, groups_of_topology, of_machine
 from seatrial.machine.scheduler_command import ask_scheduler, by_kind
 from seatrial.machine.schedulers import Slurm
@@ -87,7 +87,7 @@ def shown_topology() -> str:
 
 def _hint(others: "Sequence[NodeSeen]") -> str:
     """Return comments about the nodes of other partitions; "" if there are none."""
-    lines = [msgspec.json.encode(msgspec.to_builtins(kind)).decode() for kind in _groups(others)]
+    lines = [encode(plain(kind)).decode() for kind in _groups(others)]
     if not lines:
         return ""
     about = (
@@ -164,7 +164,7 @@ def _kind(fields: dict[str, str]) -> NodeGroup:
         sockets=sockets,
         numa_domains=sockets,
         threads_per_core=_number(fields, "ThreadsPerCore"),
-        memory=f"{_number(fields, 'RealMemory', 0)}MiB",
+        memory=Memory(f"{_number(fields, 'RealMemory', 0)}MiB"),
         gpus=_gpus(fields.get("Gres", "")),
         features=_words(fields, "AvailableFeatures"),
     )

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from seatrial.lazy import LazyModule
 from seatrial.machine.layouts import layout_of
 from seatrial.machine.node_sets import unfold
-from seatrial.units import bytes_of
 
 if TYPE_CHECKING:
     from seatrial.machine import model
@@ -41,7 +40,7 @@ def facts_of(machine: "model.Machine", usable: "Sequence[model.NodeGroup]") -> N
         **{f"node.{key}": getattr(kind, key) for key in keys},
         "node.cores_per_numa": layout.cores_per_numa,
         "node.cores_per_socket": layout.cores_per_socket,
-        "node.memory_gib": bytes_of(kind.memory) / 2**30,
+        "node.memory_gib": kind.memory.bytes / 2**30,
         "machine.name": machine.machine,
         "machine.nodes": sum(len(unfold(each.names)) for each in machine.nodes),
     }

@@ -93,11 +93,11 @@ def read_machine(path: Path, faults: Faults) -> Site | None:
     node = read_with_includes(path, own)
     machine = decode_partly(node, Machine, own) if node is not None else None
     if machine is not None and node is not None:
-        if own.found:  # suppress consequential faults; sinks are independent of each other
-            faulty = [key for _, key in own.found.values()]
-            check_sinks(machine.sinks, Spot(node, own, faulty).inside("sinks"))
+        spot = Spot(node, own, own.faulty)
+        if own.of_shape:  # suppress consequential faults; sinks are independent of each other
+            check_sinks(machine.sinks, spot.inside("sinks"))
         else:
-            check(machine, node, own)
+            check(machine, spot)
     faults.add_all(own)
     if machine is None or own.found:
         return None

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from seatrial.file_model import Duration, FileModel, Scalar, Size, doc
+from seatrial.file_model import Duration, FileModel, Scalar, Size, Span, WrittenDuration, doc
 from seatrial.hooks import with_keys
 from seatrial.machine.failures import KnownFailure, LogRule
 from seatrial.machine.rehearsal_model import FileSystemModel, MachineModel
@@ -21,6 +21,13 @@ class WrittenLayout(FileModel, frozen=True):
     ] = []
 
 
+class Memory(Size):
+    """The memory of a node."""
+
+    form = str | int
+    __slots__ = ()
+
+
 class NodeGroup(FileModel, frozen=True):
     """Nodes of one kind."""
 
@@ -33,7 +40,7 @@ class NodeGroup(FileModel, frozen=True):
         str | WrittenLayout | None,
         doc("cores, NUMA domains and sockets, as hwloc writes them: pack:2 numa:2 core:6 pu:1"),
     ] = None
-    memory: Annotated[str | int, doc("memory of a node, such as 256GiB")] = 0
+    memory: Annotated[Memory, doc("memory of a node, such as 256GiB")] = Memory(0)
     gpus: Annotated[int, doc("accelerators of a node", ge=0)] = 0
     features: Annotated[list[str], doc("features, as Slurm's constraints")] = []
     partition: Annotated[str, doc("Slurm partition of the nodes; default: that of slurm")] = ""
@@ -94,7 +101,7 @@ class Compat(FileModel, frozen=True):
             "time within which all nodes of a job must answer; else the run has the verdict "
             "`boot failure`"
         ),
-    ] = "30s"
+    ] = Duration("30s")
     quorum: Annotated[
         int | str, doc("number of nodes that is enough, or per cent of them, such as 95%")
     ] = "100%"
@@ -176,12 +183,12 @@ class FileSystem(FileModel, frozen=True):
             "mkdir"
         ),
     ] = ""
-    timeout: Annotated[Duration, doc("maximum time of placing")] = "30s"
+    timeout: Annotated[Duration, doc("maximum time of placing")] = Duration("30s")
     safe_load: Annotated[
         float, doc("open files that a target can bear; runs beyond it wait; 0: unknown", ge=0)
     ] = 0
     runs: Annotated[int, doc("maximum runs in flight on it; 0: no cap", ge=0)] = 0
-    space: Annotated[Size, doc("maximum space of copied decks; 0: no cap")] = 0
+    space: Annotated[Size, doc("maximum space of copied decks; 0: no cap")] = Size(0)
     rehearsal: Annotated[FileSystemModel | None, doc("its capacity in a rehearsal")] = None
 
     @property
@@ -196,19 +203,32 @@ class Gauge(FileModel, frozen=True):
     """A command that prints one number, such as the load of a metadata server."""
 
     command: Annotated[str, doc("bash; its first line of output is the number")]
-    every: Annotated[Duration, doc("time between two readings")] = "30s"
-    timeout: Annotated[Duration, doc("maximum time of a reading")] = "10s"
+    every: Annotated[Duration, doc("time between two readings")] = Duration("30s")
+    timeout: Annotated[Duration, doc("maximum time of a reading")] = Duration("10s")
     rehearsal: Annotated[
         str, doc("what it reads in a rehearsal: FILESYSTEM or FILESYSTEM/TARGET")
     ] = ""
+
+
+class Looks(Span):
+    """A time of a second or more; "" for never."""
+
+    form = WrittenDuration
+    __slots__ = ()
+
+    def __init__(self, written: int | float | str) -> None:
+        super().__init__(written or 0)
+        self.written = written
+        if 0 < self.seconds < 1:
+            raise ValueError(f"{written} is less than a second")
 
 
 class FileUse(FileModel, frozen=True):
     """How it is measured what runs do to shared file systems; the figures are those of each run."""
 
     every: Annotated[
-        Duration, doc("time between two looks at the open files and locks of a run; default: none")
-    ] = ""
+        Looks, doc("time between two looks at the open files and locks of a run; default: none")
+    ] = Looks("")
     paths: Annotated[
         list[str], doc("folders whose open files count; default: the `file_systems`, else all")
     ] = []
@@ -222,7 +242,7 @@ class FileUse(FileModel, frozen=True):
             "stand for any text"
         ),
     ] = "%j"
-    timeout: Annotated[Duration, doc("maximum time of `job_stats`")] = "30s"
+    timeout: Annotated[Duration, doc("maximum time of `job_stats`")] = Duration("30s")
 
 
 XnameLevel = Literal["cabinet", "chassis", "blade"]

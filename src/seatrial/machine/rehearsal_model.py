@@ -2,13 +2,13 @@
 
 from typing import Annotated
 
-from seatrial.file_model import Duration, FileModel, Share, doc
+from seatrial.file_model import Duration, FileModel, PartOfAll, Span, doc
 
 
 class LoadLevel(FileModel, frozen=True, rename={"since": "from"}):
     """A level of load from a given time on."""
 
-    since: Annotated[Duration | int, doc("time since the trial's start; 0: at its start")]
+    since: Annotated[Span, doc("time since the trial's start; 0: at its start")]
     load: Annotated[float, doc("open files on each target", ge=0)]
     target: Annotated[str, doc("the target with this load; default: each")] = ""
 
@@ -34,30 +34,30 @@ class Background(FileModel, frozen=True):
 
     swf: Annotated[str, doc("a file in the Standard Workload Format 2.2")] = ""
     cores_per_node: Annotated[int, doc("processors of the file that make a node", ge=1)] = 1
-    load: Annotated[Share, doc("share of the node-hours that generated jobs take")] = 0
+    load: Annotated[PartOfAll, doc("share of the node-hours that generated jobs take")] = PartOfAll(
+        0
+    )
     nodes: Annotated[list[int], doc("nodes of generated jobs; default: 1, 4, 16, 64")] = []
-    elapsed: Annotated[Duration, doc("mean elapsed time of generated jobs")] = "1h"
+    elapsed: Annotated[Duration, doc("mean elapsed time of generated jobs")] = Duration("1h")
 
 
 class MachineModel(FileModel, frozen=True):
     """The behaviour of the machine in a rehearsal. Rates are per node."""
 
-    submit_delay: Annotated[Duration | int, doc("time from submission to the queue")] = "1s"
-    start_delay: Annotated[
-        Duration | int, doc("from free nodes to the script's start; and its end")
-    ] = "2s"
+    submit_delay: Annotated[Span, doc("time from submission to the queue")] = Span("1s")
+    start_delay: Annotated[Span, doc("from free nodes to the script's start; and its end")] = Span(
+        "2s"
+    )
     poll: Annotated[
-        Duration | int,
+        Span,
         doc(
             "maximum delay until a start or an end is noticed; that of `slurm`, where it gives "
             "another"
         ),
-    ] = "15s"
-    node_failures: Annotated[
-        Duration | int, doc("mean time between failures of one node; 0: none")
-    ] = 0
-    repair: Annotated[Duration, doc("mean time until a failed node is back")] = "4h"
-    slow_nodes: Annotated[Share, doc("share of nodes that are slow")] = 0
+    ] = Span("15s")
+    node_failures: Annotated[Span, doc("mean time between failures of one node; 0: none")] = Span(0)
+    repair: Annotated[Duration, doc("mean time until a failed node is back")] = Duration("4h")
+    slow_nodes: Annotated[PartOfAll, doc("share of nodes that are slow")] = PartOfAll(0)
     slow_by: Annotated[float, doc("factor of a run's time on a slow node", ge=1)] = 1.2
     partitions: Annotated[
         dict[str, str], doc("node sets by partition; default: one of all nodes")

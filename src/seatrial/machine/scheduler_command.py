@@ -4,9 +4,9 @@ import shutil
 import subprocess
 from collections.abc import Iterable
 
-import msgspec
 from msgspec.structs import replace
 
+from seatrial.decoding import encode
 from seatrial.errors import UsageError
 from seatrial.machine.model import NodeGroup
 from seatrial.machine.node_sets import fold
@@ -40,5 +40,5 @@ def by_kind(nodes: Iterable[tuple[str, NodeGroup]]) -> list[NodeGroup]:
     """Return nodes, given as (name, its kind without names), by kind."""
     alike: dict[bytes, tuple[NodeGroup, list[str]]] = {}
     for name, kind in nodes:
-        alike.setdefault(msgspec.json.encode(kind), (kind, []))[1].append(name)
+        alike.setdefault(encode(kind), (kind, []))[1].append(name)
     return [replace(kind, names=fold(names)) for kind, names in alike.values()]

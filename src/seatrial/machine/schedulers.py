@@ -15,7 +15,14 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from seatrial import hooks
 from seatrial.documents import Spot
-from seatrial.file_model import FileModel, doc
+from seatrial.file_model import Duration, FileModel, doc
+
+
+class BatchTime(Duration):
+    """A time of a batch system. On disk each number of seconds is a float."""
+
+    form = float | str
+    __slots__ = ()
 
 
 class BatchSettings(FileModel, frozen=True):
@@ -26,14 +33,13 @@ class BatchSettings(FileModel, frozen=True):
     to ``options``.
     """
 
-    poll: Annotated[float | str, doc("maximum time between two polls")] = "15s"
-    lost_after: Annotated[
-        float | str, doc("time after which a job that vanished is called lost")
-    ] = "30m"
+    poll: Annotated[BatchTime, doc("maximum time between two polls")] = BatchTime("15s")
+    lost_after: Annotated[BatchTime, doc("time after which a job that vanished is called lost")] = (
+        BatchTime("30m")
+    )
     visible_after: Annotated[
-        float | str,
-        doc("time within which files that a job wrote are seen on this host"),
-    ] = "60s"
+        BatchTime, doc("time within which files that a job wrote are seen on this host")
+    ] = BatchTime("60s")
     options: Annotated[list[str], doc("further arguments of the command that submits")] = []
     whole_nodes: Annotated[bool, doc("each job has its nodes to itself")] = False
 

@@ -3,11 +3,22 @@
 from typing import Annotated, Literal
 
 from seatrial.file_model import Duration, FileModel, Size, doc
-from seatrial.units import seconds
 
 CHATS = frozenset(("slack", "mattermost", "teams"))
 PEOPLE = CHATS | {"mail"}  # kinds that people read: a line for an alert, a failure, an end
-_PAUSES = {"mail": "1m"} | dict.fromkeys(CHATS, "10s")
+_PAUSES = {"mail": 60.0} | dict.fromkeys(CHATS, 10.0)
+_MAX_BYTES = 16 << 20
+
+
+class RequestSize(Size):
+    """The most bytes of a request."""
+
+    __slots__ = ()
+
+    def __init__(self, written: int | str) -> None:
+        super().__init__(written)
+        if not 1024 <= self.bytes <= _MAX_BYTES:
+            raise ValueError(f"{written} is not between 1KiB and 16MiB")
 
 
 class Sink(FileModel, frozen=True):
@@ -63,26 +74,26 @@ class Sink(FileModel, frozen=True):
     ] = None
     rehearsals: Annotated[bool, doc("also send rehearsals")] = False
     lines: Annotated[int, doc("maximum lines of a request", ge=1, le=100_000)] = 5000
-    size: Annotated[Size, doc("maximum bytes of a request")] = "1MiB"
+    size: Annotated[RequestSize, doc("maximum bytes of a request")] = RequestSize("1MiB")
     every: Annotated[
         Duration | None,
         doc("time between two checks for events; default: 2s, of chats 10s, of mail 1m"),
     ] = None
-    timeout: Annotated[Duration, doc("maximum time of a request")] = "30s"
+    timeout: Annotated[Duration, doc("maximum time of a request")] = Duration("30s")
     patience: Annotated[
         Duration,
         doc(
             "how long a failing sink is retried after the end of the trial; while the trial is "
             "driven there is no limit"
         ),
-    ] = "1d"
+    ] = Duration("1d")
     ca: Annotated[str, doc("file of certificates to trust; default: the host's")] = ""
     verify: Annotated[bool, doc("check the server's certificate")] = True
 
 
 def pause_of(sink: Sink) -> float:
     """Return the time between two checks for events, in seconds."""
-    return seconds(sink.every or _PAUSES.get(sink.kind, "2s"))
+    return sink.every.seconds if sink.every else _PAUSES.get(sink.kind, 2.0)
 
 
 def only_news(sink: Sink) -> bool:

@@ -6,7 +6,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from seatrial.documents import Faults, Spot
+from seatrial.documents import Faults, Faulty, Spot
 from seatrial.errors import UsageError, suggest
 from seatrial.lazy import regex
 from seatrial.machine.facts import node_names
@@ -26,14 +26,14 @@ from seatrial.plan.component_tests import (
 )
 from seatrial.plan.load import Loaded, unread
 from seatrial.plan.model import Component, ComponentTest, Plan, Throttle
-from seatrial.plan.moments import TimeSpan, moment_of
+from seatrial.plan.moments import TimeSpan
 from seatrial.plan.phases import phases_of, tag_of
 from seatrial.suite.case_names import show
 from seatrial.suite.check import check_keep
 from seatrial.suite.job_options import faults_of_override
 from seatrial.suite.load import Suite
 from seatrial.suite.select import compile_keyword
-from seatrial.units import seconds, share_of, show_seconds, span_of
+from seatrial.units import show_seconds
 
 LONGEST_TAG = 100
 ROUNDING = 1e-9  # tolerance of a sum of shares above 1
@@ -71,8 +71,6 @@ def check_plan(loaded: Loaded, faults: Faults, documents: bool = True) -> None:
         at = spot.inside("alerts")
         if not plan.alerts.command.strip():
             at.fault("is empty", "command")
-        at.parsed(seconds, plan.alerts.per, "per")
-        at.parsed(seconds, plan.alerts.timeout, "timeout")
     if not plan.components:
         spot.fault("has no component; give at least one", "components")
     for i, component in enumerate(plan.components):
@@ -179,24 +177,12 @@ def _of_kind(component: Component, at: Spot) -> None:
 
 
 def _quantities(component: Component, at: Spot) -> None:
-    if component.duration is not None:
-        at.parsed(seconds, component.duration, "duration")
-    if component.stagger is not None:
-        at.parsed(seconds, component.stagger.per, "stagger", "per")
     for i, throttle in enumerate(component.throttles):
         spot = at.inside("throttles", i)
-        spot.parsed(seconds, throttle.stale_after, "stale_after")
         if throttle.low >= throttle.high:
             spot.fault(f"{throttle.low:g} is not below high, {throttle.high:g}", "low")
     check_keep(component.keep, at)
-    exclude, watch, caps = component.exclude, component.watch, component.caps
-    at.parsed(seconds, exclude.within, "exclude", "within")
-    share = at.parsed(share_of, exclude.most, "exclude", "most")
-    if share is not None and share > 1:
-        at.fault(f"{exclude.most} is more than all nodes (100%)", "exclude", "most")
-    at.parsed(span_of, watch.short_for, "watch", "short_for")
-    at.parsed(span_of, watch.silent_for, "watch", "silent_for")
-    at.parsed(seconds, watch.again, "watch", "again")
+    caps = component.caps
     for name, part in component.parts.items():
         _part(part, component.kind == "sustained", at.inside("tests", name))
     for key, cap in (("machine", caps.machine), ("per_target", caps.per_target)):
@@ -209,10 +195,10 @@ def _sums(component: Component, at: Spot) -> None:
     """Check the sums of copies and shares as they are written, counting one test for each pattern.
     On any machine and in any phase the component asks for no less."""
     # unreadable entries could only increase the sum
-    sure = at._replace(faulty=())
+    sure = at._replace(faulty=Faulty())
     shares = written_shares(component)
     text = too_large_sum(shares)
-    if text and max(shares.values()) <= 1:
+    if text:
         sure.fault(text, "tests")
     cap, copies = component.caps.machine, written_copies(component)
     if cap and copies > cap:
@@ -228,17 +214,13 @@ def too_large_sum(shares: Mapping[str, float]) -> str:
 
 
 def _part(part: ComponentTest, sustained: bool, at: Spot) -> None:
-    if part.quiet_for is not None:
-        at.parsed(span_of, part.quiet_for, "quiet_for")
-    share = at.parsed(share_of, part.share, "share")
-    if share is not None and share > 1:
-        at.fault(f"{part.share} is more than the machine (100%)", "share")
+    share = part.share.fraction
     if part.most == 0:
         at.fault("0 lets no run of it start; remove the test, or most for no cap", "most")
     elif part.most is not None and part.copies > part.most:
         at.fault(f"{part.copies} are kept on nodes, but most is {part.most}", "copies")
     # Without other keys a 0 would count as weight 1, although the author meant none.
-    nothing = sustained and share == 0 and not (part.copies or part.weight)
+    nothing = sustained and not (share or part.copies or part.weight or unread(at, "share"))
     for key in ("copies", "weight", "share"):
         if part.fill and at.given(key):
             at.fault("is a claim, and fill is for tests without one; remove one of them", key)
@@ -250,14 +232,13 @@ def _part(part: ComponentTest, sustained: bool, at: Spot) -> None:
 
 
 def _span(span: TimeSpan, machine: Machine | None, tests: Sequence[str], at: Spot) -> None:
-    start = at.parsed(moment_of, span.start, "from")
-    end = at.parsed(moment_of, span.end, "to")
-    if start and end:
-        if start.absolute != end.absolute:
-            text = "one of from and to is a date, the other a time of the trial; give both alike"
-            at.fault(text, "to")
-        elif end.seconds <= start.seconds:
-            at.fault(f"{span.end} is not after from, {span.start}", "to")
+    if unread(at, "from") or unread(at, "to"):
+        pass
+    elif span.start.absolute != span.end.absolute:
+        text = "one of from and to is a date, the other a time of the trial; give both alike"
+        at.fault(text, "to")
+    elif span.end.seconds <= span.start.seconds:
+        at.fault(f"{span.end} is not after from, {span.start}", "to")
     _nodes(span.nodes, machine, at.inside("nodes"))
     for i, pattern in enumerate(span.tests):
         if tests and not any(fits([pattern], name) for name in tests):
@@ -316,12 +297,8 @@ def _there(
 
 def _fresh(throttle: Throttle, gauge: Gauge, at: Spot) -> None:
     """Check that the next reading can arrive before the last one is stale."""
-    try:
-        stale = seconds(throttle.stale_after)
-        longest = seconds(gauge.every) + seconds(gauge.timeout)
-    except ValueError:  # reported where they are read
-        return
-    if stale < longest:
+    longest = gauge.every.seconds + gauge.timeout.seconds
+    if throttle.stale_after.seconds < longest:
         text = f"{throttle.stale_after} is shorter than {throttle.gauge} may take from a reading "
         text += f"to the next: its every and timeout are {show_seconds(longest)} together; "
         at.fault(f"{text}give that or more, or read it more often", "stale_after")

@@ -18,7 +18,6 @@ from seatrial.plan.moments import day_of
 from seatrial.suite.check_spec import Metric
 from seatrial.suite.load import Suite
 from seatrial.suite.model import Test
-from seatrial.units import share_of
 from seatrial.verify.figures import ELAPSED
 from seatrial.verify.file_use import UNITS
 from seatrial.verify.written_metrics import figure_names
@@ -104,8 +103,6 @@ def _expected(criterion: Criterion, spot: Spot) -> None:
     if criterion.criterion == "within_expected":
         if criterion.within is None:
             spot.fault("within_expected needs it; say how far off a run may be: 5%", "within")
-        else:
-            spot.parsed(share_of, criterion.within, "within")
         return
     for key in ("within", "of", "two_sided"):
         if spot.given(key):

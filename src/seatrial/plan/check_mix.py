@@ -23,7 +23,7 @@ from seatrial.suite.check import fault_of_file_name
 from seatrial.suite.expand import Expansion
 from seatrial.suite.fitting_nodes import unfit_groups
 from seatrial.suite.model import Test
-from seatrial.units import bytes_of, count, seconds, share_of, show_bytes, show_seconds
+from seatrial.units import count, show_bytes, show_seconds
 
 MAX_UNIONS = 1000  # of kinds of nodes, which are few
 
@@ -175,18 +175,16 @@ def _test_of(skipped: str) -> str:
 
 
 def _walltimes(running: ComponentInPhase, expansion: Expansion) -> None:
-    written = running.component.duration
-    try:
-        duration = 0.0 if written is None else seconds(written)
-    except ValueError:  # reported where it is read
+    duration = running.component.duration
+    if duration is None:
         return
     too_long: dict[str, float] = {}
     for case in expansion.cases:
-        if 0 < duration < case.walltime:
+        if duration.seconds < case.walltime:
             too_long[case.test] = max(case.walltime, too_long.get(case.test, 0))
     if too_long:
         each = listed(f"{name} {show_seconds(time)}" for name, time in too_long.items())
-        text = f"{written} is shorter than a run may take: {each}; give more, or leave them out"
+        text = f"{duration} is shorter than a run may take: {each}; give more, or leave them out"
         running.at.fault(text, "duration")
 
 
@@ -245,10 +243,7 @@ def _unions(pools: Collection[frozenset[str]]) -> list[frozenset[str]]:
 
 
 def _shares(running: ComponentInPhase) -> None:
-    try:
-        shares = {name: share_of(part.share) for name, part in running.parts.items()}
-    except ValueError:  # reported where it is read
-        return
+    shares = {name: part.share.fraction for name, part in running.parts.items()}
     if too_large_sum(written_shares(running.component)):  # reported there too
         return
     if text := too_large_sum(shares):
@@ -299,7 +294,7 @@ def _claims(running: ComponentInPhase) -> str:
         for name, part in running.parts.items()
     }
     each = " + ".join(
-        f"{name} {100 * claim:.4g} %{'' if share_of(running.parts[name].share) else ' (copies)'}"
+        f"{name} {100 * claim:.4g} %{'' if running.parts[name].share.fraction else ' (copies)'}"
         for name, claim in claims.items()
         if claim
     )
@@ -337,7 +332,7 @@ def _on_file_system(running: ComponentInPhase, name: str, system: FileSystem) ->
         text = f"none of them is of {name}, where {there[0]} runs; add one, or leave targets out"
         running.at.fault(text, "targets")
         return
-    space, taken = bytes_of(system.space), _bytes_on_targets(running, name, system)
+    space, taken = system.space.bytes, _bytes_on_targets(running, name, system)
     if space and taken > space:
         text = f"decks with a copy on each of {count(len(targets), 'target')} of {name} take "
         text += f"{show_bytes(taken)}; its space for decks is {show_bytes(space)}; "
@@ -381,9 +376,9 @@ def _deck(running: ComponentInPhase, name: str) -> None:
         spot.fault("needs a file_system with metadata targets; give one, or how: shared", "how")
     if system is None:
         return
-    space = bytes_of(system.space) - _bytes_on_targets(running, running.file_system(name), system)
+    space = system.space.bytes - _bytes_on_targets(running, running.file_system(name), system)
     size = policy.bytes_of_deck(deck, test.folder)
-    if bytes_of(system.space) and size and size * max(1, part.copies) > max(space, 0):
+    if system.space.bytes and size and size * max(1, part.copies) > max(space, 0):
         text = f"{show_bytes(size)} for each of {count(max(1, part.copies), 'run')} is more than "
         text += f"the space for decks on {running.file_system(name)}, {show_bytes(max(space, 0))}"
         spot.fault(text, "how")

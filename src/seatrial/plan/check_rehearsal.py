@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from seatrial.documents import Spot
 from seatrial.plan.component_tests import fits
+from seatrial.plan.load import unread
 from seatrial.plan.moments import TimeSpan
 from seatrial.plan.rehearsal_model import Behaviour, ElapsedModel, Rehearsal, RehearsedEvent
 from seatrial.suite.load import Suite
 from seatrial.suite.model import Test
-from seatrial.units import seconds, share_of, span_of
 from seatrial.verify.written_metrics import figure_names
 
 _SPAN = TimeSpan.__struct_fields__
@@ -30,10 +30,8 @@ def check_rehearsal(rehearsal: Rehearsal, suites: Sequence[Suite | None], at: Sp
 
 
 def _event(event: RehearsedEvent, spot: Spot) -> None:
-    if event == RehearsedEvent(**{key: getattr(event, key) for key in _SPAN}):
+    if event == RehearsedEvent(**{key: getattr(event, key) for key in _SPAN}) and not unread(spot):
         spot.fault(f"changes nothing; give {', '.join(_EFFECTS[:-1])} or {_EFFECTS[-1]}")
-    if event.keeps is not None and event.keeps != "walltime":
-        spot.parsed(span_of, event.keeps, "keeps")
     _shares(event, ("fails", "hangs"), "of its runs", spot)
     _shares(event, ("refused",), "of its submissions", spot)
 
@@ -41,11 +39,6 @@ def _event(event: RehearsedEvent, spot: Spot) -> None:
 def _behaviour(behaviour: Behaviour, spot: Spot) -> None:
     if isinstance(behaviour.elapsed, ElapsedModel):
         _elapsed(behaviour.elapsed, spot.inside("elapsed"))
-    else:
-        spot.parsed(seconds, behaviour.elapsed, "elapsed")
-    spot.parsed(span_of, behaviour.build, "build")
-    if behaviour.keeps != "walltime":
-        spot.parsed(span_of, behaviour.keeps, "keeps")
     _shares(behaviour, ("wrong", "fails", "hangs"), "of its runs", spot)
     _shares(behaviour, ("metadata", "objects"), "of its time", spot)
 
@@ -53,8 +46,7 @@ def _behaviour(behaviour: Behaviour, spot: Spot) -> None:
 def _shares(
     behaviour: Behaviour | RehearsedEvent, keys: Sequence[str], what: str, spot: Spot
 ) -> None:
-    found = [spot.parsed(share_of, getattr(behaviour, key), key) for key in keys]
-    total = sum(share for share in found if share is not None)
+    total = sum(getattr(behaviour, key).fraction for key in keys)
     if total > 1 + 1e-9:
         spot.fault(f"{' and '.join(keys)} add up to {total:.4g} {what}; the maximum is 1")
 
@@ -64,11 +56,6 @@ def _elapsed(elapsed: ElapsedModel, spot: Spot) -> None:
     if len(given) != 1:
         said = " and ".join(given) or "none of them"
         spot.fault(f"needs exactly one of mean, values and trial; it has {said}")
-    if elapsed.mean is not None:
-        spot.parsed(seconds, elapsed.mean, "mean")
-    spot.parsed(span_of, elapsed.sd, "sd")
-    for i, value in enumerate(elapsed.values):
-        spot.parsed(seconds, value, "values", i)
 
 
 def _figures(behaviour: Behaviour, tests: Sequence[Test], spot: Spot) -> None:

@@ -1,11 +1,9 @@
 """The tests that a component runs, and how each takes part."""
 
-import contextlib
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
 from seatrial.plan.model import Component, ComponentTest
-from seatrial.units import share_of
 
 
 def pattern_of(component: Component, test: str) -> str | None:
@@ -48,11 +46,7 @@ def fits(patterns: Iterable[str], test: str) -> bool:
 def written_shares(component: Component) -> dict[str, float]:
     """Return the share that each entry of the component's ``tests`` asks for, if it asks for
     one."""
-    shares = {}
-    for name, part in component.parts.items():
-        with contextlib.suppress(ValueError):
-            shares[name] = share_of(part.share)
-    return shares
+    return {name: part.share.fraction for name, part in component.parts.items()}
 
 
 def written_copies(component: Component) -> int:

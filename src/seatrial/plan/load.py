@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from seatrial.documents import Faults, Spot, YamlNode, decode_partly, key_text, read
+from seatrial.documents import Faults, Faulty, Spot, YamlNode, decode_partly, key_text, read
 from seatrial.errors import UsageError
 from seatrial.machine.detect import find_machine
 from seatrial.machine.load import Site, is_path, machine_file, read_machine
@@ -33,7 +33,7 @@ class Loaded(NamedTuple):
     site: Site | None
     suites: list[Suite]
     partly: set[int]
-    faulty: list[str]
+    faulty: Faulty
 
     def spot(self, faults: Faults) -> Spot:
         """Return the whole plan, to be checked."""
@@ -56,8 +56,7 @@ def load_plan(path: Path, faults: Faults) -> Loaded | None:
     faults.add_all(own)
     if node is None or plan is None:
         return None
-    faulty = [key for _, key in own.found.values()]
-    loaded = Loaded(path, plan, node, None, [], set(), faulty)
+    loaded = Loaded(path, plan, node, None, [], set(), own.faulty)
     loaded.suites.extend(_suites(loaded, faults))
     return loaded._replace(site=_site(loaded, faults))
 
@@ -65,10 +64,7 @@ def load_plan(path: Path, faults: Faults) -> Loaded | None:
 def unread(at: Spot, *key: str | int) -> bool:
     """Return True if a key, or something inside it, could not be decoded: the value is then a
     default, or only a part of what the file says."""
-    text = key_text((*at.key, *key))
-    return any(
-        other.startswith(text) and other[len(text) :][:1] in ("", ".", "[") for other in at.faulty
-    )
+    return at.faulty.has(key_text((*at.key, *key)))
 
 
 def _site(loaded: Loaded, faults: Faults) -> Site | None:

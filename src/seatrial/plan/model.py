@@ -9,7 +9,16 @@ from typing import Annotated, Final, Literal, get_args
 from msgspec import NODEFAULT, Meta
 
 from seatrial.conduct.policy import Answer, ComponentKind, Placement, Weight
-from seatrial.file_model import Duration, FileModel, Scalar, Share, doc
+from seatrial.file_model import (
+    Duration,
+    FileModel,
+    Scalar,
+    Share,
+    Span,
+    WrittenDuration,
+    WrittenShare,
+    doc,
+)
 from seatrial.hooks import with_fields
 from seatrial.machine.failures import KnownFailure
 from seatrial.machine.model import SlurmOverride
@@ -32,6 +41,7 @@ Cause = Literal[
     "lost",
     "cancelled",
 ]
+Bound = WrittenShare | WrittenDuration  # which of them says the criterion
 WHOLE_MACHINE: Final = named(machine=True)
 """Criteria on the whole machine: no test's runs can be left out of them."""
 
@@ -100,10 +110,8 @@ class Criterion(FileModel, frozen=True):
     """One condition for acceptance, with one bound or two. the reference has its formula."""
 
     criterion: str  # one of those that are known
-    at_least: Annotated[Share | Duration | None, doc("lower bound")] = None
-    at_most: Annotated[
-        Share | Duration | None, doc("upper bound; at least one of the two is required")
-    ] = None
+    at_least: Annotated[Bound | None, doc("lower bound")] = None
+    at_most: Annotated[Bound | None, doc("upper bound; at least one of the two is required")] = None
     tests: Annotated[
         list[str], doc("names or patterns of tests; default: all of the component")
     ] = []
@@ -162,12 +170,19 @@ class ChecklistItem(FileModel, frozen=True):
         return self.at_least is not None or self.at_most is not None
 
 
+class PartOfNodes(Share):
+    """A share of the nodes."""
+
+    whole = "all nodes (100%)"
+    __slots__ = ()
+
+
 class Exclude(FileModel, frozen=True):
     """When a node gets no more runs of the trial."""
 
     after: Annotated[int, doc("failures there; 0: never", ge=0)] = 3
-    within: Annotated[Duration, doc("time in which they are counted")] = "24h"
-    most: Annotated[Share, doc("maximum share of the nodes")] = "5%"
+    within: Annotated[Duration, doc("time in which they are counted")] = Duration("24h")
+    most: Annotated[PartOfNodes, doc("maximum share of the nodes")] = PartOfNodes("5%")
     causes: Annotated[
         list[Cause],
         doc("failures held against nodes; default: node failure, boot failure, hung, timeout"),
@@ -203,6 +218,13 @@ class Deck(FileModel, frozen=True):
     name: Annotated[str, doc("name in the run directory; default: its own")] = ""
 
 
+class PartOfMachine(Share):
+    """A share of the node-hours."""
+
+    whole = "the machine (100%)"
+    __slots__ = ()
+
+
 class ComponentTest(FileModel, frozen=True):
     """How a test takes part in a component."""
 
@@ -215,7 +237,9 @@ class ComponentTest(FileModel, frozen=True):
         ),
     ] = 0
     weight: Annotated[float, doc("its relative part of the node-hours", ge=0)] = 0
-    share: Annotated[Share, doc("its share of the node-hours, such as 25%")] = 0
+    share: Annotated[PartOfMachine, doc("its share of the node-hours, such as 25%")] = (
+        PartOfMachine(0)
+    )
     most: Annotated[
         Annotated[int, Meta(ge=0)] | None,
         doc("maximum runs in flight, waiting ones included; default: no cap"),
@@ -239,7 +263,7 @@ class ComponentTest(FileModel, frozen=True):
         doc("what follows a failure of it, in place of all of the component's `retry`"),
     ] = None
     quiet_for: Annotated[
-        Duration | int | None,
+        Span | None,
         doc("time without output after which a run is hung; 0: never; default: the test's"),
     ] = None
     quiet_answer: Annotated[
@@ -279,26 +303,26 @@ class Throttle(FileModel, frozen=True):
             "time without a reading that counts as a failure; at least the gauge's `every` plus "
             "`timeout`"
         ),
-    ] = "5m"
+    ] = Duration("5m")
 
 
 class Watch(FileModel, frozen=True):
     """When people are alerted. 0 means never."""
 
     short_for: Annotated[
-        Duration | int,
+        Span,
         doc(
             "alert if a test has had fewer runs in flight than its copies for so long; or fewer "
             "than half of those that its share or weight holds"
         ),
-    ] = "10m"
+    ] = Span("10m")
     silent_for: Annotated[
-        Duration | int,
+        Span,
         doc(
             "alert if for so long no event came after the time at which a run should have ended, "
             "or no run was started although runs are wanted"
         ),
-    ] = "30m"
+    ] = Span("30m")
     wait_factor: Annotated[
         float,
         doc(
@@ -312,7 +336,7 @@ class Watch(FileModel, frozen=True):
         bool,
         doc("alert if a test, a node or all tests fail more often than is usual in this trial"),
     ] = True
-    again: Annotated[Duration, doc("time until the same alert is repeated")] = "1h"
+    again: Annotated[Duration, doc("time until the same alert is repeated")] = Duration("1h")
 
 
 class Tell(FileModel, frozen=True):
@@ -327,8 +351,8 @@ class Tell(FileModel, frozen=True):
         ),
     ]
     at_most: Annotated[int, doc("maximum runs of the command", ge=1)] = 6
-    per: Annotated[Duration, doc("within this time")] = "1h"
-    timeout: Annotated[Duration, doc("maximum time of the command")] = "30s"
+    per: Annotated[Duration, doc("within this time")] = Duration("1h")
+    timeout: Annotated[Duration, doc("maximum time of the command")] = Duration("30s")
 
 
 class Component(FileModel, frozen=True):

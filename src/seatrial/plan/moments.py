@@ -2,46 +2,46 @@
 time zone."""
 
 from datetime import date, datetime
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
-from seatrial.file_model import Duration, FileModel, doc
+from seatrial.file_model import FileModel, Quantity, WrittenDuration, doc
 from seatrial.lazy import regex
 from seatrial.units import span_of
 
 _DATE = regex(r"[0-9]{4}-[0-9]{2}-")
 
-AskedMoment = Annotated[Duration | str, doc("time since the trial began, or 2026-05-01T08:00Z")]
+
+class Moment(Quantity):
+    """A time: ``90m`` or ``2d`` since the start of the trial, or ``2026-05-01T08:00Z``. Its
+    ``seconds`` are since that start or, if ``absolute``, since 1970 in UTC."""
+
+    form = Annotated[WrittenDuration | str, doc("time since the trial began, or 2026-05-01T08:00Z")]
+    __slots__ = ("absolute", "seconds")
+
+    def __init__(self, written: int | float | str) -> None:
+        super().__init__(written)
+        self.absolute = isinstance(written, str) and bool(_DATE.match(written))
+        self.seconds = _since_1970(str(written)) if self.absolute else span_of(written)
+
+
+def _since_1970(text: str) -> float:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ValueError(f"{text!r} is not a date; write e.g. 2026-05-01T08:00Z") from error
+    if moment.tzinfo is None:
+        raise ValueError(f"{text!r} has no time zone; write e.g. 2026-05-01T08:00Z or +02:00")
+    return moment.timestamp()
 
 
 class TimeSpan(FileModel, frozen=True, rename={"start": "from", "end": "to"}):
     """A span of time, such as a maintenance."""
 
-    start: AskedMoment
-    end: AskedMoment
+    start: Moment
+    end: Moment
     why: Annotated[str, doc("the reason")] = ""
     nodes: Annotated[str, doc("its nodes; default: all")] = ""
     tests: Annotated[list[str], doc("its tests; default: all")] = []
-
-
-class Moment(NamedTuple):
-    """A time in seconds since the start of the trial or, if ``absolute``, since 1970 in UTC."""
-
-    seconds: float
-    absolute: bool
-
-
-def moment_of(text: str | int | float) -> Moment:
-    """Return the moment of ``90m``, ``2d`` or ``2026-05-01T08:00Z``. Raises ValueError with a
-    remedy."""
-    if not (isinstance(text, str) and _DATE.match(text)):
-        return Moment(span_of(text), absolute=False)
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise ValueError(f"{text!r} is not a date; write e.g. 2026-05-01T08:00Z") from error
-    if found.tzinfo is None:
-        raise ValueError(f"{text!r} has no time zone; write e.g. 2026-05-01T08:00Z or +02:00")
-    return Moment(found.timestamp(), absolute=True)
 
 
 def day_of(text: str) -> None:

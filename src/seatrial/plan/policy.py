@@ -19,13 +19,12 @@ from seatrial.machine.facts import node_names
 from seatrial.machine.model import FileSystem, Machine, MetadataTarget
 from seatrial.plan.component_tests import fits, part_of
 from seatrial.plan.model import Component, ComponentTest, Deck, Plan
-from seatrial.plan.moments import TimeSpan, moment_of
+from seatrial.plan.moments import TimeSpan
 from seatrial.plan.phases import kept
 from seatrial.structs import copied
 from seatrial.suite.fitting_nodes import lacking
 from seatrial.suite.model import Case, Test
 from seatrial.suite.shared_allocations import sharing_groups
-from seatrial.units import bytes_of, seconds, share_of, span_of
 
 # The default reactions to a failure. A sustained component starts further runs of a test in any
 # case, so it does not retry a run; it only avoids suspect nodes for the next run of the case.
@@ -76,7 +75,7 @@ def policy_of(
         unfit=unfit,
         unfit_of=[number_of[each] for each in lacks] if unfit else [],
         bundle_of=[] if placed else groups,
-        duration=seconds(component.duration) if component.duration is not None else 0.0,
+        duration=component.duration.seconds if component.duration else 0.0,
         nodes=len(node_names(machine)),
         placing=placing_of(machine, tests, cases),
         reserve=reserve if sustained else 0,
@@ -94,25 +93,25 @@ def policy_of(
         ],
         placement=component.placement,
         stagger=(
-            resolved.RateLimit(starts=stagger.starts, per=seconds(stagger.per)) if stagger else None
+            resolved.RateLimit(starts=stagger.starts, per=stagger.per.seconds) if stagger else None
         ),
         throttles=[
-            resolved.ThrottleRule(**asdict(each) | {"stale_after": seconds(each.stale_after)})
+            resolved.ThrottleRule(**asdict(each) | {"stale_after": each.stale_after.seconds})
             for each in component.throttles
         ],
         blackouts=windows_of(component.blackouts, names, machine),
         outages=windows_of(plan.outages, names, machine),
         exclusion=resolved.Exclusion(
             after=exclude.after,
-            within=seconds(exclude.within),
-            most=share_of(exclude.most),
+            within=exclude.within.seconds,
+            most=exclude.most.fraction,
             causes=tuple(exclude.causes) or resolved.Exclusion().causes,
         ),
         watch=resolved.WatchLimits(
-            short_for=span_of(watch.short_for),
-            silent_for=span_of(watch.silent_for),
+            short_for=watch.short_for.seconds,
+            silent_for=watch.silent_for.seconds,
             wait_factor=watch.wait_factor,
-            again=seconds(watch.again),
+            again=watch.again.seconds,
             failing=None if watch.failing else False,
         ),
     )
@@ -168,12 +167,12 @@ def weights_of(
 
 def claim_of(part: ComponentTest, width: int, whole: int) -> float:
     """Return the share of the machine that a test claims before weights split the rest."""
-    return share_of(part.share) or part.copies * width / max(whole, 1)
+    return part.share.fraction or part.copies * width / max(whole, 1)
 
 
 def relative_weight(part: ComponentTest) -> float:
     """Return the weight of a test relative to the others; 1 if none is given."""
-    if part.weight or part.fill or part.copies or share_of(part.share):
+    if part.weight or part.fill or part.copies or part.share.fraction:
         return part.weight
     return 1.0
 
@@ -193,7 +192,7 @@ def _entry(component: Component, test: Test, part: ComponentTest, weight: float)
         attempts=retry.attempts,
         stop_after=MAX_WRONG if retry.stop_after is None else retry.stop_after,
         stop_failures=retry.stop_after or 0,
-        quiet_after=span_of(test.run.quiet_for if part.quiet_for is None else part.quiet_for),
+        quiet_after=(part.quiet_for or test.run.quiet_for).seconds,
         end_quiet=(part.quiet_answer or test.run.quiet_answer) == "end",
         bytes=bytes_of_deck(part.deck, test.folder),
     )
@@ -255,7 +254,7 @@ def _caps(
         system = machine.file_systems[name]
         if system.runs:
             runs[name] = system.runs
-        if whole := bytes_of(system.space):
+        if whole := system.space.bytes:
             taken = bytes_on_targets(by_system[name], len(targets_of(component, system)))
             space[name] = max(1, whole - taken)
     caps = component.caps
@@ -277,15 +276,14 @@ def windows_of(spans: Iterable[TimeSpan], names: Sequence[str], machine: Machine
         nodes = kept(span.nodes, there) if span.nodes else ""
         if (span.tests and not entries) or (span.nodes and not nodes):
             continue
-        start, end = moment_of(span.start), moment_of(span.end)
         windows.append(
             Window(
-                start=start.seconds,
-                end=end.seconds,
+                start=span.start.seconds,
+                end=span.end.seconds,
                 why=span.why,
                 nodes=nodes,
                 entries=entries if span.tests else [],
-                absolute=start.absolute,
+                absolute=span.start.absolute,
             )
         )
     return windows

@@ -1,16 +1,27 @@
 """What a rehearsal of a plan assumes: the key ``rehearsal`` of a plan.yaml."""
 
+import math
 from typing import Annotated, Literal
 
-from seatrial.file_model import Duration, FileModel, Share, doc
+from seatrial.file_model import (
+    Duration,
+    FileModel,
+    Quantity,
+    Share,
+    Span,
+    WrittenDuration,
+    checked,
+    doc,
+)
 from seatrial.plan.moments import TimeSpan
+from seatrial.units import seconds, span_of
 
 
 class ElapsedModel(FileModel, frozen=True):
     """A distribution of elapsed times: mean and spread, or the times of measured runs."""
 
     mean: Annotated[Duration | None, doc("mean elapsed time")] = None
-    sd: Annotated[Duration | int, doc("standard deviation")] = 0
+    sd: Annotated[Span, doc("standard deviation")] = Span(0)
     values: Annotated[list[Duration], doc("elapsed times to sample")] = []
     trial: Annotated[str, doc("a trial of the store to sample")] = ""
 
@@ -22,20 +33,40 @@ class ModelledMetric(FileModel, frozen=True):
     sd: Annotated[float, doc("its standard deviation", ge=0)] = 0.0
 
 
+class KeptNodes(Quantity):
+    """A time that may be 0, or ``walltime``: as long as the job may run (inf)."""
+
+    form = WrittenDuration | Literal["walltime"] | int
+    __slots__ = ("seconds",)
+
+    def __init__(self, written: int | float | str) -> None:
+        super().__init__(written)
+        self.seconds = math.inf if written == "walltime" else span_of(written)
+
+
+def _duration(elapsed: int | float | str | ElapsedModel) -> None:
+    if not isinstance(elapsed, ElapsedModel):
+        seconds(elapsed)
+
+
 class Behaviour(FileModel, frozen=True):
     """How runs of a test turn out in a rehearsal."""
 
-    elapsed: Annotated[Duration | ElapsedModel, doc("elapsed time, or a distribution")]
-    build: Annotated[Duration | int, doc("time of its build")] = 0
-    wrong: Annotated[Share, doc("share of runs with a wrong answer")] = 0
-    fails: Annotated[Share, doc("share of runs that fail early")] = 0
-    hangs: Annotated[Share, doc("share of runs that hang")] = 0
+    elapsed: Annotated[
+        WrittenDuration | ElapsedModel,
+        checked(_duration),
+        doc("elapsed time, or a distribution"),
+    ]
+    build: Annotated[Span, doc("time of its build")] = Span(0)
+    wrong: Annotated[Share, doc("share of runs with a wrong answer")] = Share(0)
+    fails: Annotated[Share, doc("share of runs that fail early")] = Share(0)
+    hangs: Annotated[Share, doc("share of runs that hang")] = Share(0)
     keeps: Annotated[
-        Duration | Literal["walltime"] | int,
+        KeptNodes,
         doc("time that a job keeps its nodes after its test"),
-    ] = 0
-    metadata: Annotated[Share, doc("share of its time spent on metadata")] = 0
-    objects: Annotated[Share, doc("share of its time spent on data")] = 0
+    ] = KeptNodes(0)
+    metadata: Annotated[Share, doc("share of its time spent on metadata")] = Share(0)
+    objects: Annotated[Share, doc("share of its time spent on data")] = Share(0)
     bandwidth: Annotated[float, doc("GB/s that a run asks for", ge=0)] = 0
     figures: Annotated[dict[str, ModelledMetric], doc("metrics, by name")] = {}
 
@@ -45,13 +76,13 @@ class RehearsedEvent(TimeSpan, frozen=True):
     concerns the runs that are submitted (refused, held) or start (all else) in it."""
 
     slow_by: Annotated[float, doc("factor of their elapsed times", gt=0)] = 1.0
-    fails: Annotated[Share, doc("share of runs that fail early, beside the usual")] = 0
-    hangs: Annotated[Share, doc("share of runs that hang, beside the usual")] = 0
+    fails: Annotated[Share, doc("share of runs that fail early, beside the usual")] = Share(0)
+    hangs: Annotated[Share, doc("share of runs that hang, beside the usual")] = Share(0)
     keeps: Annotated[
-        Duration | Literal["walltime"] | int | None,
+        KeptNodes | None,
         doc("time that a job keeps its nodes after its test; default: the usual"),
     ] = None
-    refused: Annotated[Share, doc("share of submissions that the scheduler refuses")] = 0
+    refused: Annotated[Share, doc("share of submissions that the scheduler refuses")] = Share(0)
     held: Annotated[bool, doc("jobs wait until its end, as after scontrol hold")] = False
 
 

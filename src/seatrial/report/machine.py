@@ -70,7 +70,7 @@ def _nodes(about: MachineFile) -> Table:
     )
     rows: list[Sequence[Cell]] = []
     for kind in about.nodes:
-        memory = kind.memory
+        memory = kind.memory.written
         shown = memory if isinstance(memory, str) else show_bytes(memory) if memory else ""
         cores = (kind.cores, kind.sockets, kind.numa_domains, kind.threads_per_core)
         features = ", ".join(kind.features)

@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from seatrial import __version__
+from seatrial.decoding import encode
 from seatrial.machine.model import Toolchain
 from seatrial.report.checksums import digest, sum_of
 from seatrial.report.content import Cell, Table, bounded
@@ -83,7 +84,7 @@ def _toolchains(used: Sequence[UsedToolchains]) -> Table:
 
 def digest_of_struct(value: msgspec.Struct) -> str:
     """Return the SHA-256 of a value as JSON with its keys in order."""
-    return digest(msgspec.json.encode(value, order="deterministic"))
+    return digest(encode(value, order="deterministic"))
 
 
 def definitions(folder: TrialFolder, record: Record, cases: Sequence[Case]) -> list[Table]:

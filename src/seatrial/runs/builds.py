@@ -51,7 +51,7 @@ from seatrial.runs.shell import kill_group
 from seatrial.runs.site_packages import install_lines, load_lines
 from seatrial.suite.build_key import BuildKeys, build_parameters
 from seatrial.suite.model import Case, Test
-from seatrial.units import seconds, show_seconds
+from seatrial.units import show_seconds
 
 LOG_TAIL = 2000
 RESULT_START = 100  # bytes that hold the exit code
@@ -119,7 +119,7 @@ async def build(directory: Path, test: Test, case: Case, machine: Machine) -> Bu
             return await kept(directory, done)
         if (fault := prepared(directory, test, case, machine)) is not None:
             return fault
-        done = await _run(directory, lock, seconds(test.build.timeout), inherited(machine))
+        done = await _run(directory, lock, test.build.timeout.seconds, inherited(machine))
         return await kept(directory, done)
     except OSError as error:
         return _failed(error, directory)

@@ -11,7 +11,6 @@ from seatrial.escaping import shell_word
 from seatrial.machine.model import Machine
 from seatrial.suite.model import Case
 from seatrial.suite.run_settings import JOB_STATS_FILE
-from seatrial.units import seconds
 
 FILE_USE_SCRIPT = "file_use.sh"
 """Its name in the folder of a trial in which jobs tell facts."""
@@ -51,13 +50,13 @@ def before_script(machine: Machine, case: Case) -> str:
     if about is None:
         return ""
     told = _NUMBER if about.job_stats else ""
-    if not about.every:
+    if not about.every.seconds:
         return told
     paths = about.paths or [each.path for each in machine.file_systems.values()]
     words = " ".join(map(shell_word, paths))
-    return told + _LOOKS % (FILE_USE_SCRIPT, max(1, round(seconds(about.every))), words)
+    return told + _LOOKS % (FILE_USE_SCRIPT, max(1, round(about.every.seconds)), words)
 
 
 def after_script(machine: Machine) -> str:
     """Return bash that ends the looks."""
-    return _END_OF_LOOKS if machine.file_use and machine.file_use.every else ""
+    return _END_OF_LOOKS if machine.file_use and machine.file_use.every.seconds else ""

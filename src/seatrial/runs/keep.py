@@ -24,7 +24,6 @@ from seatrial.journal.codes import LOST, PASS, Code
 from seatrial.suite.model import Keep, KeepWord
 from seatrial.suite.proving import COUNTED_FILE
 from seatrial.suite.recording import PATTERN_FILE
-from seatrial.units import bytes_of
 
 TAIL = ".tail"
 OUTPUTS = ("stdout", "stderr")
@@ -60,7 +59,7 @@ def removal_rule(keep: KeepWord | Keep, verdict: Code) -> RemovalRule | None:
     kept_too = {"all": True, "failed": verdict.number != PASS.number, "none": False}
     if kept_too[keep.runs] or verdict.number == LOST.number:
         return None
-    return RemovalRule(keep.runs, keep.remove or ["*"], keep.files, bytes_of(keep.tail))
+    return RemovalRule(keep.runs, keep.remove or ["*"], keep.files, keep.tail.bytes)
 
 
 def removes(rule: RemovalRule, name: str, size: int | None) -> bool:

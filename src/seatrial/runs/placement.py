@@ -22,7 +22,6 @@ from seatrial.machine.model import FileSystem
 from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.runs.directory import put
 from seatrial.runs.shell import Shell
-from seatrial.units import seconds
 
 DECKS = ".decks"
 
@@ -68,7 +67,7 @@ class Placement:
     def timeout(self, place: PlacementTarget) -> float:
         """Return the time limit of the placement command of a place, in seconds."""
         about = self._file_systems.get(place.file_system)
-        return seconds(about.timeout) if about else 0.0
+        return about.timeout.seconds if about else 0.0
 
     async def make(self, place: PlacementTarget, name: str) -> str:
         """Create a directory at a place, unless it exists. Returns "", or why the placement command
@@ -101,7 +100,7 @@ class Placement:
                 "TARGET": place.target,
                 "TARGET_INDEX": str(place.number) if place.target else "",
             }
-            failure = (await Shell(about.place, seconds(about.timeout)).run(variables)).failure
+            failure = (await Shell(about.place, about.timeout.seconds).run(variables)).failure
             if not failure and not await run_in_thread(directory.is_dir, "place"):
                 failure = f"it succeeded, but did not create {directory}"
         await run_in_thread(lambda: _make(directory), "place")

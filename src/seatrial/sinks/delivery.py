@@ -35,7 +35,7 @@ from seatrial.sinks.targets import planned, target_of
 from seatrial.sinks.text import is_news
 from seatrial.sinks.trial_info import TrialInfo
 from seatrial.trial.folder import TrialFolder
-from seatrial.units import bytes_of, count, seconds
+from seatrial.units import count
 
 _log = logger(__name__)
 
@@ -72,7 +72,7 @@ class Delivery:
 
     def __post_init__(self) -> None:
         self._again = self._again or f"seatrial sink {self._folder.tag}"
-        self._size = bytes_of(self.sink.size)
+        self._size = self.sink.size.bytes
         self._at_once = max(MIN_BLOCK_BYTES, self._size)
         self._cursor = cursors.load(self._folder, self.sink.name)
         self._cursor.kind = self.sink.kind
@@ -302,7 +302,7 @@ class Delivery:
         ``wanted``: seconds that the server asked for. Raises GivenUp."""
         longest = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(self._cursor.tries - 1, 10))
         pause = max(longest * random.uniform(0.5, 1.0), min(wanted, LONGEST_PAUSE_S))
-        if not self._lifetime.bears(self._failing, seconds(self.sink.patience), pause):
+        if not self._lifetime.bears(self._failing, self.sink.patience.seconds, pause):
             raise GivenUp(
                 f"{self.sink.name}: given up for now: {self._cursor.error}; "
                 f"`{self._again}` goes on from there"

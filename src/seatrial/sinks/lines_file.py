@@ -23,7 +23,6 @@ from seatrial.sinks.lifetime import SinkLifetime
 from seatrial.sinks.lock import locked_within
 from seatrial.sinks.protocol import BEGINNING, Reply, SinkTarget, record
 from seatrial.trial.folder import TrialFolder
-from seatrial.units import seconds
 
 LOOK_S = 1.0
 TAIL = 4 << 20  # bytes at a file's end that are searched for events of this trial
@@ -34,7 +33,7 @@ class LinesFile(SinkTarget):
 
     def __init__(self, sink: Sink, tag: str) -> None:
         self._path = at_home(sink.path)
-        self._timeout = seconds(sink.timeout)
+        self._timeout = sink.timeout.seconds
         self._mark = b',"trial":' + json.encode(tag)
         self._held: set[bytes] | None = None  # lines in the file that may be sent again
         self._torn = False  # the FIFO's reader may have half a line

@@ -25,7 +25,6 @@ from seatrial.sinks.protocol import CaseName, Reply, SinkTarget
 from seatrial.sinks.secrets import token_of, url_of
 from seatrial.sinks.text import line_of, shortened
 from seatrial.sinks.trial_info import TrialInfo
-from seatrial.units import seconds
 
 if TYPE_CHECKING:
     from seatrial.machine.sinks import Sink
@@ -41,7 +40,7 @@ class Mail(SinkTarget):
     def __init__(self, sink: "Sink", about: TrialInfo, case_name: CaseName) -> None:
         self._case_name = case_name
         self._sink = sink
-        self._timeout = seconds(sink.timeout)
+        self._timeout = sink.timeout.seconds
         self._about = about
         self._token = token_of(sink)
         self._server = _server(sink)

@@ -26,7 +26,6 @@ import httpx
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.sinks.certificates import trusted
 from seatrial.sinks.secrets import token_of, url_of
-from seatrial.units import seconds
 
 if TYPE_CHECKING:
     from seatrial.machine.sinks import Sink
@@ -72,7 +71,7 @@ class Server:
             raise UsageError("the URL of a sink must be http(s)://HOST[:PORT][/PATH]")
         self._url = parts
         self._headers = _login(parts, "Authorization") | self._headers
-        self._timeout = seconds(sink.timeout)
+        self._timeout = sink.timeout.seconds
         self._trusted = trusted(sink)
         self._runner: asyncio.Runner | None = None
         self._client: httpx.AsyncClient | None = None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 from msgspec import Struct
 
+from seatrial.decoding import typed
 from seatrial.errors import TrialError
 from seatrial.lazy import LazyModule
 from seatrial.machine.node_sets import unfold, unfold_or_empty
@@ -87,7 +88,7 @@ def _kinds_of(trial: TrialRow) -> _Kinds | None:
         return None
     if len({msgspec.json.encode([each.get(key) for key in _OF_LAYOUT]) for each in written}) < 2:
         return None
-    kinds = msgspec.convert(written, list[model.NodeGroup])
+    kinds = typed(written, list[model.NodeGroup])
     if not (words := unlike_nodes.kinds_text(kinds)):
         return None
     return _Kinds({n: layouts.layout_of(kind) for kind in kinds for n in unfold(kind.names)}, words)

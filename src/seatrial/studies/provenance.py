@@ -12,9 +12,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from msgspec import Struct
 
+from seatrial.decoding import plain
 from seatrial.errors import TrialError
 from seatrial.machine.model import SlurmOverride
 from seatrial.machine.schedulers import Slurm
@@ -140,7 +140,7 @@ def _machines(sides: BothSides) -> Iterator[Difference]:
 def _fields(value: Struct, kind: str) -> dict[str, Any]:
     left_out = _NOT_OF_FIGURES.get(kind, ())
     names = [name for name in value.__struct_fields__ if name not in left_out]
-    return {name: msgspec.to_builtins(getattr(value, name)) for name in names}
+    return {name: plain(getattr(value, name)) for name in names}
 
 
 def _changed(sides: Sequence[list[dict[str, Any]]]) -> dict[str, list[set[str]]]:

@@ -31,7 +31,7 @@ from seatrial.studies.formulas import (
 from seatrial.studies.score_file import ScoreFile, ScoreTerm
 from seatrial.studies.selection import Side
 from seatrial.suite.case_names import show
-from seatrial.units import NO_DIRECTION, direction_text, seconds, show_unit, unfit, unfit_of
+from seatrial.units import NO_DIRECTION, direction_text, show_unit, unfit, unfit_of
 from seatrial.verify.outputs.io500 import BANDWIDTH, METADATA
 
 DAY = 86400.0
@@ -120,7 +120,7 @@ def score_of(wanted: ScoreFile, side: Side, machine_size: int | None, phase: int
 
 def over_phases(wanted: ScoreFile, scores: Sequence[Score]) -> Phased:
     """SSP over the file's phases, of which each has its score."""
-    times = [seconds(phase.duration) for phase in wanted.phases]
+    times = [phase.duration.seconds for phase in wanted.phases]
     days = math.fsum(times) / DAY
     phases = zip(wanted.phases, scores, strict=True)
     missing = [phase.phase for phase, one in phases if one.value is None]

@@ -16,9 +16,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
+from seatrial.decoding import encode
 from seatrial.errors import UsageError
 from seatrial.file_model import Scalar
 from seatrial.files import open_regular
@@ -143,7 +143,7 @@ def _digest_of_source(source: str) -> str:
 
 
 def _hash(content: object) -> str:
-    return hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()[:16]
+    return hashlib.sha256(encode(content, order="sorted")).hexdigest()[:16]
 
 
 def digest_of(path: Path, within: set[Path] | None = None) -> str:

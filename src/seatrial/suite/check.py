@@ -35,7 +35,6 @@ from seatrial.suite.variables import (
     ORDER_FILE,
     is_reserved,
 )
-from seatrial.units import bytes_of, seconds
 
 RUN_FILES = frozenset(
     {
@@ -231,7 +230,6 @@ class _Checker(ExpressionChecker):
                 )
             self._free_in_build(path.name, "build", "sources", i)
             names.add(path.name)
-        self.spot.parsed(seconds, build.timeout, "build", "timeout")
 
     def _prebuilt(self, build: Build) -> None:
         path = Path(build.prebuilt)
@@ -291,7 +289,6 @@ def check_keep(keep: KeepWord | Keep | None, spot: Spot) -> None:
     """Add every fault of ``keep`` of the test or component at ``spot``."""
     if not isinstance(keep, Keep):
         return
-    spot.parsed(bytes_of, keep.tail, "keep", "tail")
     for key in ("remove", "files"):
         for i, pattern in enumerate(getattr(keep, key)):
             parts = pattern.split("/")

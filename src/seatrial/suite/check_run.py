@@ -14,7 +14,7 @@ from seatrial.suite.job_options import GPU_KEYS, TEXT_KEYS, fault_of_name, fault
 from seatrial.suite.quantities import DEFAULT, MAX_PIECES, PIECE, memory, split_size
 from seatrial.suite.run_spec import AskedNodes
 from seatrial.suite.task_placement import CHOICES, NOT_BOTH, fault_of_choice
-from seatrial.units import seconds, span_of
+from seatrial.units import seconds
 
 _WORD = regex(r"[A-Za-z_][A-Za-z0-9_.]*")
 _SIZES = ("nodes", "tasks", "tasks_per_node", "threads_per_task", "tasks_per_numa")
@@ -43,7 +43,6 @@ class RunChecker(ExpressionChecker):
                 "builds the probe hello, but `build` is prebuilt; remove one", "run", "prove"
             )
         self._settings()
-        self.spot.parsed(span_of, run.quiet_for, "run", "quiet_for")
         if run.scope == "each_node" and run.nodes != 1:
             self.fault("scope: each_node runs on one node at a time; remove nodes", "run", "nodes")
         try:

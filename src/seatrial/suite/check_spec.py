@@ -38,6 +38,17 @@ class PlacementCheck(FileModel, frozen=True):
     ] = "asked"
 
 
+class SizeLimit(Size):
+    """A size of more than nothing."""
+
+    __slots__ = ()
+
+    def __init__(self, written: int | str) -> None:
+        super().__init__(written)
+        if not self.bytes:
+            raise ValueError(f"{written!r} must be more than 0")
+
+
 @with_fields({kind.name: (kind.type | None, None) for kind in each("seatrial_checks")})
 class Check(FileModel, frozen=True, rename={"in_file": "in"}):
     """One condition for a right answer: exactly one of the kinds, on one file."""
@@ -87,7 +98,7 @@ class Check(FileModel, frozen=True, rename={"in_file": "in"}):
     placement: Annotated[
         PlacementCheck | None, doc("where threads must have been, by lines of hello or xthi")
     ] = None
-    size_limit: Annotated[Size | None, doc("maximum bytes read of the file")] = None
+    size_limit: Annotated[SizeLimit | None, doc("maximum bytes read of the file")] = None
 
 
 class Metric(FileModel, frozen=True, rename={"in_file": "in"}):
@@ -109,4 +120,4 @@ class Metric(FileModel, frozen=True, rename={"in_file": "in"}):
         Reduce | None, doc("how to reduce several values to one; required if there are several")
     ] = None
     in_file: Annotated[str, doc("file to search")] = "stdout"
-    size_limit: Annotated[Size | None, doc("maximum bytes read of the file")] = None
+    size_limit: Annotated[SizeLimit | None, doc("maximum bytes read of the file")] = None

@@ -14,7 +14,7 @@ from seatrial.machine.facts import node_names
 from seatrial.machine.model import Machine, NodeGroup
 from seatrial.machine.node_sets import unfold, unfold_or_empty
 from seatrial.suite.model import Case, JobOptions
-from seatrial.units import bytes_of, count, show_bytes
+from seatrial.units import count, show_bytes
 
 
 class Fit(NamedTuple):
@@ -91,4 +91,4 @@ def _partition(machine: Machine, kind: NodeGroup) -> str:
 
 
 def _has(kind: NodeGroup, gpus: int, memory: int) -> bool:
-    return kind.gpus >= gpus and (not memory or (bytes_of(kind.memory) or memory) >= memory)
+    return kind.gpus >= gpus and (not memory or (kind.memory.bytes or memory) >= memory)

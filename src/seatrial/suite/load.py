@@ -18,7 +18,16 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from seatrial.documents import Faults, SourceLocation, Spot, YamlNode, decode_partly, lay_over, read
+from seatrial.documents import (
+    Faults,
+    Faulty,
+    SourceLocation,
+    Spot,
+    YamlNode,
+    decode_partly,
+    lay_over,
+    read,
+)
 from seatrial.errors import UsageError, suggest
 from seatrial.lazy import regex
 from seatrial.suite.check import check
@@ -40,13 +49,13 @@ class Suite(NamedTuple):
 
     tests: dict[str, Test]
     nodes: dict[str, YamlNode]
-    faulty: dict[str, list[str]]
+    faulty: dict[str, Faulty]
 
     def fault(self, faults: Faults, test: str, key: Sequence[str | int], message: str) -> None:
         """Add a fault of a test, at the place of the key or as near as its file allows. A fault
         that only follows from a key that could not be decoded is left out. The test is marked as
         faulty."""
-        Spot(self.nodes[test], faults, self.faulty.setdefault(test, [])).fault(message, *key)
+        Spot(self.nodes[test], faults, self.faulty.setdefault(test, Faulty())).fault(message, *key)
 
 
 def load(paths: Sequence[Path], faults: Faults) -> Suite:
@@ -59,21 +68,21 @@ def load(paths: Sequence[Path], faults: Faults) -> Suite:
         folder = os.path.abspath(node.place.path.parent)
         own = Faults()
         test = decode_partly(node, Test, own, name=name, folder=folder)
-        keys = [key for _, key in own.found.values()]
+        faulty = own.faulty
         if test is not None:
             suite.tests[name] = _with_paths(test, node)
-            check(suite.tests[name], Spot(node, own, keys), names_known(node, keys))
+            check(suite.tests[name], Spot(node, own, faulty), names_known(node, faulty))
             suite.tests[name] = with_recorder(with_proof(suite.tests[name]))
         if own.found:
-            suite.faulty[name] = keys
+            suite.faulty[name] = faulty
         faults.add_all(own)
     return suite
 
 
-def names_known(node: YamlNode, keys: list[str]) -> bool:
+def names_known(node: YamlNode, faulty: Faulty) -> bool:
     """Return True if all parameters could be read: no faulty key is, or was meant as,
     ``parameters`` or ``defaults``."""
-    for key in keys:
+    for key in faulty.shapes:
         own = node.value[key].value if key in node.value else None
         unknown = key not in Test.__struct_fields__ and isinstance(own, dict)
         if unknown or key.split(".")[0] in ("parameters", "defaults"):

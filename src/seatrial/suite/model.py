@@ -62,7 +62,7 @@ class Build(FileModel, frozen=True):
     parameters: Annotated[
         list[str], doc("parameters that the build needs, besides those in its script")
     ] = []
-    timeout: Annotated[Duration, doc("maximum time of a build")] = "1h"
+    timeout: Annotated[Duration, doc("maximum time of a build")] = Duration("1h")
     where: Annotated[
         Literal["host", "job"] | None,
         doc("on this host, or in a job of the machine's scheduler; default: the machine's builds"),
@@ -81,7 +81,7 @@ class Keep(FileModel, frozen=True):
     runs: Annotated[KeepWord, doc("runs of which everything is kept")] = "failed"
     remove: Annotated[list[str], doc("of other runs: files that are removed; default: all")] = []
     files: Annotated[list[str], doc("of these: files that are kept")] = []
-    tail: Annotated[Size, doc("bytes of stdout and stderr that are kept")] = "64KiB"
+    tail: Annotated[Size, doc("bytes of stdout and stderr that are kept")] = Size("64KiB")
 
 
 class FromParameter(FileModel, frozen=True):

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from seatrial.file_model import Duration, FileModel, doc
+from seatrial.file_model import FileModel, Span, doc
 
 Expression = Annotated[int | str, doc("a whole number or an expression over parameters and facts")]
 Launcher = Literal["srun", "mpirun", "mpiexec", "aprun", "jsrun", "compat", "none"]
@@ -140,9 +140,9 @@ class RunSpec(FileModel, frozen=True):
         ),
     ] = False
     pattern: Annotated[bool, doc("record which rank sends how much to which")] = False
-    quiet_for: Annotated[
-        Duration | int, doc("time without output after which a run is hung; 0: never")
-    ] = 0
+    quiet_for: Annotated[Span, doc("time without output after which a run is hung; 0: never")] = (
+        Span(0)
+    )
     quiet_answer: Annotated[
         QuietAnswer,
         doc("reaction to a hung run: end it with the verdict `hung`, or only send an alert"),

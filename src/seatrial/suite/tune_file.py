@@ -11,15 +11,25 @@ from typing import Annotated, Literal
 
 from msgspec import Struct
 
-from seatrial.documents import Faults, Spot, YamlNode, decode_partly, read
+from seatrial.documents import Faults, Faulty, Spot, YamlNode, decode_partly, read
 from seatrial.errors import UsageError
 from seatrial.file_model import FileModel, Scalar, Share, doc
 from seatrial.suite.case_names import show
 from seatrial.suite.expressions import ExpressionError, compile_expression
-from seatrial.units import share_of
 
 TOOLCHAIN = "toolchain"  # an axis that is no parameter
 MAX_SETTINGS = 1000
+
+
+class Part(Share):
+    """A share of more than nothing, and at most all."""
+
+    __slots__ = ()
+
+    def __init__(self, written: int | float | str) -> None:
+        super().__init__(written)
+        if not 0 < self.fraction <= 1:
+            raise ValueError("must be above 0 and at most 100%")
 
 
 class TuneBlocks(FileModel, frozen=True):
@@ -60,8 +70,8 @@ class TuneFile(FileModel, frozen=True):
     search: Annotated[
         Literal["race", "halving", "grid", "largest"], doc("how settings are chosen to run again")
     ] = "race"
-    cost: Annotated[Share, doc("most runs, as a share of those of the whole grid")] = "25%"
-    least: Annotated[Share, doc("least effect that matters, as a share")] = "2%"
+    cost: Annotated[Part, doc("most runs, as a share of those of the whole grid")] = Part("25%")
+    least: Annotated[Part, doc("least effect that matters, as a share")] = Part("2%")
 
 
 class LoadedTuning(Struct, frozen=True):
@@ -71,7 +81,7 @@ class LoadedTuning(Struct, frozen=True):
     path: Path
     tune: TuneFile
     node: YamlNode
-    faulty: list[str]
+    faulty: Faulty
 
     def spot(self, faults: Faults) -> Spot:
         """Return the whole file, to be checked."""
@@ -93,7 +103,7 @@ def load_tune(path: Path, faults: Faults) -> LoadedTuning | None:
     faults.add_all(own)
     if node is None or tune is None:
         return None
-    loaded = LoadedTuning(path, tune, node, [key for _, key in own.found.values()])
+    loaded = LoadedTuning(path, tune, node, own.faulty)
     _check(tune, loaded.spot(faults))
     return loaded
 
@@ -121,10 +131,6 @@ def _check(tune: TuneFile, at: Spot) -> None:
             compile_expression(text)
         except ExpressionError as error:
             at.fault(str(error), "where", i)
-    for name in ("cost", "least"):
-        part = at.parsed(share_of, getattr(tune, name), name)
-        if part is not None and not 0 < part <= 1:
-            at.fault("must be above 0 and at most 100%", name)
     if not tune.metric and tune.search != "largest":
         at.fault("is missing; name the figure of merit that decides", "metric")
 

@@ -148,7 +148,7 @@ def run_command(folder: TrialFolder, alert: AlertRaised) -> str:
     if origin.stranger:
         return f"it is not run under your name: {origin.stranger}"
     about = variables(record, alert.kind, alert.subject, alert.text)
-    return asyncio.run(Shell(tell.command, seconds(tell.timeout)).run(about)).failure
+    return asyncio.run(Shell(tell.command, tell.timeout.seconds).run(about)).failure
 
 
 @contextlib.contextmanager

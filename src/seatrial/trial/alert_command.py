@@ -16,7 +16,7 @@ from seatrial.suite.model import Case
 from seatrial.trial.observer import Observer
 from seatrial.trial.record import Record
 from seatrial.trial.tasks import Tasks
-from seatrial.units import SECOND_NS, count, seconds
+from seatrial.units import SECOND_NS, count
 
 UNFOLLOWED = "unfollowed"  # kind of the alert for runs in flight whose end nobody will report
 OWN_KIND = "alerts"  # kind of the alert that the command fails, for which it is not run
@@ -59,7 +59,7 @@ class AlertCommand(Observer):
                 self._task = self._tasks.spawn(self._work(tell))
 
     async def _work(self, tell: Tell) -> None:
-        shell = Shell(tell.command, seconds(tell.timeout))
+        shell = Shell(tell.command, tell.timeout.seconds)
         while True:
             await self._there.wait()
             pause = self._pause(tell)
@@ -79,9 +79,9 @@ class AlertCommand(Observer):
     def _pause(self, tell: Tell) -> float:
         """Return the seconds until the rate allows the command again."""
         now = asyncio.get_running_loop().time()
-        while self._ran and self._ran[0] <= now - seconds(tell.per):
+        while self._ran and self._ran[0] <= now - tell.per.seconds:
             self._ran.popleft()
-        return 0.0 if len(self._ran) < tell.at_most else self._ran[0] + seconds(tell.per) - now
+        return 0.0 if len(self._ran) < tell.at_most else self._ran[0] + tell.per.seconds - now
 
     def _variables(self, alerts: list[AlertRaised]) -> dict[str, str]:
         """Return the environment for the first of some alerts, with the number of the others."""
@@ -97,7 +97,7 @@ class AlertCommand(Observer):
         loop, runs = asyncio.get_running_loop(), self._busy + min(len(self._waiting), tell.at_most)
         began = loop.time()
         while self._busy or (self._waiting and self._pause(tell) <= 0):
-            longest = (1 if self._failing else runs) * seconds(tell.timeout)
+            longest = (1 if self._failing else runs) * tell.timeout.seconds
             if self._task.done() or loop.time() - began > longest:
                 return
             await asyncio.sleep(0.02)

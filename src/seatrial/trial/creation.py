@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from seatrial.decoding import encode
 from seatrial.errors import TrialError, UsageError
 from seatrial.files import (
     make_folder,
@@ -53,7 +54,7 @@ def create(trials: Path, record: Record, cases: Iterable[Case]) -> TrialFolder:
         lines = msgspec.json.Encoder().encode_lines(cases)
         digest = hashlib.sha256(lines).hexdigest()
         record = replace(record, cases_bytes=len(lines), cases_sha256=digest)
-        pretty = msgspec.json.format(msgspec.json.encode(record), indent=2)
+        pretty = msgspec.json.format(encode(record), indent=2)
         write_durably(making / "trial.json", pretty + b"\n")
         write_durably(making / "cases.jsonl", lines)
         for name in ("builds", "runs", "scripts", "submissions"):

@@ -9,7 +9,6 @@ from seatrial.journal.events import GaugeRead
 from seatrial.machine.model import Gauge, Machine
 from seatrial.runs.shell import CommandResult, Shell
 from seatrial.trial.tasks import Tasks
-from seatrial.units import seconds
 
 LONGEST_QUOTE = 60
 
@@ -35,8 +34,8 @@ async def _watch(name: str, gauge: Gauge | None, tasks: Tasks) -> None:
     if gauge is None:  # the description of the machine has changed
         tasks.put(GaugeRead(gauge=name, reason=f"the machine has no gauge {name}"))
         return
-    shell = Shell(gauge.command, seconds(gauge.timeout))
-    every = seconds(gauge.every)
+    shell = Shell(gauge.command, gauge.timeout.seconds)
+    every = gauge.every.seconds
     loop = asyncio.get_running_loop()
     while True:
         began = loop.time()

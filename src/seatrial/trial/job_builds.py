@@ -27,7 +27,7 @@ from seatrial.runs.environment import write_script
 from seatrial.suite.build_key import job_options_of
 from seatrial.suite.model import Case, Test
 from seatrial.trial.folder import TrialFolder
-from seatrial.units import seconds, show_seconds
+from seatrial.units import show_seconds
 
 MAX_ATTEMPTS = 3  # of a build whose jobs end for reasons of the machine
 LOOK_SECONDS = 0.2
@@ -132,7 +132,7 @@ class JobBuilds:
             tasks=1,
             tasks_per_node=1,
             threads=test.build.cores,
-            walltime=seconds(test.build.timeout),
+            walltime=test.build.timeout.seconds,
             node="",
             exclusive=False,
             features=tuple(test.requires.features),
@@ -168,7 +168,7 @@ class JobBuilds:
         if ended.code is None:
             return await self._visible(directory, ended)
         if ended.code == TIMEOUT.number:
-            limit = show_seconds(seconds(test.build.timeout))
+            limit = show_seconds(test.build.timeout.seconds)
             return BuildResult(
                 TIMEOUT.number, f"not done after {limit}\n{builds.log_tail(directory)}"
             )
@@ -178,7 +178,7 @@ class JobBuilds:
 
     async def _visible(self, directory: Path, ended: protocol.Ended) -> BuildResult:
         """Return the result that a job wrote, as soon as it is seen on this host."""
-        until = time.monotonic() + seconds(self._machine.batch.visible_after)
+        until = time.monotonic() + self._machine.batch.visible_after.seconds
         while (done := builds.result_of(directory)) is None:
             if time.monotonic() > until:
                 log = builds.log_tail(directory)

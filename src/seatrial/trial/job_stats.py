@@ -15,7 +15,6 @@ from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.runs.shell import CommandResult, Shell
 from seatrial.suite.run_settings import JOB_STATS_FILE
 from seatrial.trial.tasks import Tasks
-from seatrial.units import seconds
 from seatrial.verify.file_use import job_number, sums_of_job, text_of_sums
 
 LONGEST_ANSWER = 64 << 20  # bytes; an entry of a job has 1 to 2 KiB on each target
@@ -27,7 +26,7 @@ class JobStats:
 
     def __init__(self, about: FileUse, tasks: Tasks) -> None:
         self._form = about.job_id
-        self._shell = Shell(about.job_stats, seconds(about.timeout), LONGEST_ANSWER)
+        self._shell = Shell(about.job_stats, about.timeout.seconds, LONGEST_ANSWER)
         self._tasks = tasks
         self._turn = asyncio.Lock()
         self._asked = -1.0  # when the last answer was asked for

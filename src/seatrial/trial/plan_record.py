@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from seatrial import __version__
 from seatrial.account import user_name
+from seatrial.file_model import Span
 from seatrial.machine.facts import node_names
 from seatrial.machine.model import Machine
 from seatrial.machine.rehearsal_model import MachineModel
@@ -63,8 +64,8 @@ def as_rehearsed(machine: Machine) -> Machine:
     """Return the machine as it is rehearsed: polled as often as it is for real; without a scheduler
     the delays of one are 0. What its file says of rehearsals comes first."""
     model, defaults = machine.rehearsal, MachineModel()
-    delays: dict[str, float | str] = {"poll": machine.batch.poll}
+    delays: dict[str, Span] = {"poll": Span(machine.batch.poll.written)}
     if machine.scheduler == "local":
-        delays = dict.fromkeys(("submit_delay", "start_delay", "poll"), 0)
+        delays = dict.fromkeys(("submit_delay", "start_delay", "poll"), Span(0))
     told = {key: at for key, at in delays.items() if getattr(model, key) == getattr(defaults, key)}
     return replace(machine, rehearsal=replace(model, **told))

@@ -12,11 +12,11 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-import msgspec
 from msgspec.structs import replace
 
 from seatrial.conduct.policy import Policy
 from seatrial.conduct.policy_change import followed
+from seatrial.decoding import decoder, encode, plain
 from seatrial.errors import TrialError, UsageError
 from seatrial.files import read_regular
 from seatrial.journal.events import PolicyChanged
@@ -327,7 +327,7 @@ def changed_judging(trial: PlanTrial, part: PreparedComponent) -> list[str]:
 
 def _where(before: Any, now: Any) -> str:
     """Return the keys that changed, in brackets: ``(jobs, toolchains.gcc)``."""
-    was, become = msgspec.to_builtins(before), msgspec.to_builtins(now)
+    was, become = plain(before), plain(now)
     keys = []
     for key in sorted(was.keys() | become.keys()):
         one, other = was.get(key), become.get(key)
@@ -346,7 +346,7 @@ def _as_kept(value: Any) -> Any:
     value, and of what equals a default it cannot be told whether it was written."""
     if isinstance(value, dict):
         return {key: _as_kept(each) for key, each in value.items()}
-    return msgspec.json.decode(msgspec.json.encode(value), type=type(value))
+    return decoder(type(value)).decode(encode(value))
 
 
 def next_tag(trials: Path, plan: str, part: PreparedComponent, name: str = "") -> str:

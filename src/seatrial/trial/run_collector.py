@@ -34,7 +34,6 @@ from seatrial.suite.proving import COUNTED_FILE, counts_threads
 from seatrial.trial.end_reason import end_reason
 from seatrial.trial.job_stats import JobStats
 from seatrial.trial.record import Record, references_of
-from seatrial.units import seconds
 from seatrial.verify import file_use
 from seatrial.verify.causes import NO_CAUSE, CauseSearch, FoundCause
 from seatrial.verify.check_script import alias_of, is_judged_by_script
@@ -120,7 +119,7 @@ class RunCollector:
         self._trials = trials
         self._job_stats = job_stats
         self._digests = NodeDigests(trials, record.machine.machine)
-        self._patience = seconds(record.machine.batch.visible_after)
+        self._patience = record.machine.batch.visible_after.seconds
         self._host = "" if record.machine.jobs_run_elsewhere else os.uname().nodename
         self.references = references_of(record)
         component = record.component

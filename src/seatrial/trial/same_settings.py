@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from seatrial.decoding import encode, plain
 from seatrial.file_model import Scalar
 from seatrial.machine.model import Machine
 from seatrial.runs.launchers import launch_of
@@ -76,11 +77,11 @@ def _is_of_run_alone(axis: str, test: Test) -> bool:
     """Return whether a test names an axis in keys of ``run``, and nowhere where it may do anything
     with it. One that it names nowhere is a variable that its programs may read."""
     word = re.compile(rf"\b{re.escape(axis)}\b")
-    keys = msgspec.to_builtins(replace(test.run, script=""))
+    keys = plain(replace(test.run, script=""))
     if not any(isinstance(value, str) and word.search(value) for value in keys.values()):
         return False
     told = replace(test, run=RunSpec(script=test.run.script), parameters={}, defaults={}, name="")
-    if word.search(msgspec.json.encode(replace(told, folder="")).decode()):
+    if word.search(encode(replace(told, folder="")).decode()):
         return False
     for path in Path(test.folder).rglob("*"):
         if path.is_file() and path.name not in _OWN:

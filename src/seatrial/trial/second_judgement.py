@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Struct
 
+from seatrial.decoding import encode
 from seatrial.documents import Faults
 from seatrial.errors import TrialError, UsageError
 from seatrial.files import read_regular
@@ -156,7 +157,7 @@ def _said(suites: Sequence[str], record: Record) -> str:
 
 def _judging(test: Test) -> Iterator[bytes]:
     """Yield what a test judges by: its checks and metrics, and the files of its own judges."""
-    yield msgspec.json.encode([test.verify, test.metrics])
+    yield encode([test.verify, test.metrics])
     for file in _own_judges(test):
         with contextlib.suppress(OSError):
             yield read_regular(Path(test.folder) / file, MAX_JUDGE_BYTES)

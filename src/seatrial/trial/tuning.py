@@ -34,7 +34,7 @@ from seatrial.trial.prepare import Prepared
 from seatrial.trial.record import Record
 from seatrial.trial.same_settings import merged
 from seatrial.trial.suite_record import suite_record
-from seatrial.units import Better, count, listed, share_of, show_share
+from seatrial.units import Better, count, listed, show_share
 from seatrial.verify.check_tests import check_bounds, check_judging
 from seatrial.verify.check_values import names_of
 from seatrial.verify.figures import ELAPSED
@@ -312,12 +312,12 @@ def _rules(tune: TuneFile, test: Test, cases: list[Case], better: Better, at: Sp
         search=tune.search,
         rounds=tune.blocks.rounds,
         allocations=tune.blocks.allocations,
-        least=share_of(tune.least),
+        least=tune.least.fraction,
         seed=TUNE_SEED,
     )
     if tune.search == "largest":
         return replace(rules, runs=max(1, len(cases).bit_length()))
-    share = 1.0 if tune.search == "grid" else share_of(tune.cost)
+    share = 1.0 if tune.search == "grid" else tune.cost.fraction
     runs = int(share * rules.grid + 1e-9)
     if runs < len(cases) and tune.search != "grid":
         need = show_share(len(cases) / rules.grid)

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from seatrial.hooks import each
 from seatrial.suite.check_spec import Check
 from seatrial.suite.expressions import ExpressionError
-from seatrial.units import bytes_of
 from seatrial.verify import check_values
 from seatrial.verify.figures import shown
 
@@ -60,8 +59,6 @@ def _faults_of_kind(check: Check, kind: str) -> Iterator[tuple[str, str]]:
     if kind == "identical" and not re.fullmatch("[0-9a-fA-F]{64}", check.sha256 or "0" * 64):
         text = "must be 64 hexadecimal digits, as sha256sum prints them; without it, it is learned"
         yield "sha256", text
-    if check.size_limit is not None and (fault := fault_of_size(check.size_limit)):
-        yield "size_limit", fault
 
 
 def _faults_of_companions(check: Check, kind: str) -> Iterator[tuple[str, str]]:
@@ -103,11 +100,3 @@ def fault_of_pattern(pattern: str, groups: int | None) -> str:
             "and write (?: ) for other groups"
         )
     return ""
-
-
-def fault_of_size(size: int | str) -> str:
-    """Return the fault of a size as it is written; "" if it has none."""
-    try:
-        return "" if bytes_of(size) > 0 else f"{size!r} must be more than 0"
-    except ValueError as error:
-        return str(error)

@@ -68,8 +68,8 @@ def find_by_script(
     from seatrial.verify.isolated_process import run_script
 
     script = test_folder / (check.script or "")
-    limit = SECONDS if check.time_limit is None else seconds(check.time_limit)
-    memory = MEMORY if check.memory_limit is None else bytes_of(check.memory_limit)
+    limit = SECONDS if check.time_limit is None else check.time_limit.seconds
+    memory = MEMORY if check.memory_limit is None else check.memory_limit.bytes
     try:
         variables = _environment(test_folder, names)
         exit_code = run_script(script, folder, folder / OUTPUT, variables, limit, memory)

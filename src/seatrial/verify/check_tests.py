@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from seatrial.documents import Faults
+from seatrial.documents import Faults, Faulty
 from seatrial.machine.model import Machine
 from seatrial.suite.check_spec import Check
 from seatrial.suite.expressions import ExpressionError
@@ -23,7 +23,7 @@ def check_judging(suite: Suite, faults: Faults) -> None:
         for i, check in enumerate(test.verify):
             found = [*faults_of_check(check), *_faults_of_function(check, test)]
             found += faults_of_script(check, Path(test.folder))
-            if names_known(suite.nodes[name], suite.faulty.get(name, [])):
+            if names_known(suite.nodes[name], suite.faulty.get(name, Faulty())):
                 found += faults_of_names(check, test.parameter_names)
             for key, message in found:
                 suite.fault(faults, name, ["verify", i, *filter(None, [key])], message)

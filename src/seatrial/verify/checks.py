@@ -16,7 +16,7 @@ from seatrial.journal.codes import CHECK_ERROR, FAILED, TOO_LARGE, WRONG_ANSWER,
 from seatrial.lazy import LazyModule
 from seatrial.suite.check_spec import Check, Metric
 from seatrial.suite.model import Test
-from seatrial.units import bytes_of, show_number
+from seatrial.units import show_number
 from seatrial.verify import check_values, reading
 from seatrial.verify.check_faults import faults_of_check, kinds_of
 from seatrial.verify.check_script import find_by_script
@@ -214,7 +214,7 @@ def _text_of(check: Check, folder: Path) -> str:
 
 
 def _limit(read: Check | Metric) -> int:
-    return reading.DEFAULT_LIMIT if read.size_limit is None else bytes_of(read.size_limit)
+    return reading.DEFAULT_LIMIT if read.size_limit is None else read.size_limit.bytes
 
 
 def reading_limits(test: Test) -> dict[str, int]:

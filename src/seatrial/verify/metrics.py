@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, cast
 
 from seatrial.journal.codes import CHECK_ERROR, NO_FIGURE
 from seatrial.lazy import LazyModule
-from seatrial.suite.check_spec import Metric, Reduce
+from seatrial.suite.check_spec import Metric, Reduce, SizeLimit
 from seatrial.suite.model import Test
-from seatrial.units import Direction, bytes_of
+from seatrial.units import Direction
 from seatrial.verify.check_faults import fault_of_pattern
 from seatrial.verify.checks import unreadable
 from seatrial.verify.figures import Finding, MetricValue, number, shown
@@ -72,7 +72,7 @@ def _searched(metrics: dict[str, Metric], folder: Path) -> Measured:
     """Return the figures that patterns find. A file is read once for all of its patterns."""
     figures: dict[str, MetricValue] = {}
     findings: list[Finding] = []
-    by_file: dict[tuple[str, str | int | None], list[str]] = {}
+    by_file: dict[tuple[str, SizeLimit | None], list[str]] = {}
     for name, metric in metrics.items():
         if fault := fault_of_pattern(metric.find, 1):
             findings.append(Finding(CHECK_ERROR, f"metric {name}: {fault}"))
@@ -80,7 +80,7 @@ def _searched(metrics: dict[str, Metric], folder: Path) -> Measured:
             by_file.setdefault((metric.in_file, metric.size_limit), []).append(name)
     for (file, size_limit), names in by_file.items():
         try:
-            limit = DEFAULT_LIMIT if size_limit is None else bytes_of(size_limit)
+            limit = DEFAULT_LIMIT if size_limit is None else size_limit.bytes
             text = read_text(folder, file, limit)
             found = find_all([metrics[name].find for name in names], text)
         except Unreadable as error:

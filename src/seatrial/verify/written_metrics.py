@@ -5,7 +5,7 @@ from pathlib import Path
 
 from seatrial.suite.check_spec import Metric
 from seatrial.suite.model import Test
-from seatrial.verify.check_faults import fault_of_pattern, fault_of_size
+from seatrial.verify.check_faults import fault_of_pattern
 from seatrial.verify.figures import shown
 from seatrial.verify.formats import find_format, formats
 from seatrial.verify.python_source import fault_of_source
@@ -58,6 +58,4 @@ def _faults_of_metric(name: str, metric: Metric) -> list[tuple[str, str]]:
         faults.append((".find", fault))
     if not metric.unit.strip():
         faults.append((".unit", "is empty; write 1 for a number without a unit"))
-    if metric.size_limit is not None and (fault := fault_of_size(metric.size_limit)):
-        faults.append((".size_limit", fault))
     return faults

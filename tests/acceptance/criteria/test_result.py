@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from seatrial.acceptance.criteria import Result, judge
 from seatrial.conduct.policy import Entry, Policy, Window
+from seatrial.decoding import typed
 from seatrial.journal.codes import (
     CANCELLED,
     FAILED,
@@ -112,7 +113,7 @@ def results_of(story: Story, *waivers: Waiver) -> Iterator[Result]:
     view = story.view(references=REFERENCES)
     for name in criterion_kinds():
         for keys in BOUNDS.get(name, SHARES):
-            yield from judge(Criterion(criterion=name, **keys), view, waivers)
+            yield from judge(typed({"criterion": name, **keys}, Criterion), view, waivers)
 
 
 def line_of(one: Result) -> str:

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from seatrial.acceptance.criteria import judge, judged
 from seatrial.conduct.policy import Entry, Policy
+from seatrial.decoding import typed
+from seatrial.file_model import Share
 from seatrial.journal.codes import FAILED, PASS, PERFORMANCE
 from seatrial.journal.events import RunReviewed, TrialEnded
 from seatrial.plan.criterion_kinds import criterion_kinds
@@ -73,7 +75,7 @@ def test_no_figure_is_of_both_stages(runs: Any, stage: Stage, metric: str) -> No
         {"criterion": "variability", "at_most": "10%"},
     ]
     for keys in asked:
-        for result in judge(Criterion(**keys, stage=stage), story.view()):
+        for result in judge(typed({**keys, "stage": stage}, Criterion), story.view()):
             numbers = [result.numbers.get(key) for key in ("least", "largest", "mean", "expected")]
             if keys["criterion"] == "figure_of_merit":
                 numbers.append(result.value)
@@ -87,7 +89,7 @@ def test_no_figure_is_of_both_stages(runs: Any, stage: Stage, metric: str) -> No
 def test_what_is_compared_with_an_expectation_is_of_runs_alone(name: str) -> None:
     runs = [(0, stage, 0.5, PASS) for stage in STAGES for _ in range(5)]
     view = story_of(runs).view()
-    criterion = Criterion(criterion=name, metric="v", within="1%", at_least=0)
+    criterion = Criterion(criterion=name, metric="v", within=Share("1%"), at_least=0)
     assert [group.stage for group in view.groups(criterion)] == ["alone", "alone"]
     assert view.groups(criterion)[0].name.endswith(" [alone]")
 

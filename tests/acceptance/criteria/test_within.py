@@ -9,6 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from seatrial.acceptance.criteria import Result, judge
+from seatrial.decoding import typed
+from seatrial.file_model import Share
 from seatrial.journal.codes import (
     CANCELLED,
     FAILED,
@@ -47,7 +49,7 @@ def reference(value: str, unit: str = "s", metric: str = "elapsed") -> Reference
 def result(story: Story, references: References | None = None, **keys: Any) -> Result:
     asked: dict[str, Any] = {"within": "5%", "at_least": "99%", **keys}
     view = story.view(references=references or References())
-    return judge(Criterion(criterion="within_expected", **asked), view)[0]
+    return judge(typed({"criterion": "within_expected", **asked}, Criterion), view)[0]
 
 
 def test_runs_that_are_slower_than_the_median_by_more_than_that() -> None:
@@ -172,7 +174,7 @@ def test_cases_are_compared_each_with_its_own() -> None:
         story.run(1, number, number + 0.9)
     story.tell(9, TrialEnded, failed=0)
     view = story.view()
-    criterion = Criterion(criterion="within_expected", within="1%", at_least=1)
+    criterion = Criterion(criterion="within_expected", within=Share("1%"), at_least=1)
     assert [(r.subject, r.state) for r in judge(criterion, view)] == [
         ("", "met"), ("a", "met"), ("b", "met")
     ]  # fmt: skip

@@ -9,6 +9,7 @@ from seatrial.backends.protocol import Started
 from seatrial.backends.simulated.cluster import SimulatedCluster, SimulatedUpdate
 from seatrial.backends.simulated.jobs import FinishedJob, SimulatedJob
 from seatrial.conduct.policy import Window
+from seatrial.decoding import typed
 from seatrial.machine.model import FileSystem, Machine, NodeGroup
 from seatrial.machine.node_sets import unfold
 from seatrial.machine.rehearsal_model import MachineModel
@@ -26,7 +27,7 @@ def machine(
         nodes=[NodeGroup(names=f"n[001-{nodes:03}]", cores=4)],
         scheduler="slurm",
         file_systems=dict(file_systems or {}),
-        rehearsal=MachineModel(**{**AT_ONCE, **model}),
+        rehearsal=typed({**AT_ONCE, **model}, MachineModel),
     )
 
 

@@ -15,6 +15,7 @@ from seatrial.backends.protocol import NodesDown, NodesUp, Queued, Refused, Star
 from seatrial.backends.simulated.cluster import SimulatedUpdate
 from seatrial.backends.simulated.jobs import FinishedJob, Hangs, SimulatedJob
 from seatrial.conduct.policy import Window
+from seatrial.file_model import Duration, PartOfAll
 from seatrial.journal import codes
 from seatrial.machine.node_sets import unfold
 from seatrial.machine.rehearsal_model import Background
@@ -218,7 +219,9 @@ def test_nodes_fail_at_the_rate_that_is_given() -> None:
 
 
 def test_nothing_happens_by_chance_after_the_horizon() -> None:
-    described = machine(10, node_failures=100, background=Background(load=0.5, elapsed=60))
+    described = machine(
+        10, node_failures=100, background=Background(load=PartOfAll(0.5), elapsed=Duration(60))
+    )
     simulated = cluster(described, horizon_s=1000)
     told = to_the_end(simulated)
     assert max(time for time, update in told if isinstance(update, NodesDown)) <= 1000
@@ -287,7 +290,7 @@ def test_the_same_seed_gives_the_same_and_streams_are_apart() -> None:
         told = to_the_end(cluster(described, seed, horizon_s=20_000), [(5.0, job(nodes=20))])
         return [pair for pair in told if isinstance(pair[1], NodesDown | NodesUp)]
 
-    others = Background(load=0.8, nodes=[1, 5], elapsed=100)
+    others = Background(load=PartOfAll(0.8), nodes=[1, 5], elapsed=Duration(100))
     assert failures_of(1)
     assert failures_of(1) == failures_of(1)
     assert failures_of(1) == failures_of(1, background=others, slow_nodes=0.5)

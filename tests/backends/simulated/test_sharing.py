@@ -9,6 +9,8 @@ from msgspec.structs import replace
 
 from seatrial.backends.simulated.jobs import SimulatedJob
 from seatrial.backends.simulated.sharing import speed, stretch
+from seatrial.decoding import typed
+from seatrial.file_model import Span
 from seatrial.machine.model import FileSystem, Machine, MetadataTarget
 from seatrial.machine.rehearsal_model import FileSystemModel, LoadLevel
 from tests.backends.simulated.helpers import START, S, cluster, ends, machine, to_the_end
@@ -18,7 +20,7 @@ def shared(nodes: int = 8, **model: object) -> Machine:
     work = FileSystem(
         path="/work",
         targets=["mdt0", MetadataTarget(name="mdt1")],
-        rehearsal=FileSystemModel(**model),  # type: ignore[arg-type]
+        rehearsal=typed(model, FileSystemModel),
     )
     return machine(nodes, {"work": work})
 
@@ -84,8 +86,8 @@ def test_objects_are_shared_by_all_targets() -> None:
 def test_production_loads_the_targets_over_time() -> None:
     """From 50 s to 200 s others hold 300 open files on mdt0 beside our 100: the speed is 0.4."""
     levels = [
-        LoadLevel(since=50, load=300, target="mdt0"),
-        LoadLevel(since=200, load=0),
+        LoadLevel(since=Span(50), load=300, target="mdt0"),
+        LoadLevel(since=Span(200), load=0),
     ]
     described = shared(metadata=100, production=levels)
     jobs = [(0.0, run("a")), (0.0, run("b", target="mdt1"))]
@@ -93,7 +95,7 @@ def test_production_loads_the_targets_over_time() -> None:
 
 
 def test_the_load_is_told_for_gauges() -> None:
-    described = shared(metadata=100, production=[LoadLevel(since=0, load=7)])
+    described = shared(metadata=100, production=[LoadLevel(since=Span(0), load=7)])
     simulated = cluster(described)
     simulated.submit(START, [run("a"), run("b", target="mdt1", opens=30.0)])
     simulated.advance(START + 10 * S)
@@ -110,7 +112,7 @@ def test_the_load_is_told_for_gauges() -> None:
 def test_the_highest_load_of_each_target_is_kept_with_the_time_above_what_is_safe() -> None:
     """mdt0 bears 100 to 100 s, 200 to 150 s, 250 to 200 s, then 150: of 400 s it is above 180 for
     100. mdt1 comes to 180 with 50 of others, which is just safe."""
-    levels = [LoadLevel(since=150, load=50), LoadLevel(since=200, load=50)]
+    levels = [LoadLevel(since=Span(150), load=50), LoadLevel(since=Span(200), load=50)]
     described = shared(production=levels)
     system = replace(described.file_systems["work"], safe_load=180)
     simulated = cluster(replace(described, file_systems={"work": system}))

@@ -21,7 +21,7 @@ from seatrial.acceptance.criteria.view import NodeCases, TrialView
 from seatrial.acceptance.trial_history import RunHistory
 from seatrial.journal.codes import code_of
 from seatrial.plan.model import Criterion
-from seatrial.units import NO_DIRECTION, count, share_of, show_figure, show_share
+from seatrial.units import NO_DIRECTION, count, show_figure, show_share
 from seatrial.verify import references as refs
 from seatrial.verify.figures import ELAPSED
 
@@ -170,7 +170,7 @@ def _outcome(run: RunHistory, criterion: Criterion, expected: ExpectedFigure | N
     figure = run.figure(criterion.metric or ELAPSED)
     if figure is None or expected is None:
         return "without the figure"
-    allowed = share_of(criterion.within or 0)
+    allowed = criterion.within.fraction if criterion.within else 0.0
     off = (figure.value - expected.value) / abs(expected.value)
     if abs(off) <= allowed * (1 + ROUNDING):
         return "within"
@@ -196,7 +196,7 @@ def _reason(criterion: Criterion, found: CountedRuns) -> str:
     if len(found.expected) == 1:
         of += f" {show_figure(found.expected[0].value, found.expected[0].unit)}"
     worse = "off" if criterion.two_sided else "worse than"
-    allowed = show_share(share_of(criterion.within or 0))
+    allowed = show_share(criterion.within.fraction if criterion.within else 0.0)
     why = f"{good} of {count(n, 'run')} right, with {criterion.metric or ELAPSED} at most {allowed}"
     why += f" {worse} {of}"
     others = {name: number for name, number in found.outcomes.items() if name != "within"}

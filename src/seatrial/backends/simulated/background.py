@@ -9,7 +9,7 @@ from typing import NamedTuple
 from seatrial.backends.simulated import swf
 from seatrial.backends.simulated.jobs import SimulatedJob
 from seatrial.machine.rehearsal_model import Background
-from seatrial.units import count, seconds, share_of
+from seatrial.units import count
 
 SIZES = (1, 4, 16, 64)  # nodes of random jobs
 OVERRATED = (1.0, 3.0)  # range of walltime over elapsed time of random jobs
@@ -72,7 +72,7 @@ def made(model: Background, nodes: int, random: Random) -> Iterator[Arrival]:
     """Yield a Poisson process of jobs that ask for a mean ``load`` of the nodes. Their sizes are
     drawn evenly from ``model.nodes``; their elapsed times are exponential."""
     sizes = [size for size in model.nodes or SIZES if size <= nodes]
-    load, mean = share_of(model.load), seconds(model.elapsed)
+    load, mean = model.load.fraction, model.elapsed.seconds
     if not sizes or not load:
         return
     rate = load * nodes / (mean * sum(sizes) / len(sizes))

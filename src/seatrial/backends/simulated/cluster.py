@@ -27,7 +27,7 @@ from seatrial.backends.simulated.sharing import FileSystems
 from seatrial.conduct.policy import Window
 from seatrial.journal import codes
 from seatrial.machine.model import Machine
-from seatrial.units import FAR_FUTURE_NS, ns, seconds, share_of, span_of
+from seatrial.units import FAR_FUTURE_NS, ns
 
 SimulatedUpdate = Queued | Refused | Started | Hangs | FinishedJob | NodesDown | NodesUp
 _MAX_SECONDS = 10 * 366 * 86400.0
@@ -57,9 +57,9 @@ class SimulatedCluster:
         self._names = SharedNode(nodes[0], cores) if cores else NodeNames(nodes)
         self._start = start_ns
         self.now = start_ns  # the time (ns) up to which the cluster has advanced
-        self._submit_delay = ns(span_of(model.submit_delay))
-        self._start_delay = ns(span_of(model.start_delay))
-        self._poll = ns(span_of(model.poll))
+        self._submit_delay = ns(model.submit_delay.seconds)
+        self._start_delay = ns(model.start_delay.seconds)
+        self._poll = ns(model.poll.seconds)
         self._events: list[_Event] = []
         self._number = 0  # of events
         self._given = 0  # of jobs
@@ -78,13 +78,13 @@ class SimulatedCluster:
             self._at(outage.end, self._changed_queues, outage.nodes)
         self.files = FileSystems(machine, start_ns, self._at, self._script_ended)
         self._slow_by = model.slow_by
-        slow = slow_nodes(len(nodes), share_of(model.slow_nodes), Random(f"{seed}: slow nodes"))
+        slow = slow_nodes(len(nodes), model.slow_nodes.fraction, Random(f"{seed}: slow nodes"))
         self._slow = self._names.all if cores and slow else slow
         self._last = start_ns + ns(min(horizon_s, _MAX_SECONDS))
         self._failures: Iterator[NodeFailure] = iter(())
-        if between := span_of(model.node_failures):
+        if between := model.node_failures.seconds:
             chance = Random(f"{seed}: failures")
-            self._failures = failures(len(nodes), between, seconds(model.repair), chance)
+            self._failures = failures(len(nodes), between, model.repair.seconds, chance)
         self._others: Iterator[Arrival] = iter(())
         self.remarks: list[str] = []  # about the jobs of others, for people
         if model.background is not None:

@@ -30,7 +30,7 @@ from typing import NamedTuple
 from seatrial.backends.simulated.jobs import JobRecord
 from seatrial.machine.model import FileSystem, Machine
 from seatrial.machine.rehearsal_model import FileSystemModel
-from seatrial.units import SECOND_NS, span_of
+from seatrial.units import SECOND_NS
 
 _ROUNDING = 1 + 1e-9  # loads are sums of floats
 
@@ -154,7 +154,7 @@ class FileSystems:
         self._entered = 0
         for shared in self._shared.values():
             for level in shared.model.production:
-                when = start + round(span_of(level.since) * SECOND_NS)
+                when = start + round(level.since.seconds * SECOND_NS)
                 at(when, self._produce, (shared, when, level.target, level.load))
 
     def load(self, name: str, target: str = "") -> float:

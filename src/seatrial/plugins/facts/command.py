@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
-import msgspec
 from msgspec.structs import replace
 
 from seatrial.cli import Folders, run
@@ -23,6 +22,7 @@ from seatrial.cli.options import (
 )
 from seatrial.cli.query_common import opened, tell
 from seatrial.cli.tables import TextTable, print_first
+from seatrial.decoding import plain
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.escaping import plain_line
 from seatrial.machine.detect import find_machine
@@ -167,7 +167,7 @@ def _usable(
         slurm = replace(machine.slurm, nodelist="")
         about = replace(machine, nodes=kinds, slurm=slurm, groups={}, topology=None)
         about = replace(about, rehearsal=MachineModel(), gauges={})
-    return _written(place / "machine.yaml", msgspec.to_builtins(about)), len(left)
+    return _written(place / "machine.yaml", plain(about)), len(left)
 
 
 def _without(kind: NodeGroup, kept: set[str]) -> NodeGroup:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from seatrial.errors import UsageError
 from seatrial.lazy import regex
-from seatrial.machine.model import Launcher, Machine, NodeGroup
+from seatrial.machine.model import Launcher, Machine, Memory, NodeGroup
 from seatrial.machine.scheduler_command import ask_scheduler, by_kind
 from seatrial.machine.toolchains import detect_toolchains
 from seatrial.plugins.gridengine import GridEngine
@@ -58,7 +58,7 @@ def _kind(host: HostSeen) -> NodeGroup | None:
         cores=usable,
         sockets=sockets if sockets and usable % sockets == 0 else 1,
         threads_per_core=max(1, threads),
-        memory=f"{_bytes(host.values.get('mem_total', '')) // 2**20}MiB",
+        memory=Memory(f"{_bytes(host.values.get('mem_total', '')) // 2**20}MiB"),
     )
 
 

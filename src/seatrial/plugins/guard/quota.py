@@ -18,7 +18,6 @@ from seatrial.files import read_start
 from seatrial.lazy import regex
 from seatrial.runs.shell import Shell
 from seatrial.suite.expressions import ExpressionError, compile_expression
-from seatrial.units import seconds
 
 NO_QUOTA = 1e12  # GiB: where a user has none
 _NAME = regex(r"[a-z][a-z0-9_]{0,39}")
@@ -62,8 +61,8 @@ class SubmitRules(FileModel, frozen=True):
             "those of `getent passwd` with a UID from 1000 to 65533"
         ),
     ] = "getent passwd | awk -F: '$3 >= 1000 && $3 < 65534 {print $1}'"
-    timeout: Annotated[Duration, doc("the most that a command may take")] = "30s"
-    keep: Annotated[Duration, doc("how long answers count")] = "1h"
+    timeout: Annotated[Duration, doc("the most that a command may take")] = Duration("30s")
+    keep: Annotated[Duration, doc("how long answers count")] = Duration("1h")
 
 
 class Quota(NamedTuple):
@@ -85,8 +84,6 @@ def load(path: Path) -> SubmitRules:
 
 
 def _check(rules: SubmitRules, at: Spot) -> None:
-    for key in ("timeout", "keep"):
-        at.parsed(seconds, getattr(rules, key), key)
     _check_names("quotas", [each.name for each in rules.quotas], at)
     _check_names("limits", [each.name for each in rules.limits], at)
     known = [f"{each.name}.{field}" for each in rules.quotas for field in _FIELDS]
@@ -148,7 +145,7 @@ class QuotaError(SeatrialError):
 async def users_of(rules: SubmitRules) -> list[str]:
     """Return the names of the users of a site, in order. Raises QuotaError."""
     command = rules.users or USERS
-    shell = Shell(command, seconds(rules.timeout), MAX_USERS)
+    shell = Shell(command, rules.timeout.seconds, MAX_USERS)
     result = await shell.run()
     if result.failure:
         raise QuotaError(f"users: {command}: {result.failure}; see submit.yaml")
@@ -177,7 +174,7 @@ async def asked(rules: SubmitRules, user: str) -> dict[str, Quota]:
     """Return the quotas of one user by source. Raises QuotaError."""
     found = {}
     for source in rules.quotas:
-        result = await Shell(source.command, seconds(rules.timeout)).run({"QUOTA_USER": user})
+        result = await Shell(source.command, rules.timeout.seconds).run({"QUOTA_USER": user})
         if result.failure:
             raise QuotaError(f"{user}: {source.name}: {source.command}: {result.failure}")
         found[source.name] = parsed(source, user, result.output)

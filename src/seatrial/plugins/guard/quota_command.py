@@ -20,7 +20,7 @@ from seatrial.plugins.guard.quota import NO_QUOTA, Quota, QuotaError, SubmitLimi
 from seatrial.show.text import folded
 from seatrial.store.interchange import to_json
 from seatrial.suite.expressions import ExpressionError
-from seatrial.units import count, listed, seconds, show_number
+from seatrial.units import count, listed, show_number
 
 NEW_AT_ONCE, NEW_MOST = 10, 0.2  # users who get limits at once without a question; of all users
 
@@ -95,7 +95,7 @@ def refresh(folder: Path, file: Path, names: tuple[str, ...], yes: bool) -> int:
         if limits and not user_files.was_limited(folder, uids[user])
     ]
     held = [] if names or yes or len(new) <= max(NEW_AT_ONCE, NEW_MOST * len(users)) else new
-    until_s = now + int(seconds(rules.keep))
+    until_s = now + int(rules.keep.seconds)
     for user in limits_of.keys() - set(held):
         user_files.write_user(folder, uids[user], limits_of[user], until_s)
     limited = sum(map(bool, limits_of.values()))

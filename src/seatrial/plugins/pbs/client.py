@@ -23,7 +23,6 @@ from seatrial.machine.model import Machine
 from seatrial.plugins.pbs import Pbs, PbsScheduler, answers
 from seatrial.suite.job_options import effective
 from seatrial.suite.model import JobOptions
-from seatrial.units import seconds
 
 QUESTIONS_AT_ONCE = 8
 LISTING_SHARE = 20.0  # minimum age of a listing of an array, in durations of that listing
@@ -124,7 +123,7 @@ class PbsClient(QdelClient):
         if last is not None and last.counts.words:
             counts = self._parsed(answers.parse_counts, "qstat", await self._about(job))
             age = time.monotonic() - last.at
-            if counts == last.counts and age < seconds(self.machine.batch.poll):
+            if counts == last.counts and age < self.machine.batch.poll.seconds:
                 return last
             if counts.words and not counts.over and age < LISTING_SHARE * last.took:
                 self._expect(LISTING_SHARE * last.took - age, last, counts, age)

@@ -10,7 +10,7 @@ from typing import Any
 
 from seatrial.errors import UsageError
 from seatrial.lazy import json, regex
-from seatrial.machine.model import Launcher, Machine, NodeGroup
+from seatrial.machine.model import Launcher, Machine, Memory, NodeGroup
 from seatrial.machine.scheduler_command import ask_scheduler, by_kind
 from seatrial.machine.toolchains import detect_toolchains
 
@@ -72,7 +72,7 @@ def _kind(vnodes: list[dict[str, Any]]) -> NodeGroup | None:
     return NodeGroup(
         names="",
         cores=cores,
-        memory=f"{memory // 2**20}MiB",
+        memory=Memory(f"{memory // 2**20}MiB"),
         gpus=_sum(vnodes, "ngpus"),
         features=sorted(features),
     )

@@ -8,18 +8,15 @@ The usual outcome of a run is drawn as ever; what an event adds is drawn apart. 
 event concerns turn out as they would without events.
 """
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from seatrial.conduct.policy import Window
-from seatrial.plan.moments import moment_of
 from seatrial.plan.rehearsal_model import RehearsedEvent
 from seatrial.plugins.rehearsal.sampling import SampledOutcome, units_of
 from seatrial.plugins.rehearsal.simulated_runs import RehearsedRun
-from seatrial.units import share_of, span_of
 
 HasNodes = Callable[[str], bool]
 """Returns whether a run has one of the nodes of a node set."""
@@ -42,19 +39,18 @@ class Disturbance(NamedTuple):
 
 def disturbance_of(number: int, event: RehearsedEvent) -> Disturbance:
     """Return an event of a plan in plain numbers."""
-    start, end = moment_of(event.start), moment_of(event.end)
+    start, end = event.start, event.end
     window = Window(
         start=start.seconds, end=end.seconds, nodes=event.nodes, absolute=start.absolute
     )
-    keeps = event.keeps
     return Disturbance(
         number,
         window,
         slow_by=event.slow_by,
-        fails=share_of(event.fails),
-        hangs=share_of(event.hangs),
-        keeps=None if keeps is None else math.inf if keeps == "walltime" else span_of(keeps),
-        refused=share_of(event.refused),
+        fails=event.fails.fraction,
+        hangs=event.hangs.fraction,
+        keeps=event.keeps.seconds if event.keeps else None,
+        refused=event.refused.fraction,
         held=event.held,
         why=event.why,
     )

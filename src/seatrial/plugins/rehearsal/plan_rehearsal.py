@@ -5,7 +5,6 @@ with over_seeds(plan, run_models, range(2, 101), start) as many: ...     # in me
 """
 
 import functools
-import math
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from msgspec.structs import replace
 
 from seatrial.acceptance.trial_history import TrialHistory
 from seatrial.errors import UsageError
+from seatrial.file_model import Duration
 from seatrial.gc_pause import uncollected
 from seatrial.journal.events import Event
 from seatrial.journal.journal import Journal
@@ -35,7 +35,6 @@ from seatrial.suite.model import Test
 from seatrial.trial.creation import create
 from seatrial.trial.plan_record import record_of
 from seatrial.trial.record import references_of
-from seatrial.units import seconds, share_of, span_of
 
 RunModels = Mapping[str, RunModel]
 
@@ -227,22 +226,21 @@ def disturbances_of(plan: Plan, tests: Iterable[str]) -> dict[str, list[Disturba
 def _manner(behaviour: Behaviour, test: Test, measured: Measured) -> RunModel:
     elapsed = behaviour.elapsed
     if not isinstance(elapsed, ElapsedModel):
-        elapsed = ElapsedModel(mean=elapsed)
-    values = tuple(seconds(value) for value in elapsed.values)
+        elapsed = ElapsedModel(mean=Duration(elapsed))
+    values = tuple(value.seconds for value in elapsed.values)
     if elapsed.trial:
         values = measured(elapsed.trial, test.name)
-    keeps = behaviour.keeps
     return RunModel(
-        mean=seconds(elapsed.mean) if elapsed.mean is not None else 0.0,
-        sd=span_of(elapsed.sd),
+        mean=elapsed.mean.seconds if elapsed.mean is not None else 0.0,
+        sd=elapsed.sd.seconds,
         values=values,
-        build=span_of(behaviour.build),
-        wrong=share_of(behaviour.wrong),
-        fails=share_of(behaviour.fails),
-        hangs=share_of(behaviour.hangs),
-        keeps=math.inf if keeps == "walltime" else span_of(keeps),
-        metadata=share_of(behaviour.metadata),
-        objects=share_of(behaviour.objects),
+        build=behaviour.build.seconds,
+        wrong=behaviour.wrong.fraction,
+        fails=behaviour.fails.fraction,
+        hangs=behaviour.hangs.fraction,
+        keeps=behaviour.keeps.seconds,
+        metadata=behaviour.metadata.fraction,
+        objects=behaviour.objects.fraction,
         bandwidth=behaviour.bandwidth,
         figures=tuple(_quantities(behaviour, test)),
     )

@@ -27,7 +27,7 @@ from seatrial.plugins.rehearsal.plan_rehearsal import (
 from seatrial.plugins.rehearsal.summary import CriterionVerdict, Rehearsed
 from seatrial.statistics.significance import wilson
 from seatrial.trial.plan_record import as_rehearsed
-from seatrial.units import count, seconds, show_number, show_seconds, span_of
+from seatrial.units import count, show_number, show_seconds
 
 # ---- odds ----------------------------------------------------------------------------------------
 #
@@ -218,7 +218,9 @@ def told(event: RehearsedEvent) -> str:
 def assumptions(machine: Machine) -> Iterator[str]:
     """Yield what the rehearsal assumes of the machine, in words, with the values that it uses."""
     model = as_rehearsed(machine).rehearsal
-    submit, start, poll = map(span_of, (model.submit_delay, model.start_delay, model.poll))
+    submit, start, poll = (
+        each.seconds for each in (model.submit_delay, model.start_delay, model.poll)
+    )
     if submit or start:
         yield (
             f"A job is in the queue {show_seconds(submit)} after its submission; its script starts "
@@ -233,8 +235,8 @@ def assumptions(machine: Machine) -> Iterator[str]:
         yield "Jobs share the cores of this host, and are ended at their walltime to the second."
     else:
         yield "Each job has whole nodes to itself, and is ended at its walltime to the second."
-    if failures := span_of(model.node_failures):
-        mean, repair = show_seconds(failures), show_seconds(seconds(model.repair))
+    if failures := model.node_failures.seconds:
+        mean, repair = show_seconds(failures), show_seconds(model.repair.seconds)
         yield f"Each node fails every {mean} on the mean, and is back after {repair}."
     else:
         yield "No node fails."

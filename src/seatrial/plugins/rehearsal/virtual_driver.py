@@ -42,7 +42,7 @@ from seatrial.suite.fitting_nodes import lacking
 from seatrial.suite.model import Case
 from seatrial.trial.event_headers import run_header
 from seatrial.trial.record import Record
-from seatrial.units import ns, seconds, show_seconds
+from seatrial.units import ns, show_seconds
 
 # ---- simulated gauges ----------------------------------------------------------------------------
 #
@@ -86,7 +86,7 @@ def gauges_of(record: Record) -> list[RehearsedGauge]:
     for name in dict.fromkeys(each.gauge for each in throttles):
         gauge = record.machine.gauges[name]
         mine = [each for each in throttles if each.gauge == name]
-        every = ns(seconds(gauge.every))
+        every = ns(gauge.every.seconds)
         stale = ns(min(each.stale_after for each in mine))
         low = min(each.low for each in mine)
         found.append(RehearsedGauge(name, every, stale, gauge.rehearsal, low))
@@ -95,7 +95,7 @@ def gauges_of(record: Record) -> list[RehearsedGauge]:
         gauge = record.machine.gauges[name]
         if name not in of_throttles and gauge.rehearsal:
             found.append(
-                RehearsedGauge(name, ns(seconds(gauge.every)), STALE_NS, gauge.rehearsal, 0.0)
+                RehearsedGauge(name, ns(gauge.every.seconds), STALE_NS, gauge.rehearsal, 0.0)
             )
     return found
 
@@ -368,7 +368,7 @@ class VirtualDriver:
         test = next(case.test for case in self.conductor.state.cases if case.build == key)
         self.note(events.BuildStarted(test=test, key=key))
         build = self.record.tests[test].build
-        limit = seconds(build.timeout) if build else 0.0
+        limit = build.timeout.seconds if build else 0.0
         takes = self._run_models[test].build
         code, log = PASS.number, ""
         if limit and takes > limit:

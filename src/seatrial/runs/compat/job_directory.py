@@ -13,7 +13,6 @@ from typing import Literal, NamedTuple
 from seatrial.files import make_folder
 from seatrial.machine.model import Compat
 from seatrial.runs.environment import write_script
-from seatrial.units import seconds
 
 DIRECTORY = "compat"  # in the directory of a run
 
@@ -47,7 +46,7 @@ class CompatSettings(NamedTuple):
 
 def settings_of(compat: Compat, nodes: CompatNodes) -> CompatSettings:
     """Return the settings of a job for what a machine's file says of compat jobs."""
-    wait = math.ceil(seconds(compat.wait))
+    wait = math.ceil(compat.wait.seconds)
     return CompatSettings(compat.mode, compat.port, wait, compat.quorum, nodes)
 
 
