@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
 from msgspec import Meta, Struct
 
+from seatrial.decoding import decoder, encode, plain
 from seatrial.documents import Faults, SourceLocation, YamlNode, decode, decode_partly, parse, read
 from seatrial.errors import InvalidFiles
+from seatrial.file_model import Duration, FileModel, Share, Span, checked, doc
+from seatrial.suite.check_spec import SizeLimit
 
 PATH = Path("f.yaml")
 
@@ -187,3 +191,52 @@ def test_files_that_cannot_be_read(tmp_path: Path, name: str) -> None:
     assert read(tmp_path / name, faults) is None
     (text,) = faults.texts
     assert ":1: cannot be read: " in text or ":1: is not a regular file" in text
+
+
+class Lamp(FileModel, frozen=True):
+    """A file with quantities."""
+
+    on: Duration = Duration("1m")
+    off: Span | None = None
+    power: list[Share] = []
+    memory: Annotated[SizeLimit | None, doc("of the lamp")] = None
+    names: dict[Annotated[str, checked(fault_if_long)], int] = {}
+
+
+def fault_if_long(text: str) -> None:
+    if len(text) > 3:
+        raise ValueError(f"{text!r} is too long")
+
+
+def test_quantities_are_made_where_they_stand(tmp_path: Path) -> None:
+    written = b"on: soon\noff: 1h\npower: [5%, 1x]\nmemory: 0\nnames: {abcd: 1}\n"
+    faults = Faults()
+    node = parse(written, tmp_path / "f", faults)
+    assert node is not None
+    lamp = decode_partly(node, Lamp, faults)
+    assert [text.replace(f"{tmp_path}/", "").split(" is ")[0] for text in faults.texts] == [
+        "f:1: on: 'soon'",
+        "f:3: power[1]: '1x'",
+        "f:4: memory: 0 must be more than 0",
+        "f:5: names.abcd: 'abcd'",
+    ]
+    assert faults.faulty == ([], ["on", "power[1]", "memory", "names.abcd"])
+    assert lamp is not None
+    assert (lamp.on.seconds, lamp.off and lamp.off.seconds, lamp.memory) == (60, 3600, None)
+
+
+@pytest.mark.parametrize("off", [0, 90, 1.5, "0s", "1h"])
+def test_records_hold_quantities_as_they_were_written(off: int | float | str) -> None:
+    lamp = Lamp(off=Span(off), power=[Share("5%"), Share(0.5)], memory=SizeLimit("1KiB"))
+    assert plain(lamp) == {"off": off, "power": ["5%", 0.5], "memory": "1KiB"}
+    again = decoder(Lamp).decode(encode(lamp))
+    assert (again, hash(again.off)) == (lamp, hash(lamp.off))
+    assert pickle.loads(pickle.dumps(lamp.off)) == lamp.off
+    assert str(again.power[0]) == "5%"
+    assert plain(Looked(every=Span(0))) == {}, "a 0 that is the default is left out, as of numbers"
+
+
+class Looked(FileModel, frozen=True):
+    """A key whose default is 0."""
+
+    every: Span = Span(0)

@@ -189,7 +189,6 @@ def test_faults_of_written_metrics(tmp_path: Path) -> None:
         "two": a_metric("(a)(b)"),
         "bad": a_metric("("),
         "unit": Metric(find="(a)", unit=" ", better="higher"),
-        "size": a_metric(size_limit="x"),
         "good": TRIAD,
     }
     faults = dict(faults_of_metrics(a_test(tmp_path, metrics=metrics)))
@@ -201,7 +200,6 @@ def test_faults_of_written_metrics(tmp_path: Path) -> None:
         "metrics.two.find",
         "metrics.bad.find",
         "metrics.unit.unit",
-        "metrics.size.size_limit",
     ]
     assert faults["metrics.from"].endswith("did you mean 'stream'?")
     assert faults["metrics.python"] == f"{tmp_path / 'no.py'} is missing"
