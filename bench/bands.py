@@ -24,10 +24,10 @@ import yaml
 from tests.slurm.cluster import ClusterOptions, SlurmCluster, available
 
 from bench.measuring import ROOT, SEATRIAL, Row, scratch, timed
-from seatrial.layout.topology import Topology, level_by_size
-from seatrial.machine.detect import detect
-from seatrial.statistics.bands import Bands
-from seatrial.studies.bands import LevelFigures, bands_of, lines_of_file
+from seatrial.execute.detect import detect
+from seatrial.judge.statistics.bands import Bands
+from seatrial.model.topology import Topology, level_by_size
+from seatrial.results.bands import LevelFigures, bands_of, lines_of_file
 
 RUNS = 50
 LEVELS = {"router": 2, "chassis": 4}

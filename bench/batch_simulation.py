@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from bench import peers
 from bench.measuring import Row, scratch
-from seatrial.backends.simulated.batch import compiled_run, simulate
-from seatrial.backends.simulated.cluster import SimulatedCluster
-from seatrial.backends.simulated.jobs import SimulatedJob
-from seatrial.machine.model import Machine, NodeGroup
-from seatrial.machine.node_sets import unfold
+from seatrial.execute.simulated.batch import compiled_run, simulate
+from seatrial.execute.simulated.cluster import SimulatedCluster
+from seatrial.execute.simulated.queue import SimulatedJob
+from seatrial.model.machine import Machine, NodeGroup
+from seatrial.model.nodes import unfold
 from seatrial.units import SECOND_NS
 
 NODES = 2000

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.measuring import SEATRIAL, Row, median_of, scratch, timed
-from seatrial.journal.codes import PASS
+from seatrial.execute.creation import create
+from seatrial.execute.prepare import TrialOptions
+from seatrial.execute.trial_record import Record
 from seatrial.journal.events import (
     Event,
     MetricRecorded,
@@ -23,12 +25,9 @@ from seatrial.journal.events import (
     TrialStarted,
 )
 from seatrial.journal.journal import Journal
-from seatrial.machine.model import Machine, NodeGroup
-from seatrial.suite.model import Case, Test
-from seatrial.suite.run_spec import RunSpec
-from seatrial.trial.creation import create
-from seatrial.trial.options import TrialOptions
-from seatrial.trial.record import Record
+from seatrial.model.codes import PASS
+from seatrial.model.machine import Machine, NodeGroup
+from seatrial.model.test import Case, RunSpec, Test
 
 SHAPES = ((2_000, 5), (500, 20), (100, 100))
 SLOWER = 0.05

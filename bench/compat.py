@@ -16,7 +16,7 @@ from pathlib import Path
 from tests.slurm.cluster import ClusterOptions, SlurmCluster, available
 
 from bench.measuring import Row, ratios, scratch
-from seatrial.runs.compat.job_directory import CompatSettings, write
+from seatrial.plugins.compat.run import CompatSettings, write
 
 NODES, ROUNDS, STARTS = 8, 15, 5
 

@@ -14,17 +14,17 @@ from pathlib import Path
 from tests.slurm.cluster import ClusterOptions, SlurmCluster, available
 
 from bench.measuring import Row, ratios, scratch, timed
-from seatrial.runs.job_facts import COLLECTION
+from seatrial.execute.toolchains import COLLECTION
 
 NODES, FACTS, READINGS = 12_288, 200, 10
 ROUNDS = 7
 JUDGE = """
 import sys, time
 from pathlib import Path
-from seatrial.rules.drift import from_majority
-from seatrial.rules.facts import read
-from seatrial.rules.judge import judge
-from seatrial.rules.load import load
+from seatrial.plugins.facts.drift import from_majority
+from seatrial.plugins.facts.node_facts import read
+from seatrial.plugins.facts.rules import judge
+from seatrial.plugins.facts.rules import load
 begun = time.perf_counter()
 table = read([Path(sys.argv[1])])
 folded = sum(len(table.folded(key)) for key in table.keys if not key.startswith("now."))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bench.compare import SPREAD, write_trial
 from bench.measuring import SEATRIAL, Row, scratch, timed
-from seatrial.store.rows import RUN_TIMES
+from seatrial.results.store.tables import RUN_TIMES
 
 SERIES = 10_000
 POINTS = 365

@@ -25,11 +25,11 @@ from math import pi, sin
 from pathlib import Path
 
 from bench.measuring import SEATRIAL, Row, scratch, timed
-from seatrial.conduct.rounds import Rounds
+from seatrial.decide.race import Rounds
+from seatrial.execute.trial_folder import TrialFolder
 from seatrial.journal.events import MetricRecorded
 from seatrial.journal.journal import read
-from seatrial.statistics.two_sample import compare
-from seatrial.trial.folder import TrialFolder
+from seatrial.judge.statistics.two_samples import compare
 
 EXPERIMENTS = 200
 REPEATS = 8

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench.measuring import Row, ratios, scratch, timed
-from seatrial.rules.log_rules import shipped_log_rules
-from seatrial.verify.causes import CauseSearch
+from seatrial.judge.log_rules import shipped_log_rules
+from seatrial.judge.script_check import CauseSearch
 
 SIZE, ROUNDS = 10_000_000, 5
 CAUSE = b"\nTraceback (most recent call last):\n"

@@ -20,7 +20,7 @@ import yaml
 from tests.slurm.cluster import ClusterOptions, SlurmCluster, available
 
 from bench.measuring import ROOT, SEATRIAL, Row, scratch, timed
-from seatrial.machine.detect import detect
+from seatrial.execute.detect import detect
 
 REPEAT = "6"
 NODES = "n[001-008]"

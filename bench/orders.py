@@ -24,14 +24,14 @@ import numpy as np
 import pymetis
 
 from bench.measuring import Row
-from seatrial.arrays import Ints
-from seatrial.layout.patterns import Pattern, RankGraph, graph_of
-from seatrial.machine.model import NetworkModel
-from seatrial.machine.topologies import made
+from seatrial.lazy import Ints
+from seatrial.model.machine import NetworkModel
+from seatrial.model.machine_topology import made
 from seatrial.plugins.orders import search
 from seatrial.plugins.orders.best_order import curved_orders, likely_shapes, scored
 from seatrial.plugins.orders.made_patterns import parse_pattern
 from seatrial.plugins.orders.network_loads import PlacedNetwork, ScoreKind
+from seatrial.plugins.orders.patterns import Pattern, RankGraph, graph_of
 from seatrial.plugins.orders.search import best_orders
 
 PER_NODE = 32

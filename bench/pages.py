@@ -7,10 +7,10 @@ from __future__ import annotations
 from statistics import median
 
 from bench.measuring import SEATRIAL, Row, scratch, timed
+from seatrial.execute.trial_folder import TrialFolder
 from seatrial.journal.events import MetricRecorded, RunJudged
 from seatrial.journal.journal import read
-from seatrial.statistics.two_sample import interval
-from seatrial.trial.folder import TrialFolder
+from seatrial.judge.statistics.two_samples import interval
 
 ROUNDS = 8
 SIZE_MIB = 1024

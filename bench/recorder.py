@@ -21,11 +21,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.measuring import ROOT, Row, scratch, timed
-from seatrial.layout.pattern_records import parsed_record
-from seatrial.runs.pattern_recorder import START, prepare
-from seatrial.suite.model import Test
-from seatrial.suite.recording import recorded
-from seatrial.suite.run_spec import RunSpec
+from seatrial.execute.ranks import START, prepare_pattern
+from seatrial.model.suite import recorded
+from seatrial.model.test import RunSpec, Test
+from seatrial.plugins.orders.patterns import parsed_record
 
 ROUNDS = int(os.environ.get("SEATRIAL_BENCH_ROUNDS", "12"))
 PROBES = ROOT / "suites" / "probes"
@@ -118,7 +117,7 @@ def _build(folder: Path, mpicc: Path) -> None:
     counted = Path(__file__).with_name(f"{COUNTED}.c")
     for program in (*(PROBES / name / f"{name}.c" for name in ("pairs", "pingpong")), counted):
         timed([str(mpicc), "-O2", "-o", program.stem, str(program)], folder)
-    prepare(test, folder, str(folder))
+    prepare_pattern(test, folder, str(folder))
     (folder / "pattern").mkdir()
 
 

@@ -18,12 +18,12 @@ from tests.sinks.influx import Influx
 from tests.store.trials import TrialMaker, a_case
 
 from bench.measuring import SEATRIAL, Row, Timing, ratios, scratch, timed
+from seatrial.execute.trial_folder import TrialFolder
 from seatrial.journal.events import OutputQuiet
 from seatrial.journal.journal import Journal, read
-from seatrial.sinks.lag import sink_lags
-from seatrial.sinks.points import TrialPoints
-from seatrial.sinks.trial_info import about_of
-from seatrial.trial.folder import TrialFolder
+from seatrial.plugins.sinks.lifetime import sink_lags
+from seatrial.plugins.sinks.points import TrialPoints
+from seatrial.plugins.sinks.protocol import about_of
 
 RUNS = 10_000
 ROUNDS = 3

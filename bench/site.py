@@ -13,7 +13,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from seatrial.journal.codes import CODES, PASS
+from seatrial.execute.creation import create
+from seatrial.execute.prepare import TrialOptions
+from seatrial.execute.trial_folder import TrialFolder
+from seatrial.execute.trial_record import Record
 from seatrial.journal.encoding import encode
 from seatrial.journal.events import (
     Event,
@@ -29,13 +32,9 @@ from seatrial.journal.events import (
     TrialEnded,
     TrialStarted,
 )
-from seatrial.machine.model import Machine, NodeGroup
-from seatrial.suite.model import Case, Test
-from seatrial.suite.run_spec import RunSpec
-from seatrial.trial.creation import create
-from seatrial.trial.folder import TrialFolder
-from seatrial.trial.options import TrialOptions
-from seatrial.trial.record import Record
+from seatrial.model.codes import CODES, PASS
+from seatrial.model.machine import Machine, NodeGroup
+from seatrial.model.test import Case, RunSpec, Test
 from seatrial.units import SECOND_NS
 
 RUNS = 111_000  # of a trial

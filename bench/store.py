@@ -26,12 +26,12 @@ from bench.site import DAY, MAIN, START, TESTS, make_trial
 from seatrial.journal.encoding import encode
 from seatrial.journal.events import Event, RunEvent
 from seatrial.journal.journal import read
-from seatrial.store import pagination, queries, series
-from seatrial.store.ingest import sync
-from seatrial.store.location import Location
-from seatrial.store.opening import open_store, reopen_empty
-from seatrial.store.rows import Filters
-from seatrial.store.schema import Store
+from seatrial.results.store import pagination, queries, series
+from seatrial.results.store.ingest import sync
+from seatrial.results.store.location import Location
+from seatrial.results.store.opening import open_store, reopen_empty
+from seatrial.results.store.schema import Store
+from seatrial.results.store.tables import Filters
 
 ROUNDS = 9
 TRIAL = "stability-000"

@@ -20,13 +20,13 @@ from urllib.parse import urlencode
 
 from bench.measuring import Row
 from bench.site import MAIN
+from seatrial.execute.trial_folder import TrialFolder
 from seatrial.journal.journal import read
-from seatrial.sinks.points import TrialPoints
-from seatrial.sinks.trial_info import about_of
-from seatrial.store import pagination, queries, series
-from seatrial.store.rows import Filters
-from seatrial.store.schema import Store
-from seatrial.trial.folder import TrialFolder
+from seatrial.plugins.sinks.points import TrialPoints
+from seatrial.plugins.sinks.protocol import about_of
+from seatrial.results.store import pagination, queries, series
+from seatrial.results.store.schema import Store
+from seatrial.results.store.tables import Filters
 
 AT_ONCE = 5000
 DATABASE = "trials"

@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from bench.tuning_worlds import AXES, FRESH, LEVELS, DrawnWorld, near_best
-from seatrial.conduct.race_rules import RaceRules
-from seatrial.trial.tuning_odds import TunedWorld, planted_effects, run_race
+from seatrial.execute.tuning_odds import TunedWorld, planted_effects, run_race
+from seatrial.model.policy import RaceRules
 
 SEEDS, TPE_SEEDS = 1000, 100
 FIRST_SEED = 1_000_000  # of the worlds of other kinds

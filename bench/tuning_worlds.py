@@ -15,8 +15,8 @@ from itertools import combinations, product
 
 import numpy as np
 
-from seatrial.arrays import Floats
-from seatrial.trial.tuning_odds import TunedWorld
+from seatrial.execute.tuning_odds import TunedWorld
+from seatrial.lazy import Floats
 
 AXES = (4, 2, 2, 3)
 LEVELS = [list(each) for each in product(*map(range, AXES))]

@@ -12,8 +12,8 @@ from unittest.mock import patch
 
 import seatrial.files
 from seatrial.cli import main
+from seatrial.execute import run_collector
 from seatrial.journal import journal
-from seatrial.trial import run_collector
 
 
 def _nothing(*arguments: object) -> None:

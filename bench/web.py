@@ -39,11 +39,10 @@ from seatrial.errors import SeatrialError
 from seatrial.hooks import WebPage
 from seatrial.journal.encoding import decode
 from seatrial.journal.journal import Journal
-from seatrial.store.ingest import synced
-from seatrial.web.page import data_of
-from seatrial.web.query import PageQuery
-from seatrial.web.render import as_json
-from seatrial.web.state.server_state import ServerState
+from seatrial.results.store.ingest import synced
+from seatrial.show.web.page import PageQuery, data_of
+from seatrial.show.web.render import as_json
+from seatrial.show.web.state.server_state import ServerState
 
 STARTS = 9
 ROUNDS = 7
@@ -279,8 +278,8 @@ def _answer(page: WebPage, site: ServerState, asked: PageQuery) -> bytes:
 
 def _questions(site: ServerState) -> Iterator[tuple[WebPage, dict[str, str], str]]:
     """Every page that this store has something for, lists with each of their filters."""
-    from seatrial.web.pages import runs
-    from seatrial.web.routes import pages
+    from seatrial.show.web.pages import runs
+    from seatrial.show.web.routes import pages
 
     run = runs.data(site, PageQuery({}, [("match", "stream"), ("limit", "1")], "/runs")).runs[0]
     words = {"tag": run.trial, "trial": run.trial, "run_id": run.run_id, "machine": run.machine}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from seatrial.journal.checksum import unsealed
-from seatrial.journal.mark import path_of
+from seatrial.journal.journal import path_of
 
 
 def without_checksums(journal: Path) -> bytes:

@@ -25,11 +25,11 @@ from typing import Any, NamedTuple, Self, TypeVar, overload
 
 import yaml
 
-from seatrial.conduct.conductor import Conductor
-from seatrial.journal import codes
+from seatrial.decide.conductor import Conductor
+from seatrial.execute.trial_folder import TrialFolder, tags
 from seatrial.journal.events import AlertRaised, Event, RunJudged
 from seatrial.journal.journal import read
-from seatrial.trial.folder import TrialFolder, tags
+from seatrial.model import codes
 from tests.command_server import COMMAND as COMMAND
 from tests.command_server import Process, Streams, command_line, start, start_fresh
 from tests.gridengine import server as gridengine
@@ -313,7 +313,7 @@ class Workplace:
 
 
 def _no_limits() -> Any:
-    from seatrial.conduct.conductor import Limits
+    from seatrial.model.policy import Limits
 
     return Limits()
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from seatrial.account import at_home, home
-from seatrial.api.results import open_results
+from seatrial.api import open_results
 from seatrial.cli.config import as_home
 from seatrial.errors import UsageError
-from seatrial.machine.load import described
-from seatrial.settings import setting
+from seatrial.model.machine_file import described
+from seatrial.model.settings import setting
 
 
 @pytest.fixture

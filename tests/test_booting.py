@@ -22,7 +22,7 @@ UNIT = "seatrial-acceptance"
 TAG = "frost-mix"
 QUICK = {
     "cli.supervise.FIRST_PAUSE_SECONDS": 0.2,
-    "trial.requests.LOOK_SECONDS": 0.05,
+    "execute.requests.LOOK_SECONDS": 0.05,
 }
 
 

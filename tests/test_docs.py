@@ -9,12 +9,11 @@ import pytest
 import yaml
 from tools.docs_reference import reference_pages
 
-from seatrial.machine.load import load_machine
-from seatrial.plan.prepare import prepare_plan
-from seatrial.trial.options import TrialOptions
-from seatrial.trial.prepare import prepare_trial, require_cases
-from seatrial.verify import references
-from seatrial.web.routes import pages
+from seatrial.execute.plan.prepare import prepare_plan
+from seatrial.execute.prepare import TrialOptions, prepare_trial, require_cases
+from seatrial.judge import references
+from seatrial.model.machine_file import load_machine
+from seatrial.show.web.routes import pages
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

@@ -9,11 +9,19 @@ from typing import Annotated, Any, Literal
 import pytest
 from msgspec import Meta, Struct
 
-from seatrial.decoding import decoder, encode, plain
-from seatrial.documents import Faults, SourceLocation, YamlNode, decode, decode_partly, parse, read
 from seatrial.errors import InvalidFiles
-from seatrial.file_model import Duration, FileModel, Share, Span, checked, doc
-from seatrial.suite.check_spec import SizeLimit
+from seatrial.model.decoding import decoder, encode, plain
+from seatrial.model.documents import (
+    Faults,
+    SourceLocation,
+    YamlNode,
+    decode,
+    decode_partly,
+    parse,
+    read,
+)
+from seatrial.model.file_model import Duration, FileModel, Share, Span, checked, doc
+from seatrial.model.test import SizeLimit
 
 PATH = Path("f.yaml")
 

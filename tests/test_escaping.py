@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from seatrial import escaping
-from seatrial.draw import svg
 from seatrial.escaping import c_text, comment, csv_cell, lua_text, plain, plain_line, shell_word
-from seatrial.report.html import environment as of_report
-from seatrial.web.render import environment as of_pages
+from seatrial.show.draw import svg
+from seatrial.show.report.html import environment as of_report
+from seatrial.show.web.render import environment as of_pages
 
 # A backslash and digits behind each byte: an escape must not reach into what follows.
 BYTES = [bytes([number]) + tail for number in range(256) for tail in (b"", b"7", b"\\x", b"?>")]

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from seatrial import file_origin
-from seatrial.file_origin import FileOrigin, close_to_others, origin_of_tree, read_owned
-from seatrial.files import replace_file
+from seatrial import files
+from seatrial.files import FileOrigin, close_to_others, origin_of_tree, read_owned, replace_file
 
 
 def test_whose_a_file_is_tells_the_descriptor(
@@ -26,7 +25,7 @@ def test_whose_a_file_is_tells_the_descriptor(
     assert read_owned(file, 1)[1].stranger == "", "nobody else may rename or remove it"
     other = os.getuid() + 1
     monkeypatch.setattr(os, "getuid", lambda: other)
-    monkeypatch.setattr(file_origin, "_are_of_files_made", lambda *_: False)
+    monkeypatch.setattr(files, "_are_of_files_made", lambda *_: False)
     if file.stat().st_uid == 0:  # everybody trusts root
         os.chown(file, 54321, -1)
     assert " belongs to " in read_owned(file, 1)[1].stranger
@@ -49,7 +48,7 @@ def test_what_a_group_may_write_is_the_users_if_nobody_else_is_in_it(
     file.chmod(0o664)
     group = grp.struct_group((name, "x", 1, members))
     monkeypatch.setattr(grp, "getgrgid", lambda _: group)
-    monkeypatch.setattr(file_origin, "name_of", lambda _: "me")
+    monkeypatch.setattr(files, "name_of", lambda _: "me")
     assert ("chmod go-w" not in read_owned(file, 1)[1].stranger) is alone
 
 
@@ -64,7 +63,7 @@ def test_a_group_without_a_name_is_the_users_by_its_number(
     file.chmod(0o664)
     gid = file.stat().st_gid
     monkeypatch.setattr(grp, "getgrgid", nameless)
-    monkeypatch.setattr(file_origin, "is_own", lambda _: True)
+    monkeypatch.setattr(files, "is_own", lambda _: True)
     for uid, own in ((gid, True), (gid + 1, False)):
         monkeypatch.setattr(os, "getuid", lambda uid=uid: uid)
         monkeypatch.setattr(os, "getgid", lambda: gid)
@@ -98,7 +97,7 @@ def test_where_a_file_server_calls_the_user_by_another_number_the_own_files_are_
 ) -> None:
     file = tmp_path / "file"
     replace_file(file, b"x")
-    monkeypatch.setattr(file_origin, "is_own", lambda about: False)
+    monkeypatch.setattr(files, "is_own", lambda about: False)
     assert read_owned(file, 1)[1] == FileOrigin()
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
     if os.getuid() == 0:

@@ -9,18 +9,18 @@ from typing import Any, get_args
 import click
 from tools.docs_reference import file_shapes, meaning, reference_pages
 
-from seatrial.acceptance.criteria import judge_of
-from seatrial.acceptance.utilisation import USES
 from seatrial.cli import EXIT_CODES, seatrial
-from seatrial.documents import json_schema
-from seatrial.journal.codes import CODES
+from seatrial.execute.plan.policy import ANSWERS
+from seatrial.execute.script import SCRIPT_EXIT_CODES
 from seatrial.journal.events import EVENT_KINDS
-from seatrial.plan.criterion_kinds import criterion_kinds
-from seatrial.plan.model import Cause
-from seatrial.plan.policy import ANSWERS
-from seatrial.runs.script import SCRIPT_EXIT_CODES
-from seatrial.suite.expressions import _FUNCTIONS, FACTS, FUNCTIONS
-from seatrial.suite.variables import BUILD_AND_RUN, RUN_ONLY
+from seatrial.model.codes import CODES
+from seatrial.model.criterion_kinds import criterion_kinds
+from seatrial.model.documents import json_schema
+from seatrial.model.expressions import _FUNCTIONS, FACTS, FUNCTIONS
+from seatrial.model.parameters import BUILD_AND_RUN, RUN_ONLY
+from seatrial.model.plan import Cause
+from seatrial.results.criteria.decision import judge_of
+from seatrial.results.utilisation import USES
 
 PAGES = {place: text for _, pages in reference_pages() for place, text in pages.items()}
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from seatrial import settings
 from seatrial.errors import InvalidFiles
-from seatrial.settings import origin, setting
+from seatrial.model import settings
+from seatrial.model.settings import origin, setting
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import seatrial.cli
-from seatrial.rules.load import shipped_rules
-from seatrial.rules.log_rules import shipped_log_rules
-from seatrial.verify.causes import CauseSearch
+from seatrial.judge.log_rules import shipped_log_rules
+from seatrial.judge.script_check import CauseSearch
+from seatrial.plugins.facts.rules import shipped_rules
 
 COMMANDS = ("accept plan.yaml", "accept status plan.yaml", "runs")
 FILES = {

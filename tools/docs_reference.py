@@ -15,27 +15,27 @@ from typing import Any, get_args
 from msgspec import Struct
 from msgspec.structs import fields
 
-from seatrial.acceptance.criteria import judge_of
-from seatrial.acceptance.utilisation import USES
 from seatrial.cli import EXIT_CODES, seatrial
 from seatrial.cli.command_help import CommandHelp, pages
 from seatrial.cli.schema import SHAPES, shape_of
-from seatrial.documents import json_schema
-from seatrial.journal.codes import CODES
+from seatrial.execute.plan.policy import ANSWERS
+from seatrial.execute.script import SCRIPT_EXIT_CODES
 from seatrial.journal.events import EVENT_KINDS, Event, RunEvent
 from seatrial.journal.run_life import RUN_STATE_HELP
 from seatrial.journal.trial_life import TRIAL_STATE_HELP
-from seatrial.plan.criterion_kinds import criterion_kinds
-from seatrial.plan.policy import ANSWERS
+from seatrial.judge.log_rules import RuleFile
+from seatrial.model.codes import CODES
+from seatrial.model.criterion_kinds import criterion_kinds
+from seatrial.model.documents import json_schema
+from seatrial.model.expressions import FACTS, FUNCTIONS
+from seatrial.model.parameters import BUILD_AND_RUN, RUN_ONLY
+from seatrial.model.settings import Settings
 from seatrial.plugins.facts.routing import RoutingPlan
 from seatrial.plugins.guard.launch_rules import LaunchRuleFile
 from seatrial.plugins.guard.quota import SubmitRules
-from seatrial.rules.model import RuleFile
-from seatrial.runs.script import SCRIPT_EXIT_CODES
-from seatrial.settings_file import Settings
-from seatrial.studies.selection import KEYS
-from seatrial.suite.expressions import FACTS, FUNCTIONS
-from seatrial.suite.variables import BUILD_AND_RUN, RUN_ONLY
+from seatrial.results.criteria.decision import judge_of
+from seatrial.results.selection import KEYS
+from seatrial.results.utilisation import USES
 
 TITLES = {
     "test": "test.yaml",

@@ -52,7 +52,7 @@ class Mutant(NamedTuple):
 
     @property
     def module(self) -> str:
-        """``seatrial.conduct.mix.x_f__mutmut_1`` is of ``conduct.mix``."""
+        """``seatrial.decide.mix.x_f__mutmut_1`` is of ``conduct.mix``."""
         words = self.name.removeprefix("seatrial.").split(".")
         return ".".join(word for word in words if not word.startswith(("x_", "xǁ")))
 

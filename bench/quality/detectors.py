@@ -13,9 +13,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from seatrial.statistics import changes
-from seatrial.statistics.segments import starts
-from seatrial.statistics.significance import normal_deviate
+from seatrial.judge.statistics import changes
+from seatrial.judge.statistics.changes import starts
+from seatrial.judge.statistics.significance import normal_deviate
 
 Array = NDArray[np.float64]
 Detector = Callable[[Array], list[int]]

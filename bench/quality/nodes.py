@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seatrial.statistics import all_pairs, defective_nodes, suspects
+from seatrial.judge.statistics import all_pairs, outliers, suspects
 
 Array = NDArray[np.float64]
 Random = np.random.Generator
@@ -70,7 +70,7 @@ def defective(case: str, count: int, seed: int) -> dict[str, Tally]:
     results: dict[str, list[tuple[int, int]]] = {"ours": [], "with suspects": [], "usual": []}
     for number in range(count):
         values = figures(np.random.default_rng([seed, number]), total, bad, worse, noise)
-        survey = defective_nodes.survey(values, "higher")
+        survey = outliers.survey(values, "higher")
         told = {"ours": set(survey.defective), "usual": usual_rule(values)}
         told["with suspects"] = told["ours"] | set(survey.suspect)
         for name, accused in told.items():

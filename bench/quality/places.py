@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from seatrial.journal.codes import PASS
-from seatrial.layout.topology import Topology, level_by_size
-from seatrial.machine.node_sets import fold
-from seatrial.store.rows import RunOutcome
-from seatrial.studies.slow_places import PlaceTrend, slow_places
+from seatrial.model.codes import PASS
+from seatrial.model.nodes import fold
+from seatrial.model.topology import Topology, level_by_size
+from seatrial.results.slow_places import PlaceTrend, slow_places
+from seatrial.results.store.tables import RunOutcome
 from seatrial.units import SECOND_NS
 
 NODES, LEVELS = 192, {"router": 4, "chassis": 16, "group": 64}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from bench.quality import nodes, series
-from seatrial.statistics import all_pairs, changes, two_sample
+from seatrial.judge.statistics import all_pairs, changes, two_samples
 
 
 def report(count: int = 100, seed: int = 7) -> Iterator[str]:
@@ -23,7 +23,7 @@ def report(count: int = 100, seed: int = 7) -> Iterator[str]:
     yield f"| 10,000 series of 365 points (from {len(many)}) | {wall:.0f} s | {cpu:.0f} s |"
     wall, cpu = _timed(lambda: all_pairs.survey(planted.matrix, groups=planted.groups))
     yield f"| a matrix of 4,096 ranks | {wall:.1f} s | {cpu:.1f} s |"
-    wall, cpu = _timed(lambda: [two_sample.compare(a, b, "lower") for a, b in sides])
+    wall, cpu = _timed(lambda: [two_samples.compare(a, b, "lower") for a, b in sides])
     yield f"| 1,000 comparisons, 5 and 5 runs | {wall:.2f} s | {cpu:.2f} s |"
 
 

@@ -13,7 +13,7 @@ The words and the rooms are described in ``docs/architecture.md``.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from seatrial.api.results import Figure, Results, open_results
+    from seatrial.api import Figure, Results, open_results
     from seatrial.errors import SeatrialError, UsageError
 
 __version__ = "0.2.0"
@@ -28,5 +28,5 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib
 
-    module = "seatrial.errors" if name in _ERRORS else "seatrial.api.results"
+    module = "seatrial.errors" if name in _ERRORS else "seatrial.api"
     return getattr(importlib.import_module(module), name)

@@ -3,6 +3,7 @@
 Every error names the thing, the value and the place, and says what to do.
 """
 
+import difflib
 from collections.abc import Iterable, Sequence
 
 
@@ -51,7 +52,6 @@ class StoreError(SeatrialError):
 def suggest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     """Return "did you mean 'x'?" with the known name nearest to ``name``, or "" if none is near.
     ``cutoff``: least similarity, 0 to 1 (difflib's ratio)."""
-    import difflib  # needed only where something is misspelt
 
     near = difflib.get_close_matches(name[:80], list(known), n=1, cutoff=cutoff)
     return f"did you mean {near[0]!r}?" if near else ""

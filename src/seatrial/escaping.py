@@ -13,21 +13,20 @@ Text in HTML and SVG is escaped by Jinja and markupsafe, InfluxDB's line protoco
 ``sinks/line_protocol.py``, Markdown by ``report/markdown.py``.
 """
 
+import re
 import shlex
 
-from seatrial.lazy import regex
-
-_PLAIN_WORD = regex(r"[A-Za-z0-9_./:,+-]+")
+_PLAIN_WORD = re.compile(r"[A-Za-z0-9_./:,+-]+")
 _IN_C = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 ./_-")
 _BREAKS = ("\t", "\r", "\n")
 _FORMULAS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 # Controls but line ends and tabs, characters that change the direction of writing, and halves of
 # characters.
-_CONTROLS = regex(
+_CONTROLS = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 # What XML 1.0 cannot hold, and what a terminal would take for a command.
-_NO_XML = regex(
+_NO_XML = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
     "\ufffe\uffff]"
 )

@@ -34,7 +34,7 @@ WITHOUT = "SEATRIAL_WITHOUT_PLUGINS"
 """The variable that names plug-ins which are not loaded, with commas between them."""
 
 # What the core itself has, as a plug-in would have it.
-_CORE = ("seatrial.machine.schedulers", "seatrial.plan.criterion_kinds")
+_CORE = ("seatrial.model.schedulers", "seatrial.model.criterion_kinds")
 
 _T = TypeVar("_T")
 
@@ -202,7 +202,7 @@ def seatrial_pages() -> list[WebPage]:  # type: ignore[empty-body]
 
 @hookspec
 def seatrial_schedulers() -> list[Any]:  # type: ignore[empty-body]
-    """Return classes of batch systems, subclasses of `seatrial.machine.schedulers.Scheduler`. Asked
+    """Return classes of batch systems, subclasses of `seatrial.model.schedulers.Scheduler`. Asked
     when the model of machine files is imported."""
 
 

@@ -15,7 +15,10 @@ import re
 from collections.abc import Callable
 from functools import partial
 from types import ModuleType
-from typing import TYPE_CHECKING, AnyStr, cast
+from typing import TYPE_CHECKING, AnyStr, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 __all__ = [
     "ElementTree",
@@ -97,3 +100,14 @@ else:
     shlex = LazyModule("shlex")
     statistics = LazyModule("statistics")
     yaml = LazyModule("yaml")
+
+
+# ---- arrays --------------------------------------------------------------------------------------
+#
+# Types of arrays, for annotations.
+
+
+Floats: TypeAlias = "NDArray[np.float64]"
+Ints: TypeAlias = "NDArray[np.int64]"
+Indices: TypeAlias = "NDArray[np.intp]"
+Bools: TypeAlias = "NDArray[np.bool_]"

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal
 
-from seatrial.lazy import regex
-
 SECOND_NS = 1_000_000_000
 FAR_FUTURE_NS = 1 << 62  # later than any time
 MAX_FIGURE = 1e150  # its square is finite; the smallest figure but 0 is 1 over it
@@ -34,13 +32,13 @@ def direction_text(text: str) -> str:
     return "no direction" if text == NO_DIRECTION else f"{text} is better"
 
 
-_DURATION_PART = regex(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)", re.ASCII)
+_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)", re.ASCII)
 _UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_NOTHING = regex(r"0+(ms|s|m|h|d)", re.ASCII)
-_CLOCK = regex(r"(?:(?P<h>\d+):)?(?P<m>\d+):(?P<s>\d\d)", re.ASCII)
-_DAYS = regex(r"(?P<d>\d+)-(?P<h>\d+)(?::(?P<m>\d\d))?(?::(?P<s>\d\d))?", re.ASCII)
-_SIZE = regex(r"(\d+(?:\.\d+)?)\s*([kKMGTP]?)(iB|B|)", re.ASCII)
-_PERCENT = regex(r"(\d+(?:\.\d+)?)\s*%", re.ASCII)
+_NOTHING = re.compile(r"0+(ms|s|m|h|d)", re.ASCII)
+_CLOCK = re.compile(r"(?:(?P<h>\d+):)?(?P<m>\d+):(?P<s>\d\d)", re.ASCII)
+_DAYS = re.compile(r"(?P<d>\d+)-(?P<h>\d+)(?::(?P<m>\d\d))?(?::(?P<s>\d\d))?", re.ASCII)
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kKMGTP]?)(iB|B|)", re.ASCII)
+_PERCENT = re.compile(r"(\d+(?:\.\d+)?)\s*%", re.ASCII)
 _LONGEST_TEXT = 64
 _LONGEST_SECONDS = 10 * 365 * 86400
 

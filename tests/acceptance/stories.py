@@ -4,11 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from seatrial.acceptance.criteria import Result, TrialView, judge
-from seatrial.acceptance.trial_history import TrialHistory
-from seatrial.conduct.policy import Entry, Policy
-from seatrial.decoding import typed
-from seatrial.journal.codes import PASS, Code
 from seatrial.journal.events import (
     Event,
     JobEnded,
@@ -21,8 +16,14 @@ from seatrial.journal.events import (
     ScriptStarted,
     TrialStarted,
 )
-from seatrial.plan.model import Criterion
-from seatrial.suite.model import Case
+from seatrial.model.codes import PASS, Code
+from seatrial.model.decoding import typed
+from seatrial.model.plan import Criterion
+from seatrial.model.policy import Entry, Policy
+from seatrial.model.test import Case
+from seatrial.results.criteria.decision import judge
+from seatrial.results.criteria.view import Result, TrialView
+from seatrial.results.trial_history import TrialHistory
 
 from ..store.trials import NOON, SECOND, a_case
 

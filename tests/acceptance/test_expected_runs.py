@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.acceptance.status import accounts_of, status_of
-from seatrial.conduct.admission import shapes_of
-from seatrial.conduct.policy import Entry, Policy, WatchLimits
-from seatrial.conduct.shortages import Due, dues_of
-from seatrial.conduct.watchdogs import Watchdogs
-from seatrial.machine.model import Machine, NodeGroup
-from seatrial.suite.model import Case
-from seatrial.trial.options import TrialOptions
-from seatrial.trial.record import Record
+from seatrial.decide.admission import shapes_of
+from seatrial.decide.demand import Due, dues_of
+from seatrial.decide.failing import Watchdogs
+from seatrial.execute.prepare import TrialOptions
+from seatrial.execute.trial_record import Record
+from seatrial.model.machine import Machine, NodeGroup
+from seatrial.model.policy import Entry, Policy, WatchLimits
+from seatrial.model.test import Case
+from seatrial.results.status import accounts_of, status_of
 
 HOUR_NS = 3600 * 10**9
 

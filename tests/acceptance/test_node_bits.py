@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from seatrial.acceptance import node_bits
-from seatrial.acceptance.node_bits import NodeBits
-from seatrial.machine.node_sets import unfold_or_empty
+from seatrial.model.nodes import unfold_or_empty
+from seatrial.results import trial_history
+from seatrial.results.trial_history import NodeBits
 
 TWO_ROWS = [f"{stem}{number:03}" for stem in "mn" for number in range(1, 6)]
 
@@ -25,7 +25,7 @@ TWO_ROWS = [f"{stem}{number:03}" for stem in "mn" for number in range(1, 6)]
 def test_a_set_is_looked_up_by_all_that_it_says(
     names: Sequence[str], sets: Sequence[str], most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(node_bits, "MAX_KNOWN", most)
+    monkeypatch.setattr(trial_history, "MAX_KNOWN", most)
     bits = NodeBits(names)
     for written in (*sets, *sets):
         known = [name for name in unfold_or_empty(written) if name in names]
@@ -38,7 +38,7 @@ def test_a_host_may_know_itself_by_another_name() -> None:
 
 
 def test_so_many_sets_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node_bits, "MAX_KNOWN", 3)
+    monkeypatch.setattr(trial_history, "MAX_KNOWN", 3)
     bits = NodeBits(TWO_ROWS)
     for first in range(1, 6):
         for last in range(first, 6):

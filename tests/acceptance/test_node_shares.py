@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from seatrial.acceptance.node_shares import NodeShares, node_shares, sharing
-from seatrial.acceptance.utilisation import timeline_of
-from seatrial.conduct.policy import Entry, Policy, Window
-from seatrial.journal.codes import FAILED, PASS
 from seatrial.journal.events import PolicyChanged, TrialEnded, TrialPaused, TrialResumed
+from seatrial.model.codes import FAILED, PASS
+from seatrial.model.policy import Entry, Policy, Window
+from seatrial.results.node_hours import NodeShares, node_shares, sharing
+from seatrial.results.utilisation import timeline_of
 
 from .stories import NODES, Story, at, cases_of
 

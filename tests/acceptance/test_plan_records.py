@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from seatrial.acceptance.plan_records import PlanRecords
 from seatrial.journal.events import EvidenceGiven, IssueRecorded, PlanEntry
+from seatrial.results.records import PlanRecords
 
 
 def test_the_first_document_stands_unless_a_later_one_says_why() -> None:

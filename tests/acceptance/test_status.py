@@ -8,10 +8,9 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from seatrial.acceptance.status import Status, status
 from seatrial.cli.status_table import print_json, print_status
-from seatrial.conduct.policy import Entry, ThrottleRule, Window
-from seatrial.journal.codes import FAILED
+from seatrial.execute.prepare import TrialOptions
+from seatrial.execute.trial_record import Record
 from seatrial.journal.events import (
     AlertRaised,
     GaugeRead,
@@ -22,11 +21,12 @@ from seatrial.journal.events import (
     TrialPaused,
     TrialResumed,
 )
-from seatrial.machine.model import Machine, NodeGroup
-from seatrial.plan.model import Component, Criterion
+from seatrial.model.codes import FAILED
+from seatrial.model.machine import Machine, NodeGroup
+from seatrial.model.plan import Component, Criterion
+from seatrial.model.policy import Entry, ThrottleRule, Window
+from seatrial.results.status import Status, status
 from seatrial.show.plots import BLOCKS, PLAIN
-from seatrial.trial.options import TrialOptions
-from seatrial.trial.record import Record
 
 from .stories import Story, at, cases_of, sustained
 

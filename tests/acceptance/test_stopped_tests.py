@@ -3,9 +3,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.conduct.policy import Entry
-from seatrial.journal.codes import PASS, WRONG_ANSWER
 from seatrial.journal.events import TestAdmitted, TestStopped, TrialEnded
+from seatrial.model.codes import PASS, WRONG_ANSWER
+from seatrial.model.policy import Entry
 
 from .stories import Story, cases_of, sustained
 

@@ -4,8 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.acceptance.sub_phases import SubPhase, sub_phases
-from seatrial.journal.codes import FAILED
 from seatrial.journal.events import (
     Event,
     TrialAbandoned,
@@ -15,6 +13,8 @@ from seatrial.journal.events import (
     TrialResumed,
     TrialStarted,
 )
+from seatrial.model.codes import FAILED
+from seatrial.results.status import SubPhase, sub_phases
 
 from .stories import Story, at, cases_of
 

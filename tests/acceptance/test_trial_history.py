@@ -8,13 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.acceptance.counts import Waits, verdicts, waits
-from seatrial.acceptance.lost_node_hours import losses, sentence
-from seatrial.acceptance.step_functions import LevelSpan, in_flight, target_loads
-from seatrial.acceptance.trial_history import TrialHistory
-from seatrial.acceptance.utilisation import Use, timeline_of
-from seatrial.conduct.policy import PolicyTarget, Window
-from seatrial.journal.codes import FAILED, PASS, TIMEOUT, WRONG_ANSWER
 from seatrial.journal.encoding import decode
 from seatrial.journal.events import (
     EVENT_KINDS,
@@ -37,6 +30,12 @@ from seatrial.journal.events import (
     UnknownEvent,
 )
 from seatrial.journal.run_life import RunLife
+from seatrial.model.codes import FAILED, PASS, TIMEOUT, WRONG_ANSWER
+from seatrial.model.policy import PolicyTarget, Window
+from seatrial.results.node_hours import losses, sentence
+from seatrial.results.status import Waits, verdicts, waits
+from seatrial.results.trial_history import TrialHistory
+from seatrial.results.utilisation import LevelSpan, Use, in_flight, target_loads, timeline_of
 
 from ..store.trials import SECOND
 from .stories import HOUR, NODES, Story, at, cases_of, sustained

@@ -9,14 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.acceptance import utilisation
-from seatrial.acceptance.node_bits import NodeBits
-from seatrial.acceptance.trial_history import TrialHistory
-from seatrial.acceptance.utilisation import USES, timeline_of
-from seatrial.conduct.policy import Window
-from seatrial.journal.codes import FAILED, PASS, Code
 from seatrial.journal.events import NodeDown, NodeUp, TrialEnded
-from seatrial.machine.node_sets import unfold_or_empty
+from seatrial.model.codes import FAILED, PASS, Code
+from seatrial.model.nodes import unfold_or_empty
+from seatrial.model.policy import Window
+from seatrial.results import utilisation
+from seatrial.results.trial_history import NodeBits, TrialHistory
+from seatrial.results.utilisation import USES, timeline_of
 from seatrial.units import SECOND_NS
 
 from .stories import HOUR, NODES, Story, at, cases_of, sustained

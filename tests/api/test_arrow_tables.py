@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from pyarrow import parquet
 
-from seatrial.api.arrow_tables import _column
-from seatrial.api.results import open_results
+from seatrial.api import _column, open_results
 from seatrial.errors import UsageError
 from tests.programs import Workplace
 

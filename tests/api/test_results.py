@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import seatrial
-from seatrial.api.results import Results, open_results
+from seatrial.api import Results, open_results
 from tests.programs import Workplace
 
 RATE = {"rate": {"find": "^rate (\\S+)", "unit": "GB/s", "better": "higher"}}

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from seatrial.backends import command_outages
-from seatrial.backends.command_outages import CommandOutages
+from seatrial.execute.batch import scheduler_client
+from seatrial.execute.batch.scheduler_client import CommandOutages
 
 Work = Callable[[CommandOutages, list[str]], Awaitable[None]]
 
@@ -32,7 +32,7 @@ async def turns() -> None:
 def test_a_recovery_is_told_once_and_only_after_its_trouble(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(command_outages, "CALM_SECONDS", 0.0)
+    monkeypatch.setattr(scheduler_client, "CALM_SECONDS", 0.0)
 
     async def work(troubles: CommandOutages, told: list[str]) -> None:
         troubles.answered("squeue")
@@ -49,7 +49,7 @@ def test_a_recovery_is_told_once_and_only_after_its_trouble(
 def test_one_that_fails_before_it_was_calm_is_in_the_same_trouble(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(command_outages, "CALM_SECONDS", 0.0)
+    monkeypatch.setattr(scheduler_client, "CALM_SECONDS", 0.0)
 
     async def work(troubles: CommandOutages, told: list[str]) -> None:
         for number in range(5):

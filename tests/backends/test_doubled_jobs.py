@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.backends.doubled_jobs import Choice, chosen, twins
-from seatrial.backends.task_states import TaskState
+from seatrial.execute.batch.scheduler_client import TaskState
+from seatrial.execute.batch.submitter import Choice, chosen, twins
+from seatrial.execute.directory import JobEvents
 from seatrial.journal.events import ScriptStarted
-from seatrial.runs.directory import JobEvents
 
 
 def task(array: int, state: str = "RUNNING", number: int | None = 3, name: str = "s") -> TaskState:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from seatrial.execute.directory import job_events
 from seatrial.journal.events import JobEnded, JobQueued, JobStarted, RunJudged
-from seatrial.runs.directory import job_events
 from tests.gridengine.server import CORES, NODES, PARALLEL, GridEngineCell
 from tests.mpich import MPIEXEC, NEEDS_MPICH
 from tests.programs import LONG_S, Workplace, until
@@ -147,7 +147,7 @@ def test_jobs_whose_ids_were_not_noted_are_found_by_another_path_of_the_trial(
     )
     (folder / "qsub").chmod(0o755)
     quick.env["PATH"] = f"{folder}:{quick.env.get('PATH', os.environ['PATH'])}"
-    quick.constants["backends.submitter.SHORTEST_BACK_OFF"] = 100.0
+    quick.constants["execute.batch.submitter.SHORTEST_BACK_OFF"] = 100.0
     quick.test("t", "echo ok", parameters={"n": [1, 2, 3]})
     with quick.start_run("--name", "t") as driving:
         driving.until(lambda: "no job id" in quick.alerts(), "qsub to have answered nothing")

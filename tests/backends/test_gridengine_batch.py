@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from seatrial.backends.protocol import Job, Submission
-from seatrial.backends.scheduler_client import SubmissionRefused
-from seatrial.machine.model import Machine, NodeGroup
+from seatrial.execute.batch.scheduler_client import SubmissionRefused
+from seatrial.execute.protocol import Job, Submission
+from seatrial.model.machine import Machine, NodeGroup
+from seatrial.model.test import JobOptions
 from seatrial.plugins.gridengine import GridEngine
 from seatrial.plugins.gridengine.client import qsub_line, write
-from seatrial.suite.model import JobOptions
 
 FOLDER = Path("/trials/t/submissions/seatrial-x")
 PARALLEL = {"mpi": "$fill_up", "smp": "$pe_slots", "mpi-12": 12}

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.backends.scheduler_client import Unanswered
-from seatrial.machine.model import Machine, NodeGroup
+from seatrial.execute.batch.scheduler_client import Unanswered
+from seatrial.model.machine import Machine, NodeGroup
 from seatrial.plugins.gridengine import client as gridengine_client
 from seatrial.plugins.gridengine.answers import CellSettings
 from seatrial.plugins.gridengine.client import GridEngineClient

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.backends.task_states import UnexpectedOutput
+from seatrial.execute.batch.scheduler_client import UnexpectedOutput
 from seatrial.plugins.gridengine.answers import (
     NO_ACCOUNT,
     TEMPORARY,

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.backends import job_processes, local
-from seatrial.backends.local import LocalBackend
-from seatrial.backends.protocol import (
+from seatrial.execute import job_processes, local
+from seatrial.execute.local import LocalBackend
+from seatrial.execute.protocol import (
     Disturbed,
     Ended,
     Job,
@@ -24,8 +24,8 @@ from seatrial.backends.protocol import (
     Submission,
     Update,
 )
-from seatrial.journal.codes import CANCELLED, LOST, TIMEOUT
-from seatrial.suite.model import JobOptions
+from seatrial.model.codes import CANCELLED, LOST, TIMEOUT
+from seatrial.model.test import JobOptions
 from tests.waiting import LONG_S, until_true
 
 CLAIM = ": > events.jsonl\n"
@@ -322,8 +322,8 @@ def test_a_backend_that_never_opened_can_be_closed() -> None:
 DRIVER = """
 import asyncio, sys
 from pathlib import Path
-from seatrial.backends.local import LocalBackend
-from seatrial.backends.protocol import Job, Submission
+from seatrial.execute.local import LocalBackend
+from seatrial.execute.protocol import Job, Submission
 
 async def main():
     backend = LocalBackend(4)

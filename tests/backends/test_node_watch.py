@@ -6,14 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.backends.job_arrays import arrange
-from seatrial.backends.node_watch import changes
-from seatrial.backends.protocol import Job, NodesDown, NodesUp, Submission
-from seatrial.backends.slurm_batch import sbatch_line
-from seatrial.backends.slurm_parse import parse_sinfo
-from seatrial.backends.task_states import UnexpectedOutput
-from seatrial.machine.model import Machine, NodeGroup
-from seatrial.machine.schedulers import Slurm
+from seatrial.execute.batch.scheduler_client import UnexpectedOutput
+from seatrial.execute.batch.submitter import arrange, changes
+from seatrial.execute.protocol import Job, NodesDown, NodesUp, Submission
+from seatrial.execute.slurm import parse_sinfo, sbatch_line
+from seatrial.model.machine import Machine, NodeGroup
+from seatrial.model.schedulers import Slurm
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.backends.outer_job import without_outer_job
+from seatrial.execute.batch.scheduler_client import without_outer_job
 
 ALWAYS = """
 SLURM_RESTART_COUNT SLURM_JOB_ID SLURM_JOBID SLURM_JOB_NODELIST SLURM_ARRAY_JOB_ID

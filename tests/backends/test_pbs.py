@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from seatrial.execute.directory import job_events
 from seatrial.journal.events import JobEnded, JobQueued, JobStarted, RunJudged
-from seatrial.runs.directory import job_events
 from tests.mpich import MPIEXEC, NEEDS_MPICH
 from tests.pbs.server import CORES, NODES, PbsServer
 from tests.programs import LONG_S, Workplace, until

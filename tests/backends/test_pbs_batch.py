@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from seatrial.backends.protocol import Job, Submission
-from seatrial.machine.model import Machine, NodeGroup
+from seatrial.execute.protocol import Job, Submission
+from seatrial.model.machine import Machine, NodeGroup
+from seatrial.model.test import JobOptions
 from seatrial.plugins.pbs import Pbs
 from seatrial.plugins.pbs.client import _qsub_keeps_localhost, qsub_line, write
-from seatrial.suite.model import JobOptions
 
 FOLDER = Path("/trials/t/submissions/seatrial-x")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.machine.model import Machine, NodeGroup
+from seatrial.model.machine import Machine, NodeGroup
 from seatrial.plugins.pbs.answers import ServerSettings
 from seatrial.plugins.pbs.client import PbsClient
 

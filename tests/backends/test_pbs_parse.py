@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from seatrial.backends.task_states import UnexpectedOutput
+from seatrial.execute.batch.scheduler_client import UnexpectedOutput
 from seatrial.plugins.pbs.answers import (
     TEMPORARY,
     UNKNOWN,

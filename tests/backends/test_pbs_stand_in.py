@@ -80,7 +80,7 @@ def test_jobs_whose_ids_were_not_noted_are_found_by_another_path_of_the_trial(
     )
     (folder / "qsub").chmod(0o755)
     place.env["PATH"] = f"{folder}:{place.env['PATH']}"
-    place.constants["backends.submitter.SHORTEST_BACK_OFF"] = 100.0
+    place.constants["execute.batch.submitter.SHORTEST_BACK_OFF"] = 100.0
     place.test("t", wait_script(place), parameters={"n": list(range(cases))})
     with place.start_run("--name", "t") as driving:
         driving.until(lambda: "no job id" in place.alerts(), "qsub to have answered nothing")

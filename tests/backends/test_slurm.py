@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from seatrial.backends.slurm_client import SlurmClient
+from seatrial.execute.slurm import SlurmClient
 from seatrial.journal.events import (
     AlertRaised,
     JobEnded,
@@ -29,7 +29,7 @@ from seatrial.journal.events import (
     TrialResumed,
     TrialStarted,
 )
-from seatrial.machine.model import Machine, NodeGroup
+from seatrial.model.machine import Machine, NodeGroup
 from tests.gates import wait_for
 from tests.programs import LONG_S, Driving, Workplace, until
 from tests.slurm.cluster import ClusterOptions, ClusterPair, SlurmCluster
@@ -37,11 +37,11 @@ from tests.slurm.cluster import ClusterOptions, ClusterPair, SlurmCluster
 pytestmark = pytest.mark.slurm
 
 QUICK = {
-    "backends.batch.SHORTEST_POLL": 0.2,
-    "backends.batch.POLL_SHARE": 4.0,
-    "backends.submitter.LONGEST_BACK_OFF": 0.5,
-    "backends.scheduler_client.QUERY_SECONDS": 3.0,
-    "backends.command_outages.CALM_SECONDS": 0.2,
+    "execute.batch.batch.SHORTEST_POLL": 0.2,
+    "execute.batch.batch.POLL_SHARE": 4.0,
+    "execute.batch.submitter.LONGEST_BACK_OFF": 0.5,
+    "execute.batch.scheduler_client.QUERY_SECONDS": 3.0,
+    "execute.batch.scheduler_client.CALM_SECONDS": 0.2,
 }
 ECHO = {"script": "echo ok", "verify": [{"contains": "ok"}]}
 
@@ -200,7 +200,7 @@ def test_jobs_whose_ids_were_not_noted_are_found_by_whatever_path(
     """The driver is killed before it knows the job id; the trial is resumed by another path."""
     liar = Liar(quick, "sbatch")
     liar.tell("mute")
-    quick.constants["backends.submitter.SHORTEST_BACK_OFF"] = 100.0
+    quick.constants["execute.batch.submitter.SHORTEST_BACK_OFF"] = 100.0
     quick.test("a", "echo ok", parameters={"n": "range(0, 4)"})
     with quick.start_run("--name", "t") as driving:
         driving.until(lambda: quick.count(AlertRaised) > 0, "sbatch to have answered nothing")
@@ -354,7 +354,7 @@ def test_every_end_state_becomes_its_code(place: Workplace) -> None:
 def test_a_queue_that_lies_ends_nothing(quick: Workplace) -> None:
     liar = Liar(quick, "squeue")
     gate = gated(quick)
-    quick.constants["backends.scheduler_client.QUERY_SECONDS"] = 1.5
+    quick.constants["execute.batch.scheduler_client.QUERY_SECONDS"] = 1.5
     with started(quick) as driving:
         for lie in ("fail", "hang", "garbage", "html", "half"):
             liar.always(lie)
@@ -411,7 +411,7 @@ def test_a_job_that_vanished_is_called_lost_and_runs_again(
 
 def test_an_sbatch_that_lies_doubles_nothing(quick: Workplace, cluster: SlurmCluster) -> None:
     liar = Liar(quick, "sbatch")
-    quick.constants["backends.scheduler_client.SUBMIT_SECONDS"] = 1.0
+    quick.constants["execute.batch.scheduler_client.SUBMIT_SECONDS"] = 1.0
     quick.test("a", "echo ok", parameters={"n": [1, 2, 3]})
     liar.tell("fail", "html", "garbage", "digits", "hang", "empty", "mute")
     with quick.start_run("--name", "t") as driving:
@@ -584,7 +584,7 @@ def test_two_clusters_with_accounting(place: Workplace) -> None:
     small = ClusterOptions(nodes=2, name="one")
     with ClusterPair(place.folder / "pair", small, ClusterOptions(nodes=2, name="two")) as pair:
         place.slurm(pair.first, {"cluster": "two"})
-        place.constants = {**QUICK, "backends.scheduler_client.QUERY_SECONDS": 20.0}
+        place.constants = {**QUICK, "execute.batch.scheduler_client.QUERY_SECONDS": 20.0}
         liar = Liar(place, "squeue")
         gate = place.folder / "gate"
         script = f"echo $SLURM_CLUSTER_NAME; {wait_for(gate)}"

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.backends.job_arrays import arrange
-from seatrial.backends.protocol import Job, Submission
-from seatrial.backends.slurm_batch import cluster_option, sbatch_line, write
-from seatrial.backends.task_states import PREFIX
-from seatrial.machine.model import Machine, NodeGroup
-from seatrial.machine.schedulers import Slurm
-from seatrial.suite.model import JobOptions
+from seatrial.execute.batch.scheduler_client import PREFIX
+from seatrial.execute.batch.submitter import arrange
+from seatrial.execute.protocol import Job, Submission
+from seatrial.execute.slurm import cluster_option, sbatch_line, write_job_script
+from seatrial.model.machine import Machine, NodeGroup
+from seatrial.model.schedulers import Slurm
+from seatrial.model.test import JobOptions
 from tests.programs import LONG_S
 
 
@@ -211,7 +211,7 @@ def written(folder: Path, *names: str) -> Path:
         job.path.mkdir(parents=True)
         (job.path / "job.sh").write_text("echo ran $PWD; echo oops >&2; cat; exit 3\n")
     made = folder / "submissions" / "it's one"
-    write(made, Submission("seatrial-r0", jobs), a_machine(Slurm(account="a b")))
+    write_job_script(made, Submission("seatrial-r0", jobs), a_machine(Slurm(account="a b")))
     return made
 
 

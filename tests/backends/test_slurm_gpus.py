@@ -57,7 +57,7 @@ def site(place: Workplace, gpus: SlurmCluster) -> Workplace:
 
 
 def machine(place: Workplace, cluster: SlurmCluster, **slurm: Any) -> None:
-    place.constants = {"backends.batch.SHORTEST_POLL": 0.2}
+    place.constants = {"execute.batch.batch.SHORTEST_POLL": 0.2}
     place.slurm(cluster, {"partition": "batch", **slurm}, nodes=NODES)
 
 
@@ -200,7 +200,7 @@ def test_nodes_that_name_their_partition_are_found_without_a_word_in_the_test(
 ) -> None:
     """So that tests can be taken to another machine, and one that goes to each node reaches all."""
     cpus, with_gpus = NODES
-    place.constants = {"backends.batch.SHORTEST_POLL": 0.2}
+    place.constants = {"execute.batch.batch.SHORTEST_POLL": 0.2}
     nodes = [{**with_gpus, "partition": "gpu"}, cpus]
     place.slurm(gpus, {"partition": "batch"}, nodes=nodes)
     place.test("cpu", SEEN, run={"tasks": "1 if node.gpus else 2"})
@@ -278,7 +278,7 @@ def test_what_is_detected_names_the_nodes_of_other_partitions(
 def page(place: Workplace, gpus: SlurmCluster) -> Workplace:
     """A folder with the files of the page, as they are written there."""
     place.env |= gpus.env
-    place.constants = {"backends.batch.SHORTEST_POLL": 0.2}
+    place.constants = {"execute.batch.batch.SHORTEST_POLL": 0.2}
     text = (Path(__file__).parents[2] / "docs/how-to/gpus.md").read_text()
     for block in re.findall(r"^```yaml\n(.*?)^```$", text, re.M | re.S):
         file = place.folder / block.partition("\n")[0].removeprefix("# ")

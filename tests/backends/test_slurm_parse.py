@@ -4,17 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.backends.slurm_parse import (
+from seatrial.execute.batch.scheduler_client import ACTIVE, ENDED, TaskState, UnexpectedOutput
+from seatrial.execute.slurm import (
     NO_JOB,
     TEMPORARY,
-    first_words,
+    first_words_of,
     parse_job,
     parse_job_id,
     parse_sacct,
     parse_squeue,
 )
-from seatrial.backends.task_states import ACTIVE, ENDED, TaskState, UnexpectedOutput
-from seatrial.journal.codes import CODES, PENDING
+from seatrial.model.codes import CODES, PENDING
 
 # What a real Slurm 22.05 answered (tests/slurm/cluster.py): exit 0, exit 3, SIGKILL, SIGTERM,
 # SIGSEGV, scancel, tasks that wait and run, a job that is no array, an output that could not be
@@ -213,7 +213,7 @@ def test_any_text_is_an_answer_or_nonsense(text: str) -> None:
             assert all(task.exit_code >= 0 for task in tasks)
     found = parse_job_id(text)
     assert found is None or found >= 0
-    assert 0 < len(first_words(text)) <= 300
+    assert 0 < len(first_words_of(text)) <= 300
 
 
 task_states = st.builds(
@@ -261,5 +261,5 @@ def test_what_may_pass_is_tried_again_and_what_cannot_is_not(said: str, passes: 
 
 def test_the_words_of_an_error_fit_on_a_line() -> None:
     said = "sbatch: error: invalid partition specified: nope\nsbatch: error: Batch job failed\n"
-    assert first_words(said) == "invalid partition specified: nope Batch job failed"
-    assert first_words(" \n") == "no message"
+    assert first_words_of(said) == "invalid partition specified: nope Batch job failed"
+    assert first_words_of(" \n") == "no message"

@@ -12,9 +12,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from seatrial.backends import batch, command_outages, job_readings, submitter
-from seatrial.backends.batch import BatchBackend
-from seatrial.backends.protocol import (
+from seatrial.execute import directory
+from seatrial.execute.batch import batch, scheduler_client, submitter
+from seatrial.execute.batch import submitter as job_readings
+from seatrial.execute.batch.batch import BatchBackend
+from seatrial.execute.directory import JobEvents
+from seatrial.execute.protocol import (
     Ended,
     Job,
     NeverStarted,
@@ -24,12 +27,10 @@ from seatrial.backends.protocol import (
     Trouble,
     Update,
 )
-from seatrial.backends.slurm_client import SlurmClient
-from seatrial.journal.codes import CANCELLED, LOST, SPECIAL_EXIT
-from seatrial.machine.model import Machine, NodeGroup
-from seatrial.machine.schedulers import BatchTime, Slurm
-from seatrial.runs import directory
-from seatrial.runs.directory import JobEvents
+from seatrial.execute.slurm import SlurmClient
+from seatrial.model.codes import CANCELLED, LOST, SPECIAL_EXIT
+from seatrial.model.machine import Machine, NodeGroup
+from seatrial.model.schedulers import BatchTime, Slurm
 from tests.waiting import LONG_S, until_true
 
 COMMAND = """\
@@ -442,7 +443,7 @@ def test_an_sbatch_that_comes_and_goes_is_one_trouble(tmp_path: Path, commands: 
 def test_a_recovery_is_told_when_it_lasts(
     tmp_path: Path, commands: Commands, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command_outages, "CALM_SECONDS", 0.1)
+    monkeypatch.setattr(scheduler_client, "CALM_SECONDS", 0.1)
     commands.say("sbatch", "echo 7")
     commands.say("squeue", "exit 1")
     commands.say("sinfo", "exit 1")

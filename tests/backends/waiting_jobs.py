@@ -11,10 +11,10 @@ from tests.programs import Workplace
 
 # Waits of the backend that are shorter than at a site.
 QUICK = {
-    "backends.batch.SHORTEST_POLL": 0.2,
-    "backends.batch.POLL_SHARE": 1.0,
-    "backends.submitter.LONGEST_BACK_OFF": 0.5,
-    "backends.command_outages.CALM_SECONDS": 0.2,
+    "execute.batch.batch.SHORTEST_POLL": 0.2,
+    "execute.batch.batch.POLL_SHARE": 1.0,
+    "execute.batch.submitter.LONGEST_BACK_OFF": 0.5,
+    "execute.batch.scheduler_client.CALM_SECONDS": 0.2,
 }
 
 # Jobs of PBS and of Grid Engine have no variables of this process: those that make Open MPI start

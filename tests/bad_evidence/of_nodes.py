@@ -10,10 +10,10 @@ import click
 import numpy as np
 import yaml
 
-from seatrial.rules.load import with_shipped
-from seatrial.rules.model import Rule
-from seatrial.verify.network_findings import findings_in as network_findings
-from seatrial.verify.node_findings import findings_in
+from seatrial.judge.log_rules import Rule
+from seatrial.plugins.facts.node_findings import findings_in
+from seatrial.plugins.facts.rules import with_shipped
+from seatrial.plugins.network.matrices import findings_in as network_findings
 
 from ..verify.test_matrices import pairs_text
 from .grid import Told, bad, command, dropped, files, good, no

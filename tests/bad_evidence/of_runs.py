@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.errors import UsageError
-from seatrial.journal.codes import PASS
-from seatrial.suite.check_spec import Check, PlacementCheck
-from seatrial.suite.model import Test
-from seatrial.verify import references as refs
-from seatrial.verify.references import Reference, References
-from seatrial.verify.verdict import UNKNOWN, RunConditions, judge
+from seatrial.judge import references as refs
+from seatrial.judge.references import Reference, References
+from seatrial.judge.verdict import UNKNOWN, RunConditions, judge
+from seatrial.model.codes import PASS
+from seatrial.model.test import Check, PlacementCheck, Test
 
 from ..verify.helpers import DATA, TRIAD, a_case, a_check, a_test
 from ..verify.test_placement_check import APART, END, NAMES

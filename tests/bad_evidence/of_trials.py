@@ -14,14 +14,14 @@ from typing import Any
 import yaml
 from msgspec.structs import replace
 
-from seatrial.acceptance.status import status
 from seatrial.errors import JournalError
-from seatrial.journal.codes import CHECK_ERROR, FAILED, NO_FIGURE, PASS, WRONG_ANSWER, Code
+from seatrial.execute.alerts import alarms
 from seatrial.journal.events import MetricRecorded, TrialEnded
 from seatrial.journal.journal import read
-from seatrial.plan.model import Component, Criterion
-from seatrial.suite.model import Case
-from seatrial.trial.alarm import alarms
+from seatrial.model.codes import CHECK_ERROR, FAILED, NO_FIGURE, PASS, WRONG_ANSWER, Code
+from seatrial.model.plan import Component, Criterion
+from seatrial.model.test import Case
+from seatrial.results.status import status
 
 from ..acceptance.stories import Story, cases_of
 from ..programs import Workplace

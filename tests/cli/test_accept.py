@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from seatrial.execute.requests import Request, ask
 from seatrial.journal.events import (
     AlertRaised,
     NodeAdmitted,
@@ -25,7 +26,6 @@ from seatrial.journal.events import (
     TrialResumed,
     TrialStarted,
 )
-from seatrial.trial.requests import Request, ask
 from tests.programs import Workplace
 from tests.trial import plans
 from tests.trial.plans import TAG, accept, audit, control, ends, passed, start, write_plan
@@ -33,7 +33,7 @@ from tests.trial.plans import TAG, accept, audit, control, ends, passed, start, 
 
 @pytest.fixture
 def place(place: Workplace) -> Workplace:
-    place.constants = {"trial.requests.LOOK_SECONDS": 0.05}
+    place.constants = {"execute.requests.LOOK_SECONDS": 0.05}
     return place
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from seatrial.journal import codes
+from seatrial.execute.requests import Request, ask, waiting
+from seatrial.execute.trial_folder import TrialFolder
 from seatrial.journal.events import (
     NodeAdmitted,
     NodeExcluded,
@@ -26,8 +27,7 @@ from seatrial.journal.events import (
     TestStopped,
     TrialPaused,
 )
-from seatrial.trial.folder import TrialFolder
-from seatrial.trial.requests import Request, ask, waiting
+from seatrial.model import codes
 from tests.programs import Done, Workplace
 from tests.trial.plans import TAG, accept, audit, control, passed, short, start, write_plan
 
@@ -36,7 +36,7 @@ ME = pwd.getpwuid(os.getuid()).pw_name
 
 @pytest.fixture
 def place(place: Workplace) -> Workplace:
-    place.constants = {"trial.requests.LOOK_SECONDS": 0.05}
+    place.constants = {"execute.requests.LOOK_SECONDS": 0.05}
     place.local(cores=4)
     for name in "ab":
         short(place, name)

@@ -13,10 +13,10 @@ import click
 import pytest
 
 from seatrial.errors import UsageError
-from seatrial.machine import draining
-from seatrial.machine.draining import DrainState
+from seatrial.execute import detect
+from seatrial.execute.detect import DrainState
 from seatrial.plugins.facts import check_command
-from seatrial.studies import note_file
+from seatrial.results import notes as note_file
 from tests.programs import Workplace
 from tests.slurm.cluster import SlurmCluster
 
@@ -132,8 +132,8 @@ def test_on_a_terminal_people_are_asked(agreed: bool, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(click, "confirm", confirm)
     drained: list[list[str]] = []
-    monkeypatch.setattr(draining, "states", lambda: told)
-    monkeypatch.setattr(draining, "drain", lambda nodes, reason: drained.append([*nodes]))
+    monkeypatch.setattr(detect, "states", lambda: told)
+    monkeypatch.setattr(detect, "drain", lambda nodes, reason: drained.append([*nodes]))
     monkeypatch.setattr(note_file, "write", lambda *about: SimpleNamespace(id="1"))
     acts = check_command.NodeActs(Path("notes"), "m", "t")
     reasons = {node: ["r"] for node in NODES}

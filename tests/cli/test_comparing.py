@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.journal import codes
+from seatrial.model import codes
 
 from ..programs import Workplace
 from ..store.trials import NOON

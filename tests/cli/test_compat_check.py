@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from seatrial.journal.codes import FAILED, PASS
 from seatrial.journal.events import CompatStarted, RunCreated, RunJudged
+from seatrial.model.codes import FAILED, PASS
 from tests.programs import Workplace
 from tests.slurm.cluster import SlurmCluster
 from tests.slurm.named_hosts import inside

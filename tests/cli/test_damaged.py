@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from seatrial.cli import commands
+from seatrial.execute.trial_folder import TrialFolder
 from seatrial.journal.events import RunJudged
 from seatrial.journal.journal import read
-from seatrial.trial.folder import TrialFolder
 from tests.programs import Workplace
 from tests.trial.plans import TAG, accept, short, write_plan
 

@@ -17,13 +17,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.journal import codes
-from seatrial.journal.codes import Code
 from seatrial.journal.events import RunCreated, RunJudged, ScriptEnded, ScriptStarted
-from seatrial.rules.facts import parsed
-from seatrial.runs.node_digests import digests
+from seatrial.model import codes
+from seatrial.model.codes import Code
+from seatrial.plugins.facts.digests import digests
+from seatrial.plugins.facts.node_facts import parsed
+from seatrial.results import notes
 from seatrial.show.plots import TextMark, time_line
-from seatrial.studies import note_file
 
 from ..store.trials import NOON, SECOND, TrialMaker, a_case
 from ..studies.test_history import DAY, Story
@@ -50,7 +50,7 @@ def stepped(tmp_path: Path) -> Path:
     story.level(5000, 15)
     story.level(4700, 15)
     note = ("fabric \x1b[31mreset", NOON + 15 * DAY + 3600 * SECOND)
-    note_file.write(tmp_path / note_file.FILE, *note)
+    notes.write(tmp_path / notes.FILE, *note)
     return tmp_path
 
 

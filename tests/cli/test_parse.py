@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.verify.formats import formats
+from seatrial.judge.formats import formats
 from tests.programs import COMMAND, Done, Workplace
 
 DATA = Path(__file__).parents[1] / "verify" / "outputs" / "data"

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from seatrial.machine.detect import detect
-from seatrial.runs.pattern_collector import read_pattern
+from seatrial.execute.detect import detect
+from seatrial.plugins.orders.patterns import read_pattern
 from tests.mpich import MPIEXEC, NEEDS_MPICH
 from tests.programs import Done, Workplace
 from tests.slurm.cluster import SlurmCluster

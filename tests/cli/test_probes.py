@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from seatrial.documents import Faults
-from seatrial.suite.load import load
+from seatrial.model.documents import Faults
+from seatrial.model.suite import load
 from tests.programs import Workplace
 
 SUITES = Path(__file__).parents[2] / "suites"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.cli.progress import Progress
+from seatrial.cli.run_driver import Progress
 from tests.programs import Workplace
 
 

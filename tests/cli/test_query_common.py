@@ -22,12 +22,11 @@ from hypothesis import strategies as st
 
 from seatrial import cli
 from seatrial.cli.tables import TextTable
-from seatrial.escaping import xml_text, xml_value
-from seatrial.journal import codes
-from seatrial.journal.codes import Code
+from seatrial.escaping import plain_line, xml_text, xml_value
 from seatrial.journal.events import ScriptStarted
+from seatrial.model import codes
+from seatrial.model.codes import Code
 from seatrial.show.text import fold
-from seatrial.verify.reading import plain_line
 from tests.programs import LONG_S
 
 from ..store.trials import NOON, SECOND, TrialMaker, a_case, a_trial

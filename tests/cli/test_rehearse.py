@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.acceptance.status import status
 from seatrial.cli import main
+from seatrial.execute.trial_folder import TrialFolder
 from seatrial.journal import journal
 from seatrial.journal.events import TrialEnded, TrialStarted
-from seatrial.trial.folder import TrialFolder
+from seatrial.results.status import status
 from tests.programs import COMMAND, Done, until
 from tests.rehearse.stage import Stage
 

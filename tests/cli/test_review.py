@@ -18,7 +18,7 @@ AGREED = ("--exclude", "--by", "Ann", "--by", "Bob")
 
 @pytest.fixture
 def place(place: Workplace) -> Workplace:
-    place.constants = {"trial.requests.LOOK_SECONDS": 0.05}
+    place.constants = {"execute.requests.LOOK_SECONDS": 0.05}
     return place
 
 

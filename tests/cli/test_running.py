@@ -18,6 +18,11 @@ import pytest
 import yaml
 
 from seatrial import cli
+from seatrial.execute.creation import create
+from seatrial.execute.driver import Driver
+from seatrial.execute.job_stats import Observer
+from seatrial.execute.prepare import TrialOptions, new_tag, prepare_trial
+from seatrial.execute.trial_record import suite_record
 from seatrial.journal.events import (
     AlertRaised,
     BuildStarted,
@@ -28,12 +33,6 @@ from seatrial.journal.events import (
     ScriptStarted,
     TrialEnded,
 )
-from seatrial.trial.creation import create
-from seatrial.trial.driver import Driver
-from seatrial.trial.observer import Observer
-from seatrial.trial.options import TrialOptions
-from seatrial.trial.prepare import new_tag, prepare_trial
-from seatrial.trial.suite_record import suite_record
 from tests.gates import wait_for
 from tests.journals import without_checksums
 from tests.programs import Workplace, until
@@ -186,7 +185,7 @@ def test_a_trial_that_is_not_made_leaves_nothing(
 
     place.test("a")
     plan = prepare_trial(TrialOptions(suites=[str(place.suite)]), str(place.machine))
-    monkeypatch.setattr("seatrial.trial.creation.write_script", interrupted)
+    monkeypatch.setattr("seatrial.execute.creation.write_script", interrupted)
     with pytest.raises(KeyboardInterrupt):
         create(place.trials, suite_record(plan, "t"), plan.cases)
     assert not list(place.trials.iterdir())
@@ -317,7 +316,7 @@ def test_each_verdict_comes_of_a_real_run(place: Workplace) -> None:
 def test_a_timeout_ends_what_the_script_started_also_if_it_will_not_listen(
     place: Workplace,
 ) -> None:
-    place.constants = {"backends.local.GRACE_SECONDS": 0.3}
+    place.constants = {"execute.local.GRACE_SECONDS": 0.3}
     place.test("deaf", "trap '' TERM; (trap '' TERM; sleep 1000) &\nwait", run={"walltime": "0.5s"})
     done = place.run("--name", "t")
     assert place.verdicts() == {"deaf": "timeout"}, done.said

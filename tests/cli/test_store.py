@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.journal import codes
 from seatrial.journal.events import AlertRaised
+from seatrial.model import codes
 from tests.journals import without_checksums
 
 from ..store.conftest import NEEDS_POSTGRES, postgres  # noqa: F401

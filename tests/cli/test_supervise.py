@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
+from seatrial.execute.requests import INTERRUPTED
 from seatrial.journal.events import (
     PolicyChanged,
     RunSubmitted,
@@ -21,16 +22,15 @@ from seatrial.journal.events import (
     TrialPaused,
     TrialResumed,
 )
-from seatrial.trial.outcome import INTERRUPTED
 from seatrial.units import show_seconds
 from tests.programs import Driving, Workplace
 from tests.trial.plans import TAG, accept, alerts, audit, control, passed, short, start, write_plan
 from tests.waiting import until
 
 CONSTANTS: dict[str, Any] = {
-    "trial.requests.LOOK_SECONDS": 0.05,
-    "trial.heartbeat.BEAT_SECONDS": 0.1,
-    "trial.alarm.LEAST_LIMIT_SECONDS": 0.1,
+    "execute.requests.LOOK_SECONDS": 0.05,
+    "execute.heartbeat.BEAT_SECONDS": 0.1,
+    "execute.alerts.LEAST_LIMIT_SECONDS": 0.1,
     "cli.supervise.FIRST_PAUSE_SECONDS": 0.2,
 }
 
@@ -107,7 +107,7 @@ def test_a_plan_that_is_being_edited_keeps_no_driver_from_coming_back(place: Wor
 
 def test_a_defect_ends_a_driver_that_is_started_again(place: Workplace) -> None:
     plan(place, "1h")
-    place.constants["trial.heartbeat.BEAT_SECONDS"] = "no number"  # type: ignore[assignment]
+    place.constants["execute.heartbeat.BEAT_SECONDS"] = "no number"  # type: ignore[assignment]
     with supervised(place) as supervisor:
         supervisor.until(lambda: len(told(place)) == 2, "two restarts")
         supervisor.send(signal.SIGTERM)

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from seatrial.cli.suspects import BESIDE, print_suspects
 from seatrial.journal.events import Event, ScriptEnded, ScriptStarted
-from seatrial.statistics.suspects import Suspect, Suspects
-from seatrial.studies.evidence import NodeEvidence
+from seatrial.judge.statistics.suspects import Suspect, Suspects
+from seatrial.results.slow_places import NodeEvidence
 from tests.programs import Workplace
 from tests.store.trials import TrialMaker, a_case
 

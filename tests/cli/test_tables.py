@@ -7,7 +7,7 @@ from click import unstyle
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.cli import summary
+from seatrial.cli import run_driver
 from seatrial.cli.tables import TextTable
 from seatrial.show.text import fold
 
@@ -28,7 +28,7 @@ def rows_of(text: str) -> list[str]:
 
 
 def test_a_summary_fits_and_breaks_no_number() -> None:
-    text = unstyle(str(TextTable(summary.COLUMNS, SUMMARY)))
+    text = unstyle(str(TextTable(run_driver.COLUMNS, SUMMARY)))
     assert all(len(line) <= 80 for line in text.splitlines()), text
     words = text.split()
     for whole in ("sort{", "size=1000000}", "gcc-", "openmpi", "Msteps/s", "912.8", "performance"):

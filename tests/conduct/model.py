@@ -7,10 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from seatrial.conduct.commands import Decision, Launch
-from seatrial.conduct.conductor import Conductor, Limits
-from seatrial.conduct.retry_policy import MAX_LOSSES
-from seatrial.journal.codes import CANCELLED, LOST, PASS
+from seatrial.decide.conductor import Conductor, Decision, Launch
+from seatrial.decide.demand import MAX_LOSSES
 from seatrial.journal.encoding import decode_block, encode_lines
 from seatrial.journal.events import (
     BuildEnded,
@@ -23,7 +21,9 @@ from seatrial.journal.events import (
     TrialPaused,
     TrialResumed,
 )
-from seatrial.suite.model import Case, JobOptions
+from seatrial.model.codes import CANCELLED, LOST, PASS
+from seatrial.model.policy import Limits
+from seatrial.model.test import Case, JobOptions
 
 
 def a_case(

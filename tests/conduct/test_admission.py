@@ -7,14 +7,21 @@ from typing import Any
 
 import pytest
 
-from seatrial.conduct.admission import Admission, Gates, TokenBucket
-from seatrial.conduct.conductor import Limits
-from seatrial.conduct.in_flight import InFlightCounts
-from seatrial.conduct.policy import Caps, Entry, Placement, Policy, PolicyTarget, RateLimit, Window
-from seatrial.conduct.policy import ThrottleRule as About
-from seatrial.conduct.targets import STALE_NS, Targets
-from seatrial.conduct.throttle import ThrottleState
+from seatrial.decide.admission import Admission, Gates, ThrottleState, TokenBucket
+from seatrial.decide.in_flight import InFlightCounts
+from seatrial.decide.targets import STALE_NS, Targets
 from seatrial.journal.events import GaugeRead, RunSubmitted
+from seatrial.model.policy import (
+    Caps,
+    Entry,
+    Limits,
+    Placement,
+    Policy,
+    PolicyTarget,
+    RateLimit,
+    Window,
+)
+from seatrial.model.policy import ThrottleRule as About
 
 from .world import World, a_run
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from seatrial.conduct.builds import BuildTracker
+from seatrial.decide.builds import BuildTracker
 from tests.conduct.model import a_case
 
 

@@ -7,10 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from seatrial.conduct.commands import Decision, Launch
-from seatrial.conduct.conductor import Conductor, Limits
-from seatrial.conduct.policy import Entry, Policy
-from seatrial.journal.codes import FAILED, LOST, PASS, Code
+from seatrial.decide.conductor import Conductor, Decision, Launch
 from seatrial.journal.events import (
     BuildEnded,
     BuildStarted,
@@ -21,6 +18,8 @@ from seatrial.journal.events import (
     RunSubmitted,
     TrialStarted,
 )
+from seatrial.model.codes import FAILED, LOST, PASS, Code
+from seatrial.model.policy import Entry, Limits, Policy
 
 from .model import a_case
 

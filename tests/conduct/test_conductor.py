@@ -14,19 +14,8 @@ from hypothesis.stateful import (
 )
 from msgspec.structs import replace
 
-from seatrial.conduct.commands import Decision, Finish, Launch
-from seatrial.conduct.conductor import Conductor, Limits
-from seatrial.conduct.policy import Answer, Entry, Policy
-from seatrial.conduct.retry_policy import MAX_LOSSES
-from seatrial.journal.codes import (
-    BUILD_FAILED,
-    CANCELLED,
-    FAILED,
-    LOST,
-    NODE_FAILURE,
-    PASS,
-    TIMEOUT,
-)
+from seatrial.decide.conductor import Conductor, Decision, Finish, Launch
+from seatrial.decide.demand import MAX_LOSSES
 from seatrial.journal.encoding import decode
 from seatrial.journal.events import (
     EVENT_KINDS,
@@ -40,7 +29,9 @@ from seatrial.journal.events import (
     TrialCancelled,
     TrialPaused,
 )
-from seatrial.suite.model import Case
+from seatrial.model.codes import BUILD_FAILED, CANCELLED, FAILED, LOST, NODE_FAILURE, PASS, TIMEOUT
+from seatrial.model.policy import Answer, Entry, Limits, Policy
+from seatrial.model.test import Case
 
 from .model import Model, a_case, replayed
 

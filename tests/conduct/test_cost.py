@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 
-from seatrial.conduct.conductor import Conductor, Limits
-from seatrial.conduct.policy import Entry, Policy, WatchLimits
-from seatrial.journal.codes import PASS
+from seatrial.decide.conductor import Conductor
 from seatrial.journal.events import (
     BuildEnded,
     BuildStarted,
@@ -29,6 +27,8 @@ from seatrial.journal.events import (
     SubmitEnded,
     TrialStarted,
 )
+from seatrial.model.codes import PASS
+from seatrial.model.policy import Entry, Limits, Policy, WatchLimits
 
 from .model import a_case
 from .world import a_run

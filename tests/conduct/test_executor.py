@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seatrial.conduct.commands import BuildVerdict, Decision, Finish, Launch
-from seatrial.conduct.executor import carry_out
+from seatrial.decide.conductor import BuildVerdict, Decision, Finish, Launch, carry_out
 from seatrial.journal.events import AlertRaised, Event, NodeExcluded, TestStopped
 
 

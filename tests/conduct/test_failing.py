@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.conduct.failing import FailureWatch, chance
-from seatrial.journal.codes import (
+from seatrial.decide.failing import FailureWatch, chance
+from seatrial.model.codes import (
     CANCELLED,
     FAILED,
     HUNG,

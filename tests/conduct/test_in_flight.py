@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import pytest
 
-from seatrial.conduct.in_flight import InFlightCounts
-from seatrial.conduct.policy import Caps, Entry
+from seatrial.decide.in_flight import InFlightCounts
+from seatrial.model.policy import Caps, Entry
 
 ENTRIES = [
     Entry(name="a"),

@@ -10,8 +10,6 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from seatrial.conduct.conductor import Limits
-from seatrial.conduct.policy import Entry, Policy
 from seatrial.journal.events import (
     JobEnded,
     JobStarted,
@@ -21,6 +19,7 @@ from seatrial.journal.events import (
     TestStopped,
     TrialStarted,
 )
+from seatrial.model.policy import Entry, Limits, Policy
 
 from .world import NS, START, World, a_run
 

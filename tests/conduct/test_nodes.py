@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from seatrial.conduct.in_flight import RunInFlight
-from seatrial.conduct.nodes import NodeRecord
-from seatrial.conduct.policy import Exclusion
+from seatrial.decide.in_flight import RunInFlight
+from seatrial.decide.nodes import NodeRecord
+from seatrial.model.policy import Exclusion
 
 NS = 10**9
 

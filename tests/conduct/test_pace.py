@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.conduct.admission import Shape
-from seatrial.conduct.in_flight import InFlightCounts
-from seatrial.conduct.pace import Pace
-from seatrial.conduct.policy import Entry
+from seatrial.decide.admission import Shape
+from seatrial.decide.in_flight import InFlightCounts
+from seatrial.decide.pace import Pace
+from seatrial.model.policy import Entry
 
 NS = 10**9
 NOW = 1000 * NS

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from seatrial.conduct.place import NodePlacer, placing_of
-from seatrial.layout.node_choice import NodeWish
-from seatrial.machine.model import Machine, NetworkModel, NodeGroup
-from seatrial.suite.model import Requires, Test
-from seatrial.suite.run_spec import RunSpec
+from seatrial.decide.place import NodePlacer, placing_of
+from seatrial.model.machine import Machine, NetworkModel, NodeGroup
+from seatrial.model.test import Requires, RunSpec, Test
+from seatrial.model.topology import NodeWish
 
 from .world import a_run
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from seatrial.journal.events import AlertRaised, JobEnded, JobStarted, NodeDown, RunSubmitted
-from seatrial.machine.node_sets import unfold
+from seatrial.model.nodes import unfold
 from tests.programs import Workplace
 from tests.rehearse.stage import Stage, since
 from tests.slurm.cluster import ClusterOptions, SlurmCluster

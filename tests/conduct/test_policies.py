@@ -8,11 +8,11 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from seatrial.conduct.conductor import Limits
-from seatrial.conduct.policy import (
+from seatrial.model.policy import (
     Caps,
     Entry,
     Exclusion,
+    Limits,
     Policy,
     PolicyTarget,
     RateLimit,
@@ -20,7 +20,7 @@ from seatrial.conduct.policy import (
     WatchLimits,
     Window,
 )
-from seatrial.suite.model import Case
+from seatrial.model.test import Case
 
 from .world import Luck, World, a_run
 

@@ -8,7 +8,20 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from seatrial.conduct.policy import (
+from seatrial.decide.admission import ThrottleState
+from seatrial.decide.policy_change import (
+    before_parts,
+    changed_parts,
+    conflicts,
+    differences,
+    followed,
+    refused,
+    too_short,
+    with_parts,
+)
+from seatrial.journal.events import GaugeRead, TrialExtended, TrialStarted
+from seatrial.journal.trial_life import TrialLife
+from seatrial.model.policy import (
     Caps,
     Entry,
     Exclusion,
@@ -18,18 +31,6 @@ from seatrial.conduct.policy import (
     ThrottleRule,
     Window,
 )
-from seatrial.conduct.policy_change import (
-    before_parts,
-    changed_parts,
-    followed,
-    refused,
-    too_short,
-    with_parts,
-)
-from seatrial.conduct.policy_difference import conflicts, differences
-from seatrial.conduct.throttle import ThrottleState
-from seatrial.journal.events import GaugeRead, TrialExtended, TrialStarted
-from seatrial.journal.trial_life import TrialLife
 
 NS = 10**9
 

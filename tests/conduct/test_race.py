@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.conduct.largest import LargestSearch
-from seatrial.conduct.race import Dropped, Race
-from seatrial.conduct.race_rules import RaceRules
+from seatrial.decide.admission import LargestSearch
+from seatrial.decide.race import Dropped, Race
+from seatrial.model.policy import RaceRules
 
 GRID = [list(each) for each in product(range(3), range(2), range(2))]
 

@@ -9,14 +9,10 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from seatrial.conduct.commands import Launch
-from seatrial.conduct.conductor import Conductor, Limits
-from seatrial.conduct.largest import LargestSearch
-from seatrial.conduct.policy import Entry, Policy
-from seatrial.conduct.race import Race
-from seatrial.conduct.race_demand import RaceDemand
-from seatrial.conduct.race_rules import RaceRules
-from seatrial.journal.codes import FAILED, LOST, NODE_FAILURE, PASS, PERFORMANCE, TIMEOUT, Code
+from seatrial.decide.admission import LargestSearch
+from seatrial.decide.conductor import Conductor, Launch
+from seatrial.decide.demand import RaceDemand
+from seatrial.decide.race import Race
 from seatrial.journal.events import (
     BuildEnded,
     BuildStarted,
@@ -30,6 +26,8 @@ from seatrial.journal.events import (
     ScriptStarted,
     TrialStarted,
 )
+from seatrial.model.codes import FAILED, LOST, NODE_FAILURE, PASS, PERFORMANCE, TIMEOUT, Code
+from seatrial.model.policy import Entry, Limits, Policy, RaceRules
 
 from .world import NS, a_run
 

@@ -8,20 +8,9 @@ from typing import Any
 
 import pytest
 
-from seatrial.conduct.commands import Decision, Launch
-from seatrial.conduct.conductor import Conductor, Limits
-from seatrial.conduct.mix import Mix
-from seatrial.conduct.policy import (
-    Entry,
-    Exclusion,
-    Kind,
-    Policy,
-    ThrottleRule,
-    WatchLimits,
-    Window,
-)
-from seatrial.conduct.waves import Waves
-from seatrial.journal.codes import BOOT_FAILURE, CANCELLED, NODE_FAILURE, PASS, RECALLED, Code
+from seatrial.decide.conductor import Conductor, Decision, Launch
+from seatrial.decide.mix import Mix
+from seatrial.decide.waves import Waves
 from seatrial.journal.events import (
     CompatStarted,
     Event,
@@ -39,7 +28,18 @@ from seatrial.journal.events import (
     TrialPaused,
     TrialStarted,
 )
-from seatrial.suite.model import Case
+from seatrial.model.codes import BOOT_FAILURE, CANCELLED, NODE_FAILURE, PASS, RECALLED, Code
+from seatrial.model.policy import (
+    Entry,
+    Exclusion,
+    Kind,
+    Limits,
+    Policy,
+    ThrottleRule,
+    WatchLimits,
+    Window,
+)
+from seatrial.model.test import Case
 
 from .world import NS, START, World, a_run
 

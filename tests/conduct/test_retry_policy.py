@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from seatrial.conduct.policy import Entry
-from seatrial.conduct.retry_policy import MAX_LOSSES, MAX_REFUSED, RetryPolicy
-from seatrial.journal.codes import (
+from seatrial.decide.demand import MAX_LOSSES, MAX_REFUSED, RetryPolicy
+from seatrial.model.codes import (
     CANCELLED,
     FAILED,
     HUNG,
@@ -18,6 +17,7 @@ from seatrial.journal.codes import (
     TIMEOUT,
     WRONG_ANSWER,
 )
+from seatrial.model.policy import Entry
 
 
 def test_each_cause_has_its_answer_and_attempts_are_bounded() -> None:

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.conduct import run_queue
-from seatrial.conduct.rounds import Rounds
-from seatrial.conduct.run_queue import RunQueue
+from seatrial.decide import in_flight
+from seatrial.decide.in_flight import RunQueue
+from seatrial.decide.race import Rounds
 
 PATIENCE = 3
 
@@ -17,7 +17,7 @@ PATIENCE = 3
 @pytest.fixture(autouse=True, scope="module")
 def little_patience() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run_queue, "PATIENCE", PATIENCE)
+        patch.setattr(in_flight, "PATIENCE", PATIENCE)
         yield
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.conduct.policy import Entry, Policy
-from seatrial.conduct.shares import planned_shares
+from seatrial.decide.admission import planned_shares
+from seatrial.model.policy import Entry, Policy
 
 
 def policy(*entries: tuple[int, float]) -> Policy:

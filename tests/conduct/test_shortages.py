@@ -6,9 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from seatrial.conduct.conductor import Conductor, Limits
-from seatrial.conduct.policy import Entry, Policy, ThrottleRule, WatchLimits
-from seatrial.journal.codes import PASS
+from seatrial.decide.conductor import Conductor
 from seatrial.journal.events import (
     BuildEnded,
     BuildStarted,
@@ -21,6 +19,8 @@ from seatrial.journal.events import (
     RunSubmitted,
     TrialStarted,
 )
+from seatrial.model.codes import PASS
+from seatrial.model.policy import Entry, Limits, Policy, ThrottleRule, WatchLimits
 
 from .world import a_run
 

@@ -6,11 +6,8 @@ from typing import Any
 
 import pytest
 
-from seatrial.conduct.commands import Decision
-from seatrial.conduct.conductor import Limits
-from seatrial.conduct.policy import Entry, Policy
-from seatrial.conduct.retry_policy import MAX_REFUSED
-from seatrial.journal.codes import LAUNCH_FAILED, PASS
+from seatrial.decide.conductor import Decision
+from seatrial.decide.demand import MAX_REFUSED
 from seatrial.journal.events import (
     AlertRaised,
     BuildEnded,
@@ -43,6 +40,8 @@ from seatrial.journal.events import (
     TrialResumed,
     TrialStarted,
 )
+from seatrial.model.codes import LAUNCH_FAILED, PASS
+from seatrial.model.policy import Entry, Limits, Policy
 
 from .world import NS, World, a_run
 

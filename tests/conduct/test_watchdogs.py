@@ -4,10 +4,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from seatrial.conduct.commands import Decision, Finish
-from seatrial.conduct.conductor import Conductor, Limits
-from seatrial.conduct.policy import Entry, Policy, ThrottleRule, WatchLimits, Window
-from seatrial.journal.codes import CANCELLED, FAILED, HUNG
+from seatrial.decide.conductor import Conductor, Decision, Finish
 from seatrial.journal.events import (
     AlertRaised,
     BuildEnded,
@@ -29,6 +26,8 @@ from seatrial.journal.events import (
     TrialResumed,
     TrialStarted,
 )
+from seatrial.model.codes import CANCELLED, FAILED, HUNG
+from seatrial.model.policy import Entry, Limits, Policy, ThrottleRule, WatchLimits, Window
 
 from .world import a_run
 

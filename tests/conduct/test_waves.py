@@ -4,11 +4,10 @@ from typing import Any
 
 import pytest
 
-from seatrial.conduct.admission import Shape
-from seatrial.conduct.conductor import Limits
-from seatrial.conduct.policy import Caps, Entry, Policy, PolicyTarget
-from seatrial.conduct.waves import copies_at_full
+from seatrial.decide.admission import Shape
+from seatrial.decide.waves import copies_at_full
 from seatrial.journal.events import RunJudged, RunSubmitted, TestStopped
+from seatrial.model.policy import Caps, Entry, Limits, Policy, PolicyTarget
 
 from .world import Luck, World, a_run
 

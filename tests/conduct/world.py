@@ -16,11 +16,8 @@ from typing import Any
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from seatrial.conduct.commands import Decision, Finish, Launch
-from seatrial.conduct.conductor import Conductor, Limits
-from seatrial.conduct.policy import Entry, Policy, RateLimit, Window
-from seatrial.conduct.policy_change import with_parts
-from seatrial.journal import codes
+from seatrial.decide.conductor import Conductor, Decision, Finish, Launch
+from seatrial.decide.policy_change import with_parts
 from seatrial.journal.events import (
     AlertRaised,
     BuildEnded,
@@ -49,8 +46,10 @@ from seatrial.journal.events import (
     TrialResumed,
     TrialStarted,
 )
-from seatrial.machine.node_sets import unfold
-from seatrial.suite.model import Case
+from seatrial.model import codes
+from seatrial.model.nodes import unfold
+from seatrial.model.policy import Entry, Limits, Policy, RateLimit, Window
+from seatrial.model.test import Case
 
 from .model import a_case
 

@@ -14,31 +14,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markupsafe import Markup
 
-from seatrial.draw import (
-    PALETTE,
-    Axis,
+from seatrial.show.draw.charts import (
     Bar,
     BoxGroup,
     ChartSeries,
-    CpuDomain,
-    CpuUse,
     Curve,
-    Interval,
     Mark,
-    NodeCores,
     ReferenceLine,
     ShadedSpan,
     bars,
     boxes,
     chart,
-    forest,
-    heat_map,
-    node_cores,
     scaling,
 )
-from seatrial.draw.scales import scale_of
-from seatrial.draw.svg import cut, width_of
-from seatrial.draw.thin import thin_dots, thin_line
+from seatrial.show.draw.maps import CpuDomain, CpuUse, NodeCores, heat_map, node_cores
+from seatrial.show.draw.plots import PALETTE, Interval, forest
+from seatrial.show.draw.svg import Axis, cut, scale_of, thin_dots, thin_line, width_of
 
 UGLY = "</svg><script>alert('x')</script>\x00\x1b[31m\ud800"
 T0 = 1_790_000_000.0

@@ -16,7 +16,7 @@ from pathlib import Path
 import yaml
 from msgspec.structs import replace
 
-from seatrial.plan.prepare import PreparedPlan, prepare_plan
+from seatrial.execute.plan.prepare import PreparedPlan, prepare_plan
 from seatrial.plugins.rehearsal.plan_rehearsal import rehearse, run_models_of
 
 ROOT = Path(__file__).parents[2]

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from seatrial.journal import codes
-from seatrial.journal.codes import CODES, Code, code_of
+from seatrial.model import codes
+from seatrial.model.codes import CODES, Code, code_of
 
 
 def test_every_code_is_registered_under_a_number_and_a_name_of_its_own() -> None:

@@ -11,10 +11,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from seatrial.conduct.conductor import Conductor, Limits
-from seatrial.decoding import DAMAGED
+from seatrial.decide.conductor import Conductor
 from seatrial.journal import events
-from seatrial.journal.codes import CANCELLED, CHECK_ERROR, FAILED, TIMEOUT
 from seatrial.journal.encoding import (
     decode,
     decode_block,
@@ -67,6 +65,9 @@ from seatrial.journal.events import (
 )
 from seatrial.journal.run_life import RunLife, RunState
 from seatrial.journal.trial_life import TrialLife
+from seatrial.model.codes import CANCELLED, CHECK_ERROR, FAILED, TIMEOUT
+from seatrial.model.decoding import DAMAGED
+from seatrial.model.policy import Limits
 
 from .strategies import EVENTS
 

@@ -22,8 +22,7 @@ from seatrial.journal import journal as module
 from seatrial.journal.checksum import seal
 from seatrial.journal.encoding import decode, decode_block, encode
 from seatrial.journal.events import AlertRaised, CheckStarted, Event, ScriptEnded
-from seatrial.journal.journal import Journal, fingerprint, read, read_blocks
-from seatrial.journal.mark import path_of
+from seatrial.journal.journal import Journal, fingerprint, path_of, read, read_blocks
 from seatrial.units import SECOND_NS
 
 from .strategies import EVENTS

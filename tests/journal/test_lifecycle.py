@@ -9,16 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.journal.codes import (
-    CANCELLED,
-    CHECK_ERROR,
-    IN_PROGRESS,
-    PASS,
-    PENDING,
-    RECALLED,
-    TIMEOUT,
-    WRONG_ANSWER,
-)
 from seatrial.journal.encoding import decode
 from seatrial.journal.events import (
     EVENT_KINDS,
@@ -52,6 +42,16 @@ from seatrial.journal.trial_life import (
     ClockSpan,
     TrialLife,
     TrialState,
+)
+from seatrial.model.codes import (
+    CANCELLED,
+    CHECK_ERROR,
+    IN_PROGRESS,
+    PASS,
+    PENDING,
+    RECALLED,
+    TIMEOUT,
+    WRONG_ANSWER,
 )
 
 NS = 10**9

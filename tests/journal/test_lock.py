@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import Owned
-from seatrial.journal import clock, owner
+from seatrial.journal import clock
 from seatrial.journal import journal as journals
+from seatrial.journal import lock as owner
 from seatrial.journal.events import TrialPaused
 from seatrial.journal.journal import Journal
 

@@ -10,8 +10,7 @@ import pytest
 
 from seatrial.journal.damage import damage_of
 from seatrial.journal.events import AlertRaised
-from seatrial.journal.journal import Journal, read
-from seatrial.journal.mark import has_lost_end, path_of, read_mark, write_mark
+from seatrial.journal.journal import Journal, has_lost_end, path_of, read, read_mark, write_mark
 
 LINES = 5
 
@@ -139,7 +138,7 @@ def test_a_mark_that_is_read_while_it_is_written_is_no_damage(
     half = whole.replace(mark.crc.encode(), older[-10:-2])
     assert half != whole
     readings: list[bytes] = []
-    monkeypatch.setattr("seatrial.journal.mark.read_regular", lambda *_: readings.pop(0))
+    monkeypatch.setattr("seatrial.journal.journal.read_regular", lambda *_: readings.pop(0))
     for told in (damaged, damage_of, has_lost_end):
         readings[:] = [half, whole]
         assert not told(journal), told

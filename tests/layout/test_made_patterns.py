@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from seatrial.layout.orders import mfdn_cells
-from seatrial.layout.patterns import Pattern
+from seatrial.model.orders import mfdn_cells
 from seatrial.plugins.orders.made_patterns import irregular, mfdn_triangle, parse_pattern
+from seatrial.plugins.orders.patterns import Pattern
 
 
 def pairs(pattern: Pattern) -> set[tuple[int, int]]:

@@ -7,11 +7,11 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from seatrial.layout.patterns import pattern_of
-from seatrial.layout.topology import NetworkLink
-from seatrial.machine.model import NetworkModel
-from seatrial.machine.topologies import made
+from seatrial.model.machine import NetworkModel
+from seatrial.model.machine_topology import made
+from seatrial.model.topology import NetworkLink
 from seatrial.plugins.orders.network_loads import PlacedNetwork
+from seatrial.plugins.orders.patterns import pattern_of
 
 NETWORKS = {
     "tree": NetworkModel(kind="tree", levels=[{"switch": 4}, {"group": 12}]),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.layout.node import from_sockets, mask, plain, spans, written
+from seatrial.model.node_layout import from_sockets, mask, plain, spans, written
 
 
 def test_a_layout_of_numbers_deals_cores_out_evenly() -> None:

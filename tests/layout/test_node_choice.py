@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.layout.node_choice import NodeWish, choose_nodes
-from seatrial.layout.topology import Topology
-from seatrial.machine.model import NetworkModel
-from seatrial.machine.topologies import made
+from seatrial.model.machine import NetworkModel
+from seatrial.model.machine_topology import made
+from seatrial.model.topology import NodeWish, Topology, choose_nodes
 from tests.layout.test_topology import daint
 
 

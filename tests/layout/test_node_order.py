@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.layout.node_order import all_coordinates, axes_of, in_order
-from seatrial.machine.model import NetworkModel
-from seatrial.machine.topologies import made
+from seatrial.model.machine import NetworkModel
+from seatrial.model.machine_topology import made
+from seatrial.model.topology import all_coordinates, axes_of, in_order
 from tests.layout.test_topology import daint, hopper
 
 

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.layout import orders
-from seatrial.layout.grid_order import GridOrder, order_of_grid
-from seatrial.layout.order_words import order_in, parse_order
-from seatrial.layout.orders import goes_up, nodes_of_ranks, slots_of_ranks, slots_of_tasks
+from seatrial.model import orders
+from seatrial.model.grid_order import GridOrder, order_in, order_of_grid, parse_order
+from seatrial.model.orders import goes_up, nodes_of_ranks, slots_of_ranks, slots_of_tasks
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.layout import orders
-from seatrial.layout.order_files import (
+from seatrial.model import orders
+from seatrial.model.orders import (
+    MfdnKind,
+    Order,
     hosts_by_rank,
+    mfdn,
+    mfdn_cells,
     process_mapping,
     rank_order,
     rankfile,
     refused,
 )
-from seatrial.layout.orders import MfdnKind, Order, mfdn, mfdn_cells
 
 TWO = [4, 4]
 DEALT: list[Callable[[list[int]], Order]] = [

@@ -6,9 +6,15 @@ import re
 
 import pytest
 
-from seatrial.layout.pattern_records import PatternMerger, parsed_record
-from seatrial.layout.patterns import NodeRanks, PatternCall, Traffic, written
-from seatrial.layout.patterns import parsed as parsed_pattern
+from seatrial.plugins.orders.patterns import (
+    NodeRanks,
+    PatternCall,
+    PatternMerger,
+    Traffic,
+    parsed_record,
+    written,
+)
+from seatrial.plugins.orders.patterns import parsed as parsed_pattern
 
 
 def a_record(rank: int, *rows: str, ranks: int = 3, host: str = "n001", calls: str = "") -> str:

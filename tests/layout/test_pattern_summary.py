@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from seatrial.layout.pattern_summary import PairTraffic, rank_map, summary_of
-from seatrial.layout.patterns import NodeRanks, Traffic, pattern_of
+from seatrial.plugins.orders.patterns import (
+    NodeRanks,
+    PairTraffic,
+    Traffic,
+    pattern_of,
+    rank_map,
+    summary_of,
+)
 
 ROWS = [[0, 1, 1, 10], [1, 2, 2, 30], [2, 2, 1, 5], [3, 0, 1, 100]]
 

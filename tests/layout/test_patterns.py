@@ -7,7 +7,7 @@ import re
 import pytest
 from msgspec.structs import replace
 
-from seatrial.layout.patterns import (
+from seatrial.plugins.orders.patterns import (
     NodeRanks,
     Pattern,
     PatternCall,

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.layout.topology import Topology, TopologyKind, fault_of_nesting, level_by_size
-from seatrial.machine.model import NetworkModel
-from seatrial.machine.topologies import made
+from seatrial.model.machine import NetworkModel
+from seatrial.model.machine_topology import made
+from seatrial.model.topology import Topology, TopologyKind, fault_of_nesting, level_by_size
 
 
 def daint() -> Topology:

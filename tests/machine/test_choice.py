@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from seatrial.errors import UsageError
-from seatrial.machine import load
-from seatrial.machine.detect import find_machine
+from seatrial.execute.detect import find_machine
+from seatrial.model import machine_file
 from tests.machine.fakes import program
 from tests.programs import Workplace
 from tests.slurm.cluster import SlurmCluster
@@ -84,7 +84,7 @@ def test_a_machine_of_the_site_is_found_by_name(
     home = tmp_path / ".config" / "seatrial"
     home.mkdir(parents=True)
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setattr(load, "SITE_FOLDER", tmp_path / "etc")
+    monkeypatch.setattr(machine_file, "SITE_FOLDER", tmp_path / "etc")
     (tmp_path / "etc").mkdir()
     (tmp_path / "etc/frost.yaml").write_text("machine: frost\nnodes: [{names: n1, cores: 4}]\n")
     assert find_machine("frost").machine.nodes[0].cores == 4

@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import InvalidFiles, UsageError
-from seatrial.machine.detect import find_machine
-from seatrial.machine.facts import facts_of
-from seatrial.machine.load import load_machine, this_host
-from seatrial.machine.model import Machine, Memory, NodeGroup
-from seatrial.machine.node_sets import unfold
+from seatrial.execute.detect import find_machine
+from seatrial.model.machine import Machine, Memory, NodeGroup
+from seatrial.model.machine_file import load_machine, this_host
+from seatrial.model.nodes import facts_of, unfold
 
 GOOD = "machine: m\nnodes:\n  - {names: n1, cores: 4}\n"
 

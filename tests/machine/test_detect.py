@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from seatrial.machine import detect as detection
-from seatrial.machine import toolchains
-from seatrial.machine.detect import detect
-from seatrial.machine.load import load_machine
-from seatrial.machine.model import Launcher, Toolchain, WrittenLayout
+from seatrial.execute import detect as detection
+from seatrial.execute import toolchains
+from seatrial.execute.detect import detect
+from seatrial.model.machine import Launcher, Toolchain, WrittenLayout
+from seatrial.model.machine_file import load_machine
 from tests.layout.hwloc import xml_of
 from tests.machine.fakes import program
 

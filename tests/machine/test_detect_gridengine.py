@@ -9,7 +9,7 @@ import pytest
 
 from seatrial.errors import UsageError
 from seatrial.hooks import value_of
-from seatrial.machine.model import Memory, NodeGroup
+from seatrial.model.machine import Memory, NodeGroup
 from seatrial.plugins.gridengine import GridEngine
 from seatrial.plugins.gridengine.detect import detect_gridengine
 from tests.machine.fakes import program

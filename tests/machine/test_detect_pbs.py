@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from seatrial.errors import UsageError
-from seatrial.machine.model import Memory, NodeGroup
+from seatrial.model.machine import Memory, NodeGroup
 from seatrial.plugins.pbs.detect import detect_pbs
 from tests.machine.fakes import program
 

@@ -11,12 +11,12 @@ import pytest
 import yaml
 
 from seatrial.errors import UsageError
-from seatrial.machine import scheduler_command
-from seatrial.machine.detect_slurm import detect_cluster
-from seatrial.machine.load import load_machine
-from seatrial.machine.model import Launcher, Machine, Memory, NodeGroup
-from seatrial.machine.node_sets import unfold
-from seatrial.machine.schedulers import Slurm
+from seatrial.execute import detect
+from seatrial.execute.detect import detect_cluster
+from seatrial.model.machine import Launcher, Machine, Memory, NodeGroup
+from seatrial.model.machine_file import load_machine
+from seatrial.model.nodes import unfold
+from seatrial.model.schedulers import Slurm
 from tests.machine.fakes import program
 from tests.slurm.cluster import SlurmCluster
 
@@ -139,7 +139,7 @@ def test_no_slurm_here(path: Path) -> None:
 
 def test_a_slurm_that_does_not_answer(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program(path, "sinfo", {}, otherwise="exec /bin/sleep 60")
-    monkeypatch.setattr(scheduler_command, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(detect, "PATIENCE_SECONDS", 0.2)
     with pytest.raises(UsageError, match=r"^sinfo .*: no answer within 0\.2 s; is slurmctld up\?"):
         detect_cluster(None)[0]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.machine import draining
+from seatrial.execute import detect
 
 NODE = "NodeName=n1 Arch=x86_64 State={state} Partitions=all AveWatts=0 Reason={reason}"
 
@@ -32,8 +32,8 @@ def test_the_reasons_of_our_note(
     state: str, reason: str, reasons: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     line = NODE.format(state=state, reason=reason)
-    monkeypatch.setattr(draining, "ask_slurm", lambda *command: f"{line}\n")
-    told = draining.states()["n1"]
+    monkeypatch.setattr(detect, "ask_slurm", lambda *command: f"{line}\n")
+    told = detect.states()["n1"]
     assert bool(told.note) is (reasons is not None)
     assert told.reasons == (reasons.split("|") if reasons else [""])
 
@@ -42,4 +42,4 @@ def test_the_reasons_of_our_note(
     ("nodes", "share", "limit"), [(1, 0.05, 1), (8, 0.05, 1), (60, 0.05, 3), (100, 0.29, 29)]
 )
 def test_the_limit_is_a_share_and_at_least_one_node(nodes: int, share: float, limit: int) -> None:
-    assert draining.limit_of(nodes, share) == limit
+    assert detect.limit_of(nodes, share) == limit

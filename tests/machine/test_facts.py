@@ -4,9 +4,8 @@ from ClusterShell.NodeSet import NodeSet, NodeSetException
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.machine.facts import unknown_features
-from seatrial.machine.model import Machine, NodeGroup
-from seatrial.machine.node_sets import fold, unfold, unfold_or_empty
+from seatrial.model.machine import Machine, NodeGroup
+from seatrial.model.nodes import fold, unfold, unfold_or_empty, unknown_features
 
 NAMES = st.from_regex(r"(n|n0|rack1-n|login)(|[0-9]{1,4})(|-ib)", fullmatch=True)
 

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from seatrial.machine.glibc import MALLOC_TUNABLES, VARIABLES, fault_of_variable, tunable_of
+from seatrial.model.run_settings import MALLOC_TUNABLES, VARIABLES, fault_of_variable, tunable_of
 
 
 def test_the_loader_knows_these_tunables() -> None:

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.machine import host_gpus
-from seatrial.machine.detect import detect
-from seatrial.machine.host_gpus import count_gpus
+from seatrial.execute import detect as host_gpus
+from seatrial.execute.detect import count_gpus, detect
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from seatrial.errors import InvalidFiles
-from seatrial.machine.load import load_machine
-from seatrial.machine.model import Machine
+from seatrial.model.machine import Machine
+from seatrial.model.machine_file import load_machine
 from tests.programs import Workplace
 
 NODES = "nodes: [{names: n1, cores: 4}]\n"

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from seatrial.errors import InvalidFiles
-from seatrial.machine.load import load_machine
-from seatrial.machine.places import groups_by_xname, groups_of_places, groups_of_topology
+from seatrial.model.machine_file import load_machine
+from seatrial.model.places import groups_by_xname, groups_of_places, groups_of_topology
 
 SHOWN = (Path(__file__).with_name("data") / "scontrol-show-topology.txt").read_text()
 CONF = """# topology.conf

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.machine.program_version import version_of, version_script
+from seatrial.execute.toolchains import version_of, version_script
 
 SAID = [
     ("gcc (Debian 12.2.0-14) 12.2.0\nCopyright (C) 2022 Free", "gcc (Debian 12.2.0-14) 12.2.0"),

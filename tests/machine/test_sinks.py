@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import InvalidFiles
-from seatrial.machine.load import load_machine
+from seatrial.model.machine_file import load_machine
 
 HEAD = "machine: m\nnodes: [{names: m, cores: 4}]\nsinks:\n"  # three lines
 HOOK = "name: a, kind: webhook, url: 'http://h'"

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import InvalidFiles
-from seatrial.machine.facts import groups_of
-from seatrial.machine.load import load_machine
-from seatrial.machine.model import FileSystem, MetadataTarget
+from seatrial.model.machine import FileSystem, MetadataTarget
+from seatrial.model.machine_file import load_machine
+from seatrial.model.nodes import groups_of
 
 HEAD = "machine: m\nscheduler: slurm\nnodes: [{names: 'n[1-4]', cores: 4}]\n"  # three lines
 

@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from seatrial.errors import InvalidFiles
-from seatrial.machine.load import load_machine
-from seatrial.machine.model import Machine
-from seatrial.machine.topologies import topology_of
+from seatrial.model.machine import Machine
+from seatrial.model.machine_file import load_machine
+from seatrial.model.machine_topology import topology_of
 from tests.programs import Workplace
 from tests.slurm.cluster import ClusterOptions, SlurmCluster
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 import yaml
 
-from seatrial.conduct.policy import Entry
 from seatrial.errors import InvalidFiles
-from seatrial.plan.prepare import PreparedComponent, PreparedPlan, prepare_plan
+from seatrial.execute.plan.prepare import PreparedComponent, PreparedPlan, prepare_plan
+from seatrial.model.policy import Entry
 
 HEAD = """\
 plan: p

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.plan.bounds import bound_of
+from seatrial.model.plan import bound_of
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import UsageError
-from seatrial.plan.prepare import prepare_plan
+from seatrial.execute.plan.prepare import prepare_plan
 
 from .broken import BROKEN, SUSTAINED
 from .helpers import HEAD, PlanPlace

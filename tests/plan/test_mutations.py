@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from seatrial.errors import InvalidFiles
-from seatrial.plan.prepare import prepare_plan
+from seatrial.execute.plan.prepare import prepare_plan
 
 from .helpers import PlanPlace
 

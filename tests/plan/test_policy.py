@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.conduct import policy as resolved
-from seatrial.conduct.policy import Policy
-from seatrial.machine.model import Machine, NodeGroup
-from seatrial.plan.model import Component, ComponentTest, PartOfMachine
-from seatrial.plan.policy import ANSWERS, weights_of, width_of_machine, widths_of
+from seatrial.execute.plan.policy import ANSWERS, weights_of, width_of_machine, widths_of
+from seatrial.model import policy as resolved
+from seatrial.model.machine import Machine, NodeGroup
+from seatrial.model.plan import Component, ComponentTest, PartOfMachine
+from seatrial.model.policy import Policy
 
 from ..store.trials import a_case
 from .helpers import PlanPlace

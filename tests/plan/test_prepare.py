@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import InvalidFiles, UsageError
-from seatrial.plan.component_tests import chosen_tests, part_of
-from seatrial.plan.model import Component, ComponentTest
-from seatrial.plan.moments import Moment
-from seatrial.verify.references import Reference
+from seatrial.execute.plan.component_tests import chosen_tests, part_of
+from seatrial.judge.references import Reference
+from seatrial.model.moments import Moment
+from seatrial.model.plan import Component, ComponentTest
 
 from .helpers import HEAD, PlanPlace
 

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import yaml
 
+from seatrial.execute.plan.prepare import PreparedPlan, prepare_plan
 from seatrial.journal import journal
 from seatrial.journal.events import Event, RunEvent, RunJudged
-from seatrial.plan.prepare import PreparedPlan, prepare_plan
 from seatrial.plugins.rehearsal.plan_rehearsal import RunModels, rehearse, run_models_of
 from seatrial.plugins.rehearsal.summary import Rehearsed
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from seatrial.acceptance.node_shares import NodeShares
 from seatrial.journal.events import JobStarted, RunSubmitted
+from seatrial.results.node_hours import NodeShares
 
 from .stage import SECOND, Played, Stage
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.acceptance.status import status
 from seatrial.errors import UsageError
+from seatrial.execute.plan.prepare import prepare_plan
+from seatrial.execute.trial_folder import TrialFolder
 from seatrial.journal.events import NodeDown, RunJudged
-from seatrial.plan.prepare import prepare_plan
+from seatrial.judge.statistics.significance import wilson
 from seatrial.plugins.rehearsal.plan_rehearsal import lasting, over_seeds, rehearse, run_models_of
 from seatrial.plugins.rehearsal.report import odds_of, rehearse_plan
 from seatrial.plugins.rehearsal.sampling import Quantity
-from seatrial.statistics.significance import wilson
-from seatrial.trial.folder import TrialFolder
+from seatrial.results.status import status
 from tests.rehearse.stage import SECOND, START, Played, Stage
 
 

@@ -10,11 +10,9 @@ from typing import Any
 
 import pytest
 
-from seatrial.backends.protocol import Queued
-from seatrial.conduct.commands import Decision, Finish
-from seatrial.conduct.conductor import Conductor
-from seatrial.conduct.policy import Limits
-from seatrial.journal.codes import PASS, RECALLED
+from seatrial.decide.conductor import Conductor, Decision, Finish
+from seatrial.execute.protocol import Queued
+from seatrial.execute.trial_folder import TrialFolder
 from seatrial.journal.events import (
     AlertRaised,
     BuildEnded,
@@ -37,9 +35,10 @@ from seatrial.journal.events import (
     TrialEnded,
     TrialPaused,
 )
+from seatrial.model.codes import PASS, RECALLED
+from seatrial.model.policy import Limits
 from seatrial.plugins.rehearsal import simulated_runs
 from seatrial.plugins.rehearsal.plan_rehearsal import rehearse
-from seatrial.trial.folder import TrialFolder
 from tests.programs import Workplace
 from tests.rehearse.stage import SECOND, START, E, Played, Stage, since
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from seatrial.cli import main
-from seatrial.report.content import Report
-from seatrial.report.gather import gather
-from seatrial.report.planned import find
-from seatrial.store.ingest import synced
+from seatrial.results.store.ingest import synced
+from seatrial.show.report.content import Report
+from seatrial.show.report.gather import gather
+from seatrial.show.report.planned import find
 from tests.programs import Done, Workplace
 from tests.report.acceptance import UGLY, acceptance
 

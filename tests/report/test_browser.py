@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from seatrial.report import html
-from seatrial.report.content import Report
+from seatrial.show.report import html
+from seatrial.show.report.content import Report
 from tests.web.served import chromium
 
 if TYPE_CHECKING:

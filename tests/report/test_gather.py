@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from seatrial.report.gather import gather
-from seatrial.report.planned import find
-from seatrial.store.ingest import synced
+from seatrial.results.store.ingest import synced
+from seatrial.show.report.gather import gather
+from seatrial.show.report.planned import find
 from tests.rehearse.stage import Stage
 
 WAIVER = {"reason": "known", "by": "both sides", "on": "2026-06-01"}

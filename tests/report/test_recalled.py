@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.journal.codes import RECALLED
 from seatrial.journal.events import RunJudged
 from seatrial.journal.journal import read
+from seatrial.model.codes import RECALLED
 from seatrial.plugins.rehearsal.report import rehearse_plan
-from seatrial.store.ingest import synced
-from seatrial.store.queries import trials
+from seatrial.results.store.ingest import synced
+from seatrial.results.store.queries import trials
 from tests.report.conftest import Command
 from tests.store.version_0_1 import TAG, trial_of_0_1
 

@@ -17,11 +17,12 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
+from seatrial.execute.trial_folder import TrialFolder
 from seatrial.journal.events import EVENT_NAMES, TrialEnded, TrialStarted
-from seatrial.plan.criterion_kinds import criterion_kinds
-from seatrial.report import html, markdown
-from seatrial.report.checksums import block, files_in
-from seatrial.report.content import (
+from seatrial.model.criterion_kinds import criterion_kinds
+from seatrial.results import notes
+from seatrial.show.report import html, markdown
+from seatrial.show.report.content import (
     Report,
     ReportComponent,
     Table,
@@ -30,8 +31,7 @@ from seatrial.report.content import (
     shown,
     state_of_criteria,
 )
-from seatrial.studies import note_file
-from seatrial.trial.folder import TrialFolder
+from seatrial.show.report.sign import block, files_in
 from tests.journals import without_checksums
 from tests.programs import Workplace
 from tests.report.acceptance import UGLY, WORDS, acceptance
@@ -350,9 +350,9 @@ def test_json_says_the_same(rehearsed: Report) -> None:
 
 def test_notes_of_that_time_are_marked(seatrial: Command, copied: Path) -> None:
     first = Workplace(copied).events("t", TrialStarted)[0].time
-    note_file.write(copied / "trials" / note_file.FILE, f"fabric reset {UGLY}", first + 10**6)
-    note_file.write(copied / "trials" / note_file.FILE, "long before", first - 10**12)
-    note_file.write(copied / "trials" / note_file.FILE, "elsewhere", first + 10**6, machine="other")
+    notes.write(copied / "trials" / notes.FILE, f"fabric reset {UGLY}", first + 10**6)
+    notes.write(copied / "trials" / notes.FILE, "long before", first - 10**12)
+    notes.write(copied / "trials" / notes.FILE, "elsewhere", first + 10**6, machine="other")
     assert seatrial(copied, "report", "t", "-o", "r.html").code == 0
     text = (copied / "r.html").read_text()
     assert "Notes on the machine" in text

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from seatrial.journal.codes import FAILED
+from seatrial.model.codes import FAILED
 from tests.rehearse.stage import Stage
 from tests.report.acceptance import UGLY
 from tests.report.conftest import Command

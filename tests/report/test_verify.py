@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from seatrial.execute.kept_files import MAX_BYTES
 from seatrial.journal.checksum import ENDING, seal, seed_of
 from seatrial.journal.events import OutputRemoved, RunJudged
-from seatrial.report import sign as signing
-from seatrial.report.checksums import NAMES, files_in
-from seatrial.runs.checksums import MAX_BYTES
+from seatrial.show.report import sign as signing
+from seatrial.show.report.sign import NAMES, files_in
 from tests.journals import without_checksums
 from tests.programs import Workplace, until
 from tests.report.conftest import Command

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from seatrial.judge.log_rules import RuleFile
 from seatrial.plugins.facts.drain_reasons import SILENT, against_return, to_drain
-from seatrial.rules.facts import of_nodes
-from seatrial.rules.judge import judge
-from seatrial.rules.load import shipped_rules
-from seatrial.rules.model import RuleFile
+from seatrial.plugins.facts.node_facts import of_nodes
+from seatrial.plugins.facts.rules import judge, shipped_rules
 from tests.rules.test_judge import Nodes, rule
 
 HURT = rule(name="hurt", holds="x.bad == 0", drain=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.rules import drift
-from seatrial.rules.drift import DriftLimits
-from seatrial.rules.facts import FactTable, of_nodes
+from seatrial.plugins.facts import drift
+from seatrial.plugins.facts.drift import DriftLimits
+from seatrial.plugins.facts.node_facts import FactTable, of_nodes
 
 
 def table(**nodes: dict[str, str]) -> FactTable:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seatrial.errors import UsageError
-from seatrial.rules import facts
+from seatrial.plugins.facts import node_facts
 
 
 def answer(node: str, *lines: str, end: bool = True) -> str:
@@ -18,32 +18,32 @@ def answer(node: str, *lines: str, end: bool = True) -> str:
 
 
 def test_facts_are_columns_of_nodes() -> None:
-    table = facts.parsed(answer("a", "x.y\t1", "x.z\tq") + answer("b", "x.y\t1") + answer("c"))
+    table = node_facts.parsed(answer("a", "x.y\t1", "x.z\tq") + answer("b", "x.y\t1") + answer("c"))
     assert table.nodes == ["a", "b", "c"] and not table.troubles
     assert table.of("a") == {"x.y": "1", "x.z": "q"} and table.of("nobody") == {}
     assert table.folded("x.y") == {"1": ["a", "b"], None: ["c"]}
     assert table.column("no.fact") == [None, None, None]
     assert table.with_keys(["x.z"]).of("a") == {"x.z": "q"}
-    assert facts.parsed(facts.text_of(table)).of("a") == table.of("a")
+    assert node_facts.parsed(node_facts.text_of(table)).of("a") == table.of("a")
 
 
 def test_odd_answers_are_told_and_concern_one_node_each() -> None:
-    table = facts.parsed(
+    table = node_facts.parsed(
         answer("a", "x.y\t1")
         + answer("twice", "x.y\t1")
         + answer("twice", "x.y\t2")
         + answer("torn", "x.y\t1", end=False)
         + answer("odd", "x.y\t1", "what is this")
         + answer("../../etc", "x.y\t9")
-        + answer("many", *(f"x.k{i}\t1" for i in range(facts.MAX_LINES + 5)))
-        + answer("huge", "x.y\t" + "1" * (facts.MAX_OF_NODE + 5))
+        + answer("many", *(f"x.k{i}\t1" for i in range(node_facts.MAX_LINES + 5)))
+        + answer("huge", "x.y\t" + "1" * (node_facts.MAX_OF_NODE + 5))
         + answer("red", "x.y\t\x1b[31m1")
         + "silent\tgone\nagain\ta\n"
     )
     assert table.nodes == ["a", "twice", "torn", "odd", "many", "huge", "red"]
     assert table.of("twice") == {"x.y": "1"}
     assert table.of("red") == {"x.y": "?[31m1"}
-    assert len(table.of("huge")["x.y"]) < facts.LONGEST
+    assert len(table.of("huge")["x.y"]) < node_facts.LONGEST
     assert table.silent == ["gone"]
     told = " / ".join(table.troubles)
     for words in (
@@ -61,21 +61,21 @@ def test_odd_answers_are_told_and_concern_one_node_each() -> None:
 
 def test_what_lies_behind_the_limit_of_an_answer_is_left_out() -> None:
     long = "1" * 500
-    lines = [f"x.k{i}\t{long}" for i in range(facts.MAX_OF_NODE // 500 + 10)]
-    table = facts.parsed(answer("a", *lines) + answer("b", "x.y\t1"))
-    assert len(lines) < facts.MAX_LINES and len(table.of("a")) < len(lines) - 9
+    lines = [f"x.k{i}\t{long}" for i in range(node_facts.MAX_OF_NODE // 500 + 10)]
+    table = node_facts.parsed(answer("a", *lines) + answer("b", "x.y\t1"))
+    assert len(lines) < node_facts.MAX_LINES and len(table.of("a")) < len(lines) - 9
     assert table.of("b") == {"x.y": "1"} and len(table.troubles) == 1
 
 
 def test_behind_the_limit_of_keys_facts_of_known_keys_are_still_read() -> None:
     """Whoever makes up keys without end hides nothing of what other nodes answer."""
-    each = facts.MAX_LINES - 2
+    each = node_facts.MAX_LINES - 2
     flood = [
         answer(f"n{number}", *(f"x.k{number}_{i}\t1" for i in range(each)))
-        for number in range(facts.MAX_KEYS // each + 1)
+        for number in range(node_facts.MAX_KEYS // each + 1)
     ]
-    table = facts.parsed("".join(flood) + answer("late", "x.k0_7\t2", "y.new\t1"))
-    assert len(table.keys) == facts.MAX_KEYS
+    table = node_facts.parsed("".join(flood) + answer("late", "x.k0_7\t2", "y.new\t1"))
+    assert len(table.keys) == node_facts.MAX_KEYS
     assert table.of("late") == {"x.k0_7": "2"}
     assert "late: lines that are no facts are left out" in table.troubles
 
@@ -84,7 +84,7 @@ def test_what_an_answer_says_of_other_nodes_is_told_once_and_only_of_names() -> 
     lines = (
         "silent\tgone\nsilent\t../gone\nsilent\tgone\nagain\ta\nagain\t../a\nagain\ta\nagain\tb\n"
     )
-    table = facts.parsed(answer("a", "x.y\t1") + lines)
+    table = node_facts.parsed(answer("a", "x.y\t1") + lines)
     assert table.silent == ["gone"]
     again = [trouble for trouble in table.troubles if "answered twice" in trouble]
     assert [trouble.split()[0] for trouble in again] == ["a", "b"]
@@ -93,9 +93,9 @@ def test_what_an_answer_says_of_other_nodes_is_told_once_and_only_of_names() -> 
 def test_a_file_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "".join(answer(f"n{i}", f"x.y\té{i}") for i in range(50)) + "silent\tz\n"
     (tmp_path / "f").write_text(text)
-    whole = facts.read([tmp_path / "f"])
-    monkeypatch.setattr(facts, "CHUNK", 7)
-    pieces = facts.read([tmp_path / "f"])
+    whole = node_facts.read([tmp_path / "f"])
+    monkeypatch.setattr(node_facts, "CHUNK", 7)
+    pieces = node_facts.read([tmp_path / "f"])
     assert pieces.nodes == whole.nodes and not pieces.troubles and pieces.silent == ["z"]
     assert [pieces.of(node) for node in pieces.nodes] == [whole.of(node) for node in whole.nodes]
 
@@ -103,7 +103,7 @@ def test_a_file_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 @settings(max_examples=60)
 @given(st.text(alphabet="node\tend\n.x1\x1b\r é", max_size=200))
 def test_no_text_is_too_odd(text: str) -> None:
-    table = facts.parsed("node\tn1\n" + text)
+    table = node_facts.parsed("node\tn1\n" + text)
     assert "n1" in table.nodes or table.troubles
     assert all("\n" not in value and "\x1b" not in value for _, value in table.lines)
 
@@ -111,6 +111,6 @@ def test_no_text_is_too_odd(text: str) -> None:
 def test_what_is_no_file_of_facts_is_refused(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("hello\n")
     with pytest.raises(UsageError, match="first line must be node"):
-        facts.read([tmp_path / "f"])
+        node_facts.read([tmp_path / "f"])
     with pytest.raises(UsageError, match="cannot be read"):
-        facts.read([tmp_path / "g"])
+        node_facts.read([tmp_path / "g"])

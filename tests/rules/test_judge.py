@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seatrial.errors import InvalidFiles
-from seatrial.rules.facts import of_nodes
-from seatrial.rules.judge import RuleJudgement, judge
-from seatrial.rules.load import load
-from seatrial.rules.model import OtherFact, Rule, RuleFile, RuleWaiver
+from seatrial.judge.log_rules import OtherFact, Rule, RuleFile, RuleWaiver
+from seatrial.plugins.facts.node_facts import of_nodes
+from seatrial.plugins.facts.rules import RuleJudgement, judge, load
 
 Nodes = dict[str, dict[str, str]]
 

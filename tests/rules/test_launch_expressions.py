@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from seatrial.escaping import c_text
+from seatrial.model.expressions import ExpressionError
 from seatrial.plugins.guard.launch_rules import FACTS, LaunchRule, as_c, rules_header
 from seatrial.plugins.guard.program import SOURCE
-from seatrial.suite.expressions import ExpressionError
 
 FAULTS = {
     "mpi": "is no condition",

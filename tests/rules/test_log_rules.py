@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.machine.failures import LogRule
-from seatrial.rules.log_rules import log_rules_for, shipped_log_rules
-from seatrial.verify.causes import CauseSearch
+from seatrial.judge.log_rules import log_rules_for, shipped_log_rules
+from seatrial.judge.script_check import CauseSearch
+from seatrial.model.failures import LogRule
 
 RULES = shipped_log_rules()
 SEARCH = CauseSearch(RULES)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from seatrial.plugins.facts.node_facts import FactTable, of_nodes
 from seatrial.plugins.facts.rates import rises, with_rates
-from seatrial.rules.facts import FactTable, of_nodes
-from seatrial.rules.judge import judge
-from seatrial.rules.load import load
+from seatrial.plugins.facts.rules import judge, load
 
 HOUR = 3600
 SYMBOLS = "now.ib_mlx5_0_1_symbol_error"

@@ -9,9 +9,9 @@ import pytest
 
 from seatrial.errors import InvalidFiles
 from seatrial.plugins.facts import routing
+from seatrial.plugins.facts.node_facts import of_nodes
 from seatrial.plugins.facts.readers import facts_in
 from seatrial.plugins.facts.routing import RoutingPlan, Wanted
-from seatrial.rules.facts import of_nodes
 
 # As on Piz Daint: 12 routers for 20 OSS with 80 OSTs, 2 for the metadata servers.
 PLAN = """\

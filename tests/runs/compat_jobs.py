@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from seatrial.runs.compat.job_directory import CompatSettings, write
+from seatrial.plugins.compat.run import CompatSettings, write
 from tests.slurm.cluster import SlurmCluster
 from tests.waiting import LONG_S, until
 

@@ -9,12 +9,11 @@ from typing import Any
 
 import msgspec
 
-from seatrial.machine.model import Machine, NodeGroup, Toolchain
-from seatrial.runs.directory import JobEvents, job_events, prepare
-from seatrial.runs.script import RunPlace, ScriptWriter
-from seatrial.suite.build_key import BuildKeys
-from seatrial.suite.model import Build, Case, Test
-from seatrial.suite.run_spec import RunSpec
+from seatrial.execute.directory import JobEvents, job_events, prepare
+from seatrial.execute.script import RunPlace, ScriptWriter
+from seatrial.model.build import BuildKeys
+from seatrial.model.machine import Machine, NodeGroup, Toolchain
+from seatrial.model.test import Build, Case, RunSpec, Test
 from tests.waiting import LONG_S
 
 

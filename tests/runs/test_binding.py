@@ -15,14 +15,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from seatrial.layout.node import spans
-from seatrial.machine.model import Launcher, Machine, NodeGroup
-from seatrial.machine.schedulers import Slurm
-from seatrial.runs.binding import RANKFILE
-from seatrial.runs.geometry import NoGeometry, TaskGeometry, geometry_of
-from seatrial.runs.launchers import launch_of
-from seatrial.suite.model import Case, JobOptions, TaskPlacement, Test
-from seatrial.suite.run_spec import RunSpec
+from seatrial.execute.binding import RANKFILE
+from seatrial.execute.geometry import NoGeometry, TaskGeometry, geometry_of
+from seatrial.execute.launchers import launch_of
+from seatrial.model.machine import Launcher, Machine, NodeGroup
+from seatrial.model.node_layout import spans
+from seatrial.model.schedulers import Slurm
+from seatrial.model.test import Case, JobOptions, RunSpec, TaskPlacement, Test
 from tests.layout.hwloc import xml_of
 from tests.mpich import MPIEXEC
 from tests.programs import Workplace

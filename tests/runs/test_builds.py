@@ -12,12 +12,11 @@ from typing import Any
 
 import pytest
 
-from seatrial.file_model import Duration
-from seatrial.machine.model import Toolchain
-from seatrial.runs import builds
-from seatrial.runs.build_files import LOCK, LOG, RESULT
-from seatrial.runs.builds import LOG_TAIL, BuildResult, build
-from seatrial.suite.model import Build
+from seatrial.execute import builds
+from seatrial.execute.builds import BUILD_LOCK, LOG, LOG_TAIL, RESULT, BuildResult, build
+from seatrial.model.file_model import Duration
+from seatrial.model.machine import Toolchain
+from seatrial.model.test import Build
 from tests.waiting import until, until_true
 
 from .helpers import a_machine, a_test, built_case
@@ -131,7 +130,7 @@ def test_a_daemon_that_a_build_started_holds_up_no_later_build(tmp_path: Path) -
     try:
         assert alive(made / "pid")
         (made / RESULT).unlink()
-        with (made / LOCK).open("rb") as lock:
+        with (made / BUILD_LOCK).open("rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     finally:
         os.kill(daemon, signal.SIGKILL)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.runs.bundle import (
+from seatrial.execute.bundles import (
     PROGRESS,
     BundleLine,
     BundleMember,

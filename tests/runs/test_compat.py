@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from seatrial.plugins.compat.run import CompatSettings, texts, write
 from seatrial.plugins.guard import site_files
 from seatrial.plugins.guard.launch_rules import LaunchRule
-from seatrial.runs.compat.job_directory import CompatSettings, texts, write
 from tests.runs import programs_to_judge as programs
 from tests.slurm.cluster import SlurmCluster
 from tests.waiting import LONG_S, until

@@ -185,7 +185,7 @@ def test_a_driver_that_is_killed_at_ten_moments(tmp_path: Path, cluster: SlurmCl
         place = Workplace(tmp_path / f"{number}")
         place.folder.mkdir()
         place.slurm(cluster, compat={"mode": ("shim", "sshd")[number // 2 % 2]})
-        place.constants = {"backends.batch.SHORTEST_POLL": 0.2}
+        place.constants = {"execute.batch.batch.SHORTEST_POLL": 0.2}
         place.test("two", LEAVING, run={"nodes": 2, "launcher": "compat"})
         waiting[place.start_run("--name", "t")] = (place, moment)
         places.append(place)

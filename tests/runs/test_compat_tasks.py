@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from seatrial.journal.events import CompatStarted, RunJudged
-from seatrial.runs.compat.job_directory import CompatSettings, write
+from seatrial.plugins.compat.run import CompatSettings, write
 from tests.backends.waiting_jobs import OF_MPI, QUICK
 from tests.command_server import COMMAND
 from tests.gridengine.server import GridEngineCell

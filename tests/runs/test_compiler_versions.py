@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from seatrial.execute.compilers import tools_named
 from seatrial.journal.events import BuildEnded
-from seatrial.runs.compiler_versions import tools_named
 from tests.programs import Done, Workplace
 
 ICC = """\

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from seatrial.execute.containers import start_script
+from seatrial.execute.detect import detect
 from seatrial.journal.events import RunJudged
-from seatrial.machine.detect import detect
-from seatrial.machine.model import ContainerRuntime
-from seatrial.runs.containers import start_script
+from seatrial.model.machine import ContainerRuntime
 from tests.programs import Workplace
 
 PROGRAMS = ("bash", "cat", "sleep")

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from seatrial.runs.directory import EVENTS_LIMIT, JobEvents, job_events, prepare, put
-from seatrial.suite.model import Input
+from seatrial.execute.directory import EVENTS_LIMIT, JobEvents, job_events, prepare, put
+from seatrial.model.test import Input
 
 from .helpers import a_test
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from seatrial.machine.model import Machine, NodeGroup, Toolchain
-from seatrial.runs.environment import inherited
+from seatrial.execute.environment import inherited
+from seatrial.model.machine import Machine, NodeGroup, Toolchain
 from tests.programs import Workplace
 
 

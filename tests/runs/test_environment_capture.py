@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.runs.environment_capture import ENVIRONMENT, MAX_BYTES, capture, drop
+from seatrial.execute.environment import ENVIRONMENT, MAX_BYTES, capture, drop
 
 
 def captured(folder: Path, text: bytes, *parameters: str) -> str:

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.layout import synthetic
-from seatrial.layout.node import NodeLayout, from_sockets, spans
-from seatrial.runs.geometry import Cores, in_objects, place, widened
-from seatrial.suite.run_spec import Spread
+from seatrial.execute.geometry import Cores, in_objects, place, widened
+from seatrial.model import node_layout
+from seatrial.model.node_layout import NodeLayout, from_sockets, spans
+from seatrial.model.test import Spread
 
-HOPPER = synthetic.parse("pack:2 numa:2 core:6 pu:1")
+HOPPER = node_layout.parse_synthetic("pack:2 numa:2 core:6 pu:1")
 SPREADS: list[Spread] = ["numa", "socket", "pack"]
 
 
@@ -80,7 +80,9 @@ def layouts(draw: st.DrawFn) -> NodeLayout:
 
 def even_layouts() -> st.SearchStrategy[NodeLayout]:
     shape = st.tuples(st.integers(1, 3), st.integers(1, 4), st.integers(1, 6))
-    return shape.map(lambda n: synthetic.parse(f"pack:{n[0]} numa:{n[1]} core:{n[2]} pu:1"))
+    return shape.map(
+        lambda n: node_layout.parse_synthetic(f"pack:{n[0]} numa:{n[1]} core:{n[2]} pu:1")
+    )
 
 
 def domains_of(layout: NodeLayout, cores: Cores) -> set[int]:

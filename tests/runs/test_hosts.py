@@ -10,9 +10,9 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.machine.node_sets import fold, unfold
-from seatrial.runs.hosts import host_files
-from seatrial.suite.model import Case
+from seatrial.execute.launchers import host_files
+from seatrial.model.nodes import fold, unfold
+from seatrial.model.test import Case
 from tests.waiting import LONG_S
 
 from .helpers import RunFolder, a_case, a_machine, a_test

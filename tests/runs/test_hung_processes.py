@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.runs import hung_processes
-from seatrial.runs.hung_processes import MAX_BYTES, in_order, waits_in, write
-from seatrial.suite.variables import HUNG_FILE
+from seatrial.execute import hung_processes
+from seatrial.execute.hung_processes import MAX_BYTES, in_order, waits_in, write
+from seatrial.model.parameters import HUNG_FILE
 from tests.waiting import until
 
 LABELLED = """\

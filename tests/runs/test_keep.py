@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from seatrial.journal.codes import PASS
-from seatrial.runs.keep import removal_rule, remove, removed_by
+from seatrial.execute.kept_files import removal_rule, remove, removed_by
+from seatrial.model.codes import PASS
 
 
 @pytest.mark.parametrize("call", ["scandir", "open", "stat", "unlink"])

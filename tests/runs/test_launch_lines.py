@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from seatrial.machine.model import Launcher
+from seatrial.execute.launchers import launch_of
+from seatrial.model.machine import Launcher
+from seatrial.model.proving import with_proof
+from seatrial.model.test import JobOptions, RunSettings
 from seatrial.plugins.guard.launch_rules import LaunchRule, rules_header
 from seatrial.plugins.guard.program import compile_to
-from seatrial.runs.launchers import launch_of
-from seatrial.suite.model import JobOptions, RunSettings
-from seatrial.suite.proving import with_proof
 from tests.mpich import MPIEXEC, NEEDS_MPICH
 from tests.runs import programs_to_judge as programs
 from tests.runs.test_binding import (

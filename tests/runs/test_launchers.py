@@ -10,8 +10,8 @@ from typing import Literal
 import msgspec
 import pytest
 
-from seatrial.machine.model import Launcher, Machine, NodeGroup
-from seatrial.runs.launchers import AGENT, agent_in_job
+from seatrial.execute.launchers import AGENT, agent_in_job
+from seatrial.model.machine import Launcher, Machine, NodeGroup
 from tests.runs.helpers import a_case
 
 MPICH = Launcher(kind="mpiexec", flavour="mpich")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.runs.job_facts import COLLECTION
+from seatrial.execute.toolchains import COLLECTION
 
 SCRIPT = COLLECTION / "node.sh"
 V2 = "fpu cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3"

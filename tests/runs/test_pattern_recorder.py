@@ -13,12 +13,10 @@ from pathlib import Path
 
 import pytest
 
-import seatrial.suite.recording as recording
-from seatrial.layout.patterns import Pattern
-from seatrial.runs.pattern_collector import collect, faults_of, pattern_of
-from seatrial.runs.pattern_recorder import CLEARED, START, prepare
-from seatrial.suite.model import Test
-from seatrial.suite.run_spec import RunSpec
+import seatrial.model.suite as recording
+from seatrial.execute.ranks import CLEARED, START, prepare_pattern
+from seatrial.model.test import RunSpec, Test
+from seatrial.plugins.orders.patterns import Pattern, collect, faults_of, pattern_of_run
 from tests.mpich import MPIEXEC, NEEDS_MPICH
 
 PROGRAM = Path(__file__).parent / "data" / "every_call.c"
@@ -57,7 +55,7 @@ class RecordedRun:
     def __init__(self, path: Path, mpiexec: str, folder: Path) -> None:
         self.path, self.mpiexec, self.folder = path, mpiexec, folder
         run = RunSpec(script="true", pattern=True)
-        prepare(Test(name="t", folder="/t", app="t", run=run), path, str(folder))
+        prepare_pattern(Test(name="t", folder="/t", app="t", run=run), path, str(folder))
         self.clear()
 
     def clear(self) -> None:
@@ -87,7 +85,7 @@ class RecordedRun:
 
     def pattern(self) -> Pattern:
         collect(self.path)
-        return pattern_of(self.path)
+        return pattern_of_run(self.path)
 
 
 def told_by(output: str) -> tuple[Sums, Sums]:
@@ -216,7 +214,7 @@ def test_torn_and_hostile_records_stay_and_are_told(tmp_path: Path) -> None:
     os.mkfifo(folder / f"{LAUNCH}.4")
     (folder / "other.0").write_text("no record")
     collect(tmp_path)
-    pattern = pattern_of(tmp_path)
+    pattern = pattern_of_run(tmp_path)
     assert pattern.missing == (1, 2, 3, 4)
     said = "\n".join(faults_of(tmp_path, pattern))
     for rank, reason in ((1, "was cut short"), (2, "has the record of rank 0"), (3, ""), (4, "")):
@@ -232,7 +230,7 @@ def test_a_start_with_fewer_ranks_is_left_out(tmp_path: Path) -> None:
     for rank in range(3):
         (folder / f"{LAUNCH}.{rank}").write_text(a_record(rank))
     collect(tmp_path)
-    pattern = pattern_of(tmp_path)
+    pattern = pattern_of_run(tmp_path)
     assert (pattern.ranks, len(pattern.senders), pattern.missing) == (3, 3, ())
 
 
@@ -242,12 +240,12 @@ def test_a_start_with_an_odd_number_of_ranks(tmp_path: Path, ranks: str) -> None
     (folder / f"{LAUNCH}.0").write_text(a_record(0))
     collect(tmp_path)
     with pytest.raises(ValueError, match="no MPI program began"):
-        pattern_of(tmp_path)
+        pattern_of_run(tmp_path)
 
 
 def test_why_there_is_no_pattern(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="was not recorded; `seatrial pattern record` does"):
-        pattern_of(tmp_path)
+        pattern_of_run(tmp_path)
     a_folder(tmp_path)
     with pytest.raises(ValueError, match="3 ranks began and none left a record"):
-        pattern_of(tmp_path)
+        pattern_of_run(tmp_path)

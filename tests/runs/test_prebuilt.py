@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.runs.build_files import RESULT
-from seatrial.runs.builds import BuildResult, build
-from seatrial.suite.build_key import BuildKeys
-from seatrial.suite.model import Build
+from seatrial.execute.builds import RESULT, BuildResult, build
+from seatrial.model.build import BuildKeys
+from seatrial.model.test import Build
 from tests.programs import Workplace
 from tests.suite.helpers import Place
 

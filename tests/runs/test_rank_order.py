@@ -13,14 +13,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from seatrial.layout.order_words import parse_order
-from seatrial.layout.orders import nodes_of_ranks, slots_of_ranks
-from seatrial.machine.model import Launcher, Machine, NodeGroup
-from seatrial.machine.schedulers import Slurm
-from seatrial.runs.launchers import launch_of
-from seatrial.runs.rank_order import prepare
-from seatrial.suite.model import Case, TaskPlacement, Test
-from seatrial.suite.run_spec import RunSpec
+from seatrial.execute.geometry import prepare
+from seatrial.execute.launchers import launch_of
+from seatrial.model.grid_order import parse_order
+from seatrial.model.machine import Launcher, Machine, NodeGroup
+from seatrial.model.orders import nodes_of_ranks, slots_of_ranks
+from seatrial.model.schedulers import Slurm
+from seatrial.model.test import Case, RunSpec, TaskPlacement, Test
 from tests.mpich import MPIEXEC, NEEDS_MPICH
 from tests.programs import Workplace
 from tests.runs.helpers import a_case

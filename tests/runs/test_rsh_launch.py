@@ -10,13 +10,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from seatrial.execute.launchers import launch_of
 from seatrial.journal.events import RunJudged
-from seatrial.machine.model import Launcher, Machine, NodeGroup, Toolchain
-from seatrial.machine.schedulers import Slurm
-from seatrial.runs.launchers import launch_of
-from seatrial.suite.asked_launcher import launcher_of
-from seatrial.suite.model import Test
-from seatrial.suite.run_spec import RunSpec
+from seatrial.model.machine import Launcher, Machine, NodeGroup, Toolchain
+from seatrial.model.schedulers import Slurm
+from seatrial.model.task_placement import launcher_of
+from seatrial.model.test import RunSpec, Test
 from tests.mpich import MPIEXEC, NEEDS_MPICH
 from tests.programs import Workplace
 from tests.runs.helpers import a_case

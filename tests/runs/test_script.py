@@ -13,11 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from seatrial.machine.model import Toolchain
-from seatrial.runs.environment_capture import ENVIRONMENT, capture
-from seatrial.runs.job_facts import FACTS_SCRIPT, facts_script
-from seatrial.runs.script import RunPlace, ScriptWriter, judged_files
-from seatrial.suite.model import JobOptions
+from seatrial.execute.environment import ENVIRONMENT, capture
+from seatrial.execute.script import RunPlace, ScriptWriter, judged_files
+from seatrial.execute.toolchains import FACTS_SCRIPT, facts_script
+from seatrial.model.machine import Toolchain
+from seatrial.model.test import JobOptions
 from seatrial.units import SECOND_NS
 
 from .helpers import RunFolder, a_case, a_machine, a_test

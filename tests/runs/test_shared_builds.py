@@ -17,11 +17,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from seatrial.execute import compilers, shared_builds
+from seatrial.execute.builds import BuildResult
+from seatrial.execute.shared_builds import RECORD, SharedBuilds, intact
 from seatrial.journal.events import AlertRaised, BuildEnded, BuildStarted, RunJudged
-from seatrial.runs import compiler_probe, shared_builds
-from seatrial.runs.builds import BuildResult
-from seatrial.runs.shared_builds import RECORD, SharedBuilds, intact
-from seatrial.suite.model import Build
+from seatrial.model.test import Build
 from tests.programs import Workplace, until
 from tests.slurm.cluster import SlurmCluster
 
@@ -110,11 +110,9 @@ def test_another_version_of_the_compiler_is_another_build(place: Workplace) -> N
 
 @pytest.mark.parametrize("setup", ["sleep 60", "exit 3", "module() { false; }"])
 def test_what_cannot_be_asked_is_not_shared(setup: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiler_probe, "PROBE_SECONDS", 0.3)
+    monkeypatch.setattr(compilers, "PROBE_SECONDS", 0.3)
     machine = a_machine(setup=setup, modules=["none"])
-    asked = compiler_probe.probe(
-        machine, a_test(build=Build(script="true")), "gcc", dict(os.environ)
-    )
+    asked = compilers.probe(machine, a_test(build=Build(script="true")), "gcc", dict(os.environ))
     assert asyncio.run(asked) is None
 
 

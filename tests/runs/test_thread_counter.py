@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.runs.thread_counter import FOLDER, collect
-from seatrial.suite import proving
+from seatrial.execute.ranks import COUNTER_FOLDER, collect
+from seatrial.model import proving
 from tests.runs import programs_to_judge as programs
 
 SOURCE = Path(proving.__file__).with_name("seatrial_threads.c")
@@ -55,13 +55,17 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def counted(library: Path, folder: Path, program: Path, *words: str, **more: str) -> list[str]:
     """Return the lines of a program of which three threads are asked."""
-    (folder / FOLDER).mkdir(exist_ok=True)
+    (folder / COUNTER_FOLDER).mkdir(exist_ok=True)
     ranks = ("RANK", "PROCID")
     environment = {name: value for name, value in os.environ.items() if not name.endswith(ranks)}
-    environment |= {"SEATRIAL_THREADS": str(folder / FOLDER), "SEATRIAL_THREADS_ASKED": "3"}
+    environment |= {"SEATRIAL_THREADS": str(folder / COUNTER_FOLDER), "SEATRIAL_THREADS_ASKED": "3"}
     line = [str(program), *words]
     subprocess.run(line, env={**environment, "LD_PRELOAD": str(library), **more}, check=True)
-    return [line for path in (folder / FOLDER).iterdir() for line in path.read_text().splitlines()]
+    return [
+        line
+        for path in (folder / COUNTER_FOLDER).iterdir()
+        for line in path.read_text().splitlines()
+    ]
 
 
 @pytest.mark.parametrize(
@@ -143,16 +147,16 @@ def test_a_static_program_is_looked_at(tmp_path: Path, options: list[str]) -> No
 
 
 def test_of_each_rank_the_program_with_most_threads_counts(tmp_path: Path) -> None:
-    (tmp_path / FOLDER).mkdir()
-    (tmp_path / FOLDER / "n1").write_text(
+    (tmp_path / COUNTER_FOLDER).mkdir()
+    (tmp_path / COUNTER_FOLDER / "n1").write_text(
         "rank 0 threads 1 mpi 0 program bash\nrank 0 threads 1 mpi 1 program setup\n"
         "rank 0 threads 6 mpi 1 program app\nrank 0 threads 9 mpi 0 program tool\ndamaged\n"
     )
-    (tmp_path / FOLDER / "n2").write_text("rank 1 threads 1 mpi 0 program bash\n")
+    (tmp_path / COUNTER_FOLDER / "n2").write_text("rank 1 threads 1 mpi 0 program bash\n")
     collect(tmp_path)
     assert (tmp_path / "job.threads.txt").read_text() == "rank 0 threads 6 mpi 1 program app\n"
-    (tmp_path / FOLDER / "n1").unlink()
-    os.mkfifo(tmp_path / FOLDER / "n1")
+    (tmp_path / COUNTER_FOLDER / "n1").unlink()
+    os.mkfifo(tmp_path / COUNTER_FOLDER / "n1")
     with pytest.raises(OSError, match="FIFO"):
         collect(tmp_path)
 

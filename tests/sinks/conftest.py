@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.sinks import delivery
-from seatrial.trial.folder import TrialFolder
+from seatrial.execute.trial_folder import TrialFolder
+from seatrial.plugins.sinks import delivery
 from tests.sinks.influx import Influx
 from tests.store.postgres import PostgresServer, shared_server
 from tests.store.trials import a_trial

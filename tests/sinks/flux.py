@@ -20,8 +20,8 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from seatrial.machine.sinks import Sink
-from seatrial.trial.folder import TrialFolder
+from seatrial.execute.trial_folder import TrialFolder
+from seatrial.plugins.sinks.keys import Sink
 from tests.sinks.influx import free_port
 from tests.sinks.panels import Window, flux, panels
 from tests.sinks.sending import deliver

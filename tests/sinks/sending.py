@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from seatrial.machine.sinks import Sink
-from seatrial.sinks.delivery import Delivery
-from seatrial.sinks.lifetime import SinkLifetime
-from seatrial.sinks.trial_info import about_of
-from seatrial.trial.folder import TrialFolder
+from seatrial.execute.trial_folder import TrialFolder
+from seatrial.plugins.sinks.delivery import Delivery
+from seatrial.plugins.sinks.keys import Sink
+from seatrial.plugins.sinks.lifetime import SinkLifetime
+from seatrial.plugins.sinks.protocol import about_of
 
 
 class Told(list[str]):

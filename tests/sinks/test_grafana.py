@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from seatrial.journal.codes import CODES, NO_VERDICT, PASS, RECALLED
+from seatrial.execute.trial_folder import TrialFolder
 from seatrial.journal.events import RunJudged
-from seatrial.machine.sinks import Sink
-from seatrial.store.ingest import sync
-from seatrial.store.opening import open_store
-from seatrial.trial.folder import TrialFolder
+from seatrial.model.codes import CODES, NO_VERDICT, PASS, RECALLED
+from seatrial.plugins.sinks.keys import Sink
+from seatrial.results.store.ingest import sync
+from seatrial.results.store.opening import open_store
 from tests.programs import Workplace
 from tests.sinks.influx import Influx
 from tests.sinks.panels import DASHBOARDS, GRAFANA, Panel, Window, expanded, load, panels
@@ -161,7 +161,7 @@ def test_verdicts_are_shown_by_their_names() -> None:
 
 def test_a_run_leads_to_its_page() -> None:
     from seatrial.cli.serve import PORT
-    from seatrial.web.routes import pages
+    from seatrial.show.web.routes import pages
 
     paths = {page.path for page in pages()}
     for file in DASHBOARDS:

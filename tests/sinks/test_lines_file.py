@@ -9,12 +9,12 @@ import resource
 import threading
 from pathlib import Path
 
-from seatrial.decoding import typed
+from seatrial.execute.trial_folder import TrialFolder
 from seatrial.journal.journal import read
-from seatrial.machine.sinks import Sink
-from seatrial.sinks.cursor import load, save
-from seatrial.sinks.lag import sink_lags
-from seatrial.trial.folder import TrialFolder
+from seatrial.model.decoding import typed
+from seatrial.plugins.sinks.cursor import load, save
+from seatrial.plugins.sinks.keys import Sink
+from seatrial.plugins.sinks.lifetime import sink_lags
 from tests.journals import without_checksums
 from tests.sinks.sending import Told, deliver
 from tests.store.trials import a_trial

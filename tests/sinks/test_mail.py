@@ -14,9 +14,9 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
 from seatrial.journal.events import AlertRaised
-from seatrial.machine.sinks import Sink
-from seatrial.sinks.mail import Mail
-from seatrial.sinks.trial_info import TrialInfo, _Machine
+from seatrial.plugins.sinks.keys import Sink
+from seatrial.plugins.sinks.mail import Mail
+from seatrial.plugins.sinks.protocol import TrialInfo, _Machine
 from tests.programs import Workplace
 from tests.sinks.influx import free_port
 from tests.waiting import until

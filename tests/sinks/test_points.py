@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from seatrial.journal.codes import NODE_FAILURE, PERFORMANCE, RECALLED
+from seatrial.execute.trial_folder import TrialFolder
 from seatrial.journal.encoding import decode
 from seatrial.journal.events import (
     EVENT_KINDS,
@@ -30,10 +30,9 @@ from seatrial.journal.events import (
     ScriptStarted,
 )
 from seatrial.journal.journal import read
-from seatrial.sinks.point_times import Moments
-from seatrial.sinks.points import TrialPoints
-from seatrial.sinks.trial_info import TrialInfo, _Machine, about_of
-from seatrial.trial.folder import TrialFolder
+from seatrial.model.codes import NODE_FAILURE, PERFORMANCE, RECALLED
+from seatrial.plugins.sinks.points import Moments, TrialPoints
+from seatrial.plugins.sinks.protocol import TrialInfo, _Machine, about_of
 from tests.programs import Workplace
 from tests.sinks.protocol import Point, parse
 from tests.store.trials import NOON, SECOND, TrialMaker, a_case, a_trial

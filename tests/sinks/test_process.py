@@ -16,12 +16,11 @@ import pytest
 
 from seatrial.cli import seatrial
 from seatrial.errors import TrialError, UsageError
+from seatrial.execute.requests import Request, ask
+from seatrial.execute.trial_folder import TrialFolder
 from seatrial.journal.encoding import encode
 from seatrial.journal.events import AlertRaised, GaugeRead, JobStarted, TrialStarted
-from seatrial.sinks.lag import sink_lags
-from seatrial.sinks.lock import held, holder, stop
-from seatrial.trial.folder import TrialFolder
-from seatrial.trial.requests import Request, ask
+from seatrial.plugins.sinks.lifetime import held, holder, sink_lags, stop
 from tests.programs import Workplace, until
 from tests.sinks.receiver import Receiver
 from tests.store.trials import a_trial
@@ -175,7 +174,7 @@ def test_one_process_for_a_trial(place: Workplace) -> None:
 
 def test_a_plan_goes_on_although_its_machines_sinks_are_others_now(place: Workplace) -> None:
     """And its own go on, too."""
-    place.constants = {"trial.requests.LOOK_SECONDS": 0.05}
+    place.constants = {"execute.requests.LOOK_SECONDS": 0.05}
     with Receiver() as receiver:
         place.local(sinks=[hook(receiver)])
         short(place, "a")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from seatrial.journal.events import AlertRaised, RunJudged, RunJudgedAgain, TrialEnded, TrialPaused
-from seatrial.sinks.text import MAX_LINES, is_news, message, text_of
+from seatrial.plugins.sinks.text import MAX_LINES, is_news, message, text_of
 from tests.programs import Workplace
 from tests.sinks.receiver import Receiver, Request
 from tests.waiting import until

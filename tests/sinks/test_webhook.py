@@ -13,18 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.decoding import typed
 from seatrial.errors import UsageError
-from seatrial.file_model import Duration
+from seatrial.execute.trial_folder import TrialFolder
 from seatrial.journal.journal import read
-from seatrial.machine.sinks import Sink
-from seatrial.sinks import delivery as deliveries
-from seatrial.sinks.delivery import Delivery
-from seatrial.sinks.lag import sink_lags
-from seatrial.sinks.lifetime import SinkLifetime
-from seatrial.sinks.post import Server, Unreachable
-from seatrial.sinks.trial_info import about_of
-from seatrial.trial.folder import TrialFolder
+from seatrial.model.decoding import typed
+from seatrial.model.file_model import Duration
+from seatrial.plugins.sinks import delivery as deliveries
+from seatrial.plugins.sinks.delivery import Delivery
+from seatrial.plugins.sinks.keys import Sink
+from seatrial.plugins.sinks.lifetime import SinkLifetime, sink_lags
+from seatrial.plugins.sinks.post import Server, Unreachable
+from seatrial.plugins.sinks.protocol import about_of
 from tests.programs import LONG_S
 from tests.sinks.proxy import Proxy
 from tests.sinks.receiver import Answer, Receiver, Request

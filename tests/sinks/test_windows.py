@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from seatrial.journal.codes import KNOWN, PASS, RECALLED, WRONG_ANSWER, Code
+from seatrial.execute.trial_folder import TrialFolder
 from seatrial.journal.events import (
     BuildEnded,
     BuildStarted,
@@ -26,12 +26,12 @@ from seatrial.journal.events import (
     TrialStarted,
 )
 from seatrial.journal.journal import read
-from seatrial.machine.sinks import Sink
-from seatrial.sinks.points import TrialPoints
-from seatrial.sinks.trial_info import about_of
-from seatrial.store.ingest import sync
-from seatrial.store.opening import open_store
-from seatrial.trial.folder import TrialFolder
+from seatrial.model.codes import KNOWN, PASS, RECALLED, WRONG_ANSWER, Code
+from seatrial.plugins.sinks.keys import Sink
+from seatrial.plugins.sinks.points import TrialPoints
+from seatrial.plugins.sinks.protocol import about_of
+from seatrial.results.store.ingest import sync
+from seatrial.results.store.opening import open_store
 from tests.sinks.flux_model import evaluated
 from tests.sinks.influx import Influx
 from tests.sinks.panels import Window, expanded, flux, panels

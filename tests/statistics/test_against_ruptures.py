@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from seatrial.statistics.segments import starts
+from seatrial.judge.statistics.changes import starts
 
 Array = NDArray[np.float64]
 

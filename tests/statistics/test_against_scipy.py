@@ -9,18 +9,10 @@ import pytest
 import scipy
 from numpy.typing import NDArray
 
-from seatrial.statistics import (
-    changes,
-    defective_nodes,
-    modes,
-    multiple_testing,
-    scan_statistic,
-    significance,
-    spread,
-    step_evidence,
-    suspects,
-    two_sample,
-)
+from seatrial.judge.statistics import changes, outliers, significance, spread, suspects, two_samples
+from seatrial.judge.statistics import changes as step_evidence
+from seatrial.judge.statistics import significance as multiple_testing
+from seatrial.judge.statistics import spread as modes
 
 Array = NDArray[np.float64]
 
@@ -35,7 +27,7 @@ def test_the_interval_of_a_ratio_is_the_percentile_bootstraps() -> None:
         n_resamples=20_000,
         rng=np.random.default_rng(4),
     ).confidence_interval
-    low, high = two_sample.interval(first.tolist(), second.tolist())
+    low, high = two_samples.interval(first.tolist(), second.tolist())
     assert (low, high) == pytest.approx((told.low, told.high), rel=0.01)
 
 
@@ -59,7 +51,7 @@ def test_the_chance_of_bad_runs_is_the_poisson_binomials() -> None:
 def test_the_bound_of_a_span_is_never_below_its_chance() -> None:
     runs = np.repeat(np.arange(1.0, 60.0), 5)
     hits = np.ceil(runs * np.tile([0.2, 0.4, 0.6, 0.8, 1.0], 59))
-    bounds = np.exp(scan_statistic._chances(runs, hits, 0.15))
+    bounds = np.exp(outliers._chances(runs, hits, 0.15))
     exact = scipy.stats.binom.sf(hits - 1, runs, 0.15)
     assert (bounds >= exact * (1 - 1e-12)).all()
     assert (bounds[hits > 0.15 * runs] < 1).all()  # and it says something
@@ -67,10 +59,8 @@ def test_the_bound_of_a_span_is_never_below_its_chance() -> None:
 
 def test_a_node_is_defective_beyond_the_quantile_of_half_a_node() -> None:
     for count in (5, 200, 6000):
-        quantile = scipy.stats.norm.isf(defective_nodes.FALSE_NODES / count)
-        assert defective_nodes._bound(count) == pytest.approx(
-            quantile * (1 + defective_nodes.SMALL / count)
-        )
+        quantile = scipy.stats.norm.isf(outliers.FALSE_NODES / count)
+        assert outliers._bound(count) == pytest.approx(quantile * (1 + outliers.SMALL / count))
 
 
 def test_the_spread_is_the_same() -> None:

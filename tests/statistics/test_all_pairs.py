@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from bench.quality import nodes as quality
 
-from seatrial.statistics.all_pairs import survey
-from seatrial.statistics.median_polish import medians, polish
+from seatrial.judge.statistics.all_pairs import medians, polish, survey
 
 
 def test_slow_senders_and_a_cut_off_group_are_found() -> None:

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from seatrial.statistics.bands import Band, Pair, expected_mean, judge, median_interval
+from seatrial.judge.statistics.bands import Band, Pair, expected_mean, judge, median_interval
 
 LEVELS = ["router", "chassis", "system"]
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from seatrial.statistics.best_of_n import best_of
+from seatrial.judge.statistics.spread import best_of
 
 
 def test_the_bound_is_the_figure_of_a_rank() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from seatrial.statistics.blocks import blocks
+from seatrial.judge.statistics.all_pairs import blocks
 
 
 def test_blocks_are_what_loops_would_give() -> None:

@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from seatrial.statistics.changes import LevelChange, analyse, find
-from seatrial.statistics.significance import beside_rise
-from seatrial.statistics.step_evidence import neighbour_correlation
+from seatrial.judge.statistics.changes import LevelChange, analyse, find, neighbour_correlation
+from seatrial.judge.statistics.significance import beside_rise
 
 Shape = NDArray[np.float64]
 

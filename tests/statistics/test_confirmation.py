@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from seatrial.arrays import Floats
-from seatrial.statistics.confirmation import AllocationNoise
+from seatrial.judge.statistics.sequential import AllocationNoise
+from seatrial.lazy import Floats
 
 
 def allocations(

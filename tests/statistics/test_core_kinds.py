@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from seatrial.statistics.core_kinds import CoreFigure, core_kinds
+from seatrial.judge.statistics.bands import CoreFigure, core_kinds
 
 
 def figures(

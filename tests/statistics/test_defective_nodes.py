@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from bench.quality import nodes as quality
 
-from seatrial.statistics.defective_nodes import survey
+from seatrial.judge.statistics.outliers import survey
 
 PLANTED = {f"n{i:04d}" for i in range(6)}
 

@@ -12,7 +12,7 @@ import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.statistics.few_figures import are_few, ratio_interval
+from seatrial.judge.statistics.two_samples import are_few, ratio_interval
 
 
 @pytest.mark.parametrize(("m", "n"), [(3, 3), (3, 4), (4, 4), (4, 12)])

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from seatrial.statistics.main_effects import predict
+from seatrial.judge.statistics.trends import predict
 
 LEVELS = np.array(list(product(range(4), range(2), range(3))))
 TRUE = 0.2 * LEVELS[:, 0] + 0.1 * LEVELS[:, 1] - 0.05 * LEVELS[:, 2]

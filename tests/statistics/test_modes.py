@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.statistics.modes import find
+from seatrial.judge.statistics.spread import find
 
 LATENCIES = np.array([5.46, 6.09, 6.74])
 

@@ -6,7 +6,7 @@ from statistics import fmean, variance
 
 import pytest
 
-from seatrial.statistics.multiple_testing import student_p, unshuffled
+from seatrial.judge.statistics.significance import student_p, unshuffled
 
 
 def tail(t: float, freedom: int) -> float:

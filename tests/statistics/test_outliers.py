@@ -4,8 +4,7 @@ import random
 
 import pytest
 
-from seatrial.statistics.outliers import RunSample, classify
-from seatrial.statistics.scan_statistic import spans
+from seatrial.judge.statistics.outliers import RunSample, classify, spans
 
 
 def test_the_classes() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.statistics.rounding import hides, step
+from seatrial.judge.statistics.significance import hides, step
 
 
 @pytest.mark.parametrize(

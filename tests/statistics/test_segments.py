@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from seatrial.statistics import segments
-from seatrial.statistics.segments import starts
+from seatrial.judge.statistics import changes
+from seatrial.judge.statistics.changes import starts
 
 Array = NDArray[np.float64]
 
@@ -47,7 +47,7 @@ def test_the_fit_is_the_best_there_is(values: list[int], penalty: float, shortes
 
 def test_of_a_long_series_the_levels_are_rounded() -> None:
     rng = np.random.default_rng(1)
-    series = rng.normal(100, 1, 3 * segments.MAX_LEVELS)
+    series = rng.normal(100, 1, 3 * changes.MAX_LEVELS)
     series[2000:] += 2
     pieces = starts(series, 25.0, 3)
     assert len(pieces) == 2

@@ -8,14 +8,14 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from seatrial.arrays import Floats
-from seatrial.statistics.sequential import (
+from seatrial.judge.statistics.sequential import (
     BlockNoise,
     evidence,
     interval,
     means_of,
     residuals_of,
 )
+from seatrial.lazy import Floats
 
 
 def noisy(rng: np.random.Generator, kind: str, shape: tuple[int, int]) -> Floats:

@@ -9,13 +9,13 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from seatrial.statistics.sample_sizes import least_p
-from seatrial.statistics.significance import (
+from seatrial.judge.statistics.significance import (
     MAX_DEVIATE,
     brown_forsythe,
     clean_runs_needed,
     confirmed,
     fisher_deviate,
+    least_p,
     least_rate,
     mann_whitney,
     normal_deviate,

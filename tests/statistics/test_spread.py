@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from seatrial.statistics.spread import spread
+from seatrial.judge.statistics.spread import spread
 
 QUIET = [100.1, 99.8, 100.0, 100.2, 99.9, 100.05, 99.95, 100.0]
 

@@ -7,8 +7,8 @@ import random
 import numpy as np
 import pytest
 
-from seatrial.statistics.significance import brown_forsythe
-from seatrial.statistics.spread_ratio import compare_spread
+from seatrial.judge.statistics.significance import brown_forsythe
+from seatrial.judge.statistics.two_samples import compare_spread
 
 
 def sample(rng: random.Random, deviation: float, n: int, level: float = 100.0) -> list[float]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from seatrial.statistics.changes import likely
+from seatrial.judge.statistics.changes import likely
 
 
 def test_a_plain_step_is_where_it_is() -> None:

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from seatrial.statistics.subset_selection import BestOfSeveral, select_best
+from seatrial.judge.statistics.sequential import BestOfSeveral, select_best
 
 
 def samples(

@@ -5,7 +5,7 @@ import random
 import numpy as np
 from bench.quality import nodes as quality
 
-from seatrial.statistics.suspects import RunOnNodes, find
+from seatrial.judge.statistics.suspects import RunOnNodes, find
 
 
 def test_eight_among_six_thousand_are_found() -> None:

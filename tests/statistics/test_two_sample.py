@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.statistics.sample_sizes import enough, least_p
-from seatrial.statistics.two_sample import _side, compare, interval
+from seatrial.judge.statistics.significance import enough, least_p
+from seatrial.judge.statistics.two_samples import _side, compare, interval
 
 BEFORE, AFTER = [5.1, 5.2, 5.0, 5.15], [5.6, 5.5, 5.7, 5.65]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.store.location import Location
+from seatrial.results.store.location import Location
 
 from .postgres import PostgresServer, program, shared_server
 

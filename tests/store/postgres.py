@@ -116,7 +116,7 @@ class PostgresServer:
 
     def database(self, *, made: bool = True) -> str:
         """The writer's URL of a new database, with an empty store in it if it is to be made."""
-        from seatrial.store.opening import create
+        from seatrial.results.store.opening import create
 
         name = f"site{next(self._numbers)}"
         self.sql(f"CREATE DATABASE {name}")

@@ -13,16 +13,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from seatrial.errors import UsageError
-from seatrial.journal import codes
-from seatrial.journal.codes import CODES
 from seatrial.journal.events import RunCreated, RunJudged, ScriptStarted
-from seatrial.store import queries, series
-from seatrial.store.ingest import sync, synced
-from seatrial.store.location import Location
-from seatrial.store.opening import open_store, reopen_empty
-from seatrial.store.rows import Filters, RunCounts, RunRow
-from seatrial.store.schema import Store
-from seatrial.store.tables import STATES, outcome_of
+from seatrial.model import codes
+from seatrial.model.codes import CODES
+from seatrial.results.store import queries, series
+from seatrial.results.store.ingest import sync, synced
+from seatrial.results.store.location import Location
+from seatrial.results.store.opening import open_store, reopen_empty
+from seatrial.results.store.schema import Store
+from seatrial.results.store.tables import STATES, Filters, RunCounts, RunRow, outcome_of
 
 from .conftest import NEEDS_POSTGRES
 from .postgres import PostgresServer

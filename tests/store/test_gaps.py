@@ -10,13 +10,13 @@ import pytest
 
 from seatrial.journal import damage as damage_module
 from seatrial.journal.events import AlertRaised
-from seatrial.store import gaps as gaps_module
-from seatrial.store import queries, trial_ingest
-from seatrial.store.gaps import gaps
-from seatrial.store.ingest import sync, synced
-from seatrial.store.location import Location
-from seatrial.store.opening import reopen_empty
-from seatrial.store.rows import Filters, GapRow
+from seatrial.results.store import ingest, queries
+from seatrial.results.store import upserts as gaps_module
+from seatrial.results.store.ingest import sync, synced
+from seatrial.results.store.location import Location
+from seatrial.results.store.opening import reopen_empty
+from seatrial.results.store.tables import Filters, GapRow
+from seatrial.results.store.upserts import gaps
 
 from ..journals import without_checksums
 from .trials import NOON, SECOND, TrialMaker, a_case, a_trial
@@ -79,7 +79,7 @@ def test_a_line_longer_than_any_event_is_a_gap(
     monkeypatch.setattr("seatrial.journal.journal.LONGEST_LINE", 4000)
     monkeypatch.setattr(damage_module, "LONGEST_LINE", 4000)
     monkeypatch.setattr(damage_module, "READ_AT_ONCE", 900)
-    monkeypatch.setattr(trial_ingest, "READ_AT_ONCE", 1000)
+    monkeypatch.setattr(ingest, "READ_AT_ONCE", 1000)
     trial = a_trial(tmp_path)
     whole = without_checksums(trial.folder.journal)
     cut = whole.index(b"\n") + 1
@@ -92,7 +92,7 @@ def test_of_very_many_gaps_some_are_kept_and_all_are_counted(
     tmp_path: Path, location: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gaps_module, "MAX_GAPS", 5)
-    monkeypatch.setattr(trial_ingest, "READ_AT_ONCE", 300)
+    monkeypatch.setattr(ingest, "READ_AT_ONCE", 300)
     trial = a_trial(tmp_path)
     lines = without_checksums(trial.folder.journal).split(b"\n")
     trial.folder.journal.write_bytes(b"\nbad\n".join(lines))
@@ -145,8 +145,8 @@ def test_nothing_is_read_for_each_gap_again(
     tmp_path: Path, location: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The lines before a gap are counted from the gap before it."""
-    monkeypatch.setattr(trial_ingest, "READ_AT_ONCE", 4000)
-    monkeypatch.setattr(trial_ingest, "FOLD_AT_ONCE", 400)
+    monkeypatch.setattr(ingest, "READ_AT_ONCE", 4000)
+    monkeypatch.setattr(ingest, "FOLD_AT_ONCE", 400)
     monkeypatch.setattr(gaps_module, "READ_AT_ONCE", 1 << 20)
     trial = a_trial(tmp_path)
     lines = without_checksums(trial.folder.journal).split(b"\n")[:-1] * 20
@@ -163,7 +163,7 @@ def test_nothing_is_read_for_each_gap_again(
     def opened(path: Path) -> Counted:
         return Counted(FileIO(path))
 
-    monkeypatch.setattr(trial_ingest, "open_regular", opened)
+    monkeypatch.setattr(ingest, "open_regular", opened)
     gaps_found = found(location, tmp_path)
     assert [gap.line for gap in gaps_found] == [2 * n for n in range(1, len(lines) + 1)]
     assert 0 < sum(read) <= trial.folder.journal.stat().st_size

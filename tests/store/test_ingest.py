@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seatrial.errors import StoreError
-from seatrial.journal import codes
 from seatrial.journal.encoding import encode
 from seatrial.journal.events import (
     EVENT_KINDS,
@@ -33,14 +32,14 @@ from seatrial.journal.events import (
     RunJudged,
     ScriptEnded,
 )
-from seatrial.store import queries, trial_ingest
-from seatrial.store.folding import fold
-from seatrial.store.ingest import Synced, sync, synced
-from seatrial.store.location import Location
-from seatrial.store.opening import open_memory, open_store, reopen_empty
-from seatrial.store.rows import Filters
-from seatrial.store.schema import Store
-from seatrial.store.tables import VERSION
+from seatrial.model import codes
+from seatrial.results.store import ingest, queries
+from seatrial.results.store.ingest import Synced, sync, synced
+from seatrial.results.store.location import Location
+from seatrial.results.store.opening import open_memory, open_store, reopen_empty
+from seatrial.results.store.schema import Store
+from seatrial.results.store.tables import VERSION, Filters
+from seatrial.results.store.upserts import fold
 from tests.journals import without_checksums
 
 from .trials import NOON, SECOND, TrialMaker, a_case, a_trial
@@ -339,8 +338,8 @@ def test_any_split_of_the_bytes_gives_the_same_store(
         trial.folder.journal.write_bytes(b"")
         done = 0
         with pytest.MonkeyPatch.context() as patch, open_store(folder / "store.sqlite") as store:
-            patch.setattr(trial_ingest, "READ_AT_ONCE", at_once)
-            patch.setattr(trial_ingest, "FOLD_AT_ONCE", fold_at_once)
+            patch.setattr(ingest, "READ_AT_ONCE", at_once)
+            patch.setattr(ingest, "FOLD_AT_ONCE", fold_at_once)
             for cut in [*cuts, len(STREAM)]:
                 with trial.folder.journal.open("ab") as file:
                     file.write(STREAM[done:cut])
@@ -355,7 +354,7 @@ def test_a_crash_in_the_middle_loses_and_doubles_nothing(
     tmp_path: Path, location: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     a_trial(tmp_path)
-    monkeypatch.setattr(trial_ingest, "READ_AT_ONCE", 1000)
+    monkeypatch.setattr(ingest, "READ_AT_ONCE", 1000)
     calls = iter(range(1000))
 
     def failing(*given: Any) -> None:
@@ -363,7 +362,7 @@ def test_a_crash_in_the_middle_loses_and_doubles_nothing(
         if next(calls) == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(trial_ingest, "fold", failing)
+    monkeypatch.setattr(ingest, "fold", failing)
     with open_store(location) as store:
         with pytest.raises(KeyboardInterrupt):
             sync(store, tmp_path)
@@ -378,7 +377,7 @@ def test_two_at_once_double_nothing(
 ) -> None:
     for number in range(8):
         a_trial(tmp_path, f"t{number}")
-    monkeypatch.setattr(trial_ingest, "READ_AT_ONCE", 700)
+    monkeypatch.setattr(ingest, "READ_AT_ONCE", 700)
     open_store(location).close()
     errors: list[BaseException] = []
 
@@ -405,7 +404,7 @@ def test_a_journal_may_change_between_two_transactions(
 ) -> None:
     journal = a_trial(tmp_path).folder.journal
     data = journal.read_bytes()
-    monkeypatch.setattr(trial_ingest, "READ_AT_ONCE", 1000)
+    monkeypatch.setattr(ingest, "READ_AT_ONCE", 1000)
     changed: list[bool] = []
 
     def changing(*_: object) -> None:
@@ -532,13 +531,13 @@ def test_a_record_is_read_again_when_it_changed_and_not_before(
     record = trial.folder.path / "trial.json"
     good = record.read_bytes()
     looked: list[Path] = []
-    read = trial_ingest.record_of
+    read = ingest.record_of
 
     def look(path: Path) -> Any:
         looked.append(path)
         return read(path)
 
-    monkeypatch.setattr(trial_ingest, "record_of", look)
+    monkeypatch.setattr(ingest, "record_of", look)
     with synced(tmp_path / "store.sqlite", tmp_path) as store:
         looked.clear()
         for content, said, times in ((good, 0, 1), (b"garbage", 1, 3), (good, 0, 1)):
@@ -575,7 +574,7 @@ def test_a_local_store_has_a_write_ahead_log_and_a_network_one_has_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def mode(kind: str) -> str:
-        monkeypatch.setattr("seatrial.store.sqlite_file.file_system", lambda path: kind)
+        monkeypatch.setattr("seatrial.results.store.sqlite.file_system", lambda path: kind)
         with open_store(tmp_path / "store.sqlite") as store:
             return str(store.rows("PRAGMA journal_mode")[0][0])
 
@@ -631,8 +630,8 @@ def test_a_file_that_is_no_database_is_told_and_rebuilt_aside(tmp_path: Path) ->
     with reopen_empty(path) as store:
         sync(store, tmp_path)
         assert queries.count_runs(store, Filters()) == 3
-        assert "store.sqlite.damaged" in store.notices[0]
-    assert path.with_name("store.sqlite.damaged").read_text().startswith("no database")
+        assert "results.store.sqlite.damaged" in store.notices[0]
+    assert path.with_name("results.store.sqlite.damaged").read_text().startswith("no database")
 
 
 def test_a_damaged_store_is_told_and_can_be_rebuilt(tmp_path: Path) -> None:
@@ -663,7 +662,7 @@ def test_another_programs_database_is_not_touched(tmp_path: Path) -> None:
 def test_a_journal_line_longer_than_a_block_is_read(
     tmp_path: Path, location: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trial_ingest, "READ_AT_ONCE", 64)
+    monkeypatch.setattr(ingest, "READ_AT_ONCE", 64)
     trial = TrialMaker(tmp_path, "long", [a_case(1)])
     line = encode(AlertRaised(time=NOON, text="x" * 5000))
     trial.folder.journal.write_bytes(line + b"\n" + line + b"\n")

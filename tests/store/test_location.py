@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.store.location import shown
+from seatrial.results.store.location import shown
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.journal.events import JobStarted, RunCreated, ScriptStarted
-from seatrial.machine.node_sets import fold, unfold
-from seatrial.store.ingest import sync, synced
-from seatrial.store.location import Location
-from seatrial.store.node_places import LONGEST_NODE_NAME, NodePlaces, Span
-from seatrial.store.opening import open_memory, open_store
-from seatrial.store.schema import Store
+from seatrial.model.nodes import fold, unfold
+from seatrial.results.store.ingest import sync, synced
+from seatrial.results.store.location import Location
+from seatrial.results.store.nodes import LONGEST_NODE_NAME, NodePlaces, Span
+from seatrial.results.store.opening import open_memory, open_store
+from seatrial.results.store.schema import Store
 
 from .trials import TrialMaker, a_case
 

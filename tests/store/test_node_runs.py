@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from seatrial.journal.events import JobStarted
-from seatrial.store.ingest import sync, synced
-from seatrial.store.location import Location
-from seatrial.store.node_runs import (
+from seatrial.results.store.ingest import sync, synced
+from seatrial.results.store.location import Location
+from seatrial.results.store.nodes import (
     NO_TIME,
     cases_of,
     figures_of,
@@ -16,7 +16,7 @@ from seatrial.store.node_runs import (
     runs_of_trial,
     versions_of,
 )
-from seatrial.store.opening import open_store
+from seatrial.results.store.opening import open_store
 
 from .trials import TrialMaker, a_case
 

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.journal import codes
 from seatrial.journal.events import BuildEnded, BuildStarted, TrialCancelled
-from seatrial.store import pagination, queries
-from seatrial.store.ingest import synced
-from seatrial.store.location import Location
-from seatrial.store.pagination import BY_VERDICT, ORDERS, Order, page, place_of
-from seatrial.store.rows import Filters, RunRow
-from seatrial.store.same_case_runs import earlier, siblings
-from seatrial.store.schema import Store
+from seatrial.model import codes
+from seatrial.results.store import pagination, queries
+from seatrial.results.store.ingest import synced
+from seatrial.results.store.location import Location
+from seatrial.results.store.pagination import BY_VERDICT, ORDERS, Order, page, place_of
+from seatrial.results.store.same_case_runs import earlier, siblings
+from seatrial.results.store.schema import Store
+from seatrial.results.store.tables import Filters, RunRow
 
 from .trials import NOON, SECOND, TrialMaker, a_case
 

@@ -12,13 +12,11 @@ import pytest
 from seatrial.errors import StoreError
 from seatrial.journal.encoding import encode
 from seatrial.journal.events import AlertRaised, BuildEnded, MetricRecorded, RunCreated, RunJudged
-from seatrial.store import queries, trial_ingest
-from seatrial.store.folding import fold
-from seatrial.store.ingest import Synced, sync, synced
-from seatrial.store.opening import create, open_store, reopen_empty
-from seatrial.store.rows import Filters
-from seatrial.store.run_upserts import LONGEST_TEXT
-from seatrial.store.tables import VERSION
+from seatrial.results.store import ingest, queries
+from seatrial.results.store.ingest import Synced, sync, synced
+from seatrial.results.store.opening import create, open_store, reopen_empty
+from seatrial.results.store.tables import VERSION, Filters
+from seatrial.results.store.upserts import LONGEST_TEXT, fold
 from tests.waiting import LONG_S
 
 from .conftest import NEEDS_POSTGRES
@@ -40,7 +38,7 @@ def fragile() -> Iterator[PostgresServer]:
 
 def collect(url: str, trials: Path) -> None:
     """What a collector does, as a process of its own. Small blocks, so that others come between."""
-    trial_ingest.READ_AT_ONCE = 700
+    ingest.READ_OF_TRIAL = 700
     synced(url, trials).close()
 
 
@@ -114,7 +112,7 @@ def test_a_server_killed_half_way_loses_and_doubles_nothing(
 ) -> None:
     url = fragile.database()
     a_trial(tmp_path)
-    monkeypatch.setattr(trial_ingest, "READ_AT_ONCE", 1000)
+    monkeypatch.setattr(ingest, "READ_AT_ONCE", 1000)
     blocks = iter(range(1000))
 
     def killing(*given: Any) -> None:
@@ -122,7 +120,7 @@ def test_a_server_killed_half_way_loses_and_doubles_nothing(
         if next(blocks) == 3:
             fragile.kill()
 
-    monkeypatch.setattr(trial_ingest, "fold", killing)
+    monkeypatch.setattr(ingest, "fold", killing)
     with open_store(url) as store:
         with pytest.raises(StoreError, match="cannot be reached") as raised:
             sync(store, tmp_path)

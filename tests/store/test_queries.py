@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from seatrial.errors import UsageError
-from seatrial.journal import codes
 from seatrial.journal.events import (
     RunCreated,
     TrialCancelled,
@@ -22,15 +21,16 @@ from seatrial.journal.events import (
     TrialResumed,
 )
 from seatrial.journal.journal import Journal
-from seatrial.plan.model import Component
-from seatrial.store import export, queries
-from seatrial.store.ingest import synced
-from seatrial.store.location import Location
-from seatrial.store.queries import NEWEST, count_runs, run, runs
-from seatrial.store.rows import Filters, SummaryRow, TrialRow
-from seatrial.store.schema import Store
-from seatrial.store.series import pass_counts
-from seatrial.store.sql_filters import conditions
+from seatrial.model import codes
+from seatrial.model.plan import Component
+from seatrial.results.store import export, queries
+from seatrial.results.store.filters import conditions
+from seatrial.results.store.ingest import synced
+from seatrial.results.store.location import Location
+from seatrial.results.store.queries import NEWEST, count_runs, run, runs
+from seatrial.results.store.schema import Store
+from seatrial.results.store.series import pass_counts
+from seatrial.results.store.tables import Filters, SummaryRow, TrialRow
 
 from .conftest import NEEDS_POSTGRES
 from .trials import NOON, SECOND, TrialMaker, a_case, a_trial

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.journal.codes import FAILED, RECALLED
-from seatrial.store import export, pagination, queries, series
-from seatrial.store.by_case import by_case
-from seatrial.store.ingest import synced
-from seatrial.store.location import Location
-from seatrial.store.pagination import BY_VERDICT
-from seatrial.store.rows import Filters, RunCounts
-from seatrial.store.schema import Store
+from seatrial.model.codes import FAILED, RECALLED
+from seatrial.results.store import export, pagination, queries, series
+from seatrial.results.store.by_case import by_case
+from seatrial.results.store.ingest import synced
+from seatrial.results.store.location import Location
+from seatrial.results.store.pagination import BY_VERDICT
+from seatrial.results.store.schema import Store
+from seatrial.results.store.tables import Filters, RunCounts
 
 from .trials import TrialMaker, a_case
 

@@ -16,13 +16,12 @@ from click.testing import CliRunner
 from seatrial import cli
 from seatrial.errors import SeatrialError, StoreError
 from seatrial.journal.events import OutputQuiet
-from seatrial.store import queries, sqlite, sqlite_file
-from seatrial.store.columns import read
-from seatrial.store.ingest import sync, synced
-from seatrial.store.location import Location
-from seatrial.store.opening import open_memory, open_store, reopen_empty
-from seatrial.store.rows import Filters
-from seatrial.store.tables import METRICS, VERSION, Metric
+from seatrial.results.store import queries, sqlite
+from seatrial.results.store import sqlite as sqlite_file
+from seatrial.results.store.ingest import sync, synced
+from seatrial.results.store.location import Location
+from seatrial.results.store.opening import open_memory, open_store, reopen_empty
+from seatrial.results.store.tables import METRICS, VERSION, Filters, Metric, read
 
 from .test_ingest import another_user, open_folder, powerless  # noqa: F401
 from .trials import a_trial

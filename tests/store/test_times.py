@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from seatrial.journal.run_life import RunLife
-from seatrial.store import export, queries
-from seatrial.store.ingest import synced
-from seatrial.store.location import Location
-from seatrial.store.rows import RUN_TIMES, RunRow
+from seatrial.results.store import export, queries
+from seatrial.results.store.ingest import synced
+from seatrial.results.store.location import Location
+from seatrial.results.store.tables import RUN_TIMES, RunRow
 
 from .trials import SECOND, TrialMaker, a_case
 

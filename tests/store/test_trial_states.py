@@ -6,9 +6,9 @@ import json
 from itertools import product
 from pathlib import Path
 
-from seatrial.store import queries
-from seatrial.store.ingest import sync
-from seatrial.store.opening import open_store
+from seatrial.results.store import queries
+from seatrial.results.store.ingest import sync
+from seatrial.results.store.opening import open_store
 
 from .trials import NOON, TrialMaker, a_case
 

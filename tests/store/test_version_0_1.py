@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from seatrial.acceptance.status import status
-from seatrial.journal.codes import RECALLED
+from seatrial.execute.trial_folder import TrialFolder
 from seatrial.journal.journal import read
-from seatrial.store import export, queries
-from seatrial.store.ingest import synced
-from seatrial.store.location import Location
-from seatrial.store.rows import RUN_TIMES, Filters, RunCounts
-from seatrial.trial.folder import TrialFolder
+from seatrial.model.codes import RECALLED
+from seatrial.results.status import status
+from seatrial.results.store import export, queries
+from seatrial.results.store.ingest import synced
+from seatrial.results.store.location import Location
+from seatrial.results.store.tables import RUN_TIMES, Filters, RunCounts
 
 from . import version_0_1
 from .trials import SECOND

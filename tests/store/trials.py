@@ -8,7 +8,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self, TypeVar
 
-from seatrial.journal.codes import BUILD_FAILED, CANCELLED, PASS, RECALLED, WRONG_ANSWER, Code
+from seatrial.execute.creation import create
+from seatrial.execute.prepare import TrialOptions
+from seatrial.execute.trial_folder import TrialFolder
+from seatrial.execute.trial_record import Record
 from seatrial.journal.events import (
     BuildEnded,
     BuildStarted,
@@ -29,13 +32,9 @@ from seatrial.journal.events import (
     UnknownEvent,
 )
 from seatrial.journal.journal import Journal, read
-from seatrial.machine.model import Machine, NodeGroup
-from seatrial.suite.model import Build, Case, Test
-from seatrial.suite.run_spec import RunSpec
-from seatrial.trial.creation import create
-from seatrial.trial.folder import TrialFolder
-from seatrial.trial.options import TrialOptions
-from seatrial.trial.record import Record
+from seatrial.model.codes import BUILD_FAILED, CANCELLED, PASS, RECALLED, WRONG_ANSWER, Code
+from seatrial.model.machine import Machine, NodeGroup
+from seatrial.model.test import Build, Case, RunSpec, Test
 
 NOON = 1_795_262_400_000_000_000  # 2026-11-21 12:00:00 UTC, in ns
 SECOND = 1_000_000_000

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from seatrial.journal.codes import PASS, Code
 from seatrial.journal.events import (
     JobQueued,
     MetricRecorded,
@@ -17,7 +16,8 @@ from seatrial.journal.events import (
     ScriptEnded,
     ScriptStarted,
 )
-from seatrial.suite.model import Case
+from seatrial.model.codes import PASS, Code
+from seatrial.model.test import Case
 
 from ..store.trials import TrialMaker, a_case
 

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from seatrial.machine.model import Machine, NetworkModel, NodeGroup
+from seatrial.model.machine import Machine, NetworkModel, NodeGroup
 
 from ..store.trials import NOON, TrialMaker, a_case
 from ..web.frost import describe

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from seatrial.machine.model import Machine, NodeGroup
+from seatrial.model.machine import Machine, NodeGroup
 
 from ..cli.test_query_common import ask
 from ..store.trials import NOON, SECOND

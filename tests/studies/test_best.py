@@ -10,10 +10,10 @@ import pytest
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
-from seatrial.journal import codes
-from seatrial.store.ingest import synced
-from seatrial.studies.best import BestQuery, BestTable, best_settings
-from seatrial.studies.selection import gather, parse_side
+from seatrial.model import codes
+from seatrial.results.best import BestQuery, BestTable, best_settings
+from seatrial.results.selection import gather, parse_side
+from seatrial.results.store.ingest import synced
 
 from ..cli.test_query_common import ask
 from .figures import TIME, TRIAD, Measuring, bound, io_sweep, steady

@@ -9,13 +9,12 @@ import pytest
 from bench.quality import sides
 from msgspec.structs import replace
 
-from seatrial.cli.comparison_page import page
+from seatrial.cli.compare import page
 from seatrial.errors import UsageError
-from seatrial.journal import codes
-from seatrial.store.ingest import synced
-from seatrial.studies.compare import compare_sides
-from seatrial.studies.comparison import Comparison, ComparisonRow
-from seatrial.studies.selection import gather, parse_side
+from seatrial.model import codes
+from seatrial.results.compare import Comparison, ComparisonRow, compare_sides
+from seatrial.results.selection import gather, parse_side
+from seatrial.results.store.ingest import synced
 
 from ..store.trials import NOON, a_case
 from .figures import TIME, TRIAD, Measuring, bound, steady

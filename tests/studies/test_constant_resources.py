@@ -11,8 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
-from seatrial.studies.scaling import ScalingTable
-from seatrial.suite.model import Case
+from seatrial.model.test import Case
+from seatrial.results.scaling import ScalingTable
 
 from ..cli.test_query_common import ask
 from .figures import TIME, TRIAD, Kind, Measuring, bound, steady

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.journal import codes
+from seatrial.model import codes
 
 from ..cli.test_query_common import ask
 from .figures import TRIAD, Measuring, bound

@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 
 from seatrial.errors import UsageError
-from seatrial.journal import codes
-from seatrial.journal.codes import Code
 from seatrial.journal.events import (
     MetricRecorded,
     RunCreated,
@@ -19,15 +17,17 @@ from seatrial.journal.events import (
     ScriptEnded,
     ScriptStarted,
 )
-from seatrial.store import queries
-from seatrial.store.ingest import synced
-from seatrial.store.rows import Filters
-from seatrial.store.schema import Store
-from seatrial.studies import history as judge_history
-from seatrial.studies.history import History, histories
-from seatrial.studies.learned import learn_from
-from seatrial.studies.note_file import Note
-from seatrial.suite.model import Case
+from seatrial.model import codes
+from seatrial.model.codes import Code
+from seatrial.model.test import Case
+from seatrial.results import history as judge_history
+from seatrial.results.history import History, histories
+from seatrial.results.learned import learn_from
+from seatrial.results.notes import Note
+from seatrial.results.store import queries
+from seatrial.results.store.ingest import synced
+from seatrial.results.store.schema import Store
+from seatrial.results.store.tables import Filters
 
 from ..store.trials import NOON, SECOND, TrialMaker, a_case
 

@@ -10,27 +10,21 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from seatrial.machine.model import (
-    Launcher,
-    Machine,
-    NodeGroup,
-    PageSettings,
-    Toolchain,
-)
-from seatrial.machine.schedulers import Slurm
-from seatrial.plugins.gridengine import GridEngine
-from seatrial.plugins.pbs import Pbs
-from seatrial.studies.job_lines import job_lines
-from seatrial.suite.model import (
+from seatrial.model.machine import Launcher, Machine, NodeGroup, PageSettings, Toolchain
+from seatrial.model.schedulers import Slurm
+from seatrial.model.test import (
     Case,
     FromParameter,
     JobOptions,
     Requires,
     RunSettings,
+    RunSpec,
     TaskPlacement,
     Test,
 )
-from seatrial.suite.run_spec import RunSpec
+from seatrial.plugins.gridengine import GridEngine
+from seatrial.plugins.pbs import Pbs
+from seatrial.results.job_lines import job_lines
 from tests.programs import Workplace
 from tests.runs.helpers import a_case
 from tests.slurm.cluster import SlurmCluster

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from seatrial.journal import codes
 from seatrial.journal.events import MetricRecorded
-from seatrial.store import queries
-from seatrial.store.ingest import synced
-from seatrial.studies.learned import Learning, learn_from
-from seatrial.suite.model import Case
-from seatrial.verify.learning import learn
+from seatrial.judge.learning import learn
+from seatrial.model import codes
+from seatrial.model.test import Case
+from seatrial.results.learned import Learning, learn_from
+from seatrial.results.store import queries
+from seatrial.results.store.ingest import synced
 
 from ..store.trials import TrialMaker, a_case
 

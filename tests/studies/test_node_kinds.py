@@ -11,7 +11,7 @@ from seatrial.journal.events import (
     ScriptEnded,
     ScriptStarted,
 )
-from seatrial.machine.model import Machine, NodeGroup
+from seatrial.model.machine import Machine, NodeGroup
 
 from ..cli.test_query_common import ask
 from ..store.trials import TrialMaker

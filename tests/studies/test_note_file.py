@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.errors import TrialError, UsageError
-from seatrial.studies import note_file
-from seatrial.studies.note_file import Note, nearest
+from seatrial.results import notes
+from seatrial.results.notes import Note, nearest
 from tests.waiting import LONG_S
 
 SECOND = 10**9
@@ -20,31 +20,31 @@ FORK = multiprocessing.get_context("fork")
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    return tmp_path / "trials" / note_file.FILE
+    return tmp_path / "trials" / notes.FILE
 
 
 def test_notes_are_read_by_time_and_by_machine(file: Path) -> None:
-    assert note_file.read(file) == ([], 0)
-    later = note_file.write(file, "  fabric\treset \n", 9 * SECOND, "frost")
-    first = note_file.write(file, "kernel", 5 * SECOND)
+    assert notes.read(file) == ([], 0)
+    later = notes.write(file, "  fabric\treset \n", 9 * SECOND, "frost")
+    first = notes.write(file, "kernel", 5 * SECOND)
     assert later.text == "fabric reset"
-    assert note_file.read(file).notes == [first, later]
-    assert note_file.read(file).of("other") == [first]
-    assert note_file.read(file).of("frost") == [first, later]
+    assert notes.read(file).notes == [first, later]
+    assert notes.read(file).of("other") == [first]
+    assert notes.read(file).of("frost") == [first, later]
 
 
 def test_a_removal_is_a_line_too(file: Path) -> None:
-    note = note_file.write(file, "typo", SECOND)
-    kept = note_file.write(file, "kept", SECOND)
+    note = notes.write(file, "typo", SECOND)
+    kept = notes.write(file, "kept", SECOND)
     before = file.read_bytes()
-    assert note_file.remove(file, note.id[:6]) == note
+    assert notes.remove(file, note.id[:6]) == note
     assert file.read_bytes().startswith(before)
-    assert note_file.read(file).notes == [kept]
+    assert notes.read(file).notes == [kept]
     with pytest.raises(UsageError, match="is no note"):
-        note_file.remove(file, note.id)
-    note_file.write(file, "another", SECOND)
+        notes.remove(file, note.id)
+    notes.write(file, "another", SECOND)
     with pytest.raises(UsageError, match="is no note"):
-        note_file.remove(file, "")
+        notes.remove(file, "")
 
 
 @pytest.mark.parametrize(
@@ -58,18 +58,18 @@ def test_a_removal_is_a_line_too(file: Path) -> None:
 )
 def test_what_is_no_note(file: Path, text: str, at: int, said: str) -> None:
     with pytest.raises(UsageError, match=said):
-        note_file.write(file, text, at)
+        notes.write(file, text, at)
     assert not file.exists()
 
 
 def test_damaged_lines_are_skipped_and_counted(file: Path) -> None:
-    first = note_file.write(file, "first", SECOND)
+    first = notes.write(file, "first", SECOND)
     with file.open("ab") as torn:
         torn.write(b'{"id": "x", "te')  # a crash: no line end
-    second = note_file.write(file, "second", 2 * SECOND)
+    second = notes.write(file, "second", 2 * SECOND)
     with file.open("ab") as damaged:
         damaged.write(b"\xff\xfe\n[]\n{}\n\n" + b"[" * 5000 + b"\n")
-    found = note_file.read(file)
+    found = notes.read(file)
     assert found.notes == [first, second]
     assert found.damaged == 5
 
@@ -77,7 +77,7 @@ def test_damaged_lines_are_skipped_and_counted(file: Path) -> None:
 def test_many_may_write_at_once(file: Path) -> None:
     def write(writer: int) -> None:
         for i in range(25):
-            note_file.write(file, f"{writer} {i}", i)
+            notes.write(file, f"{writer} {i}", i)
 
     writers = [FORK.Process(target=write, args=(number,)) for number in range(4)]
     for each in writers:
@@ -85,7 +85,7 @@ def test_many_may_write_at_once(file: Path) -> None:
     for each in writers:
         each.join(LONG_S)
         assert each.exitcode == 0
-    found = note_file.read(file)
+    found = notes.read(file)
     assert (len(found.notes), found.damaged) == (100, 0)
     assert {note.text for note in found.notes} == {f"{w} {i}" for w in range(4) for i in range(25)}
 
@@ -93,10 +93,10 @@ def test_many_may_write_at_once(file: Path) -> None:
 def test_what_cannot_be_written_or_read_is_told(tmp_path: Path) -> None:
     (tmp_path / "dir").mkdir()
     with pytest.raises(TrialError, match="cannot be read"):
-        note_file.read(tmp_path / "dir")
+        notes.read(tmp_path / "dir")
     (tmp_path / "file").touch()
     with pytest.raises(TrialError, match="cannot be"):
-        note_file.write(tmp_path / "file" / note_file.FILE, "x", 1)
+        notes.write(tmp_path / "file" / notes.FILE, "x", 1)
 
 
 def a_note(time: int) -> Note:
@@ -123,8 +123,8 @@ def test_no_file_breaks_it(data: bytes) -> None:
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / note_file.FILE
+        path = Path(folder) / notes.FILE
         path.write_bytes(data)
-        note_file.read(path)
-        note = note_file.write(path, "after", SECOND)
-        assert note in note_file.read(path).notes
+        notes.read(path)
+        note = notes.write(path, "after", SECOND)
+        assert note in notes.read(path).notes

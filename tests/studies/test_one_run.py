@@ -21,9 +21,9 @@ from seatrial.journal.events import (
     ScriptEnded,
     SubmitEnded,
 )
-from seatrial.store.rows import CaseRow, EventRow, MetricRow, RunRow
-from seatrial.studies.one_run import Expected, expected, phases, told
-from seatrial.verify.references import References, loads
+from seatrial.judge.references import References, loads
+from seatrial.results.one_run import Expected, expected, phases, told
+from seatrial.results.store.tables import CaseRow, EventRow, MetricRow, RunRow
 from tests.programs import Workplace
 
 

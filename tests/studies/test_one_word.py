@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from seatrial.conduct.race import Race
-from seatrial.conduct.race_rules import RaceRules
-from seatrial.store.ingest import synced
-from seatrial.studies.best import BestQuery, best_settings
-from seatrial.studies.compare import compare_sides
-from seatrial.studies.ratios import RatioQuery, ratios
-from seatrial.studies.selection import gather, parse_side
+from seatrial.decide.race import Race
+from seatrial.model.policy import RaceRules
+from seatrial.results.best import BestQuery, best_settings
+from seatrial.results.compare import compare_sides
+from seatrial.results.ratios import RatioQuery, ratios
+from seatrial.results.selection import gather, parse_side
+from seatrial.results.store.ingest import synced
 
 from ..cli.test_query_common import ask
 from .figures import TIME, Measuring, bound

@@ -3,9 +3,8 @@ from __future__ import annotations
 import pytest
 
 from seatrial.errors import UsageError
-from seatrial.store.by_case import CaseRuns, excluded_of, figures_of
-from seatrial.studies.pairing import pair
-from seatrial.studies.selection import Side
+from seatrial.results.selection import Side, pair
+from seatrial.results.store.by_case import CaseRuns, excluded_of, figures_of
 
 RATE = ("rate", "MB/s", "higher")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seatrial.studies.best import Key, plateau_of
+from seatrial.results.best import Key, plateau_of
 
 
 def test_a_gap_ends_it() -> None:

@@ -7,18 +7,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from seatrial.machine.failures import KnownFailure, LogRule
-from seatrial.machine.model import Launcher, SlurmOverride, Toolchain
-from seatrial.machine.schedulers import Slurm
-from seatrial.plan.model import Component
-from seatrial.store.ingest import synced
-from seatrial.studies.provenance import differences
-from seatrial.studies.selection import gather, parse_side
-from seatrial.suite import build_key
-from seatrial.suite.check_spec import Metric
-from seatrial.suite.model import FailureMode, Input
-from seatrial.suite.run_spec import RunSpec
-from seatrial.trial.record import Record
+from seatrial.execute.trial_record import Record
+from seatrial.model import build as build_key
+from seatrial.model.failures import KnownFailure, LogRule
+from seatrial.model.machine import Launcher, SlurmOverride, Toolchain
+from seatrial.model.plan import Component
+from seatrial.model.schedulers import Slurm
+from seatrial.model.test import FailureMode, Input, Metric, RunSpec
+from seatrial.results.provenance import differences
+from seatrial.results.selection import gather, parse_side
+from seatrial.results.store.ingest import synced
 
 from ..store.trials import NOON
 from .figures import TRIAD, Measuring, bound

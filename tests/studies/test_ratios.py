@@ -15,13 +15,12 @@ import pytest
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
-from seatrial.journal import codes
-from seatrial.statistics.ratio_of_ratios import ratio_of_ratios
-from seatrial.statistics.two_sample import interval
-from seatrial.store.ingest import synced
-from seatrial.studies.ratios import RatioQuery, RatioTable, extremes, ratios
-from seatrial.studies.selection import gather, parse_side
-from seatrial.suite.model import Case
+from seatrial.judge.statistics.two_samples import interval, ratio_of_ratios
+from seatrial.model import codes
+from seatrial.model.test import Case
+from seatrial.results.ratios import RatioQuery, RatioTable, extremes, ratios
+from seatrial.results.selection import gather, parse_side
+from seatrial.results.store.ingest import synced
 
 from ..cli.test_query_common import ask
 from ..store.trials import a_case

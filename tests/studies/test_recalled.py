@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from seatrial.journal.codes import FAILED
-from seatrial.store import queries
-from seatrial.store.ingest import synced
-from seatrial.store.rows import Filters
-from seatrial.studies.compare import compare_sides
-from seatrial.studies.history import histories
-from seatrial.studies.selection import gather, parse_side
-from seatrial.studies.variability import variability
+from seatrial.model.codes import FAILED
+from seatrial.results.compare import compare_sides
+from seatrial.results.history import histories
+from seatrial.results.selection import gather, parse_side
+from seatrial.results.store import queries
+from seatrial.results.store.ingest import synced
+from seatrial.results.store.tables import Filters
+from seatrial.results.variability import variability
 
 from .figures import TRIAD, Measuring, bound, steady
 

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from seatrial.errors import UsageError
-from seatrial.store.by_case import ELAPSED, CaseRuns, Kind
-from seatrial.studies.result_matrix import (
+from seatrial.results.matrix import (
     MatrixCell,
     MatrixQuery,
     MatrixReasons,
     ResultMatrix,
     result_matrix,
 )
-from seatrial.studies.selection import Side
+from seatrial.results.selection import Side
+from seatrial.results.store.by_case import ELAPSED, CaseRuns, Kind
 
 TRIAD: Kind = ("triad", "MB/s", "higher")
 COPY: Kind = ("copy", "MB/s", "higher")

@@ -8,11 +8,11 @@ import pytest
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
-from seatrial.journal import codes
-from seatrial.store.ingest import synced
-from seatrial.studies.scaling import ScalingQuery, ScalingTable, scaling
-from seatrial.studies.selection import gather, parse_side
-from seatrial.suite.model import Case
+from seatrial.model import codes
+from seatrial.model.test import Case
+from seatrial.results.scaling import ScalingQuery, ScalingTable, scaling
+from seatrial.results.selection import gather, parse_side
+from seatrial.results.store.ingest import synced
 
 from ..cli.test_query_common import ask
 from ..store.trials import a_case

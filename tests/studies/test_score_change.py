@@ -9,9 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.studies.score_change import ScoreChange, score_change
-from seatrial.studies.score_file import ScoreFile, ScoreTerm
-from seatrial.studies.scores import Score, TermScore
+from seatrial.results.scores import (
+    Score,
+    ScoreChange,
+    ScoreFile,
+    ScoreTerm,
+    TermScore,
+    score_change,
+)
 
 from ..cli.test_query_common import ask
 from .figures import steady

@@ -12,13 +12,12 @@ import pytest
 from msgspec.structs import replace
 
 from seatrial.errors import InvalidFiles, UsageError
-from seatrial.journal import codes
-from seatrial.store.ingest import synced
-from seatrial.studies import formulas
-from seatrial.studies.score_file import ScoreFile, load_score
-from seatrial.studies.scores import Score, over_phases, score_of
-from seatrial.studies.selection import gather, parse_side
-from seatrial.verify.outputs.io500 import BANDWIDTH, METADATA
+from seatrial.judge.outputs.io500 import BANDWIDTH, METADATA
+from seatrial.model import codes
+from seatrial.results import scores as formulas
+from seatrial.results.scores import Score, ScoreFile, load_score, over_phases, score_of
+from seatrial.results.selection import gather, parse_side
+from seatrial.results.store.ingest import synced
 
 from ..store.trials import a_case
 from .figures import Measuring, bound

@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from seatrial.cli.options import parsed_label
 from seatrial.errors import UsageError
-from seatrial.journal import codes
-from seatrial.store.ingest import synced
-from seatrial.store.schema import Store
-from seatrial.studies.selection import Side, gather, parse_side
+from seatrial.model import codes
+from seatrial.results.selection import Side, gather, parse_side
+from seatrial.results.store.ingest import synced
+from seatrial.results.store.schema import Store
 from seatrial.units import moment_of
 
 from ..store.trials import NOON, a_case

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from seatrial.journal.codes import PASS
 from seatrial.journal.events import (
     GaugeRead,
     JobEnded,
@@ -19,8 +18,9 @@ from seatrial.journal.events import (
     ScriptEnded,
     ScriptStarted,
 )
-from seatrial.store.rows import RunOutcome
-from seatrial.studies.slow_conditions import slow_conditions
+from seatrial.model.codes import PASS
+from seatrial.results.store.tables import RunOutcome
+from seatrial.results.variability import slow_conditions
 from seatrial.units import SECOND_NS
 from tests.programs import Workplace
 from tests.store.trials import TrialMaker, a_case

@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from seatrial.journal.codes import FAILED, PASS
-from seatrial.rules.facts import FactTable, of_nodes
-from seatrial.store.rows import RunOutcome
-from seatrial.studies.slow_facts import slow_facts
+from seatrial.model.codes import FAILED, PASS
+from seatrial.plugins.facts.changed import slow_facts
+from seatrial.plugins.facts.node_facts import FactTable, of_nodes
+from seatrial.results.store.tables import RunOutcome
 
 
 def outcome(number: int, nodes: str, elapsed: float, code: int = PASS.number) -> RunOutcome:

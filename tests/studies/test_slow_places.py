@@ -13,10 +13,10 @@ from bench.quality.places import LEVELS, NODES, found_and_false, network, runs_o
 from msgspec.structs import replace
 
 from seatrial.journal.events import Event, ScriptEnded, ScriptStarted
-from seatrial.layout.topology import Topology, level_by_size
-from seatrial.machine.model import Machine, NetworkModel, NodeGroup
-from seatrial.store.rows import RunOutcome
-from seatrial.studies.slow_places import shared_units, slow_places
+from seatrial.model.machine import Machine, NetworkModel, NodeGroup
+from seatrial.model.topology import Topology, level_by_size
+from seatrial.results.slow_places import shared_units, slow_places
+from seatrial.results.store.tables import RunOutcome
 from seatrial.units import SECOND_NS
 from tests.cli.test_query_common import ask
 from tests.store.trials import NOON, TrialMaker, a_case

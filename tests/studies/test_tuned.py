@@ -8,10 +8,18 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from seatrial.conduct.race import Race, SettingInterval
-from seatrial.conduct.race_rules import RaceRules
-from seatrial.studies.advice import advice, cost_text, interval_text
-from seatrial.studies.tuned import FigureRatio, RaceBlock, Tuned, TunedSetting, _shown
+from seatrial.decide.race import Race, SettingInterval
+from seatrial.model.policy import RaceRules
+from seatrial.results.tuned import (
+    FigureRatio,
+    RaceBlock,
+    Tuned,
+    TunedSetting,
+    _shown,
+    advice,
+    cost_text,
+    interval_text,
+)
 
 RACE = Race(RaceRules(levels=[[0], [1]], default=0))
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.store.rows import CaseRow, SummaryRow
-from seatrial.studies.unreferenced import UnreferencedFigures, unreferenced
-from seatrial.verify.references import Reference, References
+from seatrial.judge.references import Reference, References
+from seatrial.results.learned import UnreferencedFigures, unreferenced
+from seatrial.results.store.tables import CaseRow, SummaryRow
 from tests.programs import Workplace
 
 REFERENCES = "references: [{test: t, metric: rate, unit: MB/s, min: 1}]\n"

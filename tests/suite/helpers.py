@@ -15,9 +15,8 @@ import pytest
 import yaml
 
 from seatrial.errors import InvalidFiles
-from seatrial.suite.model import Case
-from seatrial.trial.options import TrialOptions
-from seatrial.trial.prepare import Prepared, prepare_trial
+from seatrial.execute.prepare import Prepared, TrialOptions, prepare_trial
+from seatrial.model.test import Case
 
 GCC = {"cc": "gcc", "cflags": "-O2"}
 CLANG = {"cc": "clang", "cflags": "-O2"}

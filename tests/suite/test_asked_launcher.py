@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from seatrial.suite.asked_launcher import LAUNCHERS, launcher_of
+from seatrial.model.task_placement import LAUNCHERS, launcher_of
 
 from .helpers import Place
 

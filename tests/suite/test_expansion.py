@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from seatrial.errors import UsageError
-from seatrial.trial.prepare import notes_of, require_cases
+from seatrial.execute.prepare import notes_of, require_cases
 from tests.suite.helpers import CLANG, GCC, Place
 
 

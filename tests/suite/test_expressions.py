@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.suite.expressions import ExpressionError, compile_expression
+from seatrial.model.expressions import ExpressionError, compile_expression
 
 NAMES = {"a": 4, "t": "text", "node.cores": 8, "flag": True}
 

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import InvalidFiles
-from seatrial.trial.options import TrialOptions
-from seatrial.trial.prepare import prepare_trial
+from seatrial.execute.prepare import TrialOptions, prepare_trial
 from tests.suite.helpers import Place
 
 DATA = Path(__file__).parent / "data"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from seatrial.suite.fitting_nodes import lacking
+from seatrial.model.requirements import lacking
 from tests.suite.helpers import Place
 
 CPU = {"names": "c[1-4]", "cores": 8, "memory": "64GiB"}

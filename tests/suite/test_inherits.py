@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from seatrial.suite.model import Input, Test
+from seatrial.model.test import Input, Test
 from tests.suite.helpers import Place
 
 PARENT: dict[str, Any] = {

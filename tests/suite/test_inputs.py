@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.suite import build_key, inputs
-from seatrial.suite.build_key import digest_of
+from seatrial.model import build
+from seatrial.model.build import digest_of
 from tests.programs import Workplace
 
 
@@ -30,7 +30,7 @@ def test_a_folder_is_hashed_by_its_names_and_files(tmp_path: Path) -> None:
     for name in ("one", "same", "other"):
         (tmp_path / name / "below").mkdir(parents=True)
         (tmp_path / name / "below" / "a").write_text(name.replace("same", "one"))
-    digests = {name: inputs.digest(str(tmp_path / name)) for name in ("one", "same", "other")}
+    digests = {name: build.digest(str(tmp_path / name)) for name in ("one", "same", "other")}
     assert digests["one"] == digests["same"] != digests["other"]
 
 
@@ -41,9 +41,9 @@ def test_what_a_link_leads_to_counts(tmp_path: Path, target: str) -> None:
     mesh = tmp_path / "shared" / "mesh.dat"
     mesh.write_text("1")
     (tmp_path / "deck" / "link").symlink_to(tmp_path / target)
-    before = inputs.digest(str(tmp_path / "deck"))
+    before = build.digest(str(tmp_path / "deck"))
     mesh.write_text("2")
-    assert "" != before != inputs.digest(str(tmp_path / "deck")) != ""
+    assert "" != before != build.digest(str(tmp_path / "deck")) != ""
 
 
 def test_links_in_a_circle_end(tmp_path: Path) -> None:
@@ -52,9 +52,9 @@ def test_links_in_a_circle_end(tmp_path: Path) -> None:
         (tmp_path / name / "file").write_text(name)
         (tmp_path / name / "other").symlink_to(tmp_path / other)
         (tmp_path / name / "above").symlink_to("..")
-    before = inputs.digest(str(tmp_path / "one"))
+    before = build.digest(str(tmp_path / "one"))
     (tmp_path / "two" / "file").write_text("3")
-    assert "" != before != inputs.digest(str(tmp_path / "one")) != ""
+    assert "" != before != build.digest(str(tmp_path / "one")) != ""
     (tmp_path / "one" / "itself").symlink_to("itself")
     assert len(digest_of(tmp_path / "one")) == 64
 
@@ -62,7 +62,7 @@ def test_links_in_a_circle_end(tmp_path: Path) -> None:
 def test_what_is_large_behind_a_link_counts_by_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(build_key, "MAX_FILES", 2)
+    monkeypatch.setattr(build, "MAX_FILES", 2)
     for name in ("deck", "much"):
         (tmp_path / name).mkdir()
     for number in range(3):
@@ -75,11 +75,11 @@ def test_what_is_large_behind_a_link_counts_by_its_name(
 
 def test_what_is_large_or_no_file_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "large").write_text("12345")
-    monkeypatch.setattr(build_key, "MAX_BYTES", 4)
+    monkeypatch.setattr(build, "MAX_BYTES", 4)
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "many").mkdir()
     for number in range(3):
         (tmp_path / "many" / str(number)).touch()
-    monkeypatch.setattr(build_key, "MAX_FILES", 2)
+    monkeypatch.setattr(build, "MAX_FILES", 2)
     for name in ("large", "fifo", "many", "absent"):
-        assert inputs.digest(str(tmp_path / name)) == ""
+        assert build.digest(str(tmp_path / name)) == ""

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from seatrial.machine.model import SlurmOverride
-from seatrial.machine.schedulers import Slurm
-from seatrial.suite.job_options import (
+from seatrial.model.job_options import (
     described,
     effective,
     faults_of_options,
     overridden,
     overridden_settings,
 )
-from seatrial.suite.model import JobOptions
+from seatrial.model.machine import SlurmOverride
+from seatrial.model.schedulers import Slurm
+from seatrial.model.test import JobOptions
 from tests.suite.helpers import Place
 
 

@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from seatrial.journal.codes import KNOWN
 from seatrial.journal.events import AlertRaised, RunJudged, TrialEnded
+from seatrial.model.codes import KNOWN
 from tests.programs import Workplace
 from tests.trial.plans import TAG, accept, control, ends, short, write_plan
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from seatrial.errors import UsageError
-from seatrial.suite.model import Case
+from seatrial.model.test import Case
 from tests.suite.helpers import Place
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from seatrial.execute.detect import detect
 from seatrial.journal.events import RunJudged
-from seatrial.machine.detect import detect
-from seatrial.machine.model import Toolchain
+from seatrial.model.machine import Toolchain
 from tests.programs import Workplace
 from tests.slurm.cluster import SlurmCluster
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.suite.expressions import ExpressionError
-from seatrial.suite.quantities import memory, split_size
+from seatrial.model.expressions import ExpressionError
+from seatrial.model.task_placement import memory, split_size
 
 
 @pytest.mark.parametrize(

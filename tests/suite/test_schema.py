@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from seatrial.cli.schema import SHAPES as ALL_SHAPES
 from seatrial.cli.schema import shape_of
-from seatrial.documents import Faults, decode, json_schema, parse
+from seatrial.model.documents import Faults, decode, json_schema, parse
 
 if TYPE_CHECKING:
     import jsonschema

@@ -12,7 +12,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from seatrial.machine.model import Launcher
+from seatrial.model.machine import Launcher
 from tests.slurm.cluster import SlurmCluster
 
 # A probe's later option replaces an earlier one. From 6 repetitions on there are intervals.

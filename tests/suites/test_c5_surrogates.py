@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from seatrial.plan.prepare import prepare_plan
+from seatrial.execute.plan.prepare import prepare_plan
 from seatrial.plugins.rehearsal.report import rehearse_plan
 from tests.programs import Workplace
 

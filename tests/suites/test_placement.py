@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 import yaml
 
+from seatrial.execute.detect import detect
 from seatrial.journal.events import MetricRecorded, RunJudged, ScriptStarted
-from seatrial.machine.detect import detect
-from seatrial.machine.model import Toolchain
-from seatrial.machine.node_sets import unfold
+from seatrial.model.machine import Toolchain
+from seatrial.model.nodes import unfold
 from tests.programs import Workplace
 from tests.slurm.cluster import ClusterOptions, SlurmCluster
 from tests.suites.short_probes import short

@@ -13,9 +13,9 @@ import yaml
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from seatrial.machine.detect import detect
-from seatrial.suite.model import Case
-from seatrial.verify.pair_lines import pair_lines
+from seatrial.execute.detect import detect
+from seatrial.judge.bands import pair_lines
+from seatrial.model.test import Case
 from tests.programs import Workplace
 from tests.slurm.cluster import SlurmCluster
 from tests.suites.short_probes import short

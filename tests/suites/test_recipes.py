@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from seatrial.verify.outputs.hpcc import FIGURES
+from seatrial.judge.outputs.hpcc import FIGURES
 from tests.programs import Done, Workplace
 from tests.slurm.cluster import SlurmCluster
 from tests.suites.short_probes import nodes_of

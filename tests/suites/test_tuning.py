@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from seatrial.documents import Faults
-from seatrial.suite.tune_file import load_tune
+from seatrial.model.documents import Faults
+from seatrial.model.tune_file import load_tune
 from tests.programs import Workplace
 from tests.slurm.cluster import SlurmCluster
 from tests.suites.short_probes import nodes_of

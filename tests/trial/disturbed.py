@@ -33,7 +33,7 @@ from seatrial.journal.events import (
     TrialResumed,
     TrialStarted,
 )
-from seatrial.machine.node_sets import unfold
+from seatrial.model.nodes import unfold
 from tests.gates import pause
 from tests.programs import Driving, E, F, Workplace, until
 from tests.slurm.cluster import ClusterOptions, SlurmCluster

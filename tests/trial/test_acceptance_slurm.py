@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from seatrial.execute.detect import detect
 from seatrial.journal.events import PolicyChanged, RunJudged, TestHeld, TrialStarted
-from seatrial.machine.detect import detect
 from seatrial.units import SECOND_NS
 from tests.programs import Driving, Workplace
 from tests.slurm.cluster import SlurmCluster

@@ -7,12 +7,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from seatrial.file_model import Duration
+from seatrial.execute.alerts import OWN_KIND, AlertCommand
+from seatrial.execute.background import Tasks
+from seatrial.execute.job_stats import Observer
 from seatrial.journal.events import AlertRaised
-from seatrial.plan.model import Tell
-from seatrial.trial.alert_command import OWN_KIND, AlertCommand
-from seatrial.trial.observer import Observer
-from seatrial.trial.tasks import Tasks
+from seatrial.model.file_model import Duration
+from seatrial.model.plan import Tell
 from seatrial.units import SECOND_NS
 
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import yaml
 
-from seatrial.acceptance.status import Status
 from seatrial.journal.events import JobStarted, RunJudged, TrialPaused, TrialResumed, TrialStarted
-from seatrial.machine.node_sets import unfold
+from seatrial.model.nodes import unfold
+from seatrial.results.status import Status
 from tests.programs import Workplace
 from tests.slurm.cluster import ClusterOptions, SlurmCluster
 
@@ -36,7 +36,7 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Workplace,
     with SlurmCluster(folder / "cluster", ClusterOptions(nodes=4)) as cluster:
         place = Workplace(folder)
         place.slurm(cluster)
-        place.constants = {"trial.requests.LOOK_SECONDS": 0.05}
+        place.constants = {"execute.requests.LOOK_SECONDS": 0.05}
         place.test("a", "sleep 1", run={"walltime": "1m", "exclusive": True}, repeat=3)
         yield place, cluster
 
@@ -134,7 +134,7 @@ def test_they_are_rehearsed_together(place: Workplace) -> None:
 
 
 def test_by_one_clock_the_nodes_of_a_component_that_ended_count() -> None:
-    from seatrial.acceptance.beside import beside
+    from seatrial.results.status import beside
 
     def one(name: str, nodes: int, clock: float, share: float, *others: str) -> Status:
         return Status(

@@ -16,7 +16,7 @@ from seatrial.journal.events import (
     RunSubmitted,
     TestHeld,
 )
-from seatrial.machine.node_sets import unfold
+from seatrial.model.nodes import unfold
 from tests.programs import Workplace
 from tests.slurm.cluster import SlurmCluster
 from tests.trial.disturbed import options

@@ -122,13 +122,12 @@ def test_files_go_after_the_verdict_is_on_the_disk(
 ) -> None:
     import asyncio
 
-    from seatrial.runs import keep
-    from seatrial.trial.creation import create
-    from seatrial.trial.driver import Driver
-    from seatrial.trial.folder import TrialFolder
-    from seatrial.trial.options import TrialOptions
-    from seatrial.trial.prepare import prepare_trial
-    from seatrial.trial.suite_record import suite_record
+    from seatrial.execute import kept_files as keep
+    from seatrial.execute.creation import create
+    from seatrial.execute.driver import Driver
+    from seatrial.execute.prepare import TrialOptions, prepare_trial
+    from seatrial.execute.trial_folder import TrialFolder
+    from seatrial.execute.trial_record import suite_record
 
     place.test("good", WRITES, keep="failed")
     asked = TrialOptions(suites=[str(place.suite)])
@@ -147,7 +146,7 @@ def test_files_go_after_the_verdict_is_on_the_disk(
         real_remove(*given)
 
     monkeypatch.setattr(Journal, "sync", sync)
-    monkeypatch.setattr("seatrial.trial.clean_up.remove", remove)
+    monkeypatch.setattr("seatrial.execute.clean_up.remove", remove)
     asyncio.run(Driver(folder).drive())
     at = order.index("remove")
     assert at and order[at - 1] in ("sync output_remove", "sync trial_end")

@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from seatrial.errors import TrialError
+from seatrial.execute.driver import Driver
 from seatrial.journal.clock import boot_id
 from seatrial.journal.events import (
     JobQueued,
@@ -30,7 +31,6 @@ from seatrial.journal.events import (
     SubmitEnded,
     TrialResumed,
 )
-from seatrial.trial.driver import Driver
 from seatrial.units import SECOND_NS
 from tests.gates import wait_for
 from tests.journals import without_checksums
@@ -630,7 +630,7 @@ def test_a_run_that_cannot_be_made_is_told_with_what_helps(
     def fail(*_: object) -> None:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr("seatrial.trial.staging.prepare", fail)
+    monkeypatch.setattr("seatrial.execute.creation.prepare", fail)
     with pytest.raises(TrialError, match=says):
         asyncio.run(Driver(place.trial()).drive())
 

@@ -6,13 +6,13 @@ import asyncio
 
 import pytest
 
-from seatrial.backends.batch import BatchBackend
-from seatrial.backends.local import LocalBackend
+from seatrial.execute import jobs
+from seatrial.execute.background import Tasks
+from seatrial.execute.batch.batch import BatchBackend
+from seatrial.execute.driver import Driver
+from seatrial.execute.jobs import watch_followed
+from seatrial.execute.local import LocalBackend
 from seatrial.journal.events import AlertRaised, RunJudged
-from seatrial.trial import follow_watch
-from seatrial.trial.driver import Driver
-from seatrial.trial.follow_watch import watch_followed
-from seatrial.trial.tasks import Tasks
 from tests.programs import Workplace
 from tests.waiting import LONG_S
 
@@ -20,7 +20,7 @@ from tests.waiting import LONG_S
 def test_runs_that_are_not_followed_at_two_looks_are_told_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(follow_watch, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(jobs, "LOOK_SECONDS", 0.01)
     looks = iter([{"r1"}, {"r2"}, {"r2", "r3"}, {"r2", "r3"}, {"r2", "r3"}])
     over = asyncio.Event()
 
@@ -46,7 +46,7 @@ def test_runs_that_are_not_followed_at_two_looks_are_told_once(
 
 
 def test_a_driver_tells_of_no_run_that_its_backend_follows(place: Workplace) -> None:
-    place.constants = {"trial.follow_watch.LOOK_SECONDS": 0.02}
+    place.constants = {"execute.jobs.LOOK_SECONDS": 0.02}
     place.test("a", "sleep 0.3", parameters={"n": [1, 2, 3]})
     done = place.run("--name", "t")
     assert done.code == 0, done.said
@@ -59,7 +59,7 @@ def test_a_run_that_the_backend_dropped_is_told(
 ) -> None:
     place.test("a", "sleep 0.5")
     assert place.run("--name", "t", "--dry-run").code == 0
-    monkeypatch.setattr(follow_watch, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(jobs, "LOOK_SECONDS", 0.05)
     monkeypatch.setattr(LocalBackend, "followed", lambda _: set())
     asyncio.run(Driver(place.trial()).drive())
     (run,) = place.events("t", RunJudged)
@@ -75,7 +75,7 @@ def test_the_job_of_a_build_is_watched_too(
         monkeypatch.setenv(name, value)
     slurm_place.test("a", "true", build={"where": "job", "script": "sleep 1"})
     assert slurm_place.run("--name", "t", "--dry-run").code == 0
-    monkeypatch.setattr(follow_watch, "LOOK_SECONDS", 0.2)
+    monkeypatch.setattr(jobs, "LOOK_SECONDS", 0.2)
     monkeypatch.setattr(BatchBackend, "followed", lambda _: set())
     asyncio.run(Driver(slurm_place.trial()).drive())
     told = {e.subject[0] for e in slurm_place.events("t", AlertRaised) if e.kind == "unfollowed"}

@@ -10,18 +10,19 @@ from typing import Any
 
 import pytest
 
-from seatrial.backends.protocol import Ended
-from seatrial.conduct.in_flight import RunInFlight
-from seatrial.journal.codes import LOST
+from seatrial.decide.in_flight import RunInFlight
+from seatrial.execute import hangs as hang_detection
+from seatrial.execute import run_collector
+from seatrial.execute.background import Tasks
+from seatrial.execute.directory import JobEvents, job_events
+from seatrial.execute.driver import Driver
+from seatrial.execute.hangs import HangDetector, OutputState
+from seatrial.execute.protocol import Ended
+from seatrial.execute.run_collector import CollectedRun, EndedRun
 from seatrial.journal.events import JobStarted, OutputQuiet, RunJudged
 from seatrial.journal.run_life import RunState
-from seatrial.machine.node_sets import unfold
-from seatrial.runs.directory import JobEvents, job_events
-from seatrial.trial import hang_detection, run_collector
-from seatrial.trial.driver import Driver
-from seatrial.trial.hang_detection import HangDetector, OutputState
-from seatrial.trial.run_collector import CollectedRun, EndedRun
-from seatrial.trial.tasks import Tasks
+from seatrial.model.codes import LOST
+from seatrial.model.nodes import unfold
 from tests.programs import LONG_S, Workplace, job_shells
 from tests.waiting import until_true
 

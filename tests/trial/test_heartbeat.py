@@ -9,11 +9,12 @@ import time
 
 import pytest
 
+from seatrial.execute import heartbeat
+from seatrial.execute.driver import Driver
+from seatrial.execute.job_stats import Observer
+from seatrial.execute.requests import Stop
 from seatrial.journal.events import Event, TrialResumed, TrialStarted
-from seatrial.suite.model import Case
-from seatrial.trial import heartbeat
-from seatrial.trial.driver import Driver, Stop
-from seatrial.trial.observer import Observer
+from seatrial.model.test import Case
 from tests.programs import Workplace
 
 
@@ -55,7 +56,7 @@ def test_the_clock_of_the_file_server_tells_how_long_a_driver_is_silent(
     folder = place.trial("t")
     asyncio.run(_started(Driver(folder)))
     real = time.time
-    monkeypatch.setattr("seatrial.trial.heartbeat.time.time", lambda: real() + ahead)
+    monkeypatch.setattr("seatrial.execute.heartbeat.time.time", lambda: real() + ahead)
     folder.heartbeat.touch()
     record = folder.record()
     assert heartbeat.silence(folder, record, 60) is None

@@ -10,24 +10,22 @@ from typing import Any
 import pytest
 import yaml
 
-from seatrial.backends.protocol import Ended, Job, NeverStarted, Queued, Refused, Submission, Update
-from seatrial.file_model import Duration
-from seatrial.journal.codes import CANCELLED, NODE_FAILURE, PREEMPTED, TIMEOUT, Code
+from seatrial.execute import builds
+from seatrial.execute.building import JobBuilds
+from seatrial.execute.builds import BuildResult
+from seatrial.execute.creation import create
+from seatrial.execute.driver import Driver
+from seatrial.execute.prepare import TrialOptions, prepare_trial
+from seatrial.execute.protocol import Ended, Job, NeverStarted, Queued, Refused, Submission, Update
+from seatrial.execute.trial_folder import TrialFolder
+from seatrial.execute.trial_record import suite_record
 from seatrial.journal.events import NodeExcluded
-from seatrial.machine.model import Machine, NodeGroup, Toolchain
-from seatrial.machine.schedulers import BatchTime, Slurm
-from seatrial.runs import build_files
-from seatrial.runs.builds import BuildResult
-from seatrial.suite.build_key import BuildKeys
-from seatrial.suite.model import Build, Case, JobOptions, Test
-from seatrial.suite.run_spec import RunSpec
-from seatrial.trial.creation import create
-from seatrial.trial.driver import Driver
-from seatrial.trial.folder import TrialFolder
-from seatrial.trial.job_builds import JobBuilds
-from seatrial.trial.options import TrialOptions
-from seatrial.trial.prepare import prepare_trial
-from seatrial.trial.suite_record import suite_record
+from seatrial.model.build import BuildKeys
+from seatrial.model.codes import CANCELLED, NODE_FAILURE, PREEMPTED, TIMEOUT, Code
+from seatrial.model.file_model import Duration
+from seatrial.model.machine import Machine, NodeGroup, Toolchain
+from seatrial.model.schedulers import BatchTime, Slurm
+from seatrial.model.test import Build, Case, JobOptions, RunSpec, Test
 from tests.programs import Workplace
 
 MACHINE = Machine(
@@ -78,7 +76,7 @@ class FakeBackend:
 
 
 def good(backend: FakeBackend, job: Job) -> Update:
-    (backend.directory / build_files.RESULT).write_text("0\n")
+    (backend.directory / builds.RESULT).write_text("0\n")
     return Ended(job.run_id, None, "COMPLETED", 0)
 
 
@@ -225,7 +223,7 @@ def test_cancelling_waits_for_no_job_that_the_backend_does_not_have(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str, found: int
 ) -> None:
     """The backend is asked for a job that it was not handed, and for one whose end it has told."""
-    monkeypatch.setattr("seatrial.trial.job_builds.CANCEL_SECONDS", 120.0)
+    monkeypatch.setattr("seatrial.execute.building.CANCEL_SECONDS", 120.0)
 
     async def cancelled() -> SlowBackend:
         backend = SlowBackend(moment)

@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from seatrial.backends.local import LocalBackend
-from seatrial.backends.protocol import Job, Submission
 from seatrial.errors import TrialError
+from seatrial.execute import creation
+from seatrial.execute.directory import prepare
+from seatrial.execute.driver import Driver
+from seatrial.execute.local import LocalBackend
+from seatrial.execute.plan.prepare import prepare_plan
+from seatrial.execute.plan_trials import begin
+from seatrial.execute.protocol import Job, Submission
 from seatrial.journal.events import RunSubmitted
-from seatrial.plan.prepare import prepare_plan
-from seatrial.runs.directory import prepare
-from seatrial.trial import staging
-from seatrial.trial.driver import Driver
-from seatrial.trial.plan_trials import begin
 from tests.gates import wait_for
 from tests.programs import LONG_S, Workplace
 from tests.slurm.cluster import SlurmCluster
@@ -107,7 +107,7 @@ def test_a_target_that_does_not_answer_holds_no_array_of_others(
     if where == "is looked at":
         monkeypatch.setattr(Path, "is_dir", hanging(Path.is_dir))
     else:
-        monkeypatch.setattr("seatrial.trial.staging.prepare", hanging(prepare))
+        monkeypatch.setattr("seatrial.execute.creation.prepare", hanging(prepare))
     short(place, "a", walltime="30s")
     driver = driver_of(place)
 
@@ -131,7 +131,7 @@ def test_a_target_that_dies_is_told(
         make(path, *more, **keys)
 
     monkeypatch.setattr(Path, "mkdir", hang)
-    monkeypatch.setattr(staging, "SILENT_SECONDS", 0.05)
+    monkeypatch.setattr(creation, "SILENT_SECONDS", 0.05)
     short(place, "a", walltime="30s")
     driver = driver_of(place)
 

@@ -79,7 +79,10 @@ def test_killed_ten_times_on_slurm(
     place: Workplace, cluster: SlurmCluster, chance: random.Random
 ) -> None:
     place.slurm(cluster, jobs=SLURM_CASES // 2)
-    place.constants = {"backends.batch.SHORTEST_POLL": 0.2, "backends.batch.POLL_SHARE": 4}
+    place.constants = {
+        "execute.batch.batch.SHORTEST_POLL": 0.2,
+        "execute.batch.batch.POLL_SHARE": 4,
+    }
     place.test("short", "sleep 0.5; echo ok", parameters={"n": f"range(0, {SLURM_CASES})"},
                verify=[{"contains": "ok"}])  # fmt: skip
     kills = trials = 0
@@ -145,7 +148,7 @@ def test_a_cluster_that_dies_with_its_jobs(place: Workplace, chance: random.Rand
     cases = 24
     with SlurmCluster(place.folder / "cluster", ClusterOptions(nodes=2)) as cluster:
         place.slurm(cluster, {"lost_after": "2s", "visible_after": "1s"}, jobs=16)
-        place.constants = {"backends.batch.SHORTEST_POLL": 0.2}
+        place.constants = {"execute.batch.batch.SHORTEST_POLL": 0.2}
         # Runs after the first few stay, so that some die whatever the moment.
         power = place.folder / "power"
         nth = f"$(grep -n $SEATRIAL_RUN {place.log} | cut -d: -f1)"

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.file_model import Scalar
 from seatrial.journal.events import AlertRaised, SubmitEnded
+from seatrial.model.file_model import Scalar
 from seatrial.plugins.guard.launch_rules import LaunchRule
 from seatrial.plugins.guard.site_files import log_entries, write
-from seatrial.trial.launch_guard import GuardFailed, named_programs, refusal
+from seatrial.plugins.guard.watch import GuardFailed, named_programs, refusal
 from tests.programs import Workplace
 from tests.runs import programs_to_judge as programs
 

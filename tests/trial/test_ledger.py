@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 
-from seatrial.plan.prepare import prepare_plan
-from seatrial.trial.driver import Driver
-from seatrial.trial.plan_trials import begin
+from seatrial.execute.driver import Driver
+from seatrial.execute.plan.prepare import prepare_plan
+from seatrial.execute.plan_trials import begin
 from tests.programs import LONG_S, Workplace
 from tests.trial.plans import short, write_plan
 

@@ -7,8 +7,7 @@ import shutil
 
 import pytest
 
-from seatrial.sinks.lag import sink_lags
-from seatrial.sinks.lock import holder
+from seatrial.plugins.sinks.lifetime import holder, sink_lags
 from tests.programs import Workplace, until
 
 
@@ -75,5 +74,5 @@ def test_a_drive_that_fails_leaves_its_traceback(place: Workplace) -> None:
     runs.write_text("in the way")
     assert place.resume().code == 3
     log = place.trial().log("driver").read_text()
-    assert "ERROR seatrial.trial.driver: the drive ends" in log
+    assert "ERROR seatrial.execute.driver: the drive ends" in log
     assert "Traceback" in log

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from seatrial.journal.codes import PASS
 from seatrial.journal.events import NodeDown, TrialStarted
 from seatrial.journal.journal import read
 from seatrial.journal.run_life import RunLife
+from seatrial.model.codes import PASS
 from seatrial.units import SECOND_NS
 from tests.programs import Workplace
 from tests.slurm.cluster import SlurmCluster

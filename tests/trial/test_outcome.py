@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from seatrial.trial.outcome import DriveOutcome, FailOn
+from seatrial.execute.requests import DriveOutcome, FailOn
 
 
 @pytest.mark.parametrize(

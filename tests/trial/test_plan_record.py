@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from seatrial.file_model import Duration, Span
-from seatrial.machine.model import Machine, NodeGroup
-from seatrial.machine.rehearsal_model import MachineModel
-from seatrial.trial.plan_record import as_rehearsed
+from seatrial.execute.plan_trials import as_rehearsed
+from seatrial.model.file_model import Duration, Span
+from seatrial.model.machine import Machine, NodeGroup
+from seatrial.plugins.rehearsal.keys import MachineModel
 
 NODES = [NodeGroup(names="n1", cores=8)]
 

@@ -5,6 +5,12 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from seatrial.execute import plan_trials, requests
+from seatrial.execute.ledger import record
+from seatrial.execute.plan.load import Ticks, items_of
+from seatrial.execute.plan.prepare import prepare_plan
+from seatrial.execute.requests import Request
+from seatrial.execute.trial_record import fault_of
 from seatrial.journal.encoding import encode
 from seatrial.journal.events import (
     EvidenceGiven,
@@ -14,13 +20,7 @@ from seatrial.journal.events import (
     PlanEntry,
     RunReviewed,
 )
-from seatrial.plan.checklist import Ticks, items_of
-from seatrial.plan.model import ChecklistItem
-from seatrial.plan.prepare import prepare_plan
-from seatrial.trial import plan_trials, requests
-from seatrial.trial.record_faults import fault_of
-from seatrial.trial.recording import record
-from seatrial.trial.requests import Request
+from seatrial.model.plan import ChecklistItem
 from tests.programs import Workplace
 from tests.trial.test_recording import checklist_plan
 

@@ -15,6 +15,11 @@ import pytest
 import yaml
 
 from seatrial.errors import TrialError
+from seatrial.execute import plan_trials, requests
+from seatrial.execute.ledger import record
+from seatrial.execute.plan.prepare import prepare_plan
+from seatrial.execute.requests import Request
+from seatrial.execute.trial_folder import TrialFolder
 from seatrial.journal.encoding import encode
 from seatrial.journal.events import (
     IssueRecorded,
@@ -25,11 +30,6 @@ from seatrial.journal.events import (
     TrialStarted,
 )
 from seatrial.journal.journal import Journal, read
-from seatrial.plan.prepare import prepare_plan
-from seatrial.trial import plan_trials, requests
-from seatrial.trial.folder import TrialFolder
-from seatrial.trial.recording import record
-from seatrial.trial.requests import Request
 from tests.programs import Workplace
 from tests.trial.plans import TAG, control, ends, short, start, write_plan
 
@@ -128,7 +128,7 @@ def test_many_people_tick_the_same_item_and_one_of_them_counts(place: Workplace)
 
 
 def test_many_writers_beside_a_driver_lose_nothing(place: Workplace) -> None:
-    place.constants = {"trial.requests.LOOK_SECONDS": 0.05}
+    place.constants = {"execute.requests.LOOK_SECONDS": 0.05}
     short(place, "a")
     write_plan(place, duration="120s")
     with start(place) as driving:

@@ -9,8 +9,8 @@ import pytest
 
 from seatrial.account import name_of
 from seatrial.errors import TrialError
-from seatrial.trial.folder import TrialFolder
-from seatrial.trial.requests import Request, ask, left, open_to_group, waiting
+from seatrial.execute.requests import Request, ask, left, open_to_group, waiting
+from seatrial.execute.trial_folder import TrialFolder
 
 ME = name_of(os.getuid())
 

@@ -14,16 +14,16 @@ from typing import Any
 
 import pytest
 
-from seatrial.backends.protocol import (
-    Ended,
-    Job,
-    Queued,
-    Started,
-    Submission,
-    Trouble,
-    Update,
-)
-from seatrial.journal.codes import TIMEOUT
+from seatrial.execute import driver as driver_module
+from seatrial.execute import run_collector
+from seatrial.execute.directory import JobEvents
+from seatrial.execute.driver import Driver
+from seatrial.execute.environment import ENVIRONMENT
+from seatrial.execute.plan.prepare import prepare_plan
+from seatrial.execute.plan_trials import begin
+from seatrial.execute.protocol import Ended, Job, Queued, Started, Submission, Trouble, Update
+from seatrial.execute.requests import TWICE
+from seatrial.execute.run_collector import CollectedRun, EndedRun
 from seatrial.journal.events import (
     JobEnded,
     MetricRecorded,
@@ -33,15 +33,7 @@ from seatrial.journal.events import (
     TrialCancelled,
     TrialPaused,
 )
-from seatrial.plan.prepare import prepare_plan
-from seatrial.runs.directory import JobEvents
-from seatrial.runs.environment_capture import ENVIRONMENT
-from seatrial.trial import driver as driver_module
-from seatrial.trial import run_collector
-from seatrial.trial.driver import Driver
-from seatrial.trial.outcome import TWICE
-from seatrial.trial.plan_trials import begin
-from seatrial.trial.run_collector import CollectedRun, EndedRun
+from seatrial.model.codes import TIMEOUT
 from tests.gates import wait_for
 from tests.programs import LONG_S, Driving, Workplace, until
 from tests.trial.plans import TAG, ends, short, write_plan
@@ -49,7 +41,7 @@ from tests.waiting import until_true
 
 
 def test_a_long_judgement_holds_up_no_walltime(place: Workplace) -> None:
-    place.constants = {"verify.search.SEARCH_SECONDS": 1}
+    place.constants = {"judge.search.SEARCH_SECONDS": 1}
     print_xs = "head -c 20000 /dev/zero | tr '\\0' x"
     place.test("endless", print_xs, verify=[{"matches": "(x+x+)+y"}])
     place.test("long", "sleep 1000", run={"walltime": "500ms"})
@@ -105,7 +97,7 @@ def test_a_pattern_that_explodes_is_tried_again_after_a_kill(place: Workplace) -
         driving.send(signal.SIGTERM)
         driving.end()
     until(lambda: SEARCH not in command_of(search), "the search to end without its driver")
-    place.constants = {"verify.search.SEARCH_SECONDS": 0.3}
+    place.constants = {"judge.search.SEARCH_SECONDS": 0.3}
     assert place.resume("t").code == 1
     assert place.verdicts() == {"evil": "check error"}
 
@@ -250,7 +242,7 @@ def test_ctrl_c_three_times_leaves_at_once(place: Workplace) -> None:
 def test_a_driver_that_waits_for_a_frozen_scheduler_can_be_stopped(
     place: Workplace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from seatrial.trial.driver import Stop
+    from seatrial.execute.requests import Stop
 
     place.test("a")
     assert place.run("--name", "t", "--dry-run").code == 0

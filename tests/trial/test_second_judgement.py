@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from seatrial.journal.codes import FAILED, LOST, WRONG_ANSWER, Code
+from seatrial.execute.second_judgement import JudgedRun, is_of_checks
 from seatrial.journal.events import (
     MetricRecorded,
     ReferencesCorrected,
@@ -19,7 +19,7 @@ from seatrial.journal.events import (
     ScriptEnded,
 )
 from seatrial.journal.run_life import RunLife
-from seatrial.trial.second_judgement import JudgedRun, is_of_checks
+from seatrial.model.codes import FAILED, LOST, WRONG_ANSWER, Code
 from tests.programs import Workplace
 
 from ..store.trials import a_case

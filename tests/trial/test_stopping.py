@@ -70,7 +70,7 @@ def jobs(place: Workplace, request: pytest.FixtureRequest) -> Iterator[Jobs]:
     if request.param == "slurm":
         cluster = request.getfixturevalue("cluster")
         place.slurm(cluster, jobs=AT_ONCE)
-        place.constants = {"backends.batch.SHORTEST_POLL": 0.2}
+        place.constants = {"execute.batch.batch.SHORTEST_POLL": 0.2}
     yield Jobs(place, cluster)
     (place.folder / "gate").touch()
 

@@ -45,7 +45,7 @@ from tests.trial.plans import (
 
 @pytest.fixture
 def place(place: Workplace) -> Workplace:
-    place.constants = {"trial.requests.LOOK_SECONDS": 0.05}
+    place.constants = {"execute.requests.LOOK_SECONDS": 0.05}
     return place
 
 

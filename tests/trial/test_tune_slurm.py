@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from seatrial.journal.events import JobQueued, JobStarted, RunJudged, RunSubmitted
-from seatrial.studies.tuned import Tuned, TunedSetting, tuned
+from seatrial.results.tuned import Tuned, TunedSetting, tuned
 from tests.programs import Driving, Workplace
 from tests.slurm.cluster import SlurmCluster
 

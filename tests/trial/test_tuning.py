@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from seatrial.errors import InvalidFiles, UsageError
-from seatrial.trial.tuning import PreparedTuning, prepare_tuning
+from seatrial.execute.tuning import PreparedTuning, prepare_tuning
 
 GOOD: dict[str, Any] = {
     "tune": "demo",

@@ -6,10 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from seatrial.decoding import typed
-from seatrial.suite.check_spec import Check, Metric
-from seatrial.suite.model import Case, Test
-from seatrial.suite.run_spec import RunSpec
+from seatrial.model.decoding import typed
+from seatrial.model.test import Case, Check, Metric, RunSpec, Test
 
 DATA = Path(__file__).parent / "outputs" / "data"
 TRIAD = Metric(find=r"Triad:\s+(\S+)", unit="MB/s", better="higher")

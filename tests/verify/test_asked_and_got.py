@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.journal.codes import MISPLACED
-from seatrial.suite.model import RunSettings
-from seatrial.suite.run_settings import PAGES_FILE, STRIPES_FILE
-from seatrial.verify.asked_and_got import faults_of_settings, notice_of_settings, pages_used
+from seatrial.judge.verdict import faults_of_settings, notice_of_settings, pages_used
+from seatrial.model.codes import MISPLACED
+from seatrial.model.run_settings import PAGES_FILE, STRIPES_FILE
+from seatrial.model.test import RunSettings
 
 DATA = Path(__file__).parent / "data"
 MIB = 1 << 10  # in kB

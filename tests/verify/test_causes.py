@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from seatrial.journal.codes import FAILED, KNOWN, PASS, TIMEOUT
 from seatrial.journal.events import RunJudged, RunJudgedAgain
 from seatrial.journal.run_life import RunLife
-from seatrial.machine.failures import LogRule
-from seatrial.sinks.text import text_of
-from seatrial.suite.model import FailureMode
-from seatrial.verify import causes
-from seatrial.verify.causes import NO_CAUSE, CauseSearch
+from seatrial.judge import script_check
+from seatrial.judge.script_check import NO_CAUSE, CauseSearch
+from seatrial.model.codes import FAILED, KNOWN, PASS, TIMEOUT
+from seatrial.model.failures import LogRule
+from seatrial.model.test import FailureMode
+from seatrial.plugins.sinks.text import text_of
 from tests.programs import Workplace
 
 QUOTA = "cp: error writing 'out.dat': Disk quota exceeded"
@@ -36,7 +36,7 @@ def rule(name: str, pattern: str) -> LogRule:
 SEARCH = CauseSearch([rule("first", "alpha|^ab+c$"), rule("second", "beta")])
 
 
-def found(folder: Path, **outputs: bytes) -> causes.FoundCause:
+def found(folder: Path, **outputs: bytes) -> script_check.FoundCause:
     for name, text in outputs.items():
         (folder / name).write_bytes(text)
     return SEARCH.of_run(folder, {}, 1)
@@ -67,21 +67,21 @@ def test_any_bytes_may_surround_a_line_which_is_shown_on_one_line(tmp_path: Path
     assert said.text == "second"
     assert said.line.isprintable()
     assert "just before beta" in said.line
-    assert len(said.line) <= causes.LONGEST_LINE + len("stderr: ")
+    assert len(said.line) <= script_check.LONGEST_LINE + len("stderr: ")
 
 
 def test_the_ends_of_a_long_file_are_searched_and_its_middle_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(causes, "PIECE", 1000)
+    monkeypatch.setattr(script_check, "PIECE", 1000)
     fill = b"." * 1500
     assert found(tmp_path, stdout=b"beta\n" + fill + fill).text == "second"
     assert found(tmp_path, stdout=fill + fill + b"\nbeta").text == "second"
     assert found(tmp_path, stdout=fill + b"beta" + fill) == NO_CAUSE
-    assert len(causes.read_ends(tmp_path / "stdout")) == 2001
+    assert len(script_check.read_ends(tmp_path / "stdout")) == 2001
     for size in (1999, 2000):
         (tmp_path / "stdout").write_bytes(fill + b"x" * (size - len(fill)))
-        assert len(causes.read_ends(tmp_path / "stdout")) == size
+        assert len(script_check.read_ends(tmp_path / "stdout")) == size
 
 
 def test_what_is_no_file_tells_nothing(tmp_path: Path) -> None:

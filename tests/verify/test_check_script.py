@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.journal.codes import (
+from seatrial.journal.events import MetricRecorded, RunJudged
+from seatrial.judge.script_check import find_by_script, verdict_of
+from seatrial.model.codes import (
     CHECK_ERROR,
     FAILED,
     NODE_FAILURE,
@@ -14,9 +16,7 @@ from seatrial.journal.codes import (
     WRONG_ANSWER,
     Code,
 )
-from seatrial.journal.events import MetricRecorded, RunJudged
-from seatrial.verify.check_script import find_by_script, verdict_of
-from seatrial.verify.figures import Finding
+from seatrial.model.figures import Finding
 from tests.programs import Workplace, until
 from tests.suite.helpers import Place
 

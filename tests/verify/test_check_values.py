@@ -7,11 +7,11 @@ import pytest
 from msgspec.structs import replace
 
 from seatrial.journal.events import RunJudged
-from seatrial.machine.model import Machine, NodeGroup, Toolchain
-from seatrial.suite.expressions import ExpressionError
-from seatrial.suite.model import Requires
-from seatrial.verify.check_values import bounds_of, names_of, pattern_of, text_of
-from seatrial.verify.checks import find_fault
+from seatrial.judge.check_values import bounds_of, names_of, pattern_of, text_of
+from seatrial.judge.checks import find_fault
+from seatrial.model.expressions import ExpressionError
+from seatrial.model.machine import Machine, NodeGroup, Toolchain
+from seatrial.model.test import Requires
 from tests.programs import Workplace
 from tests.suite.helpers import Place
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from seatrial.journal.codes import CHECK_ERROR, FAILED, TOO_LARGE, WRONG_ANSWER, Code
-from seatrial.verify.check_faults import faults_of_check
-from seatrial.verify.checks import find_fault, find_faults
+from seatrial.judge.check_values import faults_of_check
+from seatrial.judge.checks import find_fault, find_faults
+from seatrial.model.codes import CHECK_ERROR, FAILED, TOO_LARGE, WRONG_ANSWER, Code
 
 from .helpers import a_check, a_test, sparse
 

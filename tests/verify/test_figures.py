@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from seatrial.model.figures import number, shown
 from seatrial.units import unfit_of
-from seatrial.verify.figures import number, shown
 
 
 @pytest.mark.parametrize(

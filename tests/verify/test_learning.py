@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.verify.learning import learn
+from seatrial.judge.learning import learn
 
 
 def test_the_worse_side_alone_is_bounded() -> None:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from seatrial.errors import UsageError
-from seatrial.statistics import all_pairs
-from seatrial.verify import matrices
-from seatrial.verify.matrices import NO_GROUP, Matrix, judged, parsed, read
+from seatrial.judge.statistics import all_pairs
+from seatrial.plugins.network import matrices
+from seatrial.plugins.network.matrices import NO_GROUP, Matrix, judged, parsed, read
 
 from ..verify.helpers import DATA
 

@@ -10,15 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from seatrial.decoding import typed
-from seatrial.journal.codes import CHECK_ERROR, NO_FIGURE, TOO_LARGE
 from seatrial.journal.events import MetricRecorded
-from seatrial.suite.check_spec import Metric, Reduce
-from seatrial.verify import search
-from seatrial.verify.figures import MetricValue
-from seatrial.verify.formats import formats
-from seatrial.verify.metrics import measure, reduced
-from seatrial.verify.written_metrics import faults_of_metrics, figure_names
+from seatrial.judge import search
+from seatrial.judge.formats import formats
+from seatrial.judge.metrics import faults_of_metrics, figure_names, measure, reduced
+from seatrial.model.codes import CHECK_ERROR, NO_FIGURE, TOO_LARGE
+from seatrial.model.decoding import typed
+from seatrial.model.figures import MetricValue
+from seatrial.model.test import Metric, Reduce
 from tests.programs import Workplace
 
 from .helpers import DATA, TRIAD, a_test, sparse
@@ -171,7 +170,7 @@ def test_every_format_is_a_parser() -> None:
 
     assert "stream" in formats()
     for name in formats():
-        parse = importlib.import_module(f"seatrial.verify.outputs.{name}").parse
+        parse = importlib.import_module(f"seatrial.judge.outputs.{name}").parse
         for text in ("", "\0", "hello\n" * 100):
             with pytest.raises(ValueError, match=r".{10}"):
                 parse(text)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from seatrial.verify.network_findings import findings_in
+from seatrial.plugins.network.matrices import findings_in
 
 from .test_matrices import pairs_text
 

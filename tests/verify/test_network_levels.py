@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from seatrial.arrays import Floats
-from seatrial.layout.topology import Topology, level_by_size
-from seatrial.machine.model import Machine, NetworkModel, NodeGroup
-from seatrial.verify.matrices import Matrix
-from seatrial.verify.network_levels import judged_by_level, level_findings, network_groups, texts
+from seatrial.lazy import Floats
+from seatrial.model.machine import Machine, NetworkModel, NodeGroup
+from seatrial.model.topology import Topology, level_by_size
+from seatrial.plugins.network.levels import judged_by_level, level_findings, network_groups, texts
+from seatrial.plugins.network.matrices import Matrix
 
 NODES = 48
 NAMES = tuple(f"n{i:02}" for i in range(NODES))

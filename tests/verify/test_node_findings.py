@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from seatrial.rules.load import own_rules
-from seatrial.rules.model import Rule, RuleFile
-from seatrial.verify import node_findings
-from seatrial.verify.figures import MetricValue
-from seatrial.verify.node_findings import findings_in
-from seatrial.verify.node_metrics import is_named, metric_of, node_of
+from seatrial.judge.log_rules import Rule, RuleFile, is_named, metric_of, node_of
+from seatrial.model.figures import MetricValue
+from seatrial.plugins.facts import node_findings
+from seatrial.plugins.facts.node_findings import findings_in
+from seatrial.plugins.facts.rules import own_rules
 
 from .helpers import a_test
 

@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.layout.node import spans
-from seatrial.suite.check_spec import PlacementCheck
-from seatrial.verify.outputs import xthi
-from seatrial.verify.placement import (
+from seatrial.judge.outputs import xthi
+from seatrial.judge.placement import (
     AskedShape,
     CpusGiven,
     PlacementJudgement,
@@ -20,6 +18,8 @@ from seatrial.verify.placement import (
     cpus_of,
     judge,
 )
+from seatrial.model.node_layout import spans
+from seatrial.model.test import PlacementCheck
 
 from .helpers import DATA
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from seatrial.journal.codes import CHECK_ERROR, MISPLACED, PASS, Code
 from seatrial.journal.events import RunJudged
-from seatrial.suite.check_spec import Check, PlacementCheck
-from seatrial.verify.checks import find_fault
+from seatrial.judge.checks import find_fault
+from seatrial.model.codes import CHECK_ERROR, MISPLACED, PASS, Code
+from seatrial.model.test import Check, PlacementCheck
 from tests.programs import Workplace
 from tests.slurm.cluster import SlurmCluster
 from tests.slurm.options import ClusterOptions

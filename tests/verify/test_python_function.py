@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.journal.codes import CHECK_ERROR, NO_FIGURE, WRONG_ANSWER
-from seatrial.verify import python_function
-from seatrial.verify.checks import find_faults
-from seatrial.verify.figures import MetricValue
-from seatrial.verify.metrics import measure
-from seatrial.verify.python_function import FunctionFailed, figures_by
+from seatrial.judge import python_function
+from seatrial.judge.checks import find_faults
+from seatrial.judge.metrics import measure
+from seatrial.judge.python_function import FunctionFailed, figures_by
+from seatrial.model.codes import CHECK_ERROR, NO_FIGURE, WRONG_ANSWER
+from seatrial.model.figures import MetricValue
 from tests.programs import Workplace, until
 
 from .helpers import a_check, a_test

@@ -10,14 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.verify.reading import (
+from seatrial.escaping import plain, plain_line, plain_page
+from seatrial.judge.reading import (
     Missing,
     TooLarge,
     Unreadable,
     head,
-    plain,
-    plain_line,
-    plain_page,
     read_text,
     sha256,
     size_of,

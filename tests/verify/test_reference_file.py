@@ -10,15 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.errors import InvalidFiles, UsageError
-from seatrial.verify.reference_file import accept, merged
-from seatrial.verify.references import (
-    Learned,
-    Reference,
-    applies,
-    identity,
-    load,
-    loads,
-)
+from seatrial.judge.reference_file import accept, merged
+from seatrial.judge.references import Learned, Reference, applies, identity, load, loads
 
 FILE = Path("references.yaml")
 OLD = """\
@@ -212,8 +205,8 @@ def test_an_indented_comment_below_a_reference_that_is_exchanged_stays() -> None
 RACER = """
 import sys
 from pathlib import Path
-from seatrial.verify.reference_file import accept
-from seatrial.verify.references import Reference
+from seatrial.judge.reference_file import accept
+from seatrial.judge.references import Reference
 sys.stdin.readline()
 for number in range(10):
     name = f"{sys.argv[2]}{number}"

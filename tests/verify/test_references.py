@@ -9,10 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.errors import InvalidFiles
-from seatrial.journal.codes import CHECK_ERROR, PERFORMANCE
-from seatrial.units import Better
-from seatrial.verify.figures import MetricValue
-from seatrial.verify.references import (
+from seatrial.judge.references import (
     AmbiguousReference,
     Learned,
     Reference,
@@ -23,6 +20,9 @@ from seatrial.verify.references import (
     loads,
     matching,
 )
+from seatrial.model.codes import CHECK_ERROR, PERFORMANCE
+from seatrial.model.figures import MetricValue
+from seatrial.units import Better
 
 FILE = Path("machines/frost/references.yaml")
 WHOLE = """\

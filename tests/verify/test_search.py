@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from seatrial.verify import search
-from seatrial.verify.search import PAGE, SearchFailed, SearchTookLong, find_all
+from seatrial.judge import search
+from seatrial.judge.search import PAGE, SearchFailed, SearchTookLong, find_all
 
 
 @pytest.mark.parametrize("padding", [0, PAGE])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from seatrial.verify.threads_ran import fault_of_threads
+from seatrial.judge.placement import fault_of_threads
 from tests.runs.helpers import a_case
 
 

@@ -12,7 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from seatrial.journal.codes import (
+from seatrial.judge import verdict
+from seatrial.judge.reading import DEFAULT_LIMIT
+from seatrial.judge.references import Reference, References
+from seatrial.judge.verdict import judge
+from seatrial.model.codes import (
     CHECK_ERROR,
     FAILED,
     NO_FIGURE,
@@ -21,11 +25,7 @@ from seatrial.journal.codes import (
     TOO_LARGE,
     WRONG_ANSWER,
 )
-from seatrial.verify import verdict
-from seatrial.verify.figures import MetricValue
-from seatrial.verify.reading import DEFAULT_LIMIT
-from seatrial.verify.references import Reference, References
-from seatrial.verify.verdict import judge
+from seatrial.model.figures import MetricValue
 
 from .helpers import DATA, TRIAD, a_case, a_check, a_test, sparse
 
@@ -238,6 +238,6 @@ def test_garbage_never_passes(tmp_path: Path, data: bytes, exit_code: int | None
 
 def test_the_import_is_light() -> None:
     heavy = ["yaml", "numpy", "subprocess", "hashlib", "statistics"]
-    code = f"import sys, seatrial.verify.verdict; print([m for m in {heavy} if m in sys.modules])"
+    code = f"import sys, seatrial.judge.verdict; print([m for m in {heavy} if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
     assert found.stdout == "[]\n"

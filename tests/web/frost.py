@@ -13,8 +13,6 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from seatrial.journal import codes
-from seatrial.journal.codes import Code
 from seatrial.journal.events import (
     NodeDown,
     NodeExcluded,
@@ -24,8 +22,10 @@ from seatrial.journal.events import (
     ScriptEnded,
     ScriptStarted,
 )
-from seatrial.machine.model import Machine, NodeGroup, Toolchain
-from seatrial.suite.model import Case
+from seatrial.model import codes
+from seatrial.model.codes import Code
+from seatrial.model.machine import Machine, NodeGroup, Toolchain
+from seatrial.model.test import Case
 
 from ..programs import until
 from ..store.trials import NOON, SECOND, TrialMaker, a_case

@@ -8,8 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from seatrial.journal import codes
 from seatrial.journal.events import RunCreated
+from seatrial.model import codes
 
 from ..store.trials import NOON, SECOND, TrialMaker, a_case, a_trial
 

@@ -121,7 +121,7 @@ def test_guessing_is_bounded(guarded: tuple[Served, str]) -> None:
 def test_a_token_is_compared_in_constant_time() -> None:
     import inspect
 
-    from seatrial.web import access
+    from seatrial.show.web import access
 
     assert "hmac.compare_digest" in inspect.getsource(access._same)
     assert not access._same("\ud800", "token")

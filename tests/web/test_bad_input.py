@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from seatrial.journal import codes
-from seatrial.store.ingest import synced
-from seatrial.store.tables import VERSION
+from seatrial.model import codes
+from seatrial.results.store.ingest import synced
+from seatrial.results.store.tables import VERSION
 from tests.journals import without_checksums
 from tests.programs import Workplace, until
 
@@ -24,7 +24,7 @@ from ..store.trials import a_trial
 from .lists import STREAMS, make_site, weekly
 from .served import Served
 
-QUICKLY = {"web.state.server_state.WAIT_S": 0.3}
+QUICKLY = {"show.web.state.server_state.WAIT_S": 0.3}
 PAGES = ("/", "/runs", "/failures", "/runs/weekly/broken1", "/runs.json")
 
 
@@ -173,10 +173,10 @@ def _failing(served: Served, page: str) -> str:
 def test_lists_are_the_same_in_either_database(trials: Path, tmp_path: Path) -> None:
     from urllib.parse import parse_qsl
 
-    from seatrial.web.pages import failures, run, runs
-    from seatrial.web.query import PageQuery
-    from seatrial.web.render import as_json
-    from seatrial.web.state.server_state import ServerState
+    from seatrial.show.web.page import PageQuery
+    from seatrial.show.web.pages import failures, run, runs
+    from seatrial.show.web.render import as_json
+    from seatrial.show.web.state.server_state import ServerState
 
     pages: list[tuple[Any, dict[str, str], str]] = [
         (runs.data, {}, query)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.web.state import cache
-from seatrial.web.state.cache import ITEM_BYTES, LruCache, array_bytes
+from seatrial.show.web.state import caches
+from seatrial.show.web.state.caches import ITEM_BYTES, LruCache, array_bytes
 
 KEYS = st.integers(0, 6)
 STEPS = st.lists(
@@ -67,7 +67,7 @@ def test_what_is_kept_is_what_was_used_last_and_fits(
 ) -> None:
     now = 0.0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cache, "monotonic", lambda: now)
+        patch.setattr(caches, "monotonic", lambda: now)
         model = Model(items, size, age, pinned)
         kept: LruCache[int, Item] = LruCache(
             items, size, age, size_of=lambda item: item.size, is_pinned=pinned.__contains__

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from seatrial.statistics.two_sample import MIN_RELATIVE_CHANGE
-from seatrial.web.pages.compare import ComparePage
+from seatrial.judge.statistics.two_samples import MIN_RELATIVE_CHANGE
+from seatrial.show.web.pages.compare import ComparePage
 
 from ..studies.figures import Measuring, bound
 from ..studies.test_provenance import make
@@ -151,7 +151,7 @@ def test_two_sides_are_to_be_named(served: Served) -> None:
 def test_what_is_drawn_is_the_change_of_the_table(served: Served) -> None:
     from msgspec import convert
 
-    from seatrial.studies.comparison import ComparisonRow
+    from seatrial.results.compare import ComparisonRow
 
     rows = convert(judged(served)["rows"], list[ComparisonRow])
     rows = [row for row in rows if row.metric == "time"]

@@ -9,7 +9,7 @@ import json
 import pytest
 from msgspec import Struct
 
-from seatrial.web.render import as_csv
+from seatrial.show.web.render import as_csv
 
 from .served import Served
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from seatrial.journal import codes
-from seatrial.web.pages import failures
+from seatrial.model import codes
+from seatrial.show.web.pages import failures
 from tests.programs import Workplace, until
 
 from .lists import EVIL, make_site, weekly
@@ -137,9 +137,9 @@ def test_a_file_system_that_hangs_holds_no_page_up(
     """Reading is given up after its time, and the rest of the page is there."""
     import threading
 
-    from seatrial.store.ingest import synced
-    from seatrial.web.query import PageQuery
-    from seatrial.web.state.server_state import ServerState
+    from seatrial.results.store.ingest import synced
+    from seatrial.show.web.page import PageQuery
+    from seatrial.show.web.state.server_state import ServerState
 
     weekly(tmp_path / "trials")
     synced(tmp_path / "s.sqlite", tmp_path / "trials").close()

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from seatrial.studies import note_file
+from seatrial.results import notes
 
 from ..cli.test_judging import digest_of, facts_of
 from ..store.trials import NOON, SECOND
@@ -52,8 +52,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     part.series(part.cases[0], TRIAD, [600_000.0, 600_100.0])
     part.done()
     at = NOON - (DAYS + 4 - 14) * frost.DAY - 3600 * SECOND
-    note_file.write(folder / note_file.FILE, "fabric <i>reset", at=at, machine="frost")
-    note_file.write(folder / note_file.FILE, "kernel 6.1", at=at - 5 * frost.DAY)
+    notes.write(folder / notes.FILE, "fabric <i>reset", at=at, machine="frost")
+    notes.write(folder / notes.FILE, "kernel 6.1", at=at - 5 * frost.DAY)
     with Served(folder) as running:
         running.until_read()
         yield running

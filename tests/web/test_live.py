@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from seatrial.journal import codes
+from seatrial.execute.requests import Request, ask
 from seatrial.journal.events import RunJudged
-from seatrial.trial.requests import Request, ask
+from seatrial.model import codes
 from tests.programs import Driving, Workplace, until
 from tests.slurm.daemons import free_ports
 

@@ -20,17 +20,15 @@ from seatrial.journal.events import (
     ScriptEnded,
     ScriptStarted,
 )
-from seatrial.machine.facts import node_names
-from seatrial.machine.model import Machine, NetworkModel, NodeGroup
-from seatrial.store.ingest import sync
-from seatrial.store.opening import reopen_empty
-from seatrial.web.nodes import node_figures
-from seatrial.web.nodes.layout import blocks_of
-from seatrial.web.nodes.node_figures import RunFigures, judged
-from seatrial.web.nodes.view import View, view_of
-from seatrial.web.pages import machine, node
-from seatrial.web.query import PageQuery
-from seatrial.web.state.server_state import ServerState
+from seatrial.model.machine import Machine, NetworkModel, NodeGroup
+from seatrial.model.nodes import node_names
+from seatrial.results.store.ingest import sync
+from seatrial.results.store.opening import reopen_empty
+from seatrial.show.web import nodes as node_figures
+from seatrial.show.web.nodes import RunFigures, View, blocks_of, judged, view_of
+from seatrial.show.web.page import PageQuery
+from seatrial.show.web.pages import machine, node
+from seatrial.show.web.state.server_state import ServerState
 
 from ..programs import until
 from ..store.trials import NOON, SECOND, a_case

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from seatrial.journal.codes import BUILD_FAILED
+from seatrial.model.codes import BUILD_FAILED
 
 from ..store.trials import a_case
 from ..studies.figures import Measuring

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from seatrial.machine.model import Machine, NetworkModel, NodeGroup
-from seatrial.verify.matrices import Matrix, judged
-from seatrial.web.matrices import MUTE, SELF, Cells, Charted, MatrixPanel
+from seatrial.model.machine import Machine, NetworkModel, NodeGroup
+from seatrial.plugins.network.matrices import Matrix, judged
+from seatrial.plugins.network.run_matrices import MUTE, SELF, Cells, Charted, MatrixPanel
 
 from ..programs import until
 from ..store.trials import TrialMaker, a_case

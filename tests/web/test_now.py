@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from seatrial.journal.events import BuildEnded, BuildStarted
-from seatrial.sinks.cursor import Cursor
+from seatrial.plugins.sinks.cursor import Cursor
 from tests.programs import until
 
 from ..store.trials import TrialMaker, a_case

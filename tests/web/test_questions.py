@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
 
-from seatrial.web.query import BadQuery, PageQuery
+from seatrial.show.web.page import BadQuery, PageQuery
 
 from .harbour import WHOLE
 from .served import Served

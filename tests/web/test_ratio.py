@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from seatrial.journal import codes
-from seatrial.web.pages.ratio import LABELS
+from seatrial.model import codes
+from seatrial.show.web.pages.ratio import LABELS
 
 from ..studies import test_ratios
 from ..studies.figures import Measuring, bound

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from seatrial.journal.codes import FAILED, RECALLED
-from seatrial.store import queries
-from seatrial.store.ingest import synced
-from seatrial.web.trials import trial_facts
+from seatrial.model.codes import FAILED, RECALLED
+from seatrial.results.store import queries
+from seatrial.results.store.ingest import synced
+from seatrial.show.web import trials as trial_facts
 from tests.programs import until
 
 from ..store import version_0_1

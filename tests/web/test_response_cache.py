@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from seatrial.web import response_cache
-from seatrial.web.response_cache import (
+from seatrial.show.web import page
+from seatrial.show.web.page import (
     MAX_BYTES,
     MAX_WAITING,
     WORKERS,
@@ -93,7 +93,7 @@ def test_what_is_asked_at_the_same_moment_is_made_once_and_not_for_other_news(
 @pytest.fixture
 def hang(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Answer]]:
     """Work that takes longer than a response may; it ends with the test."""
-    monkeypatch.setattr(response_cache, "MAX_SECONDS", 0.1)
+    monkeypatch.setattr(page, "MAX_SECONDS", 0.1)
     go_on = threading.Event()
 
     def wait() -> Answer:

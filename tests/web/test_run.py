@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from seatrial.journal import codes
 from seatrial.journal.events import (
     JobQueued,
     RunCreated,
@@ -21,8 +20,9 @@ from seatrial.journal.events import (
     ScriptStarted,
     SubmitEnded,
 )
-from seatrial.store.rows import RUN_TIMES
-from seatrial.suite.model import JobOptions
+from seatrial.model import codes
+from seatrial.model.test import JobOptions
+from seatrial.results.store.tables import RUN_TIMES
 from tests.programs import Workplace, until
 
 from ..store.trials import TrialMaker, a_case

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from seatrial.web.pages.scaling import LABELS
+from seatrial.show.web.pages.scaling import LABELS
 
 from ..store.trials import a_case
 from ..studies.figures import Measuring

@@ -14,8 +14,8 @@ from urllib.parse import quote, urlencode
 
 import pytest
 
-from seatrial.journal import codes
 from seatrial.journal.events import MetricRecorded, RunCreated, RunJudged, ScriptStarted
+from seatrial.model import codes
 from tests.programs import LONG_S, until
 
 from ..store.trials import TrialMaker, a_case
@@ -318,9 +318,9 @@ def test_no_pattern_hangs_the_server(served: Served, pattern: str) -> None:
 
 
 def test_a_pattern_in_long_lines_takes_bounded_time() -> None:
-    from seatrial.web.output.run_files import FilePiece
-    from seatrial.web.output.run_text import MAX_READ, _search, lines_of, search_of
-    from seatrial.web.query import PageQuery
+    from seatrial.show.web.output import MAX_TEXT_READ as MAX_READ
+    from seatrial.show.web.output import FilePiece, _search, lines_of, search_of
+    from seatrial.show.web.page import PageQuery
 
     text = ("a" * 8000 + "\n") * (MAX_READ // 8001)
     lines = lines_of(FilePiece(text, len(text), 0))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import UsageError
-from seatrial.web.serve import token_of
+from seatrial.show.web.serve import token_of
 from tests.programs import LONG_S, Workplace, until
 
 from .lists import make_site

@@ -14,8 +14,8 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from seatrial.web import access
-from seatrial.web.access import AccessMiddleware
+from seatrial.show.web import access
+from seatrial.show.web.access import AccessMiddleware
 
 TOKEN = "right-token"
 BEARER = {"authorization": f"Bearer {TOKEN}".encode()}

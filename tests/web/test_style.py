@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from seatrial.web.render import STATIC
+from seatrial.show.web.render import STATIC
 
 from .harbour import WHOLE
 from .served import Served, open_page

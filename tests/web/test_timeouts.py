@@ -53,9 +53,9 @@ def _accepted(served: Served) -> bool:
 
 def test_slow_clients_starve_nobody(trials: Path) -> None:
     """More connections than there may be, each with half a request, then a page at once."""
-    from seatrial.web.timeouts import MAX_CONNECTIONS
+    from seatrial.show.web.serve import MAX_CONNECTIONS
 
-    patient = {"web.timeouts.REQUEST_S": 10 * SOON_S}
+    patient = {"show.web.serve.REQUEST_S": 10 * SOON_S}
     with Served(trials, constants=patient) as opened, contextlib.ExitStack() as stack:
         slow = []
         for _ in range(MAX_CONNECTIONS + 20):
@@ -74,7 +74,7 @@ def test_slow_clients_starve_nobody(trials: Path) -> None:
 def test_readers_that_are_too_many_are_told_to_come_again(trials: Path) -> None:
     """All places are taken by requests that are being answered; no connection ends without a
     word."""
-    few = {"web.timeouts.MAX_CONNECTIONS": 5}
+    few = {"show.web.serve.MAX_CONNECTIONS": 5}
     with Served(trials, constants=few) as opened, contextlib.ExitStack() as stack:
         streams = [_listen(opened, stack) for _ in range(5)]
         assert all(answer.startswith(b"HTTP/1.1 200") for _, answer in streams)
@@ -92,7 +92,7 @@ def test_readers_that_are_too_many_are_told_to_come_again(trials: Path) -> None:
 
 
 def test_half_a_request_is_not_waited_for(trials: Path) -> None:
-    with Served(trials, constants={"web.timeouts.REQUEST_S": 0.6}) as opened:
+    with Served(trials, constants={"show.web.serve.REQUEST_S": 0.6}) as opened:
         for beginning in (b"", b"GET /runs HT", b"POST /sign-in HTTP/1.1\r\nHost: localhost\r\n"):
             with opened.connected() as raw:
                 raw.sendall(beginning)
@@ -109,7 +109,7 @@ def test_half_a_request_is_not_waited_for(trials: Path) -> None:
 
 def test_a_response_may_take_longer_than_a_request(trials: Path) -> None:
     with (
-        Served(trials, constants={"web.timeouts.REQUEST_S": 0.3}) as opened,
+        Served(trials, constants={"show.web.serve.REQUEST_S": 0.3}) as opened,
         contextlib.ExitStack() as stack,
     ):
         stream, answer = _listen(opened, stack)
@@ -122,7 +122,7 @@ def test_a_response_may_take_longer_than_a_request(trials: Path) -> None:
 
 def test_an_answer_that_is_not_taken_is_given_up(trials: Path) -> None:
     with (
-        Served(trials, constants={"web.timeouts.TAKING_S": 0.3}) as opened,
+        Served(trials, constants={"show.web.serve.TAKING_S": 0.3}) as opened,
         opened.connected() as raw,
     ):
         assert opened.get("/static/icon.svg")[0] == 200

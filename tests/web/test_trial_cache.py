@@ -9,19 +9,18 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from seatrial.acceptance.criteria import Overall
-from seatrial.acceptance.status import status
-from seatrial.acceptance.step_functions import in_flight
-from seatrial.acceptance.utilisation import USES, timeline_of
+from seatrial.execute.trial_folder import TrialFolder
+from seatrial.execute.trial_record import Record
 from seatrial.journal.journal import read
-from seatrial.store.rows import TrialRow
-from seatrial.trial.folder import TrialFolder
-from seatrial.trial.record import Record
+from seatrial.results.criteria.mix import Overall
+from seatrial.results.status import status
+from seatrial.results.store.tables import TrialRow
+from seatrial.results.utilisation import USES, in_flight, timeline_of
+from seatrial.show.web.state import trial_cache
+from seatrial.show.web.state.caches import BackgroundCompute
+from seatrial.show.web.state.trial_cache import JudgedTrial, TailedTrial, TrialCache
+from seatrial.show.web.state.trial_fold import TrialFold
 from seatrial.units import SECOND_NS
-from seatrial.web.state import trial_cache
-from seatrial.web.state.background import BackgroundCompute
-from seatrial.web.state.trial_cache import JudgedTrial, TailedTrial, TrialCache
-from seatrial.web.state.trial_fold import TrialFold
 from tests.programs import LONG_S, until
 from tests.rehearse.stage import Played
 

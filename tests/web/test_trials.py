@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from seatrial.journal.codes import KNOWN
+from seatrial.model.codes import KNOWN
 from tests.store.trials import TrialMaker, a_case
 
 from .harbour import PART, WHOLE

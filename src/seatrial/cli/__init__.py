@@ -6,7 +6,9 @@ An error of Seatrial becomes one message on stderr and an exit code here.
 import functools
 import io
 import os
+import shlex
 import sys
+import traceback
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,10 +18,10 @@ import click
 from seatrial import __version__, hooks
 from seatrial.account import at_home
 from seatrial.errors import InvalidFiles, SeatrialError, suggest
+from seatrial.escaping import plain
 from seatrial.hooks import Command
-from seatrial.lazy import shlex
-from seatrial.settings import setting
-from seatrial.store.location import shown
+from seatrial.model.settings import setting
+from seatrial.results.store.location import shown
 
 # The commands of the core and their lines in the help, in groups with a heading each.
 _GROUPS: dict[str, dict[str, str]] = {
@@ -259,8 +261,6 @@ def main() -> None:
         _tell(f"seatrial: {place}{error.strerror or error}")
         code = 3
     except Exception:
-        import traceback
-
         traceback.print_exc()
         print("seatrial: this is a defect of Seatrial; a trial can be resumed", file=sys.stderr)
         code = DEFECT
@@ -282,6 +282,5 @@ def _open_standard_streams() -> None:
 
 def _tell(text: str) -> None:
     """Print a message on stderr. Nothing that it quotes of files and names controls a terminal."""
-    from seatrial.verify.reading import plain
 
     print(plain(text), file=sys.stderr)

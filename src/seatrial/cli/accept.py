@@ -1,20 +1,343 @@
 """``seatrial accept``: run an acceptance plan, show its status, control its trials."""
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import click
 
-from seatrial.cli import Folders, accept_records, accept_steering, options
-from seatrial.cli.groups import DefaultGroup
+from seatrial.cli import (
+    Folders,
+    options,
+    plan_acceptance,
+    plan_change,
+    plan_control,
+    plan_records,
+    supervise,
+)
+from seatrial.cli import plan_records as ticking
+from seatrial.cli.command_help import DefaultGroup
+from seatrial.cli.options import plan_options, reason_option
 from seatrial.errors import InvalidFiles
-from seatrial.lazy import LazyModule
+from seatrial.execute.plan.load import ItemState
+from seatrial.journal.events import PlanEntry
 
-if TYPE_CHECKING:
-    from seatrial.cli import plan_acceptance, plan_control, supervise
-else:  # most of Seatrial
-    plan_acceptance = LazyModule("seatrial.cli.plan_acceptance")
-    plan_control = LazyModule("seatrial.cli.plan_control")
-    supervise = LazyModule("seatrial.cli.supervise")
+# ---- accept records ------------------------------------------------------------------------------
+#
+# Commands of ``seatrial accept`` by which people record what is no job: items, documents, what
+# happened.
+
+
+@click.command("tick")
+@options.plan_options
+@click.argument("item")
+@click.option("--pass", "passed", is_flag=True, help="It passed.")
+@click.option("--fail", "failed", is_flag=True, help="It failed.")
+@options.value_option(
+    "--value", "NUMBER", "The number that was read; its bounds decide.", type=options.FiniteRange()
+)
+@click.option("--waive", is_flag=True, help="It need not be checked; needs --comment.")
+@options.by_option
+@options.path_option("--document", "FILE", "Document that shows it.")
+@options.comment_option
+@options.again_option
+def tick(
+    folders: Folders,
+    /,
+    item: str,
+    passed: bool,
+    failed: bool,
+    value: float | None,
+    waive: bool,
+    by: tuple[str, ...],
+    document: Path | None,
+    comment: str,
+    again: str,
+    **chosen: Any,
+) -> int:
+    """Give an item of a checklist its result, with who and when.
+
+    An item has one result; another one replaces it only with --again, and the first is kept.
+
+    \b
+    seatrial accept tick plan.yaml 3 --pass --by "A. Smith"
+    seatrial accept tick plan.yaml cooling --value 21.5 --by A --document log.pdf
+    seatrial accept tick plan.yaml ups --waive --comment "in July" --by A --by B
+
+    \b
+    Exit codes:  0  recorded
+                 1  another person was faster; your result does not count
+                 2  it has a result, is unknown, or usage; nothing was recorded
+                 3  it is left for the owner of the trial to record
+    """
+    if passed + failed + waive + (value is not None) != 1:
+        raise click.UsageError("give one of --pass, --fail, --value and --waive")
+    names = options.names_of(by)
+    result: ItemState = "waived" if waive else "pass" if passed else "fail"
+    answer = ticking.GivenResult(result, value, names, comment, document, again)
+    return ticking.Ticking(folders, **chosen).tick(item, answer)
+
+
+@click.command("evidence")
+@options.plan_argument
+@click.argument("document", metavar="DOCUMENT")
+@click.argument("file", type=click.Path(path_type=Path))
+@options.by_option
+@options.text_option("--on", "DATE", "When it was signed; default: today.")
+@options.comment_option
+@options.again_option
+def evidence(
+    folders: Folders, /, path: Path, name: str, document: str, by: tuple[str, ...], **given: Any
+) -> int:
+    """Give a document that the plan awaits, with who signed it.
+
+    DOCUMENT is its name in the plan (`pending: true`, or without `sha256`), FILE is the file that
+    is there now. Its checksum is recorded.
+
+    \b
+    seatrial accept evidence plan.yaml burn-in.pdf reports/b.pdf --by A
+
+    \b
+    Exit codes:  0  recorded
+                 1  another person was faster; your document does not count
+                 2  it was given, is not awaited, cannot be read, or usage
+                 3  it is left for the owner of the trial to record
+    """
+    file = plan_records.GivenFile(by=options.names_of(by), **given)
+    return plan_records.Recording(folders, path, name).evidence(document, file)
+
+
+@click.command("record")
+@options.plan_argument
+@click.argument("kind", type=click.Choice(["milestone", "part", "incident"]))
+@click.argument("text")
+@options.by_option
+@options.value_option("--at", "TIME", "When: 2h (ago), 2026-11-20T14:03.", type=options.MOMENT)
+@options.text_option("--nodes", "NODES", "Nodes that it is about.")
+def record(
+    folders: Folders,
+    /,
+    path: Path,
+    name: str,
+    text: str,
+    by: tuple[str, ...],
+    at: int | None,
+    **about: Any,
+) -> int:
+    """Record a milestone, a replaced part or an incident.
+
+    The report and the status list them with who and when.
+
+    \b
+    seatrial accept record plan.yaml milestone "phase 1 was handed over" --by A
+    seatrial accept record plan.yaml part "DIMM 7" --nodes n017 --at 2h --by A
+    seatrial accept record plan.yaml incident "F2 was down" --at 3h --by A
+
+    \b
+    Exit codes:  0  recorded
+                 2  a fault in the plan, or usage
+                 3  it is left for the owner of the trial to record
+    """
+
+    entry = PlanEntry(text=text.strip(), at=at or 0, names=options.names_of(by), **about)
+    return plan_records.Recording(folders, path, name).entry(entry)
+
+
+COMMANDS = (tick, evidence, record)
+
+
+# ---- accept steering -----------------------------------------------------------------------------
+#
+# Commands of ``seatrial accept`` that steer the trials of a plan while they are under way.
+
+
+@click.command("pause")
+@plan_options
+def pause(folders: Folders, /, **chosen: Any) -> int:
+    """Start nothing more, and stop the clock.
+
+    Running jobs are waited for and judged. `resume` continues the plan.
+
+    \b
+    seatrial accept pause plan.yaml
+
+    \b
+    Exit codes:  0  the trials are paused, or their drivers were asked to
+                 2  no trial of the plan is running, or usage
+    """
+    return plan_control.Steering(folders, **chosen).pause()
+
+
+@click.command("extend")
+@plan_options
+@click.argument("time")
+def extend(folders: Folders, /, time: str, **chosen: Any) -> int:
+    """Give a sustained component more time.
+
+    A trial that has ended continues with the next `seatrial accept PLAN`.
+
+    \b
+    seatrial accept extend plan.yaml 12h
+    seatrial accept extend plan.yaml 1d --component stability
+
+    \b
+    Exit codes:  0  the trial is extended, or its driver was asked to
+                 2  no trial can be extended, several can, or usage
+    """
+    return plan_control.Steering(folders, **chosen).extend(time)
+
+
+@click.command("abandon")
+@plan_options
+@click.argument("reason")
+def abandon(folders: Folders, /, reason: str, **chosen: Any) -> int:
+    """Abandon a trial for ever, with a reason.
+
+    Its jobs are cancelled. The next `seatrial accept PLAN` begins a new trial: TAG-2.
+
+    \b
+    seatrial accept abandon plan.yaml "the fabric was reset" --component stability
+
+    \b
+    Exit codes:  0  the trial is abandoned, or its driver was asked to
+                 2  no trial can be abandoned, several can, or usage
+    """
+    if not reason.strip():
+        raise click.BadParameter("say why the trial is abandoned", param_hint="REASON")
+    return plan_control.Steering(folders, **chosen).abandon(reason)
+
+
+@click.command("admit")
+@plan_options
+@click.argument("names", metavar="NODES|TEST")
+@click.option("--reason", default="", help="Why.")
+def admit(folders: Folders, /, names: str, reason: str, **chosen: Any) -> int:
+    """Let excluded nodes or a stopped test run again.
+
+    A test whose build failed cannot be admitted.
+
+    \b
+    seatrial accept admit plan.yaml n017
+    seatrial accept admit plan.yaml "n[003-004]" --component stability
+    seatrial accept admit plan.yaml lammps
+
+    \b
+    Exit codes:  0  admitted, or none was shut out
+                 2  no trial is running, several are, a name is unknown, or usage
+                 3  the driver has not answered yet
+    """
+    return plan_control.Steering(folders, **chosen).admit(names, reason)
+
+
+@click.command("change")
+@plan_options
+@reason_option
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+def change(folders: Folders, /, reason: str, yes: bool, **chosen: Any) -> int:
+    """Have trials under way follow the plan as it is now.
+
+    Edit the plan first. Copies, weights, shares, caps, stagger, throttles, blackouts, retry,
+    exclude, watch, coming outages and the duration take effect from now on. The difference is
+    shown, and asked about. Criteria are judged over the spans: by each plan for as long as it held.
+
+    What contradicts what ran is refused, with its place in the plan: other tests, a duration that
+    has passed, a change of the machine or of what is built.
+
+    \b
+    seatrial accept change plan.yaml --reason "CM4 opens too much"
+
+    \b
+    Exit codes:  0  changed, or nothing to change
+                 1  not changed, as you said no
+                 2  the change is refused, nothing is under way, or usage
+                 3  a driver has not answered yet
+    """
+    return plan_change.Changing(folders, **chosen).change(reason, yes)
+
+
+@click.command("hold")
+@plan_options
+@click.argument("test", metavar="TEST")
+@reason_option
+def hold(folders: Folders, /, test: str, reason: str, **chosen: Any) -> int:
+    """Start no run of a test until it is released.
+
+    `heavy` holds all tests whose I/O is not light, as a closed gauge does. Running jobs go on,
+    runs that wait at the scheduler are recalled. The clock runs on, and criteria count the time.
+
+    \b
+    seatrial accept hold plan.yaml lammps --reason "its input is wrong"
+    seatrial accept hold plan.yaml heavy --reason "the forecast is late"
+
+    \b
+    Exit codes:  0  held
+                 2  no trial is under way, several are, an unknown name, or usage
+                 3  the driver has not answered yet
+    """
+    return plan_control.Steering(folders, **chosen).hold(test, reason)
+
+
+@click.command("release")
+@plan_options
+@click.argument("test", metavar="TEST")
+@click.option("--reason", default="", help="Why.")
+def release(folders: Folders, /, test: str, reason: str, **chosen: Any) -> int:
+    """Let a held test start again.
+
+    \b
+    seatrial accept release plan.yaml heavy
+
+    \b
+    Exit codes:  0  released, or it was not held
+                 2  no trial is under way, several are, an unknown name, or usage
+                 3  the driver has not answered yet
+    """
+    return plan_control.Steering(folders, **chosen).release(test, reason)
+
+
+@click.command("stop")
+@plan_options
+@click.argument("test")
+@reason_option
+def stop(folders: Folders, /, test: str, reason: str, **chosen: Any) -> int:
+    """Start no run of a test any more.
+
+    As if it had failed too often: its component goes on without it, and `admit` takes it in again.
+
+    \b
+    seatrial accept stop plan.yaml lammps --reason "its fault, ticket 812"
+
+    \b
+    Exit codes:  0  stopped
+                 2  no trial is under way, several are, an unknown name, or usage
+                 3  the driver has not answered yet
+    """
+    return plan_control.Steering(folders, **chosen).stop(test, reason)
+
+
+@click.command("exclude")
+@plan_options
+@click.argument("nodes")
+@reason_option
+def exclude(folders: Folders, /, nodes: str, reason: str, **chosen: Any) -> int:
+    """Start no more runs on nodes.
+
+    Runs there go on; those that wait at the scheduler are recalled. `admit` lets them back in.
+
+    \b
+    seatrial accept exclude plan.yaml "n[017-018]" --reason "the fan is loud"
+
+    \b
+    Exit codes:  0  excluded
+                 2  no trial is under way, several are, an unknown node, or usage
+                 3  the driver has not answered yet
+    """
+    return plan_control.Steering(folders, **chosen).exclude(nodes, reason)
+
+
+STEERING_COMMANDS = (pause, extend, abandon, admit, change, hold, release, stop, exclude)
+
+
+# ---- accept --------------------------------------------------------------------------------------
 
 
 @click.group(
@@ -181,5 +504,5 @@ def check(folders: Folders, /, limit: str, **chosen: Any) -> int:
     return plan_control.Steering(folders, **chosen).check(limit)
 
 
-for each in (*accept_steering.COMMANDS, *accept_records.COMMANDS):
+for each in (*STEERING_COMMANDS, *COMMANDS):
     command.add_command(each)

@@ -2,17 +2,17 @@
 
 import click
 
-from seatrial.cli import Folders, complete
+from seatrial.cli import Folders, options
+from seatrial.cli.best import print_advice
 from seatrial.cli.options import format_option
 from seatrial.cli.query_common import tell_damaged_journal
-from seatrial.cli.tuning_tables import print_advice
-from seatrial.store.interchange import to_json
-from seatrial.studies.tuned import tuned
-from seatrial.trial.folder import find
+from seatrial.execute.trial_folder import find
+from seatrial.results.store.export import to_json
+from seatrial.results.tuned import tuned
 
 
 @click.command("advise")
-@click.argument("trial", shell_complete=complete.trials)
+@click.argument("trial", shell_complete=options.trials)
 @format_option("table", "json")
 @click.pass_obj
 def command(folders: Folders, trial: str, form: str) -> int:

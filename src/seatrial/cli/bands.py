@@ -1,7 +1,7 @@
 """``seatrial bands``: latency and bandwidth of pairs by level of the network and kind of core."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import msgspec
@@ -11,19 +11,16 @@ from seatrial.cli.options import json_option
 from seatrial.cli.query_common import opened, trial_or_file
 from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
-from seatrial.machine.detect import find_machine
-from seatrial.machine.topologies import known_topology
+from seatrial.escaping import plain_line
+from seatrial.execute.detect import find_machine
+from seatrial.judge.bands import PairLine
+from seatrial.judge.statistics.bands import OddPair
+from seatrial.model.machine import Machine
+from seatrial.model.machine_topology import known_topology
+from seatrial.results import bands
+from seatrial.results.store.export import to_json
 from seatrial.show.text import folded
-from seatrial.statistics.bands import OddPair
-from seatrial.store.interchange import to_json
-from seatrial.studies import bands
 from seatrial.units import count, show_number
-from seatrial.verify.pair_lines import PairLine
-from seatrial.verify.reading import plain_line
-
-if TYPE_CHECKING:
-    from seatrial.machine.model import Machine
-
 
 MAX_ODD = 20
 

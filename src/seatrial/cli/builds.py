@@ -10,13 +10,12 @@ from seatrial.cli.options import Parsed, format_option, machine_option
 from seatrial.cli.query_common import show_time
 from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
-from seatrial.machine.detect import find_machine
-from seatrial.runs.shared_builds import FOLDER
-from seatrial.runs.stored_builds import StoredBuild, remove, stored
+from seatrial.escaping import plain_line
+from seatrial.execute.detect import find_machine
+from seatrial.execute.shared_builds import FOLDER, StoredBuild, remove, stored
+from seatrial.results.store.export import to_json
 from seatrial.show.text import folded
-from seatrial.store.interchange import to_json
 from seatrial.units import count, listed, seconds, show_bytes
-from seatrial.verify.reading import plain_line
 
 MAX_USERS = 3
 

@@ -1,23 +1,15 @@
 """``seatrial cancel``: cancel the jobs of a trial and the runs still to start, or one run."""
 
 import os
-from typing import TYPE_CHECKING
 
 import click
 
-from seatrial.cli import Folders, complete
-from seatrial.lazy import LazyModule
-from seatrial.trial.folder import find
-
-if TYPE_CHECKING:
-    from seatrial.cli import query_common, run_driver
-else:  # for a trial that was found
-    query_common = LazyModule("seatrial.cli.query_common")
-    run_driver = LazyModule("seatrial.cli.run_driver")
+from seatrial.cli import Folders, options, query_common, run_driver
+from seatrial.execute.trial_folder import find
 
 
 @click.command("cancel")
-@click.argument("trial", metavar="TRIAL[/RUN]", shell_complete=complete.trials)
+@click.argument("trial", metavar="TRIAL[/RUN]", shell_complete=options.trials)
 @click.option("--reason", default="", help="Why one run is cancelled; recorded with your name.")
 @click.pass_obj
 def command(folders: Folders, trial: str, reason: str) -> int:

@@ -1,37 +1,34 @@
 """``seatrial compare``: compare two sides or more."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 import msgspec
 from msgspec import Struct
 
-from seatrial.cli import Folders, complete
-from seatrial.cli.comparison_page import as_record, ladder_page, page, spread_page
+from seatrial.cli import Folders, options
 from seatrial.cli.options import SHARE, format_option, list_option, per_option, tests_filter
 from seatrial.cli.query_common import opened, tell_damage
-from seatrial.lazy import LazyModule
-from seatrial.store.interchange import to_json
-from seatrial.studies.changed_facts import facts_changed
-from seatrial.studies.compare import compare_sides
-from seatrial.studies.comparison import Comparison
-from seatrial.studies.ladder import ladders
-from seatrial.studies.resource_basis import Resource, per_resource
-from seatrial.studies.selection import Side, gather, is_named, parse_side, trials_of
-from seatrial.studies.spread_comparison import compare_spreads
-
-if TYPE_CHECKING:
-    from seatrial.studies import provenance
-else:  # what sides that were found differ in
-    provenance = LazyModule("seatrial.studies.provenance")
-
+from seatrial.cli.tables import TextTable
+from seatrial.escaping import plain_line
+from seatrial.judge.statistics.significance import remedy
+from seatrial.plugins.facts.changed import facts_changed
+from seatrial.results import provenance
+from seatrial.results.compare import Comparison, ComparisonRow, Difference, Mean, compare_sides
+from seatrial.results.ratios import Resource, per_resource
+from seatrial.results.scaling import Ladder, LadderStep, ladders
+from seatrial.results.selection import Side, gather, is_named, parse_side, trials_of
+from seatrial.results.spread_comparison import SpreadComparison, SpreadRow, compare_spreads
+from seatrial.results.store.export import to_json
+from seatrial.show.text import folded
+from seatrial.units import count, show_signed, show_unit
 
 UNDECIDED = 3
 
 
 @click.command("compare")
-@click.argument("sides", nargs=-1, metavar="A B...", shell_complete=complete.sides)
+@click.argument("sides", nargs=-1, metavar="A B...", shell_complete=options.sides)
 @list_option("--metric", "metrics", "PATTERN", "Only these metrics.")
 @tests_filter
 @click.option(
@@ -123,3 +120,239 @@ def _said(form: str, found: Sequence[Struct], page: str) -> int:
     """Print what was found; which side is better or steadier is no failure."""
     click.echo(to_json(msgspec.to_builtins(found)) if form == "json" else page, nl=form != "json")
     return 0
+
+
+# ---- comparison page -----------------------------------------------------------------------------
+#
+# The output of ``seatrial compare``: text, or JSON.
+
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+MAX_REASONS = 10
+
+
+def page(compared: Sequence[Comparison], origins: Sequence[Sequence[Difference]]) -> str:
+    """Return all comparisons with the first side as text, one below the other."""
+    lines = [f"A: {plain_line(compared[0].first)}"]
+    for i, one in enumerate(compared, start=1):
+        lines.append(f"{_letter(i)}: {plain_line(one.second)}")
+    parts = ["\n".join(lines)]
+    for i, (one, origin) in enumerate(zip(compared, origins, strict=True), start=1):
+        parts += [part for part in _parts(one, origin, _letter(i)) if part]
+    for i, one in enumerate(compared, start=1):
+        if one.doubts:
+            told = "; ".join(one.doubts).replace("the second side", _letter(i))
+            parts.append(folded(f"undecided: {told} (exit code 3, where nothing is worse)"))
+    if unanswered := sum(len(one.unanswered) for one in compared):
+        told = f"no right answer on one side: {count(unanswered, 'row')}"
+        parts.append(folded(f"{told} (exit code 3, where nothing is worse)"))
+    if undecided := [row for one in compared for row in one.undecided]:
+        parts.append(_undecided(undecided, compared[0].least))
+    return "\n\n".join(parts)
+
+
+def _undecided(rows: Sequence[ComparisonRow], least: float) -> str:
+    """Return how many rows could not have shown a change that matters, and the remedy."""
+    told = f"undecided: {count(len(rows), 'row')} could not show a change of {100 * least:g} %; "
+    told += f"{remedy(max(row.needed for row in rows))}, or say with --threshold what matters"
+    return folded(f"{told} (exit code 3, where nothing is worse)")
+
+
+def _letter(number: int) -> str:
+    return LETTERS[number] if number < len(LETTERS) else f"side {number + 1}"
+
+
+def _parts(one: Comparison, origin: Sequence[Difference], letter: str) -> list[str]:
+    title = f"{letter} compared with A"
+    if one.across:
+        title += f", across {', '.join(map(plain_line, one.across))}"
+    return [
+        click.style(title, bold=True),
+        "\n".join(folded(plain_line(f"note: {notice}")) for notice in one.notices),
+        _origin(origin, letter),
+        _rows(one.rows, letter),
+        _reasons(one.rows, letter),
+        _summary(one, letter),
+    ]
+
+
+def _origin(found: Sequence[Difference], letter: str) -> str:
+    rows = ((one.subject, one.what, one.first, one.second) for one in found)
+    return str(TextTable(f"they differ in~ | what~ | A~ | {letter}~", rows))
+
+
+def _rows(rows: Sequence[ComparisonRow], letter: str) -> str:
+    columns = f"verdict~ | case~ | metric~ | A> | {letter}> | unit~ | better by> | 95 %> | n"
+    found = TextTable(columns)
+    for row in rows:
+        first, second, low, high = row.first, row.second, row.better_from, row.better_to
+        unit = show_unit(row.unit, "{}")
+        by = "" if row.better_by is None else f"{_percent(row.better_by)} %"
+        interval = "" if low is None or high is None else f"{_percent(low)}..{_percent(high)}"
+        excluded = ",".join(str(sum(sample.excluded.values())) for sample in (first, second))
+        n = f"{first.n},{second.n}" + ("" if excluded == "0,0" else f" ({excluded})")
+        medians = (first.median, second.median)
+        found.add(_word(row), row.case, row.metric, *medians, unit, by, interval, n)
+    return str(found)
+
+
+def _word(row: ComparisonRow) -> str:
+    """Return the verdict, with the number of runs where these are few."""
+    told = row.verdict in ("better", "worse")
+    return f"{row.verdict} ({row.why})" if told and row.why else row.verdict
+
+
+def _percent(value: float) -> str:
+    """Return a difference in per cent with its sign and as many digits as a person reads."""
+    return show_signed(value, 0 if abs(value) >= 100 else 1)
+
+
+def _reasons(rows: Sequence[ComparisonRow], letter: str) -> str:
+    """Return why rows are unclear, not compared or missing, and how the sides differ otherwise;
+    each reason once."""
+    reasons: dict[str, list[str]] = {}
+    for row in rows:
+        own = row.why if _word(row) == row.verdict else ""
+        for why in (own, *(f"differs in {what}" for what in row.differs)):
+            if why:
+                told = why.replace("the first side", "A").replace("the second side", letter)
+                reasons.setdefault(told, []).append(row.case)
+    lines = [
+        folded(plain_line(f"{_cases(cases)}: {why}"))
+        for why, cases in list(reasons.items())[:MAX_REASONS]
+    ]
+    if len(reasons) > MAX_REASONS:
+        lines.append(f"{len(reasons) - MAX_REASONS} more reasons are in --format json")
+    return "\n".join(lines)
+
+
+def _cases(cases: Sequence[str]) -> str:
+    names = list(dict.fromkeys(cases))
+    return names[0] if len(names) == 1 else f"{names[0]} and {count(len(names) - 1, 'other case')}"
+
+
+def _summary(one: Comparison, letter: str) -> str:
+    tally = {
+        verdict: one.count(verdict)
+        for verdict in ("worse", "better", "given", "same", "unclear", "not compared", "missing")
+    }
+    said = ", ".join(f"{number} {verdict}" for verdict, number in tally.items() if number)
+    lines = [f"{said}; at least {100 * one.least:g} % matters"]
+    if any(row.better_by is not None for row in one.rows):
+        told = f"better by: per cent of A's median by which {letter}'s is better; "
+        lines.append(folded(f"{told}positive is better, also where lower is better"))
+    if one.without_elapsed:
+        cases = count(one.without_elapsed, "case")
+        lines.append(f"elapsed time of {cases} with a figure of merit: shown with --elapsed")
+    if any(row.first.excluded or row.second.excluded for row in one.rows):
+        lines.append("n: runs of A and of the other; in brackets those that are excluded")
+    lines += [folded(plain_line(cure.told("A", letter))) for cure in one.cures[:MAX_REASONS]]
+    for mean in one.means:
+        without = f"; {count(mean.without, 'row')} without a ratio" if mean.without else ""
+        said = f"{mean.metric}: {letter} is {mean.mean:.3f} times as good, the geometric "
+        said += f"mean of {mean.ratios} ratios{_unclear(mean)}{without}"
+        lines.append(folded(plain_line(said)))
+    return "\n".join(lines)
+
+
+def _unclear(mean: Mean) -> str:
+    """Return how many rows of a mean are unclear, and what that means for it."""
+    if not mean.unclear:
+        return ""
+    some = "all" if mean.unclear == mean.ratios else str(mean.unclear)
+    caution = ": no evidence of a difference" if 2 * mean.unclear > mean.ratios else ""
+    return f", {some} of them unclear{caution}"
+
+
+def as_record(
+    compared: Sequence[Comparison], origins: Sequence[Sequence[Difference]]
+) -> dict[str, Any]:
+    """Return the first side, and a comparison for each other side, for JSON."""
+    return {
+        "first": compared[0].first,
+        "least": compared[0].least,
+        "comparisons": [
+            {
+                "second": one.second,
+                "across": one.across,
+                "notices": one.notices,
+                "differences": msgspec.to_builtins(origin),
+                "rows": msgspec.to_builtins(one.rows),
+                "undecided": len(one.undecided),
+                "unanswered": len(one.unanswered),
+                "doubts": one.doubts,
+                "cures": msgspec.to_builtins(one.cures),
+                "geometric_means": msgspec.to_builtins(one.means),
+            }
+            for one, origin in zip(compared, origins, strict=True)
+        ],
+    }
+
+
+# ---- each side with the one before ---------------------------------------------------------------
+
+
+def ladder_page(found: Sequence[Ladder]) -> str:
+    """Return the ladders, one below the other, with a row for each side."""
+    told = (
+        "times as good: above 1 is better, also where lower is better; the last row is the product"
+    )
+    return "\n\n".join(
+        [*map(_ladder, found), folded(f"{told} of the steps, with its own interval")]
+    )
+
+
+def _ladder(one: Ladder) -> str:
+    unit = show_unit(one.unit, " in {}")
+    title = plain_line(f"{one.case}: {one.metric}{unit} ({one.better or 'unknown'} is better)")
+    table = TextTable("side~ | median> | runs> | times as good> | 95 %> |  | why~?-1")
+    table.add(one.steps[0].first, one.medians[0], one.n[0], "", "", "", "")
+    for step, median, n in zip(one.steps, one.medians[1:], one.n[1:], strict=True):
+        table.add(step.second, median, n, *_cells(step))
+    table.add("product", "", "", *_cells(one.product))
+    return f"{click.style(title, bold=True)}\n\n{table}"
+
+
+def _cells(step: LadderStep) -> tuple[str, str, str, str]:
+    times = "" if step.times is None else f"x{step.times:.3g}"
+    known = step.low is not None and step.high is not None
+    interval = f"{step.low:.4g}..{step.high:.4g}" if known else ""
+    return times, interval, step.verdict, step.why
+
+
+# ---- which side varies more ----------------------------------------------------------------------
+
+_SPREADS = ("less steady", "steadier", "unclear", "not compared")
+
+
+def spread_page(compared: Sequence[SpreadComparison]) -> str:
+    """Return all comparisons with the first side as text, one below the other."""
+    told = "A and B: robust deviations in per cent of the medians; ratio: B over A, with its 95 % "
+    told += "bootstrap interval; the verdict is by the test of Brown and Forsythe"
+    return "\n\n".join([*map(_spread, compared), folded(told)])
+
+
+def _spread(one: SpreadComparison) -> str:
+    across = f", across {', '.join(one.across)}" if one.across else ""
+    title = plain_line(f"spread of B = {one.second} compared with A = {one.first}{across}")
+    table = TextTable("verdict~ | case~ | metric~ | A> | B> | ratio> | 95 %> | p>?1 | n>")
+    for row in one.rows:
+        table.add(*_spread_cells(row))
+    tally = ((verdict, sum(row.verdict == verdict for row in one.rows)) for verdict in _SPREADS)
+    said = ", ".join(f"{n} {verdict}" for verdict, n in tally if n)
+    reasons = dict.fromkeys(f"{row.case} {row.metric}: {row.why}" for row in one.rows if row.why)
+    lines = [folded(plain_line(reason)) for reason in list(reasons)[:10]]
+    return "\n".join([click.style(title, bold=True), "", str(table), "", *lines, said])
+
+
+def _spread_cells(row: SpreadRow) -> tuple[str, ...]:
+    def share(value: float | None) -> str:
+        return "" if value is None else f"{100 * value:.2g} %"
+
+    known = row.low is not None and row.high is not None
+    interval = f"{row.low:.2g}..{row.high:.2g}" if known else ""
+    ratio = "" if row.ratio is None else f"{row.ratio:.2g}"
+    p = "" if row.p is None else f"{row.p:.2g}"
+    n = f"{row.n[0]},{row.n[1]}"
+    sides = (share(row.first), share(row.second))
+    return (row.verdict, row.case, row.metric, *sides, ratio, interval, p, n)

@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 import click
 
-from seatrial import settings
 from seatrial.account import home
 from seatrial.cli import BUILT_IN
-from seatrial.store.location import shown
+from seatrial.model import settings
+from seatrial.results.store.location import shown
 
 VARIABLES = {
     "machine": "SEATRIAL_MACHINE",

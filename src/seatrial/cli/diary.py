@@ -3,13 +3,13 @@
 import click
 
 from seatrial.cli import Folders
-from seatrial.studies import note_file
-from seatrial.studies.note_file import Diary
+from seatrial.results import notes
+from seatrial.results.notes import Diary
 
 
 def diary(folders: Folders) -> Diary:
     """Return the notes; if lines of their file are damaged, say so."""
-    found = note_file.read(folders.trials / note_file.FILE)
+    found = notes.read(folders.trials / notes.FILE)
     if found.damaged:
-        click.echo(f"seatrial: {found.damaged} lines of {note_file.FILE} are not notes", err=True)
+        click.echo(f"seatrial: {found.damaged} lines of {notes.FILE} are not notes", err=True)
     return found

@@ -7,18 +7,19 @@ from pathlib import Path
 
 import click
 
-from seatrial.cli import Folders, complete
+from seatrial.api import Results
+from seatrial.cli import Folders, options
 from seatrial.cli.options import format_option, path_option
 from seatrial.cli.query_common import opened, tell_damage
 from seatrial.errors import UsageError
-from seatrial.store import export, queries
-from seatrial.store.interchange import to_json
-from seatrial.studies.unreferenced import unreferenced_of_runs
+from seatrial.results.learned import unreferenced_of_runs
+from seatrial.results.store import export, queries
+from seatrial.results.store.export import to_json
 from seatrial.units import count
 
 
 @click.command("export")
-@click.argument("trial", required=False, shell_complete=complete.trials)
+@click.argument("trial", required=False, shell_complete=options.trials)
 @format_option("junit", "json", help="JUnit XML for a CI server, or all of it as one JSON object.")
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="File to write; default: stdout."
@@ -70,8 +71,7 @@ def _write(output: Path, pieces: Iterable[str]) -> None:
 
 
 def _write_parquet(folders: Folders, trial: str, folder: Path) -> int:
-    from seatrial.api.arrow_tables import write_parquet
-    from seatrial.api.results import Results
+    from seatrial.api import write_parquet
 
     with Results(opened(folders), folders.trials) as results:
         shown = results.trials_table()

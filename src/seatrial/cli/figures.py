@@ -7,9 +7,9 @@ import click
 from seatrial.account import account
 from seatrial.cli import Folders
 from seatrial.cli.options import text_option
-from seatrial.trial.given import import_figures
+from seatrial.escaping import plain_line
+from seatrial.execute.same_settings import import_figures
 from seatrial.units import count
-from seatrial.verify.reading import plain_line
 
 
 @click.group("figures")

@@ -11,14 +11,13 @@ from seatrial.cli.diary import diary
 from seatrial.cli.options import STAGES, format_option, run_filters, text_option
 from seatrial.cli.query_common import opened, print_page, tell, tell_damage
 from seatrial.errors import UsageError
+from seatrial.model.test import Stage
+from seatrial.plugins.facts.changed import with_facts
+from seatrial.results import history as success_rate
+from seatrial.results.history import doubts, histories
+from seatrial.results.store import queries
+from seatrial.results.store.tables import Filters
 from seatrial.show.history import history_page, rates_page
-from seatrial.store import queries
-from seatrial.store.rows import Filters
-from seatrial.studies import success_rate
-from seatrial.studies.history import histories
-from seatrial.studies.history_check import doubts
-from seatrial.studies.history_facts import with_facts
-from seatrial.suite.model import Stage
 
 MAX_DOUBTS = 20
 

@@ -1,18 +1,17 @@
 """``seatrial issue``: the issues that were found in an acceptance."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from seatrial.cli import Folders, options
+from seatrial.cli import Folders, options, plan_records
+from seatrial.cli.query_common import opened
+from seatrial.cli.status_table import issues_table
 from seatrial.errors import UsageError
-from seatrial.lazy import LazyModule
-
-if TYPE_CHECKING:
-    from seatrial.cli import plan_records
-else:  # most of Seatrial
-    plan_records = LazyModule("seatrial.cli.plan_records")
+from seatrial.journal.events import IssueRecorded
+from seatrial.results.store import export, queries
+from seatrial.results.store import export as interchange
 
 SEVERITIES = ("critical", "major", "minor")
 
@@ -100,8 +99,6 @@ def close_issue(folders: Folders, /, path: Path, name: str, **given: Any) -> int
 @options.format_option("table", "json")
 def list_issues(folders: Folders, /, path: Path, name: str, closed: bool, form: str) -> int:
     """List the issues of PLAN that are open, the most severe first."""
-    from seatrial.cli.status_table import issues_table
-    from seatrial.store import export, interchange
 
     records = plan_records.Recording(folders, path, name).read()
     found = list(records.issues.values()) if closed else records.open_issues
@@ -124,7 +121,6 @@ def _record(
     **fields: Any,
 ) -> int:
     """Record a new issue, or a change of one; return the exit code."""
-    from seatrial.journal.events import IssueRecorded
 
     whole, names = _whole(folders, runs), options.names_of(by)
     event = IssueRecorded(severity=severity or "", runs=whole, names=names, **fields)
@@ -135,8 +131,6 @@ def _whole(folders: Folders, runs: tuple[str, ...]) -> list[str]:
     """Return the whole ids of runs. Raises UsageError for one that does not exist."""
     if not runs:
         return []
-    from seatrial.cli.query_common import opened
-    from seatrial.store import queries
 
     with opened(folders) as store:
         found = [queries.run(store, run) for run in runs]

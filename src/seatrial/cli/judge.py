@@ -3,30 +3,32 @@
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from seatrial.account import account
 from seatrial.cli import Folders
-from seatrial.cli.options import (
-    format_option,
-    list_option,
-    require_references_option,
-    text_option,
-)
+from seatrial.cli.options import format_option, list_option, require_references_option, text_option
+from seatrial.cli.review import Review, record_reviews
 from seatrial.cli.tables import TextTable, print_first
 from seatrial.errors import UsageError
-from seatrial.journal.codes import KNOWN, PASS
+from seatrial.escaping import plain_line
+from seatrial.execute.second_judgement import (
+    SecondJudgement,
+    definitions_now,
+    judge_again,
+    record_judgements,
+)
+from seatrial.execute.trial_folder import TrialFolder, find, references_by_now
+from seatrial.execute.trial_record import checksum_of
+from seatrial.judge.references import References
+from seatrial.model.codes import KNOWN, PASS
+from seatrial.plugins.sinks.process import start
+from seatrial.results.learned import UnreferencedFigures, is_unreferenced
+from seatrial.results.store.export import to_json
 from seatrial.show.text import folded
 from seatrial.units import NO_DIRECTION, count
-from seatrial.verify.reading import plain_line
-
-if TYPE_CHECKING:
-    from seatrial.studies.unreferenced import UnreferencedFigures
-    from seatrial.trial.folder import TrialFolder
-    from seatrial.trial.second_judgement import SecondJudgement
-    from seatrial.verify.references import References
-
 
 SHOWN = 50
 
@@ -97,7 +99,6 @@ def command(
     if cause or comment or exclude or withdraw or by:
         if any(asked.values()):
             raise UsageError("--again, --reason, --with, --references, --dry-run: are of a TRIAL")
-        from seatrial.cli.review import Review, record_reviews
 
         return record_reviews(folders, names, Review(cause, comment, exclude, withdraw, by))
     if len(names) > 1:
@@ -117,11 +118,6 @@ def _judge_again(
     dry_run: bool,
 ) -> int:
     """Judge the runs of a trial again; return the exit code."""
-    from seatrial.account import account
-    from seatrial.trial.corrected_references import references_by_now
-    from seatrial.trial.folder import find
-    from seatrial.trial.record import checksum_of
-    from seatrial.trial.second_judgement import definitions_now, judge_again, record_judgements
 
     folder = find(folders.trials, trial)
     record, origin = folder.record_and_origin()
@@ -173,7 +169,6 @@ def _unreferenced(
     found: "Sequence[SecondJudgement]", references: "References"
 ) -> "UnreferencedFigures":
     """Return which figures of the runs that passed have no reference."""
-    from seatrial.studies.unreferenced import UnreferencedFigures, is_unreferenced
 
     told: dict[tuple[str, str, str], bool] = {}
     for one in found:
@@ -192,7 +187,6 @@ def _unreferenced(
 
 
 def _tell_sinks(folder: "TrialFolder", folders: Folders) -> None:
-    from seatrial.sinks.process import start
 
     if trouble := start(folder, folders.log_level):
         again = folders.command("sink", folder.tag)
@@ -200,7 +194,6 @@ def _tell_sinks(folder: "TrialFolder", folders: Folders) -> None:
 
 
 def _print_json(found: "Sequence[SecondJudgement]") -> None:
-    from seatrial.store.interchange import to_json
 
     records = [
         {

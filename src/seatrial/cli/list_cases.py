@@ -6,10 +6,11 @@ import click
 import msgspec
 
 from seatrial.cli.options import asked_of, format_option, repeat_option, selection_options
-from seatrial.suite.job_options import described
-from seatrial.trial.prepare import notes_of, prepare_trial, require_cases
+from seatrial.escaping import plain
+from seatrial.execute.launchers import launch_line
+from seatrial.execute.prepare import notes_of, prepare_trial, require_cases
+from seatrial.model.job_options import described
 from seatrial.units import count
-from seatrial.verify.reading import plain
 
 
 @click.command("list")
@@ -36,8 +37,6 @@ def command(machine: str | None, commands: bool, form: str, **selection: Any) ->
         if case.only_builds:
             lines.append(f"{'':18}(only builds)")
         elif commands:
-            from seatrial.runs.launchers import launch_line  # few ask for it
-
             line = launch_line(prepared.site.machine, prepared.tests[case.test], case)
             lines.append(f"{'':18}{line or '(the script starts itself)'}")
     tests = len({case.test for case in prepared.cases})

@@ -5,28 +5,27 @@ from typing import Any
 import click
 import msgspec
 
-from seatrial.cli import complete
+from seatrial.cli import options
 from seatrial.cli.options import choice_option, format_option
-from seatrial.decoding import plain
 from seatrial.errors import UsageError, suggest
+from seatrial.execute.detect import detect as detect_host
+from seatrial.execute.detect import differences, find_machine
 from seatrial.hooks import load
-from seatrial.layout.topology import SYSTEM, Topology, bisection_text
 from seatrial.lazy import yaml
-from seatrial.machine.check_slurm import differences
-from seatrial.machine.detect import detect as detect_host
-from seatrial.machine.detect import find_machine
-from seatrial.machine.load import this_host
-from seatrial.machine.model import Machine
-from seatrial.machine.node_sets import fold
-from seatrial.machine.schedulers import scheduler_of, schedulers
-from seatrial.machine.topologies import known_topology
+from seatrial.model.decoding import plain
+from seatrial.model.machine import Machine
+from seatrial.model.machine_file import this_host
+from seatrial.model.machine_topology import known_topology
+from seatrial.model.nodes import fold
+from seatrial.model.schedulers import scheduler_of, schedulers
+from seatrial.model.topology import SYSTEM, Topology, bisection_text
 from seatrial.units import count
 
 _WIDTH = 80
 
 
 @click.command("machine")
-@click.argument("name", required=False, shell_complete=complete.machines)
+@click.argument("name", required=False, shell_complete=options.machines)
 @click.option("--detect", is_flag=True, help="Describe this host anew, whatever files say.")
 @choice_option(
     "--scheduler",

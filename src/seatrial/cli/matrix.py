@@ -11,13 +11,13 @@ from seatrial.cli import Folders
 from seatrial.cli.options import format_option, tests_filter, trials_argument
 from seatrial.cli.query_common import opened, tell_damage
 from seatrial.cli.tables import TextTable
+from seatrial.escaping import plain_line
+from seatrial.results import matrix
+from seatrial.results.selection import gather, parse_side, trials_of
+from seatrial.results.store.by_case import causes
+from seatrial.results.store.export import to_json
 from seatrial.show.text import GAP, folded, screen_width
-from seatrial.store.by_case import causes
-from seatrial.store.interchange import to_json
-from seatrial.studies import result_matrix
-from seatrial.studies.selection import gather, parse_side, trials_of
 from seatrial.units import count, show_number, show_unit
-from seatrial.verify.reading import plain_line
 
 NOT_PASSED, NOT_RUN = 1, 3
 
@@ -66,8 +66,8 @@ def command(
         sides = [gather(store, parse_side(trial), tests) for trial in trials]
         damaged = [trial for trial in trials_of(sides) if trial.damaged]
         tell_damage(store, damaged)
-        reasons = result_matrix.reasons_of(store, trials_of(sides), tests)
-    found = result_matrix.result_matrix(sides, result_matrix.MatrixQuery(**asked), reasons)
+        reasons = matrix.reasons_of(store, trials_of(sides), tests)
+    found = matrix.result_matrix(sides, matrix.MatrixQuery(**asked), reasons)
     if form == "json":
         click.echo(to_json({**msgspec.to_builtins(found), "total": found.total}), nl=False)
     else:
@@ -75,7 +75,7 @@ def command(
     return exit_code(found) or (NOT_RUN if damaged else 0)
 
 
-def exit_code(found: result_matrix.ResultMatrix) -> int:
+def exit_code(found: matrix.ResultMatrix) -> int:
     """Return 0 if all passed, 1 if something failed or was not built, 3 if else something was not
     run."""
     total = found.total
@@ -84,7 +84,7 @@ def exit_code(found: result_matrix.ResultMatrix) -> int:
     return NOT_RUN if total.get("not run") else 0
 
 
-def _page(found: result_matrix.ResultMatrix) -> str:
+def _page(found: matrix.ResultMatrix) -> str:
     parts = [_table(found, found.columns)]
     room = screen_width()
     if _breaks(found, room):
@@ -103,7 +103,7 @@ def _page(found: result_matrix.ResultMatrix) -> str:
     return "\n".join(parts)
 
 
-def _breaks(found: result_matrix.ResultMatrix, room: int) -> bool:
+def _breaks(found: matrix.ResultMatrix, room: int) -> bool:
     """Return whether the table is too wide for the screen with the names of its columns."""
     columns = sum(max(len(name), WIDEST) + len(GAP) for name in found.columns)
     names = max(len(text) for row in found.rows for text in (row.name, WORST))
@@ -116,19 +116,19 @@ def _letter(number: int) -> str:
     return (ascii_uppercase[first - 1] if first else "") + ascii_uppercase[second]
 
 
-def _table(found: result_matrix.ResultMatrix, titles: Sequence[str]) -> str:
+def _table(found: matrix.ResultMatrix, titles: Sequence[str]) -> str:
     titles = [plain_line(title).replace(" | ", " ") for title in titles]
     table = TextTable(f"test~ | {' | '.join(f'{title}>~' for title in titles)} | figure~")
     for row in found.rows:
         table.add(row.name, *(_text(cell) for cell in row.cells), _figure(row))
-    for state in result_matrix.STATES:
+    for state in matrix.STATES:
         numbers = [column.get(state, 0) for column in found.counts]
         if any(numbers):
             table.add(f"({state})", *(number or "" for number in numbers), "")
     return str(table)
 
 
-def _text(cell: result_matrix.MatrixCell) -> str:
+def _text(cell: matrix.MatrixCell) -> str:
     """Return a cell as people read it."""
     if cell.state in ("failed", "known") and cell.passed:
         return f"{cell.passed} of {cell.runs}"
@@ -137,11 +137,11 @@ def _text(cell: result_matrix.MatrixCell) -> str:
     return _SHORT.get(cell.state, cell.state)
 
 
-def _figure(row: result_matrix.MatrixRow) -> str:
+def _figure(row: matrix.MatrixRow) -> str:
     return f"{row.metric}{show_unit(row.unit)}" if row.metric else ""
 
 
-def _reasons(found: result_matrix.ResultMatrix) -> list[str]:
+def _reasons(found: matrix.ResultMatrix) -> list[str]:
     """Return lines about cells that did not pass."""
     lines = []
     for row in found.rows:

@@ -1,7 +1,6 @@
 """``seatrial note``: notes about the machine."""
 
 import time
-from typing import TYPE_CHECKING
 
 import click
 
@@ -11,17 +10,12 @@ from seatrial.cli.options import MOMENT, value_option
 from seatrial.cli.query_common import opened
 from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
-from seatrial.lazy import LazyModule
+from seatrial.escaping import plain_line
+from seatrial.model import machine_file as machines
+from seatrial.results import notes as note_file
+from seatrial.results.store import queries
 from seatrial.show.text import show_minute
-from seatrial.store import queries
-from seatrial.studies import note_file
 from seatrial.units import SECOND_NS, show_seconds
-from seatrial.verify.reading import plain_line
-
-if TYPE_CHECKING:
-    from seatrial.machine import load as machines
-else:  # few name a machine
-    machines = LazyModule("seatrial.machine.load")
 
 
 @click.command("note")

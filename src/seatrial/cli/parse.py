@@ -8,9 +8,10 @@ import msgspec
 
 from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
+from seatrial.escaping import plain
+from seatrial.judge.formats import LESS, find_format, formats
+from seatrial.judge.reading import TooLarge, Unreadable, decoded, read_text
 from seatrial.units import show_bytes
-from seatrial.verify.formats import LESS, find_format, formats
-from seatrial.verify.reading import TooLarge, Unreadable, decoded, plain, read_text
 
 
 @click.command("parse")

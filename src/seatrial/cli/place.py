@@ -8,13 +8,12 @@ import click
 import msgspec
 
 from seatrial.cli.options import asked_of, format_option, selection_options
-from seatrial.runs.geometry import NoGeometry, TaskGeometry, geometry_of
-from seatrial.runs.launchers import launch_line
-from seatrial.runs.rank_order import rank_order_of
-from seatrial.suite.model import Case
-from seatrial.trial.prepare import prepare_trial, require_cases
+from seatrial.escaping import plain
+from seatrial.execute.geometry import NoGeometry, TaskGeometry, geometry_of, rank_order_of
+from seatrial.execute.launchers import launch_line
+from seatrial.execute.prepare import prepare_trial, require_cases
+from seatrial.model.test import Case
 from seatrial.units import count
-from seatrial.verify.reading import plain
 
 _WIDTH = 80
 

@@ -12,28 +12,26 @@ from typing import Any
 import click
 from msgspec.structs import asdict
 
-from seatrial.acceptance.documents import with_evidence
-from seatrial.acceptance.evidence_status import evidence_of, state_of_evidence
-from seatrial.acceptance.plan_records import PlanRecords, records_in
-from seatrial.acceptance.status import AWAITED
-from seatrial.backends.choose import require_scheduler
 from seatrial.cli import Folders, status_table
 from seatrial.cli.plan_control import OfPlan
 from seatrial.cli.run_driver import answer_late, drive, drive_together
 from seatrial.errors import UsageError
-from seatrial.machine.login_node import require_chosen
-from seatrial.plan import planned_mix
-from seatrial.plan.alongside import place_of, together
-from seatrial.plan.model import Component
-from seatrial.plan.phases import phases_of
-from seatrial.plan.prepare import PreparedComponent, prepare_plan
-from seatrial.report.planned import rehearsals
+from seatrial.execute import plan_trials
+from seatrial.execute.detect import require_chosen
+from seatrial.execute.plan import prepare
+from seatrial.execute.plan.component_tests import place_of, together
+from seatrial.execute.plan.prepare import PreparedComponent, prepare_plan
+from seatrial.execute.plan_trials import PlanTrial, write_next
+from seatrial.execute.requests import DriveOutcome
+from seatrial.execute.schedulers import require_scheduler
+from seatrial.execute.trial_folder import TrialFolder
+from seatrial.model.plan import Component, phases_of
+from seatrial.results.documents import with_evidence
+from seatrial.results.evidence import evidence_of, state_of_evidence
+from seatrial.results.records import PlanRecords, records_in
+from seatrial.results.status import AWAITED
+from seatrial.show.report.planned import rehearsals
 from seatrial.show.text import folded
-from seatrial.trial import plan_trials
-from seatrial.trial.folder import TrialFolder
-from seatrial.trial.next_trials import write_next
-from seatrial.trial.outcome import DriveOutcome
-from seatrial.trial.plan_trials import PlanTrial
 from seatrial.units import count, show_seconds
 
 WIDTH = 78
@@ -240,7 +238,7 @@ class Acceptance(OfPlan):
             click.echo(f"{tag}: {course}; {_size(part, going)}")
             if going is not None and course != "cannot continue":
                 self._print_changed(part, going)
-            if mix := planned_mix.sentence(part):
+            if mix := prepare.sentence(part):
                 click.echo(
                     "\n".join(
                         wrap(f"mix: {mix}", WIDTH, initial_indent="  ", subsequent_indent="    ")
@@ -374,7 +372,7 @@ def _size(part: PreparedComponent, trial: PlanTrial | None) -> str:
 def _print_left_out(part: PreparedComponent) -> None:
     for what, reason in part.skipped[:10]:
         click.echo(f"left out: {what}: {reason}", err=True)
-    for warning in planned_mix.warnings(part):
+    for warning in prepare.warnings(part):
         click.echo(f"{part.tag}: {warning}", err=True)
 
 

@@ -9,17 +9,23 @@ from msgspec.structs import replace
 
 from seatrial.cli.plan_acceptance import WIDTH, Acceptance
 from seatrial.cli.run_driver import tell_answer
-from seatrial.conduct.policy import Policy
-from seatrial.conduct.policy_change import Parts, before_parts, changed_parts, refused, too_short
-from seatrial.conduct.policy_difference import differences
-from seatrial.documents import Faults
+from seatrial.decide.policy_change import (
+    Parts,
+    before_parts,
+    changed_parts,
+    differences,
+    refused,
+    too_short,
+)
 from seatrial.errors import UsageError
-from seatrial.plan.load import load_plan
-from seatrial.plan.prepare import PreparedComponent
-from seatrial.trial import plan_trials
-from seatrial.trial.plan_trials import PlanTrial
-from seatrial.trial.record import known_by
-from seatrial.trial.requests import Request
+from seatrial.execute import plan_trials
+from seatrial.execute.plan.load import load_plan
+from seatrial.execute.plan.prepare import PreparedComponent
+from seatrial.execute.plan_trials import PlanTrial
+from seatrial.execute.requests import Request
+from seatrial.execute.trial_record import known_by
+from seatrial.model.documents import Faults
+from seatrial.model.policy import Policy
 
 
 class Changing(Acceptance):

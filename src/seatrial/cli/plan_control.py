@@ -14,15 +14,12 @@ from seatrial.cli import Folders, as_typed, run_driver, status_table
 from seatrial.cli.options import parsed_for
 from seatrial.errors import InvalidFiles, UsageError
 from seatrial.escaping import shell_word
+from seatrial.execute.alerts import alarm_limit, alarms
+from seatrial.execute.plan_trials import PlanTrial, elsewhere, made, plan_name, to_begin, write_next
+from seatrial.execute.requests import HEAVY, Request, RequestKind
 from seatrial.journal.events import HEAVY_TESTS
-from seatrial.machine.facts import node_names
-from seatrial.machine.node_sets import fold, unfold
-from seatrial.plan.model import Component
-from seatrial.trial.alarm import alarm_limit, alarms
-from seatrial.trial.answers import HEAVY
-from seatrial.trial.next_trials import to_begin, write_next
-from seatrial.trial.plan_trials import PlanTrial, elsewhere, made, plan_name
-from seatrial.trial.requests import Request, RequestKind
+from seatrial.model.nodes import fold, node_names, unfold
+from seatrial.model.plan import Component
 from seatrial.units import seconds, show_seconds
 
 

@@ -6,7 +6,7 @@ import click
 
 from seatrial.cli import Folders
 from seatrial.errors import UsageError
-from seatrial.suite.shipped import copy_suites
+from seatrial.model.suite import copy_suites
 from seatrial.units import count
 
 

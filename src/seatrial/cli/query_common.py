@@ -2,33 +2,30 @@
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from seatrial.cli import Folders, as_typed
 from seatrial.errors import UsageError
+from seatrial.escaping import plain_line
+from seatrial.execute.trial_folder import TrialPaths
 from seatrial.journal.damage import Damage, damage_of, told
+from seatrial.results.panels import CasesTable
+from seatrial.results.selection import Side, gather, parse_side, trials_of
+from seatrial.results.store import queries, upserts
+from seatrial.results.store.ingest import synced
+from seatrial.results.store.schema import Store
+from seatrial.results.store.tables import Filters, TrialRow
 from seatrial.show.data import csv_text, page_csv, page_json
 from seatrial.show.page import Page
 from seatrial.show.text import folded, page_text, show_clock
-from seatrial.store import queries
-from seatrial.store.rows import Filters, TrialRow
-from seatrial.store.schema import Store
-from seatrial.trial.paths import TrialPaths
 from seatrial.units import count
-from seatrial.verify.reading import plain_line
-
-if TYPE_CHECKING:
-    from seatrial.studies.panels import CasesTable
-    from seatrial.studies.selection import Side
 
 MAX_DAMAGED = 5  # trials whose damage is told
 
 
 def opened(folders: Folders) -> Store:
     """Open the store, brought up to date with the journals. Notices about it go to stderr."""
-    from seatrial.store.ingest import synced  # with SQLite, which no help needs
 
     store = synced(folders.store, folders.trials)
     print_notices(store)
@@ -42,12 +39,11 @@ def print_notices(store: Store) -> None:
 
 def tell_damage(store: Store, about: Filters | Iterable[TrialRow]) -> None:
     """Tell on stderr which of the trials that an answer rests on have damaged journals."""
-    from seatrial.store import gaps, queries  # which no help needs
 
     trials = queries.damaged(store, about) if isinstance(about, Filters) else about
     found = [row for row in trials if row.damaged]
     for row in found[:MAX_DAMAGED]:
-        first = next((gap.line for gap in gaps.gaps(store, row)), 1)
+        first = next((gap.line for gap in upserts.gaps(store, row)), 1)
         journal = TrialPaths(Path(row.path)).journal
         settled = row.state == "ended" and not row.running and not row.waiting
         tell(told(row.tag, Path(as_typed(journal)), Damage(row.damaged, first, settled)))
@@ -69,7 +65,6 @@ def trial_or_file(store: Store, source: str) -> TrialRow:
 
 def sides_of(folders: Folders, texts: Iterable[str], tests: Sequence[str] = ()) -> "list[Side]":
     """Return the sides of a study, and tell which of their trials have damaged journals."""
-    from seatrial.studies.selection import gather, parse_side, trials_of  # which no help needs
 
     with opened(folders) as store:
         sides = [gather(store, parse_side(text), tests) for text in texts]

@@ -10,13 +10,13 @@ from seatrial.cli import Folders
 from seatrial.cli.options import format_option, tests_filter, trials_argument
 from seatrial.cli.query_common import code_of_damage, left_out_of, print_csv, sides_of
 from seatrial.cli.tables import TextTable
+from seatrial.escaping import plain_line
+from seatrial.judge.statistics.significance import remedy
+from seatrial.results import ratios
+from seatrial.results.store.by_case import causes
+from seatrial.results.store.export import to_json
 from seatrial.show.text import folded
-from seatrial.statistics.sample_sizes import remedy
-from seatrial.store.by_case import causes
-from seatrial.store.interchange import to_json
-from seatrial.studies import ratios
 from seatrial.units import listed, show_number, show_unit
-from seatrial.verify.reading import plain_line
 
 MAX_NAMED = 6
 

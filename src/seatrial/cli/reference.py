@@ -3,40 +3,26 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from seatrial.cli import Folders, as_typed, complete
+from seatrial.cli import Folders, as_typed, options, query_common
 from seatrial.cli.options import MOMENT, STAGES, machine_option, value_option
 from seatrial.cli.tables import TextTable
 from seatrial.errors import SeatrialError, UsageError
-from seatrial.lazy import LazyModule
-from seatrial.suite.case_names import show
+from seatrial.escaping import plain_line
+from seatrial.execute import detect as machines
+from seatrial.execute import trial_folder
+from seatrial.judge import reference_file
+from seatrial.judge import references as written
+from seatrial.model.figures import ELAPSED
+from seatrial.model.identifiers import show
+from seatrial.model.test import Stage
+from seatrial.results import file_sums, learned
+from seatrial.results.store import queries
+from seatrial.results.store.schema import Store
+from seatrial.results.store.tables import TrialRow
 from seatrial.units import count, show_change, show_figure
-from seatrial.verify.figures import ELAPSED
-from seatrial.verify.reading import plain_line
-
-if TYPE_CHECKING:
-    from seatrial.cli import query_common
-    from seatrial.machine import detect as machines
-    from seatrial.store import queries
-    from seatrial.store.rows import TrialRow
-    from seatrial.store.schema import Store
-    from seatrial.studies import file_sums, learned
-    from seatrial.suite.model import Stage
-    from seatrial.trial import folder
-    from seatrial.verify import reference_file
-    from seatrial.verify import references as written
-else:  # each is for one of the two commands
-    file_sums = LazyModule("seatrial.studies.file_sums")
-    folder = LazyModule("seatrial.trial.folder")
-    learned = LazyModule("seatrial.studies.learned")
-    machines = LazyModule("seatrial.machine.detect")
-    queries = LazyModule("seatrial.store.queries")
-    query_common = LazyModule("seatrial.cli.query_common")
-    reference_file = LazyModule("seatrial.verify.reference_file")
-    written = LazyModule("seatrial.verify.references")
 
 
 @click.group("reference")
@@ -49,7 +35,7 @@ def command() -> None:
 
 
 @command.command("accept", short_help="Write references from measured medians.")
-@click.argument("trials", nargs=-1, metavar="[TRIAL]...", shell_complete=complete.trials)
+@click.argument("trials", nargs=-1, metavar="[TRIAL]...", shell_complete=options.trials)
 @click.option(
     "--metric", default="", help="Only this metric; `elapsed`, the time of the script, is one."
 )
@@ -98,7 +84,7 @@ def accept(
         sums, without_sum = ([], []) if metric else file_sums.learn_sums(rows)
         found = [*learning.references, *sums]
         no_figure = "" if found else _no_figure(store, rows, metric, stage)
-    path = _file_of(folder.TrialFolder(Path(rows[0].path)))
+    path = _file_of(trial_folder.TrialFolder(Path(rows[0].path)))
     for what, why in (*learning.left_out, *without_sum):
         click.echo(f"left out: {plain_line(what)}: {plain_line(why)}", err=True)
     for what, why in learning.older:
@@ -131,7 +117,7 @@ def list_references(machine: str | None) -> int:
     return 0
 
 
-def _file_of(trial: "folder.TrialFolder") -> Path:
+def _file_of(trial: "trial_folder.TrialFolder") -> Path:
     """Return the file of references that a trial names. Raises UsageError where another user's
     trial names a file that is not the machine's: it would be written under the own name."""
     record, origin = trial.record_and_origin()

@@ -2,36 +2,22 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.groups import DefaultGroup
+from seatrial.cli.command_help import DefaultGroup
 from seatrial.cli.options import list_option, name_option, text_option, value_option
 from seatrial.cli.query_common import opened, tell_damaged_journal
 from seatrial.cli.report_signatures import sign_command, verify_command
 from seatrial.errors import UsageError
 from seatrial.escaping import plain_line
-from seatrial.lazy import LazyModule
-from seatrial.settings import setting
-from seatrial.trial.folder import find
+from seatrial.execute.trial_folder import find
+from seatrial.model.settings import setting
+from seatrial.show.report import content, gather, html, markdown, planned, sign
+from seatrial.show.report import sign as verify
+from seatrial.show.report.content import Decision
 from seatrial.units import show_bytes
-
-if TYPE_CHECKING:
-    from seatrial.report.content import Decision
-
-if TYPE_CHECKING:
-    from seatrial.report import content, gather, html, markdown, planned, sign, verify
-else:  # for trials that were found, in one of the forms
-    content = LazyModule("seatrial.report.content")
-    gather = LazyModule("seatrial.report.gather")
-    html = LazyModule("seatrial.report.html")
-    markdown = LazyModule("seatrial.report.markdown")
-    planned = LazyModule("seatrial.report.planned")
-    sign = LazyModule("seatrial.report.sign")
-    verify = LazyModule("seatrial.report.verify")
-
 
 _FORMS = {".html": "html", ".htm": "html", ".md": "md", ".json": "json"}
 

@@ -8,14 +8,21 @@ import click
 from seatrial.account import user_name
 from seatrial.cli import Folders
 from seatrial.cli.options import list_option, path_option
-from seatrial.report.checksums import based_on
-from seatrial.report.outputs import OutputsFound
-from seatrial.report.sign import sign, signature_of, signatures_that_do_not_fit
-from seatrial.report.verify import Asked, FileFound, SignatureFound, Verified
-from seatrial.report.verify import verify as check
-from seatrial.runs.checksums import MAX_BYTES
+from seatrial.escaping import plain_line
+from seatrial.execute.kept_files import MAX_BYTES
+from seatrial.show.report.outputs import OutputsFound
+from seatrial.show.report.sign import (
+    Asked,
+    FileFound,
+    SignatureFound,
+    Verified,
+    based_on,
+    sign,
+    signature_of,
+    signatures_that_do_not_fit,
+)
+from seatrial.show.report.sign import verify as check
 from seatrial.units import count, show_bytes
-from seatrial.verify.reading import plain_line
 
 MAX_OUTPUTS = 20  # changed outputs of a trial that are named
 

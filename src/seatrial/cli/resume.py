@@ -1,28 +1,20 @@
 """``seatrial resume``: continue a trial after an interruption or a crash."""
 
-from typing import TYPE_CHECKING
-
 import click
 
-from seatrial.cli import Folders, complete
+from seatrial.cli import Folders, options, run_driver
 from seatrial.cli.options import (
     alert_option,
     fail_on_option,
     quiet_option,
     require_references_option,
 )
-from seatrial.lazy import LazyModule
-from seatrial.trial.folder import find
-from seatrial.trial.outcome import FailOn
-
-if TYPE_CHECKING:
-    from seatrial.cli import run_driver
-else:  # for a trial that was found
-    run_driver = LazyModule("seatrial.cli.run_driver")
+from seatrial.execute.requests import FailOn
+from seatrial.execute.trial_folder import find
 
 
 @click.command("resume")
-@click.argument("trial", shell_complete=complete.trials)
+@click.argument("trial", shell_complete=options.trials)
 @alert_option
 @fail_on_option
 @require_references_option

@@ -13,16 +13,15 @@ from seatrial.account import account
 from seatrial.cli import Folders
 from seatrial.cli.query_common import opened
 from seatrial.errors import UsageError
+from seatrial.escaping import plain_line
+from seatrial.execute.ledger import record, run_header
+from seatrial.execute.trial_folder import TrialFolder
 from seatrial.journal.events import RunEvent, RunReviewed
 from seatrial.journal.journal import read
 from seatrial.journal.run_life import RunLife, RunState
-from seatrial.store import queries
-from seatrial.store.rows import RunRow
-from seatrial.trial.event_headers import run_header
-from seatrial.trial.folder import TrialFolder
-from seatrial.trial.recording import record
+from seatrial.results.store import queries
+from seatrial.results.store.tables import RunRow
 from seatrial.units import listed
-from seatrial.verify.reading import plain_line
 
 MAX_NAMED = 5
 

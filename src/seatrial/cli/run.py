@@ -4,16 +4,18 @@ from typing import Any
 
 import click
 
-from seatrial.backends.choose import require_scheduler
 from seatrial.cli import Folders, options
+from seatrial.cli.query_common import opened, tell_damage
 from seatrial.cli.run_driver import drive_and_tell, write_scripts
 from seatrial.errors import UsageError
-from seatrial.machine.login_node import require_chosen
-from seatrial.suite.shared_allocations import described_groups
-from seatrial.trial import creation, suite_record
-from seatrial.trial.outcome import FailOn
-from seatrial.trial.prepare import Prepared, new_tag, notes_of, prepare_trial, require_cases
-from seatrial.verify.learned_sums import unlearned_sums
+from seatrial.execute import creation, trial_record
+from seatrial.execute.detect import require_chosen
+from seatrial.execute.prepare import Prepared, new_tag, notes_of, prepare_trial, require_cases
+from seatrial.execute.requests import FailOn
+from seatrial.execute.schedulers import require_scheduler
+from seatrial.judge.learning import unlearned_sums
+from seatrial.model.job_options import described_groups
+from seatrial.results.store import queries
 
 
 @click.command("run")
@@ -95,7 +97,7 @@ def command(
         require_scheduler(prepared.site.machine)
     folder = creation.create(
         folders.trials,
-        suite_record.suite_record(prepared, tag or new_tag(folders.trials, asked.suites)),
+        trial_record.suite_record(prepared, tag or new_tag(folders.trials, asked.suites)),
         prepared.cases,
     )
     for what, why in prepared.skipped[:10]:
@@ -120,8 +122,6 @@ def command(
 
 def _only_failed(prepared: Prepared, folders: Folders, trial: str) -> Prepared:
     """Return only the cases that did not pass in a trial. Raises UsageError if there are none."""
-    from seatrial.cli.query_common import opened, tell_damage
-    from seatrial.store import queries
 
     with opened(folders) as store:
         row = queries.trial(store, trial)

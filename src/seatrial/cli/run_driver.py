@@ -1,41 +1,61 @@
 """Drive a trial from the command line: handle signals, show progress, print a summary."""
 
 import asyncio
+import contextlib
+import functools
 import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, closing
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.end_alert import outcome_text, tell_end, told_if_it_stops
-from seatrial.cli.progress import Progress, fall_silent
-from seatrial.cli.shared_folder import tell_shared
-from seatrial.cli.summary import print_summary
+from seatrial.cli.query_common import opened, tell_damage
+from seatrial.cli.tables import TextTable, print_first
+from seatrial.decide.conductor import Conductor
 from seatrial.errors import JournalError, Owned, SeatrialError, UsageError
-from seatrial.files import touch
+from seatrial.escaping import plain, plain_line
+from seatrial.execute import requests
+from seatrial.execute.driver import Driver
+from seatrial.execute.environment import Shell
+from seatrial.execute.job_stats import Observer
+from seatrial.execute.requests import (
+    INTERRUPTED,
+    TWICE,
+    WAS_COMPLETE,
+    DriveOutcome,
+    FailOn,
+    Request,
+    Stop,
+)
+from seatrial.execute.trial_folder import TrialFolder
+from seatrial.files import opened_folder, origin_of, touch
+from seatrial.journal import events
+from seatrial.journal.clock import present
 from seatrial.journal.events import Event, JobEnded, RequestRefused, RunJudged, RunSubmitted
 from seatrial.journal.journal import read
-from seatrial.lazy import LazyModule
+from seatrial.journal.run_life import RunLife, RunState
+from seatrial.journal.trial_life import TrialLife
+from seatrial.judge.references import References
 from seatrial.log import log_to
-from seatrial.store.liveness import owned
-from seatrial.trial import requests
-from seatrial.trial.driver import DriveOutcome, Driver, Stop
-from seatrial.trial.folder import TrialFolder
-from seatrial.trial.observer import Observer
-from seatrial.trial.outcome import WAS_COMPLETE, FailOn
-from seatrial.trial.requests import Request
-from seatrial.units import count, listed
-from seatrial.verify.reading import plain_line
-
-if TYPE_CHECKING:
-    from seatrial.sinks import process
-else:  # for machines that name sinks
-    process = LazyModule("seatrial.sinks.process")
+from seatrial.model.codes import BUILD_FAILED, CHECK_ERROR, KNOWN, PASS, PERFORMANCE, RECALLED
+from seatrial.model.figures import ELAPSED
+from seatrial.model.test import Case
+from seatrial.plugins.sinks import process
+from seatrial.results.learned import unreferenced
+from seatrial.results.one_run import expected, references_for, with_elapsed
+from seatrial.results.store import queries
+from seatrial.results.store.queries import owned
+from seatrial.results.store.schema import Store
+from seatrial.results.store.tables import CaseRow, Filters, MetricRow, RunRow, SummaryRow, TrialRow
+from seatrial.show.text import folded
+from seatrial.units import SECOND_NS, count, in_per_cent, listed, show_figure, show_seconds
 
 UNDECIDED = 3  # exit code: all passed, and not each figure could be judged
 ANSWER_SECONDS = 10.0  # in which a driver is to answer
@@ -300,3 +320,410 @@ def abandon(folder: TrialFolder, folders: Folders, why: str, again: str) -> int:
         return 0
     click.echo(f"{folder.tag}: abandoned; `{again}` begins anew.")
     return 0
+
+
+# ---- progress ------------------------------------------------------------------------------------
+#
+# Live progress of a trial: one line for each verdict, and on a terminal a status line below.
+
+
+if TYPE_CHECKING:
+    from rich.live import Live
+    from rich.text import Text
+
+
+FIGURES_SHOWN = 2
+
+
+def fall_silent() -> None:
+    """Discard all further output, because nobody reads it any more, as in ``seatrial run | head``.
+    The trial continues."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)
+
+
+_FOLLOWS = {
+    INTERRUPTED: ": starting nothing more, waiting for what runs; again to cancel it",
+    TWICE: ": cancelling what runs; again to leave at once, jobs go on",
+}
+
+
+def _told(event: events.Event) -> str:
+    """Return the line to print for an event about the trial; after Ctrl-C it says what follows."""
+    parts = [event.nodes, event.test]
+    parts += [getattr(event, name, "") for name in ("io", "asked", "reason", "text")]
+    parts.append(event.by and f"by {event.by}")
+    if isinstance(event, events.TrialExtended):
+        parts = [show_seconds(event.seconds)]
+    said = ": ".join(filter(None, (event.told_as, *parts)))
+    return f"{said}{_FOLLOWS.get(event.reason, '')}"
+
+
+def _left(trial: TrialLife, now: int) -> str:
+    return f"{show_seconds(max(0.0, trial.duration - trial.elapsed(now)))} to go"
+
+
+def _sustained(conductor: Conductor, passed: int) -> list[str]:
+    """Return the status of a sustained trial: the time left, and what it keeps running."""
+    state = conductor.state
+    flights = [flight for flight in list(state.in_flight.values()) if flight.holds_room]
+    started = [flight for flight in flights if flight.state is RunState.RUNNING]
+    room = state.limits.room
+    busy = sum(flight.size if room else flight.node_count for flight in started)
+    there = room or state.nodes.usable
+    share = f" ({100 * busy / there:.0f} %)" if there else ""
+    return [
+        _left(state.trial, present(state.trial.opened)),
+        f"{busy}/{there} {'cores' if room else 'nodes'}{share}",
+        f"{len(flights)} in flight",
+        f"{passed} passed",
+    ]
+
+
+class Progress(Observer):
+    """An observer that prints. It keeps the runs in flight and forgets those that have ended."""
+
+    def __init__(self, quiet: bool, label: str = "") -> None:
+        """``label`` begins each line where several trials are driven at once; there is no status
+        line then."""
+        self.quiet = quiet
+        self._label = label
+        self.finished = 0
+        self.wanted = 0
+        self.began = time.monotonic()
+        self.running: dict[str, str] = {}
+        self.building: dict[str, events.BuildStarted] = {}
+        self.tally: Counter[str] = Counter()
+        self._figures: dict[str, list[str]] = {}
+        self._lives: dict[str, RunLife] = {}
+        self._live: Live | None = None
+        self.conductor: Conductor | None = None  # of the trial, for facts that only it knows
+
+    def close(self) -> None:
+        """End the status line."""
+        live, self._live = self._live, None
+        if live is not None:
+            try:
+                live.stop()
+            except OSError:
+                fall_silent()
+
+    # ---- events ---------------------------------------------------------------------------
+
+    def on_open(self, finished: int, wanted: int) -> None:
+        """Keep the state of the trial, which is known only once its journal has been read."""
+        self.finished, self.wanted = finished, wanted
+        if sys.stdout.isatty() and not self.quiet and not self._label:
+            from rich.live import Live  # takes 30 ms, and only terminals have a status line
+
+            self._live = Live(get_renderable=self._status, refresh_per_second=4, transient=True)
+            self._live.start()
+
+    def on_event(self, event: events.Event, case: Case | None) -> None:
+        if isinstance(event, events.RunEvent):
+            if case is not None and not self.quiet:
+                self._on_run(event, case)
+        elif isinstance(event, events.BuildStarted):
+            self.building[event.key] = event
+        elif isinstance(event, events.BuildEnded):
+            self._on_build_end(event)
+        elif event.told_as is not None:
+            self._print(click.style("note", fg="yellow"), _told(event))
+        elif isinstance(event, events.TrialOpened) and not self.quiet:
+            about = f"{self._to_come(event)} on {event.machine}"
+            self._print("", about if self._label else f"{event.trial}: {about}")
+
+    def _on_run(self, event: events.RunEvent, case: Case) -> None:
+        life = self._lives.setdefault(event.run_id, RunLife())
+        if life.apply(event) and life.state is RunState.RUNNING:
+            self.running[event.run_id] = case.name
+        if isinstance(event, events.MetricRecorded):
+            self._add_figure(event)
+        elif isinstance(event, events.RunJudged):
+            self._on_verdict(event, case, self._lives.pop(event.run_id))
+
+    def _to_come(self, event: events.TrialOpened) -> str:
+        conductor = self.conductor
+        if conductor is None or not conductor.state.trial.duration:
+            return count(self.wanted - self.finished, "run")
+        return _left(conductor.state.trial, event.time)
+
+    def _add_figure(self, event: events.MetricRecorded) -> None:
+        figures = self._figures.setdefault(event.run_id, [])
+        if len(figures) < FIGURES_SHOWN and isinstance(event.value, int | float):
+            figures.append(f"{event.metric} {show_figure(event.value, event.unit)}")
+
+    def _on_verdict(self, event: events.RunJudged, case: Case, life: RunLife) -> None:
+        run = event.run_id
+        self.running.pop(run, None)
+        self.tally[event.verdict] += 1
+        self.finished += not event.will_rerun
+        took = show_seconds(life.elapsed) if life.elapsed else ""
+        figures = self._figures.pop(run, [])
+        good = event.code == PASS.number
+        said = ", ".join(figures) if good else event.reason.partition("\n")[0]
+        if event.code == BUILD_FAILED.number:
+            said = "see the build above"
+        if event.cause:
+            said = f"{event.cause}: {said}" if said else event.cause
+        bad = event.code not in (RECALLED.number, KNOWN.number)
+        colour = "green" if good else "red" if bad else "yellow"
+        self._print(click.style(event.verdict, fg=colour), f"{case.name}  {took}  {said}".rstrip())
+
+    def _on_build_end(self, event: events.BuildEnded) -> None:
+        begun = self.building.pop(event.key, event)
+        if self.quiet:
+            return
+        if event.code == PASS.number:
+            took = show_seconds((event.time - begun.time) / SECOND_NS)
+            text = f"{begun.test} ({event.key[:8]})"
+            if event.made_by:
+                self._print("found", f"{text}, built by {event.made_by}")
+            else:
+                self._print("built", f"{text}  {took}")
+            if event.anew:
+                self._print("", f"  | built anew: {event.anew}")
+            return
+        self._print(click.style("build failed", fg="red"), f"{begun.test}: {event.path}/build.log")
+        for line in event.log.splitlines()[-10:]:
+            self._print("", f"  | {line}")
+
+    def _print(self, word: str, text: str) -> None:
+        line = f"{word} {plain(text)}" if word else plain(text)
+        line = f"{self._label}: {line}" if self._label else line
+        try:
+            if self._live is not None:
+                from rich.text import Text
+
+                self._live.console.print(Text.from_ansi(line), soft_wrap=True)
+            else:
+                click.echo(line)
+        except OSError:
+            fall_silent()
+            self.close()
+
+    # ---- the status line ------------------------------------------------------------------
+
+    def _status(self) -> "Text":
+        from rich.markup import escape
+        from rich.text import Text
+
+        parts = [f"{self.finished}/{self.wanted} done"]
+        if self.conductor is not None and self.conductor.state.trial.duration:
+            parts = _sustained(self.conductor, self.tally[PASS.name])
+        fine = (PASS.name, RECALLED.name, KNOWN.name)
+        failed = sum(number for name, number in self.tally.items() if name not in fine)
+        if failed:
+            parts.append(f"[red]{failed} not passed[/red]")
+        if self.building:
+            names = [begun.test for begun in self.building.values()]
+            parts.append(f"building {', '.join(names[:2])}")
+        if self.running:
+            first = escape(next(iter(self.running.values())))
+            more = f" and {len(self.running) - 1} more" if len(self.running) > 1 else ""
+            parts.append(f"running {first}{more}")
+        parts.append(show_seconds(time.monotonic() - self.began))
+        return Text.from_markup("  ".join(parts))
+
+
+# ---- summary -------------------------------------------------------------------------------------
+#
+# The summary of a trial: a table of figures, the counts, its folder, the next command.
+
+
+MAX_ROWS = 100
+
+MAX_WHY = 120  # characters of why a failure is known
+COLUMNS = "case~ | metric~ | value> | spread>?-1 | n> | reference> | verdict~"
+
+
+def print_summary(folder: TrialFolder, folders: Folders, outcome: DriveOutcome) -> bool:
+    """Print the figures of the trial and its outcome. If the store cannot be used, only the table
+    is missing, with a message. Return whether each figure is known to have a reference."""
+    name, has_references = folder.tag, False
+    try:
+        name, has_references = _print_figures(folder, folders)
+    except SeatrialError as error:
+        click.echo(f"seatrial: no table of figures: {plain_line(str(error))}", err=True)
+    click.echo(counts(outcome))
+    path = min(str(folder.path), os.path.relpath(folder.path), key=len)
+    click.echo(f"trial  {plain_line(path)}")
+    if not outcome.complete:
+        click.echo(f"ended before all cases ran: {outcome.reason}")
+        click.echo(f"next   {folders.command('resume', folder.tag)}")
+    elif outcome.failed:
+        click.echo(f"next   {folders.command('runs', '--trial', name, '--failed')}")
+    else:
+        click.echo(f"next   {folders.command('runs', '--trial', name)}")
+        click.echo(f"       {folders.command('show', 'RUN')}")
+    return has_references
+
+
+def _print_figures(folder: TrialFolder, folders: Folders) -> tuple[str, bool]:
+    """Print the table, and how many figures have no reference; return the name by which to ask the
+    store for the trial, as it may hold its tag twice, and whether each figure has a reference."""
+    with opened(folders) as store:
+        trial, name = _found(store, folder)
+        tell_damage(store, [trial])
+        rows: dict[str, list[SummaryRow]] = {}
+        references = references_for(store, trial)
+        timed = [test for test, metric in references.by_metric if metric == ELAPSED]
+        for row in (*queries.summary(store, trial), *queries.elapsed_summary(store, trial, timed)):
+            of_case = rows.setdefault(row.case, [])
+            if row.metric != ELAPSED or all(one.metric != ELAPSED for one in of_case):
+                of_case.append(row)
+        failed = queries.runs(store, Filters(trial=name, failed=True))
+        known = queries.runs(store, Filters(trial=name, states=["known"]))
+        slow = [run for run in failed if run.code == PERFORMANCE.number]
+        figures = queries.figures(store, [run.row for run in slow])
+        cases = {case.id: case for case in queries.cases_of(store, trial)}
+    missed, told = _missed(slow, figures, cases, references)
+    wrong: dict[str, Counter[str]] = {}  # of the runs, whatever their figures
+    for run in failed:
+        if run.row not in told:
+            wrong.setdefault(run.case, Counter())[run.verdict] += 1
+    for run in known:
+        told_why = plain_line(run.why.partition("\n")[0])[:MAX_WHY]
+        wrong.setdefault(run.case, Counter())[f"{run.verdict}: {told_why}"] += 1
+    shown: list[list[object]] = []
+    for case in cases.values():
+        measured = [row for row in rows.get(case.id, ()) if row.n or case.id not in wrong]
+        shown += [_row(row, case, missed, references) for row in measured]
+        if case.id in wrong:
+            found = wrong[case.id].items()
+            verdicts = ", ".join(_of_runs(number, case, verdict) for verdict, number in found)
+            shown.append([case.name, "", "", "", "", "", verdicts])
+    more = folders.command("export", name, "--format", "json")
+    print_first(TextTable(COLUMNS, shown[:MAX_ROWS]), len(shown), MAX_ROWS, f": {more}")
+    lacking = unreferenced((row for some in rows.values() for row in some), cases, references)
+    if lacking.told:
+        click.echo(folded(plain_line(lacking.told)))
+    return name, not lacking.without
+
+
+def _missed(
+    slow: Sequence[RunRow],
+    figures: dict[int, list[MetricRow]],
+    cases: dict[str, CaseRow],
+    references: References,
+) -> tuple[Counter[tuple[str, str]], set[int]]:
+    """Return by case and metric how many runs have a figure that misses its reference, and the rows
+    of these runs: a script can judge a run as too slow, too."""
+    missed: Counter[tuple[str, str]] = Counter()
+    told: set[int] = set()
+    for run in slow:
+        for figure in with_elapsed(figures.get(run.row, ()), run, references):
+            wanted = expected(figure, cases[run.case], references, run.stage)
+            if wanted is not None and wanted.meets is False:
+                missed[run.case, figure.name] += 1
+                told.add(run.row)
+    return missed, told
+
+
+def _of_runs(number: int, case: CaseRow, verdict: str) -> str:
+    return f"{number} of {case.repeat} {verdict}" if case.repeat > 1 else verdict
+
+
+def _found(store: Store, folder: TrialFolder) -> tuple[TrialRow, str]:
+    """Return the trial and its name: its tag, or its path if the tag could be another trial's."""
+    path = os.path.realpath(folder.path)
+    with contextlib.suppress(UsageError):
+        trial = queries.trial(store, folder.tag)
+        if os.path.realpath(trial.path) == path:
+            return trial, folder.tag
+    return queries.trial(store, path), path
+
+
+def _row(
+    row: SummaryRow,
+    case: CaseRow,
+    missed: Counter[tuple[str, str]],
+    references: References,
+) -> list[object]:
+    """Return the row of a case and metric. Value: the median. Spread: (maximum - minimum) / median,
+    if there are two or more. Verdict: of the metric by its reference, "" without one."""
+    value = show_figure(row.median, row.unit) if row.median is not None else "none"
+    spread = in_per_cent(row.spread)
+    reference = verdict = ""
+    if row.median is not None:
+        figure = MetricRow(row.metric, row.median, row.unit, row.better)
+        if (wanted := expected(figure, case, references, row.stage)) is not None:
+            code = CHECK_ERROR if wanted.meets is None else PASS if wanted.meets else PERFORMANCE
+            reference, verdict = wanted.text, code.name
+    if number := missed[case.id, row.metric]:  # of single runs: they take precedence
+        verdict = _of_runs(number, case, PERFORMANCE.name)
+    return [row.case_name, row.metric, value, spread, row.n, reference, verdict]
+
+
+# ---- end alert -----------------------------------------------------------------------------------
+#
+# Tell people that a trial has ended, or could not go on: by the command of ``--alert``.
+
+
+KIND = "end"
+TIMEOUT_SECONDS = 30.0
+
+
+@contextmanager
+def told_if_it_stops(folder: TrialFolder, command: str) -> Iterator[None]:
+    """Run the command if the block, which drives a trial, does not come to its end. That another
+    process drives the trial is no news."""
+    try:
+        yield
+    except Owned:
+        raise
+    except SeatrialError as error:
+        tell_end(folder, command, f"{folder.tag} cannot go on: {error}", 3)
+        raise
+    except SystemExit:
+        said = "its driver was told to stop; jobs that run go on"
+        tell_end(folder, command, f"{folder.tag}: {said}", 3)
+        raise
+
+
+def counts(outcome: DriveOutcome) -> str:
+    """Return the verdicts of a drive as people read them: ``9 passed, 1 failed``."""
+    verdicts = dict(outcome.verdicts)
+    parts = [f"{verdicts.pop(PASS.name, 0)} passed"]
+    parts += [f"{number} {name}" for name, number in sorted(verdicts.items())]
+    if outcome.left:
+        parts.append(f"{outcome.left} left to run")
+    return ", ".join(parts)
+
+
+def outcome_text(folder: TrialFolder, outcome: DriveOutcome) -> str:
+    """Return the outcome of a drive in one line."""
+    early = "" if outcome.complete else f"; ended before all cases ran: {outcome.reason}"
+    return f"{folder.tag}: {counts(outcome)}{early}"
+
+
+def tell_end(folder: TrialFolder, command: str, text: str, code: int) -> None:
+    """Run the command, if there is one, with the text and the exit code in its environment. Say so
+    on stderr if it fails."""
+    if not command:
+        return
+    variables = {"ALERT": text, "ALERT_KIND": KIND, "ALERT_SUBJECT": "", "EXIT_CODE": str(code)}
+    variables |= {"TRIAL": folder.tag, "MACHINE": folder.record().machine.machine}
+    shell = Shell(command, TIMEOUT_SECONDS)
+    told = {name: value.replace("\0", "") for name, value in variables.items()}
+    if failure := asyncio.run(shell.run(told)).failure:
+        click.echo(f"seatrial: the command of --alert fails: {failure}", err=True)
+
+
+# ---- shared folder -------------------------------------------------------------------------------
+#
+# Tell where a folder of trials lets others put one trial in the place of another.
+
+
+@functools.cache
+def tell_shared(trials: Path) -> None:
+    """Tell, once, that others may rename and replace the trials of a folder, and what ends that."""
+    with contextlib.suppress(OSError), opened_folder(trials, follow=True) as folder:
+        if origin_of(folder, trials).loose:
+            where = plain_line(str(trials))
+            click.echo(
+                f"seatrial: {where}: whoever may write there can put another trial in the place of "
+                f"yours; `chmod +t {where}` leaves that to you",
+                err=True,
+            )

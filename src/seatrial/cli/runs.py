@@ -5,19 +5,24 @@ from typing import Any
 
 import click
 
-from seatrial.cli import Folders, complete
+from seatrial.cli import Folders, options
 from seatrial.cli.options import format_option, run_filters, text_option
 from seatrial.cli.query_common import nothing, opened, print_csv, show_time, tell_damage
 from seatrial.cli.tables import TextTable
-from seatrial.store import queries
-from seatrial.store.columns import Column
-from seatrial.store.exclusions import excluded_runs
-from seatrial.store.export import run_record
-from seatrial.store.interchange import to_json
-from seatrial.store.rows import RUNS_ON_TERMINAL, Filters, MetricRow, RunRow, listed_columns
-from seatrial.store.schema import Store
+from seatrial.escaping import plain_line
+from seatrial.results.store import queries
+from seatrial.results.store.export import run_record, to_json
+from seatrial.results.store.queries import excluded_runs
+from seatrial.results.store.schema import Store
+from seatrial.results.store.tables import (
+    RUNS_ON_TERMINAL,
+    Column,
+    Filters,
+    MetricRow,
+    RunRow,
+    listed_columns,
+)
 from seatrial.units import show_seconds, show_unit
-from seatrial.verify.reading import plain_line
 
 SHOWN = 50
 
@@ -32,7 +37,7 @@ SHOWN = 50
     "--verdict",
     "verdicts",
     multiple=True,
-    shell_complete=complete.verdicts,
+    shell_complete=options.verdicts,
     help="Only this verdict; may be repeated.",
 )
 @text_option("--cause", "TEXT", "Only failures of this cause: a part, or a pattern.")

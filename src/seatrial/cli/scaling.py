@@ -10,18 +10,18 @@ from seatrial.cli import Folders
 from seatrial.cli.options import SHARE, format_option, list_option, tests_filter, trials_argument
 from seatrial.cli.query_common import left_out_of, sides_of
 from seatrial.cli.tables import TextTable
-from seatrial.show.text import folded
-from seatrial.store.by_case import causes
-from seatrial.store.interchange import to_json
-from seatrial.studies.scaling import (
+from seatrial.escaping import plain_line
+from seatrial.results.scaling import (
     ScalingLine,
     ScalingQuery,
     ScalingTable,
     scaling,
     without_metric,
 )
+from seatrial.results.store.by_case import causes
+from seatrial.results.store.export import to_json
+from seatrial.show.text import folded
 from seatrial.units import in_per_cent, interval_in_per_cent, show_number, show_unit
-from seatrial.verify.reading import plain_line
 
 
 @click.command("scaling")

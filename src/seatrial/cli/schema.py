@@ -6,16 +6,16 @@ import json
 import click
 from msgspec import Struct
 
-from seatrial.documents import json_schema
+from seatrial.model.documents import json_schema
 
 # the Struct by which the loader decodes each kind of file; only that of the file is imported
 SHAPES = {
-    "test": "seatrial.suite.model.TestFile",
-    "machine": "seatrial.machine.model.Machine",
-    "references": "seatrial.verify.references.ReferencesFile",
-    "plan": "seatrial.plan.model.Plan",
-    "score": "seatrial.studies.score_file.ScoreFile",
-    "tune": "seatrial.suite.tune_file.TuneFile",
+    "test": "seatrial.model.test.TestFile",
+    "machine": "seatrial.model.machine.Machine",
+    "references": "seatrial.judge.references.ReferencesFile",
+    "plan": "seatrial.model.plan.Plan",
+    "score": "seatrial.results.scores.ScoreFile",
+    "tune": "seatrial.model.tune_file.TuneFile",
 }
 
 

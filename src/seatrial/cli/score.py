@@ -11,16 +11,24 @@ from seatrial.cli.options import format_option, trials_argument
 from seatrial.cli.query_common import code_of_damage, sides_of
 from seatrial.cli.tables import TextTable
 from seatrial.errors import TrialError, UsageError
-from seatrial.machine.node_sets import unfold
-from seatrial.store.by_case import causes
-from seatrial.store.interchange import to_json
-from seatrial.studies.score_change import ScoreChange, score_change
-from seatrial.studies.score_file import ScoreFile, load_score
-from seatrial.studies.scores import Phased, Score, TermScore, over_phases, score_of
-from seatrial.studies.selection import Side
-from seatrial.trial.folder import TrialFolder
+from seatrial.escaping import plain_line
+from seatrial.execute.trial_folder import TrialFolder
+from seatrial.model.nodes import unfold
+from seatrial.results.scores import (
+    Phased,
+    Score,
+    ScoreChange,
+    ScoreFile,
+    TermScore,
+    load_score,
+    over_phases,
+    score_change,
+    score_of,
+)
+from seatrial.results.selection import Side
+from seatrial.results.store.by_case import causes
+from seatrial.results.store.export import to_json
 from seatrial.units import show_number, show_signed, show_unit
-from seatrial.verify.reading import plain_line
 
 
 @click.command("score")

@@ -7,9 +7,9 @@ import click
 
 from seatrial.cli import Folders
 from seatrial.cli.options import parsed_for
-from seatrial.cli.shared_folder import tell_shared
-from seatrial.trial.alarm import alarm_limit
-from seatrial.web.serve import serve
+from seatrial.cli.run_driver import tell_shared
+from seatrial.execute.alerts import alarm_limit
+from seatrial.show.web.serve import serve
 
 PORT = 8420
 

@@ -2,35 +2,28 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
 from seatrial import units
-from seatrial.cli import Folders, complete
+from seatrial.cli import Folders, options
 from seatrial.cli.options import format_option
 from seatrial.cli.query_common import opened, show_time, tell_damage
 from seatrial.cli.tables import TextTable, labelled
 from seatrial.errors import TrialError
-from seatrial.journal.codes import BUILD_FAILED
-from seatrial.lazy import LazyModule
-from seatrial.runs.compiler_versions import PACKAGES, read_found, versions_of
-from seatrial.store import export, queries
-from seatrial.store.interchange import to_json
-from seatrial.store.rows import CaseRow, EventRow, MetricRow, RunRow, TrialRow
-from seatrial.suite.case_names import show
-from seatrial.trial.folder import TrialFolder
-from seatrial.verify.reading import head, plain, plain_line, tail
-
-if TYPE_CHECKING:
-    from seatrial.runs import keep
-    from seatrial.studies import one_run
-    from seatrial.verify.references import References
-else:  # what a run that was found is shown by
-    keep = LazyModule("seatrial.runs.keep")
-    one_run = LazyModule("seatrial.studies.one_run")
-
+from seatrial.escaping import plain, plain_line
+from seatrial.execute import kept_files
+from seatrial.execute.compilers import PACKAGES, read_found, versions_of
+from seatrial.execute.trial_folder import TrialFolder
+from seatrial.judge.reading import head, tail
+from seatrial.judge.references import References
+from seatrial.model.codes import BUILD_FAILED
+from seatrial.model.identifiers import show
+from seatrial.results import one_run
+from seatrial.results.store import export, queries
+from seatrial.results.store.export import to_json
+from seatrial.results.store.tables import CaseRow, EventRow, MetricRow, RunRow, TrialRow
 
 MAX_TAIL_BYTES = 1 << 16
 
@@ -39,7 +32,7 @@ MAX_SCRIPT_BYTES = 1 << 18
 
 
 @click.command("show")
-@click.argument("run", metavar="[TAG/]RUN", shell_complete=complete.runs)
+@click.argument("run", metavar="[TAG/]RUN", shell_complete=options.runs)
 @click.option("--scripts", is_flag=True, help="Show the build's, the test's and the job's script.")
 @click.option(
     "-n",
@@ -86,7 +79,7 @@ def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) ->
         _figures(metrics, references, case, found),
     ]
     if lines:
-        parts += [_tail(found, name, lines) for name in keep.OUTPUTS]
+        parts += [_tail(found, name, lines) for name in kept_files.OUTPUTS]
     parts += [_section_of_files(trial, found, case, events), _time_line(found, events)]
     if scripts:
         parts.append(_scripts(trial, found))
@@ -220,8 +213,8 @@ def _files(trial: TrialRow, run: RunRow, case: CaseRow) -> list[Path]:
     if not run.path:
         return []
     folder = Path(run.path)
-    tails = [folder / (name + keep.TAIL) for name in keep.OUTPUTS]
-    named = [folder / name for name in ("job.sh", *keep.OUTPUTS)]
+    tails = [folder / (name + kept_files.TAIL) for name in kept_files.OUTPUTS]
+    named = [folder / name for name in ("job.sh", *kept_files.OUTPUTS)]
     return named + [path for path in tails if path.is_file()]
 
 
@@ -259,7 +252,7 @@ def _scripts(trial: TrialRow, run: RunRow) -> str:
 def _tail(run: RunRow, name: str, lines: int) -> str:
     piece = tail(Path(run.path) / name, MAX_TAIL_BYTES) if run.path else None
     if piece is None and run.path:
-        name += keep.TAIL
+        name += kept_files.TAIL
         piece = tail(Path(run.path) / name, MAX_TAIL_BYTES)
     if piece is None:
         return ""

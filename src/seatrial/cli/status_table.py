@@ -8,21 +8,21 @@ from typing import Any
 import click
 import msgspec
 
-from seatrial.acceptance.beside import beside
-from seatrial.acceptance.criteria import Result, overall
-from seatrial.acceptance.documents import with_documents
-from seatrial.acceptance.evidence_status import EvidenceStatus
-from seatrial.acceptance.plan_records import Issue, RecordedEntry
-from seatrial.acceptance.status import Status, TestStatus, status
 from seatrial.cli.query_common import show_time, tell_damaged_journal
 from seatrial.cli.tables import TextTable
+from seatrial.execute.plan.load import ItemResult
+from seatrial.execute.plan_trials import PlanTrial
 from seatrial.journal.journal import read
-from seatrial.plan.checklist import ItemResult
+from seatrial.results.criteria.mix import overall
+from seatrial.results.criteria.view import Result
+from seatrial.results.documents import with_documents
+from seatrial.results.evidence import EvidenceStatus
+from seatrial.results.records import Issue, RecordedEntry
+from seatrial.results.status import Status, TestStatus, beside, status
+from seatrial.results.store.export import to_json
+from seatrial.results.store.queries import owned
 from seatrial.show.plots import bars
 from seatrial.show.text import folded
-from seatrial.store.interchange import to_json
-from seatrial.store.liveness import owned
-from seatrial.trial.plan_trials import PlanTrial
 from seatrial.units import count, in_per_cent, show_seconds
 
 _HOLDS = {"gauge": "held back", "blackout": "held back", "unbuilt": "cannot be built"}

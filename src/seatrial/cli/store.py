@@ -10,14 +10,14 @@ from seatrial.cli import Folders
 from seatrial.cli.options import list_option, text_option
 from seatrial.cli.query_common import opened, print_notices, show_time
 from seatrial.errors import StoreError, UsageError
-from seatrial.store import opening, queries
-from seatrial.store.gaps import gaps
-from seatrial.store.ingest import sync
-from seatrial.store.location import shown
-from seatrial.store.opening import open_store, reopen_empty
-from seatrial.store.schema import Store
+from seatrial.escaping import plain_line
+from seatrial.results.store import opening, queries
+from seatrial.results.store.ingest import sync
+from seatrial.results.store.location import shown
+from seatrial.results.store.opening import open_store, reopen_empty
+from seatrial.results.store.schema import Store
+from seatrial.results.store.upserts import gaps
 from seatrial.units import show_bytes, show_seconds
-from seatrial.verify.reading import plain_line
 
 MAX_GAPS = 20
 

@@ -21,11 +21,11 @@ from types import FrameType
 import click
 
 from seatrial.cli import DEFECT, Folders
+from seatrial.execute.alerts import RESTART, note, run_command
+from seatrial.execute.ledger import life_of
+from seatrial.execute.plan_trials import PlanTrial, made
 from seatrial.journal.events import AlertRaised
-from seatrial.store.liveness import owned
-from seatrial.trial.alarm import RESTART, note, run_command
-from seatrial.trial.life import life_of
-from seatrial.trial.plan_trials import PlanTrial, made
+from seatrial.results.store.queries import owned
 from seatrial.units import show_seconds
 
 OPTION = "--supervise"

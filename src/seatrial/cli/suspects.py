@@ -1,37 +1,37 @@
 """``seatrial suspects``: find nodes that explain failed or slow runs."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from msgspec.structs import asdict, replace
 
 from seatrial.cli import Folders
-from seatrial.cli.known_machine import known_machine
-from seatrial.cli.options import json_option, list_option, machine_filter, since_filter, test_filter
+from seatrial.cli.options import (
+    json_option,
+    known_machine,
+    list_option,
+    machine_filter,
+    since_filter,
+    test_filter,
+)
 from seatrial.cli.query_common import opened, tell_damage
 from seatrial.errors import UsageError
-from seatrial.lazy import LazyModule
-from seatrial.rules.facts import FactTable
-from seatrial.statistics.suspects import Suspect, Suspects, find
-from seatrial.store import queries, series
-from seatrial.store.interchange import to_json
-from seatrial.store.rows import Filters, RunOutcome, TrialRow
-from seatrial.store.schema import Store
-from seatrial.studies import evidence, node_facts
-from seatrial.studies.evidence import NodeEvidence
-from seatrial.studies.slow_conditions import SlowConditions, slow_conditions
-from seatrial.studies.slow_facts import SlowFacts, slow_facts
-from seatrial.studies.slow_places import SlowPlaces, places_of
+from seatrial.escaping import plain_line
+from seatrial.judge import checks
+from seatrial.judge.statistics.suspects import Suspect, Suspects, find
+from seatrial.model import nodes
+from seatrial.model.machine import Machine
+from seatrial.plugins.facts import changed
+from seatrial.plugins.facts.changed import SlowFacts, slow_facts
+from seatrial.plugins.facts.node_facts import FactTable
+from seatrial.results import slow_places
+from seatrial.results.slow_places import NodeEvidence, SlowPlaces, places_of
+from seatrial.results.store import queries, series
+from seatrial.results.store.export import to_json
+from seatrial.results.store.schema import Store
+from seatrial.results.store.tables import Filters, RunOutcome, TrialRow
+from seatrial.results.variability import SlowConditions, slow_conditions
 from seatrial.units import count, listed, show_number
-from seatrial.verify import file_use
-from seatrial.verify.reading import plain_line
-
-if TYPE_CHECKING:
-    from seatrial.machine import facts
-    from seatrial.machine.model import Machine
-else:  # machines that are known
-    facts = LazyModule("seatrial.machine.facts")
-
 
 MAX_SUSPECTS = 30
 
@@ -76,7 +76,7 @@ def command(folders: Folders, /, trials: tuple[str, ...], as_json: bool, **wante
             machines.setdefault(one.machine, []).append(one)
         described = {name: _machine(store, name, ours) for name, ours in machines.items()}
         failed = series.failed_nodes(store)
-        figures = series.figures_by_run(store, file_use.UNITS)
+        figures = series.figures_by_run(store, checks.UNITS)
         tables = {name: _facts(store, name) for name in machines}
         gauges = {
             name: series.gauge_readings(store, {one.trial for one in ours})
@@ -84,10 +84,10 @@ def command(folders: Folders, /, trials: tuple[str, ...], as_json: bool, **wante
         }
     records = {}
     for number, (name, ours) in enumerate(machines.items()):
-        kinds = evidence.classified(ours)
-        jobs = evidence.jobs_of(kinds, failed)
+        kinds = slow_places.classified(ours)
+        jobs = slow_places.jobs_of(kinds, failed)
         site = described[name]
-        groups = facts.groups_of(site) if site else {}
+        groups = nodes.groups_of(site) if site else {}
         suspects = find(jobs.jobs, {node: [group] for node, group in groups.items()})
         table = tables[name]
         slow = slow_facts(ours, table) if table else None
@@ -135,7 +135,7 @@ def _machine(store: Store, machine: str, runs: list[RunOutcome]) -> "Machine | N
 
 def _facts(store: Store, machine: str) -> FactTable | None:
     """Return the newest facts of a machine's nodes; None if nobody collected them."""
-    for one in node_facts.collected(store, machine):
+    for one in changed.collected(store, machine):
         try:
             return one.table()
         except UsageError:  # its files are gone

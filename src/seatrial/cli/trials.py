@@ -6,10 +6,9 @@ from seatrial.cli import Folders
 from seatrial.cli.options import format_option
 from seatrial.cli.query_common import nothing, opened, show_time, tell_damage
 from seatrial.cli.tables import TextTable
-from seatrial.store import queries
-from seatrial.store.export import record
-from seatrial.store.interchange import to_json
-from seatrial.store.rows import TrialRow
+from seatrial.results.store import queries
+from seatrial.results.store.export import record, to_json
+from seatrial.results.store.tables import TrialRow
 from seatrial.units import count, show_seconds
 
 

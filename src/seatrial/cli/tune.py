@@ -5,17 +5,21 @@ from pathlib import Path
 import click
 
 from seatrial.cli import Folders
+from seatrial.cli.best import print_advice, print_rehearsal, print_status
 from seatrial.cli.options import alert_option, format_option, machine_option, quiet_option
 from seatrial.cli.query_common import tell_damaged_journal
-from seatrial.cli.tuning_tables import print_rehearsal, print_status
+from seatrial.cli.run_driver import drive
 from seatrial.errors import UsageError
+from seatrial.execute.creation import create
+from seatrial.execute.detect import require_chosen
+from seatrial.execute.prepare import new_tag
+from seatrial.execute.schedulers import require_scheduler
+from seatrial.execute.trial_folder import find
+from seatrial.execute.tuning import prepare_tuning
+from seatrial.execute.tuning_odds import rehearse_tuning
+from seatrial.results.store.export import to_json
+from seatrial.results.tuned import tuned
 from seatrial.show.text import folded
-from seatrial.store.interchange import to_json
-from seatrial.studies.tuned import tuned
-from seatrial.trial.creation import create
-from seatrial.trial.folder import find
-from seatrial.trial.prepare import new_tag
-from seatrial.trial.tuning import prepare_tuning
 from seatrial.units import show_seconds
 
 
@@ -82,16 +86,9 @@ def command(
         raise UsageError("name the file of a tuning, such as tune.yaml, or --status TRIAL")
     prepared = prepare_tuning(file, machine, with_builds=not rehearse)
     if rehearse:
-        from seatrial.trial.tuning_odds import rehearse_tuning
-
         odds = rehearse_tuning(prepared.rules, seeds, noise / 100)
         click.echo(to_json(odds), nl=False) if form == "json" else print_rehearsal(odds, prepared)
         return 0
-
-    from seatrial.backends.choose import require_scheduler
-    from seatrial.cli.run_driver import drive
-    from seatrial.cli.tuning_tables import print_advice
-    from seatrial.machine.login_node import require_chosen
 
     require_chosen(machine, "-m")
     require_scheduler(prepared.prepared.site.machine)

@@ -9,21 +9,20 @@ from typing import Any
 import click
 from msgspec.structs import asdict
 
-from seatrial.cli import Folders, complete
-from seatrial.cli.known_machine import known_machine
-from seatrial.cli.options import FiniteRange, json_option, test_filter
+from seatrial.cli import Folders, options
+from seatrial.cli.options import FiniteRange, json_option, known_machine, test_filter
 from seatrial.cli.query_common import opened, show_time, tell_damage
 from seatrial.cli.suspects import print_places, print_suspects, suspects_record
 from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
-from seatrial.statistics.outliers import Outlier
-from seatrial.store import queries, series
-from seatrial.store.interchange import iso, to_json
-from seatrial.store.rows import RunOutcome
-from seatrial.studies.evidence import RunKind
-from seatrial.studies.variability import Variability, VariabilityRow, variability
+from seatrial.escaping import plain_line
+from seatrial.judge.statistics.outliers import Outlier
+from seatrial.results.slow_places import RunKind
+from seatrial.results.store import queries, series
+from seatrial.results.store.export import iso, to_json
+from seatrial.results.store.tables import RunOutcome
+from seatrial.results.variability import Variability, VariabilityRow, variability
 from seatrial.units import count, listed, show_figure, show_unit
-from seatrial.verify.reading import plain_line
 
 MAX_RUNS = 20
 
@@ -37,7 +36,7 @@ _CLASSES = {
 
 
 @click.command("variability")
-@click.argument("trial", shell_complete=complete.trials)
+@click.argument("trial", shell_complete=options.trials)
 @test_filter
 @click.option("--metric", default="", help="Only this metric; `elapsed` is one.")
 @click.option(

@@ -11,11 +11,10 @@ To check many lines takes one pass over their bytes. To check one takes the 19 b
 Lines without a checksum (of version 0.1, or written by a job) are not checked.
 """
 
+import re
 import zlib
 
-from seatrial.lazy import regex
-
-_MEMBER = regex(rb',"crc":"([0-9a-f]{8})"\}\n?')
+_MEMBER = re.compile(rb',"crc":"([0-9a-f]{8})"\}\n?')
 _WITHOUT_END = len(b',"crc":"01234567"}')
 ENDING = _WITHOUT_END + 1  # bytes: the checksum of a line and the line's end
 

@@ -12,8 +12,7 @@ from seatrial.files import open_regular
 from seatrial.journal.checksum import ENDING, seed_of
 from seatrial.journal.encoding import decode_lines
 from seatrial.journal.events import Event, TrialEnded, TrialOpened, TrialResumed
-from seatrial.journal.journal import LONGEST_LINE, seed_before
-from seatrial.journal.mark import is_kept, read_mark
+from seatrial.journal.journal import LONGEST_LINE, is_kept, read_mark, seed_before
 
 READ_AT_ONCE = 1 << 20
 

@@ -16,9 +16,7 @@ from typing import Any
 
 import msgspec
 
-from seatrial.decoding import DAMAGED, decoder
 from seatrial.journal.checksum import ENDING, all_hold, holds, seed_of, unsealed
-from seatrial.journal.codes import CHECK_ERROR, FAILED
 from seatrial.journal.events import (
     EVENT_KINDS,
     BuildEnded,
@@ -28,6 +26,8 @@ from seatrial.journal.events import (
     TrialEnded,
     UnknownEvent,
 )
+from seatrial.model.codes import CHECK_ERROR, FAILED
+from seatrial.model.decoding import DAMAGED, decoder
 
 _MAX_TIME = 1 << 62  # what a database can hold, and twice as late as any clock
 

@@ -12,6 +12,7 @@ docstrings.
 """
 
 import math
+import re
 from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar
@@ -19,13 +20,12 @@ from typing import Annotated, Any, ClassVar
 from msgspec import Meta, Struct, field
 from msgspec.structs import force_setattr
 
-from seatrial.lazy import regex
 from seatrial.units import show_seconds
 
 Number = int | float
 Whole = Annotated[int, Meta(ge=-(1 << 62), le=1 << 62)]  # what a database can hold
 
-_EXIT_CODE = regex(r"exit code (-?[0-9]{1,10})")  # how version 0.1 wrote that of a job
+_EXIT_CODE = re.compile(r"exit code (-?[0-9]{1,10})")  # how version 0.1 wrote that of a job
 _RECALLED = "taken back before it started"  # how version 0.1 wrote that a run was recalled
 
 

@@ -15,17 +15,28 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, Self
+from typing import Annotated, BinaryIO, NamedTuple, Self
+
+import msgspec
+from msgspec import Meta, Struct
 
 from seatrial.errors import JournalError, Owned
-from seatrial.files import open_descriptor, open_regular, sync_files
+from seatrial.files import open_descriptor, open_regular, read_regular, sync_files
 from seatrial.journal.checksum import ENDING, seal, seed_of
 from seatrial.journal.clock import TrialClock, uptime_ns
 from seatrial.journal.encoding import decode_block, decode_lines, encode, encode_lines
 from seatrial.journal.events import Event, JobsOwnEvent
-from seatrial.journal.lock import cannot, lock_of, lock_too, name_owner, take_lock
-from seatrial.journal.mark import is_kept, read_mark, write_mark
-from seatrial.journal.owner import LONGEST_NAME, name_in, shown
+from seatrial.journal.lock import (
+    LONGEST_NAME,
+    cannot,
+    lock_of,
+    lock_too,
+    name_in,
+    name_owner,
+    shown,
+    take_lock,
+)
+from seatrial.model.decoding import DAMAGED, decoder
 from seatrial.units import SECOND_NS
 
 READ_AT_ONCE = 8 << 20
@@ -314,3 +325,76 @@ def _last_time(descriptor: int, end: int) -> int:
         if times or start == 0:
             return max(times, default=0)
         size *= 4
+
+
+# ---- mark ----------------------------------------------------------------------------------------
+#
+# The mark beside a journal: how long it was when it was last known to be on the disk itself.
+#
+#     mark = read_mark(path)              # before the journal is opened, as both grow
+#     is_kept(path, mark, descriptor)     # False: its end was cut off, or it is another journal
+#
+# A checksum for each line cannot tell that the last lines are missing. The mark can: it has the
+# end of a line, and the checksum of that line, which covers the lines before it.
+
+
+_MAX_BYTES = 4096
+
+
+class JournalMark(Struct, frozen=True):
+    """``bytes``: the journal's size, whole lines. ``crc``: the checksum of the last of them."""
+
+    bytes: Annotated[int, Meta(ge=ENDING)]
+    crc: str
+
+    def fits(self, descriptor: int) -> bool:
+        """Return whether an open journal has this line at this place."""
+        ending = os.pread(descriptor, ENDING, self.bytes - ENDING)
+        return ending == b',"crc":"%b"}\n' % self.crc.encode()
+
+
+def path_of(journal: Path) -> Path:
+    return journal.with_name(journal.name + ".mark")
+
+
+def read_mark(journal: Path) -> JournalMark | None:
+    """Return the mark of a journal; None where there is none, or none that can be read."""
+    try:
+        return decoder(JournalMark).decode(read_regular(path_of(journal), _MAX_BYTES))
+    except (OSError, *DAMAGED):
+        return None
+
+
+def is_kept(journal: Path, mark: JournalMark | None, descriptor: int) -> bool:
+    """Return whether an open journal still has what it had. A mark that was read while it was
+    written may be half of an older one: damage is told of one that was read twice alone."""
+    while mark is not None and not mark.fits(descriptor):
+        again = read_mark(journal)
+        if again == mark:
+            return False
+        mark = again
+    return True
+
+
+def has_lost_end(journal: Path) -> bool:
+    """Return whether a journal has lost what it had. Raises OSError where it cannot be read."""
+    mark = read_mark(journal)
+    if mark is None:
+        return False
+    try:
+        with open_regular(journal) as file:
+            return not is_kept(journal, mark, file.fileno())
+    except FileNotFoundError:
+        return True
+
+
+def write_mark(journal: Path, end: int, ending: bytes) -> None:
+    """Write the mark of a journal whose line before ``end`` has this ending. It is written in
+    place, and not synced: an old mark, or none, is no harm. So a failure is not told."""
+    line = msgspec.json.encode({"bytes": end, "crc": ending[8:16].decode()})
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        descriptor = open_descriptor(path_of(journal), os.O_WRONLY | os.O_CREAT)
+        try:
+            os.pwrite(descriptor, line.ljust(63) + b"\n", 0)
+        finally:
+            os.close(descriptor)

@@ -17,7 +17,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from seatrial.journal import codes, events
+from seatrial.journal import events
+from seatrial.model import codes
 from seatrial.units import SECOND_NS
 
 

@@ -7,8 +7,8 @@ import io
 from collections.abc import Iterable, Sequence
 
 from seatrial.escaping import csv_cell, plain_line
+from seatrial.results.store.export import to_json
 from seatrial.show.page import Page
-from seatrial.store.interchange import to_json
 
 
 def page_json(page: Page) -> str:

@@ -14,8 +14,8 @@ from urllib.parse import quote, urlencode
 from markupsafe import Markup, escape
 
 from seatrial import units
-from seatrial.draw.svg import tag
-from seatrial.journal import codes
+from seatrial.model import codes
+from seatrial.show.draw.svg import tag
 
 NOTHING = "–"
 

@@ -9,7 +9,19 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from seatrial import draw
+from seatrial.judge.statistics.changes import MIN_POINTS
+from seatrial.results.history import (
+    SUCCESS_RATE,
+    History,
+    LevelModes,
+    ReportedChange,
+    SuccessRate,
+    SuccessRates,
+)
+from seatrial.results.one_run import Expected
+from seatrial.results.series import Point
+from seatrial.results.store.export import iso
+from seatrial.show.draw import plots
 from seatrial.show.formatting import run_address, trial_address
 from seatrial.show.page import (
     Cell,
@@ -28,12 +40,6 @@ from seatrial.show.page import (
 )
 from seatrial.show.plots import TextMark, time_line
 from seatrial.show.text import show_minute
-from seatrial.statistics.changes import MIN_POINTS
-from seatrial.store.interchange import iso
-from seatrial.studies.history import History, LevelModes, ReportedChange
-from seatrial.studies.metric_series import Point
-from seatrial.studies.one_run import Expected
-from seatrial.studies.success_rate import SUCCESS_RATE, SuccessRate, SuccessRates
 from seatrial.units import (
     SECOND_NS,
     better_by,
@@ -233,7 +239,7 @@ def _small(history: History, view: View) -> Section:
 def _chart(history: History, view: View, small: bool = False) -> Chart:
     series, told = history.series, history.told
     lines = [
-        draw.ChartSeries(
+        plots.ChartSeries(
             "" if small else name,
             [
                 (p.time / SECOND_NS, p.value)
@@ -247,18 +253,18 @@ def _chart(history: History, view: View, small: bool = False) -> Chart:
     ]
     for number, (start, end, level) in enumerate(_levels(history)):
         name = "level" if not small and not number else ""
-        lines.append(draw.ChartSeries(name, [(start, level), (end, level)], "line", 2, 1))
+        lines.append(plots.ChartSeries(name, [(start, level), (end, level)], "line", 2, 1))
     wanted = view.reference(history) or Expected("")
     bounds = (wanted.value, "reference"), (wanted.low, "least"), (wanted.high, "most")
     drawn = partial(
-        draw.chart,
+        plots.chart,
         [line for line in lines if line.points],
         title=f"{series.metric} of {series.case_name} on {series.machine}",
         about=f"{len(series.points)} figures, {len(told)} changes, {len(history.notes)} notes",
-        x=draw.Axis(kind="time"),
-        y=draw.Axis() if small else draw.Axis(series.metric, series.unit),
+        x=plots.Axis(kind="time"),
+        y=plots.Axis() if small else plots.Axis(series.metric, series.unit),
         marks=_marks(history, small),
-        levels=[draw.ReferenceLine(y, text) for y, text in bounds if y is not None],
+        levels=[plots.ReferenceLine(y, text) for y, text in bounds if y is not None],
         height=110 if small else 280,
     )
     if small:
@@ -281,11 +287,11 @@ def _levels(history: History) -> list[tuple[float, float, float]]:
     ]
 
 
-def _marks(history: History, small: bool) -> list[draw.Mark]:
+def _marks(history: History, small: bool) -> list[plots.Mark]:
     """Return the changes, and in a large chart the notes, by time."""
     inks = {"better": "good", "worse": "bad"}
     marks = [
-        draw.Mark(
+        plots.Mark(
             change.since / SECOND_NS,
             _percent(history, change) + "?" * (not change.confirmed),
             inks.get(_tone(change), "warn"),
@@ -294,7 +300,7 @@ def _marks(history: History, small: bool) -> list[draw.Mark]:
         if change.confirmed or not small
     ]
     if not small:
-        marks += [draw.Mark(note.time / SECOND_NS, note.text) for note in history.notes]
+        marks += [plots.Mark(note.time / SECOND_NS, note.text) for note in history.notes]
     return sorted(marks, key=lambda mark: mark.at)
 
 
@@ -535,12 +541,12 @@ def _rate_chart(series: SuccessRates) -> Chart:
     latest = series.rates[-MAX_RATES:]
     times = [rate.time / SECOND_NS for rate in latest]
 
-    def dots(name: str, shares: Iterable[float], colour: int, form: int) -> draw.ChartSeries:
+    def dots(name: str, shares: Iterable[float], colour: int, form: int) -> plots.ChartSeries:
         points = [(time, 100 * share) for time, share in zip(times, shares, strict=True)]
-        return draw.ChartSeries(name, points, "dots", colour, form)
+        return plots.ChartSeries(name, points, "dots", colour, form)
 
     drawn = partial(
-        draw.chart,
+        plots.chart,
         [
             dots("95 %", (rate.interval[0] for rate in latest), 4, 3),
             dots("", (rate.interval[1] for rate in latest), 4, 3),
@@ -548,8 +554,8 @@ def _rate_chart(series: SuccessRates) -> Chart:
         ],
         title=f"Success rate of {series.test} on {series.machine}",
         about=f"{len(latest)} rates, each of a trial and a day",
-        x=draw.Axis(kind="time"),
-        y=draw.Axis("passed", "%"),
+        x=plots.Axis(kind="time"),
+        y=plots.Axis("passed", "%"),
         height=200,
     )
     return Chart(drawn, "Success rate over time")

@@ -120,7 +120,7 @@ class Chart(Struct, frozen=True):
     """A figure."""
 
     drawn: Callable[..., Markup]
-    """Draws it as SVG, with a ``width``; by a function of ``seatrial.draw``."""
+    """Draws it as SVG, with a ``width``; by a function of ``seatrial.show.draw.plots``."""
     caption: str = ""
     terminal: Callable[[], list[str]] | None = None
     """Draws it as lines of 80 columns. Without it a terminal shows nothing."""

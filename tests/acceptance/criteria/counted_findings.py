@@ -3,9 +3,9 @@ counts, and the case with most findings is the worst."""
 
 from __future__ import annotations
 
-from seatrial.acceptance.criteria import Result
-from seatrial.journal.codes import FAILED
 from seatrial.journal.events import TrialEnded
+from seatrial.model.codes import FAILED
+from seatrial.results.criteria.view import Result
 
 from ..stories import Story, cases_of
 

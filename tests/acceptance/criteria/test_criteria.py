@@ -10,17 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from seatrial.acceptance.criteria import (
-    TrialView,
-    judge,
-    judged,
-    label,
-    overall,
-    show_value,
+from seatrial.journal.events import (
+    Event,
+    MetricRecorded,
+    NodeDown,
+    NodeUp,
+    PolicyChanged,
+    TestStopped,
+    TrialAbandoned,
+    TrialEnded,
 )
-from seatrial.acceptance.criteria.result import Bounds, Reach, listed
-from seatrial.conduct.policy import Entry, Policy, Window
-from seatrial.journal.codes import (
+from seatrial.judge.references import References, loads
+from seatrial.model.codes import (
     BOOT_FAILURE,
     CANCELLED,
     FAILED,
@@ -36,19 +37,19 @@ from seatrial.journal.codes import (
     WRONG_ANSWER,
     Code,
 )
-from seatrial.journal.events import (
-    Event,
-    MetricRecorded,
-    NodeDown,
-    NodeUp,
-    PolicyChanged,
-    TestStopped,
-    TrialAbandoned,
-    TrialEnded,
+from seatrial.model.criterion_kinds import criterion_kinds
+from seatrial.model.plan import Component, Criterion, Waiver
+from seatrial.model.policy import Entry, Policy, Window
+from seatrial.results.criteria.decision import judge, judged
+from seatrial.results.criteria.mix import overall
+from seatrial.results.criteria.view import (
+    Bounds,
+    Reach,
+    TrialView,
+    label,
+    largest_listed,
+    show_value,
 )
-from seatrial.plan.criterion_kinds import criterion_kinds
-from seatrial.plan.model import Component, Criterion, Waiver
-from seatrial.verify.references import References, loads
 
 from ..stories import Story, at, cases_of, sustained
 
@@ -907,9 +908,9 @@ def test_a_slowdown_s_bounds_are_said_as_they_were_written() -> None:
 
 def test_what_is_listed_is_ordered_by_number_and_then_by_name() -> None:
     parts = {"d": 1, "b": 2, "c": 2, "a": 1, "e": 1}
-    assert listed(parts) == "2 b, 2 c, 1 a, 2 others"
-    assert listed(dict(reversed(parts.items()))) == listed(parts)
-    assert listed(parts, 5) == "2 b, 2 c, 1 a, 1 d, 1 e"
+    assert largest_listed(parts) == "2 b, 2 c, 1 a, 2 others"
+    assert largest_listed(dict(reversed(parts.items()))) == largest_listed(parts)
+    assert largest_listed(parts, 5) == "2 b, 2 c, 1 a, 1 d, 1 e"
 
 
 OF_CASES = """\

@@ -5,17 +5,13 @@ from typing import Literal
 import pytest
 from msgspec.structs import replace
 
-from seatrial.acceptance.criteria import Result, TrialView, judged, overall
-from seatrial.conduct.policy import Entry, Policy
-from seatrial.journal.codes import (
-    BUILD_FAILED,
-    FAILED,
-    PERFORMANCE,
-    TIMEOUT,
-    WRONG_ANSWER,
-)
 from seatrial.journal.events import BuildEnded, TestAdmitted, TestStopped, TrialEnded
-from seatrial.plan.model import Component, Criterion, Waiver
+from seatrial.model.codes import BUILD_FAILED, FAILED, PERFORMANCE, TIMEOUT, WRONG_ANSWER
+from seatrial.model.plan import Component, Criterion, Waiver
+from seatrial.model.policy import Entry, Policy
+from seatrial.results.criteria.decision import judged
+from seatrial.results.criteria.mix import overall
+from seatrial.results.criteria.view import Result, TrialView
 
 from ..stories import Story, cases_of, sustained
 

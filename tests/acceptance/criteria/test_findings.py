@@ -7,8 +7,8 @@ import json
 
 import yaml
 
-from seatrial.conduct.policy import Entry, Policy
 from seatrial.journal.events import MetricRecorded, TrialEnded
+from seatrial.model.policy import Entry, Policy
 from tests.programs import Workplace
 
 from ..stories import Story, cases_of

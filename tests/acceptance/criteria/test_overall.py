@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from seatrial.acceptance.criteria import Result, overall
-from seatrial.acceptance.criteria.result import State, WithExcluded
+from seatrial.results.criteria.mix import overall
+from seatrial.results.criteria.view import Result, State, WithExcluded
 
 ONE = Result(
     criterion="pass_rate", label="pass rate", state="met", value=1.0, bound="at least 95 %", why=""

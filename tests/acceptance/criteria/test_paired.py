@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from seatrial.acceptance.criteria.paired import waves_of
-from seatrial.journal.codes import FAILED, TIMEOUT, WRONG_ANSWER
 from seatrial.journal.events import TrialEnded
+from seatrial.model.codes import FAILED, TIMEOUT, WRONG_ANSWER
+from seatrial.results.criteria.speed import waves_of
 
 from ..stories import Story, cases_of
 

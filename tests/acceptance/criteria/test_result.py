@@ -13,10 +13,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from seatrial.acceptance.criteria import Result, judge
-from seatrial.conduct.policy import Entry, Policy, Window
-from seatrial.decoding import typed
-from seatrial.journal.codes import (
+from seatrial.journal.events import NodeDown, NodeUp, TestStopped, TrialEnded
+from seatrial.judge.references import loads
+from seatrial.model.codes import (
     CANCELLED,
     FAILED,
     KNOWN,
@@ -26,10 +25,12 @@ from seatrial.journal.codes import (
     TIMEOUT,
     WRONG_ANSWER,
 )
-from seatrial.journal.events import NodeDown, NodeUp, TestStopped, TrialEnded
-from seatrial.plan.criterion_kinds import criterion_kinds
-from seatrial.plan.model import Criterion, Waiver
-from seatrial.verify.references import loads
+from seatrial.model.criterion_kinds import criterion_kinds
+from seatrial.model.decoding import typed
+from seatrial.model.plan import Criterion, Waiver
+from seatrial.model.policy import Entry, Policy, Window
+from seatrial.results.criteria.decision import judge
+from seatrial.results.criteria.view import Result
 
 from ...verify.helpers import only_golden
 from ..stories import Story, cases_of, sustained

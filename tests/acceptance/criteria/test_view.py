@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.acceptance.criteria import judge, judged
-from seatrial.conduct.policy import Entry, Policy
-from seatrial.decoding import typed
-from seatrial.file_model import Share
-from seatrial.journal.codes import FAILED, PASS, PERFORMANCE
 from seatrial.journal.events import RunReviewed, TrialEnded
-from seatrial.plan.criterion_kinds import criterion_kinds
-from seatrial.plan.model import Component, Criterion
-from seatrial.suite.model import Stage
-from seatrial.verify.references import loads
+from seatrial.judge.references import loads
+from seatrial.model.codes import FAILED, PASS, PERFORMANCE
+from seatrial.model.criterion_kinds import criterion_kinds
+from seatrial.model.decoding import typed
+from seatrial.model.file_model import Share
+from seatrial.model.plan import Component, Criterion
+from seatrial.model.policy import Entry, Policy
+from seatrial.model.test import Stage
+from seatrial.results.criteria.decision import judge, judged
 
 from ..stories import Story, cases_of
 

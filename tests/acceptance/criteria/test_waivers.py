@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from seatrial.acceptance.criteria import Result, judge
-from seatrial.acceptance.criteria.waivers import covered, is_unneeded
-from seatrial.journal.codes import FAILED, PASS
 from seatrial.journal.events import TrialEnded
-from seatrial.plan.model import Criterion, Waiver
+from seatrial.model.codes import FAILED, PASS
+from seatrial.model.plan import Criterion, Waiver
+from seatrial.results.criteria.decision import judge
+from seatrial.results.criteria.view import Result, covered, is_unneeded
 
 from ..stories import Story, cases_of, sustained
 

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from seatrial.acceptance.criteria import Result, judge
-from seatrial.decoding import typed
-from seatrial.file_model import Share
-from seatrial.journal.codes import (
+from seatrial.journal.events import TrialEnded
+from seatrial.judge.references import References, loads
+from seatrial.model.codes import (
     CANCELLED,
     FAILED,
     NODE_FAILURE,
@@ -21,9 +20,11 @@ from seatrial.journal.codes import (
     WRONG_ANSWER,
     Code,
 )
-from seatrial.journal.events import TrialEnded
-from seatrial.plan.model import Criterion
-from seatrial.verify.references import References, loads
+from seatrial.model.decoding import typed
+from seatrial.model.file_model import Share
+from seatrial.model.plan import Criterion
+from seatrial.results.criteria.decision import judge
+from seatrial.results.criteria.view import Result
 
 from ..stories import Story, cases_of
 

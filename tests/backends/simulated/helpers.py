@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from seatrial.backends.protocol import Started
-from seatrial.backends.simulated.cluster import SimulatedCluster, SimulatedUpdate
-from seatrial.backends.simulated.jobs import FinishedJob, SimulatedJob
-from seatrial.conduct.policy import Window
-from seatrial.decoding import typed
-from seatrial.machine.model import FileSystem, Machine, NodeGroup
-from seatrial.machine.node_sets import unfold
-from seatrial.machine.rehearsal_model import MachineModel
+from seatrial.execute.protocol import Started
+from seatrial.execute.simulated.cluster import SimulatedCluster, SimulatedUpdate
+from seatrial.execute.simulated.queue import FinishedJob, SimulatedJob
+from seatrial.model.decoding import typed
+from seatrial.model.machine import FileSystem, Machine, NodeGroup
+from seatrial.model.nodes import unfold
+from seatrial.model.policy import Window
+from seatrial.plugins.rehearsal.keys import MachineModel
 
 S = 1_000_000_000
 START = 1_700_000_000 * S

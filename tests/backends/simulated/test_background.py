@@ -8,10 +8,10 @@ from random import Random
 
 import pytest
 
-from seatrial.backends.simulated.background import background, made
-from seatrial.backends.simulated.jobs import SimulatedJob
-from seatrial.file_model import Duration, PartOfAll
-from seatrial.machine.rehearsal_model import Background
+from seatrial.execute.simulated.cluster import background, made
+from seatrial.execute.simulated.queue import SimulatedJob
+from seatrial.model.file_model import Duration, PartOfAll
+from seatrial.plugins.rehearsal.keys import Background
 from tests.backends.simulated.helpers import (
     cluster,
     free_nodes,

@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from seatrial.backends.protocol import NodesDown, NodesUp, Queued, Refused, Started
-from seatrial.backends.simulated.cluster import SimulatedUpdate
-from seatrial.backends.simulated.jobs import FinishedJob, Hangs, SimulatedJob
-from seatrial.conduct.policy import Window
-from seatrial.file_model import Duration, PartOfAll
-from seatrial.journal import codes
-from seatrial.machine.node_sets import unfold
-from seatrial.machine.rehearsal_model import Background
+from seatrial.execute.protocol import NodesDown, NodesUp, Queued, Refused, Started
+from seatrial.execute.simulated.cluster import SimulatedUpdate
+from seatrial.execute.simulated.queue import FinishedJob, Hangs, SimulatedJob
+from seatrial.model import codes
+from seatrial.model.file_model import Duration, PartOfAll
+from seatrial.model.nodes import unfold
+from seatrial.model.policy import Window
+from seatrial.plugins.rehearsal.keys import Background
 from tests.backends.simulated.helpers import (
     START,
     S,

@@ -7,8 +7,8 @@ import os
 import pytest
 from hypothesis import given, settings
 
-from seatrial.backends.simulated.batch import compiled_run, simulate
-from seatrial.backends.simulated.jobs import SimulatedJob
+from seatrial.execute.simulated.batch import compiled_run, simulate
+from seatrial.execute.simulated.queue import SimulatedJob
 from tests.backends.simulated.helpers import cluster, ends, machine, starts, to_the_end
 from tests.backends.simulated.workloads import Asked, Workload, second_by_second, workloads
 

@@ -7,12 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from seatrial.backends.simulated.jobs import SimulatedJob
-from seatrial.backends.simulated.sharing import speed, stretch
-from seatrial.decoding import typed
-from seatrial.file_model import Span
-from seatrial.machine.model import FileSystem, Machine, MetadataTarget
-from seatrial.machine.rehearsal_model import FileSystemModel, LoadLevel
+from seatrial.execute.simulated.queue import SimulatedJob, speed, stretch
+from seatrial.model.decoding import typed
+from seatrial.model.file_model import Span
+from seatrial.model.machine import FileSystem, Machine, MetadataTarget
+from seatrial.plugins.rehearsal.keys import FileSystemModel, LoadLevel
 from tests.backends.simulated.helpers import START, S, cluster, ends, machine, to_the_end
 
 

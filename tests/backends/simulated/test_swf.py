@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.backends.simulated.swf import SwfJob, parse, read
 from seatrial.errors import UsageError
+from seatrial.execute.simulated.cluster import SwfJob, parse, read
 
 LOG = """\
 ; Version: 2.2

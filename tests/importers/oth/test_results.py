@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from seatrial.journal.codes import code_of
+from seatrial.model.codes import code_of
 from tests.programs import Workplace
 
 DAY_S = 86_400

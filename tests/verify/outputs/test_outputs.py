@@ -14,11 +14,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from seatrial.journal.codes import NO_FIGURE
-from seatrial.verify.figures import MetricValue
-from seatrial.verify.formats import MAX_FIGURES, find_format, formats
-from seatrial.verify.metrics import measure
-from seatrial.verify.reading import read_text
+from seatrial.judge.formats import MAX_FIGURES, find_format, formats
+from seatrial.judge.metrics import measure
+from seatrial.judge.reading import read_text
+from seatrial.model.codes import NO_FIGURE
+from seatrial.model.figures import MetricValue
 
 from ..helpers import DATA, a_test, only_golden
 

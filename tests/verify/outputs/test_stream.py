@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.verify.outputs.stream import parse
+from seatrial.judge.outputs.stream import parse
 
 from ..helpers import DATA, only_golden
 

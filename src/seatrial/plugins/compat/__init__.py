@@ -1,8 +1,12 @@
-"""Jobs whose nodes look like a cluster of hosts with ssh."""
+"""Compat jobs: jobs whose nodes look like a cluster of hosts with ssh. Bash, and what writes it."""
 
 from __future__ import annotations
 
 from seatrial.hooks import Command, hookimpl
+
+# ---- compat --------------------------------------------------------------------------------------
+#
+# Jobs whose nodes look like a cluster of hosts with ssh.
 
 
 @hookimpl

@@ -16,13 +16,12 @@ from msgspec.structs import replace
 from seatrial.cli.options import choice_option, list_option, machine_option, value_option
 from seatrial.cli.run import command as run_command
 from seatrial.errors import UsageError
-from seatrial.machine.check import fault_of_names, fault_of_quorum
-from seatrial.machine.detect import find_machine
-from seatrial.machine.load import machine_file
-from seatrial.machine.model import Compat
-from seatrial.runs import compat
-from seatrial.runs.compat import attach
-from seatrial.runs.compat.job_directory import CompatNodes, settings_of, write
+from seatrial.execute.detect import find_machine
+from seatrial.model.machine import Compat
+from seatrial.model.machine_file import fault_of_names, fault_of_quorum, machine_file
+from seatrial.plugins import compat
+from seatrial.plugins.compat import attach
+from seatrial.plugins.compat.run import CompatNodes, settings_of, write
 
 DIRECTORY = "SEATRIAL_COMPAT_DIR"
 

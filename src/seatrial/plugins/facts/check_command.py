@@ -12,12 +12,14 @@ from seatrial.cli import Folders
 from seatrial.cli.options import SHARE, choice_option, machine_option, text_option, value_option
 from seatrial.cli.query_common import opened, tell
 from seatrial.errors import UsageError
-from seatrial.machine import draining
-from seatrial.machine.detect import find_machine
-from seatrial.machine.draining import DrainState
-from seatrial.machine.facts import node_names
-from seatrial.machine.node_sets import fold
+from seatrial.execute import detect
+from seatrial.execute.detect import DrainState, find_machine
+from seatrial.execute.prepare import new_tag
+from seatrial.judge.log_rules import RuleFile
+from seatrial.model.nodes import fold, node_names
 from seatrial.plugins.facts import drain_reasons
+from seatrial.plugins.facts import rules as judge
+from seatrial.plugins.facts import rules as rule_files
 from seatrial.plugins.facts.command import (
     UNDECIDED,
     FactSource,
@@ -27,12 +29,8 @@ from seatrial.plugins.facts.command import (
     unfolded,
 )
 from seatrial.plugins.facts.lint_command import not_judged, print_judgement, rules_option
-from seatrial.rules import judge
-from seatrial.rules import load as rule_files
-from seatrial.rules.judge import RuleJudgement
-from seatrial.rules.model import RuleFile
-from seatrial.studies import note_file
-from seatrial.trial.prepare import new_tag
+from seatrial.plugins.facts.rules import RuleJudgement
+from seatrial.results import notes as note_file
 from seatrial.units import count
 
 _LONGEST_SET = 600  # characters of the nodes in a note
@@ -51,7 +49,7 @@ class NodeActs:
     ) -> None:
         """Drain the nodes that have reasons, those of the same reasons at once. Raises UsageError
         if these are more than ``most`` of the machine's ``own`` nodes, and nobody agrees."""
-        states = draining.states()
+        states = detect.states()
         alike: dict[str, list[str]] = {}
         for node, names in reasons.items():
             state = states.get(node)
@@ -59,14 +57,14 @@ class NodeActs:
                 alike.setdefault(", ".join(names), []).append(node)
         new = sum(len(members) for members in alike.values())
         before = sum(node in states and bool(states[node].note) for node in own)
-        limit = draining.limit_of(len(own), most)
+        limit = detect.limit_of(len(own), most)
         if new and new + before > limit and not yes:
             _ask(alike, before, limit, len(own))
         for reason, members in alike.items():
             back = f"seatrial check nodes -m {self.machine} --resume"
             noted = self._note(members, f"drained: {reason} (facts of {self.trial}; back: {back})")
             try:
-                draining.drain(members, reason)
+                detect.drain(members, reason)
             except UsageError:
                 note_file.remove(self.notes, noted)
                 raise
@@ -93,7 +91,7 @@ class NodeActs:
         if good:
             noted = self._note(good, f"returned: no finding (facts of {self.trial})")
             try:
-                draining.resume(good)
+                detect.resume(good)
             except UsageError:
                 note_file.remove(self.notes, noted)
                 raise
@@ -204,7 +202,7 @@ def nodes(
 
 def _drained(own: list[str], wanted: set[str]) -> dict[str, DrainState]:
     """Return the nodes of the machine, of those that are wanted, that our note drained."""
-    states = draining.states()
+    states = detect.states()
     found = {node: states[node] for node in own if node in wanted and node in states}
     found = {node: state for node, state in found.items() if state.note}
     if not found:
@@ -216,7 +214,7 @@ def _first(asked: Mapping[str, Any], wanted: set[str]) -> bool:
     """Return whether nodes other than drained ones can be asked."""
     if asked["by"] == "ssh":
         return bool(asked["nodes"])
-    return any(not state.away for node, state in draining.states().items() if node in wanted)
+    return any(not state.away for node, state in detect.states().items() if node in wanted)
 
 
 def _ask_drained(

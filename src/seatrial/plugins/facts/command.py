@@ -22,24 +22,21 @@ from seatrial.cli.options import (
 )
 from seatrial.cli.query_common import opened, tell
 from seatrial.cli.tables import TextTable, print_first
-from seatrial.decoding import plain
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.escaping import plain_line
-from seatrial.machine.detect import find_machine
-from seatrial.machine.draining import states
-from seatrial.machine.facts import groups_of, node_names, nodes_besides, roles_of
-from seatrial.machine.model import Machine, NodeGroup
-from seatrial.machine.node_sets import fold, unfold
-from seatrial.machine.rehearsal_model import MachineModel
-from seatrial.plugins.facts import readers
+from seatrial.execute.detect import find_machine, states
+from seatrial.execute.toolchains import COLLECTION
+from seatrial.model.decoding import plain
+from seatrial.model.machine import Machine, NodeGroup
+from seatrial.model.nodes import fold, groups_of, node_names, nodes_besides, roles_of, unfold
+from seatrial.plugins.facts import changed, drift, readers
+from seatrial.plugins.facts import node_facts as facts
+from seatrial.plugins.facts.node_facts import FactTable, of_nodes, text_of
 from seatrial.plugins.facts.rates import rises, with_rates
-from seatrial.rules import drift, facts
-from seatrial.rules.facts import FactTable, of_nodes, text_of
-from seatrial.runs.job_facts import COLLECTION
+from seatrial.plugins.rehearsal.keys import MachineModel
+from seatrial.results.store.export import to_json
+from seatrial.results.store.schema import Store
 from seatrial.show.text import show_minute
-from seatrial.store.interchange import to_json
-from seatrial.store.schema import Store
-from seatrial.studies import node_facts
 from seatrial.units import count, share_of
 
 # ---- facts collect -------------------------------------------------------------------------------
@@ -376,10 +373,10 @@ def rates(folders: Folders, source: str, other: str, machine: str, as_json: bool
 def history(folders: Folders, key: str, machine: str, nodes: str, as_json: bool) -> int:
     """Show when nodes got another value of a fact, such as node.kernel."""
     with opened(folders) as store:
-        collections = node_facts.collected(store, machine)
+        collections = changed.collected(store, machine)
         if not collections:
-            node_facts.newest(store, machine)  # raises, and says how to collect
-        found = node_facts.spells(collections, key, unfolded(nodes) if nodes else ())
+            changed.newest(store, machine)  # raises, and says how to collect
+        found = changed.spells(collections, key, unfolded(nodes) if nodes else ())
     if not any(one.value is not None for one in found):
         known = collections[0].table().keys
         near = [name for name in known if key.rpartition(".")[2] in name][:8]
@@ -399,8 +396,8 @@ def history(folders: Folders, key: str, machine: str, nodes: str, as_json: bool)
 
 
 def _before(store: Store, machine: str) -> "FactSource":
-    newest = node_facts.newest(store, machine)
-    earlier = node_facts.before(store, newest)
+    newest = changed.newest(store, machine)
+    earlier = changed.before(store, newest)
     if earlier is None:
         raise UsageError(f"{newest.trial} is the first that collected facts; rates need two")
     return source_of(store, [earlier.trial])
@@ -413,20 +410,20 @@ def source_of(
     the newest trial. Of a node that is in several the first counts. ``rates``: with those of
     counters since the collection before. Raises UsageError."""
     files: list[Path] = []
-    found: list[node_facts.Collection] = []
+    found: list[changed.Collection] = []
     for name in names:
         if Path(name).is_file():
             files.append(Path(name))
         else:
-            newest = next(iter(node_facts.collected(store, name)), None)
-            found.append(newest or node_facts.of_trial(store, name))
+            newest = next(iter(changed.collected(store, name)), None)
+            found.append(newest or changed.of_trial(store, name))
     if not names:
-        found = [node_facts.newest(store, machine)]
+        found = [changed.newest(store, machine)]
     table = facts.read([*files, *(path for one in found for path in one.files)])
     earlier: list[Path] = []
     for one in found if rates else ():
         with contextlib.suppress(UsageError):  # its files are gone
-            earlier += last.files if (last := node_facts.before(store, one)) else []
+            earlier += last.files if (last := changed.before(store, one)) else []
     if earlier:
         table = with_rates(table, facts.read(earlier))
     told = ", ".join([*(one.trial for one in found), *map(str, files)])

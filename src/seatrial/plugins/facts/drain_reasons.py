@@ -10,10 +10,10 @@ accuses it, and if the rules in its note were judged, and are fulfilled.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from seatrial.machine.node_sets import unfold_or_empty
-from seatrial.rules.facts import FactTable
-from seatrial.rules.judge import RuleJudgement, judge
-from seatrial.rules.model import Rule, RuleFile
+from seatrial.judge.log_rules import Rule, RuleFile
+from seatrial.model.nodes import unfold_or_empty
+from seatrial.plugins.facts.node_facts import FactTable
+from seatrial.plugins.facts.rules import RuleJudgement, judge
 
 SILENT: Final = "did not answer"  # the reason of a node that told no facts
 

@@ -9,7 +9,10 @@ from seatrial.cli import Folders
 from seatrial.cli.options import json_option, list_option, machine_filter, path_option
 from seatrial.cli.query_common import opened
 from seatrial.escaping import plain_line
+from seatrial.judge.log_rules import RuleFile
 from seatrial.plugins.facts import routing
+from seatrial.plugins.facts import rules as judge
+from seatrial.plugins.facts import rules as rule_files
 from seatrial.plugins.facts.command import (
     UNDECIDED,
     is_whole,
@@ -17,12 +20,9 @@ from seatrial.plugins.facts.command import (
     tell_not_asked,
     tell_troubles,
 )
-from seatrial.rules import judge
-from seatrial.rules import load as rule_files
-from seatrial.rules.judge import RuleFinding, RuleJudgement
-from seatrial.rules.model import RuleFile
+from seatrial.plugins.facts.rules import RuleFinding, RuleJudgement
+from seatrial.results.store.export import to_json
 from seatrial.show.text import folded
-from seatrial.store.interchange import to_json
 from seatrial.units import count
 
 MAX_FINDINGS = 100

@@ -6,16 +6,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
-from seatrial.machine.facts import groups_of, nodes_besides, roles_of
-from seatrial.machine.node_sets import fold
+from seatrial.model.nodes import fold, groups_of, nodes_besides, roles_of
+from seatrial.plugins.facts import changed
+from seatrial.plugins.facts.changed import Collection
+from seatrial.plugins.facts.drift import from_majority
 from seatrial.plugins.facts.rates import with_rates
-from seatrial.rules.drift import from_majority
-from seatrial.rules.judge import RuleFinding, judge
-from seatrial.rules.load import load, own_files
-from seatrial.studies import node_facts
-from seatrial.studies.node_facts import Collection
-from seatrial.web.query import PageQuery
-from seatrial.web.state.server_state import ServerState
+from seatrial.plugins.facts.rules import RuleFinding, judge, load, own_files
+from seatrial.show.web.page import PageQuery
+from seatrial.show.web.state.server_state import ServerState
 
 MAX_ROWS = 300
 
@@ -61,7 +59,7 @@ class FactsPage(Struct, frozen=True, kw_only=True):
 def data(state: ServerState, query: PageQuery) -> FactsPage:
     store = state.store()
     machine, trial = query.text("machine"), query.text("trial")
-    collections = node_facts.collected(store)
+    collections = changed.collected(store)
     page = FactsPage(state="asked", machines=sorted({one.machine for one in collections}))
     if not machine and len(page.machines) == 1:
         machine = page.machines[0]

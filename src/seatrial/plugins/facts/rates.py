@@ -9,16 +9,17 @@ node that was started in between counts from its start. A time below an hour cou
 a single error between two collections that are close is no high rate.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from seatrial.lazy import np, regex
-from seatrial.rules.facts import MISSING, READINGS, FactTable
+from seatrial.lazy import np
+from seatrial.plugins.facts.node_facts import MISSING, READINGS, FactTable
 
 RATE = "rate."
 LEAST_HOURS = 1.0
 _EDAC = ("edac_corrected", "edac_uncorrected", "machine_checks")
-_PORT = regex(r"ib_.+_[0-9]+_([a-z]+(?:_[a-z]+)*)")
+_PORT = re.compile(r"ib_.+_[0-9]+_([a-z]+(?:_[a-z]+)*)")
 _CLOCK, _UPTIME = "now.clock_s", "now.uptime_s"
 
 

@@ -17,15 +17,14 @@ from typing import Any
 
 from seatrial.errors import UsageError
 from seatrial.files import open_regular
-from seatrial.lazy import regex
-from seatrial.yaml_positions import Faults, YamlNode, parse
+from seatrial.model.documents import Faults, YamlNode, parse
 
 MAX_BYTES = 16 << 20
 MAX_ROUTES = 5000
 
-_SETTING = regex(r"\s*([A-Za-z0-9_.*@:/-]+)\s*=\s*(.*)")
-_SYSCTL = regex(r"(vm|kernel|net|fs|lnet|dev|user|abi)\.")
-_RANGE = regex(r"\[([0-9,-]+)\]")
+_SETTING = re.compile(r"\s*([A-Za-z0-9_.*@:/-]+)\s*=\s*(.*)")
+_SYSCTL = re.compile(r"(vm|kernel|net|fs|lnet|dev|user|abi)\.")
+_RANGE = re.compile(r"\[([0-9,-]+)\]")
 
 
 def read(path: Path) -> dict[str, str]:

@@ -15,17 +15,16 @@ from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
-from seatrial.documents import Spot, load_checked
-from seatrial.file_model import FileModel, doc
-from seatrial.lazy import regex
-from seatrial.machine.node_sets import unfold
+from seatrial.judge.log_rules import Rule
+from seatrial.model.documents import Spot, load_checked
+from seatrial.model.file_model import FileModel, doc
+from seatrial.model.nodes import unfold
+from seatrial.plugins.facts.node_facts import FactTable
 from seatrial.plugins.facts.readers import nets_by_address, routes_in
-from seatrial.rules.facts import FactTable
-from seatrial.rules.model import Rule
 
-_NET = regex(r"(tcp|o2ib|gni|kfi)[0-9]{0,4}")
-_NUMBER = regex(r"[0-9]{1,6}")
-_TARGET = regex(r"target\.(.+)")
+_NET = re.compile(r"(tcp|o2ib|gni|kfi)[0-9]{0,4}")
+_NUMBER = re.compile(r"[0-9]{1,6}")
+_TARGET = re.compile(r"target\.(.+)")
 
 
 class Attachment(FileModel, frozen=True):

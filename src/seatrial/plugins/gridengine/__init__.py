@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from seatrial.documents import Spot
-from seatrial.file_model import doc
 from seatrial.hooks import hookimpl
-from seatrial.machine.schedulers import BatchSettings, Scheduler
+from seatrial.model.documents import Spot
+from seatrial.model.file_model import doc
+from seatrial.model.schedulers import BatchSettings, Scheduler
 
 _RULE = re.compile(r"[1-9][0-9]{0,8}|\$(pe_slots|fill_up|round_robin)")
 

@@ -7,12 +7,12 @@ fields are those of ``accounting(5)``. The states of tasks are said in the words
 import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
+from xml.etree import ElementTree
 
-from seatrial.backends.task_states import TaskState, UnexpectedOutput
-from seatrial.lazy import ElementTree, regex
-from seatrial.machine.node_sets import fold
+from seatrial.execute.batch.scheduler_client import TaskState, UnexpectedOutput
+from seatrial.model.nodes import fold
 
-_STATE = regex(r"d?E?h?R?[qwrtsSTz]{1,3}")
+_STATE = re.compile(r"d?E?h?R?[qwrtsSTz]{1,3}")
 
 # Failures of a job that the accounting tells. Of the others the job ran, and its exit state counts.
 _FAILURES = {
@@ -27,21 +27,21 @@ _KILLED = 137
 _CLAIMED = 93  # the exit code of a job script whose run another job has claimed
 
 # Errors of qsub that may pass: the master was down, or a limit on the number of jobs was reached.
-TEMPORARY = regex(
+TEMPORARY = re.compile(
     r"unable to (send|contact|receive)|got (send|select|read|receive) error|commlib|timeout"
     r"|timed out|can't (connect|resolve)|jobs are allowed|max_u_jobs|max_jobs|shutting down|busy"
     r"|temporar|try again|no route|unreachable|act_qmaster",
     re.IGNORECASE,
 )
 # Errors about jobs that Grid Engine does not have, or that are over.
-UNKNOWN = regex(r"does not exist|do not exist|already in deletion|not found")
+UNKNOWN = re.compile(r"does not exist|do not exist|already in deletion|not found")
 # What qacct says of a job without an account, and where there is no file of accounts.
-NO_ACCOUNT = regex(r"not found")
-NO_ACCOUNTING = regex(r"no such file|no jobs running since startup", re.IGNORECASE)
+NO_ACCOUNT = re.compile(r"not found")
+NO_ACCOUNTING = re.compile(r"no such file|no jobs running since startup", re.IGNORECASE)
 
-_DONE = regex(r"\S+ has (registered|deleted) ")
-_FIELD = regex(r"([a-z_]+)[ \t]*(.*)")
-_JOB_ID = regex(r"([0-9]{1,18})(?:\.[0-9]+-[0-9]+:[0-9]+)?")
+_DONE = re.compile(r"\S+ has (registered|deleted) ")
+_FIELD = re.compile(r"([a-z_]+)[ \t]*(.*)")
+_JOB_ID = re.compile(r"([0-9]{1,18})(?:\.[0-9]+-[0-9]+:[0-9]+)?")
 
 
 class CellSettings(NamedTuple):

@@ -2,30 +2,34 @@
 
 import math
 import os
+import re
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
 from seatrial.account import name_of
-from seatrial.backends.bundles import allocation_of
-from seatrial.backends.job_arrays import write_submission
-from seatrial.backends.protocol import Job, Submission
-from seatrial.backends.qdel_client import QdelClient
-from seatrial.backends.scheduler_client import SubmissionRefused, Unanswered
-from seatrial.backends.task_states import TaskKey, TaskState
+from seatrial.execute.batch.scheduler_client import (
+    QdelClient,
+    SubmissionRefused,
+    TaskKey,
+    TaskState,
+    Unanswered,
+)
+from seatrial.execute.batch.submitter import write_submission
+from seatrial.execute.bundles import allocation_of
+from seatrial.execute.protocol import Job, Submission
 from seatrial.hooks import value_of
-from seatrial.lazy import regex
-from seatrial.machine.model import Machine
-from seatrial.machine.node_sets import unfold
+from seatrial.model.job_options import effective
+from seatrial.model.machine import Machine
+from seatrial.model.nodes import unfold
 from seatrial.plugins.gridengine import GridEngine, GridEngineScheduler, answers
 from seatrial.plugins.gridengine.answers import COMMAND
-from seatrial.suite.job_options import effective
 
 PATIENCE = 30.0  # seconds for an account beyond those after which it is written
 
 # Variables that a job has, which would be those of a job that submits jobs.
-_MISLEADING = regex(r"SGE_(TASK_\w+|O_\w+|ND|DEBUG_LEVEL|LONG_QNAMES)|JOB_\w+|PE\w*")
-_TASK = regex(r"(-?[0-9]+)\.([0-9]+)")
+_MISLEADING = re.compile(r"SGE_(TASK_\w+|O_\w+|ND|DEBUG_LEVEL|LONG_QNAMES)|JOB_\w+|PE\w*")
+_TASK = re.compile(r"(-?[0-9]+)\.([0-9]+)")
 
 
 class GridEngineClient(QdelClient):

@@ -10,14 +10,13 @@ import re
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
-from seatrial.lazy import regex
-from seatrial.machine.model import Launcher, Machine, Memory, NodeGroup
-from seatrial.machine.scheduler_command import ask_scheduler, by_kind
-from seatrial.machine.toolchains import detect_toolchains
+from seatrial.execute.detect import ask_scheduler, by_kind
+from seatrial.execute.toolchains import detect_toolchains
+from seatrial.model.machine import Launcher, Machine, Memory, NodeGroup
 from seatrial.plugins.gridengine import GridEngine
 from seatrial.plugins.gridengine.answers import COMMAND, HostSeen, parse_hosts
 
-_SIZE = regex(r"([0-9]{1,15}(?:\.[0-9]{1,6})?)([KMGT]?)")
+_SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?)([KMGT]?)")
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 

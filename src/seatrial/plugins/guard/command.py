@@ -15,8 +15,8 @@ from seatrial.escaping import plain_line
 from seatrial.plugins.guard import launch_rules, program, site_files
 from seatrial.plugins.guard.launch_rules import LaunchRule
 from seatrial.plugins.guard.program import ProgramFacts
+from seatrial.results.store.export import to_json
 from seatrial.show.text import folded
-from seatrial.store.interchange import to_json
 from seatrial.units import count, listed
 
 MAX_ROWS = 1000

@@ -5,20 +5,20 @@ rules_header(rules, "/var/log/guard")         # C, which guard.c includes
 """
 
 import ast
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
-from seatrial.documents import Spot, load_checked
 from seatrial.escaping import c_text
-from seatrial.file_model import FileModel, doc
-from seatrial.lazy import regex
-from seatrial.machine.failures import end_of
-from seatrial.suite.expressions import ExpressionError, compile_expression
+from seatrial.model.documents import Spot, load_checked
+from seatrial.model.expressions import ExpressionError, compile_expression
+from seatrial.model.failures import end_of
+from seatrial.model.file_model import FileModel, doc
 from seatrial.units import SECOND_NS
 
 MAX_LAUNCH_RULES = 300
-_NAME = regex(r"[a-z0-9][a-z0-9-]{0,59}")
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
 
 
 class LaunchException(FileModel, frozen=True):

@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent import futures
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
@@ -22,7 +23,6 @@ from msgspec import Struct
 
 from seatrial.account import home
 from seatrial.errors import SeatrialError, UsageError
-from seatrial.lazy import futures
 
 SOURCE = Path(__file__).parent / "guard.c"
 LAUNCH_LINE = SOURCE.with_name("launch_line.h")  # a part of it

@@ -10,17 +10,16 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
-from seatrial.documents import Spot, load_checked
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.escaping import lua_text
-from seatrial.file_model import Duration, FileModel, doc
+from seatrial.execute.environment import Shell
 from seatrial.files import read_start
-from seatrial.lazy import regex
-from seatrial.runs.shell import Shell
-from seatrial.suite.expressions import ExpressionError, compile_expression
+from seatrial.model.documents import Spot, load_checked
+from seatrial.model.expressions import ExpressionError, compile_expression
+from seatrial.model.file_model import Duration, FileModel, doc
 
 NO_QUOTA = 1e12  # GiB: where a user has none
-_NAME = regex(r"[a-z][a-z0-9_]{0,39}")
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _FIELDS = ("used", "quota", "limit", "files", "files_quota", "files_limit")
 
 

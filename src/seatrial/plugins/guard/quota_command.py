@@ -13,13 +13,13 @@ from seatrial.cli.query_common import tell
 from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
 from seatrial.escaping import plain_line
+from seatrial.model.expressions import ExpressionError
 from seatrial.plugins.guard import quota as sources
 from seatrial.plugins.guard import quota as submit_rules
 from seatrial.plugins.guard import quota as user_files
 from seatrial.plugins.guard.quota import NO_QUOTA, Quota, QuotaError, SubmitLimit, SubmitRules
+from seatrial.results.store.export import to_json
 from seatrial.show.text import folded
-from seatrial.store.interchange import to_json
-from seatrial.suite.expressions import ExpressionError
 from seatrial.units import count, listed, show_number
 
 NEW_AT_ONCE, NEW_MOST = 10, 0.2  # users who get limits at once without a question; of all users

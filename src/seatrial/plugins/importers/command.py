@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence, Sized
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -10,12 +9,10 @@ from seatrial.cli import Folders
 from seatrial.cli.options import together
 from seatrial.errors import UsageError
 from seatrial.plugins.importers import results_command
+from seatrial.plugins.importers.oth.job_script import read_list, read_machine
+from seatrial.plugins.importers.results import ImportNote, by_text
 from seatrial.plugins.importers.results_command import NOTES_SHOWN, show_notes, write_notes
 from seatrial.units import count
-
-if TYPE_CHECKING:  # the help needs none of it
-    from seatrial.plugins.importers.results import ImportNote
-
 
 _PATH = click.Path(path_type=Path)
 # what every import of tests takes
@@ -60,7 +57,6 @@ def import_oth(folders: Folders, path: Path, output: Path, machine_ini: Path | N
     seatrial import oth applications -o suites/oth
     seatrial list suites/oth
     """
-    from seatrial.plugins.importers.oth.job_script import read_list, read_machine
     from seatrial.plugins.importers.oth.suite import import_tests
 
     _require_new(output)
@@ -121,7 +117,6 @@ def _require_some(tests: Sized, notes: "Sequence[ImportNote]", otherwise: str) -
 
 def _tell_rest(folders: Folders, path: Path, output: Path, notes: "Sequence[ImportNote]") -> int:
     """Show and keep what was not carried over; name the next command; return the exit code."""
-    from seatrial.plugins.importers.results import by_text
 
     grouped = by_text(notes)
     show_notes(grouped)

@@ -21,19 +21,20 @@ from msgspec.structs import replace
 
 from seatrial import __version__
 from seatrial.account import user_name
-from seatrial.conduct.run_ids import run_id_of
 from seatrial.errors import JournalError, TrialError, UsageError
-from seatrial.gc_pause import uncollected
-from seatrial.journal import codes, events
+from seatrial.execute.creation import create
+from seatrial.execute.prepare import TrialOptions
+from seatrial.execute.trial_folder import TrialFolder, tags
+from seatrial.execute.trial_record import ImportedFrom, Record
+from seatrial.journal import events
 from seatrial.journal.journal import Journal, read
-from seatrial.machine.model import Machine
+from seatrial.model import codes
+from seatrial.model.decoding import uncollected
+from seatrial.model.expand import case_id
+from seatrial.model.identifiers import run_id_of
+from seatrial.model.machine import Machine
+from seatrial.model.test import Case, Test
 from seatrial.plugins.importers.results import ImportedResults, ImportedRun, ImportNote
-from seatrial.suite.expand import case_id
-from seatrial.suite.model import Case, Test
-from seatrial.trial.creation import create
-from seatrial.trial.folder import TrialFolder, tags
-from seatrial.trial.options import TrialOptions
-from seatrial.trial.record import ImportedFrom, Record
 
 
 class ImportSource(NamedTuple):

@@ -12,21 +12,21 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
+from xml.etree import ElementTree
 
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
 from seatrial.files import read_regular
-from seatrial.lazy import ElementTree, regex
+from seatrial.model.figures import number
 from seatrial.plugins.importers import table_results
 from seatrial.plugins.importers.results import ImportedResults, ImportedRun, ImportNote, time_of
-from seatrial.verify.figures import number
 
 CONFIGURATION = "configuration.xml"
 LIMIT = 64 << 20
 SQLITE = "SQLite format 3\0"
-_RULE = regex(r"[\s|+-]+")
-_TITLE = regex(r"[^|,]*:\s*")
+_RULE = re.compile(r"[\s|+-]+")
+_TITLE = re.compile(r"[^|,]*:\s*")
 _OWN = "jube_"
 
 

@@ -18,10 +18,10 @@ import msgspec
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
-from seatrial.file_model import Scalar
 from seatrial.files import read_regular
-from seatrial.journal import codes
 from seatrial.journal.events import finite
+from seatrial.model import codes
+from seatrial.model.file_model import Scalar
 from seatrial.plugins.importers.results import (
     ImportedFigure,
     ImportedResults,

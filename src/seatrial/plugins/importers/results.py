@@ -16,10 +16,10 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from seatrial.errors import UsageError
-from seatrial.file_model import Scalar
-from seatrial.journal import codes
+from seatrial.judge.references import Reference
+from seatrial.model import codes
+from seatrial.model.file_model import Scalar
 from seatrial.units import SECOND_NS, listed
-from seatrial.verify.references import Reference
 
 # ---- notes ---------------------------------------------------------------------------------------
 #

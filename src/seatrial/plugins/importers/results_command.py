@@ -4,18 +4,19 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from seatrial.account import account
 from seatrial.cli import Folders
 from seatrial.cli.options import Parsed, list_option, text_option, together
 from seatrial.errors import UsageError
+from seatrial.files import replace_file
+from seatrial.plugins.importers.imported_trial import ImportSource, make_trial
+from seatrial.plugins.importers.results import ImportedResults, ImportNote, by_text
+from seatrial.plugins.importers.table_results import Columns, read_csv
 from seatrial.units import SECOND_NS, count
-
-if TYPE_CHECKING:  # the help needs none of it
-    from seatrial.plugins.importers.results import ImportedResults, ImportNote
-    from seatrial.plugins.importers.table_results import Columns
 
 MAX_METRICS_SHOWN = 6
 NOTES_SHOWN = 10
@@ -116,7 +117,6 @@ _PARAMETER = list_option("--parameter", "parameters", "COLUMN", "Parameter of th
 
 def _columns(given: dict[str, Any]) -> "Columns":
     """Return the columns that options name, with the directions of metrics."""
-    from seatrial.plugins.importers.table_results import Columns
 
     return Columns(**_with_directions({**given, "figures": dict(given["figures"])}))
 
@@ -151,7 +151,6 @@ def import_csv(folders: Folders, path: Path, tag: str, machine: str, by: str, **
     seatrial import csv old.csv -o old -m frost --case benchmark --time date
     seatrial import csv old.csv -o old -m frost --test stream --figure triad=MB/s
     """
-    from seatrial.plugins.importers.table_results import read_csv
 
     results = read_csv(path, _columns(given))
     return make(folders, "CSV", path, tag, by, results._replace(machine=machine))
@@ -203,9 +202,6 @@ def make(
     folders: Folders, tool: str, path: Path, tag: str, by: str, results: "ImportedResults"
 ) -> int:
     """Make a trial of what a reader found, and tell people what is in it."""
-    from seatrial.account import account
-    from seatrial.plugins.importers.imported_trial import ImportSource, make_trial
-    from seatrial.plugins.importers.results import by_text
 
     results = _without_future(results)
     if not results.runs:
@@ -243,7 +239,6 @@ def make(
 def _without_future(results: "ImportedResults") -> "ImportedResults":
     """Return the results without those of a time to come, each with a note: they would be the
     latest for ever."""
-    from seatrial.plugins.importers.results import ImportNote
 
     late = time.time_ns() + LATEST_AHEAD_S * SECOND_NS
     runs = [run for run in results.runs if run.time <= late]
@@ -273,7 +268,6 @@ def show_notes(grouped: Grouped) -> None:
 
 def write_notes(file: Path, path: Path, grouped: Grouped) -> None:
     """Write all notes on the import of ``path``."""
-    from seatrial.files import replace_file
 
     lines = [f"# Imported from {path}\n\n"]
     for text, places in grouped:

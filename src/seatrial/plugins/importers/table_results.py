@@ -6,6 +6,7 @@ results = read_csv(Path("results.csv"), columns)
 
 import csv
 import io
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -14,10 +15,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError, suggest
-from seatrial.file_model import Scalar
+from seatrial.execute.figures_file import CASE_NAME
 from seatrial.files import read_regular
-from seatrial.journal import codes
-from seatrial.lazy import regex
+from seatrial.model import codes
+from seatrial.model.figures import number
+from seatrial.model.file_model import Scalar
 from seatrial.plugins.importers.results import (
     ImportedFigure,
     ImportedResults,
@@ -26,14 +28,12 @@ from seatrial.plugins.importers.results import (
     code_of_word,
     time_of,
 )
-from seatrial.trial.figures_file import CASE_NAME
 from seatrial.units import listed
-from seatrial.verify.figures import number
 
 MAX_BYTES = 256 << 20
 DELIMITERS = ",;\t|"
 MAX_NAMED = 12
-WITH_UNIT = regex(r"(.*?\S)\s*[\[(]([^\[\]()]*)[\])]")
+WITH_UNIT = re.compile(r"(.*?\S)\s*[\[(]([^\[\]()]*)[\])]")
 NAMES = ("case", "metric", "value", "unit", "better", "time", "node", "status", "id")
 """The columns that a table may have, under these names if no others are given."""
 NUMBERS = ("nodes", "tasks", "threads")

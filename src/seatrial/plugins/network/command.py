@@ -4,39 +4,32 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import click
 import msgspec
 
 from seatrial.cli import Folders
-from seatrial.cli.known_machine import known_machine
-from seatrial.cli.options import json_option, text_option
+from seatrial.cli.options import json_option, known_machine, text_option
 from seatrial.cli.query_common import opened, trial_or_file
 from seatrial.cli.tables import TextTable, print_first
 from seatrial.errors import UsageError
 from seatrial.escaping import plain, plain_line
-from seatrial.lazy import LazyModule
-from seatrial.machine.node_sets import fold
-from seatrial.machine.topologies import topology_of
-from seatrial.statistics.all_pairs import GroupPair, Link, Network, Slow
-from seatrial.store import queries
-from seatrial.store.interchange import to_json
-from seatrial.store.rows import Filters, RunRow
+from seatrial.execute import detect as machines
+from seatrial.judge.formats import LESS, find_format
+from seatrial.judge.reading import Unreadable, head, read_text
+from seatrial.judge.statistics.all_pairs import GroupPair, Link, Network, Slow
+from seatrial.model.figures import MetricValue
+from seatrial.model.machine import Machine
+from seatrial.model.machine_topology import topology_of
+from seatrial.model.nodes import fold
+from seatrial.plugins.network import matrices
+from seatrial.plugins.network.levels import LevelFinding, judged_by_level, network_groups, texts
+from seatrial.plugins.network.matrices import Matrix, MatrixJudgement
+from seatrial.results.store import queries
+from seatrial.results.store.export import to_json
+from seatrial.results.store.tables import Filters, RunRow
 from seatrial.units import count, listed, show_change, show_figure, show_number
-from seatrial.verify import matrices
-from seatrial.verify.figures import MetricValue
-from seatrial.verify.formats import LESS, find_format
-from seatrial.verify.matrices import Matrix, MatrixJudgement
-from seatrial.verify.network_levels import LevelFinding, judged_by_level, network_groups, texts
-from seatrial.verify.reading import Unreadable, head, read_text
-
-if TYPE_CHECKING:
-    from seatrial.machine import detect as machines
-    from seatrial.machine.model import Machine
-else:  # few name a machine
-    machines = LazyModule("seatrial.machine.detect")
-
 
 HEAD = 64
 

@@ -5,15 +5,15 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from seatrial.machine.node_sets import fold
-from seatrial.statistics.all_pairs import Network
-from seatrial.store import queries
-from seatrial.store.rows import RunRow
-from seatrial.structs import copied
-from seatrial.verify.network_levels import LevelFinding
-from seatrial.web import matrices
-from seatrial.web.query import PageQuery
-from seatrial.web.state.server_state import ServerState
+from seatrial.judge.statistics.all_pairs import Network
+from seatrial.model.decoding import copied
+from seatrial.model.nodes import fold
+from seatrial.plugins.network import run_matrices
+from seatrial.plugins.network.levels import LevelFinding
+from seatrial.results.store import queries
+from seatrial.results.store.tables import RunRow
+from seatrial.show.web.page import PageQuery
+from seatrial.show.web.state.server_state import ServerState
 
 MAX_FINDINGS = 200  # of a kind that are listed
 NEAR = 32  # ranks that are shown around a finding
@@ -30,7 +30,7 @@ class NetworksPage(Struct, frozen=True):
 
 
 def listed(state: ServerState, query: PageQuery) -> NetworksPage:
-    found = matrices.runs_with(state)
+    found = run_matrices.runs_with(state)
     machine = query.text("machine")
     machines = sorted({run.machine for run in found or ()})
     if found is not None and machine:
@@ -62,7 +62,7 @@ class Pairs(Struct, frozen=True, kw_only=True):
     ready: bool
     of: str
     show: str
-    part: matrices.MatrixPanel
+    part: run_matrices.MatrixPanel
     near: int
     unit: str = ""
     ranks: int = 0
@@ -84,12 +84,12 @@ class Pairs(Struct, frozen=True, kw_only=True):
 def data(state: ServerState, query: PageQuery) -> Pairs:
     run = _run(state, query)
     rows, columns, of, show = _look(query)
-    charted = matrices.charted_of(state, run)
+    charted = run_matrices.charted_of(state, run)
     if charted is None:
         return Pairs(
             run=run,
             ready=False,
-            part=matrices.MatrixPanel(0, 0, MAX_RANKS),
+            part=run_matrices.MatrixPanel(0, 0, MAX_RANKS),
             near=NEAR,
             of=of,
             show=show,
@@ -121,14 +121,14 @@ def data(state: ServerState, query: PageQuery) -> Pairs:
     )
 
 
-def cells(state: ServerState, query: PageQuery) -> matrices.Cells:
+def cells(state: ServerState, query: PageQuery) -> run_matrices.Cells:
     """Return a part of a matrix as a picture."""
     run = _run(state, query)
     rows, columns, of, show = _look(query)
     most = query.number("most", 700, least=16, most=FINEST)
-    charted = matrices.charted_of(state, run)
+    charted = run_matrices.charted_of(state, run)
     if charted is None:
-        return matrices.Cells()
+        return run_matrices.Cells()
     part = _part(query, len(charted.names))
     return charted.cells(part, most, (rows, columns), of, show)
 
@@ -138,25 +138,27 @@ def _run(state: ServerState, query: PageQuery) -> RunRow:
 
 
 def _look(query: PageQuery) -> tuple[str, str, str, str]:
-    rows, columns = (query.choice(name, matrices.ORDERS, "rank") for name in ("rows", "columns"))
+    rows, columns = (
+        query.choice(name, run_matrices.ORDERS, "rank") for name in ("rows", "columns")
+    )
     of, show = (
-        query.choice("of", matrices.ASPECTS, "worst"),
-        query.choice("show", matrices.SHOWS, "rate"),
+        query.choice("of", run_matrices.ASPECTS, "worst"),
+        query.choice("show", run_matrices.SHOWS, "rate"),
     )
     return rows, columns, of, show
 
 
-def _part(query: PageQuery, count: int) -> matrices.MatrixPanel:
+def _part(query: PageQuery, count: int) -> run_matrices.MatrixPanel:
     size = min(query.number("size", count, least=1, most=MAX_RANKS), count)
     x, y = (query.number(name, 0, most=MAX_RANKS) for name in ("x", "y"))
-    return matrices.MatrixPanel(min(x, count - size), min(y, count - size), size)
+    return run_matrices.MatrixPanel(min(x, count - size), min(y, count - size), size)
 
 
 # ---- findings -----------------------------------------------------------------------------
 
 
 def _findings(
-    charted: matrices.Charted, net: Network, rows: str, columns: str
+    charted: run_matrices.Charted, net: Network, rows: str, columns: str
 ) -> tuple[list[NetworkFinding], dict[str, int]]:
     """Return the findings of each kind, the worst first, and how many of each kind are not
     listed."""
@@ -178,7 +180,7 @@ def _findings(
 class _Places:
     """The first place of each node, rank and group, in the order of senders and of receivers."""
 
-    def __init__(self, charted: matrices.Charted, rows: str, columns: str) -> None:
+    def __init__(self, charted: run_matrices.Charted, rows: str, columns: str) -> None:
         self._first: list[dict[str, int]] = []
         for axis, order in enumerate((rows, columns)):
             first: dict[str, int] = {}

@@ -15,14 +15,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from seatrial.arrays import Ints
-from seatrial.layout import orders
-from seatrial.layout.grid_order import Curve, GridOrder, cell_positions
-from seatrial.layout.orders import Order
-from seatrial.layout.patterns import Pattern, RankGraph, graph_of
-from seatrial.lazy import np
+from seatrial.lazy import Ints, np
+from seatrial.model import orders
+from seatrial.model.grid_order import Curve, GridOrder, cell_positions
+from seatrial.model.orders import Order
 from seatrial.plugins.orders.bisection import bisected, refined
 from seatrial.plugins.orders.network_loads import OrderScore, PlacedNetwork, ScoreKind, SetTraffic
+from seatrial.plugins.orders.patterns import Pattern, RankGraph, graph_of
 
 DEFAULT = "smp"
 _SHARE_OF_OTHERS, _SHARE_OF_GRIDS = 0.4, 0.6  # of the time: when no more are begun

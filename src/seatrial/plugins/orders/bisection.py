@@ -12,10 +12,9 @@ import functools
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from seatrial.arrays import Bools, Floats, Ints
-from seatrial.layout.patterns import RankGraph, graph_of_edges
-from seatrial.lazy import np
+from seatrial.lazy import Bools, Floats, Ints, np
 from seatrial.plugins.orders.network_loads import PlacedNetwork
+from seatrial.plugins.orders.patterns import RankGraph, graph_of_edges
 
 _ROUNDS = 30
 # Which of so many vertices are in the first part, which is to have so many of them; the ends and

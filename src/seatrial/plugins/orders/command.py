@@ -9,20 +9,22 @@ from typing import Any, get_args
 import click
 from msgspec import Struct
 
-from seatrial.cli import Folders, complete
+from seatrial.cli import Folders
+from seatrial.cli import options as complete
 from seatrial.cli.options import choice_option, together
 from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
+from seatrial.execute import detect
+from seatrial.execute.detect import find_machine
 from seatrial.files import read_regular
-from seatrial.layout import grid_order, order_files, orders
-from seatrial.layout.grid_order import GridOrder
-from seatrial.layout.orders import MfdnKind, Order
-from seatrial.layout.topology import Topology
-from seatrial.machine import draining
-from seatrial.machine.detect import find_machine
-from seatrial.machine.model import Machine
-from seatrial.machine.node_sets import fold, unfold
-from seatrial.machine.topologies import topology_of
+from seatrial.model import grid_order, orders
+from seatrial.model import orders as order_files
+from seatrial.model.grid_order import GridOrder
+from seatrial.model.machine import Machine
+from seatrial.model.machine_topology import topology_of
+from seatrial.model.nodes import fold, unfold
+from seatrial.model.orders import MfdnKind, Order
+from seatrial.model.topology import Topology
 from seatrial.plugins.orders.best_order import ScoredOrder
 from seatrial.plugins.orders.network_loads import PlacedNetwork, ScoreKind
 from seatrial.plugins.orders.pattern_command import GivenPattern, given_pattern, tell_faults
@@ -428,7 +430,7 @@ def _away(machine: Machine, nodes: Sequence[str]) -> list[str]:
     if machine.scheduler != "slurm":
         return []
     try:
-        told = draining.states()
+        told = detect.states()
     except UsageError:
         return []
     return [node for node in nodes if node in told and told[node].away]

@@ -14,20 +14,19 @@ import re
 from collections.abc import Sequence
 from typing import get_args
 
-from seatrial.arrays import Floats, Ints
-from seatrial.layout.orders import MAX_RANKS, MfdnKind, mfdn_cells
-from seatrial.layout.patterns import Pattern, stencil
-from seatrial.lazy import np, regex
+from seatrial.lazy import Floats, Ints, np
+from seatrial.model.orders import MAX_RANKS, MfdnKind, mfdn_cells
+from seatrial.plugins.orders.patterns import Pattern, stencil
 
 EXAMPLES = "halo 16x16x16, transpose 64x64, mfdn 63 BDM, irregular 4096"
 MAX_PAIRS = 1 << 26
 _NEIGHBOURS = 8.0  # of a point, on average
 _HEAVIEST = 64
 _SIZE = r"\d{1,7}(?:[x,]\d{1,7})*"
-_HALO = regex(rf"halo ({_SIZE})( open)?", re.IGNORECASE)
-_TRANSPOSE = regex(r"transpose (\d{1,7})[x,](\d{1,7})", re.IGNORECASE)
-_MFDN = regex(r"mfdn (\d{1,6}) (\w+)", re.IGNORECASE)
-_IRREGULAR = regex(r"irregular (\d{1,7})(?: seed (\d{1,9}))?", re.IGNORECASE)
+_HALO = re.compile(rf"halo ({_SIZE})( open)?", re.IGNORECASE)
+_TRANSPOSE = re.compile(r"transpose (\d{1,7})[x,](\d{1,7})", re.IGNORECASE)
+_MFDN = re.compile(r"mfdn (\d{1,6}) (\w+)", re.IGNORECASE)
+_IRREGULAR = re.compile(r"irregular (\d{1,7})(?: seed (\d{1,9}))?", re.IGNORECASE)
 
 
 def is_pattern_in_words(text: str) -> bool:

@@ -10,10 +10,9 @@ import functools
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple, Protocol
 
-from seatrial.arrays import Floats, Ints
-from seatrial.layout.patterns import Pattern
-from seatrial.layout.topology import Topology
-from seatrial.lazy import np
+from seatrial.lazy import Floats, Ints, np
+from seatrial.model.topology import Topology
+from seatrial.plugins.orders.patterns import Pattern
 
 # ---- link loads ----------------------------------------------------------------------------------
 #

@@ -6,20 +6,26 @@ from typing import Any
 import click
 from msgspec import Struct
 
-from seatrial.cli import Folders, complete, run
+from seatrial.cli import Folders, options, run
 from seatrial.cli.options import format_option, quiet_option, selection_options
 from seatrial.cli.query_common import opened
 from seatrial.cli.tables import TextTable, labelled
 from seatrial.errors import UsageError
-from seatrial.layout.node import spans
-from seatrial.layout.pattern_summary import PatternSummary, summary_of
-from seatrial.layout.patterns import Pattern, Traffic
+from seatrial.execute.prepare import new_tag
+from seatrial.model.node_layout import spans
 from seatrial.plugins.orders.made_patterns import EXAMPLES, is_pattern_in_words, parse_pattern
-from seatrial.runs.pattern_collector import faults_of, pattern_of, read_pattern
-from seatrial.store import queries
-from seatrial.store.interchange import to_json
-from seatrial.store.rows import Filters
-from seatrial.trial.prepare import new_tag
+from seatrial.plugins.orders.patterns import (
+    Pattern,
+    PatternSummary,
+    Traffic,
+    faults_of,
+    pattern_of_run,
+    read_pattern,
+    summary_of,
+)
+from seatrial.results.store import queries
+from seatrial.results.store.export import to_json
+from seatrial.results.store.tables import Filters
 from seatrial.units import count, show_bytes
 
 _MAX_NODES = 8
@@ -74,7 +80,7 @@ def record(
 
 
 @command.command("show")
-@click.argument("source", metavar="RUN|FILE", shell_complete=complete.runs)
+@click.argument("source", metavar="RUN|FILE", shell_complete=options.runs)
 @click.option(
     "--top", type=click.IntRange(0, 10_000), default=10, show_default=True, help="Pairs shown."
 )
@@ -104,7 +110,7 @@ def _tell_runs(folders: Folders, tag: str) -> None:
         if one.script_started is None:  # its verdict says why
             continue
         try:
-            pattern = pattern_of(Path(one.path))
+            pattern = pattern_of_run(Path(one.path))
         except ValueError as error:
             notes.append(f"{one.run_id}: {error}")
             continue
@@ -188,7 +194,7 @@ def given_pattern(folders: Folders, text: str) -> GivenPattern:
             run = queries.run(store, text)
         if not run.path:
             raise UsageError(f"run {text} has no directory yet; wait until it has run")
-        pattern = pattern_of(Path(run.path))
+        pattern = pattern_of_run(Path(run.path))
         faults = faults_of(Path(run.path), pattern)
         return GivenPattern(pattern, f"{run.trial}/{run.run_id}", faults)
     except OSError as error:

@@ -13,12 +13,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from seatrial.arrays import Bools, Floats, Ints
-from seatrial.layout.patterns import Pattern, RankGraph, graph_of
-from seatrial.lazy import np
+from seatrial.lazy import Bools, Floats, Ints, np
 from seatrial.plugins.orders.best_order import ScoredOrder, ranked, usual_seconds
 from seatrial.plugins.orders.bisection import bisected
 from seatrial.plugins.orders.network_loads import PlacedNetwork, ScoreKind
+from seatrial.plugins.orders.patterns import Pattern, RankGraph, graph_of
 
 _SEEDS = (1, 2, 3)  # METIS finds another mapping by each
 _SHARE_OF_SCOTCH = 0.3  # of the time

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from seatrial.file_model import doc
 from seatrial.hooks import hookimpl
-from seatrial.machine.schedulers import BatchSettings, Scheduler
+from seatrial.model.file_model import doc
+from seatrial.model.schedulers import BatchSettings, Scheduler
 
 
 class Pbs(BatchSettings, frozen=True):

@@ -10,9 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from seatrial.backends.task_states import TaskState, UnexpectedOutput
-from seatrial.lazy import regex
-from seatrial.machine.node_sets import fold
+from seatrial.execute.batch.scheduler_client import TaskState, UnexpectedOutput
+from seatrial.model.nodes import fold
 
 # States of a job that has not ended; of an array itself, B, nothing follows for its tasks.
 _ACTIVE = {
@@ -48,7 +47,7 @@ NODE_DOWN = frozenset(
 )
 
 # Errors of qsub that may pass: the server was down, or a limit on the number of jobs was reached.
-TEMPORARY = regex(
+TEMPORARY = re.compile(
     r"cannot connect|connection (refused|reset)|communication failure|timed out|time-?out"
     r"|would exceed|maximum number of jobs|system error|try again|end of file|premature end"
     r"|server is (shutting|busy)|no route|temporar|15010|15012|15021|15031|broken pipe|unreachable"
@@ -56,11 +55,11 @@ TEMPORARY = regex(
     re.IGNORECASE,
 )
 # Errors about jobs that the server does not have, or that are over.
-UNKNOWN = regex(r"Unknown Job Id|has finished|Job has been deleted|invalid for state of job")
-_MEMBER = regex(r'[ \t]*"[^"\n]*":')
-_BRACKETS = regex(r"[ \t]*[]}{[]*,?[ \t]*")
-_JOB_ID = regex(r"([0-9]{1,18})(\[([0-9]{0,18})\])?(?:\.[A-Za-z0-9._-]+)?")
-_VNODE = regex(r"\(([A-Za-z0-9._-]+)(?:\[[0-9]+\])?[:)]")
+UNKNOWN = re.compile(r"Unknown Job Id|has finished|Job has been deleted|invalid for state of job")
+_MEMBER = re.compile(r'[ \t]*"[^"\n]*":')
+_BRACKETS = re.compile(r"[ \t]*[]}{[]*,?[ \t]*")
+_JOB_ID = re.compile(r"([0-9]{1,18})(\[([0-9]{0,18})\])?(?:\.[A-Za-z0-9._-]+)?")
+_VNODE = re.compile(r"\(([A-Za-z0-9._-]+)(?:\[[0-9]+\])?[:)]")
 
 
 class ServerSettings(NamedTuple):

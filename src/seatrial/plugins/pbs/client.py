@@ -11,26 +11,23 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from seatrial.backends.bundles import allocation_of
-from seatrial.backends.job_arrays import write_submission
-from seatrial.backends.protocol import Job, Submission
-from seatrial.backends.qdel_client import QdelClient
-from seatrial.backends.scheduler_client import Unanswered
-from seatrial.backends.task_states import TaskState
+from seatrial.execute.batch.scheduler_client import QdelClient, TaskState, Unanswered
+from seatrial.execute.batch.submitter import write_submission
+from seatrial.execute.bundles import allocation_of
+from seatrial.execute.protocol import Job, Submission
 from seatrial.hooks import value_of
-from seatrial.lazy import regex
-from seatrial.machine.model import Machine
+from seatrial.model.job_options import effective
+from seatrial.model.machine import Machine
+from seatrial.model.test import JobOptions
 from seatrial.plugins.pbs import Pbs, PbsScheduler, answers
-from seatrial.suite.job_options import effective
-from seatrial.suite.model import JobOptions
 
 QUESTIONS_AT_ONCE = 8
 LISTING_SHARE = 20.0  # minimum age of a listing of an array, in durations of that listing
 NEAR_END = 0.1  # seconds between polls at the end of an array
 
 # Variables that change what commands print, or how they submit.
-_MISLEADING = regex(r"PBS_(DPREFIX|QSTAT_\w+|JOBID|JOBCOOKIE|ARRAY_\w+)|QSUB_\w+")
-_TASK = regex(r"(-?[0-9]+)(?:\[([0-9]+)\])?(?:\..*)?")
+_MISLEADING = re.compile(r"PBS_(DPREFIX|QSTAT_\w+|JOBID|JOBCOOKIE|ARRAY_\w+)|QSUB_\w+")
+_TASK = re.compile(r"(-?[0-9]+)(?:\[([0-9]+)\])?(?:\..*)?")
 
 
 class _Listing(NamedTuple):

@@ -4,18 +4,18 @@ PBS knows CPUs, memory, GPUs and what its administrators call resources; no sock
 domains. A host with several vnodes, ``n1[0]`` and ``n1[1]``, is one node.
 """
 
+import json
 import re
 from collections.abc import Iterable
 from typing import Any
 
 from seatrial.errors import UsageError
-from seatrial.lazy import json, regex
-from seatrial.machine.model import Launcher, Machine, Memory, NodeGroup
-from seatrial.machine.scheduler_command import ask_scheduler, by_kind
-from seatrial.machine.toolchains import detect_toolchains
+from seatrial.execute.detect import ask_scheduler, by_kind
+from seatrial.execute.toolchains import detect_toolchains
+from seatrial.model.machine import Launcher, Machine, Memory, NodeGroup
 
 _COMMAND = ("pbsnodes", "-a", "-F", "json")
-_SIZE = regex(r"([0-9]{1,15})(b|kb|mb|gb|tb)", re.IGNORECASE)
+_SIZE = re.compile(r"([0-9]{1,15})(b|kb|mb|gb|tb)", re.IGNORECASE)
 _UNITS = {"b": 1, "kb": 2**10, "mb": 2**20, "gb": 2**30, "tb": 2**40}
 
 

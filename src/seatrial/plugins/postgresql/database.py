@@ -19,10 +19,9 @@ from psycopg.pq import TransactionStatus
 
 from seatrial.errors import StoreError
 from seatrial.plugins.postgresql import server
-from seatrial.store.columns import Table
-from seatrial.store.location import shown
-from seatrial.store.schema import ServerStore, Writer, columns_of, require_known
-from seatrial.store.tables import VERSION
+from seatrial.results.store.location import shown
+from seatrial.results.store.schema import ServerStore, Writer, columns_of, require_known
+from seatrial.results.store.tables import VERSION, Table
 
 T = TypeVar("T")
 

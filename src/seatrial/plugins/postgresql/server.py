@@ -18,9 +18,9 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.types.numeric import FloatLoader
 
 from seatrial.errors import StoreError
-from seatrial.store.location import NoStore, shown
-from seatrial.store.schema import WAIT_S, require_known
-from seatrial.store.tables import VERSION, statements
+from seatrial.results.store.location import NoStore, shown
+from seatrial.results.store.schema import WAIT_S, require_known
+from seatrial.results.store.tables import VERSION, statements
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 

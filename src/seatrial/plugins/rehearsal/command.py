@@ -10,11 +10,9 @@ from typing import Any
 
 import click
 
-from seatrial.acceptance.criteria.result import STATES, Result
-from seatrial.acceptance.utilisation import USES
 from seatrial.cli import Folders, options
 from seatrial.cli.tables import TextTable
-from seatrial.plan.alongside import Place, together
+from seatrial.execute.plan.component_tests import Place, together
 from seatrial.plugins.rehearsal.report import (
     Odds,
     RehearsalReport,
@@ -26,6 +24,9 @@ from seatrial.plugins.rehearsal.report import (
     worst_loads,
 )
 from seatrial.plugins.rehearsal.summary import CriterionVerdict, Rehearsed, TestTally
+from seatrial.results.criteria.view import STATES, Result
+from seatrial.results.store.export import to_json
+from seatrial.results.utilisation import USES
 from seatrial.show.plots import bars
 from seatrial.units import SECOND_NS, count, in_per_cent, show_number, show_seconds
 
@@ -99,8 +100,6 @@ def command(
         text = f"--days {days:g}: {tag} has no run: its builds and waits take longer than that"
         click.echo(f"{text}; give more days", err=True)
     if as_json:
-        from seatrial.store.interchange import to_json
-
         records = [as_record(report) for report in reports]
         click.echo(to_json(records if compare else records[0]), nl=False)
     elif compare:

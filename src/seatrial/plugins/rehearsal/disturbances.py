@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from seatrial.conduct.policy import Window
-from seatrial.plan.rehearsal_model import RehearsedEvent
+from seatrial.model.policy import Window
+from seatrial.plugins.rehearsal.keys import RehearsedEvent
 from seatrial.plugins.rehearsal.sampling import SampledOutcome, units_of
 from seatrial.plugins.rehearsal.simulated_runs import RehearsedRun
 

@@ -5,36 +5,38 @@ with over_seeds(plan, run_models, range(2, 101), start) as many: ...     # in me
 """
 
 import functools
+import multiprocessing
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent import futures
 from contextlib import contextmanager
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from seatrial.acceptance.trial_history import TrialHistory
 from seatrial.errors import UsageError
-from seatrial.file_model import Duration
-from seatrial.gc_pause import uncollected
+from seatrial.execute.creation import create
+from seatrial.execute.plan.component_tests import fits
+from seatrial.execute.plan.policy import shared_node
+from seatrial.execute.plan.prepare import PreparedComponent, PreparedPlan
+from seatrial.execute.plan_trials import record_of
+from seatrial.execute.trial_record import references_of
 from seatrial.journal.events import Event
 from seatrial.journal.journal import Journal
-from seatrial.lazy import futures, multiprocessing
-from seatrial.machine.facts import node_names
-from seatrial.plan.component_tests import fits
-from seatrial.plan.model import Plan
-from seatrial.plan.phases import WHOLE
-from seatrial.plan.policy import shared_node
-from seatrial.plan.prepare import PreparedComponent, PreparedPlan
-from seatrial.plan.rehearsal_model import Behaviour, ElapsedModel
+from seatrial.model.decoding import uncollected
+from seatrial.model.file_model import Duration
+from seatrial.model.nodes import node_names
+from seatrial.model.plan import WHOLE, Plan
+from seatrial.model.test import Metric, Test
 from seatrial.plugins.rehearsal.disturbances import Disturbance, disturbance_of
+from seatrial.plugins.rehearsal.keys import Behaviour, ElapsedModel
 from seatrial.plugins.rehearsal.sampling import Quantity, RunModel
 from seatrial.plugins.rehearsal.summary import Rehearsed, summarise
 from seatrial.plugins.rehearsal.virtual_driver import VirtualDriver, remarks_on_gauges
-from seatrial.suite.check_spec import Metric
-from seatrial.suite.model import Test
-from seatrial.trial.creation import create
-from seatrial.trial.plan_record import record_of
-from seatrial.trial.record import references_of
+from seatrial.results.store.ingest import synced
+from seatrial.results.store.queries import MEASURED, runs
+from seatrial.results.store.tables import Filters
+from seatrial.results.trial_history import TrialHistory
 
 RunModels = Mapping[str, RunModel]
 
@@ -267,9 +269,6 @@ def measured_in(store_path: Path | str, trials: Path) -> Measured:
     @functools.cache
     def measured(tag: str, test: str) -> tuple[float, ...]:
         # Few plans name a trial, and the store takes 40 ms to import.
-        from seatrial.store.ingest import synced
-        from seatrial.store.queries import MEASURED, runs
-        from seatrial.store.rows import Filters
 
         with synced(store_path, trials) as store:
             found = runs(store, Filters(trial=tag, test=test))

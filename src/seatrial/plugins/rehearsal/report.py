@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from seatrial.acceptance.criteria.result import Result, State
-from seatrial.backends.simulated.sharing import TargetLoad
 from seatrial.errors import UsageError
-from seatrial.machine.model import Machine
-from seatrial.plan.policy import shares_cores
-from seatrial.plan.prepare import PreparedComponent, prepare_plan
-from seatrial.plan.rehearsal_model import RehearsedEvent
+from seatrial.execute.plan.policy import shares_cores
+from seatrial.execute.plan.prepare import PreparedComponent, prepare_plan
+from seatrial.execute.plan_trials import as_rehearsed
+from seatrial.execute.simulated.queue import TargetLoad
+from seatrial.judge.statistics.significance import wilson
+from seatrial.model.machine import Machine
+from seatrial.plugins.rehearsal.keys import RehearsedEvent
 from seatrial.plugins.rehearsal.plan_rehearsal import (
     lasting,
     measured_in,
@@ -25,8 +26,7 @@ from seatrial.plugins.rehearsal.plan_rehearsal import (
     run_models_of,
 )
 from seatrial.plugins.rehearsal.summary import CriterionVerdict, Rehearsed
-from seatrial.statistics.significance import wilson
-from seatrial.trial.plan_record import as_rehearsed
+from seatrial.results.criteria.view import Result, State
 from seatrial.units import count, show_number, show_seconds
 
 # ---- odds ----------------------------------------------------------------------------------------

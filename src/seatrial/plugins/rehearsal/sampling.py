@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from seatrial.model.figures import MetricValue
 from seatrial.units import Direction
-from seatrial.verify.figures import MetricValue
 
 _STEP = 2.0**-52
 

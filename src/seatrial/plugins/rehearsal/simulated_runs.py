@@ -12,25 +12,25 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from seatrial.backends.protocol import NodesDown, NodesUp, Queued, Refused, Started
-from seatrial.backends.simulated.cluster import SimulatedUpdate
-from seatrial.backends.simulated.jobs import FinishedJob, Hangs, SimulatedJob
-from seatrial.conduct.commands import Launch
-from seatrial.conduct.conductor import Conductor
-from seatrial.conduct.policy import Entry
-from seatrial.journal import codes, events
-from seatrial.journal.codes import CANCELLED, FAILED, LOST, PASS, TIMEOUT, WRONG_ANSWER, Code
+from seatrial.decide.conductor import Conductor, Launch
+from seatrial.execute.bundles import walltime_of
+from seatrial.execute.ledger import RunEventHeader, header_of
+from seatrial.execute.protocol import NodesDown, NodesUp, Queued, Refused, Started
+from seatrial.execute.run_collector import cancellation, end_reason
+from seatrial.execute.simulated.cluster import SimulatedUpdate
+from seatrial.execute.simulated.queue import FinishedJob, Hangs, SimulatedJob
+from seatrial.execute.trial_record import Record, references_of
+from seatrial.journal import events
 from seatrial.journal.events import Event
+from seatrial.judge.references import References, compare
+from seatrial.model import codes
+from seatrial.model.codes import CANCELLED, FAILED, LOST, PASS, TIMEOUT, WRONG_ANSWER, Code
+from seatrial.model.figures import ELAPSED, MetricValue
+from seatrial.model.known_failures import KnownFailures
+from seatrial.model.policy import Entry
+from seatrial.model.test import Case
 from seatrial.plugins.rehearsal.sampling import RunModel, SampledOutcome, figures
-from seatrial.runs.bundle import walltime_of
-from seatrial.suite.known_failures import KnownFailures
-from seatrial.suite.model import Case
-from seatrial.trial.end_reason import cancellation, end_reason
-from seatrial.trial.event_headers import RunEventHeader, header_of
-from seatrial.trial.record import Record, references_of
 from seatrial.units import SECOND_NS, ns
-from seatrial.verify.figures import ELAPSED, MetricValue
-from seatrial.verify.references import References, compare
 
 # ---- rehearsed run -------------------------------------------------------------------------------
 #

@@ -5,19 +5,18 @@ import statistics
 from collections import Counter
 from typing import NamedTuple
 
-from seatrial.acceptance.counts import Waits, waits
-from seatrial.acceptance.criteria import judged
-from seatrial.acceptance.criteria.result import Result
-from seatrial.acceptance.criteria.view import TrialView
-from seatrial.acceptance.node_shares import NodeShares
-from seatrial.acceptance.trial_history import RunHistory, TrialHistory
-from seatrial.acceptance.utilisation import Bin, Use
-from seatrial.backends.simulated.sharing import TargetLoad
-from seatrial.journal.codes import RECALLED, UNCOUNTED
-from seatrial.plan.alongside import named_beside
-from seatrial.plan.prepare import PreparedComponent
+from seatrial.execute.plan.component_tests import named_beside
+from seatrial.execute.plan.prepare import PreparedComponent
+from seatrial.execute.simulated.queue import TargetLoad
+from seatrial.judge.references import References
+from seatrial.model.codes import RECALLED, UNCOUNTED
 from seatrial.plugins.rehearsal.virtual_driver import Ending
-from seatrial.verify.references import References
+from seatrial.results.criteria.decision import judged
+from seatrial.results.criteria.view import Result, TrialView
+from seatrial.results.node_hours import NodeShares
+from seatrial.results.status import Waits, waits
+from seatrial.results.trial_history import RunHistory, TrialHistory
+from seatrial.results.utilisation import Bin, Use
 
 BINS = 60  # spans of time for which utilisation is given
 

@@ -14,18 +14,19 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from seatrial.backends.simulated.cluster import SimulatedCluster
-from seatrial.backends.simulated.jobs import JobRecord, SimulatedJob
-from seatrial.backends.simulated.sharing import TargetLoad
-from seatrial.conduct.commands import BuildVerdict, Launch
-from seatrial.conduct.conductor import Conductor
-from seatrial.conduct.executor import carry_out
-from seatrial.conduct.policy import Limits
-from seatrial.conduct.targets import STALE_NS
+from seatrial.decide.conductor import BuildVerdict, Conductor, Launch, carry_out
+from seatrial.decide.targets import STALE_NS
+from seatrial.execute.ledger import run_header
+from seatrial.execute.plan.policy import shared_node
+from seatrial.execute.simulated.cluster import SimulatedCluster
+from seatrial.execute.simulated.queue import JobRecord, SimulatedJob, TargetLoad
+from seatrial.execute.trial_record import Record
 from seatrial.journal import events
-from seatrial.journal.codes import PASS, TIMEOUT, code_of
-from seatrial.machine.facts import node_names
-from seatrial.plan.policy import shared_node
+from seatrial.model.codes import PASS, TIMEOUT, code_of
+from seatrial.model.nodes import node_names
+from seatrial.model.policy import Limits
+from seatrial.model.requirements import lacking
+from seatrial.model.test import Case
 from seatrial.plugins.rehearsal.disturbances import Disturbance, Disturbances
 from seatrial.plugins.rehearsal.sampling import RunModel, draw
 from seatrial.plugins.rehearsal.simulated_runs import (
@@ -38,10 +39,6 @@ from seatrial.plugins.rehearsal.simulated_runs import (
     sooner,
     with_course,
 )
-from seatrial.suite.fitting_nodes import lacking
-from seatrial.suite.model import Case
-from seatrial.trial.event_headers import run_header
-from seatrial.trial.record import Record
 from seatrial.units import ns, show_seconds
 
 # ---- simulated gauges ----------------------------------------------------------------------------

@@ -2,43 +2,32 @@
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
-from seatrial.cli import Folders, complete
+from seatrial import log
+from seatrial.cli import Folders, options
 from seatrial.cli.options import Parsed, format_option, list_option, value_option
 from seatrial.cli.query_common import show_time, tell, tell_damaged_journal
 from seatrial.cli.tables import TextTable
 from seatrial.errors import TrialError, UsageError
-from seatrial.journal.mark import has_lost_end
-from seatrial.lazy import LazyModule
-from seatrial.sinks.lag import SinkLag, sink_lags
-from seatrial.sinks.lifetime import SinkLifetime
-from seatrial.sinks.lines_file import records
-from seatrial.sinks.lock import DeliveryLocked, stop
-from seatrial.sinks.trial_info import TrialInfo, owned_about_of
-from seatrial.store.interchange import to_json
-from seatrial.trial.folder import TrialFolder, find, tags
+from seatrial.execute import detect as machines
+from seatrial.execute.trial_folder import TrialFolder, find, tags
+from seatrial.journal.journal import has_lost_end
+from seatrial.plugins.sinks import process
+from seatrial.plugins.sinks.keys import Sink
+from seatrial.plugins.sinks.lifetime import DeliveryLocked, SinkLag, SinkLifetime, sink_lags, stop
+from seatrial.plugins.sinks.lines_file import records
+from seatrial.plugins.sinks.protocol import TrialInfo, owned_about_of
+from seatrial.results.store.export import to_json
 from seatrial.units import count, seconds, show_seconds
-
-if TYPE_CHECKING:
-    from seatrial import log
-    from seatrial.machine import detect as machines
-    from seatrial.machine.sinks import Sink
-    from seatrial.sinks import process
-else:  # what sends
-    log = LazyModule("seatrial.log")
-    machines = LazyModule("seatrial.machine.detect")
-    process = LazyModule("seatrial.sinks.process")
-
 
 FOREGROUND_PATIENCE = 60.0  # seconds
 
 
 @click.command("sink")
-@click.argument("trial", required=False, shell_complete=complete.trials)
+@click.argument("trial", required=False, shell_complete=options.trials)
 @click.option("--all", "every", is_flag=True, help="Every trial, but rehearsals.")
 @list_option("--sink", "names", "NAME", "Only this one.")
 @click.option(

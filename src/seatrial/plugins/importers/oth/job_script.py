@@ -19,8 +19,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from seatrial.lazy import regex
-from seatrial.verify.reading import read_text
+from seatrial.judge.reading import read_text
 
 OWN_FOLDERS = {
     "scripts_dir": "$RGT_TEST_SCRIPTS_DIR",
@@ -39,9 +38,9 @@ HARNESS_PROGRAMS = (
 """The programs of the harness that a job calls. Seatrial does their work: oth.sh has functions of
 these names that do nothing."""
 
-_DIRECTIVE = regex(r"#(SBATCH|BSUB|PBS)\s+(.*?)\s*$")
-_KEY = regex(r"__([A-Za-z0-9_]+?)__")
-_LOGIN = regex(r"#!\s*\S*/(?:env\s+)?(?:ba|z|k)?sh\s+(?:\S+\s+)*-\S*l")
+_DIRECTIVE = re.compile(r"#(SBATCH|BSUB|PBS)\s+(.*?)\s*$")
+_KEY = re.compile(r"__([A-Za-z0-9_]+?)__")
+_LOGIN = re.compile(r"#!\s*\S*/(?:env\s+)?(?:ba|z|k)?sh\s+(?:\S+\s+)*-\S*l")
 
 # What a directive's option is in a test; "" where Seatrial does it itself.
 _OPTIONS = {
@@ -183,8 +182,8 @@ def may_be_variables(lines: Sequence[str], keys: set[str]) -> bool:
 
 # A backslash; a name of a variable; the start of a range. A name that is assigned, called, or the
 # rest of one; a range; a descriptor; a word in braces.
-_LITERAL_BEFORE = regex(r"(\\|\$[\w{#!]*|[{,]|\.\.)$")
-_LITERAL_AFTER = regex(r"\w*(\+?=|\[|\(|\.\.|[<>},])")
+_LITERAL_BEFORE = re.compile(r"(\\|\$[\w{#!]*|[{,]|\.\.)$")
+_LITERAL_AFTER = re.compile(r"\w*(\+?=|\[|\(|\.\.|[<>},])")
 
 
 def _single_quoted(text: str) -> list[bool]:
@@ -210,7 +209,7 @@ def _single_quoted(text: str) -> list[bool]:
     return inside
 
 
-_LAUNCHED = regex(r"(\s*)srun\s+(.*)")
+_LAUNCHED = re.compile(r"(\s*)srun\s+(.*)")
 _SIZES = {
     "-n": "tasks",
     "--ntasks": "tasks",
@@ -302,7 +301,7 @@ REQUIRED = ("job_name", "nodes", "walltime", "batch_filename", "build_cmd", "che
 WHOLE_NUMBERS = ("nodes", "total_processes", "processes_per_node")
 LIMIT = 1 << 20  # bytes of such a file
 
-_ini_KEY = regex(r"\s*([^#;\[=:\s][^=:]*?)\s*[=:]")
+_ini_KEY = re.compile(r"\s*([^#;\[=:\s][^=:]*?)\s*[=:]")
 
 
 class OthTest(Struct, frozen=True):

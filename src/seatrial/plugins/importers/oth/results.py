@@ -27,9 +27,12 @@ from msgspec import Struct
 from seatrial.errors import UsageError
 from seatrial.escaping import plain_line
 from seatrial.files import open_descriptor
-from seatrial.journal import codes
-from seatrial.lazy import regex
-from seatrial.machine.node_sets import fold
+from seatrial.judge.log_rules import FINDINGS, NODECHECK, metric_of
+from seatrial.judge.outputs import oth
+from seatrial.judge.reading import Missing, TooLarge, Unreadable, read_text, tail
+from seatrial.model import codes
+from seatrial.model.nodes import fold
+from seatrial.plugins.facts.node_findings import BAD, GOOD, MAX_NODES
 from seatrial.plugins.importers.results import (
     ImportedFigure,
     ImportedResults,
@@ -38,10 +41,6 @@ from seatrial.plugins.importers.results import (
     machine_among,
 )
 from seatrial.units import SECOND_NS
-from seatrial.verify.node_findings import BAD, GOOD, MAX_NODES
-from seatrial.verify.node_metrics import FINDINGS, NODECHECK, metric_of
-from seatrial.verify.outputs import oth
-from seatrial.verify.reading import Missing, TooLarge, Unreadable, read_text, tail
 
 # ---- status table --------------------------------------------------------------------------------
 #
@@ -105,7 +104,7 @@ LATEST_S = 4e9  # seconds since the epoch: no run is from after 2096
 LIMIT = 1 << 16  # bytes of an event
 
 _SKIPPED = {STATUS, ARCHIVE, "Source", "Scripts", "Correct_Results", "Performance", ".git"}
-_EVENT = regex(r"(partial\.)?Event_([0-9]{3})_\w+\.txt")
+_EVENT = re.compile(r"(partial\.)?Event_([0-9]{3})_\w+\.txt")
 _PASSED_ON = {code.number for code in (codes.PASS, codes.FAILED, codes.WRONG_ANSWER)} | {
     code.number for code in (codes.PERFORMANCE, codes.NODE_FAILURE, codes.CANCELLED, codes.TIMEOUT)
 }
@@ -440,7 +439,7 @@ def _build_time(times: Mapping[str, int]) -> list[ImportedFigure]:
 OUTPUT = "output_check.txt"
 LAST_BYTES = 4096
 LONGEST_REASON = 400
-_NODE = regex(r"[A-Za-z0-9][\w.-]{0,99}")
+_NODE = re.compile(r"[A-Za-z0-9][\w.-]{0,99}")
 
 
 def read_archive(folder: Path, run: ImportedRun, is_whole: bool) -> list[ImportNote]:

@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from seatrial.escaping import shell_word
 from seatrial.files import replace_file
-from seatrial.lazy import regex
+from seatrial.judge.reading import head, read_text
 from seatrial.plugins.importers.oth import job_script
 from seatrial.plugins.importers.oth.job_script import (
     SCRIPTS,
@@ -36,7 +36,6 @@ from seatrial.plugins.importers.oth.job_script import (
     read_test,
 )
 from seatrial.plugins.importers.results import ImportNote
-from seatrial.verify.reading import head, read_text
 
 # ---- copies --------------------------------------------------------------------------------------
 #
@@ -54,7 +53,7 @@ from seatrial.verify.reading import head, read_text
 
 FIXED = ("build_cmd", "check_cmd", "report_cmd")  # commands: a variable in them would not be equal
 UNUSED = ("batch_filename",)  # of the values: Seatrial has its own name
-_PARAMETER = regex(r"[\w.+-]+")  # what one can be
+_PARAMETER = re.compile(r"[\w.+-]+")  # what one can be
 TEMPLATE_LIMIT = 1 << 20  # bytes
 NOT_COPIED = ("Run_Archive", "Status", "Perf")
 """Folders of a test that hold what ran."""
@@ -191,7 +190,7 @@ SHELL = "oth.sh"
 FOLDER_OF_SCRIPTS = '"$RGT_TEST_SCRIPTS_DIR"'
 LONGEST_SCRIPT = 1 << 20  # bytes
 CHECK, REPORT = "check_cmd.sh", "report_cmd.sh"
-_PLAIN = regex(r"[A-Za-z][\w./{}$-]*", re.ASCII)
+_PLAIN = re.compile(r"[A-Za-z][\w./{}$-]*", re.ASCII)
 _WORDS_OF_YAML = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
 _OTHER_LAUNCHERS = {"slurm": "jsrun|aprun|poe", "pbs": "jsrun|srun|poe", "lsf": "srun|aprun"}
 

@@ -9,6 +9,7 @@ their names and jobs.
 import contextlib
 import math
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,11 +20,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
-from seatrial.file_model import Scalar
 from seatrial.files import read_regular
-from seatrial.journal import codes
-from seatrial.lazy import regex
-from seatrial.machine.node_sets import fold
+from seatrial.judge.reading import TooLarge, Unreadable, read_text
+from seatrial.judge.references import Reference, identity
+from seatrial.model import codes
+from seatrial.model.decoding import copied
+from seatrial.model.figures import number
+from seatrial.model.file_model import Scalar
+from seatrial.model.nodes import fold
 from seatrial.plugins.importers.results import (
     ImportedFigure,
     ImportedResults,
@@ -32,11 +36,7 @@ from seatrial.plugins.importers.results import (
     machine_among,
     time_of,
 )
-from seatrial.structs import copied
 from seatrial.units import SECOND_NS
-from seatrial.verify.figures import number
-from seatrial.verify.reading import TooLarge, Unreadable, read_text
-from seatrial.verify.references import Reference, identity
 
 # ---- entry ---------------------------------------------------------------------------------------
 #
@@ -45,8 +45,8 @@ from seatrial.verify.references import Reference, identity
 
 _NONE = ("", "null", "none", "nan")
 _TIMES = ("s", "sec", "secs", "second", "seconds", "ms", "us", "ns", "min", "h")
-_PARAMETER = regex(r"\s+%")
-_FIXTURE = regex(r"\s+~\S.*")
+_PARAMETER = re.compile(r"\s+%")
+_FIXTURE = re.compile(r"\s+~\S.*")
 
 
 class ReframeFigure(NamedTuple):
@@ -234,7 +234,7 @@ _OF_PHASES = {
 # ---- results -------------------------------------------------------------------------------------
 
 
-_LOG = regex(r".*\.log(\.h[0-9]+)?")
+_LOG = re.compile(r".*\.log(\.h[0-9]+)?")
 _LATE_NS = 3600 * SECOND_NS  # a log's time may be so much later than the end of the session
 
 
@@ -322,12 +322,12 @@ def _latest_references(entries: Sequence[ReframeEntry]) -> Iterator[Reference]:
 
 
 MAX_BYTES = 1 << 30
-_LINE = regex(
+_LINE = re.compile(
     r"(?P<time>[^|]+)\|reframe [^|]*\|(?P<info>[^|]+)\|jobid=(?P<job>[^|]*)"
     r"\|(?P<name>[^|=]+)=(?P<value>[^|]*)"
     r"\|ref=(?P<ref>\S+) \(l=(?P<lower>[^,]+), u=(?P<upper>[^)]+)\)\|(?P<unit>.*)"
 )
-_INFO = regex(r"(.+?) (?:@|on )(\S+?):(\S+?)(?:\+| using )(\S+)")
+_INFO = re.compile(r"(.+?) (?:@|on )(\S+?):(\S+?)(?:\+| using )(\S+)")
 _KNOWN = ("job_completion_time", "jobid", "system", "environ", "partition")
 
 

@@ -19,14 +19,13 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from seatrial.errors import SeatrialError
-from seatrial.file_model import Scalar
 from seatrial.files import remove_tree, write_durably
-from seatrial.lazy import regex
+from seatrial.judge.reading import Unreadable, read_text
+from seatrial.model.documents import Faults
+from seatrial.model.file_model import Scalar
+from seatrial.model.suite import load
 from seatrial.plugins.importers.reframe.results import ReframeFigure
 from seatrial.plugins.importers.results import ImportNote
-from seatrial.suite.load import load
-from seatrial.verify.reading import Unreadable, read_text
-from seatrial.yaml_positions import Faults
 
 # ---- source --------------------------------------------------------------------------------------
 #
@@ -398,9 +397,9 @@ def _said(node: ast.AST) -> str:
 
 LIMIT = 4 << 20
 SOURCES = "src"  # ReFrame's name of the folder beside a test's source
-_PART = regex(r"[A-Za-z0-9][A-Za-z0-9._+-]*")  # as folders of tests are named
-_PLAIN_VALUE = regex(r"[\w./+:,=-]*", re.ASCII)
-_TIME_LIMIT = regex(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
+_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")  # as folders of tests are named
+_PLAIN_VALUE = re.compile(r"[\w./+:,=-]*", re.ASCII)
+_TIME_LIMIT = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 _COMPILERS = {
     **dict.fromkeys((".c",), ("$CC", "$CFLAGS", "cflags")),
     **dict.fromkeys((".cc", ".cpp", ".cxx", ".C"), ("$CXX", "$CXXFLAGS", "cxxflags")),

@@ -1,1 +1,0 @@
-"""Results for Python programs: ``seatrial.open_results`` and tables of Arrow."""

@@ -1,0 +1,248 @@
+"""The state of nodes: down, excluded for repeated failures, or to be avoided by one run."""
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from seatrial.decide.in_flight import RunInFlight
+from seatrial.model.codes import BOOT_FAILURE
+from seatrial.model.nodes import fold, unfold_or_empty
+from seatrial.model.policy import Exclusion
+from seatrial.units import SECOND_NS, count, show_seconds
+
+FEW = 4  # up to this size, each node of a failed run is suspected where none is named
+
+
+class NodeIncident(NamedTuple):
+    """A failure on a node; ``named`` where the scheduler, or the other nodes of a compat job,
+    named the node."""
+
+    time: int
+    cause: str
+    named: bool
+
+
+class NodePool(NamedTuple):
+    """The nodes beside a set of unfit ones: how many can be used now, and the numbers of the sets
+    of unfit nodes whose runs can use no others."""
+
+    usable: int
+    confined: tuple[int, ...]
+
+    def lacks(self, width: int, held: Mapping[int, int]) -> bool:
+        """Return whether so many further nodes are more than can be used; ``held`` has those that
+        runs hold or wait for, by their sets of unfit nodes."""
+        return sum(held.get(each, 0) for each in self.confined) + width > self.usable
+
+
+class NodeRecord:
+    """A fold over the scheduler's reports about nodes, and over the ends of runs on them.
+    ``usable`` is the number of nodes that can be used now (0: unknown), ``allowed`` the number that
+    is not excluded (None: unknown). ``unfit`` are the sets of nodes that some runs cannot use, from
+    number 1 on."""
+
+    def __init__(self, exclusion: Exclusion, nodes: int, unfit: Sequence[str] = ()) -> None:
+        self._exclusion = exclusion
+        self._all = nodes
+        self.usable = nodes
+        self.allowed = nodes or None
+        self.down: set[str] = set()
+        self.excluded: dict[str, str] = {}  # node -> reason
+        self._avoid: dict[int, set[str]] = {}  # case -> nodes that its next run must not get
+        self._failed: dict[str, deque[NodeIncident]] = {}  # the latest failures
+        self._suspected: set[str] = set()  # nodes with failures, none of them named
+        self.suspects: dict[str, None] = {}  # nodes with enough failures, at any time
+        self._went_down: dict[str, int] = {}
+        self.exclusions = 0  # number of exclusions so far
+        self._folded: dict[frozenset[str], str] = {frozenset(): ""}  # with excluded nodes
+        none: frozenset[str] = frozenset()
+        self.unfit = [none, *(frozenset(unfold_or_empty(names)) for names in unfit)]
+        self._lost: dict[tuple[int, frozenset[str]], int] = {}
+        self.pools = self._pools()
+
+    def change(self, exclusion: Exclusion) -> None:
+        """Follow another rule; of earlier failures it knows as many as the former rule kept."""
+        self._exclusion = exclusion
+        after = exclusion.after
+        self._failed = {
+            node: deque(failures, maxlen=after) for node, failures in self._failed.items() if after
+        }
+        self._suspected.intersection_update(self._failed)
+        self.suspects = {
+            node: None
+            for node, failures in self._failed.items()
+            if len(failures) == after and node not in self.excluded
+        }
+
+    # ---- events in ------------------------------------------------------------------------
+
+    def fall(self, nodes: str, time: int) -> None:
+        for node in unfold_or_empty(nodes):
+            self.down.add(node)
+            self._went_down[node] = time
+        self._recount()
+
+    def rise(self, nodes: str) -> None:
+        self.down.difference_update(unfold_or_empty(nodes))
+        self._recount()
+
+    def exclude(self, nodes: str, why: str) -> None:
+        for node in unfold_or_empty(nodes):
+            self.excluded[node] = why
+            self.suspects.pop(node, None)
+        self.exclusions += 1
+        self._folded.clear()
+        self._recount()
+
+    def admit(self, nodes: str) -> None:
+        for node in unfold_or_empty(nodes):
+            self.excluded.pop(node, None)
+            self._failed.pop(node, None)
+            self._suspected.discard(node)
+            self.suspects.pop(node, None)
+        self._folded.clear()
+        self._recount()
+
+    def _recount(self) -> None:
+        if self._all:
+            self.allowed = max(0, self._all - len(self.excluded))
+        self.usable = max(0, self._all - len(self.down | self.excluded.keys()))
+        self._lost.clear()
+        self.pools = self._pools()
+
+    def _pools(self) -> list[NodePool]:
+        if len(self.unfit) == 1:
+            return []
+        return [
+            NodePool(self.usable_beside(unfit), tuple(self._confined_to(unfit)))
+            for unfit in self.unfit
+        ]
+
+    def _confined_to(self, unfit: frozenset[str]) -> Iterator[int]:
+        """Yield the numbers of the sets of unfit nodes that hold all of this one."""
+        return (number for number, each in enumerate(self.unfit) if number and each >= unfit)
+
+    def launched(self, case: int) -> set[str] | None:
+        """Return the nodes that this run of a case alone avoids; the next run does not avoid
+        them."""
+        return self._avoid.pop(case, None)
+
+    def recalled(self, case: int, away: set[str] | None) -> None:
+        """Record that a run of a case never started: its next run avoids the same nodes."""
+        if away:
+            self._avoid.setdefault(case, set()).update(away)
+
+    def ended(self, flight: RunInFlight, cause: str, elsewhere: bool) -> None:
+        """Record a failed run and its cause. With ``elsewhere`` the next run of its case avoids the
+        nodes that may be to blame: those that failed, or if none is known all nodes of the run. A
+        boot failure is one of silent nodes; a run that went on without them had others."""
+        held_against = cause in self._exclusion.causes and self._exclusion.after > 0
+        if not flight.nodes or not (elsewhere or held_against):
+            return
+        on = unfold_or_empty(flight.nodes)
+        since = flight.job_started or flight.submitted or 0
+        silent = unfold_or_empty(flight.silent) if cause == BOOT_FAILURE.name else ()
+        named = [n for n in on if n in silent or self._went_down.get(n, -1) >= since]
+        if elsewhere:
+            self._avoid.setdefault(flight.case, set()).update(named or on)
+        if held_against and (named or len(on) <= FEW):
+            failure, after = (
+                NodeIncident(flight.judged or 0, cause, bool(named)),
+                self._exclusion.after,
+            )
+            if not named:
+                self._suspected.update(on)
+            for node in named or on:
+                failures = self._failed.setdefault(node, deque(maxlen=after))
+                failures.append(failure)
+                if len(failures) == after and node not in self.excluded:
+                    self.suspects[node] = None
+
+    def passed(self, flight: RunInFlight) -> None:
+        """Record a run that passed: failures on its nodes that nobody named are dropped."""
+        if not self._suspected or not flight.nodes:
+            return
+        for node in self._suspected.intersection(unfold_or_empty(flight.nodes)):
+            named = [failure for failure in self._failed[node] if failure.named]
+            if len(named) < self._exclusion.after:
+                self.suspects.pop(node, None)
+            self._failed[node] = deque(named, maxlen=self._exclusion.after)
+            self._suspected.discard(node)
+
+    # ---- what follows ---------------------------------------------------------------------
+
+    def avoid(
+        self,
+        case: int,
+        nodes: int,
+        first: bool = True,
+        shut: frozenset[str] = frozenset(),
+        unfit: int = 0,
+    ) -> str:
+        """Return the nodes that a run of a case must not get, folded: excluded ones, ``shut`` ones
+        and, for the ``first`` run after a failure, those of the failed run, if enough other nodes
+        are left that it can use."""
+        once = self._avoid.get(case) if first else None
+        if once:
+            away = once.union(self.excluded, shut)
+            if self._all - len(away.union(self.down, self.unfit[unfit])) >= nodes:
+                return fold(away)
+        if shut not in self._folded:
+            self._folded[shut] = fold(shut.union(self.excluded))
+        return self._folded[shut]
+
+    def allowed_for(self, unfit: int) -> int | None:
+        """Return the number of nodes that are not excluded and that runs with this set of unfit
+        nodes can use (None: unknown)."""
+        if self.allowed is None:
+            return None
+        return max(0, self._all - len(self.unfit[unfit].union(self.excluded)))
+
+    def lost_for(self, unfit: int, shut: frozenset[str]) -> int:
+        """Return how many of the nodes that are not excluded are ``shut``, or in a set of unfit
+        nodes."""
+        lost = self._lost.get((unfit, shut))
+        if lost is None:
+            lost = len(self.unfit[unfit].union(shut).difference(self.excluded))
+            self._lost[unfit, shut] = lost
+        return lost
+
+    def usable_beside(self, shut: frozenset[str]) -> int:
+        """Return the number of nodes that can be used now and are not ``shut``."""
+        if not shut:
+            return self.usable
+        return max(0, self._all - len(shut.union(self.down, self.excluded)))
+
+    def to_exclude(self, now: int) -> Iterator[tuple[str, str]]:
+        """Yield (node, reason) of the nodes to exclude now."""
+        room = self._most() - len(self.excluded)
+        for node, failures in self._bad(now):
+            if room <= 0:
+                return
+            room -= 1
+            causes = ", ".join(dict.fromkeys(failure.cause for failure in failures))
+            span = show_seconds(self._exclusion.within)
+            yield node, f"{count(len(failures), 'failure')} there within {span}: {causes}"
+
+    def beyond_cap(self, now: int) -> str:
+        """Return the alert that more nodes fail than may be excluded; "" where that is not so."""
+        bad = sum(1 for _ in self._bad(now))
+        if bad == 0 or bad <= self._most() - len(self.excluded):
+            return ""
+        return (
+            f"{count(bad, 'node')} failed repeatedly, and no more than {self._most()} may be "
+            f"excluded, of which {len(self.excluded)} already; look for what they share"
+        )
+
+    def _most(self) -> int:
+        """Return how many nodes may be excluded: at least one, and never all."""
+        most = max(1, int(self._all * self._exclusion.most))
+        return min(most, self._all - 1) if self._all else most
+
+    def _bad(self, now: int) -> Iterator[tuple[str, Sequence[NodeIncident]]]:
+        """Return the nodes that failed too often within the span."""
+        since = now - round(self._exclusion.within * SECOND_NS)
+        for node in self.suspects:
+            failures = list(self._failed[node])
+            if failures[0].time >= since:
+                yield node, failures

@@ -1,0 +1,374 @@
+"""Changes of the policy of a trial under way: what differs, what may differ, and the new policy.
+
+    parts = changed_parts(before, after)             # {"caps": {...}, "entries": {"hpl": {...}}}
+    refused(before, after, now, start)               # what may not change under way
+    policy = with_parts(before, parts)               # raises ValueError
+
+An event of a change holds the parts as JSON, so that a journal tells what changed. ``entries`` has
+the changed members of tests by their names; any other part replaces the member of the policy.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from seatrial.journal.trial_life import TrialLife
+from seatrial.model.policy import Policy, Window
+from seatrial.units import show_seconds, show_share
+
+Parts = dict[str, Any]
+
+# What may change of a policy, and of its entries; "sustained": only in a sustained trial, "once":
+# also where each case has its runs, but not in waves, whose sizes follow from it.
+_MEMBERS = {
+    "duration": "sustained",
+    "reserve": "sustained",
+    "caps": "once",
+    "targets": "once",
+    "placement": "",
+    "stagger": "",
+    "throttles": "",
+    "blackouts": "",
+    "outages": "",
+    "exclusion": "",
+    "watch": "",
+    "known_failures": "",
+}
+_ENTRY_MEMBERS = {
+    "copies": "sustained",
+    "weight": "sustained",
+    "most": "once",
+    "io": "",
+    "opens": "once",
+    "answers": "",
+    "attempts": "",
+    "stop_after": "",
+    "stop_failures": "",
+    "quiet_after": "",
+    "end_quiet": "",
+}
+_MOST = float(1 << 62)
+_LATEST = 1e11  # seconds: in the year 5138
+_KINDS = {"sustained": ("sustained",), "once": ("sustained", "once")}
+
+
+def changed_parts(before: Policy, after: Policy) -> Parts:
+    """Return the parts of ``after`` that may change and differ."""
+    old, new = _built(before), _built(after)
+    parts = {name: new[name] for name in _MEMBERS if old[name] != new[name]}
+    theirs = {entry["name"]: entry for entry in old["entries"]}
+    entries = {}
+    for entry in new["entries"]:
+        was = theirs.get(entry["name"], entry)
+        changed = {name: entry[name] for name in _ENTRY_MEMBERS if was[name] != entry[name]}
+        if changed:
+            entries[entry["name"]] = changed
+    return parts | ({"entries": entries} if entries else {})
+
+
+def before_parts(policy: Policy, parts: Parts) -> Parts:
+    """Return what a policy has in the place of these parts. Raises ValueError for parts that no
+    policy has."""
+    built = _built(policy)
+    theirs = {entry["name"]: entry for entry in built["entries"]}
+    found: Parts = {}
+    for name, value in parts.items():
+        if name != "entries":
+            found[name] = _member(built, name, _MEMBERS, "the policy")
+            continue
+        found[name] = {}
+        for test, members in _mapping(value).items():
+            if test not in theirs:
+                raise ValueError(f"there is no test {test}")
+            found[name][test] = {
+                each: _member(theirs[test], each, _ENTRY_MEMBERS, test)
+                for each in _mapping(members)
+            }
+    return found
+
+
+def with_parts(policy: Policy, parts: Parts) -> Policy:
+    """Return the policy with these parts in place of its own. Raises ValueError if they are no
+    parts of a policy that can be followed."""
+    before_parts(policy, parts)
+    built = _built(policy)
+    for name, value in parts.items():
+        if name != "entries":
+            built[name] = value
+    for entry in built["entries"]:
+        entry.update(parts.get("entries", {}).get(entry["name"], {}))
+    try:
+        changed = msgspec.convert(built, Policy)
+    except msgspec.ValidationError as error:
+        raise ValueError(str(error)) from error
+    if fault := next(_faults(policy, changed), ""):
+        raise ValueError(fault)
+    return changed
+
+
+def followed(policy: Policy, parts: Parts) -> Policy:
+    """Return the policy after an event with these parts: the same one, where they are no parts of a
+    policy, as in a journal that somebody else wrote."""
+    try:
+        return with_parts(policy, parts)
+    except ValueError:
+        return policy
+
+
+class Refusal(NamedTuple):
+    """What may not change: its key in the component, and the reason."""
+
+    key: tuple[str, ...]
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{'.'.join(self.key)}: {self.reason}"
+
+
+def refused(before: Policy, after: Policy, now: int, start: int | None) -> list[Refusal]:
+    """Return what may not change at ``now`` (ns) in a trial that began at ``start``. A planned
+    outage may change only if it is to come: criteria have ignored the time of others."""
+    names = [[entry.name for entry in policy.entries] for policy in (before, after)]
+    if before.kind != after.kind:
+        return [Refusal(("kind",), f"it is {before.kind}, and would be {after.kind}")]
+    if before.nodes != after.nodes:
+        nodes = f"it has {before.nodes} nodes, and would have {after.nodes}"
+        return [Refusal(("phases",), nodes)]
+    if names[0] != names[1] or before.entry_of != after.entry_of:
+        return [Refusal(("tests",), _other_tests(*names))]
+    found = []
+    old, new = _built(before), _built(after)
+    for name, kinds in _MEMBERS.items():
+        if old[name] != new[name] and kinds and before.kind not in _KINDS[kinds]:
+            found.append(Refusal((name,), _only(kinds)))
+    for was, becomes in zip(old["entries"], new["entries"], strict=True):
+        for name in was:
+            if was[name] == becomes[name]:
+                continue
+            key = ("tests", was["name"], "deck" if name == "bytes" else name)
+            if name not in _ENTRY_MEMBERS:
+                found.append(Refusal(key, "runs were prepared by it"))
+            elif (kinds := _ENTRY_MEMBERS[name]) and before.kind not in _KINDS[kinds]:
+                found.append(Refusal(key, _only(kinds)))
+    if [each.name for each in before.targets] != [each.name for each in after.targets]:
+        found.append(Refusal(("targets",), "runs were prepared on those of before"))
+    for window in _moved(before.outages, after.outages):
+        if start is not None and window.span(start)[0] <= now:
+            why = f": {window.why}" if window.why else ""
+            found.append(Refusal(("outages",), f"an outage has begun, and stays{why}"))
+    return found
+
+
+def too_short(life: TrialLife, before: Policy, after: Policy, now: int) -> str:
+    """Return why a trial cannot have the duration of a policy: until ``now`` (ns) it has run for
+    longer; "" if it can."""
+    whole = life.duration + after.duration - before.duration
+    ran = life.elapsed(now)
+    if after.duration == before.duration or whole > ran:
+        return ""
+    return f"the trial would have {show_seconds(whole)}, and has run for {show_seconds(ran)}"
+
+
+def _other_tests(before: list[str], after: list[str]) -> str:
+    added = [name for name in after if name not in before]
+    removed = [name for name in before if name not in after]
+    words = [f"{', '.join(added)} added"] * bool(added)
+    words += [f"{', '.join(removed)} removed"] * bool(removed)
+    return "; ".join(words) or "their cases are others"
+
+
+def _only(kinds: str) -> str:
+    if kinds == "sustained":
+        return "only a sustained component can change it"
+    return "the sizes of its waves follow from it"
+
+
+def _moved(before: list[Window], after: list[Window]) -> Iterator[Window]:
+    yield from (each for each in before if each not in after)
+    yield from (each for each in after if each not in before)
+
+
+# ---- what can be followed -----------------------------------------------------------------
+
+
+def _faults(before: Policy, after: Policy) -> Iterator[str]:
+    """Yield why a policy cannot be followed: parts come from files that anybody may have
+    written."""
+    numbers = [after.duration, after.reserve, after.caps.machine, after.caps.per_target]
+    numbers += [*after.caps.file_systems.values(), *after.caps.bytes.values()]
+    for entry in after.entries:
+        numbers += [entry.copies, entry.weight, entry.most, entry.opens, entry.attempts]
+        numbers += [entry.stop_after, entry.stop_failures, entry.quiet_after]
+    for window in (*after.blackouts, *after.outages):
+        if not max(abs(window.start), abs(window.end)) < _LATEST:
+            yield "a blackout or an outage is too late"
+        if not all(0 <= number < len(after.entries) for number in window.entries):
+            yield "a blackout or an outage is of no test"
+    numbers += [each.stale_after for each in after.throttles]
+    numbers += [number for each in after.throttles for number in (abs(each.low), abs(each.high))]
+    numbers += [each.safe for each in after.targets]
+    exclusion, watch = after.exclusion, after.watch
+    numbers += [exclusion.after, exclusion.within, exclusion.most]
+    numbers += [watch.short_for, watch.silent_for, watch.wait_factor, watch.wait_least, watch.again]
+    if not all(0 <= number < _MOST and math.isfinite(number) for number in numbers):
+        yield "a number is negative or too large"
+    stagger = after.stagger
+    if stagger is not None and not (stagger.starts >= 1 and 0 < stagger.per < _MOST):
+        yield "stagger: starts and per must be more than 0"
+    if not all(0 < each.weight < _MOST for each in after.targets):
+        yield "the weights of targets must be more than 0"
+    if [each.name for each in before.targets] != [each.name for each in after.targets]:
+        yield "the metadata targets are others"
+    if bool(before.duration) != bool(after.duration):
+        yield "a duration cannot be added or removed"
+
+
+def _built(policy: Policy) -> Any:
+    """Return a policy as JSON has it, with all members."""
+    return msgspec.json.decode(msgspec.json.encode(msgspec.to_builtins(policy)))
+
+
+def _member(built: Mapping[str, Any], name: str, known: Mapping[str, str], of: str) -> Any:
+    if name not in known:
+        raise ValueError(f"{name} of {of} cannot change")
+    return built[name]
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ValueError("the changed tests are no table")
+    return value
+
+
+# ---- policy difference ---------------------------------------------------------------------------
+#
+# The difference that a change of the policy makes, in the words of a plan.
+#
+# differences(before, parts) # tests.hpl.copies: 3 -> 2 conflicts(policy, before, parts) # what
+# somebody else changed in the meantime
+
+
+# The words of a plan for members of a policy.
+WORDS = {
+    "entries": "tests",
+    "weight": "share",
+    "exclusion": "exclude",
+    "answers": "retry.answers",
+    "attempts": "retry.attempts",
+    "stop_after": "retry.stop_after, of wrong answers",
+    "stop_failures": "retry.stop_after",
+    "quiet_after": "quiet_for",
+    "end_quiet": "quiet_answer end",
+    "file_systems": "runs on file systems",
+    "bytes": "bytes of decks",
+    "safe": "safe load",
+}
+_SECONDS = frozenset(
+    {"duration", "per", "stale_after", "within", "short_for", "silent_for", "wait_least", "again"}
+    | {"quiet_after"}
+)
+# Members of which 0 means none or never.
+_NONE_AT_0 = frozenset(
+    {"most", "machine", "per_target", "safe", "after", "stop_after", "quiet_after", "short_for"}
+    | {"silent_for", "wait_factor", "copies", "stop_failures"}
+)
+# The members by which items of a list are told apart.
+_NAMED_BY = ("name", "gauge", "why", "reason")
+
+
+class PolicyDifference(Struct, frozen=True):
+    """One value that differs: its key, and the values in words, "" for none."""
+
+    key: str
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        return f"{self.key}: {self.before or 'none'} -> {self.after or 'none'}"
+
+
+def differences(before: Policy, parts: Parts) -> list[PolicyDifference]:
+    """Return the values that a change with these parts makes different, in the plan's words. Empty
+    where they are no parts of a policy."""
+    try:
+        old = _flat(before_parts(before, parts))
+        new = _flat(_built_parts(before, parts))
+    except ValueError:
+        return []
+    keys = dict.fromkeys([*old, *new])
+    pairs = ((key, old.get(key, ""), new.get(key, "")) for key in keys)
+    return [PolicyDifference(key, was, becomes) for key, was, becomes in pairs if was != becomes]
+
+
+def conflicts(policy: Policy, before: Parts, parts: Parts) -> list[PolicyDifference]:
+    """Return the values of the policy that a change would overwrite though it was made from others:
+    somebody changed them in the meantime. Raises ValueError as ``with_parts`` does."""
+    meant, there = _flat(before), _flat(before_parts(policy, parts))
+    wanted = _flat(parts)
+    keys = dict.fromkeys([*meant, *there])
+    return [
+        PolicyDifference(key, meant.get(key, ""), there.get(key, ""))
+        for key in keys
+        if meant.get(key, "") != there.get(key, "") != wanted.get(key, "")
+    ]
+
+
+def _built_parts(policy: Policy, parts: Parts) -> Parts:
+    """Return the parts as a policy has them: with the members that JSON leaves out."""
+    return before_parts(with_parts(policy, parts), parts)
+
+
+def _flat(value: Any, key: str = "", name: str = "") -> dict[str, str]:
+    """Return the values in nested parts as words, by their keys in the plan."""
+    if isinstance(value, Mapping):
+        items = [(WORDS.get(str(each), str(each)), str(each), one) for each, one in value.items()]
+    elif isinstance(value, list | tuple) and any(isinstance(one, Mapping) for one in value):
+        if name in ("blackouts", "outages"):
+            return {key: ", ".join(_window(msgspec.convert(one, Window)) for one in value)}
+        items = [(_item_name(one, i), "", one) for i, one in enumerate(value)]
+    else:
+        return {key: _word(value, name)}
+    found: dict[str, str] = {}
+    for word, member, one in items:
+        found |= _flat(one, ".".join(filter(None, (key, word))), member)
+    return found
+
+
+def _item_name(item: Any, number: int) -> str:
+    if isinstance(item, Mapping):
+        return next((str(item[name]) for name in _NAMED_BY if item.get(name)), str(number + 1))
+    return str(number + 1)
+
+
+def _word(value: Any, name: str) -> str:
+    if value is None or value == "" or value == []:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    if isinstance(value, int | float):
+        if not value and name in _NONE_AT_0:
+            return ""
+        if name == "most" and isinstance(value, float):
+            return show_share(value)
+        if name == "weight":
+            return show_share(value)
+        return show_seconds(value) if name in _SECONDS else f"{value:g}"
+    return str(value)
+
+
+def _window(window: Window) -> str:
+    if window.absolute:
+        span = " to ".join(_moment(each) for each in (window.start, window.end))
+    else:
+        span = f"{show_seconds(window.start)} to {show_seconds(window.end)}"
+    return " ".join(filter(None, (span, window.nodes, window.why and f"({window.why})")))
+
+
+def _moment(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -1,0 +1,437 @@
+"""The race of a tuning: which settings run next, and which cannot win any more.
+
+    race = Race(rules)
+    while rounds := race.next_block():         # e.g. [[3, 0, 1, 2], [1, 2, 3, 0]]: two rounds
+        for number, settings in enumerate(rounds, race.rounds_begun):
+            for setting in settings:
+                race.record(setting, number, figure)  # or fail(..., cause), cut_off(..., cause)
+        race.end_block()
+    race.answer().best
+
+A block is one allocation: its settings run round by round, each round in an order of its own, so
+that nodes and drift are the same for all. The first block runs every setting (of a grid that the
+cost does not allow, a balanced part of it). Settings whose figures in the same rounds are worse
+than those of another one, at a level that holds at every look (``statistics.sequential``), are
+dropped.
+Where the cost does not allow all others either, those go on that may be best by their own figures,
+by the effects of their levels, or by both (``statistics.main_effects``); the others are left out,
+which proves nothing about them. From the third block on, half as many settings run twice as often.
+
+Whether a setting is better than the default is decided by the intervals that hold at every look,
+or by the last block alone (``statistics.confirmation``), whose settings are asked in the order that
+they had before it: the next only if the one before is shown to be better, so that none of them
+spends error (Maurer, Hothorn and Lehmacher 1995). What the rule for runs without rounds tells
+(``statistics.two_sample``, as ``best`` does) is told, too.
+"""
+
+import hashlib
+import math
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, chain, pairwise
+from typing import NamedTuple
+
+from seatrial.judge.statistics.sequential import (
+    AllocationNoise,
+    BlockNoise,
+    beside,
+    evidence,
+    interval,
+    means_of,
+)
+from seatrial.judge.statistics.trends import SettingPrediction, predict
+from seatrial.lazy import Floats, Ints, np
+from seatrial.model.policy import RaceRules
+
+ALPHA = 0.05
+_LOOKS = 0.01  # of this error, the part of the intervals that hold at every look
+_DIGITS = 9  # of predictions: their last digits differ between machines
+_LEAST_PLACES = 6  # of settings that go on, rather than more rounds of fewer
+_SCREENING = 2  # the first block may take one part of so many of the cost
+
+
+class Dropped(NamedTuple):
+    """Why and after which block (from 1 on) a setting was dropped: it is worse than another one
+    (``by``), or failed (``cause``)."""
+
+    block: int
+    by: int | None = None
+    cause: str = ""
+
+
+class SettingInterval(NamedTuple):
+    """The logarithm of a ratio of figures, its interval, and the number of rounds that tell it."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+
+class RaceAnswer(NamedTuple):
+    """What a race found. ``best`` is None where no setting has a figure; ``advised`` is the
+    setting to use: the best, or the default where no difference to it is shown. ``by_rounds``: the
+    rounds alone show it, and the figures without them do not."""
+
+    best: int | None
+    advised: int | None
+    to_default: SettingInterval | None
+    untold: list[int]
+    by_rounds: bool = False
+
+
+class Race:
+    """One race: a fold over the figures and failures of its runs. Logarithms of figures are turned
+    so that less is better."""
+
+    def __init__(self, rules: RaceRules) -> None:
+        self.rules = rules
+        count = len(rules.levels)
+        self._levels: Ints = np.array(rules.levels, dtype=np.int64).reshape(count, -1)
+        self.figures: Floats = np.full((count, 0), np.nan)
+        self.failures: list[list[str]] = [[] for _ in range(count)]
+        self.cuts: list[list[str]] = [[] for _ in range(count)]
+        self.runs = [0] * count
+        self.dropped: dict[int, Dropped] = {}
+        self.blocks: list[list[list[int]]] = []  # of each block its rounds, of these the settings
+        self.noise: BlockNoise | None = None
+        self._prediction: SettingPrediction | None = None
+        self._order: list[int] = []  # of the settings of the latest block, the best first, before
+        self._open = False
+
+    # ---- what happened ----------------------------------------------------------------------
+
+    @property
+    def rounds_begun(self) -> int:
+        """The number of rounds before the current block."""
+        return sum(map(len, self.blocks[:-1])) if self._open else sum(map(len, self.blocks))
+
+    @property
+    def alive(self) -> list[int]:
+        """The settings that were not dropped."""
+        return [each for each in range(len(self.rules.levels)) if each not in self.dropped]
+
+    def record(self, setting: int, number: int, figure: float) -> None:
+        """Record the figure of a setting in a round (from 0 on)."""
+        if not (math.isfinite(figure) and figure > 0):
+            self.fail(setting, number, f"its figure is {figure:g}; ratios need figures above 0")
+            return
+        self.runs[setting] += 1
+        sign = 1 if self.rules.better == "lower" else -1
+        self.figures[setting, number] = sign * math.log(figure)
+
+    def fail(self, setting: int, number: int, cause: str) -> None:
+        """Record that a run of a setting gave no figure, and why."""
+        self.runs[setting] += 1
+        self.failures[setting].append(cause)
+
+    def cut_off(self, setting: int, number: int, cause: str) -> None:
+        """Record that a run of a setting was ended from outside, and why: it has no figure, and
+        nothing is held against the setting."""
+        self.runs[setting] += 1
+        self.cuts[setting].append(cause)
+
+    def exclude(self, setting: int, cause: str) -> None:
+        """Drop a setting that cannot run at all, and say why."""
+        self.dropped[setting] = Dropped(len(self.blocks), cause=cause)
+
+    def end_block(self) -> None:
+        """Look at the figures, and drop what cannot win."""
+        self._open = False
+        block = len(self.blocks)
+        for setting in sorted({each for order in self.blocks[-1] for each in order}):
+            passed = np.isfinite(self.figures[setting]).sum()
+            failed = len(self.failures[setting])
+            if failed and failed * 3 >= passed:
+                self.dropped[setting] = Dropped(block, cause=self.failures[setting][-1])
+        self.noise = BlockNoise.of(self.figures)
+        if self.rules.search == "race" and self.noise is not None:
+            self._drop_worse(block, self.noise)
+        self._prediction = None
+
+    def _drop_worse(self, block: int, noise: BlockNoise) -> None:
+        wanted = math.log(max(1, len(self.rules.levels) - 1) / ALPHA)
+        alive = [each for each in self.alive if np.isfinite(self.figures[each]).any()]
+        ranked = self._ranked(alive)
+        figures = self.figures[ranked]
+        for place, setting in enumerate(ranked):
+            shown = evidence(figures[place] - figures[:place], noise)
+            if place and shown.max() >= wanted:
+                self.dropped[setting] = Dropped(block, by=ranked[int(shown.argmax())])
+
+    def differences(self, setting: int, other: int) -> Floats:
+        """Return the differences of two settings in the rounds in which both have a figure."""
+        both = self.figures[setting] - self.figures[other]
+        found: Floats = both[np.isfinite(both)]
+        return found
+
+    # ---- what is next -----------------------------------------------------------------------
+
+    def next_block(self) -> list[list[int]]:
+        """Begin the next block. Return the settings of each of its rounds in order; none where the
+        race is over."""
+        members, rounds = self._next()
+        if not members or not rounds:
+            return []
+        self._order = self._ranked(members) if self.blocks else []
+        first = sum(map(len, self.blocks))
+        block = [shuffled(members, f"{self.rules.seed} {first + n}") for n in range(rounds)]
+        self.blocks.append(block)
+        self._open = True
+        new = np.full((len(self.rules.levels), rounds), np.nan)
+        self.figures = np.concatenate((self.figures, new), axis=1)
+        return block
+
+    def _next(self) -> tuple[list[int], int]:
+        """Return the settings and the number of rounds of the next block."""
+        rules, alive = self.rules, self.alive
+        left, blocks = rules.runs - sum(self.runs), rules.allocations - len(self.blocks)
+        if blocks < 1 or not alive or (self.blocks and self._decided):
+            return [], 0
+        if rules.search == "grid":
+            return alive, rules.rounds
+        share = left // blocks
+        if not self.blocks:
+            most = max(1, rules.runs // (_SCREENING if blocks > 1 else 1))
+            members = alive if len(alive) <= most else self._balanced(most)
+            return members, max(1, min(rules.rounds, share // len(members)))
+        if rules.search == "halving":
+            members = self._better_half()
+            return members, min(rules.rounds, left // max(1, len(members)))
+        members = sorted({*alive, *self._yardstick()})
+        rounds = rules.rounds * 2 ** (len(self.blocks) - 1)  # half as many settings twice as often
+        places = max(share // rounds, min(share, _LEAST_PLACES))
+        if len(members) > places:
+            members = self._chosen(places)
+        return members, min(rounds, share // len(members))
+
+    def _better_half(self) -> list[int]:
+        """Return the better half of the settings of the latest block (successive halving: Karnin,
+        Koren and Somekh 2013)."""
+        ran = [each for each in self.blocks[-1][0] if each not in self.dropped]
+        means, _ = means_of(self.figures, self.noise)
+        return sorted(sorted(ran, key=lambda each: (means[each], each))[: -(-len(ran) // 2)])
+
+    @property
+    def _decided(self) -> bool:
+        """Whether nothing is left to compare: one setting has won, or none has a figure."""
+        return len(self.alive) < 2 or not np.isfinite(self.figures).any()
+
+    def _yardstick(self) -> list[int]:
+        """Return the default, which runs in every block, though it may have lost: what the others
+        gain is told beside it. None where it fails."""
+        default = self.rules.default
+        failed = default in self.dropped and self.dropped[default].cause
+        return [] if failed else [default]
+
+    def _chosen(self, places: int) -> list[int]:
+        """Return the settings that go on: the default, and in turn those that may be best by all
+        that is known, by their own figures, and by what the others tell. One run may have been
+        disturbed, and a setting may be better than its levels tell."""
+        known = self.prediction()
+        means, _ = means_of(self.figures, self.noise)
+        views = (
+            known.mean - known.deviation,
+            np.nan_to_num(means, nan=np.inf),
+            known.without - known.without_deviation,
+        )
+        orders = [self._by(each, self.alive) for each in views]
+        in_turn = chain(self._yardstick(), *zip(*orders, strict=True))
+        return sorted([*dict.fromkeys(in_turn)][:places])
+
+    def _balanced(self, places: int) -> list[int]:
+        """Return a part of the grid in which levels and pairs of levels are about equally
+        frequent: each time the setting that adds most to those that are rarest."""
+        levels = self._levels
+        order = shuffled(range(len(levels)), f"{self.rules.seed}")
+        chosen = [self.rules.default]
+        alike = np.array([levels == row for row in levels], dtype=float).sum(axis=2)
+        crowd = alike[self.rules.default] ** 2
+        while len(chosen) < places:
+            nearest = min((each for each in order if each not in chosen), key=crowd.__getitem__)
+            chosen.append(nearest)
+            crowd = crowd + alike[nearest] ** 2
+        return sorted(chosen)
+
+    # ---- what is known ----------------------------------------------------------------------
+
+    def prediction(self) -> SettingPrediction:
+        """Return what is known of each setting, those that never ran included."""
+        if self._prediction is None:
+            means, runs = means_of(self.figures, self.noise)
+            noise = self.noise and self.noise.scale / math.sqrt(2)
+            self._prediction = predict(self._levels, means, runs, noise)
+        return self._prediction
+
+    def _ranked(self, settings: Sequence[int]) -> list[int]:
+        return self._by(self.prediction().mean, settings)
+
+    @staticmethod
+    def _by(values: Floats, settings: Sequence[int]) -> list[int]:
+        """Return settings by rising values."""
+        rounded = np.round(values, _DIGITS)
+        return sorted(settings, key=lambda each: (rounded[each], each))
+
+    def ratio(self, setting: int, other: int, alpha: float = ALPHA) -> SettingInterval | None:
+        """Return the logarithm of the ratio of two settings, with an interval that holds at every
+        look and for all settings; None where they have no round in common."""
+        both = self.differences(setting, other)
+        if not len(both) or self.noise is None:
+            return None
+        low, high = interval(both, self.noise, alpha / max(1, len(self.rules.levels) - 1))
+        return SettingInterval(self.noise.centre(both), low, high, len(both))
+
+    def _to_default(self, best: int) -> SettingInterval | None:
+        """Return the ratio of the best setting to the default, with the narrower interval: that of
+        all rounds, or that of the last block."""
+        default = self.rules.default
+        if best == default:
+            return None
+        noise = None if self._open else AllocationNoise.of(self._figures_of_blocks())
+        if noise is None:
+            return self.ratio(best, default)
+        found = [self.ratio(best, default, _LOOKS), self._confirmed(best, noise)]
+        there = [each for each in found if each is not None]
+        return min(there, key=lambda each: each.high - each.low, default=None)
+
+    def _figures_of_blocks(self) -> list[Floats]:
+        edges = [0, *accumulate(map(len, self.blocks))]
+        return [self.figures[:, one:other] for one, other in pairwise(edges)]
+
+    def _confirmed(self, best: int, noise: AllocationNoise) -> SettingInterval | None:
+        """Return the ratio of the best setting to the default by the last block alone. None where
+        it is not asked for, as one that was before it in the order is not shown to be better."""
+        last = self._figures_of_blocks()[-1]
+        for each in self._order:
+            both = last[each] - last[self.rules.default]
+            both = both[np.isfinite(both)]
+            if each == self.rules.default or not len(both):
+                continue
+            found = noise.contrast(both, ALPHA - _LOOKS)
+            if each == best:
+                return SettingInterval(found.centre, found.low, found.high, len(both))
+            if found.high >= 0:
+                break
+        return None
+
+    def answer(self) -> RaceAnswer:
+        """Return what is known by now."""
+        finalists = self._finalists()
+        default = self.rules.default
+        if not finalists:
+            return RaceAnswer(None, None, None, [])
+        best = self._ranked(finalists)[0]
+        untold = [
+            each
+            for each in finalists
+            if each != best and ((to := self.ratio(best, each)) is None or to.high >= 0)
+        ]
+        to_default = self._to_default(best)
+        advised, by_rounds, by_rule = best, False, self._by_rule(best)
+        lost = self.dropped.get(default)
+        if best != default and (lost is None or not lost.cause):  # else it is best, or fails
+            shown = lost is not None or (to_default is not None and to_default.high < 0)
+            enough = to_default is None or to_default.value <= math.log1p(-self.rules.least)
+            by_rounds = shown and enough and default not in by_rule
+            advised = best if shown and enough else default
+            if advised != best and default in by_rule:
+                advised, to_default = best, by_rule[default]
+        untold = [each for each in untold if each not in by_rule]
+        return RaceAnswer(best, advised, to_default, untold, by_rounds)
+
+    def _by_rule(self, best: int) -> dict[int, SettingInterval]:
+        """Return the settings that are worse than the best by the rule that tells differences of
+        runs everywhere else, each with the ratio of the best to it. It knows no rounds; what it
+        tells, ``compare``, ``ratio`` and ``best`` tell of these runs, too."""
+        sign = 1 if self.rules.better == "lower" else -1
+        samples = {}
+        for each, row in enumerate(self.figures):
+            if own := row[np.isfinite(row)].tolist():
+                samples[str(each)] = [float(f"{math.exp(sign * one):.12g}") for one in own]
+        found = beside(samples, str(best), self.rules.better, self.rules.least)
+        told = {}
+        for name, one in found.items():
+            if one.verdict == "worse" and one.ratio and one.low and one.high:
+                low, high = sorted(-sign * math.log(end) for end in (one.low, one.high))
+                n = min(len(samples[name]), len(samples[str(best)]))
+                told[int(name)] = SettingInterval(-sign * math.log(one.ratio), low, high, n)
+        return told
+
+    def _finalists(self) -> list[int]:
+        """Return the settings that can be named: those alive with at least half as many figures as
+        any."""
+        figures = np.isfinite(self.figures).sum(axis=1)
+        alive = [each for each in self.alive if figures[each]]
+        most = max((figures[each] for each in alive), default=0)
+        return [each for each in alive if 2 * figures[each] >= most]
+
+
+# ---- rounds --------------------------------------------------------------------------------------
+#
+# The order of repeated runs: in rounds, in each of which every case runs once.
+#
+#     rounds = Rounds(cases=3, seed="demo")
+#     rounds.order(0)                     # (0, 1, 2)
+#     rounds.place(4, case=1)             # its place in the fifth round
+#
+# Runs of one case that stand together make a difference of a drift of the machine. Each round is a
+# row of a Williams design (E. J. Williams, Australian Journal of Scientific Research A 2, 1949):
+# in a whole cycle of rounds every case has every place equally often, and follows every other case
+# equally often within a round. The cycle has as many rounds as there are cases, twice as many if
+# that number is odd. The order of the rows is drawn by the seed; the first row has the order of
+# the cases.
+
+
+class Rounds:
+    """The rounds of so many ``cases``, without an end. The first row of the design is a zigzag: 0,
+    1, n-1, 2, n-2, ...; the others are the same, shifted, and for an odd number reversed, too."""
+
+    def __init__(self, cases: int, seed: str) -> None:
+        self._cases = cases
+        self._seed = seed
+        self._cycle = -1  # the cycle of which the shifts are known
+        self._shifts: tuple[list[int], list[int]] = [], []
+
+    def order(self, number: int) -> tuple[int, ...]:
+        """Return the cases in the order of a round."""
+        return tuple(sorted(range(self._cases), key=lambda case: self.place(number, case)))
+
+    def place(self, number: int, case: int) -> int:
+        """Return the place of a case, from 0 on, in a round."""
+        shift, reverse = self._row(number)
+        place = _place_in_zigzag((_zigzag(case, self._cases) - shift) % self._cases, self._cases)
+        return self._cases - 1 - place if reverse else place
+
+    def _row(self, number: int) -> tuple[int, bool]:
+        odd = self._cases % 2
+        cycle, row = divmod(number, self._cases * (1 + odd))
+        if cycle != self._cycle:
+            self._cycle, self._shifts = cycle, self._draw(cycle)
+        if odd:
+            return self._shifts[row % 2][row // 2], row % 2 == 1
+        return self._shifts[0][row], False
+
+    def _draw(self, cycle: int) -> tuple[list[int], list[int]]:
+        """Return the shifts of the rows of a cycle, and those of its reversed rows."""
+        forward, backward = (
+            shuffled(range(self._cases), f"{self._seed} {cycle} {side}")
+            for side in ("forward", "backward")
+        )
+        if cycle == 0:
+            forward.remove(0)
+            forward.insert(0, 0)
+        return forward, backward
+
+
+def shuffled(numbers: Iterable[int], seed: str) -> list[int]:
+    """Return the numbers in an order that the seed draws, the same on every machine."""
+    return sorted(numbers, key=lambda each: hashlib.sha256(f"{seed} {each}".encode()).digest())
+
+
+def _zigzag(place: int, cases: int) -> int:
+    """Return what stands at a place of 0, 1, n-1, 2, n-2, ..."""
+    return (place + 1) // 2 if place % 2 else (cases - place // 2) % cases
+
+
+def _place_in_zigzag(label: int, cases: int) -> int:
+    """Return the place of a label in 0, 1, n-1, 2, n-2, ..."""
+    return 2 * label - 1 if 0 < label <= cases // 2 else 2 * (cases - label) % (2 * cases)

@@ -1,0 +1,97 @@
+"""Coroutines that run in the background, until they are done or all are ended."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from msgspec import Struct
+
+from seatrial.execute.protocol import Update
+from seatrial.execute.requests import WaitingRequest
+from seatrial.journal.events import AlertRaised, Event
+
+
+class BackgroundTasks:
+    """Tasks of the running loop. ``on_failure`` gets the error of each that fails."""
+
+    def __init__(self, on_failure: Callable[[BaseException], None]) -> None:
+        self._on_failure = on_failure
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._on_done)
+        return task
+
+    def _on_done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._on_failure(error)
+
+    async def end(self) -> None:
+        """Cancel all tasks, and wait for them."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+# ---- daemon thread -------------------------------------------------------------------------------
+#
+# Run work that may hang, such as access to a file system, in daemon threads. Unlike the threads of
+# an executor, these do not delay the exit of the interpreter.
+
+
+T = TypeVar("T")
+
+
+async def run_in_thread(work: Callable[[], T], name: str) -> T:
+    """Return what ``work`` returns, run in a thread of its own. Raises what ``work`` raises."""
+    done: Future[T] = Future()
+    done.set_running_or_notify_cancel()  # so that it can no longer be cancelled
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:
+            done.set_exception(error)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return await asyncio.wrap_future(done)
+
+
+# ---- tasks ---------------------------------------------------------------------------------------
+#
+# The background tasks of a driver, and the inbox through which they report to its loop.
+
+
+class Nudge(Struct, frozen=True):
+    """Makes the loop ask the conductor again, though there is nothing to record."""
+
+
+News = Update | Event | WaitingRequest | Nudge
+
+
+class Tasks(BackgroundTasks):
+    """The background tasks, whose failure ends the drive, and the inbox of updates, events and
+    failures."""
+
+    def __init__(self) -> None:
+        super().__init__(self.fail)
+        self.inbox: asyncio.Queue[News | BaseException] = asyncio.Queue()
+
+    def put(self, update: Update | Event | WaitingRequest) -> None:
+        self.inbox.put_nowait(update)
+
+    def alert(self, kind: str, subject: str, text: str) -> None:
+        self.put(AlertRaised(kind=kind, subject=subject, text=text))
+
+    def fail(self, error: BaseException) -> None:
+        """End the drive with an error, after the updates that came before."""
+        self.inbox.put_nowait(error)
+
+    def nudge(self) -> None:
+        self.inbox.put_nowait(Nudge())

@@ -1,0 +1,115 @@
+"""Removes outputs of judged runs, as far as ``keep:`` of a test or a component says so.
+
+First the verdict and an event that announces the removal are on the disk itself, then files go. So
+whoever misses a file finds out why, whatever happens to this host in between.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
+
+from msgspec import Struct
+
+from seatrial.execute.background import Tasks, run_in_thread
+from seatrial.execute.kept_files import RemovalRule, RemovedFiles, removal_rule, remove, removed_by
+from seatrial.execute.ledger import JudgedDirectory, Ledger
+from seatrial.journal.events import OutputRemoved
+from seatrial.log import logger
+from seatrial.model.codes import Code, code_of
+from seatrial.model.decoding import copied
+from seatrial.model.test import Case
+
+AT_ONCE = 200  # runs whose removal one write of the journal announces
+LONGEST_END_SECONDS = 300.0
+
+_log = logger(__name__)
+
+
+class _Waiting(Struct, frozen=True):
+    """A run whose outputs are to be removed."""
+
+    run_id: str
+    case: Case
+    path: Path
+    rule: RemovalRule
+
+
+class CleanUp:
+    """Removes outputs in the background, in one thread for each place, as a file system may
+    hang."""
+
+    def __init__(self, ledger: Ledger, tasks: Tasks) -> None:
+        self._ledger = ledger
+        self._tasks = tasks
+        self._waiting: dict[Path, deque[_Waiting]] = {}  # by the directory of the runs' tests
+        self._workers: dict[Path, asyncio.Task[None]] = {}
+        self._alerted = False
+
+    def on_judged(self, run_id: str, case: Case, path: Path, verdict: Code) -> None:
+        """Have the outputs of a run removed, once its verdict is on the disk."""
+        rule = removal_rule(self._ledger.record.keep_of(case.test), verdict)
+        if rule is None:
+            return
+        place = path.parent
+        self._waiting.setdefault(place, deque()).append(_Waiting(run_id, case, path, rule))
+        if place not in self._workers or self._workers[place].done():
+            self._workers[place] = self._tasks.spawn(self._work(self._waiting[place]))
+
+    def take_up(self, judged: Iterable[JudgedDirectory]) -> None:
+        """Go on where an earlier driver may have been killed."""
+        state = self._ledger.conductor.state
+        for run in judged:
+            if (number := state.index.get(run.case)) is not None:
+                self.on_judged(run.run_id, state.cases[number], run.path, code_of(run.code))
+
+    async def _work(self, waiting: deque[_Waiting]) -> None:
+        while waiting:
+            batch = [waiting.popleft() for _ in range(min(AT_ONCE, len(waiting)))]
+            found = await run_in_thread(partial(_look, batch), "keep")
+            told = [(run, files) for run, files in zip(batch, found, strict=True) if files.files]
+            if not told:
+                continue
+            for run, files in told:
+                self._announce(run, files)
+            self._ledger.journal.flush()
+            await run_in_thread(self._ledger.journal.sync, "sync")
+            failed = await run_in_thread(partial(_remove, [run for run, _ in told]), "keep")
+            if failed and not self._alerted:
+                self._alerted = True
+                self._tasks.alert("keep", "", f"outputs could not be removed: {failed}")
+
+    def _announce(self, run: _Waiting, found: RemovedFiles) -> None:
+        event = copied(OutputRemoved, found, run_id=run.run_id, keep=run.rule.word)
+        self._ledger.note(event, run.case)
+
+    async def end(self) -> None:
+        """Wait up to 5 minutes for what is being removed."""
+        if working := [task for task in self._workers.values() if not task.done()]:
+            await asyncio.wait(working, timeout=LONGEST_END_SECONDS)
+
+
+def _look(runs: Sequence[_Waiting]) -> list[RemovedFiles]:
+    """Return what is removed of each run: nothing where its directory cannot be read, as when a
+    person removed it."""
+    found = []
+    for run in runs:
+        try:
+            found.append(removed_by(run.path, run.rule))
+        except OSError as error:
+            _log.info("%s: is not cleaned up: %s", run.path, error)
+            found.append(RemovedFiles(0, 0, []))
+    return found
+
+
+def _remove(runs: Sequence[_Waiting]) -> str:
+    """Remove the outputs of runs; return why the first failed that did, or ""."""
+    failed = ""
+    for run in runs:
+        try:
+            remove(run.path, run.rule)
+        except OSError as error:
+            _log.warning("%s: outputs could not be removed: %s", run.path, error)
+            failed = failed or f"{run.path}: {error.strerror or error}"
+    return failed

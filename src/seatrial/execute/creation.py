@@ -1,0 +1,378 @@
+"""Creates the folder of a trial: its record, its cases and its scripts."""
+
+import asyncio
+import contextlib
+import functools
+import hashlib
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from seatrial.errors import TrialError, UsageError
+from seatrial.execute.background import Tasks, run_in_thread
+from seatrial.execute.containers import prepare as prepare_container
+from seatrial.execute.directory import prepare, working_directory
+from seatrial.execute.directory import remove as remove_directory
+from seatrial.execute.environment import write_script
+from seatrial.execute.geometry import Placement, PlacementTarget, copy_of
+from seatrial.execute.geometry import prepare as prepare_order
+from seatrial.execute.hung_processes import HUNG_SCRIPT, hung_script
+from seatrial.execute.kept_files import FILE_USE_SCRIPT, file_use_script
+from seatrial.execute.launchers import prepare as prepare_gpus
+from seatrial.execute.plan.component_tests import part_of
+from seatrial.execute.ranks import prepare_pattern as prepare_recorder
+from seatrial.execute.ranks import prepare_thread_count as prepare_counter
+from seatrial.execute.requests import remedy
+from seatrial.execute.toolchains import FACTS_SCRIPT, facts_script
+from seatrial.execute.trial_folder import TrialFolder, require_plain
+from seatrial.execute.trial_record import Record
+from seatrial.files import (
+    make_folder,
+    read_regular,
+    remove_file,
+    remove_tree,
+    replace_file,
+    sync_folder,
+    write_durably,
+)
+from seatrial.model.decoding import encode
+from seatrial.model.plan import Deck
+from seatrial.model.test import Case, Input, Test
+from seatrial.plugins.compat.run import prepare as prepare_compat
+from seatrial.units import show_seconds
+
+MAKING_SECONDS = 86_400.0  # that the making of a trial can take
+_MAKING = ".making-"
+
+_TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
+
+
+def create(trials: Path, record: Record, cases: Iterable[Case]) -> TrialFolder:
+    """Create the folder of a trial, complete or not at all. Raises UsageError for a tag that exists
+    or cannot be the name of a folder, TrialError where the folder cannot be created."""
+    if not _TAG.fullmatch(record.tag):
+        raise UsageError(f"--name {record.tag!r}: a tag is letters, digits, ._+- (at most 100)")
+    folder = TrialFolder(trials / record.tag)
+    require_plain(folder.path)
+    first = not trials.exists()
+    making = trials.absolute() / f"{_MAKING}{record.tag}-{os.uname().nodename}-{os.getpid()}"
+    is_made = False
+    _remove_left(trials)
+    try:
+        make_folder(making)
+        lines = msgspec.json.Encoder().encode_lines(cases)
+        digest = hashlib.sha256(lines).hexdigest()
+        record = replace(record, cases_bytes=len(lines), cases_sha256=digest)
+        pretty = msgspec.json.format(encode(record), indent=2)
+        write_durably(making / "trial.json", pretty + b"\n")
+        write_durably(making / "cases.jsonl", lines)
+        for name in ("builds", "runs", "scripts", "submissions"):
+            make_folder(making / name)
+        write_scripts(TrialFolder(making), record)
+        sync_folder(making)
+        making.rename(folder.path)
+        is_made = True
+        sync_folder(trials)
+        if first:
+            sync_folder(trials.absolute().parent)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            remove_tree(making)
+        if isinstance(error, UnicodeEncodeError):
+            raise UsageError(
+                f"{error.object[:200]!r}: the path is not UTF-8 and cannot be recorded; rename it"
+            ) from error
+        if not isinstance(error, OSError):
+            raise
+        if is_made:
+            raise TrialError(
+                f"{folder.path}: the trial is there, and a crash of this host could lose it: "
+                f"{error.strerror}; {remedy(error)}, then resume it"
+            ) from error
+        if folder.path.exists():
+            raise UsageError(
+                f"{folder.path}: a trial of this tag exists; choose another"
+            ) from error
+        raise TrialError(
+            f"{folder.path}: the trial cannot be created: {error.strerror}; "
+            f"{remedy(error)}, or name another place with --trials"
+        ) from error
+    return folder
+
+
+def _remove_left(trials: Path) -> None:
+    """Remove folders of trials whose making was killed: by a process of this host that is gone, or
+    a day ago, as processes of other hosts cannot be seen."""
+    for path in trials.glob(f"{_MAKING}*"):
+        before, _, number = path.name.rpartition("-")
+        with contextlib.suppress(OSError):
+            here = before.endswith(f"-{os.uname().nodename}") and number.isdecimal()
+            dead = here and not Path(f"/proc/{number}").exists()
+            if dead or path.lstat().st_mtime < time.time() - MAKING_SECONDS:
+                remove_tree(path)
+
+
+def write_scripts(folder: TrialFolder, record: Record) -> None:
+    """Write the run scripts of all tests that are not there whole, so that they are on the disk
+    itself where jobs run elsewhere; and the scripts that tell what jobs found, what hung runs
+    wait in, and what files runs hold open. Raises OSError."""
+    make_folder(folder.facts)
+    scripts = {FACTS_SCRIPT: facts_script(), HUNG_SCRIPT: hung_script()}
+    if record.machine.file_use is not None:
+        scripts[FILE_USE_SCRIPT] = file_use_script()
+    for name, text in scripts.items():  # jobs may read them at this moment
+        replace_file(folder.facts / name, text.encode())
+    for test in record.tests.values():
+        if test.only_builds:
+            continue
+        text = test.run.script.rstrip("\n") + "\n"
+        script = folder.script(test.name)
+        if _holds(script, text.encode()):
+            continue
+        part = script.with_name(f".{script.name}.part")  # a job may start at this moment
+        remove_file(part, missing_ok=True)
+        if record.machine.jobs_run_elsewhere:
+            write_durably(part, text.encode())
+        else:
+            write_script(part, text)
+        part.rename(script)
+    if record.machine.jobs_run_elsewhere:
+        sync_folder(folder.path / "scripts")
+
+
+def _holds(script: Path, data: bytes) -> bool:
+    try:
+        return read_regular(script, len(data), follow=False) == data
+    except OSError:
+        return False
+
+
+# ---- staging -------------------------------------------------------------------------------------
+#
+# The directories and decks of the runs of a trial.
+
+
+AT_ONCE = 4  # run directories that are made in the background at a time, on each target
+ALERT_AGAIN_SECONDS = 3600.0
+LONGEST_END_SECONDS = 30.0
+SILENT_SECONDS = 60.0  # added to the time limit of the placement command
+
+
+class Room(Struct, frozen=True):
+    """A run that is to be created: its case, its directory, its place, its job script, the nodes
+    that were chosen for it, in order, and the directory of its build ("": it has none)."""
+
+    case: Case
+    path: Path
+    place: PlacementTarget
+    script: str
+    nodes: str = ""
+    build: str = ""
+
+
+class Staging:
+    """Makes run directories: at once where that is quick, else in the background."""
+
+    def __init__(
+        self,
+        folder: TrialFolder,
+        record: Record,
+        tasks: Tasks,
+        free_directory: Callable[[Path], Path | None],
+    ) -> None:
+        self._folder = folder
+        self._free_directory = free_directory
+        self._record = record
+        self._tasks = tasks
+        own = folder.path / "runs"
+        self._placement = Placement(record.machine.file_systems, record.tag, own)
+        policy = record.policy
+        self._file_systems = {entry.name: entry.file_system for entry in policy.entries}
+        self._decks: dict[str, Deck] = {}
+        for name in record.tests:
+            part = part_of(record.component, name) if record.component is not None else None
+            if part is not None and part.deck is not None:
+                self._decks[name] = part.deck
+        self._threads: dict[Path, asyncio.Semaphore] = {}  # by place, as one may hang
+        self._set_aside = False
+        self._alerted: dict[str, float] = {}
+        self._dropping: set[asyncio.Task[None]] = set()
+
+    def file_system(self, test: str) -> str:
+        """Return the file system of a test's runs; "" for the trial's own folder."""
+        return self._file_systems.get(test, "")
+
+    def place(self, test: str, target: str) -> PlacementTarget:
+        return self._placement.place(self._file_systems.get(test, ""), target)
+
+    def path(self, test: str, run_id: str, target: str) -> Path:
+        if not self._file_systems.get(test):
+            return self._folder.run(test, run_id)
+        return self.place(test, target).root / test / run_id
+
+    def is_quick(self, test: str) -> bool:
+        """Return whether directories of runs are made at once: in the trial's folder, without a
+        copy of a deck."""
+        deck = self._decks.get(test)
+        return not self._file_systems.get(test) and (deck is None or deck.how == "shared")
+
+    def make(self, room: Room) -> None:
+        """Make the directory of a run. Raises TrialError, and BackendError where a job of which the
+        journal knows nothing runs there."""
+        with _making(room.path):
+            self._alert_set_aside(self._make(room))
+
+    def _make(self, room: Room) -> Path | None:
+        test = self._record.tests[room.case.test]
+        aside = self._free_directory(room.path)
+        prepare(room.path, room.script, test, self._inputs(test, room.place))
+        prepare_order(self._record.machine, test, room.case, room.path, room.nodes)
+        prepare_gpus(self._record.machine, test, room.case, room.path)
+        prepare_container(self._record.machine, test, room.case, room.path, room.build)
+        prepare_recorder(test, room.path, room.build)
+        prepare_counter(test, room.case, room.path, room.build)
+        prepare_compat(self._record.machine, test, room.case, room.path)
+        return aside
+
+    def _alert_set_aside(self, aside: Path | None) -> None:
+        """Alert people once that directories were renamed."""
+        if aside is not None and not self._set_aside:
+            self._tasks.alert(
+                "directory",
+                str(aside),
+                "a run is created whose directory held what an earlier job wrote, of which the "
+                "journal knows nothing, as after a crash of this host; it and others like it are "
+                "kept as RUN.before-N",
+            )
+            self._set_aside = True
+
+    async def make_in_background(self, room: Room) -> None:
+        """Make the directory of a run in the background, after the directories and the deck that it
+        needs. Raises TrialError."""
+        with _making(room.path):
+            await self._ready(room)
+            async with self._free_thread(room.path):
+                if room.place.file_system:
+                    with self._alert_if_slow(room.place, SILENT_SECONDS):  # copies may take longer
+                        make = functools.partial(room.path.mkdir, parents=True, exist_ok=True)
+                        await run_in_thread(make, "place")
+                self._alert_set_aside(await run_in_thread(lambda: self._make(room), "place"))
+
+    def _free_thread(self, path: Path) -> asyncio.Semaphore:
+        """Return the semaphore of the threads for a directory: each place has its own threads."""
+        root = path.parent.parent
+        return self._threads.setdefault(root, asyncio.Semaphore(AT_ONCE))
+
+    async def _ready(self, room: Room) -> None:
+        """Make what runs at a place share: the directory of the test, the copy of its deck."""
+        place, test = room.place, room.case.test
+        if place.file_system:
+            with self._alert_if_slow(place, self._placement.timeout(place) + SILENT_SECONDS):
+                self._alert_failed(place, await self._placement.make(place, test))
+        deck = self._decks.get(test)
+        if deck is not None and deck.how == "per_target":
+            self._alert_failed(place, await self._placement.deck(place, self._source(test, deck)))
+
+    @contextlib.contextmanager
+    def _alert_if_slow(self, place: PlacementTarget, longest: float) -> Iterator[None]:
+        """Alert people if the block takes longer than ``longest`` seconds."""
+        loop = asyncio.get_running_loop()
+        text = "runs wait for their directories; it has not answered for "
+        text = f"{place.name}: {text}{show_seconds(longest)}"
+        timer = loop.call_later(longest, self._alert, place, text)
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _alert_failed(self, place: PlacementTarget, failure: str) -> None:
+        """Alert people that the placement command failed and a plain directory is used."""
+        if failure:
+            text = f"placing on {place.name} failed, a plain directory is used: {failure}"
+            self._alert(place, text)
+
+    def _alert(self, place: PlacementTarget, text: str) -> None:
+        """Raise an alert about a place, unless one was raised within the last hour."""
+        now = time.monotonic()
+        if now - self._alerted.get(place.name, -ALERT_AGAIN_SECONDS) >= ALERT_AGAIN_SECONDS:
+            self._alerted[place.name] = now
+            self._tasks.alert("placement", place.name, text)
+
+    # ---- decks ----------------------------------------------------------------------------
+
+    def _source(self, test: str, deck: Deck) -> Path:
+        return Path(os.path.normpath(Path(self._record.tests[test].folder) / deck.source))
+
+    def _inputs(self, test: Test, place: PlacementTarget) -> list[Input]:
+        deck = self._decks.get(test.name)
+        if deck is None:
+            return []
+        source = self._source(test.name, deck)
+        path = copy_of(place, source) if deck.how == "per_target" else source
+        how: Literal["link", "copy"] = "copy" if deck.how == "per_run" else "link"
+        return [Input(source=str(path), name=deck.name or source.name, how=how)]
+
+    def drop_decks(self, judged: Iterable[tuple[str, Path]]) -> None:
+        """Remove, in the background, the own copies of decks of runs that are over (test,
+        directory), as their space no longer counts. A copy that cannot be removed stays."""
+        left: dict[Path, list[Path]] = {}  # by the directory of their runs
+        for test, path in judged:
+            deck = self._decks.get(test)
+            if deck is not None and deck.how == "per_run":
+                copy = path / (deck.name or self._source(test, deck).name)
+                left.setdefault(path.parent, []).append(copy)
+        for copies in left.values():
+            task = self._tasks.spawn(self._drop(copies))
+            self._dropping.add(task)
+            task.add_done_callback(self._dropping.discard)
+
+    def drop_directories(self, judged: Iterable[tuple[Case, str]]) -> None:
+        """Remove, in the background, the directories in which killed runs (case, run id) worked,
+        as far as they can be seen from here."""
+        for case, run_id in judged:
+            directory = working_directory(case, self._record.tag, run_id)
+            if directory is not None:
+                task = self._tasks.spawn(self._drop_directory(directory))
+                self._dropping.add(task)
+                task.add_done_callback(self._dropping.discard)
+
+    async def _drop_directory(self, directory: Path) -> None:
+        async with self._free_thread(directory):
+            await run_in_thread(lambda: remove_directory(directory), "directory")
+
+    async def _drop(self, copies: Sequence[Path]) -> None:
+        def remove() -> None:
+            for copy in copies:
+                with contextlib.suppress(OSError):
+                    remove_tree(copy)
+
+        async with self._free_thread(copies[0].parent):
+            await run_in_thread(remove, "deck")
+
+    async def end(self) -> None:
+        """Wait up to 30 s for copies of decks and directories that are being removed."""
+        if self._dropping:
+            await asyncio.wait(self._dropping, timeout=LONGEST_END_SECONDS)
+
+
+@contextlib.contextmanager
+def _making(path: Path) -> Iterator[None]:
+    """Raise TrialError if a run cannot be created. Of two files it names the second: the new
+    one."""
+    try:
+        yield
+    except OSError as error:
+        where, reason = error.filename2 or error.filename or path, error.strerror or error
+        if isinstance(error, shutil.Error):  # of a folder: (source, target, reason) of each file
+            _, where, reason = error.args[0][0]
+        raise TrialError(
+            f"{where}: the run cannot be created: {reason}; {remedy(error)}, then resume the trial"
+        ) from error

@@ -1,0 +1,394 @@
+"""The real driver: binds the conductor to a backend, with asyncio and the wall clock.
+
+    outcome = asyncio.run(Driver(folder, observer).drive())
+
+Updates come from the backend, builds, gauges and people. The ledger records each. The driver then
+records what the conductor decides, and does it. To start a trial and to resume one are the same:
+the journal is replayed.
+"""
+
+import asyncio
+import os
+from logging import DEBUG, INFO, WARNING
+from typing import Any
+
+from seatrial.account import user_name
+from seatrial.decide.conductor import Conductor, Finish, Launch, carry_out, in_bundles
+from seatrial.errors import TrialError
+from seatrial.execute import building, requests
+from seatrial.execute import requests as answers
+from seatrial.execute.alerts import AlertCommand, alert_of
+from seatrial.execute.background import News, Nudge, Tasks, run_in_thread
+from seatrial.execute.building import Building
+from seatrial.execute.clean_up import CleanUp
+from seatrial.execute.creation import Staging, write_scripts
+from seatrial.execute.hangs import HangDetector
+from seatrial.execute.heartbeat import beat, beat_regularly
+from seatrial.execute.job_stats import GaugeWatch, JobStats, Observer
+from seatrial.execute.jobs import Attempts, Jobs, watch_followed
+from seatrial.execute.ledger import JudgedDirectory, Ledger
+from seatrial.execute.protocol import Disturbed, Doubled, NodesDown, NodesUp, Trouble, Unfollowed
+from seatrial.execute.requests import (
+    INTERRUPTED,
+    TWICE,
+    WAS_COMPLETE,
+    DriveOutcome,
+    Request,
+    Stop,
+    WaitingRequest,
+    remedy,
+)
+from seatrial.execute.run_collector import RunCollector
+from seatrial.execute.same_settings import (
+    require_host,
+    require_not_abandoned,
+    require_own,
+    require_real,
+    require_to_cancel,
+)
+from seatrial.execute.schedulers import choose_backend
+from seatrial.execute.trial_folder import TrialFolder, require_plain
+from seatrial.journal import events
+from seatrial.journal.journal import Journal
+from seatrial.log import logger
+from seatrial.model.nodes import fold
+from seatrial.model.plan import Tell
+from seatrial.model.policy import Limits
+from seatrial.units import SECOND_NS
+
+__all__ = ["DriveOutcome", "Driver", "Stop"]
+
+_log = logger(__name__)
+
+REFILL_SHARE = 4
+SYNC_SECONDS = 5.0
+LONGEST_WAIT_SECONDS = 60.0  # for an update, as somebody may set the clock
+
+
+class Driver:
+    """Drives one trial, from its folder, until nothing is left to do."""
+
+    def __init__(
+        self, folder: TrialFolder, observer: Observer | None = None, alert: str = ""
+    ) -> None:
+        """``alert`` is a command for alerts, where the trial's record names none."""
+        self.folder = folder
+        self.record, self.origin = record, _ = folder.record_and_origin()
+        require_plain(folder.path)
+        require_real(folder.tag, record)
+        self.backend = choose_backend(record.machine, folder.submissions)
+        # Two trials may have one tag, in another folder or after a deletion; their jobs may not.
+        unique = f"{record.tag} {record.created}"
+        jobs = record.asked.jobs or record.machine.jobs or self.backend.jobs
+        limits = Limits(
+            room=self.backend.room,
+            jobs=jobs,
+            builds=record.machine.builds.at_most or max(2, os.cpu_count() or 2),
+            refill=1 if self.backend.room else max(1, jobs // REFILL_SHARE),
+            max_failures=record.asked.max_failures,
+            gpus=self.backend.gpus,
+        )
+        self.conductor = Conductor(unique, folder.cases(), limits, record.policy)
+        self._tasks = Tasks()
+        tell = record.alerts or (Tell(command=alert) if alert else None)
+        self._alert_command = AlertCommand(record, tell, observer or Observer(), self._tasks)
+        self.ledger = Ledger(record, self.conductor, self._alert_command)
+        use = record.machine.file_use
+        job_stats = JobStats(use, self._tasks) if use is not None and use.job_stats else None
+        self._collector = RunCollector(record, folder.environments, folder.path.parent, job_stats)
+        self._staging = Staging(folder, record, self._tasks, self.backend.free_directory)
+        self._attempts = Attempts(folder, self.ledger, self._staging)
+        self._clean_up = CleanUp(self.ledger, self._tasks)
+        in_jobs = None
+        if record.machine.jobs_run_elsewhere:
+            nodes = self.conductor.state.nodes
+            in_jobs = building.JobBuilds(
+                folder, record.machine, self.backend, unique, lambda: fold(nodes.excluded)
+            )
+        self._building = Building(folder, self.ledger, self._tasks, in_jobs)
+        self._jobs = Jobs(
+            folder,
+            self.ledger,
+            self.backend,
+            self._tasks,
+            self._staging,
+            self._attempts,
+            self._collector,
+            self._building,
+            self._clean_up,
+        )
+        self.was_complete = False  # whether the trial was complete before this drive
+        self._gauges = GaugeWatch(record.machine, self._tasks)
+        self._answered: list[str] = []  # requests whose answers may not be in the journal yet
+        self._interrupts = 0
+        self._drive: asyncio.Task[Any] | None = None
+        self._stop: Stop | None = None
+
+    # ---- driving --------------------------------------------------------------------------
+
+    async def drive(
+        self, cancel: str = "", host_is_gone: bool = False, abandon: str = ""
+    ) -> DriveOutcome:
+        """Start or resume the trial, and drive it to its end. Where ``cancel`` is a reason, cancel
+        its jobs instead; where ``abandon`` is one, abandon the trial. ``host_is_gone``: the host
+        that drove it is down, and its processes with it. Raises JournalError, TrialError,
+        BackendError and Stop."""
+        self._drive = asyncio.current_task()
+        try:
+            return await self._drive_to_end(cancel, abandon, host_is_gone)
+        except asyncio.CancelledError:
+            if self._stop is None:
+                raise
+            raise self._stop from None
+
+    async def _drive_to_end(self, cancel: str, abandon: str, host_is_gone: bool) -> DriveOutcome:
+        with Journal.own(self.folder.journal, host_is_gone) as journal:
+            require_own(self.folder.tag, self.origin)
+            self.ledger.journal = journal
+            unresolved = self.ledger.replay()
+            self._collector.references = self.ledger.references or self._collector.references
+            self._answer_left()
+            self._alert_command.remember(self.ledger.alerts, journal.now())
+            self.was_complete = self.ledger.complete and not self.ledger.lost_verdicts
+            if cancel:
+                require_to_cancel(self.folder.tag, self.ledger, unresolved)
+            if self.was_complete and not abandon:
+                return DriveOutcome(self.ledger.verdicts, True, WAS_COMPLETE)
+            if not unresolved:
+                require_not_abandoned(self.folder.tag, self.conductor.state)
+            elif self.backend.room and not host_is_gone:
+                require_host(self.folder.tag, self.conductor.state.trial.host)
+            self._restore_scripts()
+            await self.backend.open()
+            try:
+                beat(self.folder)
+                self.ledger.open()
+                if cancel:
+                    self._on_event(events.TrialCancelled(reason=cancel))
+                if abandon:
+                    self._on_event(events.TrialAbandoned(reason=abandon))
+                judged = [self._in_this_trial(run) for run in self.ledger.judged]
+                self._staging.drop_decks((run.test, run.path) for run in judged)
+                cases = {case.id: case for case in self.conductor.state.cases}
+                self._staging.drop_directories((cases[run.case], run.run_id) for run in judged)
+                self._clean_up.take_up(judged)
+                await self._jobs.take_up(unresolved)
+                self._begin_to_watch()
+                _log.info("driving %s, runs without a verdict: %d", journal.path, len(unresolved))
+                try:
+                    outcome = await self._loop()
+                except Exception:
+                    _log.exception("the drive ends")
+                    raise
+                _log.info("ended: %s", outcome)
+                self._flush()
+                await self._alert_command.end()
+                await self._staging.end()
+                await self._clean_up.end()
+                return outcome
+            finally:
+                try:
+                    await self._tasks.end()
+                    await self._building.end()
+                    await self.backend.close()
+                finally:
+                    journal.flush()
+
+    def _in_this_trial(self, run: JudgedDirectory) -> JudgedDirectory:
+        """Return a run with its directory in the trial's folder, unless its test runs on a file
+        system: the trial may be a copy, and the files of the original are not its own."""
+        if self._staging.file_system(run.test):
+            return run
+        return run._replace(path=self.folder.run(run.test, run.run_id))
+
+    def _restore_scripts(self) -> None:
+        try:
+            write_scripts(self.folder, self.record)
+        except OSError as error:
+            raise TrialError(
+                f"{self.folder.path}: the scripts of the tests cannot be written: "
+                f"{error.strerror}; {remedy(error)}, then resume the trial"
+            ) from error
+
+    def _begin_to_watch(self) -> None:
+        policy = self.conductor.state.policy
+        self._tasks.spawn(beat_regularly(self.folder, self.ledger.journal.require_own))
+        self._tasks.spawn(self._pump())
+        if not self.record.machine.jobs_run_elsewhere:
+            self._tasks.spawn(self._sync_regularly())
+        requests.open_to_group(self.folder)
+        self._tasks.spawn(requests.watch(self.folder, self._tasks.put, self._on_cancel))
+        if policy.kind == "sustained" or policy.exclusion.after or policy.placing:
+            self.backend.watch_nodes(self.conductor.state.nodes.down)
+        self._gauges.watch(policy)
+        HangDetector(self.conductor, self._attempts.of, self._tasks).start(self.ledger.journal.now)
+        self._tasks.spawn(watch_followed(self._jobs.unfollowed, self._tasks))
+
+    async def _loop(self) -> DriveOutcome:
+        inbox = self._tasks.inbox
+        while True:
+            self.conductor.state.changed = False
+            self.ledger.watch_clock()
+            now = self.ledger.journal.now()
+            decision = self.conductor.decide(now)
+            if decision.finish is not None:
+                return self._finish(decision.finish)
+            for name, each in decision.acts():
+                _log.log(WARNING if name == "alerts" else INFO, "%s: %s", name, each)
+            for step in carry_out(decision, self._jobs):
+                await step
+            self._flush()
+            if not self.conductor.state.changed:  # else there may be more to decide
+                wait = LONGEST_WAIT_SECONDS
+                if decision.wake is not None:
+                    wait = min(wait, (decision.wake - now) / SECOND_NS)
+                _log.debug("waiting for %.1f s at most", wait)
+                timer = asyncio.get_running_loop().call_later(wait, self._tasks.nudge)
+                self._receive(await inbox.get())
+                timer.cancel()
+            while not inbox.empty():
+                self._receive(inbox.get_nowait())
+
+    def _finish(self, finish: Finish) -> DriveOutcome:
+        left = max(0, self.conductor.state.wanted - self.conductor.state.finished)
+        for trouble in self.backend.recovered():
+            self._receive(trouble)
+        outcome = DriveOutcome(self.ledger.verdicts, finish.complete, finish.reason, left)
+        if finish.complete:
+            reason = finish.reason if self.conductor.unbuildable else ""
+            self.ledger.note(events.TrialEnded(failed=1 if outcome.failed else 0, reason=reason))
+        elif self.conductor.state.trial.clock_runs and not self._interrupts:
+            self.ledger.note(events.TrialPaused(reason=finish.reason))
+        return outcome
+
+    def interrupt(self) -> None:
+        """Handle Ctrl-C. The first stops launches and waits for the jobs, the second cancels the
+        jobs, the third leaves at once, as a scheduler that does not answer cannot cancel."""
+        self._interrupts += 1
+        if self._interrupts == 1:
+            self._tasks.put(events.TrialPaused(reason=INTERRUPTED))
+        elif self._interrupts == 2:
+            self._tasks.put(events.TrialCancelled(reason=TWICE))
+        else:
+            self.stop("interrupted three times; jobs go on")
+
+    def _on_cancel(self) -> None:
+        """Handle `seatrial cancel`."""
+        self._interrupts += 1
+        self._tasks.put(events.TrialCancelled(reason="cancelled by `seatrial cancel`"))
+
+    def stop(self, reason: str = "told to stop; jobs go on") -> None:
+        """Leave at once, as on SIGTERM and SIGHUP."""
+        self._stop = Stop(reason)
+        if self._drive is not None:
+            self._drive.cancel()
+
+    async def write_scripts(self) -> int:
+        """Make the directory and scripts of every run, and submit none (a dry run). Returns the
+        number of runs. When the trial is resumed, these runs are submitted."""
+        with Journal.own(self.folder.journal) as self.ledger.journal:
+            self.ledger.replay()
+            self.ledger.open()
+            runs = [
+                Launch(number, self.conductor.state.run_id(number, ahead))
+                for number, case in enumerate(self.conductor.state.cases)
+                if not case.only_builds
+                for ahead in range(case.repeat)
+            ]
+            if groups := self.record.policy.bundle_of:
+                runs = in_bundles(runs, [groups[run.case] for run in runs])
+            self._jobs.write(runs)
+            self.ledger.note(events.TrialPaused(reason="dry run: nothing was submitted"))
+            return len(runs)
+
+    # ---- updates --------------------------------------------------------------------------
+
+    def _receive(self, update: News | BaseException) -> None:
+        _log.log(WARNING if isinstance(update, Trouble) else DEBUG, "told %s", update)
+        if isinstance(update, BaseException):
+            raise update
+        if isinstance(update, events.Event):
+            self._on_event(update)
+        elif isinstance(update, WaitingRequest):
+            self._answer(update.request, update.by, update.file)
+        elif isinstance(update, Trouble | Disturbed | Doubled | Unfollowed):
+            self.ledger.note(alert_of(update))
+        elif isinstance(update, NodesDown):
+            self.ledger.note(events.NodeDown(nodes=update.nodes, reason=update.reason))
+        elif isinstance(update, NodesUp):
+            self.ledger.note(events.NodeUp(nodes=update.nodes))
+        elif not isinstance(update, Nudge) and not self._building.receive(update):
+            self._jobs.on_update(update)
+
+    def _on_event(self, event: events.Event) -> None:
+        if isinstance(event, events.TrialCancelled | events.TrialAbandoned):
+            self._building.cancel()
+        is_of_run = isinstance(event, events.RunEvent) and not isinstance(event, events.PERSONAL)
+        if is_of_run and event.run_id not in self.ledger.runs:
+            return
+        self.ledger.note(event)
+        if isinstance(event, events.PolicyChanged):
+            self._gauges.watch(self.conductor.state.policy)
+
+    def _flush(self) -> None:
+        """Write the recorded events to the journal, then remove the files that they stand for."""
+        self.ledger.journal.flush()
+        self._collector.drop_captured()
+        if self._answered:
+            requests.drop(self.folder, self._answered)
+            self._answered.clear()
+
+    async def _sync_regularly(self) -> None:
+        """Have the journal on the disk itself every few seconds, so that a crash of this host costs
+        the records of a few runs at most."""
+        while True:
+            await asyncio.sleep(SYNC_SECONDS)
+            await run_in_thread(self.ledger.journal.sync, "sync")
+
+    async def _pump(self) -> None:
+        while True:
+            for update in await self.backend.updates():
+                self._tasks.put(update)
+
+    # ---- requests -------------------------------------------------------------------------
+
+    def _answer_left(self) -> None:
+        """Record the requests that came too late for an earlier driver. Of a trial that is
+        complete, only requests to extend or abandon it count, and what people record."""
+        for each in requests.left(self.folder, self.ledger.answered):
+            if self.ledger.complete and each.request.request not in ("extend", "abandon", "record"):
+                requests.drop(self.folder, [each.file])
+            else:
+                self._answer(each.request, each.by, each.file)
+        self._flush()
+
+    def _answer(self, request: Request, by: str, file: str = "") -> events.Event:
+        """Record the answer to a request of a person; return it."""
+        now = self.ledger.journal.now()
+        event = answers.answer_to(
+            request, self.conductor.state, self.record, by=by, file=file, now=now
+        )
+        self._on_event(event)
+        if file:
+            self._answered.append(file)
+        return event
+
+    def answer_left(self) -> None:
+        """Record the requests that came in the last moments of a drive. Raises Owned where another
+        process drives the trial."""
+        with Journal.own(self.folder.journal) as self.ledger.journal:
+            self.ledger.replay()
+            self._answer_left()
+
+    def answer(self, request: Request) -> events.Event | None:
+        """Record a request to a trial that nobody drives. Return the event, None where there was
+        nothing to record. Raises Owned where another process drives it, and TrialError where it is
+        over."""
+        with Journal.own(self.folder.journal) as self.ledger.journal:
+            self.ledger.replay()
+            require_not_abandoned(self.folder.tag, self.conductor.state)
+            if self.ledger.complete and request.request != "extend":
+                raise TrialError(f"{self.folder.tag} is complete; start a new trial")
+            if request.request == "pause" and not self.conductor.state.trial.clock_runs:
+                return None
+            return self._answer(request, user_name())

@@ -1,0 +1,412 @@
+"""The parts that job scripts and build scripts share: exports, the set-up of the machine, modules,
+and writing the script."""
+
+import asyncio
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+import signal
+import sys
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+
+from msgspec import Struct
+
+from seatrial.escaping import shell_word
+from seatrial.execute.kept_files import sizes_of
+from seatrial.files import make_folder, open_descriptor, read_start, replace_file
+from seatrial.judge.reading import OWN_WORDS
+from seatrial.model.build import toolchain_of
+from seatrial.model.file_model import Scalar
+from seatrial.model.identifiers import show
+from seatrial.model.machine import Machine
+from seatrial.model.parameters import IMAGE_DIGEST, RUN_ONLY
+from seatrial.model.schedulers import schedulers
+from seatrial.model.test import Test
+from seatrial.units import show_seconds
+
+# Functions that a user exported under the names of builtins, such as a cd that lists the folder.
+# Job scripts use these builtins.
+_OF_BUILTIN = re.compile(
+    r"BASH_FUNC_([.:\[]|alias|bg|bind|break|builtin|cd|command|continue|declare|dirs|echo|enable"
+    r"|eval"
+    r"|exec|exit|export|false|fc|fg|getopts|hash|help|jobs|kill|let|local|mapfile|popd|printf|pushd"
+    r"|pwd|read|readarray|readonly|return|set|shift|shopt|source|suspend|test|times|trap|true|type"
+    r"|typeset|ulimit|umask|unalias|unset|wait)(%%|\(\))"
+)
+NO_MODULE = 90  # the exit code of a script whose modules cannot be loaded
+
+
+def exports(variables: Mapping[str, Scalar]) -> str:
+    """Return one ``export`` line; the values are quoted."""
+    words = [
+        f"{name}={value if value.__class__ is int else shell_word(show(value))}"
+        for name, value in variables.items()
+    ]
+    return f"export {' '.join(words)}\n" if words else ""
+
+
+def inherited(machine: Machine) -> dict[str, str]:
+    """Return the environment that builds and jobs get from this process. The virtual environment of
+    Seatrial itself is no part of it. Where a compiler, an MPI or a launcher of the machine is found
+    there alone, its programs come last on PATH, so that all others (python3) are the host's: an MPI
+    finds its own programs beside itself."""
+    environment = {
+        name: value for name, value in os.environ.items() if not _OF_BUILTIN.fullmatch(name)
+    }
+    if "HOSTNAME" in environment:  # of another host, where a scheduler passed it to this process
+        environment["HOSTNAME"] = os.uname().nodename
+    own = Path(sys.prefix) / "bin"
+    if sys.prefix == sys.base_prefix:
+        return environment
+    real = os.path.realpath(own)
+    others = [folder for folder in os.get_exec_path() if os.path.realpath(folder) != real]
+    path = os.pathsep.join(others)
+    needed = [name for name in _programs(machine) if (own / name).exists()]
+    alone = not all(shutil.which(name, path=path) for name in needed)
+    environment["PATH"] = os.pathsep.join([*others, str(own)]) if alone else path
+    if environment.get("VIRTUAL_ENV") == sys.prefix:
+        del environment["VIRTUAL_ENV"]
+        environment.pop("VIRTUAL_ENV_PROMPT", None)
+    return environment
+
+
+def _programs(machine: Machine) -> set[str]:
+    """Return the programs that a machine's file names without their folder."""
+    launchers = [machine.launcher, *(chain.launcher for chain in machine.toolchains.values())]
+    names = {launcher.command or launcher.kind for launcher in launchers if launcher is not None}
+    for chain in machine.toolchains.values():
+        names |= {chain.cc, chain.cxx, chain.fc, chain.mpicc, chain.mpicxx, chain.mpifc}
+    return {name for name in names if name and "/" not in name}
+
+
+def write_script(path: str | Path, text: str, mode: int | None = None) -> None:
+    """Write a script as UTF-8 in every locale. Bytes of a path that are not UTF-8 stay as they are
+    on disk. The permissions are those that the umask leaves, without that to write for others, or
+    ``mode``."""
+    descriptor = open_descriptor(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    try:
+        os.write(descriptor, text.encode("utf-8", errors="surrogateescape"))
+        if mode is not None:
+            os.fchmod(descriptor, mode)
+    finally:
+        os.close(descriptor)
+
+
+def toolchain_variables(machine: Machine, test: Test, name: str) -> dict[str, Scalar]:
+    """Return the variables of a toolchain, such as CC and MPICC, that ``suite/variables.py``
+    documents."""
+    chain = toolchain_of(machine, test, name)
+    keys = ("cc", "cxx", "fc", "mpicc", "mpicxx", "mpifc", "cflags", "openmp", "ldflags", "ldlibs")
+    own = {key.upper(): getattr(chain, key) for key in keys}
+    return {**own, "TOOLCHAIN": name, "MACHINE": machine.machine}
+
+
+def preamble(machine: Machine, test: Test, toolchain: str) -> str:
+    """Return set-up and modules in the order machine, toolchain, test; then their environments,
+    which can thus replace what a module set."""
+    chain = toolchain_of(machine, test, toolchain)
+    text = f"{machine.setup.rstrip()}\n" if machine.setup.strip() else ""
+    text += module_lines([*machine.modules, *chain.modules, *test.modules])
+    own = test.fixed_environment
+    return text + exports({**machine.environment, **chain.environment, **own})
+
+
+def module_lines(names: Iterable[str]) -> str:
+    """Return bash that loads modules in their order, and ends the script with the words of
+    ``module`` if one does not load."""
+    names = list(names)
+    if not names:
+        return ""
+    return module_command(names[0]) + "".join(
+        f"seatrial_load {shell_word(name)}\n" for name in names
+    )
+
+
+def module_command(name: str) -> str:
+    """Return bash that finds the command ``module``, and defines ``seatrial_load`` of a module.
+    Where there is no such command, the script ends with a message that names this module."""
+    no_command = (
+        f"{OWN_WORDS}module {name} cannot be loaded: there is no command `module`; let "
+        "`setup` read the site's file, e.g. `. /etc/profile.d/lmod.sh`"
+    )
+    return _LOAD % {"no_command": shell_word(no_command), "words": OWN_WORDS, "code": NO_MODULE}
+
+
+# Where a shell that is no login shell has not read the files of Lmod or of Environment Modules,
+# they are read from their usual places. Versions of Environment Modules before 5 say that a module
+# did not load, and end well.
+_LOAD = r"""
+if ! command -v module > /dev/null; then
+  for _init in /etc/profile.d/{z00_lmod,lmod,z00_modules,modules}.sh \
+    {"${LMOD_PKG-}","${MODULESHOME-}",/usr/share/{lmod/lmod,modules,Modules}}/init/bash; do
+    if [ -r "$_init" ] && . "$_init" && command -v module > /dev/null; then break; fi
+  done
+fi
+command -v module > /dev/null || { echo %(no_command)s >&2; exit %(code)d; }
+seatrial_load() {  # a module
+  local _before=${LOADEDMODULES-} _words=
+  if module load "$1"; then
+    [ "${LOADEDMODULES-}" = "$_before" ] || return 0
+    case :$_before: in *:"$1":* | *:"$1"/*) return 0 ;; esac
+    _words=$(module load "$1" 2>&1) || :
+    case $_words in *[Ee][Rr][Rr][Oo][Rr]*) ;; *) return 0 ;; esac
+  else
+    _words=$(module load "$1" 2>&1) || :  # the site may have set -e
+  fi
+  _words=$(tr -s '[:space:]' ' ' <<< "$_words")
+  _words=${_words%% } _words=${_words# } _words=${_words:0:300}
+  echo "%(words)smodule $1 did not load${_words:+: $_words}" >&2
+  exit %(code)d
+}
+"""
+
+
+# ---- environment capture -------------------------------------------------------------------------
+#
+# The environments of runs, each distinct one stored once.
+#
+# A job writes its exported variables into the directory of its run. This module copies them to
+# ``environments/<hash>`` of the trial, readable by the owner alone; the run keeps the hash. The
+# file of the run is removed when the hash is in the journal, so a driver that is killed loses
+# none. Variables that differ from job to job and from session to session are left out. So the hash
+# tells whether two runs had the same environment, and the files tell the differences.
+
+
+ENVIRONMENT = "job.environment"
+MAX_BYTES = 1 << 20
+
+# The digest of a container's image tells runs apart.
+_NAMES = (
+    *(RUN_ONLY.keys() - {IMAGE_DIGEST}),
+    "BUILD",
+    "PWD",
+    "OLDPWD",
+    "SHLVL",
+    "HOSTNAME",
+    "TMPDIR",
+)
+_NAMES += ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
+_NAMES += ("CI", "BUILD_ID", "BUILD_NUMBER", "BUILD_TAG", "BUILD_URL", "BUILD_DISPLAY_NAME")
+_OF_CI = ("CI_", "GITLAB_", "GITHUB_", "RUNNER_", "JENKINS_", "HUDSON_")
+_PREFIXES = (
+    "SEATRIAL_",
+    "SSH_",
+    "XDG_",
+    "BASH_FUNC_",
+    "_",
+    *_OF_CI,
+)
+
+# A variable in the output of bash's ``declare -x``: a name, and a value in quotes, which may have
+# several lines. Else a line, which has no name. The first form of a value is the second without
+# escaped quotes, as most values are; it is several times as quick.
+_VALUE = r"""(?:"[^"]*+(?<!\\)"|"[^"\\]*(?:\\.[^"\\]*)*"|\$'[^'\\]*(?:\\.[^'\\]*)*'|[^\n]*)"""
+_VARIABLE = re.compile(
+    r"(declare -\w*x\w* ([^=\n]*)(?:=" + _VALUE + r")?\n|[^\n]*\n|[^\n]+)", re.DOTALL | re.ASCII
+)
+
+
+def capture(run: Path, environments: Path, parameters: Iterable[str]) -> str:
+    """Return the hash (16 hex digits) of the environment of a run, and store it in
+    ``environments``. Returns "" where the job left none that can be read."""
+    path = f"{run}/{ENVIRONMENT}"
+    try:
+        text = read_start(path, MAX_BYTES, follow=False).data
+        if not text:
+            return ""
+        kept = _stable(text, parameters)
+        digest = hashlib.sha256(kept).hexdigest()[:16]
+        if not sizes_of(environments, [digest]).get(digest):  # a crash of the host may have cut it
+            _write(environments / digest, kept)
+    except OSError:
+        return ""
+    return digest
+
+
+def drop(runs: Iterable[Path]) -> None:
+    """Remove the files that jobs left of their environments, whose hashes are in the journal."""
+    for run in runs:
+        try:
+            # plain: a name in the own run directory; one call, as runs are many
+            os.unlink(f"{run}/{ENVIRONMENT}")  # noqa: PTH108
+        except OSError:
+            continue
+
+
+def _stable(text: bytes, parameters: Iterable[str]) -> bytes:
+    """Return the text without the variables that do not count. Latin-1 keeps each byte as it is."""
+    names, beginnings = _left_out()
+    left_out = names.union(parameters)
+    kept = [
+        line
+        for line, name in _VARIABLE.findall(text.decode("latin-1"))
+        if name not in left_out and not name.startswith(beginnings)
+    ]
+    return "".join(kept).encode("latin-1")
+
+
+@cache
+def _left_out() -> tuple[frozenset[str], tuple[str, ...]]:
+    """Return the names of variables that do not count, and beginnings of such names."""
+    of_jobs = [name for each in schedulers().values() for name in each.job_variables]
+    beginnings = tuple(name[:-1] for name in of_jobs if name.endswith("*"))
+    return frozenset({*_NAMES, *of_jobs}), (*_PREFIXES, *beginnings)
+
+
+def _write(target: Path, text: bytes) -> None:
+    """Write a file that appears under its name when it is complete, as several runs may have the
+    same environment at the same time."""
+    make_folder(target.parent)
+    replace_file(target, text, 0o600)
+
+
+# ---- shell ---------------------------------------------------------------------------------------
+#
+# Commands of the site: short bash commands that run beside a trial, with a time limit.
+#
+#     shell = Shell("cat /proc/loadavg", timeout=10)
+#     result = await shell.run({"TRIAL": "t"})      # never raises for what the command does
+#     result.output, result.failure                 # failure is "" where it succeeded
+#
+# Nothing waits longer than the time limit: the command and its child processes are killed then. A
+# command that cannot be killed, as it hangs in a file system, is not started a second time.
+
+
+MAX_OUTPUT_BYTES = 4096
+LAST_WORDS = 200
+GRACE_SECONDS = 1.0
+
+
+_Process = asyncio.subprocess.Process
+
+
+class CommandResult(Struct, frozen=True):
+    """The beginning of the output of a command, and its failure ("" where it succeeded)."""
+
+    output: str
+    failure: str
+
+
+class Shell:
+    """One command; one process of it runs at a time. ``longest`` bytes of its output are kept."""
+
+    def __init__(self, command: str, timeout: float, longest: int = MAX_OUTPUT_BYTES) -> None:
+        self.command = command
+        self.timeout = timeout
+        self.longest = longest
+        self._stuck: _Process | None = None
+
+    async def run(self, variables: Mapping[str, str] | None = None) -> CommandResult:
+        """Run the command with these variables added to the environment."""
+        if self._stuck is not None and self._stuck.returncode is None:
+            return CommandResult("", "it still hangs since its last run, and cannot be killed")
+        out, errors = _Pipe(self.longest), _Pipe(MAX_OUTPUT_BYTES)
+        try:
+            process = await _start(self.command, variables or {}, out, errors)
+            ended = await self._watched(process, out, errors)
+        except (OSError, ValueError) as error:  # ValueError: a zero byte
+            return CommandResult("", f"it cannot be started: {error}")
+        finally:
+            out.close()
+            errors.close()
+        if not ended:
+            return CommandResult(out.text, f"it did not end in {show_seconds(self.timeout)}")
+        return CommandResult(out.text, _failure(process.returncode or 0, errors.text or out.text))
+
+    async def _watched(self, process: _Process, out: "_Pipe", errors: "_Pipe") -> bool:
+        """Return whether the process ended in time. Afterwards nothing of it runs, except what
+        cannot be killed."""
+        ended = False
+        try:
+            await out.listen()
+            await errors.listen()
+            ended = await ends_within(process, self.timeout)
+        finally:
+            kill_group(process.pid)  # with its background processes
+            if not ended and not await ends_within(process, GRACE_SECONDS):
+                self._stuck = process
+        await out.end()
+        await errors.end()
+        return ended
+
+
+def _failure(code: int, said: str) -> str:
+    if code == 0:
+        return ""
+    last = " ".join(said.split())[-LAST_WORDS:]
+    what = f"exit code {code}" if code > 0 else f"signal {-code}"
+    return f"it ended with {what}" + (f": {last}" if last else "")
+
+
+async def _start(
+    command: str, variables: Mapping[str, str], out: "_Pipe", errors: "_Pipe"
+) -> _Process:
+    try:
+        return await asyncio.create_subprocess_exec(
+            *("bash", "-c", command),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=out.writing,
+            stderr=errors.writing,
+            env={**os.environ, **variables},
+            start_new_session=True,
+        )
+    finally:
+        os.close(out.writing)
+        os.close(errors.writing)
+
+
+async def ends_within(process: _Process, seconds: float) -> bool:
+    """Return whether a process ends within some seconds."""
+    try:
+        async with asyncio.timeout(seconds):
+            await process.wait()
+    except TimeoutError:
+        return False
+    return True
+
+
+def kill_group(group: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGKILL)
+
+
+class _Pipe(asyncio.Protocol):
+    """Reads all that is written into ``writing``, and keeps the beginning."""
+
+    def __init__(self, longest: int) -> None:
+        self._longest = longest
+        reading, self.writing = os.pipe()
+        self._file = os.fdopen(reading, "rb", buffering=0)
+        self._transport: asyncio.BaseTransport | None = None
+        self._kept = bytearray()
+        self._over = asyncio.Event()
+
+    @property
+    def text(self) -> str:
+        return self._kept.decode(errors="replace")
+
+    async def listen(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._transport, _ = await loop.connect_read_pipe(lambda: self, self._file)
+
+    def data_received(self, data: bytes) -> None:
+        self._kept += data[: self._longest - len(self._kept)]
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._over.set()
+
+    async def end(self) -> None:
+        """Read the rest. A process that left the session of the command may still hold the pipe."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(GRACE_SECONDS):
+                await self._over.wait()
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+        else:  # a cancelled listen() may have closed it already
+            self._file.close()

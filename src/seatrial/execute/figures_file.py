@@ -1,0 +1,251 @@
+"""A file of figures that somebody else measured, such as a vendor's (CSV).
+
+    case,metric,unit,value,n
+    "lulesh{size=60}@gcc",fom,zones/s,1480.5,5
+
+``read_figures`` returns the rows, or raises InvalidFiles with each fault, its line and column.
+"""
+
+import csv
+import io
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from seatrial.errors import InvalidFiles, UsageError, suggest
+from seatrial.files import read_regular
+from seatrial.units import show_bytes
+
+MAX_FILE_BYTES = 16 << 20
+MAX_FAULTS = 100
+COLUMNS: dict[str, str] = {
+    "case": "name of the case: `lulesh{size=60,mode=fast}@gcc`",
+    "test": "in place of `case`: the test",
+    "parameters": "of the test: `size=60,mode=fast`",
+    "toolchain": "name of the toolchain, such as `gcc`",
+    "stage": "`alone` or `full`",
+    "metric": "name of the metric",
+    "unit": "its unit; `1` for none",
+    "better": "`higher` or `lower`; default: as the other side has it",
+    "value": "the figure: mean or median of the measurements",
+    "n": "number of measurements",
+    "sd": "their standard deviation",
+    "min": "the least of them",
+    "max": "the greatest of them",
+}
+_REQUIRED = ("metric", "unit", "value", "n")
+CASE_NAME = re.compile(r"([^{}@%\s]+)(?:\{([^{}]*)\})?(?:@([^{}@%\s]+))?")
+"""A case as people write it: test, parameters, toolchain."""
+_DELIMITERS = ",;\t"
+
+
+class GivenRow(Struct, frozen=True, kw_only=True):
+    """A row of the file: a metric of a case, and what its ``n`` measurements came to."""
+
+    line: int
+    test: str
+    parameters: dict[str, str]
+    toolchain: str
+    stage: str
+    metric: str
+    unit: str
+    better: str
+    value: float
+    n: int
+    sd: float | None
+    least: float | None
+    greatest: float | None
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What must be there once."""
+        bound = (f"{name}={value}" for name, value in sorted(self.parameters.items()))
+        return self.test, self.toolchain, self.stage, self.metric, *bound
+
+
+def read_figures(path: Path) -> tuple[list[GivenRow], bytes]:
+    """Return the rows of a file of figures, and its bytes. Raises InvalidFiles, and UsageError if
+    the file cannot be read."""
+    try:
+        data = read_regular(path, MAX_FILE_BYTES)
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InvalidFiles([f"{path}:{line}: is not UTF-8; save it as CSV UTF-8"]) from None
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except ValueError as error:
+        limit = show_bytes(MAX_FILE_BYTES)
+        raise UsageError(f"{path}: cannot be read: {error} (at most {limit})") from error
+    return _Reader(path).read(text), data
+
+
+class _Reader:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._faults: list[str] = []
+        self._columns: list[str] = []
+
+    def read(self, text: str) -> list[GivenRow]:
+        first = text.lstrip("\r\n").partition("\n")[0]
+        delimiter = max(_DELIMITERS, key=first.count)
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+        found: list[GivenRow] = []
+        seen: dict[tuple[str, ...], int] = {}
+        try:
+            for cells in reader:
+                if not any(cell.strip() for cell in cells):
+                    continue
+                if not self._columns:
+                    self._read_head(reader.line_num, cells)
+                    continue
+                row = self._row(reader.line_num, [cell.strip() for cell in cells])
+                if row is None:
+                    continue
+                if (before := seen.setdefault(row.key, row.line)) != row.line:
+                    self._fault(row.line, "metric", f"this metric of this case is in line {before}")
+                found.append(row)
+        except csv.Error as error:
+            self._fault(reader.line_num, "", f"is no CSV: {error}")
+        if not self._columns:
+            self._fault(1, "", f"is empty; the first line names the columns: {', '.join(COLUMNS)}")
+        elif not found and not self._faults:
+            self._fault(1, "", "has no figure below its head")
+        self._raise()
+        return found
+
+    def _read_head(self, line: int, cells: Sequence[str]) -> None:
+        self._columns = [cell.strip().lower() for cell in cells]
+        for name in self._columns:
+            if name not in COLUMNS:
+                remedy = suggest(name, COLUMNS) or f"there are {', '.join(COLUMNS)}"
+                self._fault(line, name or "(no name)", f"is no column; {remedy}")
+            elif self._columns.count(name) > 1:
+                self._fault(line, name, "this column is there twice")
+        missing = [name for name in _REQUIRED if name not in self._columns]
+        if ("case" in self._columns) == ("test" in self._columns):
+            missing.insert(0, "one of case and test")
+        if missing:
+            self._fault(line, "", f"the head lacks {', '.join(missing)}")
+        self._raise()
+
+    def _row(self, line: int, cells: list[str]) -> GivenRow | None:
+        """Return a row; None if it has faults."""
+        before = len(self._faults)
+        if len(cells) != len(self._columns):
+            counts = f"{len(cells)} values, and the head {len(self._columns)} columns"
+            self._fault(line, "", f"has {counts}; put quotes around a value with a comma")
+            return None
+        given = dict(zip(self._columns, cells, strict=True))
+        test, parameters, toolchain = self._case(line, given)
+        value = self._number(line, given, "value", required=True)
+        spread = {name: self._number(line, given, name) for name in ("sd", "min", "max")}
+        n = self._count(line, given)
+        self._check_spread(line, value, spread)
+        for name in ("metric", "unit"):
+            if not given[name]:
+                self._fault(line, name, "is missing" + ("; 1 for none" if name == "unit" else ""))
+        self._choice(line, given, "better", ("higher", "lower", "none"))
+        self._choice(line, given, "stage", ("alone", "full"))
+        if len(self._faults) > before or value is None:
+            return None
+        return GivenRow(
+            line=line,
+            test=test,
+            parameters=parameters,
+            toolchain=toolchain,
+            stage=given.get("stage", ""),
+            metric=given["metric"],
+            unit=given["unit"],
+            better=given.get("better", "") or ("lower" if given["metric"] == "elapsed" else ""),
+            value=value,
+            n=n,
+            sd=spread["sd"],
+            least=spread["min"],
+            greatest=spread["max"],
+        )
+
+    def _case(self, line: int, given: Mapping[str, str]) -> tuple[str, dict[str, str], str]:
+        if "case" not in given:
+            if not given["test"]:
+                self._fault(line, "test", "is missing")
+            parameters = self._parameters(line, "parameters", given.get("parameters", ""))
+            return given["test"], parameters, given.get("toolchain", "")
+        for name in ("parameters", "toolchain"):
+            if given.get(name):
+                self._fault(line, name, "is a part of `case`; leave it empty")
+        found = CASE_NAME.fullmatch(given["case"])
+        if found is None:
+            self._fault(line, "case", f"{given['case']!r} is no case such as lulesh{{size=60}}@gcc")
+            return "", {}, ""
+        return found[1], self._parameters(line, "case", found[2] or ""), found[3] or ""
+
+    def _parameters(self, line: int, column: str, text: str) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for piece in filter(None, map(str.strip, text.split(","))):
+            name, sign, value = (part.strip() for part in piece.partition("="))
+            if not (name and sign and value) or name in found:
+                wrong = "is there twice" if name in found else "is no NAME=VALUE"
+                self._fault(line, column, f"{piece!r} {wrong}")
+            found[name] = value
+        return found
+
+    def _number(
+        self, line: int, given: Mapping[str, str], name: str, required: bool = False
+    ) -> float | None:
+        text = given.get(name, "")
+        if not text:
+            if required:
+                self._fault(line, name, "is missing")
+            return None
+        try:
+            number = float(text)
+        except ValueError:
+            hint = "; write a point, and no separator of thousands" if "," in text else ""
+            self._fault(line, name, f"{text!r} is no number{hint}")
+            return None
+        if not math.isfinite(number):
+            self._fault(line, name, f"{text!r} is not finite")
+            return None
+        return number
+
+    def _count(self, line: int, given: Mapping[str, str]) -> int:
+        text = given["n"]
+        if not re.fullmatch(r"[0-9]{1,9}", text) or int(text) < 1:
+            self._fault(line, "n", f"{text!r} is no number of measurements; at least 1")
+            return 1
+        return int(text)
+
+    def _check_spread(
+        self, line: int, value: float | None, spread: Mapping[str, float | None]
+    ) -> None:
+        sd, least, greatest = spread["sd"], spread["min"], spread["max"]
+        if sd is not None and sd < 0:
+            self._fault(line, "sd", f"{sd:g} is less than 0")
+        if value is None:
+            return
+        if least is not None and least > value:
+            self._fault(line, "min", f"{least:g} is above the value {value:g}")
+        if greatest is not None and greatest < value:
+            self._fault(line, "max", f"{greatest:g} is below the value {value:g}")
+
+    def _choice(self, line: int, given: Mapping[str, str], name: str, words: Sequence[str]) -> None:
+        if (text := given.get(name, "")) and text not in words:
+            self._fault(line, name, f"{text!r} is none of {', '.join(words)}")
+
+    def _fault(self, line: int, column: str, what: str) -> None:
+        place = f"{self._path}:{line}" + (f": {column}" if column else "")
+        self._faults.append(f"{place}: {what}")
+
+    def _raise(self) -> None:
+        if self._faults:
+            raise InvalidFiles(list(_bounded(self._faults)))
+
+
+def _bounded(faults: Sequence[str]) -> Iterator[str]:
+    yield from faults[:MAX_FAULTS]
+    if len(faults) > MAX_FAULTS:
+        yield f"and {len(faults) - MAX_FAULTS} faults more"

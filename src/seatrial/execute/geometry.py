@@ -1,0 +1,430 @@
+"""The cores of each task of a node: spread over its NUMA domains or sockets, or packed.
+
+    geometry_of(machine, test, case)                     # a TaskGeometry, or why there is none
+    place(layout, tasks=4, threads=3, spread="numa")     # on 2 sockets x 2 domains x 6 cores:
+    # [(0, 1, 2), (6, 7, 8), (12, 13, 14), (18, 19, 20)]
+
+Pure. Cores are numbers of the layout, in hwloc's logical order. No two tasks share a core. The
+threads of a task are in one domain where a domain has room for them, else in one socket where a
+socket has, and then in as few domains as hold them, evenly.
+"""
+
+import asyncio
+import functools
+import hashlib
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from seatrial.execute.background import run_in_thread
+from seatrial.execute.directory import put
+from seatrial.execute.environment import Shell, write_script
+from seatrial.files import make_folder, require_own
+from seatrial.model.job_options import effective
+from seatrial.model.machine import FileSystem, Machine
+from seatrial.model.node_layout import NodeLayout, spans
+from seatrial.model.nodes import layout_of, node_names
+from seatrial.model.orders import Order, goes_up, rank_order, slots_of_ranks, with_nodes_in_order
+from seatrial.model.parameters import ORDER_FILE
+from seatrial.model.requirements import order_of, reorders, sizes_of, unfit_groups
+from seatrial.model.task_placement import launcher_of
+from seatrial.model.test import Bind, Case, Spread, Test
+
+Cores = tuple[int, ...]
+
+
+class TaskGeometry(Struct, frozen=True):
+    """The cores of each task of a full node, by local rank, and what tasks are bound to."""
+
+    layout: NodeLayout
+    cores: list[Cores]
+    bind: Bind
+
+    @property
+    def bound(self) -> list[Cores]:
+        """The cores that each task may use."""
+        return [widened(self.layout, cores, self.bind) for cores in self.cores]
+
+    @property
+    def cpus(self) -> list[list[int]]:
+        """The CPUs that each task may use."""
+        return [self.layout.cpus_of(cores) for cores in self.bound]
+
+
+class NoGeometry(Struct, frozen=True):
+    """Launcher and scheduler decide where tasks are: the reason."""
+
+    reason: str
+
+
+def geometry_of(machine: Machine, test: Test, case: Case) -> TaskGeometry | NoGeometry:
+    """Return the cores of the tasks of a case, or why there is no geometry: launcher and scheduler
+    then decide."""
+    unfit = unfit_groups(machine, test.requires.features, case)
+    layouts = list(dict.fromkeys(layout_of(kind) for kind in machine.nodes if kind not in unfit))
+    asked, needed = case.placement, case.tasks_per_node * case.threads
+    if len(layouts) != 1:
+        return NoGeometry("its nodes differ in layout" if layouts else "no node fits it")
+    (layout,) = layouts
+    if case.at_once > 1:  # they would be bound to the same cores; their bundle shares these out
+        return NoGeometry("runs of its bundle share the node")
+    if asked.bind == "none":
+        return NoGeometry("`bind: none` asks for no cores")
+    if needed > len(layout.cores):
+        return NoGeometry(f"{needed} threads are more than the {len(layout.cores)} cores of a node")
+    if not asked.needs_whole_nodes:
+        if needed == len(layout.cores):
+            return NoGeometry("its tasks fill the node")
+        if len(layout.domains) == 1:
+            return NoGeometry("the node has one NUMA domain")
+        if not has_whole_nodes(machine, case):
+            return NoGeometry(
+                "other jobs may have cores of its nodes; `run.exclusive` or `run.spread` in the "
+                "test, or the machine's `slurm.whole_nodes`, say that none has"
+            )
+    cores = place(
+        layout,
+        case.tasks_per_node,
+        case.threads,
+        asked.spread or "numa",
+        tasks_per_numa=asked.tasks_per_numa,
+        spare=asked.spare_cores,
+    )
+    if cores is None:
+        return NoGeometry("its tasks do not fit on a node as `run` places them")
+    return TaskGeometry(layout, cores, asked.bind or "core")
+
+
+def has_whole_nodes(machine: Machine, case: Case) -> bool:
+    """Return whether no other job has cores of the nodes of a case."""
+    if machine.scheduler == "local" or case.exclusive or machine.batch.whole_nodes:
+        return True
+    return "--exclusive" in effective(machine.batch, case.job).options
+
+
+@functools.lru_cache(maxsize=256)
+def place(
+    layout: NodeLayout,
+    tasks: int,
+    threads: int,
+    spread: Spread,
+    *,
+    tasks_per_numa: int = 0,
+    spare: int = 0,
+) -> list[Cores] | None:
+    """Return the cores of each task of a node, one core a thread, by local rank; ranks go up with
+    the cores. None where they do not fit. ``tasks_per_numa`` (0: no limit) fills one domain after
+    the other with so many tasks, whatever ``spread``; ``spare`` cores get no task."""
+    node = _Node(layout, spare)
+    limit = tasks_per_numa or tasks
+    found = []
+    for _ in range(tasks):
+        domain = node.domain_for(threads, "pack" if tasks_per_numa else spread, limit)
+        cores = node.take([domain], threads) if domain is not None else None
+        if cores is None and not tasks_per_numa:
+            cores = node.take_from_several(threads, spread)
+        if cores is None:
+            return None
+        found.append(cores)
+    return sorted(found)
+
+
+def widened(layout: NodeLayout, cores: Cores, to: str) -> Cores:
+    """Return the cores that a task may use: its own (``core``), or all of their domains (``numa``)
+    or sockets (``socket``)."""
+    if to == "core":
+        return cores
+    groups = layout.domains if to == "numa" else layout.sockets
+    return tuple(sorted(c for group in groups.values() if {*group} & {*cores} for c in group))
+
+
+def in_objects(
+    objects: Sequence[Sequence[int]], tasks: int, per_object: int, threads: int
+) -> list[Cores] | None:
+    """Return what launchers do that are told a number of tasks for each object (a domain, a socket
+    or the node), which get consecutive cores; None where they do not fit."""
+    found = []
+    for cores in objects:
+        if per_object * threads > len(cores):
+            return None
+        starts = range(0, per_object * threads, threads)
+        found += [tuple(cores[start : start + threads]) for start in starts]
+    return found if len(found) == tasks else None
+
+
+class _Node:
+    """The cores of a node that no task has yet."""
+
+    def __init__(self, layout: NodeLayout, spare: int) -> None:
+        self.free = {domain: list(cores) for domain, cores in layout.domains.items()}
+        self.socket = {core.domain: core.socket for core in reversed(layout.cores)}
+        self.tasks = dict.fromkeys(self.free, 0)
+        self.used = dict.fromkeys(self.free, 0)  # cores
+        for _ in range(min(spare, len(layout.cores))):
+            _, last = max((len(cores), domain) for domain, cores in self.free.items())
+            self.free[last].pop()
+
+    def domain_for(self, threads: int, spread: Spread, limit: int) -> int | None:
+        """Return the domain for the next task; None if none has room for all of its threads."""
+        fitting = [
+            domain
+            for domain, cores in self.free.items()
+            if len(cores) >= threads and self.tasks[domain] < limit
+        ]
+        return min(fitting, key=lambda domain: self._load(domain, spread), default=None)
+
+    def _load(self, domain: int, spread: Spread) -> tuple[int, ...]:
+        """Return the place of a domain in the order in which tasks get one, the first first."""
+        if spread == "pack":
+            return (domain,)
+        in_socket = self._used_in(self.socket[domain])
+        return (in_socket, domain) if spread == "socket" else (self.used[domain], in_socket, domain)
+
+    def _used_in(self, socket: int) -> int:
+        return sum(used for domain, used in self.used.items() if self.socket[domain] == socket)
+
+    def take(self, domains: Sequence[int], threads: int) -> Cores:
+        """Return so many free cores of domains, evenly: each next one of the domain that has most
+        left. They are free no longer."""
+        shares = dict.fromkeys(domains, 0)
+        for _ in range(threads):
+            most = max(domains, key=lambda domain: len(self.free[domain]) - shares[domain])
+            shares[most] += 1
+        taken: list[int] = []
+        for domain, share in shares.items():
+            taken += self.free[domain][:share]
+            del self.free[domain][:share]
+            self.used[domain] += share
+        self.tasks[domains[0]] += 1
+        return tuple(sorted(taken))
+
+    def take_from_several(self, threads: int, spread: Spread) -> Cores | None:
+        """Return cores of several domains for a task: of one socket if one has so many, else of
+        any; None if the node has too few."""
+        sockets = sorted(set(self.socket.values()))
+        if spread != "pack":
+            sockets.sort(key=self._used_in)
+        groups = [[d for d in self.free if self.socket[d] == socket] for socket in sockets]
+        for group in [*groups, list(self.free)]:
+            if sum(len(self.free[domain]) for domain in group) >= threads:
+                return self.take(self._fewest(group, threads), threads)
+        return None
+
+    def _fewest(self, domains: Sequence[int], threads: int) -> list[int]:
+        """Return the fewest of these domains that have so many free cores."""
+        found: list[int] = []
+        for domain in sorted(domains, key=lambda domain: -len(self.free[domain])):
+            if sum(len(self.free[each]) for each in found) >= threads:
+                break
+            found.append(domain)
+        return sorted(found)
+
+
+# ---- placement -----------------------------------------------------------------------------------
+#
+# The directories of runs: in the folder of the trial, or on a metadata target of a file system.
+#
+#     places = Placement(machine.file_systems, "tag", trial / "runs")
+#     place = places.place("scratch", "scratch/mdt1")
+#     place.root                                    # <path>/<tag>/mdt1
+#     failure = await places.make(place, "cm4")     # <root>/cm4; "" or why the command failed
+#
+# On Lustre ``place`` is ``lfs mkdir -i "$TARGET_INDEX" "$DIRECTORY"``. Files in such a directory
+# are on its target, too, so the command runs once for each test and target.
+
+
+DECKS = ".decks"
+
+
+class PlacementTarget(Struct, frozen=True):
+    """A place for run directories: a metadata target, a whole file system that has none, or
+    (without a file system) the folder of the trial. ``root`` holds the directories of the tests."""
+
+    file_system: str
+    target: str
+    number: int
+    root: Path
+
+    @property
+    def name(self) -> str:
+        """The name that people know: FILESYSTEM/TARGET."""
+        return "/".join(filter(None, (self.file_system, self.target))) or "the trial's folder"
+
+
+class Placement:
+    """The places of one trial. Their directories are created when they are first needed."""
+
+    def __init__(self, file_systems: Mapping[str, FileSystem], tag: str, own: Path) -> None:
+        self._file_systems = file_systems
+        self._tag = tag
+        self._own = own
+        self._made: dict[Path, asyncio.Task[str]] = {}
+
+    def place(self, file_system: str, target: str) -> PlacementTarget:
+        """Return the place of runs on a file system ("": the folder of the trial) and on a target
+        as the policy names it: FILESYSTEM/TARGET, "" for none."""
+        if not file_system:
+            return PlacementTarget("", "", 0, self._own)
+        about = self._file_systems[file_system]
+        names = [each.name for each in about.metadata_targets]
+        name = target.removeprefix(f"{file_system}/")
+        root = Path(about.path) / self._tag
+        if not name:
+            return PlacementTarget(file_system, "", 0, root)
+        index = names.index(name) if name in names else 0
+        return PlacementTarget(file_system, name, index, root / name.replace("/", "+"))
+
+    def timeout(self, place: PlacementTarget) -> float:
+        """Return the time limit of the placement command of a place, in seconds."""
+        about = self._file_systems.get(place.file_system)
+        return about.timeout.seconds if about else 0.0
+
+    async def make(self, place: PlacementTarget, name: str) -> str:
+        """Create a directory at a place, unless it exists. Returns "", or why the placement command
+        failed; then the directory is a plain one. Raises OSError where it cannot be created."""
+        return await self._once(place.root / name, lambda: self._make(place, name))
+
+    async def deck(self, place: PlacementTarget, source: Path) -> str:
+        """Copy a deck to a place (``copy_of``), once. Returns "", or why the copy is in a plain
+        directory. Raises OSError."""
+        return await self._once(copy_of(place, source), lambda: self._copy(place, source))
+
+    async def _once(self, path: Path, work: Callable[[], Coroutine[None, None, str]]) -> str:
+        """Return what ``work`` returns for a path, or "" where it was done for that path before.
+        Work that failed is repeated, work that is under way is awaited."""
+        task = self._made.get(path)
+        if task is None or (task.done() and (task.cancelled() or task.exception())):
+            task = self._made[path] = asyncio.get_running_loop().create_task(work())
+            return await asyncio.shield(task)
+        await asyncio.shield(task)
+        return ""  # a failure was reported to the first
+
+    async def _make(self, place: PlacementTarget, name: str) -> str:
+        directory = place.root / name
+        about = self._file_systems.get(place.file_system)
+        failure = ""
+        if about and about.place.strip() and not await run_in_thread(directory.is_dir, "place"):
+            await run_in_thread(lambda: _make(directory.parent), "place")
+            variables = {
+                "DIRECTORY": str(directory),
+                "TARGET": place.target,
+                "TARGET_INDEX": str(place.number) if place.target else "",
+            }
+            failure = (await Shell(about.place, about.timeout.seconds).run(variables)).failure
+            if not failure and not await run_in_thread(directory.is_dir, "place"):
+                failure = f"it succeeded, but did not create {directory}"
+        await run_in_thread(lambda: _make(directory), "place")
+        if place.file_system:  # others may have made what is named by the trial's tag
+            await run_in_thread(lambda: require_own(self._top(place), directory), "place")
+        return failure
+
+    def _top(self, place: PlacementTarget) -> Path:
+        """Return the folder of the trial on a file system."""
+        return Path(self._file_systems[place.file_system].path) / self._tag
+
+    async def _copy(self, place: PlacementTarget, source: Path) -> str:
+        failure = await self.make(place, DECKS) if place.file_system else ""
+        await run_in_thread(lambda: put(source, copy_of(place, source), "copy"), "deck")
+        return failure
+
+
+def copy_of(place: PlacementTarget, source: Path) -> Path:
+    """Return the path of the copy of a deck at a place. Decks of one name from several folders have
+    copies of their own."""
+    mark = hashlib.sha256(str(source).encode()).hexdigest()[:8]
+    return place.root / DECKS / f"{mark}-{source.name}"
+
+
+def _make(directory: Path) -> None:
+    make_folder(directory)
+
+
+# ---- rank order ----------------------------------------------------------------------------------
+#
+# The rank order of a run: its files, and what each launcher is told.
+#
+# ``job.order`` in the run's directory has a line for each node, the ranks of its slots, as
+# MPICH_RANK_ORDER has. By it the job script writes ``$NODEFILE``, the host of each rank, and a
+# rankfile where Open MPI is to read one. A rank has the cores of its slot. Slurm and hydra number
+# the tasks of a node by rank: where ranks do not go up with the slots, ``job.bind`` starts each
+# task on the CPUs of its slot.
+
+
+BIND = "job.bind"  # in the run directory
+
+_BIND = """\
+#!/bin/bash
+# Starts a task on the CPUs of the slot that its rank has in the order of the run.
+slots=({slots})
+cpus=({cpus})
+rank=${{SLURM_PROCID-}}
+rank=${{PMI_RANK:-${{rank:?is not set: no task of srun or mpiexec}}}}
+exec taskset -c "${{cpus[slots[rank]]}}" "$@"
+"""
+
+
+# Slurm lists the nodes of a job in its own order; where it has another one, ranks would be on other
+# nodes than those that were chosen for them.
+_EXPECTED = """\
+if [ "${{_hosts[*]}}" != '{nodes}' ]; then
+  echo "seatrial: nodes {nodes} were chosen; Slurm gave ${{_hosts[*]}}, or lists them otherwise" >&2
+  exit 1
+fi
+"""
+
+
+class RankOrder(NamedTuple):
+    """The order of a case, and the slots of its nodes. ``cpus`` are those of each slot, where each
+    task must be bound by ``job.bind``. ``nodes`` are the names of the nodes, as Slurm lists them,
+    where they were chosen."""
+
+    order: Order
+    sizes: list[int]
+    cpus: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
+
+
+def rank_order_of(machine: Machine, test: Test, case: Case, nodes: str = "") -> RankOrder | None:
+    """Return the order of a case; None if it asks for none. ``nodes`` were chosen for its run, with
+    commas, in the order of its ranks. Raises ValueError for a file that was changed since it was
+    checked."""
+    if not case.order and not nodes:
+        return None
+    sizes = sizes_of(case)
+    order = order_of(case.order or "smp", test.folder, sizes)
+    listed: list[str] = []
+    if nodes:
+        chosen = nodes.split(",")
+        listed = [name for name in node_names(machine) if name in chosen]
+        order, sizes = with_nodes_in_order(order, sizes, [chosen.index(name) for name in listed])
+    launcher = launcher_of(machine, test, case.toolchain, case.parameters)
+    by_rank = launcher.flavour == "mpich" or (launcher.kind == "srun" and not reorders(launcher))
+    geometry = geometry_of(machine, test, case)
+    if not by_rank or goes_up(order, sizes) or not isinstance(geometry, TaskGeometry):
+        return RankOrder(order, sizes, (), tuple(listed))
+    numbered = geometry.layout.numbered
+    cpus = tuple(spans(cpus) for cpus in geometry.cpus) if numbered else ()
+    return RankOrder(order, sizes, cpus, tuple(listed))
+
+
+def expected_hosts(nodes: Sequence[str]) -> str:
+    """Return bash that ends the job where Slurm does not list its nodes in this order."""
+    return _EXPECTED.format(nodes=" ".join(nodes))
+
+
+def prepare(machine: Machine, test: Test, case: Case, run: Path, nodes: str = "") -> None:
+    """Write the files of an order into the directory of a run; nothing where there is none. Raises
+    OSError."""
+    try:
+        found = rank_order_of(machine, test, case, nodes)
+    except ValueError as error:
+        raise OSError(str(error)) from None
+    if found is None:
+        return
+    write_script(f"{run}/{ORDER_FILE}", rank_order(found.order, found.sizes))
+    if found.cpus:
+        slots = " ".join(map(str, slots_of_ranks(found.order, found.sizes)))
+        text = _BIND.format(slots=slots, cpus=" ".join(found.cpus))
+        write_script(f"{run}/{BIND}", text, 0o700)

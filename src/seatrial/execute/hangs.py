@@ -1,0 +1,137 @@
+"""Detection of hung runs: their output has not grown for as long as their test or plan allows.
+
+The output are the sizes and times of ``stdout``, ``stderr`` and the other files in the directory of
+a run. Times of files are compared within one directory only, as a file server has its own clock.
+"""
+
+import asyncio
+import math
+import os
+from collections.abc import Callable, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from seatrial.decide.conductor import Conductor
+from seatrial.execute.background import Tasks, run_in_thread
+from seatrial.execute.directory import job_events
+from seatrial.execute.jobs import Attempt
+from seatrial.journal.events import OutputQuiet
+from seatrial.journal.run_life import RunState
+from seatrial.model.run_settings import OPEN_FILES_FILE, PAGES_FILE
+from seatrial.units import SECOND_NS
+
+LOOKS = 10  # looks within the time after which a run counts as hung
+SHORTEST_SECONDS, LONGEST_SECONDS = 0.1, 60.0
+MAX_FILES = 200
+
+
+class OutputState(Struct, frozen=True):
+    """The output of a run: a signature that changes with it, and the time of its last write in
+    seconds after the run was created, by the clock of the file server."""
+
+    signature: tuple[int, ...]
+    written: float
+
+
+class Quiet(NamedTuple):
+    """Since when (ns) the output of a run has not changed, and whether that was reported."""
+
+    signature: tuple[int, ...]
+    since: int
+    reported: bool = False
+
+
+class HangDetector:
+    """Looks at the output of started runs, and reports those that are quiet for too long."""
+
+    def __init__(self, conductor: Conductor, attempts: Mapping[str, Attempt], tasks: Tasks) -> None:
+        self._conductor = conductor
+        self._attempts = attempts
+        self._tasks = tasks
+        self._known: dict[str, Quiet] = {}
+        self._looking: set[str] = set()  # places; one that hangs delays no other
+
+    def start(self, now: Callable[[], int]) -> None:
+        self._tasks.spawn(self._watch(now))  # a person may change the policy
+
+    def _pause(self) -> float:
+        """Return the seconds between two looks, by the policy as it is now."""
+        spans = [e.quiet_after for e in self._conductor.state.policy.entries if e.quiet_after]
+        shortest = min(spans, default=math.inf)
+        return min(max(shortest / LOOKS, SHORTEST_SECONDS), LONGEST_SECONDS)
+
+    async def _watch(self, now: Callable[[], int]) -> None:
+        while True:
+            places: dict[str, dict[str, Path]] = {}
+            state = self._conductor.state
+            for run_id, flight in state.in_flight.items():
+                if (
+                    flight.state is RunState.RUNNING
+                    and state.policy.entries[flight.entry].quiet_after
+                ):
+                    job = self._attempts[run_id].job
+                    places.setdefault(job.file_system, {})[run_id] = job.path
+            for place, paths in places.items():
+                if place not in self._looking:
+                    self._looking.add(place)
+                    self._tasks.spawn(self._look_at(place, paths, now))
+            await asyncio.sleep(self._pause())
+
+    async def _look_at(self, place: str, paths: dict[str, Path], now: Callable[[], int]) -> None:
+        outputs = await run_in_thread(lambda: _look(paths), "quiet")
+        self._looking.discard(place)
+        self._note(outputs, now())
+
+    def _note(self, outputs: dict[str, OutputState], now: int) -> None:
+        known, entries = self._known, self._conductor.state.policy.entries
+        for run_id, output in outputs.items():
+            flight = self._conductor.state.in_flight.get(run_id)
+            if flight is None or not flight.holds_room:
+                continue
+            state = self._known.get(run_id)
+            if state is None:  # it may have been quiet before this driver started
+                written = (flight.submitted or 0) + round(output.written * SECOND_NS)
+                state = Quiet(output.signature, min(now, max(flight.job_started or 0, written)))
+            elif state.signature != output.signature:
+                state = Quiet(output.signature, now)
+            quiet = (now - state.since) / SECOND_NS
+            if not state.reported and quiet >= entries[flight.entry].quiet_after:
+                state = state._replace(reported=True)
+                self._tasks.put(OutputQuiet(run_id=run_id, seconds=round(quiet, 3)))
+            known[run_id] = state
+        in_flight = self._conductor.state.in_flight
+        self._known = {run_id: state for run_id, state in known.items() if run_id in in_flight}
+
+
+_OF_JOB_SCRIPT = frozenset({PAGES_FILE, OPEN_FILES_FILE})  # grow though the test writes nothing
+
+
+def _look(paths: dict[str, Path]) -> dict[str, OutputState]:
+    """Return the output of runs. Left out are runs that cannot be read, and those whose script has
+    ended: the scheduler may keep a job for long after that."""
+    outputs = {}
+    for run_id, path in paths.items():
+        try:
+            if job_events(path).end is None:
+                outputs[run_id] = output_of(path)
+        except OSError:
+            continue
+    return outputs
+
+
+def output_of(path: Path) -> OutputState:
+    """Return the state of the output of a run. Raises OSError."""
+    made = os.stat(f"{path}/job.sh").st_mtime_ns  # noqa: PTH116
+    signature = [os.stat(path).st_mtime_ns]  # noqa: PTH116
+    latest = made
+    with os.scandir(path) as entries:
+        for entry in islice(entries, MAX_FILES):
+            if entry.name in _OF_JOB_SCRIPT:
+                continue
+            about = entry.stat(follow_symlinks=False)
+            signature += [about.st_size, about.st_mtime_ns]
+            latest = max(latest, about.st_mtime_ns)
+    return OutputState(tuple(signature), max(0, latest - made) / SECOND_NS)

@@ -1,0 +1,491 @@
+"""The jobs of the runs of a trial that have no verdict yet.
+
+A job is created, announced, submitted, followed and collected. The ledger records the intent before
+each act, and the outcome after it.
+"""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Callable, Collection, Coroutine, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from seatrial.decide.conductor import BuildVerdict, Launch
+from seatrial.errors import TrialError
+from seatrial.escaping import plain_line
+from seatrial.execute import protocol
+from seatrial.execute.alerts import UNFOLLOWED
+from seatrial.execute.background import Tasks, run_in_thread
+from seatrial.execute.building import Building
+from seatrial.execute.clean_up import CleanUp
+from seatrial.execute.creation import Room, Staging
+from seatrial.execute.directory import JobEvents, job_events
+from seatrial.execute.hung_processes import COLLECT_SECONDS, write
+from seatrial.execute.kept_files import OF_NOTHING
+from seatrial.execute.ledger import Ledger, Unresolved
+from seatrial.execute.protocol import Job
+from seatrial.execute.run_collector import CollectedRun, EndedRun, RunCollector, cancellation
+from seatrial.execute.script import RunPlace, ScriptWriter
+from seatrial.execute.trial_folder import TrialFolder
+from seatrial.files import opened_folder, origin_of
+from seatrial.journal import events
+from seatrial.journal.run_life import RunState
+from seatrial.model import codes
+from seatrial.model.decoding import copied
+from seatrial.plugins.guard.watch import LaunchGuard
+from seatrial.units import count
+
+# ---- attempts ------------------------------------------------------------------------------------
+#
+# The runs of a trial that have no verdict yet, each with its job and what its directory needs.
+
+
+class Attempt(NamedTuple):
+    """A run without a verdict: the launch that asked for it, and its job."""
+
+    launch: Launch
+    job: Job
+
+
+class Attempts:
+    """Makes the jobs of runs. ``of`` keeps them, by run, until the runs have their verdicts."""
+
+    def __init__(self, folder: TrialFolder, ledger: Ledger, staging: Staging) -> None:
+        self._folder = folder
+        self._record = ledger.record
+        self._cases = ledger.conductor.state.cases
+        self._staging = staging
+        self._scripts = ScriptWriter(self._record.machine, self._record.tag)
+        self._test_scripts = {name: str(folder.script(name)) for name in self._record.tests}
+        self._facts = str(folder.facts)
+        self._builds: dict[str, str] = {}  # directories by key
+        self.of: dict[str, Attempt] = {}
+
+    def begin(self, launch: Launch, path: str = "") -> Job:
+        """Return the job of a run. ``path`` is the directory of a run that was created before, by
+        the journal; it counts where that is not in the trial's folder."""
+        case = self._cases[launch.case]
+        usual = self._staging.path(case.test, launch.run_id, launch.target)
+        own = bool(path) and bool(self._staging.place(case.test, launch.target).file_system)
+        job = Job(
+            run_id=launch.run_id,
+            path=Path(path) if own else usual,
+            nodes=case.nodes,
+            tasks=case.tasks,
+            tasks_per_node=case.tasks_per_node,
+            threads=case.threads,
+            walltime=case.walltime,
+            node=launch.nodes or case.node,
+            exclusive=case.exclusive,
+            features=tuple(self._record.tests[case.test].requires.features),
+            avoid=launch.avoid,
+            options=case.job,
+            file_system=launch.target or self._staging.file_system(case.test),
+            bundle=launch.bundle,
+            at_once=case.at_once,
+        )
+        self.of[launch.run_id] = Attempt(launch, job)
+        return job
+
+    def room(self, run_id: str) -> Room:
+        """Return what is to be made for a run: its directory, and its script there."""
+        launch, job = self.of[run_id]
+        case = self._cases[launch.case]
+        build = self.build(case.build)
+        own = self._test_scripts[case.test]
+        place = RunPlace(run_id, str(job.path), build, own, self._facts, launch.nodes)
+        script = self._scripts.job_script(self._record.tests[case.test], case, place)
+        target = self._staging.place(case.test, launch.target)
+        return Room(case, job.path, target, script, launch.nodes, build)
+
+    def build(self, key: str) -> str:
+        """Return the directory of a build: where it was made, as it may hold its own path. "" where
+        there is no build. Raises TrialError for one of another user: an earlier version used
+        those."""
+        if key and key not in self._builds:
+            link = self._folder.builds / key
+            place = os.path.realpath(link)
+            if link.is_symlink():
+                _require_own(link, Path(place))
+            self._builds[key] = place
+        return self._builds.get(key, "")
+
+
+def _require_own(link: Path, place: Path) -> None:
+    for path in (place, *place.parents[:2]):  # N, KEY-FOUND and the folder of builds
+        with contextlib.suppress(FileNotFoundError), opened_folder(path) as opened:
+            if other := origin_of(opened, path).other:
+                raise TrialError(
+                    f"{link}: it leads to a build that is not yours: {other}; start a new trial"
+                )
+
+
+# ---- jobs ----------------------------------------------------------------------------------------
+
+
+TOGETHER_SECONDS = 1.0  # how long the runs of an array that are ready first wait for the others
+
+RunUpdate = (
+    protocol.Queued | protocol.Started | protocol.Refused | protocol.Ended | protocol.NeverStarted
+)
+
+
+@dataclass
+class Jobs:
+    """Carries out the commands of the conductor, and keeps the jobs of one trial."""
+
+    _folder: TrialFolder
+    _ledger: Ledger
+    _backend: protocol.Backend
+    _tasks: Tasks
+    _staging: Staging
+    _attempts: Attempts
+    _collector: RunCollector
+    _building: Building
+    _clean_up: CleanUp
+
+    def __post_init__(self) -> None:
+        self._record = self._ledger.record
+        self._conductor = self._ledger.conductor
+        self.start_build = self._building.start
+        self.note = self._ledger.note
+        self._guard = LaunchGuard(self._record.machine.guard, self._tasks)
+        self._cancelled: set[str] = set()
+        self._given: set[str] = set()  # to the backend, which has not reported their ends
+        self._forgers: set[str] = set()  # tests whose jobs wrote events of a driver
+        self._recalled: set[str] = set()
+        self._again: list[protocol.Job] = []  # announced by an earlier driver, never submitted
+
+    async def take_up(self, unresolved: Sequence[Unresolved]) -> None:
+        """Take over the jobs of an earlier driver: collect those that ended, and have the backend
+        find the others."""
+        grouped: dict[str, list[protocol.Job]] = {}
+        for run in unresolved:
+            number = self._ledger.runs[run.run_id]
+            life = run.life
+            before = copied(Launch, life, case=number, run_id=run.run_id, nodes=life.placed)
+            job = self._attempts.begin(before, run.life.path)
+            if (end := run.ended) is not None:  # recorded by an earlier driver, and not judged
+                code = codes.RECALLED.number if end.recalled else end.code or None
+                self._collect(protocol.Ended(run.run_id, code, end.state, end.exit_code, end.nodes))
+            elif run.before_boot and self._backend.room and job_events(job.path).end is not None:
+                # What it wrote may be cut, as it was not on the disk when the host crashed.
+                self._on_ended(
+                    protocol.Ended(run.run_id, codes.LOST.number, "host restarted", None)
+                )
+            else:
+                grouped.setdefault(run.life.submission, []).append(job)
+        self._ledger.journal.flush()
+        if grouped:
+            submissions = [protocol.Submission(name, tuple(jobs)) for name, jobs in grouped.items()]
+            known = {run.run_id: run.life.job_id for run in unresolved if run.life.job_id}
+            self._given.update(run.run_id for run in unresolved if run.ended is None)
+            await self._backend.find(submissions, known)
+
+    def unfollowed(self) -> set[str]:
+        """Return the runs, those that stand for builds among them, that were given to the backend,
+        that have no end, and that it does not follow."""
+        given = (self._given & self._attempts.of.keys()) | self._building.given
+        return given - set(self._backend.followed())
+
+    # ---- starting and ending --------------------------------------------------------------
+
+    async def launch(self, launches: Sequence[Launch]) -> None:
+        """Create and submit runs, together with those that an earlier driver announced and did not
+        submit."""
+        jobs, self._again = self._again, []
+        jobs += [self._begin(launch) for launch in launches]
+        refused = await self._refused(jobs) if self._record.machine.guard else {}
+        if refused:
+            self._announce([job for job in jobs if job.run_id in refused])
+        for run_id, why in refused.items():
+            self.on_update(protocol.Refused(run_id, why, codes.REFUSED.number))
+        await self._submit([job for job in jobs if job.run_id not in refused])
+
+    async def _refused(self, jobs: Sequence[protocol.Job]) -> dict[str, str]:
+        """Return why the launch guard of the site refuses runs, by their ids."""
+        refused = {}
+        for job in jobs:
+            case = self._ledger.case(job.run_id)
+            build = self._attempts.build(case.build)
+            if why := await self._guard.refusal(case, self._record.tests[case.test], build):
+                refused[job.run_id] = why
+        return refused
+
+    def judge_by_build(self, command: BuildVerdict) -> None:
+        """Record a run without a job, which has no directory."""
+        self._attempts.begin(Launch(command.case, command.run_id))
+        self._ledger.begin(command.run_id, command.case, "")
+        outcome = CollectedRun(codes.code_of(command.code), command.reason)
+        self._verdict(command.run_id, outcome)
+
+    async def cancel(self, run_ids: Sequence[str]) -> None:
+        """Cancel runs, each once."""
+        new = [run_id for run_id in run_ids if run_id not in self._cancelled]
+        if new:
+            self._cancelled.update(new)
+            hung = [
+                each for each in new if self._conductor.state.ended_for(each) == codes.HUNG.number
+            ]
+            for run_id in hung:
+                self._tasks.spawn(self._end_hung(run_id))
+            await self._backend.cancel([each for each in new if each not in hung])
+
+    async def _end_hung(self, run_id: str) -> None:
+        """Cancel a hung run, after what its processes wait in was written to its directory."""
+        job = self._attempts.of[run_id].job
+        with contextlib.suppress(TimeoutError, OSError):
+            async with asyncio.timeout(COLLECT_SECONDS):
+                printed = await self._backend.inspect(job, str(self._folder.hung_script))
+                await run_in_thread(lambda: write(job.path, printed), "hung")
+        await self._backend.cancel([run_id])
+
+    async def recall(self, run_ids: Sequence[str]) -> None:
+        """Recall runs that have not started; what was asked of the backend is not asked again."""
+        new = [run_id for run_id in run_ids if run_id not in self._recalled]
+        if new:
+            self._recalled.update(new)
+            await self._backend.cancel(new, pending_only=True)
+
+    def write(self, launches: Sequence[Launch]) -> None:
+        """Make the directories and scripts of runs, and submit none."""
+        for submission in self._backend.arrange([self._begin(launch) for launch in launches]):
+            for job in submission.jobs:
+                self._staging.make(self._attempts.room(job.run_id))
+            self._backend.write(submission)
+
+    def _begin(self, launch: Launch) -> protocol.Job:
+        job = self._attempts.begin(launch)
+        self._ledger.begin(launch.run_id, launch.case, str(job.path))
+        return job
+
+    async def _submit(self, jobs: Sequence[protocol.Job]) -> None:
+        """Announce jobs, make their directories, submit them."""
+        if not jobs:
+            return
+        (submissions,) = self._announce(jobs)
+        for submission in submissions:
+            rooms = [self._attempts.room(job.run_id) for job in submission.jobs]
+            if all(self._staging.is_quick(room.case.test) for room in rooms):
+                for room in rooms:
+                    self._staging.make(room)
+                await self._give(submission)
+            else:
+                self._tasks.spawn(self._make_and_submit(submission, rooms))
+
+    def _announce(self, *groups: Sequence[protocol.Job]) -> list[list[protocol.Submission]]:
+        """Record on disk that jobs will be submitted. Return the submissions of each group."""
+        arranged = [self._backend.arrange(jobs) for jobs in groups]
+        for submission in chain.from_iterable(arranged):
+            for job in submission.jobs:
+                launch = self._attempts.of[job.run_id].launch
+                announced = events.RunSubmitted(
+                    run_id=job.run_id,
+                    submission=submission.name,
+                    target=launch.target,
+                    stage=launch.stage,
+                    bundle=launch.bundle,
+                    position=launch.position,
+                    nodes=launch.nodes,
+                )
+                self._ledger.note(announced)
+        self._ledger.journal.require_there()
+        # Jobs that run elsewhere outlive this host.
+        self._ledger.journal.flush(durable=self._record.machine.jobs_run_elsewhere)
+        return arranged
+
+    async def _make_and_submit(
+        self, submission: protocol.Submission, rooms: Sequence[Room]
+    ) -> None:
+        """Make the directories of a submission in the background, as file systems and copies may be
+        slow. Jobs that are ready do not wait for the others: the submission is split in two, and
+        both parts are announced. A bundle is never split."""
+        making = {
+            self._tasks.spawn(self._staging.make_in_background(room)): job
+            for room, job in zip(rooms, submission.jobs, strict=True)
+        }
+        announced, together = [submission], TOGETHER_SECONDS
+        if submission.is_bundle:
+            await asyncio.wait(making)
+        while making:
+            await asyncio.wait(making, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(making, timeout=together)
+            together *= 2  # slow copies: a few arrays, not one each second
+            if any(task.exception() for task in done):
+                return  # the failure ends the drive
+            made = [making.pop(task) for task in list(making) if task in done]
+            ready = announced
+            if making:
+                ready, announced = self._announce(made, list(making.values()))
+            for ready_submission in ready:
+                await self._give(ready_submission)
+
+    async def _give(self, submission: protocol.Submission) -> None:
+        self._given.update(job.run_id for job in submission.jobs)
+        await self._backend.submit(submission)
+
+    # ---- updates --------------------------------------------------------------------------
+
+    def on_update(self, update: RunUpdate) -> None:
+        """Record an update of the backend about a run."""
+        run_id = update.run_id
+        note = self._ledger.note
+        if run_id not in self._attempts.of:
+            return
+        if not isinstance(update, protocol.Queued | protocol.Started):
+            self._given.discard(run_id)
+        if isinstance(update, protocol.Queued):
+            flight = self._conductor.state.in_flight.get(run_id)
+            if flight is not None and flight.queued and flight.job_id == update.job_id:
+                return  # an earlier driver recorded it
+            note(events.SubmitEnded(run_id=run_id, refused=0))
+            note(events.JobQueued(run_id=run_id, job_id=update.job_id))
+        elif isinstance(update, protocol.Started):
+            note(events.JobStarted(run_id=run_id, nodes=update.nodes))
+        elif isinstance(update, protocol.Refused):
+            note(events.SubmitEnded(run_id=run_id, refused=1, reason=update.reason))
+            self._verdict(run_id, CollectedRun(codes.code_of(update.code), update.reason))
+        elif isinstance(update, protocol.Ended):
+            self._on_ended(update)
+        elif self._conductor.state.cancelling:
+            self._on_ended(protocol.Ended(run_id, codes.CANCELLED.number, "never started", None))
+        else:
+            self._submit_again(run_id)
+
+    def _submit_again(self, run_id: str) -> None:
+        """Submit with the next launches a job that never reached the scheduler. It avoids nodes
+        that were excluded in the meantime."""
+        launch, job = self._attempts.of[run_id]
+        state, case = self._conductor.state, self._ledger.runs[run_id]
+        avoid = state.nodes.avoid(case, job.nodes, unfit=state.shapes[case].unfit)
+        job = job._replace(avoid=avoid)
+        self._attempts.of[run_id] = Attempt(launch, job)
+        self._again.append(job)
+
+    def _on_ended(self, ended: protocol.Ended) -> None:
+        flight = self._conductor.state.in_flight.get(ended.run_id)
+        waited = flight is not None and flight.state is not RunState.RUNNING and not ended.nodes
+        recalled = (
+            waited and ended.code == codes.CANCELLED.number and ended.run_id in self._recalled
+        )
+        if recalled:
+            ended = replace(ended, code=codes.RECALLED.number)
+        self._ledger.note(
+            events.JobEnded(
+                run_id=ended.run_id,
+                code=ended.code or 0,
+                state=ended.state,
+                text="" if ended.exit_code is None else f"exit code {ended.exit_code}",
+                nodes=ended.nodes,
+                exit_code=ended.exit_code,
+                recalled=recalled,
+            )
+        )
+        self._collect(ended)
+
+    def _collect(self, ended: protocol.Ended) -> None:
+        """Collect a run and record its outcome: at once, or in the background."""
+        case = self._ledger.case(ended.run_id)
+        launch, job = self._attempts.of[ended.run_id]
+        file_system = self._staging.file_system(case.test)
+        explain = partial(self._explain, ended)
+        run = EndedRun(case, job.path, file_system, explain, launch.stage, ended.output)
+        collected = self._collector.collect(run)
+        if isinstance(collected, CollectedRun):
+            self._note_outcome(ended.run_id, collected)
+        else:
+            self._tasks.spawn(self._note_later(ended.run_id, collected))
+
+    async def _note_later(
+        self, run_id: str, collected: Coroutine[None, None, CollectedRun]
+    ) -> None:
+        self._note_outcome(run_id, await collected)
+        self._tasks.nudge()
+
+    def _explain(self, ended: protocol.Ended, own: JobEvents) -> protocol.Ended:
+        """Return the end of a job, with the verdict and the reason of Seatrial if Seatrial
+        cancelled the job. A scheduler that is restarted in the meantime may report that such a job
+        failed; its script then left no end (``own``)."""
+        code, reason = cancellation(self._conductor.state, ended.run_id)
+        ended_alone = self._conductor.state.ended_for(ended.run_id) is not None
+        broken = ended_alone and ended.code is None and own.end is None
+        if broken or (
+            ended.code == codes.CANCELLED.number
+            and (ended_alone or ended.run_id in self._cancelled)
+        ):
+            return replace(ended, code=code, state=reason)
+        return ended
+
+    def _note_outcome(self, run_id: str, collected: CollectedRun) -> None:
+        for event in collected.job_events:
+            self._ledger.note(replace(event, run_id=run_id))
+        self._ledger.note(events.CheckStarted(run_id=run_id))
+        for figure in collected.figures:
+            recorded = copied(events.MetricRecorded, figure, run_id=run_id, metric=figure.name)
+            self._ledger.note(recorded)
+        if collected.refused:
+            self._tell_refused(run_id, collected.refused)
+        self._verdict(run_id, collected)
+        if collected.stop:
+            self._tasks.fail(TrialError(collected.stop))
+
+    def _tell_refused(self, run_id: str, names: Sequence[str]) -> None:
+        """Tell people, once for each test, that a job wrote events that are not its own."""
+        test = self._ledger.case(run_id).test
+        if test not in self._forgers:
+            self._forgers.add(test)
+            text = (
+                f"{test}: the job of {run_id} wrote events that only a driver may write, and they "
+                f"are ignored: {plain_line(', '.join(names))}; see its events.jsonl"
+            )
+            self._tasks.alert("job events", test, text)
+
+    def _verdict(self, run_id: str, outcome: CollectedRun) -> None:
+        case = self._ledger.case(run_id)
+        job = self._attempts.of.pop(run_id).job
+        if outcome.sums and not job.file_system:
+            filled = (name for name, sha256 in outcome.sums.items() if sha256 != OF_NOTHING)
+            self._ledger.journal.rest_on(f"{job.path}/{name}" for name in filled)
+        self._ledger.verdict(run_id, outcome)
+        self._cancelled.discard(run_id)
+        self._recalled.discard(run_id)
+        self._staging.drop_decks([(case.test, job.path)])
+        self._staging.drop_directories([(case, run_id)])
+        self._clean_up.on_judged(run_id, case, job.path, outcome.code)
+
+
+# ---- follow watch --------------------------------------------------------------------------------
+#
+# A watchdog: runs that were given to the backend, and that the backend does not follow.
+#
+# Nobody would report their ends, so the trial would wait for ever. None is expected: whatever
+# becomes of a submission, the backend reports each of its runs.
+
+
+LOOK_SECONDS = 30.0
+
+
+async def watch_followed(unfollowed: Callable[[], Collection[str]], tasks: Tasks) -> None:
+    """Alert people, once for each run, of runs that were not followed at two looks. What the
+    backend has just reported, and the driver has not received, is gone at the second look."""
+    told: set[str] = set()
+    before: set[str] = set()
+    while True:
+        await asyncio.sleep(LOOK_SECONDS)
+        now = set(unfollowed())
+        new = sorted((now & before) - told)
+        before = now
+        if new:
+            told.update(new)
+            text = (
+                f"{count(len(new), 'run')} in flight, {', '.join(new[:3])} first: nothing follows "
+                "the job, so its end would not be noticed; this is a fault of Seatrial: stop the "
+                "driver (SIGTERM; jobs go on) and `seatrial resume` the trial"
+            )
+            tasks.alert(UNFOLLOWED, new[0], text)

@@ -1,0 +1,351 @@
+"""The command line that starts the tasks of a case: srun, mpirun, mpiexec, aprun, jsrun or
+none."""
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from msgspec import Struct
+
+from seatrial.escaping import shell_word
+from seatrial.execute import binding
+from seatrial.execute.containers import START, has_container
+from seatrial.execute.environment import write_script
+from seatrial.execute.geometry import (
+    BIND,
+    RankOrder,
+    TaskGeometry,
+    expected_hosts,
+    geometry_of,
+    rank_order_of,
+)
+from seatrial.execute.ranks import counter_words, recorder_words
+from seatrial.model.machine import Launcher, Machine
+from seatrial.model.parameters import HOSTFILE, MACHINEFILE, NODEFILE, ORDER_FILE
+from seatrial.model.requirements import reorders
+from seatrial.model.schedulers import scheduler_of
+from seatrial.model.task_placement import has_mpi, launcher_of
+from seatrial.model.test import Case, Test
+
+_FILES_OF_HOSTS = {"openmpi": ["--hostfile", HOSTFILE], "mpich": ["-f", MACHINEFILE]}
+
+
+class LaunchLine(Struct, frozen=True):
+    """The value of $LAUNCH, quoted for the shell ("" where the script starts itself), and bash that
+    comes before it: it writes the rankfile that the line names, or sets what an MPI reads. ``cpus``
+    are those that it asks for, of each slot of a node; none where the launcher decides."""
+
+    line: str
+    before: str = ""
+    cpus: Sequence[Sequence[int]] = ()
+
+
+def launch_of(machine: Machine, test: Test, case: Case, nodes: str = "") -> LaunchLine:
+    """Return how the tasks of a case are started, on nodes that were chosen for its run, if any."""
+    launcher = launcher_of(machine, test, case.toolchain, case.parameters)
+    policy = binding.numa_policy(launcher, case)
+    over_rsh = launcher.kind == "compat"
+    inside = [*container_words(case), *recorder_words(test), *counter_words(test, case)]
+    if launcher.kind == "none" or (over_rsh and not has_mpi(launcher)):
+        return LaunchLine(" ".join([*policy, *inside]))
+    found = geometry_of(machine, test, case)
+    geometry = found if isinstance(found, TaskGeometry) else None
+    order = _order(machine, test, case, nodes, launcher)
+    if launcher.kind == "srun":
+        arguments = [*_step(case), *binding.srun(launcher, case, geometry, order), *_of_job(case)]
+    elif launcher.kind == "aprun":
+        arguments = binding.aprun(case, geometry)
+    elif launcher.kind == "jsrun":
+        arguments = jsrun(launcher, case)
+    else:
+        placed = binding.mpi(launcher, machine, case, geometry, order)
+        arguments = ["-n", str(case.tasks), *_hosts(machine, launcher, placed, order), *placed]
+    last = [*binding.srun_order(launcher, order), *policy] if launcher.kind == "srun" else policy
+    if order is not None and order.cpus:
+        last = [*last, f"./{BIND}"]
+    if binds_gpus(launcher, case):
+        last = [*last, f"./{TASK_GPUS}"]
+    program = shell_word(launcher.command or ("mpirun" if over_rsh else launcher.kind))
+    words = [program, *arguments, *map(shell_word, launcher.options), *last, *inside]
+    before = _before(machine, case, launcher, geometry, order, binding.RANKFILE in arguments)
+    before += agent_in_job(machine, case, launcher)
+    before += SHOWN_BY_SLURM if binds_gpus(launcher, case) else ""
+    return LaunchLine(" ".join(words), before, _cpus_asked(launcher, geometry))
+
+
+def container_words(case: Case) -> list[str]:
+    """Return the words that start a program in the container of a case; none if it has none."""
+    return [f"./{START}"] if has_container(case) else []
+
+
+def _cpus_asked(launcher: Launcher, geometry: TaskGeometry | None) -> Sequence[Sequence[int]]:
+    """Return the CPUs of each slot that the line of a launcher asks for."""
+    if geometry is None or not geometry.layout.numbered or binding.says_binding(launcher):
+        return ()
+    told = launcher.kind == "srun" or launcher.flavour in ("openmpi", "mpich", "cray")
+    return geometry.cpus if told else ()
+
+
+def _order(
+    machine: Machine, test: Test, case: Case, nodes: str, launcher: Launcher
+) -> RankOrder | None:
+    """Return the order of a case. That of a file that is no longer there is not known; a run of it
+    is not made."""
+    try:
+        found = rank_order_of(machine, test, case, nodes)
+    except ValueError:
+        return None
+    return found._replace(cpus=()) if found and binding.says_binding(launcher) else found
+
+
+def _hosts(
+    machine: Machine, launcher: Launcher, placed: Sequence[str], order: RankOrder | None
+) -> list[str]:
+    """Return the options by which an MPI's launcher takes hosts from files of the run, in jobs of
+    PBS and Grid Engine. Those of many sites are built without support for them."""
+    by_line = order is not None and "seq" in placed  # of Open MPI
+    if launcher.kind == "compat":
+        return rsh_options(launcher.flavour, NODEFILE if by_line else HOSTFILE)
+    if by_line:
+        return ["--hostfile", NODEFILE]
+    if not scheduler_of(machine.scheduler).rsh_starter:
+        return []
+    return _FILES_OF_HOSTS.get(launcher.flavour, [])
+
+
+def _before(
+    machine: Machine,
+    case: Case,
+    launcher: Launcher,
+    geometry: TaskGeometry | None,
+    order: RankOrder | None,
+    by_file: bool,
+) -> str:
+    """Return the bash that comes before $LAUNCH; ``by_file``: its line names a rankfile."""
+    if order is None:
+        return binding.rankfile(machine, case, geometry) if by_file and geometry is not None else ""
+    check = expected_hosts(order.nodes) if order.nodes else ""
+    if reorders(launcher):
+        variables = f'MPICH_RANK_REORDER_METHOD=3 MPICH_RANK_REORDER_FILE="$_run/{ORDER_FILE}"'
+        return f"{check}export {variables}\n"
+    cores = binding.slot_cores(launcher, machine, case, geometry) if by_file else None
+    return check + (binding.ordered_rankfile(machine, cores) if cores else "")
+
+
+def launch_line(machine: Machine, test: Test, case: Case) -> str:
+    """Return the value of $LAUNCH."""
+    return launch_of(machine, test, case).line
+
+
+def _step(case: Case) -> list[str]:
+    """Return the size of a step of srun."""
+    return [
+        f"--nodes={case.nodes}",
+        f"--ntasks={case.tasks}",
+        f"--ntasks-per-node={case.tasks_per_node}",
+    ]
+
+
+def _of_job(case: Case) -> list[str]:
+    """Return what a step gets of its job: the GPUs, and all memory, because a step takes the memory
+    that it asks for from the steps beside it."""
+    options = []
+    if case.job.gpus_per_node:
+        options.append(f"--gpus-per-node={case.job.gpus_per_node}")
+    if case.job.gpus_per_task:
+        options.append(f"--gpus-per-task={case.job.gpus_per_task}")
+    if case.at_once > 1:
+        options.append("--exact")  # other pieces have the other cores of the job
+    return [*options, *(["--mem=0"] if case.job.memory or case.at_once > 1 else [])]
+
+
+# ---- MPI over rsh --------------------------------------------------------------------------------
+
+# Open MPI 5 calls its agent plm_ssh_agent, Open MPI 4 plm_rsh_agent; each ignores the other's name.
+# Slurm's own way is ruled out, rather than rsh asked for, as that has two names, too.
+_OPENMPI = {
+    "plm": "^slurm",
+    "ras": "^slurm",
+    "plm_ssh_agent": "rsh",
+    "plm_rsh_agent": "rsh",
+    "pml": "ob1",
+    "btl": "tcp,self",
+}
+
+
+def rsh_options(flavour: str, hostfile: str = HOSTFILE) -> list[str]:
+    """Return the options by which an MPI's launcher takes the hosts of the run from its files, and
+    starts its processes there by rsh; none for an MPI that is not known. Intel MPI's hydra has the
+    options of MPICH's. ``hostfile``: another one for Open MPI."""
+    if flavour == "openmpi":
+        settings = [word for name, value in _OPENMPI.items() for word in ("--mca", name, value)]
+        return ["--hostfile", hostfile, *settings]
+    if flavour == "mpich":
+        return ["-launcher", "ssh", "-launcher-exec", "rsh", "-f", MACHINEFILE]
+    return []
+
+
+# ---- jsrun -------------------------------------------------------------------------------------
+
+# Options by the manual of jsrun (IBM Job Step Manager): ``-n`` is the number of resource sets,
+# which are cores and GPUs of a host with tasks in them; each has ``-a`` tasks, ``-c`` cores and
+# ``-g`` GPUs; a host has ``-r`` of them. ``-d packed``: ranks fill one after the other.
+# ``-b packed:n``: a task is bound to n cores.
+_SETS = re.compile(r"(?:^|\s)(?:-[nacgrp]\s*\d|--(?:nrs|np|tasks_per_rs|cpu_per_rs|gpu_per_rs)\b)")
+_BINDING = re.compile(r"(?:^|\s)(?:-b|--bind\b)")
+
+
+def jsrun(launcher: Launcher, case: Case) -> list[str]:
+    """Return the options of jsrun: a resource set for each task; or one for each node, where its
+    tasks share GPUs. None where the machine's options tell resource sets."""
+    options = " ".join(launcher.options)
+    if _SETS.search(options):
+        return []
+    shared = case.job.gpus_per_node
+    sets, tasks, per_host = case.tasks, 1, case.tasks_per_node
+    if shared:
+        sets, tasks, per_host = case.nodes, case.tasks_per_node, 1
+    words = ["-n", str(sets), "-a", str(tasks), "-c", str(tasks * case.threads)]
+    words += ["-g", str(shared or case.job.gpus_per_task), "-r", str(per_host), "-d", "packed"]
+    if _BINDING.search(options):
+        return words
+    return [*words, "-b", "none" if case.placement.bind == "none" else f"packed:{case.threads}"]
+
+
+# ---- MPI without support for the scheduler, on several nodes of a job --------------------------
+
+AGENT = "job.rsh"
+
+# Such launchers start their processes on other nodes by ``ssh``. Where a job finds the program of
+# its scheduler for that, they are told of a script that takes the place of ssh: what they start
+# belongs to the job then, ends with it, and needs no key. The program takes a host and a program
+# with its arguments, has no shell and no options of ssh; so the script adds the shell. A launcher
+# with support for the scheduler, such as Open MPI's ``plm/tm`` of PBS, ignores the script.
+# Launchers give ssh options before the host, and a command in words that a shell is to read.
+_AGENT = rf"""
+if command -v "${{_starter%% *}}" > /dev/null; then
+  printf '%s\n' '#!/bin/bash' \
+    '# Starts a command on another host of the job, for an MPI launcher that would take ssh.' \
+    'while [ "${{1#-}}" != "$1" ]; do case $1 in -[lpoiF]) shift 2 ;; *) shift ;; esac; done' \
+    'host=$1; shift' \
+    "exec $_starter"' "$host" /usr/bin/env "PATH=$PATH" "LD_LIBRARY_PATH=${{LD_LIBRARY_PATH-}}" \' \
+    '  /bin/bash -c "$*"' >| "$_run/{AGENT}"
+  chmod +x "$_run/{AGENT}"
+  export OMPI_MCA_plm_rsh_agent=${{OMPI_MCA_plm_rsh_agent-$_run/{AGENT}}}
+  export PRTE_MCA_plm_ssh_agent=${{PRTE_MCA_plm_ssh_agent-$_run/{AGENT}}}
+  export HYDRA_LAUNCHER_EXEC=${{HYDRA_LAUNCHER_EXEC-$_run/{AGENT}}}
+fi
+"""
+
+
+def agent_in_job(machine: Machine, case: Case, launcher: Launcher) -> str:
+    """Return bash that writes the script which an MPI's launcher is to take for ``ssh``, and the
+    variables that tell it; "" for a case of one node, and where the launcher needs none."""
+    over_ssh = launcher.kind in ("mpirun", "mpiexec") and launcher.flavour in ("openmpi", "mpich")
+    starter = scheduler_of(machine.scheduler).rsh_starter
+    if not starter or case.nodes == 1 or not over_ssh:
+        return ""
+    return f"\n_starter={shell_word(starter)}{_AGENT}"
+
+
+# ---- hosts ---------------------------------------------------------------------------------------
+#
+# The hosts of a run, in the forms in which MPI launchers and other programs want them.
+#
+# ``$HOSTFILE`` has a line ``host slots=n`` for each host, ``$MACHINEFILE`` a line ``host:n``,
+# ``$NODEFILE`` a line for each task, as ``$PBS_NODEFILE``; ``$NODELIST`` is the folded list
+# itself. With a rank order (``job.order``) the n-th line of ``$NODEFILE`` is the host of rank n -
+# 1. The job script writes the files into the run's directory (``hosts.sh``).
+
+
+# Most runs are on one node, whose name most schedulers give as it is: they begin sooner
+# without the functions of hosts.sh.
+_ONE_NODE = """\
+echo "$_list slots={tasks}" >| job.hostfile
+echo "$_list:{tasks}" >| job.machinefile
+printf "$_list%.0s\\n" {{1..{tasks}}} >| job.nodefile
+"""
+_EXPORTS = """\
+export HOSTFILE=$_run/job.hostfile MACHINEFILE=$_run/job.machinefile \\
+  NODEFILE=$_run/job.nodefile NODELIST=$_list
+"""
+
+
+def host_files(machine: Machine, case: Case) -> str:
+    """Return bash that writes the files of a run's hosts and exports their variables; ``$_run`` is
+    the run's directory."""
+    scheduler = scheduler_of(machine.scheduler)
+    listed = scheduler.hosts_script(case.nodes)
+    if case.nodes == 1 and not scheduler.folds_hosts:
+        return listed + _ONE_NODE.format(tasks=case.tasks) + _EXPORTS
+    sizes = f"_nodes={case.nodes} _tasks={case.tasks} _per_node={case.tasks_per_node}\n"
+    return listed + sizes + _text() + _EXPORTS
+
+
+@lru_cache(maxsize=1)
+def _text() -> str:
+    """Return ``hosts.sh`` without the comment at its beginning, which is for its readers here."""
+    return Path(__file__).with_name("hosts.sh").read_text().partition("\n\n")[2]
+
+
+# ---- task gpus -----------------------------------------------------------------------------------
+#
+# The GPUs of each task where a test asks for ``gpus_per_task`` and srun does not start the tasks:
+# ``job.gpus`` in the run's directory starts each with those of its place on the node.
+#
+# Of the GPUs that the node shows the job (all that the machine's file has for it, if no variable
+# tells), task i of the node gets the i-th ``gpus_per_task``. The variables of the local rank are
+# those of Open MPI (OMPI_COMM_WORLD_LOCAL_RANK), of hydra, which MPICH and Intel MPI have
+# (MPI_LOCALRANKID), and of Cray's PALS (PALS_LOCAL_RANKID).
+
+
+TASK_GPUS = "job.gpus"  # in the run directory
+
+_WRAPPER = """\
+#!/bin/bash
+# Starts a task with the GPUs of its own, by its place on the node.
+place=${{OMPI_COMM_WORLD_LOCAL_RANK-${{MPI_LOCALRANKID-${{PALS_LOCAL_RANKID-}}}}}}
+: "${{place:?is not known: no task of Open MPI, hydra or PALS}}"
+each={each}
+for name in CUDA_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES; do
+  shown=${{!name-}}
+  [ "$shown" ] || [ "$name" = CUDA_VISIBLE_DEVICES ] || continue
+  IFS=, read -r -a gpus <<< "${{shown:-{shown}}}"
+  own=("${{gpus[@]:place * each:each}}")
+  if [ "${{#own[@]}}" -lt "$each" ]; then
+    echo "seatrial: task $place of $HOSTNAME has ${{#own[@]}} of {each} GPUs: $name=$shown" >&2
+    exit 1
+  fi
+  printf -v "$name" '%s,' "${{own[@]}}"
+  printf -v "$name" '%s' "${{!name%,}}"
+  export "${{name?}}"
+done
+exec "$@"
+"""
+
+
+SHOWN_BY_SLURM = """\
+unset SLURM_GPUS_PER_TASK SLURM_TRES_PER_TASK
+[ -z "${SLURM_JOB_ID-}" ] || export SLURM_GPUS_PER_NODE=$GPUS_PER_NODE
+"""
+"""Bash before the launcher. Open MPI and hydra start their daemons by srun, one task a node: with
+the variables of the job each would be shown the GPUs of one task alone."""
+
+
+def binds_gpus(launcher: Launcher, case: Case) -> bool:
+    """Return whether each task is started by ``job.gpus``."""
+    by_rank = launcher.kind in ("mpirun", "mpiexec", "compat") and (
+        launcher.flavour in ("openmpi", "mpich")
+    )
+    return by_rank and case.job.gpus_per_task > 0
+
+
+def prepare(machine: Machine, test: Test, case: Case, run: Path) -> None:
+    """Write ``job.gpus`` into the directory of a run that needs it. Raises OSError."""
+    if not case.job.gpus_per_task:
+        return
+    if binds_gpus(launcher_of(machine, test, case.toolchain, case.parameters), case):
+        shown = ",".join(map(str, range(case.gpus)))
+        text = _WRAPPER.format(each=case.job.gpus_per_task, shown=shown)
+        write_script(f"{run}/{TASK_GPUS}", text, 0o700)

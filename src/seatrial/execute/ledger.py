@@ -1,0 +1,405 @@
+"""The ledger of a trial keeps its journal, its conductor and its observer in step.
+
+Each event is appended to the journal, applied to the conductor and reported to the observer. To go
+on with a trial that was interrupted, the ledger replays the journal.
+"""
+
+import contextlib
+import os
+import time
+from collections import Counter, deque
+from pathlib import Path
+from typing import NamedTuple, TypedDict
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from seatrial.account import account
+from seatrial.decide.conductor import Conductor
+from seatrial.errors import JournalError, Owned, TrialError, UsageError
+from seatrial.execute import requests
+from seatrial.execute.job_stats import Observer
+from seatrial.execute.plan.load import Ticks, items_of
+from seatrial.execute.requests import Request
+from seatrial.execute.run_collector import CollectedRun
+from seatrial.execute.trial_folder import TrialFolder, TrialPaths, corrected
+from seatrial.execute.trial_record import Record, fault_of, known_by
+from seatrial.journal import events
+from seatrial.journal.clock import boot_id, uptime_ns
+from seatrial.journal.encoding import encode
+from seatrial.journal.journal import Journal, read
+from seatrial.journal.run_life import RunLife, RunState
+from seatrial.journal.trial_life import TrialLife
+from seatrial.judge.references import References
+from seatrial.model.codes import code_of
+from seatrial.model.known_failures import KnownFailures
+from seatrial.model.test import Case
+from seatrial.units import SECOND_NS, listed, show_seconds
+
+MAX_JUDGED = 1000  # runs of which a driver that died may have left a deck, or outputs
+MAX_ALERTS = 1000
+MAX_NAMED = 20  # runs in an alert
+
+
+class Unresolved(Struct, frozen=True):
+    """A run that was submitted and has no verdict yet; ``ended`` is the end of its job, if that was
+    recorded; ``before_boot``: it was submitted before this host booted."""
+
+    run_id: str
+    life: RunLife
+    ended: events.JobEnded | None = None
+    before_boot: bool = False
+
+
+class JudgedDirectory(NamedTuple):
+    """A run that was judged: its test, case and directory, the number of its verdict."""
+
+    run_id: str
+    test: str
+    case: str
+    path: Path
+    code: int
+
+
+class Ledger:
+    """``runs`` maps the runs without a verdict to the positions of their cases. ``verdicts`` counts
+    the final verdicts, not those of runs whose cases run again."""
+
+    def __init__(self, record: Record, conductor: Conductor, observer: Observer) -> None:
+        self.record = record
+        self.conductor = conductor
+        self.observer = observer
+        self._known = KnownFailures(record.known_failures)
+        self.runs: dict[str, int] = {}
+        self.verdicts: Counter[str] = Counter()
+        # The latest that were replayed: judged runs and alerts (kind, ns).
+        self.judged: deque[JudgedDirectory] = deque(maxlen=MAX_JUDGED)
+        self.alerts: deque[tuple[str, int]] = deque(maxlen=MAX_ALERTS)
+        self._corrected: dict[str, events.RunJudgedAgain] = {}  # of runs whose verdict was lost
+        self.references: References | None = None  # that people corrected
+        self.answered: set[str] = set()  # files of requests
+        self.issues = 0  # the number of the latest
+        self.journal: Journal
+        self._damaged = 0
+        self._unjudged: list[str] = []  # runs that were submitted, of what was replayed
+        self._fresh = True
+
+    @property
+    def complete(self) -> bool:
+        """Whether the trial came to its end, and was neither resumed nor extended since."""
+        return self.conductor.state.trial.complete
+
+    @property
+    def lost_verdicts(self) -> bool:
+        """Whether the journal is damaged, and runs have no verdict that had one when the trial came
+        to its end: its remaining lines do not tell all."""
+        state = self.conductor.state
+        short = bool(state.wanted) and state.finished < state.wanted
+        return self.complete and self._damaged > 0 and (short or bool(self._unjudged))
+
+    def case(self, run_id: str) -> Case:
+        return self.conductor.state.cases[self.runs[run_id]]
+
+    def replay(self) -> list[Unresolved]:
+        """Apply the journal. Return the runs that were submitted and have no verdict."""
+        reading = read(self.journal.path)
+        lives: dict[str, RunLife] = {}
+        ends: dict[str, events.JobEnded] = {}
+        before_boot: set[str] = set()
+        rebooted, boot = False, boot_id()
+        for event in reading:
+            self._fresh = False
+            self._fold(event)
+            if isinstance(event, events.RunEvent) and not event.follows_verdict:
+                life = lives.setdefault(event.run_id, RunLife())
+                life.apply(event)
+                if isinstance(event, events.RunSubmitted):
+                    self.runs[event.run_id] = self._number(event)
+                    (before_boot.add if rebooted else before_boot.discard)(event.run_id)
+                elif isinstance(event, events.JobEnded):
+                    ends[event.run_id] = event
+                elif isinstance(event, events.RunJudged):
+                    del lives[event.run_id]
+                    ends.pop(event.run_id, None)
+                    before_boot.discard(event.run_id)
+                    if self.runs.pop(event.run_id, None) is not None and life.path:
+                        of = (event.run_id, event.test, event.case, Path(life.path))
+                        self.judged.append(JudgedDirectory(*of, event.code))
+            elif isinstance(event, events.TrialOpened):
+                rebooted = event.boot not in ("", boot)  # since then
+                self.journal.clock.go_on(event.boot, event.time, event.uptime)
+            elif isinstance(event, events.ClockStepped):
+                self.journal.clock.told(round(event.seconds * SECOND_NS))
+            elif isinstance(event, events.ReferencesCorrected):
+                self.references = corrected(event) or self.references
+            elif isinstance(event, events.AlertRaised):
+                self.alerts.append((event.kind, event.time))
+        self._damaged = reading.damaged
+        unresolved = [
+            Unresolved(run_id, life, ends.get(run_id), run_id in before_boot)
+            for run_id, life in lives.items()
+            if run_id in self.runs and life.state >= RunState.SUBMITTED
+        ]
+        self._unjudged = [each.run_id for each in unresolved]
+        return unresolved
+
+    def _number(self, event: events.RunSubmitted) -> int:
+        number = self.conductor.state.index.get(event.case)
+        if number is None:
+            raise TrialError(
+                f"{self.journal.path}: its run {event.run_id} is of the case {event.case!r}, which "
+                "is not in cases.jsonl; restore the cases.jsonl that the trial was created with"
+            )
+        return number
+
+    def open(self) -> None:
+        """Record that the trial starts, or is resumed: first of all, as `report verify` takes what
+        else follows the end of a trial for an addition by somebody else."""
+        self.observer.on_open(self.conductor.state.finished, self.conductor.state.wanted)
+        kind = events.TrialStarted if self._fresh else events.TrialResumed
+        time, uptime = self.journal.now(), uptime_ns()
+        self.note(kind(time=time, host=os.uname().nodename, boot=boot_id(), uptime=uptime))
+        if self._damaged:
+            self.note(events.AlertRaised(kind="journal", text=self._about_damage()))
+
+    def _about_damage(self) -> str:
+        lines = "1 damaged line" if self._damaged == 1 else f"{self._damaged} damaged lines"
+        text = f"the journal has {lines}"
+        if self._unjudged:
+            runs = listed(self._unjudged, MAX_NAMED)
+            text += f"; runs without a verdict are looked for, and judged: {runs}"
+        return text
+
+    def watch_clock(self) -> None:
+        """Record a step of the wall clock, and alert people."""
+        if step := self.journal.clock.step():
+            host = os.uname().nodename
+            self.note(events.ClockStepped(host=host, seconds=step / SECOND_NS))
+            way = "forward" if step > 0 else "back"
+            text = (
+                f"the clock of {host} was set {way} by {show_seconds(abs(step) / SECOND_NS)}; the "
+                "clock of the trial did not follow, and durations are right"
+            )
+            self.note(events.AlertRaised(kind="clock", subject=host, text=text))
+
+    def begin(self, run_id: str, number: int, path: str) -> None:
+        """Record that a run of a case is being created."""
+        self.runs[run_id] = number
+        self.note(events.RunCreated(run_id=run_id, path=path))
+
+    def verdict(self, run_id: str, outcome: CollectedRun) -> None:
+        """Record the verdict of a run; as it is known, if its failure is."""
+        number, time = self.runs[run_id], self.journal.now()
+        case, cause = self.case(run_id), outcome.cause
+        code, reason = outcome.code, outcome.reason
+        code, reason, known = self._known.judged(case, code, reason, time, cause.text)
+        reruns = self.conductor.state.will_rerun(number, run_id, code.number)
+        self.note(
+            events.RunJudged(
+                time=time,
+                run_id=run_id,
+                code=code.number,
+                verdict=code.name,
+                reason=reason,
+                will_rerun=reruns,
+                sha256=outcome.sums,
+                known=known,
+                cause=cause.text,
+                cause_code=cause.code,
+                cause_line=cause.line,
+                advice=cause.advice,
+            )
+        )
+        del self.runs[run_id]
+        if again := self._corrected.pop(run_id, None):
+            # A person's judgement stands, though the verdict before it had to be found again.
+            changes = {"time": 0, "will_rerun": reruns, "before": code.number}
+            self.note(replace(again, **changes), self.conductor.state.cases[number])
+
+    def note(self, event: events.Event, case: Case | None = None) -> None:
+        """Record an event: append it to the journal, apply it, report it. Its time is the present
+        unless it has one; trial, machine, application, test and case are filled in. ``case`` is
+        needed of a run that was judged. What people say of a run has them already."""
+        time = event.time or self.journal.now()
+        if isinstance(event, events.RunEvent) and not isinstance(event, events.RunReviewed):
+            case = case or self.case(event.run_id)
+            event = of_run(event, self.record, case, time)
+        else:
+            event = replace(event, time=time, **header_of(self.record, event))
+            if isinstance(event, events.IssueRecorded) and not event.issue:
+                event = replace(event, issue=self.issues + 1)
+        self.journal.append(event)
+        self._fold(event)
+        self.observer.on_event(event, case)
+
+    def _fold(self, event: events.Event) -> None:
+        finished = self.conductor.state.finished
+        self.conductor.apply(event)
+        if event.request:
+            self.answered.add(event.request)
+            if isinstance(event, events.IssueRecorded):
+                self.issues = max(self.issues, event.issue)
+        if isinstance(event, events.RunJudged) and self.conductor.state.finished > finished:
+            self.verdicts[event.verdict] += 1
+        elif isinstance(event, events.RunSubmitted):
+            self._corrected.pop(event.run_id, None)  # what was judged is not what runs now
+        elif isinstance(event, events.RunJudgedAgain):
+            self._correct(event)
+        elif isinstance(event, events.PolicyChanged):
+            self._known = KnownFailures(known_by(self.record, self.conductor.state.policy))
+
+    def _correct(self, event: events.RunJudgedAgain) -> None:
+        """Count the latest verdict of a run in place of the one before, unless its own line is
+        damaged, and it was not counted."""
+        before = code_of(event.before).name
+        if event.run_id in self.runs:
+            self._corrected[event.run_id] = event
+        elif self.verdicts[before] > 0 and not event.will_rerun:
+            self.verdicts[before] -= 1
+            self.verdicts[event.verdict] += 1
+            self.verdicts = +self.verdicts
+
+
+# ---- event headers -------------------------------------------------------------------------------
+#
+# The members of an event that follow from its trial and its test.
+
+
+_OF_A_TEST = (events.BuildEvent, events.TestEvent, events.AlertRaised)
+
+
+class RunEventHeader(TypedDict):
+    """What each event of a run has."""
+
+    trial: str
+    machine: str
+    app: str
+    test: str
+    case: str
+    run_id: str
+
+
+def run_header(record: Record, case: Case, run_id: str) -> RunEventHeader:
+    """Return the header of the events of a run."""
+    return {
+        "trial": record.tag,
+        "machine": record.machine.machine,
+        "app": record.tests[case.test].app,
+        "test": case.test,
+        "case": case.id,
+        "run_id": run_id,
+    }
+
+
+def of_run(event: events.RunEvent, record: Record, case: Case, time: int) -> events.RunEvent:
+    """Return an event of a run with its time and the other members of its header."""
+    return replace(event, time=time, **run_header(record, case, event.run_id))
+
+
+def header_of(record: Record, event: events.Event) -> dict[str, str]:
+    """Return the header of an event of no run. ``app`` is "" if it is of no test either."""
+    header = {"trial": record.tag, "machine": record.machine.machine}
+    if not isinstance(event, _OF_A_TEST):
+        return header
+    name = event.subject if isinstance(event, events.AlertRaised) else event.test
+    return {**header, "app": record.tests[name].app if name in record.tests else ""}
+
+
+# ---- life ----------------------------------------------------------------------------------------
+#
+# The life of a trial, by its journal.
+
+
+def life_of(folder: TrialPaths, duration: float) -> TrialLife:
+    """Return the life of a trial, by its journal; ``duration`` is its policy's. Raises
+    JournalError."""
+    life = TrialLife(duration)
+    for event in read(folder.journal):
+        life.apply(event)
+    return life
+
+
+# ---- recording -----------------------------------------------------------------------------------
+#
+# Record what people say about a trial, though many write at once, or a driver runs.
+#
+#     event = record(folder, IssueRecorded(state="open", text="n017 is slow", by=["Ann"]))
+#
+# Each writer leaves a request in the trial's folder. Whoever owns the journal then appends what
+# all have left: the trial's driver, or one of the writers. So nobody waits for a lock in vain, no
+# record is lost where a process is killed, and none is made twice.
+
+
+PATIENCE_SECONDS = 30.0  # for the process that owns the journal
+LOOK_SECONDS = 0.05
+
+
+def record(
+    folder: TrialFolder, event: events.PersonsEvent | events.RunReviewed
+) -> events.Event | None:
+    """Record what a person says. Return the event as the journal has it; None where it is left for
+    the next process that owns the journal. Raises UsageError for a record that `fault_of` refuses,
+    JournalError and TrialError."""
+    if fault := fault_of(event):
+        raise UsageError(fault)
+    event = replace(event, by=account())
+    file = requests.ask(folder, Request(request="record", text=encode(event).decode()))
+    until = time.monotonic() + PATIENCE_SECONDS
+    while (folder.path / file).exists():
+        try:
+            with Journal.own(folder.journal) as journal:
+                take_in(folder, journal)
+        except Owned:
+            if time.monotonic() > until:
+                return None
+            time.sleep(LOOK_SECONDS)
+        except JournalError as error:
+            if isinstance(error.__cause__, PermissionError):
+                return None  # its owner's next command records it
+            with contextlib.suppress(OSError):
+                requests.drop(folder, [file])
+            raise
+    return next((each for each in read(folder.journal) if each.request == file), None)
+
+
+def take_in(folder: TrialFolder, journal: Journal) -> None:
+    """Append to a journal what people have left to be recorded. Other requests are left. A
+    checklist of which each item has its result has ended."""
+    trial = folder.record()
+    answered: set[str] = set()
+    issues, ended, ticks = 0, False, Ticks()
+    for event in read(folder.journal):
+        if isinstance(event, events.TrialOpened):
+            journal.clock.go_on(event.boot, event.time, event.uptime)
+        elif isinstance(event, events.ClockStepped):
+            journal.clock.told(round(event.seconds * SECOND_NS))
+        elif isinstance(event, events.PERSONAL):
+            answered.add(event.request)
+            ticks.apply(event)
+            if isinstance(event, events.IssueRecorded):
+                issues = max(issues, event.issue)
+        elif isinstance(event, events.TrialEnded):
+            ended = True
+    files = []
+    for file, request, by in requests.waiting(folder):
+        if request.request != "record":
+            continue
+        files.append(file)
+        if file in answered:
+            continue
+        event = requests.recorded(request, by, file)
+        if isinstance(event, events.IssueRecorded):
+            if event.issue > issues:
+                continue  # there is none with that number
+            if not event.issue:
+                issues += 1
+                event = replace(event, issue=issues)
+        event = replace(event, time=journal.now(), **header_of(trial, event))
+        journal.append(event)
+        ticks.apply(event)
+    items = items_of(trial.component.items if trial.component else (), ticks)
+    if items and not ended and all(item.tick for item in items):
+        end = events.TrialEnded(failed=int(any(item.state == "fail" for item in items)))
+        journal.append(replace(end, time=journal.now(), **header_of(trial, end)))
+    journal.flush(durable=True)
+    requests.drop(folder, files)

@@ -1,0 +1,368 @@
+"""Check a plan as far as its cases need not be known: names, quantities, nodes and file systems.
+
+``seatrial.execute.plan.check_mix`` checks what a component runs in a phase.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+
+from seatrial.errors import UsageError, suggest
+from seatrial.execute.plan.check_criteria import check_conditions, check_evidence, check_ids
+from seatrial.execute.plan.component_tests import (
+    check_alongside,
+    chosen_tests,
+    fits,
+    only_evidence,
+    pattern_of,
+    written_copies,
+    written_shares,
+)
+from seatrial.execute.plan.load import Loaded, unread
+from seatrial.model.check_test import check_keep
+from seatrial.model.documents import Faults, Faulty, Spot
+from seatrial.model.failures import check_known_failures
+from seatrial.model.identifiers import show
+from seatrial.model.job_options import faults_of_override
+from seatrial.model.machine import Gauge, Machine, SlurmOverride
+from seatrial.model.moments import TimeSpan
+from seatrial.model.nodes import node_names, unfold
+from seatrial.model.plan import Component, ComponentTest, Plan, Throttle, phases_of, tag_of
+from seatrial.model.select import compile_keyword
+from seatrial.model.suite import Suite
+from seatrial.plugins.rehearsal.check_rehearsal import check_rehearsal
+from seatrial.units import show_seconds
+
+LONGEST_TAG = 100
+ROUNDING = 1e-9  # tolerance of a sum of shares above 1
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+
+# Keys that apply to components of one kind only.
+_OF_KIND = {
+    "duration": "sustained",
+    "reserve": "sustained",
+    "repeat": "once",
+    "items": "checklist",
+}
+_PART_OF_KIND = {
+    **dict.fromkeys(("copies", "weight", "share", "fill"), "sustained"),
+    **dict.fromkeys(("alone", "full"), "isolated_then_full"),
+}
+
+
+def check_plan(loaded: Loaded, faults: Faults, documents: bool = True) -> None:
+    """Add every fault of a plan that does not depend on its cases. Without ``documents`` those of
+    evidence are not looked at."""
+    plan, spot = loaded.plan, loaded.spot(faults)
+    machine = loaded.site.machine if loaded.site else None
+    _names(plan, spot)
+    # a missing suite may have a test of any name
+    whole = [] if loaded.partly else loaded.suites
+    tests = [name for suite in whole for name in suite.tests]
+    for i, phase in enumerate(plan.phases):
+        _nodes(phase.nodes, machine, spot.inside("phases", i, "nodes"))
+        _slurm(phase.slurm, spot.inside("phases", i, "slurm"))
+    for i, span in enumerate(plan.outages):
+        _span(span, machine, tests, spot.inside("outages", i))
+    if plan.alerts is not None:
+        at = spot.inside("alerts")
+        if not plan.alerts.command.strip():
+            at.fault("is empty", "command")
+    if not plan.components:
+        spot.fault("has no component; give at least one", "components")
+    for i, component in enumerate(plan.components):
+        at, suite = spot.inside("components", i), loaded.suites[i]
+        partly = i in loaded.partly
+        _component(plan, component, spot, at)
+        _quantities(component, at)
+        if component.kind == "sustained" or unread(at, "kind"):
+            _sums(component, at)
+        _nodes(component.nodes, machine, at.inside("nodes"))
+        if machine is not None:
+            _on_machine(component, machine, at)
+        _slurm(component.slurm, at.inside("slurm"))
+        if component.kind != "checklist":
+            _tests(component, suite, at, partly)
+        chosen = [] if partly else chosen_tests(component, suite.tests)
+        for j, span in enumerate(component.blackouts):
+            _span(span, machine, chosen, at.inside("blackouts", j))
+        check_conditions(component, None if partly else suite, machine, at)
+        check_evidence(component, loaded.path.parent, at, documents)
+    check_ids(plan, spot)
+    _known_failures(plan, machine, tests, spot)
+    check_alongside(plan, machine, spot)
+    at = spot.inside("rehearsal")
+    for i, event in enumerate(plan.rehearsal.events):
+        _span(event, machine, tests, at.inside("events", i))
+    check_rehearsal(plan.rehearsal, whole, at)
+
+
+def _known_failures(plan: Plan, machine: Machine | None, tests: Sequence[str], spot: Spot) -> None:
+    """Check known failures: their reasons and days, and that their tests and toolchains exist."""
+    check_known_failures(plan.known_failures, spot)
+    chains = list(machine.toolchains) if machine is not None else []
+    for i, each in enumerate(plan.known_failures):
+        named = (("tests", each.tests, tests), ("toolchains", each.toolchains, chains))
+        for key, patterns, there in named:
+            for j, pattern in enumerate(patterns):
+                if there and not any(fits([pattern], name) for name in there):
+                    at = spot.inside("known_failures", i)
+                    at.fault(f"{pattern!r} matches none of {', '.join(there)}", key, j)
+
+
+# ---- names --------------------------------------------------------------------------------
+
+
+def _names(plan: Plan, spot: Spot) -> None:
+    named: list[tuple[str, Spot]] = [(plan.plan, spot.inside("plan"))]
+    for key, names in (
+        ("phases", [phase.phase for phase in plan.phases]),
+        ("components", [component.component for component in plan.components]),
+    ):
+        for i, name in enumerate(names):
+            at = spot.inside(key, i, key.removesuffix("s"))
+            named.append((name, at))
+            if name in names[:i]:
+                at.fault(f"{name!r} is given twice; rename one")
+    for name, at in named:
+        if not _NAME.fullmatch(name):
+            at.fault(f"{name!r}: a name must be letters, digits, ._+-")
+    _tags(plan, spot)
+
+
+def _tags(plan: Plan, spot: Spot) -> None:
+    """Check that each trial of the plan has a run tag of its own."""
+    first: dict[str, str] = {}
+    for i, component in enumerate(plan.components):
+        for phase in phases_of(plan, component):
+            tag, at = tag_of(plan, component, phase.phase), spot.inside("components", i)
+            if len(tag) > LONGEST_TAG:
+                text = f"makes a run tag of {len(tag)} letters; the maximum is {LONGEST_TAG}"
+                at.fault(text, "component")
+            other = first.setdefault(tag, component.component)
+            if other != component.component:
+                at.fault(f"has the run tag of {other}, {tag}; rename one", "component")
+
+
+def _component(plan: Plan, component: Component, spot: Spot, at: Spot) -> None:
+    known = [phase.phase for phase in plan.phases]
+    named = bool(known) or not unread(spot, "phases")
+    named &= not any(unread(spot, "phases", i, "phase") for i in range(len(known)))
+    for i, name in enumerate(component.phases):
+        if named and name not in known:
+            at.fault(f"no phase {name!r}; there are {', '.join(known) or 'none'}", "phases", i)
+    if not unread(at, "kind"):
+        _of_kind(component, at)
+
+
+def _of_kind(component: Component, at: Spot) -> None:
+    """Check that a component has no keys that mean something only in components of another kind."""
+    keys: list[tuple[tuple[str, ...], str]] = [((key,), kind) for key, kind in _OF_KIND.items()]
+    keys += [
+        (("tests", name, key), kind)
+        for name in component.parts
+        for key, kind in _PART_OF_KIND.items()
+    ]
+    for key, kind in keys:
+        if component.kind != kind and at.given(*key):
+            at.fault(f"is of kind {kind} alone; this is {component.kind}", *key)
+    if component.kind == "sustained" and component.duration is None:
+        at.fault("is missing; a sustained component needs it, e.g. 10d", "duration")
+
+
+# ---- quantities ---------------------------------------------------------------------------
+
+
+def _quantities(component: Component, at: Spot) -> None:
+    for i, throttle in enumerate(component.throttles):
+        spot = at.inside("throttles", i)
+        if throttle.low >= throttle.high:
+            spot.fault(f"{throttle.low:g} is not below high, {throttle.high:g}", "low")
+    check_keep(component.keep, at)
+    caps = component.caps
+    for name, part in component.parts.items():
+        _part(part, component.kind == "sustained", at.inside("tests", name))
+    for key, cap in (("machine", caps.machine), ("per_target", caps.per_target)):
+        if cap == 0 and at.given("caps", key):
+            text = f"0 lets no run start; give 1 or more, or remove {key} for no cap"
+            at.fault(text, "caps", key)
+
+
+def _sums(component: Component, at: Spot) -> None:
+    """Check the sums of copies and shares as they are written, counting one test for each pattern.
+    On any machine and in any phase the component asks for no less."""
+    # unreadable entries could only increase the sum
+    sure = at._replace(faulty=Faulty())
+    shares = written_shares(component)
+    text = too_large_sum(shares)
+    if text:
+        sure.fault(text, "tests")
+    cap, copies = component.caps.machine, written_copies(component)
+    if cap and copies > cap:
+        text = f"{cap} is less than all copies together, {copies}"
+        sure.fault(text, "caps", "machine")
+
+
+def too_large_sum(shares: Mapping[str, float]) -> str:
+    """Return how far shares add up to more than the machine; "" if they do not."""
+    total = sum(shares.values())
+    each = " + ".join(f"{name} {100 * share:.4g} %" for name, share in shares.items() if share)
+    return f"the shares add up to {100 * total:.4g} %: {each}" if total > 1 + ROUNDING else ""
+
+
+def _part(part: ComponentTest, sustained: bool, at: Spot) -> None:
+    share = part.share.fraction
+    if part.most == 0:
+        at.fault("0 lets no run of it start; remove the test, or most for no cap", "most")
+    elif part.most is not None and part.copies > part.most:
+        at.fault(f"{part.copies} are kept on nodes, but most is {part.most}", "copies")
+    # Without other keys a 0 would count as weight 1, although the author meant none.
+    nothing = sustained and not (share or part.copies or part.weight or unread(at, "share"))
+    for key in ("copies", "weight", "share"):
+        if part.fill and at.given(key):
+            at.fault("is a claim, and fill is for tests without one; remove one of them", key)
+        elif nothing and at.given(key):
+            text = "0 does not switch a test off; leave the test out of tests, or out by select"
+            at.fault(text, key)
+    if part.weight and share:
+        at.fault("give a weight or a share, not both", "weight")
+
+
+def _span(span: TimeSpan, machine: Machine | None, tests: Sequence[str], at: Spot) -> None:
+    if unread(at, "from") or unread(at, "to"):
+        pass
+    elif span.start.absolute != span.end.absolute:
+        text = "one of from and to is a date, the other a time of the trial; give both alike"
+        at.fault(text, "to")
+    elif span.end.seconds <= span.start.seconds:
+        at.fault(f"{span.end} is not after from, {span.start}", "to")
+    _nodes(span.nodes, machine, at.inside("nodes"))
+    for i, pattern in enumerate(span.tests):
+        if tests and not any(fits([pattern], name) for name in tests):
+            at.fault(f"{pattern!r} is not a test here; there are {listed(tests)}", "tests", i)
+
+
+# ---- what there is ------------------------------------------------------------------------
+
+
+def _slurm(slurm: SlurmOverride, at: Spot) -> None:
+    for key, fault in faults_of_override(slurm):
+        at.fault(fault, *key)
+
+
+def _nodes(names: str, machine: Machine | None, at: Spot) -> None:
+    """Check that a node set names nodes of the machine only."""
+    named: Iterable[str] = ()
+    if names:
+        named = at.parsed(unfold, names) or ()
+    other = sorted(set(named) - set(node_names(machine))) if machine else []
+    if machine and other:
+        at.fault(f"{other[0]} is not a node of {machine.machine}")
+
+
+def _on_machine(component: Component, machine: Machine, at: Spot) -> None:
+    file_systems: dict[tuple[str, ...], str] = {("file_system",): component.file_system}
+    file_systems |= {
+        ("tests", name, "file_system"): part.file_system for name, part in component.parts.items()
+    }
+    for key, name in file_systems.items():
+        if name:
+            _there("file system", name, machine.file_systems, machine, at, *key)
+    used = set(file_systems.values())
+    targets = [
+        target.name
+        for name in sorted(used & set(machine.file_systems))
+        for target in machine.file_systems[name].metadata_targets
+    ]
+    _targets(component, targets, at)
+    for i, throttle in enumerate(component.throttles):
+        _there("gauge", throttle.gauge, machine.gauges, machine, at, "throttles", i, "gauge")
+        if throttle.gauge in machine.gauges:
+            _fresh(throttle, machine.gauges[throttle.gauge], at.inside("throttles", i))
+    for i, pattern in enumerate(component.toolchains):
+        if pattern != "default" and not any(fnmatchcase(n, pattern) for n in machine.toolchains):
+            _there("toolchain", pattern, machine.toolchains, machine, at, "toolchains", i)
+
+
+def _there(
+    kind: str, name: str, known: Iterable[str], machine: Machine, at: Spot, *key: str | int
+) -> None:
+    """Check that the machine has what is named."""
+    if name not in known:
+        at.fault(f"{machine.machine} has no {kind} {name!r}; it has {listed(known)}", *key)
+
+
+def _fresh(throttle: Throttle, gauge: Gauge, at: Spot) -> None:
+    """Check that the next reading can arrive before the last one is stale."""
+    longest = gauge.every.seconds + gauge.timeout.seconds
+    if throttle.stale_after.seconds < longest:
+        text = f"{throttle.stale_after} is shorter than {throttle.gauge} may take from a reading "
+        text += f"to the next: its every and timeout are {show_seconds(longest)} together; "
+        at.fault(f"{text}give that or more, or read it more often", "stale_after")
+
+
+def _targets(component: Component, targets: list[str], at: Spot) -> None:
+    """Check that keys about metadata targets have targets to act on."""
+    for i, name in enumerate(component.targets):
+        if name not in targets:
+            where = "the file systems here have" if targets else "give file_system; there are"
+            at.fault(f"no metadata target {name!r}; {where} {listed(targets)}", "targets", i)
+    if targets:
+        return
+    remedy = "give file_system, one whose targets the machine's file names"
+    if at.given("placement"):
+        at.fault(f"there are no metadata targets to place on; {remedy}", "placement")
+    if component.caps.per_target:
+        at.fault(f"there are no metadata targets; {remedy}", "caps", "per_target")
+
+
+def _tests(component: Component, suite: Suite, at: Spot, partly: bool) -> None:
+    """Check the tests that are named. ``partly``: some suites are missing."""
+    for i, pattern in enumerate(component.tests):
+        key: str | int = pattern if isinstance(component.tests, dict) else i
+        named = any(pattern_of(component, name) == pattern for name in suite.nodes)
+        if suite.nodes and not named:
+            _unknown_test(pattern, suite, at.inside("tests", key), partly)
+    try:
+        if component.select.strip():
+            compile_keyword(component.select)
+    except UsageError as error:
+        at.fault(str(error), "select")
+    if not suite.nodes:
+        if not partly and not only_evidence(component):
+            at.fault("has no suites; give suites to it, or to the plan", "component")
+        return
+    _settings(component, suite, at, partly)
+
+
+def _unknown_test(pattern: str, suite: Suite, at: Spot, partly: bool) -> None:
+    """Report an entry that matches no test. If a suite is missing, the entry may name one of its
+    tests; it is then reported only if it is nearly the name of a known test (a typing error)."""
+    near = suggest(pattern, suite.nodes, cutoff=0.8)
+    taken = any(fits([pattern], name) for name in suite.nodes)
+    if not partly:
+        why = "about tests of entries above it only" if taken else "not a test here"
+        at.fault(f"{pattern!r} is {why}; there are {listed(suite.nodes)}")
+    elif near and not taken:
+        at.fault(f"{pattern!r} is not a test of the suites that exist; {near}")
+
+
+def _settings(component: Component, suite: Suite, at: Spot, partly: bool) -> None:
+    chosen = chosen_tests(component, suite.tests)
+    parameters = {name for test in chosen for name in suite.tests[test].parameter_names}
+    for name, value in component.settings.items():
+        if name not in parameters and chosen and not suite.faulty and not partly:
+            text = f"no test here has this parameter; there are {listed(sorted(parameters))}"
+            at.fault(text, "settings", name)
+        for each in value if isinstance(value, list) else [value]:
+            if "," in show(each) or not show(each).strip():
+                text = f"{show(each)!r} cannot be set: it is empty, or holds a comma"
+                at.fault(text, "settings", name)
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return names for a message, the first of many."""
+    found = list(names)
+    more = f" and {len(found) - 8} more" if len(found) > 9 else ""
+    return ", ".join(found[: 8 if more else 9]) + more or "none"

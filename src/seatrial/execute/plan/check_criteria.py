@@ -1,0 +1,287 @@
+"""Check the criteria, evidence, waivers and items of a component."""
+
+import hashlib
+import re
+from functools import partial
+from pathlib import Path
+
+from seatrial.execute.plan.component_tests import chosen_tests, fits, only_evidence
+from seatrial.execute.plan.load import id_of, unread
+from seatrial.files import open_regular
+from seatrial.judge.checks import UNITS
+from seatrial.judge.metrics import figure_names
+from seatrial.model.criterion_kinds import criterion_kinds, kind_of, named
+from seatrial.model.documents import Spot
+from seatrial.model.figures import ELAPSED
+from seatrial.model.machine import Machine
+from seatrial.model.moments import day_of
+from seatrial.model.plan import WHOLE_MACHINE, Component, Criterion, Plan, bound_of, is_relative
+from seatrial.model.suite import Suite
+from seatrial.model.test import Metric, Test
+
+_OF_ITEMS = "items_passed"
+
+_ABOUT = ("criterion", "tests", "metric", "stage")  # what two criteria must differ in
+
+_SHA256 = re.compile(r"[0-9a-fA-F]{64}")
+
+
+def check_conditions(
+    component: Component, suite: Suite | None, machine: Machine | None, at: Spot
+) -> None:
+    """Add the faults of a component's criteria, waivers and items. ``suite`` is None if not all of
+    its tests are known."""
+    _criteria(component, suite, machine, at)
+    _waivers(component, suite, machine, at)
+    if component.kind == "checklist":
+        _checklist(component, at)
+
+
+def _criteria(component: Component, suite: Suite | None, machine: Machine | None, at: Spot) -> None:
+    runs = any(unread(at, key) for key in ("tests", "suites", "select"))
+    if component.criteria and only_evidence(component) and not runs:
+        at.fault("nothing runs here that could meet them; remove them", "criteria")
+        return
+    first: dict[object, int] = {}
+    for i, criterion in enumerate(component.criteria):
+        spot = at.inside("criteria", i)
+        if not any(unread(spot, key) for key in _ABOUT):
+            tests, stage = frozenset(criterion.tests), criterion.of_stage
+            expected = (criterion.of, criterion.within, criterion.two_sided, criterion.pooled)
+            about = (criterion.criterion, tests, criterion.metric, stage, *expected)
+            j = first.setdefault(about, i)
+            if j != i:
+                spot.fault(f"is about the same as criteria[{j}]; make one of them")
+        if unread(spot, "criterion"):
+            continue  # the valid bounds and metrics depend on it
+        _bounds(criterion, spot)
+        if component.kind == "checklist" or criterion.criterion == _OF_ITEMS:
+            _of_items(component, criterion, spot)
+            continue
+        kind = kind_of(criterion.criterion).component or component.kind
+        if kind != component.kind and not unread(at, "kind"):
+            text = f"{criterion.criterion} is of kind {kind} alone; this is {component.kind}"
+            spot.fault(text, "criterion")
+        _expected(criterion, spot)
+        if criterion.pooled and not kind_of(criterion.criterion).pooled:
+            spot.fault(f"is of {' and '.join(named(pooled=True))} alone; remove it", "pooled")
+        if criterion.stage is not None:
+            _stage(component, criterion, at, spot)
+        if criterion.criterion == "figure_of_merit" and not criterion.metric:
+            spot.fault("figure_of_merit needs it; name the metric", "metric")
+        if criterion.metric and not kind_of(criterion.criterion).metric:
+            spot.fault(f"{criterion.criterion} is about no metric; remove it", "metric")
+        if suite is not None:
+            _tests(component, criterion, suite, machine, spot)
+
+
+def _of_items(component: Component, criterion: Criterion, spot: Spot) -> None:
+    """Check that the criterion on items, and no other, is in a checklist."""
+    if criterion.criterion != _OF_ITEMS:
+        spot.fault(f"{criterion.criterion} is about runs; a checklist has {_OF_ITEMS}", "criterion")
+    elif component.kind != "checklist":
+        text = f"{_OF_ITEMS} is of kind checklist alone; this is {component.kind}"
+        spot.fault(text, "criterion")
+    for key in ("tests", "metric"):
+        if spot.given(key):
+            spot.fault(f"{_OF_ITEMS} is about all items; remove it", key)
+
+
+def _stage(component: Component, criterion: Criterion, at: Spot, spot: Spot) -> None:
+    if why := kind_of(criterion.criterion).stageless:
+        spot.fault(f"{criterion.criterion} {why}; remove it", "stage")
+    elif component.kind != "isolated_then_full" and not unread(at, "kind"):
+        text = f"runs of kind {component.kind} have none; isolated_then_full has"
+        spot.fault(f"{text}; remove it", "stage")
+
+
+def _expected(criterion: Criterion, spot: Spot) -> None:
+    """Check what ``within_expected`` alone has."""
+    if criterion.criterion == "within_expected":
+        if criterion.within is None:
+            spot.fault("within_expected needs it; say how far off a run may be: 5%", "within")
+        return
+    for key in ("within", "of", "two_sided"):
+        if spot.given(key):
+            spot.fault("is of within_expected alone; remove it", key)
+
+
+def _bounds(criterion: Criterion, spot: Spot) -> None:
+    found = {}
+    bound = partial(bound_of, criterion.criterion, metric=criterion.metric)
+    for key in ("at_least", "at_most"):
+        written = getattr(criterion, key)
+        if written is not None:
+            found[key] = spot.parsed(bound, written, key)
+    if criterion.criterion == "every_test":
+        for key in found:
+            spot.fault("every_test has no bound; remove it", key)
+        return
+    if not found and criterion.criterion != "figure_of_merit":  # it has the bounds of its reference
+        spot.fault(f"{criterion.criterion} has no bound; give at_least, at_most, or both")
+    if criterion.criterion == "mix" and criterion.at_least is not None:
+        spot.fault("a mix has no lower bound; give at_most, e.g. 5 points", "at_least")
+    least, most = found.get("at_least"), found.get("at_most")
+    if least is not None and most is not None and _comparable(criterion) and least > most:
+        spot.fault(f"{criterion.at_least} is more than at_most, {criterion.at_most}", "at_least")
+
+
+def _comparable(criterion: Criterion) -> bool:
+    """Return True if the two bounds of a criterion have the same unit. Those of a slowdown are a
+    gain and a loss; those of a figure may be a number and a share of a reference."""
+    if criterion.criterion == "figure_of_merit":
+        return is_relative(criterion.at_least) == is_relative(criterion.at_most)
+    return criterion.criterion != "slowdown"
+
+
+def _tests(
+    component: Component, criterion: Criterion, suite: Suite, machine: Machine | None, spot: Spot
+) -> None:
+    chosen = chosen_tests(component, suite.tests)
+    _match(criterion.tests, chosen, "a test of this component", spot, "tests")
+    if not criterion.metric or not kind_of(criterion.criterion).metric:
+        return
+    known = figure_names(suite.tests[name] for name in chosen if fits(criterion.tests, name))
+    of_all = {ELAPSED, *(UNITS if machine is None or machine.file_use is not None else ())}
+    if chosen and known is not None and criterion.metric not in known | of_all:
+        listed = ", ".join(sorted(known | of_all))
+        text = f"no test here has the metric {criterion.metric!r}; there are {listed}"
+        spot.fault(text, "metric")
+    if is_relative(criterion.at_least) and criterion.at_most is None:
+        named = [name for name in chosen if fits(criterion.tests, name)]
+        lower = [name for name in named if _is_lower(suite.tests[name], criterion.metric)]
+        if criterion.criterion == "figure_of_merit" and lower:
+            text = f"{criterion.metric} of {lower[0]} is better where it is lower: at_least alone"
+            spot.fault(f"{text} lets slow runs pass; write at_most, e.g. 105%", "at_least")
+    has_bounds = criterion.at_least is not None or criterion.at_most is not None
+    for name in chosen if criterion.criterion == "slowdown" or not has_bounds else ():
+        metric = suite.tests[name].metrics.get(criterion.metric)
+        if fits(criterion.tests, name) and isinstance(metric, Metric) and metric.better == "none":
+            text = f"{criterion.metric} of {name} has no direction (better: none)"
+            spot.fault(f"{text}; name another metric", "metric")
+
+
+def _match(patterns: list[str], known: list[str], noun: str, spot: Spot, key: str) -> None:
+    """Check that each pattern matches a name, if any names are known."""
+    for i, pattern in enumerate(patterns):
+        if known and not any(fits([pattern], name) for name in known):
+            spot.fault(f"{pattern!r} is not {noun}; it has {', '.join(known)}", key, i)
+
+
+def _is_lower(test: Test, name: str) -> bool:
+    """Return whether a metric of a test is known to be better where it is lower."""
+    metric = test.metrics.get(name)
+    if metric is None:
+        return name == ELAPSED
+    return isinstance(metric, Metric) and metric.better == "lower"
+
+
+def check_evidence(component: Component, folder: Path, at: Spot, documents: bool = True) -> None:
+    """Check that each document that does not come later is signed; with ``documents`` also that it
+    exists and has the checksum that was signed."""
+    first: dict[str, int] = {}
+    for i, evidence in enumerate(component.evidence):
+        spot = at.inside("evidence", i)
+        if first.setdefault(evidence.document, i) != i:
+            j = first[evidence.document]
+            spot.fault(f"{evidence.document!r} is that of evidence[{j}], too", "document")
+        is_checksum = _SHA256.fullmatch(evidence.sha256) is not None
+        if evidence.sha256 and not is_checksum:
+            spot.fault("is not a SHA-256 checksum: 64 hex digits, as sha256sum prints", "sha256")
+        if evidence.signed_on or not evidence.comes_later:
+            spot.parsed(day_of, evidence.signed_on, "signed_on")
+        if evidence.comes_later:
+            continue
+        if not evidence.signed_by.strip():
+            spot.fault("is empty; name who signed", "signed_by")
+        if documents:
+            _document(folder / evidence.document, evidence.sha256 if is_checksum else "", spot)
+
+
+def _document(path: Path, sha256: str, spot: Spot) -> None:
+    """Check that a document can be read, and has a checksum, if that is known."""
+    try:
+        with open_regular(path) as document:
+            found = hashlib.file_digest(document, "sha256").hexdigest()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        text = f"{path}: cannot be read: {why}; if it comes later, write pending: true"
+        spot.fault(text, "document")
+        return
+    if sha256 and found != sha256.lower():
+        text = f"{path} has the checksum {found}: it is not the document that was signed"
+        spot.fault(text, "sha256")
+
+
+def _waivers(component: Component, suite: Suite | None, machine: Machine | None, at: Spot) -> None:
+    """Check that each waiver has a reason and names criteria, tests and toolchains that exist."""
+    by_id = {each.id: str(each.criterion) for each in component.criteria if each.id}
+    known = [*(each.criterion for each in component.criteria), "every_test", *by_id]
+    unsure = any(unread(at, "criteria", i, "criterion") for i in range(len(component.criteria)))
+    unsure |= not component.criteria and unread(at, "criteria")
+    chosen = chosen_tests(component, suite.tests) if suite is not None else []
+    for i, waiver in enumerate(component.waivers):
+        spot = at.inside("waivers", i)
+        for key, value in (("reason", waiver.reason), ("by", waiver.by)):
+            if not value.strip():
+                spot.fault("is empty; a waiver says why, and who agreed", key)
+        spot.parsed(day_of, waiver.on, "on")
+        for j, name in enumerate(waiver.criteria):
+            if name not in known and not unsure:
+                listed = ", ".join(dict.fromkeys(known))
+                text = f"this component has no criterion {name}; it has {listed}"
+                spot.fault(text, "criteria", j)
+            elif waiver.in_part and by_id.get(name, name) in WHOLE_MACHINE:
+                text = f"{name} is about the whole machine; waive it without tests and toolchains"
+                spot.fault(text, "criteria", j)
+        _match(waiver.tests, chosen, "a test of this component", spot, "tests")
+        chains = list(machine.toolchains) if machine is not None else []
+        _match(waiver.toolchains, chains, "a toolchain of the machine", spot, "toolchains")
+
+
+def check_ids(plan: Plan, at: Spot) -> None:
+    """Check that each id of a criterion, a waiver or a document names one thing in the plan."""
+    names = criterion_kinds()
+    first: dict[str, str] = {}
+    for i, component in enumerate(plan.components):
+        for key in ("criteria", "waivers", "evidence"):
+            for j, each in enumerate(getattr(component, key)):
+                if not each.id:
+                    continue
+                spot, place = at.inside("components", i, key, j), f"components[{i}].{key}[{j}]"
+                if each.id in names:
+                    spot.fault(f"{each.id!r} is the name of a criterion; choose another", "id")
+                elif first.setdefault(each.id, place) != place:
+                    spot.fault(f"{each.id!r} is the id of {first[each.id]}, too", "id")
+
+
+# ---- checklists ----------------------------------------------------------------------------
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+_KEYS = frozenset(
+    ("component", "kind", "about", "phases", "items", "criteria", "evidence", "waivers")
+)
+_TOLD = frozenset(("duration", "reserve", "repeat"))  # they are of another kind
+
+
+def _checklist(component: Component, at: Spot) -> None:
+    """Add the faults of a checklist: it runs nothing, and its items have names of their own."""
+    for key in Component.__struct_fields__:
+        if key not in _KEYS | _TOLD and at.given(key):
+            at.fault("is about runs, and a checklist has none; remove it", key)
+    if not component.items and not unread(at, "items"):
+        at.fault("is missing; a checklist needs items, each with a text", "items")
+    first: dict[str, int] = {}
+    for i, item in enumerate(component.items):
+        spot = at.inside("items", i)
+        if not item.text.strip():
+            spot.fault("is empty; say what is checked", "text")
+        name = id_of(item, i)
+        if not _ID.fullmatch(name):
+            spot.fault(f"{name!r}: an id must be letters, digits, ._+-", "id")
+        if first.setdefault(name, i) != i:
+            spot.fault(f"{name!r} is the id of items[{first[name]}], too; rename one", "id")
+        if item.unit and not item.has_number:
+            spot.fault("there is no number; give at_least or at_most, or remove unit", "unit")
+        if item.at_least is not None and item.at_most is not None and item.at_least > item.at_most:
+            spot.fault(f"{item.at_least:g} is more than at_most, {item.at_most:g}", "at_least")

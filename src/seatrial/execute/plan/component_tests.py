@@ -1,0 +1,169 @@
+"""The tests that a component runs, and how each takes part."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import NamedTuple, TypeVar
+
+from seatrial.model.documents import Spot
+from seatrial.model.machine import Machine
+from seatrial.model.nodes import fold, node_names, unfold
+from seatrial.model.plan import Component, ComponentTest, Phase, Plan, phases_of
+
+
+def pattern_of(component: Component, test: str) -> str | None:
+    """Return the entry of the component's ``tests`` that matches a test: its own name, else the
+    first pattern that matches; "" if the component names no tests; None if the test takes no
+    part."""
+    if component.kind == "checklist":
+        return None
+    if not component.tests:
+        return None if only_evidence(component) else ""
+    if test in component.tests:
+        return test
+    return next((each for each in component.tests if fnmatchcase(test, each)), None)
+
+
+def part_of(component: Component, test: str) -> ComponentTest | None:
+    """Return how a test takes part in a component; None if it does not."""
+    pattern = pattern_of(component, test)
+    return None if pattern is None else component.parts.get(pattern, ComponentTest())
+
+
+def chosen_tests(component: Component, names: Iterable[str]) -> list[str]:
+    """Return the tests that a component runs, in their order."""
+    return [name for name in names if pattern_of(component, name) is not None]
+
+
+def only_evidence(component: Component) -> bool:
+    """Return True if a component has evidence and names nothing to run."""
+    return bool(component.evidence) and not (
+        component.tests or component.suites or component.select
+    )
+
+
+def fits(patterns: Iterable[str], test: str) -> bool:
+    """Return True if a name or pattern matches a test, or there are no patterns."""
+    wanted = list(patterns)
+    return not wanted or any(test == each or fnmatchcase(test, each) for each in wanted)
+
+
+def written_shares(component: Component) -> dict[str, float]:
+    """Return the share that each entry of the component's ``tests`` asks for, if it asks for
+    one."""
+    return {name: part.share.fraction for name, part in component.parts.items()}
+
+
+def written_copies(component: Component) -> int:
+    """Return the copies that each entry of the component's ``tests`` asks for, a pattern's for one
+    test."""
+    return sum(part.copies for part in component.parts.values())
+
+
+# ---- alongside -----------------------------------------------------------------------------------
+#
+# Components that run beside each other in a phase, each on nodes of its own.
+#
+# for group in together(plan, prepared.parts): ... # those of a group run at once
+
+
+T = TypeVar("T")
+
+
+def named_beside(component: Component) -> list[str]:
+    """Return the components that one is to run beside, as it names them."""
+    written = component.alongside
+    return [written] if isinstance(written, str) and written else list(written or [])
+
+
+def _groups(beside: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """Return the number of the group of each component, by those that it names. Components are in
+    one group if one names the other, or if others lead from one to the other."""
+    group = {name: i for i, name in enumerate(beside)}
+    for name, others in beside.items():
+        for other in others:
+            if other in group:
+                old, new = sorted((group[name], group[other]), reverse=True)
+                group = {each: new if own == old else own for each, own in group.items()}
+    return group
+
+
+class Place(NamedTuple):
+    """The phase and the name of a component, and the components that it runs beside."""
+
+    phase: str
+    component: str
+    alongside: Sequence[str]
+
+
+def place_of(component: Component, phase: str) -> Place:
+    """Return the place of a component in a phase."""
+    return Place(phase, component.component, named_beside(component))
+
+
+def together(items: Sequence[T], place: Callable[[T], Place]) -> Iterator[list[T]]:
+    """Yield the items of components that run at once, in the order of the first of each group."""
+    places = [place(item) for item in items]
+    of = _groups({each.component: each.alongside for each in places})
+    found: dict[tuple[str, int], list[T]] = {}
+    for item, each in zip(items, places, strict=True):
+        found.setdefault((each.phase, of[each.component]), []).append(item)
+    yield from found.values()
+
+
+def check_alongside(plan: Plan, machine: Machine | None, spot: Spot) -> None:
+    """Add a fault for each component that cannot run beside those that it names."""
+    known = {component.component: component for component in plan.components}
+    for i, component in enumerate(plan.components):
+        at = spot.inside("components", i)
+        for name in named_beside(component):
+            if name == component.component:
+                at.fault("a component does not run beside itself", "alongside")
+            elif name not in known:
+                listed = ", ".join(each for each in known if each != component.component)
+                at.fault(f"no component {name!r}; there are {listed or 'no others'}", "alongside")
+            elif only_evidence(known[name]):
+                at.fault(f"{name} runs nothing; remove it", "alongside")
+            elif not _shared(plan, component, known[name]):
+                at.fault(f"{name} is in none of its phases", "alongside")
+    if machine is not None:
+        _check_nodes(plan, machine, known, spot)
+
+
+def _shared(plan: Plan, one: Component, other: Component) -> list[Phase]:
+    names = {phase.phase for phase in phases_of(plan, other)}
+    return [phase for phase in phases_of(plan, one) if phase.phase in names]
+
+
+def _check_nodes(plan: Plan, machine: Machine, known: Mapping[str, Component], spot: Spot) -> None:
+    """Check that components of a group have nodes of their own in each phase that they share."""
+    of = _groups({name: named_beside(each) for name, each in known.items()})
+    names = list(known)
+    for i, name in enumerate(names):
+        at, component = spot.inside("components", i), known[name]
+        beside = [other for other in names if other != name and of[other] == of[name]]
+        if beside and not component.nodes:
+            at.fault(f"runs beside {', '.join(beside)}, and needs nodes of its own", "nodes")
+        for phase in phases_of(plan, component):
+            nodes = _nodes_of(machine, phase, component)
+            if component.nodes and nodes is not None and not nodes:
+                where = f"phase {phase.phase}" if phase.phase else machine.machine
+                at.fault(f"{component.nodes}: none of these is a node of {where}", "nodes")
+        for other in beside:
+            if names.index(other) > i or not known[other].nodes or not component.nodes:
+                continue
+            for phase in _shared(plan, component, known[other]):
+                one, two = (_nodes_of(machine, phase, each) for each in (component, known[other]))
+                if both := (one or set()) & (two or set()):
+                    at.fault(f"{fold(sorted(both))} is of {other}, too, which runs beside it; "
+                             "give each nodes of its own", "nodes")  # fmt: skip
+                    break
+
+
+def _nodes_of(machine: Machine, phase: Phase, component: Component) -> set[str] | None:
+    """Return the nodes of a component in a phase; None for a malformed node set, which is reported
+    where it is read."""
+    try:
+        there = set(unfold(phase.nodes)) if phase.nodes else set(node_names(machine))
+        return there & set(unfold(component.nodes)) if component.nodes else there
+    except ValueError:
+        return None

@@ -1,0 +1,255 @@
+"""Load a plan: its file, the machine and the suites that it names.
+
+    faults = Faults()
+    loaded = load_plan(Path("plan.yaml"), faults)     # None if the file is no plan at all
+    faults.raise_any()
+
+Paths of suites and of a machine file are relative to the plan's folder.
+"""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from msgspec import Struct
+
+from seatrial.errors import UsageError
+from seatrial.execute.detect import find_machine
+from seatrial.journal.events import Event, ItemTicked
+from seatrial.judge.check_tests import check_judging
+from seatrial.model.decoding import copied
+from seatrial.model.documents import Faults, Faulty, Spot, YamlNode, decode_partly, key_text, read
+from seatrial.model.machine_file import Site, is_path, machine_file, read_machine
+from seatrial.model.plan import ChecklistItem, Component, Plan
+from seatrial.model.suite import Suite, load
+from seatrial.units import show_figure, show_number
+
+
+class Loaded(NamedTuple):
+    """A plan as it is written, with the places of its values. ``site`` is None if the machine is at
+    fault. ``suites``: those of each component, as far as they exist; ``partly``: the positions of
+    components that name missing suites, whose tests are unknown; ``faulty``: keys that could not be
+    decoded."""
+
+    path: Path
+    plan: Plan
+    node: YamlNode
+    site: Site | None
+    suites: list[Suite]
+    partly: set[int]
+    faulty: Faulty
+
+    def spot(self, faults: Faults) -> Spot:
+        """Return the whole plan, to be checked."""
+        return Spot(self.node, faults, self.faulty)
+
+
+def load_plan(path: Path, faults: Faults) -> Loaded | None:
+    """Read a plan, its machine and its suites; add the faults of all their files to ``faults``.
+    Return None if the plan's own file is no plan. Raises UsageError if it is missing."""
+    if not path.exists():
+        raise UsageError(f"{path}: no such file; name a plan, such as plans/acceptance.yaml")
+    if path.is_dir():
+        raise UsageError(f"{path}: is a folder; name the plan's file, such as {path}/plan.yaml")
+    own = Faults()
+    node = read(path, own)
+    if node is not None and isinstance(node.value, dict) and {"tune", "axes"} <= set(node.value):
+        ways = f"`seatrial tune {path}` runs it, `seatrial tune {path} --rehearse` rehearses it"
+        raise UsageError(f"{path}: is a tuning, and no plan; {ways}")
+    plan = decode_partly(node, Plan, own) if node is not None else None
+    faults.add_all(own)
+    if node is None or plan is None:
+        return None
+    loaded = Loaded(path, plan, node, None, [], set(), own.faulty)
+    loaded.suites.extend(_suites(loaded, faults))
+    return loaded._replace(site=_site(loaded, faults))
+
+
+def unread(at: Spot, *key: str | int) -> bool:
+    """Return True if a key, or something inside it, could not be decoded: the value is then a
+    default, or only a part of what the file says."""
+    return at.faulty.has(key_text((*at.key, *key)))
+
+
+def _site(loaded: Loaded, faults: Faults) -> Site | None:
+    """Return the plan's machine; None if it is at fault."""
+    if unread(loaded.spot(faults), "machine"):
+        return None
+    name = loaded.plan.machine
+    if is_path(name):
+        name = os.path.normpath(loaded.path.parent / name)
+        name = name if "/" in name else f"./{name}"
+    try:
+        file = machine_file(name or None)
+        return find_machine(name or None) if file is None else read_machine(file, faults)
+    except UsageError as error:
+        loaded.spot(faults).fault(str(error), "machine")
+        return None
+
+
+def _suites(loaded: Loaded, faults: Faults) -> list[Suite]:
+    """Return the suites of each component. A suite that several components name is read once."""
+    known: dict[tuple[str, ...], tuple[Suite, bool]] = {}
+    found = []
+    for i, component in enumerate(loaded.plan.components):
+        at = loaded.spot(faults).inside("components", i, "suites")
+        if not component.suites and not unread(at):
+            at = loaded.spot(faults).inside("suites")
+        named = tuple(component.suites or loaded.plan.suites)
+        if named not in known:
+            known[named] = _load(loaded, named, at, faults)
+        suite, whole = known[named]
+        if unread(at) or not whole:
+            loaded.partly.add(i)
+        found.append(suite)
+    return found
+
+
+def _load(loaded: Loaded, named: tuple[str, ...], at: Spot, faults: Faults) -> tuple[Suite, bool]:
+    """Return the suites that exist, as one, and True if none is missing."""
+    paths = dict(enumerate(suite_paths(loaded.path, named)))
+    own, suite = Faults(), Suite({}, {}, {})
+    while paths:
+        try:
+            suite = load(list(paths.values()), own)
+            break
+        except UsageError as error:
+            told = (i for i, path in paths.items() if str(error).startswith(f"{path}:"))
+            missing = next(told, next(iter(paths)))
+            at.fault(str(error), missing)
+            del paths[missing]
+    check_judging(suite, own)
+    faults.add_all(own)
+    return suite, len(paths) == len(named)
+
+
+def suite_paths(plan: Path, named: Sequence[str]) -> list[Path]:
+    """Return the folders of suites that a plan names."""
+    return [Path(os.path.normpath(plan.parent / name)) for name in named]
+
+
+def component_of(plan: Plan, name: str) -> Component:
+    """Return the component of that name. Raises UsageError."""
+    for component in plan.components:
+        if component.component == name:
+            return component
+    listed = ", ".join(each.component for each in plan.components)
+    raise UsageError(f"{plan.plan} has no component {name!r}; it has {listed}")
+
+
+# ---- checklist -----------------------------------------------------------------------------------
+#
+# The items of a checklist, and the results that people gave them.
+#
+#     ticks = Ticks()
+#     for event in journal: ticks.apply(event)
+#     found = items_of(component.items, ticks)
+#     found[0].state                     # "awaited", "pass", "fail" or "waived"
+#
+# The first result of an item stands. A later one counts only if it says why: it then replaces the
+# result before, which is kept.
+
+
+ItemState = Literal["awaited", "pass", "fail", "waived"]
+RESULTS: tuple[ItemState, ...] = ("pass", "fail", "waived")
+
+
+class ItemResult(Struct, frozen=True, kw_only=True):
+    """A result that a person gave an item. ``why``: the reason for it in place of an earlier one.
+    ``now`` is the state of its document, "" if that was not looked at."""
+
+    result: ItemState
+    time: int
+    figure: float | None
+    shown: str
+    comment: str
+    document: str
+    sha256: str
+    by: list[str]
+    user: str
+    why: str
+    now: str = ""
+
+
+class ItemStatus(Struct, frozen=True, kw_only=True):
+    """An item, its bounds in words, and its result. ``earlier`` are results that a later one
+    replaced; ``uncounted`` came after a result and did not say why."""
+
+    id: str
+    text: str
+    clause: str
+    about: str
+    bound: str
+    state: ItemState
+    tick: ItemResult | None
+    earlier: list[ItemResult]
+    uncounted: list[ItemResult]
+
+
+class Ticks:
+    """The fold of a trial's events: the results of each item, in their order."""
+
+    def __init__(self) -> None:
+        self.of: dict[str, list[ItemTicked]] = {}
+
+    def apply(self, event: Event) -> None:
+        if isinstance(event, ItemTicked):
+            self.of.setdefault(event.item, []).append(event)
+
+
+def id_of(item: ChecklistItem, place: int) -> str:
+    """Return the id of the item at a place of its list, from 0."""
+    return item.id or str(place + 1)
+
+
+def items_of(items: Sequence[ChecklistItem], ticks: Ticks) -> list[ItemStatus]:
+    """Return the state of each item, in the order of the plan."""
+    return [_status(item, id_of(item, i), ticks) for i, item in enumerate(items)]
+
+
+def _status(item: ChecklistItem, name: str, ticks: Ticks) -> ItemStatus:
+    counted: list[ItemResult] = []
+    uncounted: list[ItemResult] = []
+    for event in ticks.of.get(name, ()):
+        tick = _tick(item, event)
+        (counted if not counted or tick.why else uncounted).append(tick)
+    last = counted[-1] if counted else None
+    return copied(
+        ItemStatus,
+        item,
+        id=name,
+        bound=bound_words(item),
+        state=last.result if last else "awaited",
+        tick=last,
+        earlier=counted[:-1],
+        uncounted=uncounted,
+    )
+
+
+def _tick(item: ChecklistItem, event: ItemTicked) -> ItemResult:
+    """Return a result as the item's bounds have it, whatever the event says of its number."""
+    result: ItemState = next((each for each in RESULTS if each == event.result), "fail")
+    if item.has_number and result == "pass":
+        result = "fail" if event.figure is None else result_of(item, event.figure)
+    shown = "" if event.figure is None else show_figure(event.figure, event.unit)
+    who = {"by": event.names, "user": event.by}
+    return copied(ItemResult, event, result=result, shown=shown, **who)
+
+
+def bound_words(item: ChecklistItem) -> str:
+    """Return the bounds of an item in words; "" if it has none."""
+    unit = f" {item.unit}" if item.unit else ""
+    words = [
+        f"{word} {show_number(bound)}{unit}"
+        for word, bound in (("at least", item.at_least), ("at most", item.at_most))
+        if bound is not None
+    ]
+    return " and ".join(words)
+
+
+def result_of(item: ChecklistItem, figure: float) -> ItemState:
+    """Return whether a number is inside the bounds of an item."""
+    low = item.at_least is None or figure >= item.at_least
+    high = item.at_most is None or figure <= item.at_most
+    return "pass" if low and high else "fail"

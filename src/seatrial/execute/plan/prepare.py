@@ -1,0 +1,285 @@
+"""Prepare the trials of a plan.
+
+prepared = prepare_plan(Path("plan.yaml"))      # reads and checks everything; runs nothing
+for part in prepared.parts:
+    part.tag, part.machine, part.cases, part.policy
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import NamedTuple
+
+from seatrial.decide.admission import planned_for
+from seatrial.errors import InvalidFiles, UsageError
+from seatrial.execute.plan.check import check_plan
+from seatrial.execute.plan.check_mix import check_mix, check_sizes
+from seatrial.execute.plan.component_tests import chosen_tests, place_of, together
+from seatrial.execute.plan.load import Loaded, component_of, load_plan, suite_paths, unread
+from seatrial.execute.plan.policy import policy_of, shared_node, shares_cores
+from seatrial.judge.check_tests import check_bounds
+from seatrial.judge.references import Reference
+from seatrial.judge.references import load as load_references
+from seatrial.model.build import BuildKeys
+from seatrial.model.documents import Faults, Spot
+from seatrial.model.expand import Expansion, expand
+from seatrial.model.identifiers import show
+from seatrial.model.machine import Machine, SlurmOverride
+from seatrial.model.machine_file import Site
+from seatrial.model.plan import WHOLE, Component, Phase, Plan, machine_of, phases_of, tag_of
+from seatrial.model.policy import Policy
+from seatrial.model.requirements import has_partitions
+from seatrial.model.test import Case, CaseSelection, Test
+from seatrial.units import listed
+
+
+class PreparedComponent(NamedTuple):
+    """A component in one of its phases: the content of one trial. ``machine`` has only the nodes of
+    the phase; ``tests`` are those of the cases; ``skipped``: what cannot run there, and the reason;
+    ``suites``: the folders of the tests."""
+
+    tag: str
+    component: Component
+    phase: str
+    machine: Machine
+    suites: list[str]
+    tests: dict[str, Test]
+    cases: list[Case]
+    skipped: list[tuple[str, str]]
+    policy: Policy
+
+
+class PreparedPlan(NamedTuple):
+    """A checked plan, and its trials in the order in which they run: phase by phase, and in each in
+    the order of the components. A component that rests on evidence alone has none. ``checklists``
+    are those that people tick, which run nothing. ``expected`` holds the machine's references."""
+
+    path: Path
+    plan: Plan
+    site: Site
+    parts: list[PreparedComponent]
+    expected: list[Reference]
+    checklists: Sequence[PreparedComponent] = ()
+
+    @property
+    def all_parts(self) -> list[PreparedComponent]:
+        """The checklists, and what runs."""
+        return [*self.checklists, *self.parts]
+
+    def groups(self) -> Iterator[list[PreparedComponent]]:
+        """Yield the parts that run at the same time, in the order of the parts."""
+        yield from together(self.parts, lambda part: place_of(part.component, part.phase))
+
+
+def prepare_plan(
+    path: Path,
+    components: Sequence[str] = (),
+    phases: Sequence[str] = (),
+    with_builds: bool = True,
+    with_documents: bool = True,
+) -> PreparedPlan:
+    """Load a plan and all that it names, check everything, and prepare the chosen components and
+    phases (none: all). Without ``with_builds`` no sources are read, and the cases carry no build;
+    without ``with_documents`` those of evidence are not looked at. Raises InvalidFiles with every
+    fault, and UsageError."""
+    faults = Faults()
+    loaded = load_plan(path, faults)
+    expected: list[Reference] = []
+    if loaded is not None:
+        check_plan(loaded, faults, with_documents)
+        drafts = _drafts(loaded, faults, BuildKeys() if with_builds else None)
+        expected = _expected(loaded, faults)
+    faults.raise_any()
+    assert loaded is not None
+    assert loaded.site is not None
+    _require_known(loaded.plan, components, phases)
+    made = [
+        draft._replace(
+            policy=policy_of(loaded.plan, draft.component, draft.machine, draft.tests, draft.cases)
+        )
+        for phase in loaded.plan.phases or [WHOLE]
+        for draft in drafts
+        if draft.phase == phase.phase
+        and (not components or draft.component.component in components)
+        and (not phases or draft.phase in phases)
+        and (draft.cases or draft.component.kind == "checklist")
+    ]
+    parts = [part for part in made if part.component.kind != "checklist"]
+    checklists = [part for part in made if part.component.kind == "checklist"]
+    return PreparedPlan(path.absolute(), loaded.plan, loaded.site, parts, expected, checklists)
+
+
+def _drafts(loaded: Loaded, faults: Faults, keys: BuildKeys | None) -> list[PreparedComponent]:
+    """Return every component in each of its phases, checked, as far as the plan's own faults
+    allow. They have no policy yet."""
+    drafts: list[PreparedComponent] = []
+    for i, component in enumerate(loaded.plan.components):
+        at = loaded.spot(faults).inside("components", i)
+        found = [
+            draft
+            for phase, machine in _stages(loaded, component, at)
+            if (draft := _draft(loaded, i, phase, machine, faults, keys)) is not None
+        ]
+        check_sizes(component, [Expansion(each.cases, each.skipped) for each in found], at)
+        drafts += found
+    return drafts
+
+
+def _stages(loaded: Loaded, component: Component, at: Spot) -> list[tuple[Phase, Machine]]:
+    """Return the phases of a component, each with its machine. If a fault leaves no phase, the
+    whole machine is taken: what does not fit on it fits in no phase."""
+    tests_unread = unread(at, "tests") and not component.tests
+    if loaded.site is None or tests_unread or unread(at, "select"):
+        return []
+    machine = loaded.site.machine
+    try:
+        stages = [
+            (each, machine_of(machine, each, component.nodes))
+            for each in phases_of(loaded.plan, component)
+        ]
+    except ValueError:  # reported where the nodes of phases are checked
+        stages = []
+    return stages if stages and not unread(at, "phases") else [(WHOLE, machine)]
+
+
+def _draft(
+    loaded: Loaded,
+    i: int,
+    phase: Phase,
+    machine: Machine,
+    faults: Faults,
+    keys: BuildKeys | None,
+) -> PreparedComponent | None:
+    """Return a component in a phase, checked, without its policy; None if a fault leaves its cases
+    unknown."""
+    component, suite = loaded.plan.components[i], loaded.suites[i]
+    at = loaded.spot(faults).inside("components", i)
+    tests = {name: suite.tests[name] for name in chosen_tests(component, suite.tests)}
+    selection = _selection(component, tests, machine)
+    try:
+        cases, skipped = expand(
+            suite._replace(tests=tests),
+            machine,
+            selection,
+            faults,
+            keys,
+            component.slurm if component.slurm != SlurmOverride() else None,
+            phase.slurm.partition if has_partitions(machine) else None,
+        )
+    except UsageError as error:
+        if not _told(faults, i):
+            at.fault(str(error))
+        return None
+    check_bounds(suite, cases, machine, faults)
+    if cases or i not in loaded.partly:
+        sound = {name: test for name, test in tests.items() if name not in suite.faulty}
+        check_mix(component, machine, phase.phase, sound, Expansion(cases, skipped), at)
+    named = component.suites or loaded.plan.suites
+    return PreparedComponent(
+        tag=tag_of(loaded.plan, component, phase.phase),
+        component=component,
+        phase=phase.phase,
+        machine=machine,
+        suites=[str(each.absolute()) for each in suite_paths(loaded.path, named)],
+        tests={case.test: tests[case.test] for case in cases},
+        cases=cases,
+        skipped=skipped,
+        policy=Policy(),
+    )
+
+
+def _selection(component: Component, tests: Mapping[str, Test], machine: Machine) -> CaseSelection:
+    """Return the selection of a component, as the filters of ``seatrial run``, without settings and
+    toolchains that do not exist here. Those have been reported; the others can still be checked."""
+    known = {name for test in tests.values() for name in test.parameter_names}
+    settings = {
+        name: ",".join(show(each) for each in (value if isinstance(value, list) else [value]))
+        for name, value in component.settings.items()
+        if name in known
+    }
+    toolchains = [
+        each
+        for each in component.toolchains
+        if each == "default" or any(fnmatchcase(name, each) for name in machine.toolchains)
+    ]
+    return CaseSelection(
+        keyword=component.select,
+        toolchains=toolchains or ["default"],
+        settings=settings,
+        repeat=component.repeat if component.kind == "once" else 0,
+    )
+
+
+def _told(faults: Faults, component: int) -> bool:
+    """Return True if a reported fault makes it impossible to expand a component."""
+    begin = tuple(f"components[{component}].{key}" for key in ("settings", "select"))
+    return any(key.startswith(begin) for _, key in faults.found.values())
+
+
+def _expected(loaded: Loaded, faults: Faults) -> list[Reference]:
+    """Return the machine's references, by which the trials judge."""
+    if loaded.site is None:
+        return []
+    try:
+        return load_references(loaded.site.references).entries
+    except InvalidFiles as error:
+        raise InvalidFiles([*faults.texts, *error.faults]) from error
+
+
+def _require_known(plan: Plan, components: Sequence[str], phases: Sequence[str]) -> None:
+    for name in components:
+        component_of(plan, name)
+    for name in phases:
+        if name not in [phase.phase for phase in plan.phases]:
+            listed = ", ".join(phase.phase for phase in plan.phases) or "none"
+            raise UsageError(f"{plan.plan} has no phase {name!r}; it has {listed}")
+
+
+# ---- planned mix ---------------------------------------------------------------------------------
+#
+# What a sustained component of a plan gives to each test, in words for people.
+#
+# sentence(part) # climate 50 %, waves 33.3 %, filler 16.7 % (what is left) warnings(part) # what
+# the mix may come to that its author may not expect
+
+
+def sentence(part: PreparedComponent) -> str:
+    """Return the planned share of each test, and what is left; "" if there is no mix."""
+    if part.policy.kind != "sustained":
+        return ""
+    room, _ = shared_node(part.machine)
+    shares, left, fills = planned_for(part.cases, part.policy, room)
+    words = []
+    for number, (entry, share) in enumerate(zip(part.policy.entries, shares, strict=True)):
+        how = ""
+        if number in fills:
+            how = " (what is left)" if share else " (gaps only: all is claimed)"
+        elif entry.copies:
+            how = f" ({entry.copies} {'copy' if entry.copies == 1 else 'copies'})"
+        words.append(f"{entry.name} {_percent(share)}{how}")
+    if left:
+        words.append(f"{_percent(left)} is left to no test and stays idle")
+    return ", ".join(words)
+
+
+def warnings(part: PreparedComponent) -> Iterator[str]:
+    """Yield the tests of a mix whose runs may share nodes with others, where a scheduler gives
+    parts of nodes: utilisation and times then mean less than they seem to."""
+    if part.policy.kind != "sustained" or shares_cores(part.machine):
+        return
+    cores = max(kind.cores for kind in part.machine.nodes)
+    found = {
+        case.test: case.tasks_per_node * case.threads
+        for case in part.cases
+        if not case.exclusive and case.tasks_per_node * case.threads < cores
+    }
+    if found:
+        named = listed([f"{test} ({n} of {cores} cores)" for test, n in found.items()], 5)
+        yield (
+            f"{named}: runs may share nodes, as they neither fill them nor are exclusive; "
+            "`exclusive: true` in a test's `run` keeps a node for each"
+        )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"

@@ -1,0 +1,180 @@
+"""Prepares a trial from the options of a person.
+
+prepared = prepare_trial(asked, machine_name)       # reads and checks everything; runs nothing
+prepared.cases
+"""
+
+import re
+import time
+from collections.abc import Container, Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec import field
+from msgspec.structs import replace
+
+from seatrial.errors import UsageError
+from seatrial.execute.detect import find_machine
+from seatrial.judge.check_tests import check_bounds, check_judging
+from seatrial.judge.references import Reference
+from seatrial.judge.references import load as load_references
+from seatrial.judge.statistics.significance import CONFIDENCE, REPEATS, least_p
+from seatrial.judge.statistics.two_samples import FEW_EFFECT, LEAST_FEW
+from seatrial.model.build import BuildKeys
+from seatrial.model.documents import Faults
+from seatrial.model.expand import expand
+from seatrial.model.job_options import sharing_groups
+from seatrial.model.machine_file import Site
+from seatrial.model.requirements import told_unlike
+from seatrial.model.select import idle_words
+from seatrial.model.suite import load, recorded
+from seatrial.model.test import Case, CaseSelection, Test
+from seatrial.units import count, listed
+
+# ---- options -------------------------------------------------------------------------------------
+#
+# What a person asked for a trial of a suite.
+
+
+class TrialOptions(CaseSelection, frozen=True, kw_only=True, omit_defaults=True):
+    """The options of the command line. ``together``: all runs share allocations, as far as they
+    need the same nodes; the repeats of a case are runs in each of so many ``allocations``.
+    ``labels`` say by name how the trial was run; sides of a comparison are chosen by them.
+    ``pattern``: it is recorded which rank sends how much to which."""
+
+    suites: list[str]
+    jobs: int = 0
+    max_failures: int = 0
+    failed_from: str = ""
+    rebuild: bool = False
+    together: bool = False
+    allocations: int = 1
+    labels: dict[str, str] = field(default_factory=dict)
+    pattern: bool = False
+
+
+# ---- prepare -------------------------------------------------------------------------------------
+
+
+MAX_LEFT_OUT = 1000  # in a record
+MAX_STEM = 90  # of a tag, to which a number may be added
+
+
+class Prepared(NamedTuple):
+    """The selected cases in order, their tests, the machine, the cases that cannot run on it
+    (``skipped``, with reasons), and the references."""
+
+    asked: TrialOptions
+    site: Site
+    tests: dict[str, Test]
+    cases: list[Case]
+    skipped: list[tuple[str, str]]
+    expected: list[Reference]
+
+    def only(self, case_ids: Container[str]) -> "Prepared":
+        return self._replace(cases=[case for case in self.cases if case.id in case_ids])
+
+    @property
+    def groups(self) -> list[int]:
+        """For each case the number of its group of cases that share allocations."""
+        return sharing_groups(self.tests, self.cases, self.asked.together)
+
+
+def prepare_trial(asked: TrialOptions, machine: str | None, with_builds: bool = True) -> Prepared:
+    """Load the machine and the suites, check everything, expand and select the cases. Raises
+    InvalidFiles with every fault, and UsageError."""
+    site = find_machine(machine)
+    expected = load_references(site.references).entries
+    faults = Faults()
+    suite = load([Path(path) for path in asked.suites], faults)
+    if asked.pattern:
+        suite.tests.update({name: recorded(test) for name, test in suite.tests.items()})
+    check_judging(suite, faults)
+    keys = BuildKeys() if with_builds else None
+    cases, skipped = expand(suite, site.machine, asked, faults, keys)
+    check_bounds(suite, cases, site.machine, faults)
+    faults.raise_any()
+    if asked.allocations > 1:
+        groups = sharing_groups(suite.tests, cases, asked.together)
+        if not any(groups):
+            raise UsageError(
+                "--allocations: no runs share an allocation; add --together, or write `within: "
+                "allocation` below `run` of a test"
+            )
+        cases = [
+            replace(case, repeat=case.repeat * asked.allocations) if group else case
+            for case, group in zip(cases, groups, strict=True)
+        ]
+    return Prepared(asked, site, suite.tests, cases, skipped, expected)
+
+
+def require_cases(prepared: Prepared) -> None:
+    """Raise UsageError for a tag that no test has, or if there is no case, with the reasons."""
+    known = sorted({tag for test in prepared.tests.values() for tag in test.tags})
+    for tag in prepared.asked.tags:
+        if tag not in known:
+            raise UsageError(f"no test has the tag {tag!r}; there are {', '.join(known) or 'none'}")
+    if prepared.cases:
+        _require_used_settings(prepared)
+        return
+    reasons = [f"  {case}: {reason}" for case, reason in prepared.skipped[:10]]
+    if reasons:
+        raise UsageError("\n".join(["no case can run on this machine:", *reasons]))
+    asked = prepared.asked
+    chosen = [f"-k {asked.keyword!r}"] if asked.keyword else []
+    chosen += [f"--tag {tag}" for tag in asked.tags]
+    by = f" by {' and '.join(chosen)}" if chosen else ""
+    raise UsageError(
+        f"no case is selected of {count(len(prepared.tests), 'test')}{by}; "
+        "`seatrial list` shows what there is"
+    )
+
+
+def _require_used_settings(prepared: Prepared) -> None:
+    """Raise UsageError for a parameter that is set and that no selected test has."""
+    chosen = {case.test for case in prepared.cases}
+    known = sorted({name for test in chosen for name in prepared.tests[test].parameter_names})
+    for name in prepared.asked.settings:
+        if name not in known:
+            others = [test for test, one in prepared.tests.items() if name in one.parameter_names]
+            raise UsageError(
+                f"--set {name}: no selected test has this parameter, {listed(others, 3)} "
+                f"{'has' if len(others) == 1 else 'have'} it; {listed(sorted(chosen), 3)} "
+                f"{'has' if len(chosen) == 1 else 'have'} {', '.join(known) or 'none'}"
+            )
+
+
+def notes_of(prepared: Prepared) -> list[str]:
+    """Return what a person should know before the cases run."""
+    notes = [
+        too_few_repeats(prepared.tests, prepared.cases),
+        told_unlike(prepared.site.machine, prepared.tests, prepared.cases),
+    ]
+    if words := idle_words(prepared.asked.keyword, prepared.cases, prepared.tests):
+        notes.append(f"-k: {listed(list(map(repr, words)), 5)} fits no case that is selected")
+    return [note for note in notes if note]
+
+
+def too_few_repeats(tests: Mapping[str, Test], cases: Iterable[Case]) -> str:
+    """Return a note if cases with metrics run more than once, and not as often as a comparison
+    takes; else "". Who runs a case once does not measure its spread, and is told by `compare`."""
+    counts = {case.repeat for case in cases if tests[case.test].metrics}
+    few = sorted(n for n in counts if n > 1 and least_p(n, n) >= 1 - CONFIDENCE)
+    if not few:
+        return ""
+    some = f" under {100 * FEW_EFFECT:g} %" if few[0] >= LEAST_FEW else ""
+    return (
+        f"{' or '.join(map(str, few))} runs of a case are too few for `seatrial compare` to show a "
+        f"difference{some} between two trials or two cases; run with --repeat {REPEATS}"
+    )
+
+
+def new_tag(trials: Path, suites: list[str]) -> str:
+    """Return a run tag that is free: the local date and time and the name of the suite."""
+    name = Path(suites[0]).absolute().name if suites else "trial"
+    name = re.sub(r"[^A-Za-z0-9._+-]+", "-", name).strip("-")
+    stem = f"{time.strftime('%Y%m%d-%H%M%S')}-{name or 'trial'}"[:MAX_STEM]
+    tag, number = stem, 2
+    while (trials / tag).exists():
+        tag, number = f"{stem}-{number}", number + 1
+    return tag

@@ -1,0 +1,238 @@
+"""The interface of a backend: it takes jobs from a driver, and reports updates.
+
+submissions = backend.arrange(jobs)        # pure: which jobs are submitted together
+await backend.submit(submission)           # after the intent is in the journal
+await backend.find(submissions)            # after a restart: reports the state of each job
+updates = await backend.updates()          # waits for the next ones
+"""
+
+import asyncio
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from msgspec import Struct
+
+from seatrial.model.codes import LAUNCH_FAILED
+from seatrial.model.test import JobOptions
+
+
+class Job(NamedTuple):
+    """The job of a run. ``walltime`` is in seconds; ``node`` is the only node that it may run on;
+    ``features`` are those that its nodes must have; ``avoid`` are nodes that it must not get;
+    ``options`` is what it asks for besides; ``file_system`` has its directory, "" stands for the
+    trial's own folder. Runs with the same ``bundle`` are one job together, in which so many run
+    ``at_once``, in their order."""
+
+    run_id: str
+    path: Path
+    nodes: int
+    tasks: int
+    tasks_per_node: int
+    threads: int
+    walltime: float
+    node: str
+    exclusive: bool
+    features: tuple[str, ...] = ()
+    avoid: str = ""
+    options: JobOptions = JobOptions()
+    file_system: str = ""
+    bundle: str = ""
+    at_once: int = 1
+
+
+class Submission(NamedTuple):
+    """Jobs that one call gives to the scheduler, under one name. Those of a bundle are one job to
+    the scheduler."""
+
+    name: str
+    jobs: tuple[Job, ...]
+
+    @property
+    def is_bundle(self) -> bool:
+        return bool(self.jobs[0].bundle)
+
+
+class Queued(Struct, frozen=True):
+    """The scheduler accepted the run as ``job_id``."""
+
+    run_id: str
+    job_id: str
+
+
+class Started(Struct, frozen=True):
+    """The job of the run is running, on these nodes if the scheduler names them."""
+
+    run_id: str
+    nodes: str = ""
+
+
+class Refused(Struct, frozen=True):
+    """The run was not submitted: the scheduler refused it, or what was asked before. ``code`` is
+    its verdict."""
+
+    run_id: str
+    reason: str
+    code: int = LAUNCH_FAILED.number
+
+
+class Ended(Struct, frozen=True):
+    """The job of the run is over. ``code`` is a verdict code by the state that the scheduler
+    reports, or None where the job ended by itself; ``exit_code`` is the scheduler's exit code;
+    ``output`` is the file in which the scheduler says what it did to the job alone."""
+
+    run_id: str
+    code: int | None
+    state: str
+    exit_code: int | None
+    nodes: str = ""
+    output: Path | None = None
+
+
+class NeverStarted(Struct, frozen=True):
+    """The run was announced, and never started: the scheduler never received it before a restart,
+    or the job of its bundle ended before it was its turn."""
+
+    run_id: str
+
+
+class Doubled(Struct, frozen=True):
+    """The scheduler has a submission twice, as these jobs. Each run is done once."""
+
+    submission: str
+    jobs: tuple[int, ...]
+
+
+class Unfollowed(Struct, frozen=True):
+    """The backend cannot tell which job of a submission these runs are."""
+
+    submission: str
+    run_ids: tuple[str, ...]
+
+
+class NodesDown(Struct, frozen=True):
+    """These nodes cannot run jobs. ``reason`` is the scheduler's."""
+
+    nodes: str
+    reason: str
+
+
+class NodesUp(Struct, frozen=True):
+    """These nodes can run jobs again."""
+
+    nodes: str
+
+
+class Disturbed(Struct, frozen=True):
+    """The run is to have its nodes for itself, and another trial's run ran beside it. ``other`` is
+    that run's directory."""
+
+    run_id: str
+    other: str
+
+
+class Trouble(Struct, frozen=True):
+    """A command of the scheduler does not answer, or answers again (``over``). The state of jobs is
+    unchanged."""
+
+    text: str
+    command: str = ""
+    over: bool = False
+
+
+Update = (
+    Queued
+    | Started
+    | Refused
+    | Ended
+    | NeverStarted
+    | Doubled
+    | Unfollowed
+    | NodesDown
+    | NodesUp
+    | Disturbed
+    | Trouble
+)
+
+
+class Backend(Protocol):
+    """Runs jobs. Methods raise BackendError where no job can run at all."""
+
+    room: int
+    """Cores of this host that runs share; 0 where the scheduler has a queue."""
+
+    gpus: int
+    """GPUs of this host that runs share; 0 where there are none, or the scheduler has a queue."""
+
+    jobs: int
+    """Default of the maximum number of runs in flight; 0: no cap."""
+
+    async def open(self) -> None: ...
+
+    def arrange(self, jobs: Sequence[Job]) -> list[Submission]: ...
+
+    def write(self, submission: Submission) -> None:
+        """Write the files that ``submit`` would give to the scheduler, for a dry run."""
+
+    def free_directory(self, path: Path) -> Path | None:
+        """Before a run is created: rename its directory where it holds what another job left, whose
+        events the journal has lost. Returns its new name, None where there is nothing to rename.
+        Raises OSError, and BackendError where that job still runs."""
+
+    async def submit(self, submission: Submission) -> None: ...
+
+    async def find(self, submissions: Sequence[Submission], known: dict[str, str]) -> None:
+        """Find jobs after a restart. ``known`` maps run ids to job ids, by the journal."""
+
+    def followed(self) -> Collection[str]:
+        """Return the runs of which an end will be reported: those that it submits, looks for or
+        watches, and has not reported."""
+
+    async def cancel(self, run_ids: Collection[str], pending_only: bool = False) -> None:
+        """End runs; with ``pending_only`` only those that have not started."""
+
+    async def inspect(self, job: Job, script: str) -> str:
+        """Return what the processes of a running job wait in, as ``script`` (``runs/hung.sh``)
+        prints it on each of its nodes; "" if that cannot be told."""
+
+    def watch_nodes(self, down: Collection[str]) -> None:
+        """Report from now on nodes that go down or come back; ``down`` are known to be down."""
+
+    async def updates(self) -> list[Update]: ...
+
+    def recovered(self) -> list[Trouble]:
+        """Return, at the end of a trial, the ends of troubles that were not reported yet."""
+
+    async def close(self) -> None: ...
+
+
+# ---- update queue --------------------------------------------------------------------------------
+#
+# The queue of updates from a backend to the driver.
+
+
+class UpdateQueue:
+    """Updates in the order in which they were reported. A failure of the backend comes first."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Update] = []
+        self._failure: BaseException | None = None
+        self._there = asyncio.Event()
+
+    def report(self, update: Update) -> None:
+        self.waiting.append(update)
+        self._there.set()
+
+    def fail(self, error: BaseException) -> None:
+        """Raise an error in the next call of ``take``."""
+        self._failure = error
+        self._there.set()
+
+    async def take(self) -> list[Update]:
+        """Wait until there is an update. Returns all updates."""
+        await self._there.wait()
+        if self._failure is not None:
+            raise self._failure
+        self._there.clear()
+        updates, self.waiting = self.waiting, []
+        return updates

@@ -1,0 +1,377 @@
+"""Judge the runs of a trial again, by the checks, metrics and references as they are now.
+
+now = definitions_now(record, suites, references)        # raises InvalidFiles, UsageError
+for judgement in judge_again(folder, record, now):       # changes nothing
+    judgement.was, judgement.code, judgement.cannot
+now, judgements = record_judgements(folder, record, suites, references, by, why)   # appends
+
+A run is judged again if its own end, and not the scheduler's word, gave its verdict, and what it
+wrote is still there. What was measured stays: figures that were recorded are judged as they are,
+and only those that had not been found are added.
+"""
+
+import contextlib
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from seatrial.errors import TrialError, UsageError
+from seatrial.execute.directory import cut_file, run_directory
+from seatrial.execute.kept_files import changed_file
+from seatrial.execute.ledger import header_of, run_header
+from seatrial.execute.plan_trials import policy_by_now
+from seatrial.execute.script import judged_files
+from seatrial.execute.trial_folder import TrialFolder, references_by_now
+from seatrial.execute.trial_record import Record, checksum_of, known_by
+from seatrial.files import read_regular
+from seatrial.journal import events
+from seatrial.journal.damage import Damage, damage_of, told
+from seatrial.journal.journal import Journal, read
+from seatrial.journal.run_life import RunLife
+from seatrial.judge.check_tests import check_bounds, check_judging
+from seatrial.judge.check_values import names_of
+from seatrial.judge.checks import UNITS
+from seatrial.judge.metrics import PYTHON
+from seatrial.judge.reading import HostFailed
+from seatrial.judge.references import References
+from seatrial.judge.references import load as load_references
+from seatrial.judge.search import SearchTookLong
+from seatrial.judge.verdict import RunConditions, Verdict, judge
+from seatrial.model import codes
+from seatrial.model.codes import Code, code_of
+from seatrial.model.decoding import copied, encode
+from seatrial.model.documents import Faults
+from seatrial.model.figures import MetricValue
+from seatrial.model.identifiers import show
+from seatrial.model.known_failures import KnownFailures, known_failures_of
+from seatrial.model.parameters import ParameterSpace
+from seatrial.model.suite import load
+from seatrial.model.test import Case, Test
+from seatrial.units import SECOND_NS
+
+OF_CHECKS = frozenset(
+    code.number
+    for code in (
+        codes.PASS,
+        codes.FAILED,
+        codes.WRONG_ANSWER,
+        codes.PERFORMANCE,
+        codes.NO_FIGURE,
+        codes.TOO_LARGE,
+        codes.CHECK_ERROR,
+        codes.KNOWN,
+    )
+)
+"""The verdicts that a run's own output gave."""
+
+_RIGHT = (codes.PASS.number, codes.PERFORMANCE.number)
+
+MAX_JUDGE_BYTES = 64 << 20
+
+
+class Definitions(NamedTuple):
+    """What the runs of a trial are judged by: its tests and the references, as they are now, with
+    the SHA-256 of each test's checks and metrics, and of the references."""
+
+    tests: dict[str, Test]
+    references: References
+    checks: dict[str, str]
+    references_sha256: str
+
+
+class JudgedRun(Struct):
+    """A run of the journal: its life, its case, whether its job ended by itself, the end of its
+    script, its figures, the checksums of its files, and whether Seatrial removed some of them."""
+
+    run_id: str
+    case: Case
+    life: RunLife
+    ended_itself: bool = False
+    end: events.ScriptEnded | None = None
+    figures: dict[str, events.MetricRecorded] = {}
+    sha256: dict[str, str] = {}
+    is_cleaned: bool = False
+
+
+class SecondJudgement(NamedTuple):
+    """The judgement of one run again. ``cannot`` is why it cannot be judged, and keeps its verdict;
+    ``figures`` are those that had not been recorded."""
+
+    run: JudgedRun
+    was: Code
+    code: Code
+    reason: str
+    figures: Sequence[MetricValue] = ()
+    cannot: str = ""
+
+    @property
+    def changed(self) -> bool:
+        life = self.run.life
+        return not self.cannot and (self.code.number, self.reason) != (life.code, life.reason)
+
+
+# ---- what is judged by ------------------------------------------------------------------------
+
+
+def definitions_now(
+    record: Record, cases: Sequence[Case], suites: Sequence[str], references: Path | None
+) -> Definitions:
+    """Return what a trial is judged by as it is now: the tests of ``suites`` (none: those that the
+    trial was made of) and a file of references (None: the trial's). Raises InvalidFiles, and
+    UsageError where a test or the file is not there."""
+    faults = Faults()
+    suite = load([Path(each) for each in suites or record.asked.suites], faults)
+    own = {name: test for name, test in suite.tests.items() if name in record.tests}
+    for name, old in record.tests.items():
+        if name not in own:
+            raise UsageError(f"there is no test {name} in {_said(suites, record)}; name --with")
+        if not suites and own[name].folder != old.folder:
+            raise UsageError(
+                f"{own[name].folder}: the trial's test {name} was in {old.folder}; go to the "
+                "folder in which the trial was started, or name the suite with --with"
+            )
+    suite = suite._replace(tests=own)
+    check_judging(suite, faults)
+    faults.raise_any()
+    bound = [_with_new_parameters(case, own[case.test], record) for case in cases]
+    check_bounds(suite, bound, record.machine, faults)
+    faults.raise_any()
+    path = references or Path(record.references)
+    if not path.exists() and (references is not None or record.expected):
+        raise UsageError(f"{path}: is not there; put it back, or name a file with --references")
+    found = load_references(path)
+    sums = {name: _sha256(_judging(test)) for name, test in own.items()}
+    return Definitions(own, found, sums, checksum_of(found))
+
+
+def _said(suites: Sequence[str], record: Record) -> str:
+    return ", ".join(suites or record.asked.suites)
+
+
+def _judging(test: Test) -> Iterator[bytes]:
+    """Yield what a test judges by: its checks and metrics, and the files of its own judges."""
+    yield encode([test.verify, test.metrics])
+    for file in _own_judges(test):
+        with contextlib.suppress(OSError):
+            yield read_regular(Path(test.folder) / file, MAX_JUDGE_BYTES)
+
+
+def _sha256(parts: Iterable[bytes]) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def _with_new_parameters(case: Case, test: Test, record: Record) -> Case:
+    """Return a case with the parameters that its test has got since, such as an expected value that
+    is zipped with a size: those of the only binding that agrees with the case, if there is one."""
+    new = [name for name in test.parameters if name not in case.parameters]
+    if not new:
+        return case
+    facts = names_of(test, case, record.machine)
+    rows = {
+        tuple(show(binding[name]) for name in new): binding
+        for binding in ParameterSpace.of(test).bindings(facts)
+        if all(show(binding.get(n, v)) == show(v) for n, v in case.parameters.items())
+    }
+    if len(rows) != 1:
+        return case
+    (binding,) = rows.values()
+    return msgspec.structs.replace(case, parameters={**binding, **case.parameters})
+
+
+# ---- judging ------------------------------------------------------------------------------
+
+
+def judged_runs(folder: TrialFolder, cases: Sequence[Case]) -> list[JudgedRun]:
+    """Return the runs of a trial that have a verdict which their own output gave. Raises TrialError
+    where the journal is damaged."""
+    by_id = {case.id: case for case in cases}
+    runs: dict[str, JudgedRun] = {}
+    reading = read(folder.journal)
+    for event in reading:
+        if not isinstance(event, events.RunEvent) or event.case not in by_id:
+            continue
+        run = runs.get(event.run_id)
+        if run is None:
+            run = runs[event.run_id] = JudgedRun(event.run_id, by_id[event.case], RunLife())
+        run.life.apply(event)
+        if isinstance(event, events.JobEnded):
+            run.ended_itself = event.code == 0
+        elif isinstance(event, events.ScriptEnded):
+            run.end = event
+        elif isinstance(event, events.MetricRecorded):
+            run.figures[event.metric] = event
+        elif isinstance(event, events.RunJudged):
+            run.sha256 = event.sha256 or {}
+        elif isinstance(event, events.OutputRemoved):
+            run.is_cleaned = True
+    if reading.damaged:
+        damage = damage_of(folder.journal) or Damage(reading.damaged, 1)
+        raise TrialError(
+            f"{told(folder.tag, folder.journal, damage)}; a damaged trial is not judged again by "
+            "other checks, as its verdicts are not surely known"
+        )
+    return [run for run in runs.values() if is_of_checks(run)]
+
+
+def is_of_checks(run: JudgedRun) -> bool:
+    """Return whether a run's own output gave its verdict."""
+    known = run.life.judged is not None and run.life.code in OF_CHECKS
+    return known and run.ended_itself and run.end is not None
+
+
+def judge_again(folder: TrialFolder, record: Record, now: Definitions) -> Iterator[SecondJudgement]:
+    """Yield the judgement of every run that can be judged by its output, and of those of which the
+    output is gone. Changes nothing."""
+    of_trial = known_by(record, policy_by_now(folder, record))
+    known = KnownFailures([*of_trial, *known_failures_of(now.tests)])
+    with ThreadPoolExecutor(max_workers=1) as aside:
+        for run in judged_runs(folder, folder.cases()):
+            was = code_of(run.life.code)
+            path = _directory(folder, run)
+            if gone := _gone(path, run, record.tests[run.case.test], now.tests[run.case.test]):
+                yield SecondJudgement(run, was, was, run.life.reason, cannot=gone)
+                continue
+            try:
+                try:
+                    verdict = _verdict(path, run, record, now)
+                except SearchTookLong:
+                    verdict = aside.submit(_verdict, path, run, record, now).result()
+            except HostFailed as error:
+                yield SecondJudgement(run, was, was, run.life.reason, cannot=str(error))
+                continue
+            new = [figure for figure in verdict.figures if figure.name not in run.figures]
+            about = (run.life.judged or 0, run.life.cause)
+            code, why, _ = known.judged(run.case, verdict.code, verdict.why, *about)
+            yield SecondJudgement(run, was, code, why, new)
+
+
+def _verdict(path: Path, run: JudgedRun, record: Record, now: Definitions) -> Verdict:
+    test = now.tests[run.case.test]
+    names = names_of(test, _with_new_parameters(run.case, test, record), record.machine)
+    exit_code = run.end.exit_code if run.end is not None else None
+    recorded: Mapping[str, events.MetricRecorded] = run.figures
+    known = {
+        name: (float(event.value), event.unit)
+        for name, event in recorded.items()
+        if event.value is not None
+    }
+    of_files = [
+        MetricValue(name, *known[name], "none")
+        for name in (UNITS if record.machine.file_use is not None else ())
+        if name in known
+    ]
+    ran = RunConditions(run.life.stage, run.life.elapsed, of_files)
+    return judge(test, run.case, path, exit_code, now.references, names, ran, known)
+
+
+def _directory(folder: TrialFolder, run: JudgedRun) -> Path:
+    """Return the directory of a run, though the trial was moved or copied."""
+    return Path(run_directory(folder.path, run.case.test, run.run_id, run.life.path))
+
+
+def _gone(path: Path, run: JudgedRun, old: Test, new: Test) -> str:
+    """Return what of a run's output is not there any more; "" if nothing. A file that was missing
+    when the run was judged may well be missing now."""
+    if not path.is_dir():
+        return "its directory is gone"
+    if not (path / "stdout").exists():
+        return "its stdout was removed by keep" if run.is_cleaned else "its stdout is gone"
+    before = judged_files(old)
+    if run.end is not None and (cut := cut_file(path, run.end, ("stdout", *before))):
+        return "files of it were removed by keep" if run.is_cleaned else cut
+    if changed := changed_file(path, run.sha256, ("stdout", *judged_files(new))):
+        return f"{changed} was changed after the run was judged"
+    surely = run.is_cleaned or run.life.code in _RIGHT
+    for name in judged_files(new):
+        if (surely or name not in before) and not (path / name).exists():
+            return f"{name} is not there, and whether the run wrote it is not known"
+    if run.is_cleaned and _own_judges(new):
+        return "files of it were removed by keep, and a function or script may need them"
+    return ""
+
+
+def _own_judges(test: Test) -> list[str]:
+    """Return the files of the Python functions and of the scripts that a test judges by."""
+    functions: list[Any] = [*(check.python for check in test.verify), test.metrics.get(PYTHON)]
+    files = [each.rpartition(":")[0] for each in functions if isinstance(each, str)]
+    return files + [check.script for check in test.verify if check.script is not None]
+
+
+# ---- recording ----------------------------------------------------------------------------
+
+
+def record_judgements(
+    folder: TrialFolder,
+    record: Record,
+    suites: Sequence[str],
+    references: Path | None,
+    by: str,
+    why: str,
+) -> tuple[Definitions, list[SecondJudgement]]:
+    """Judge the runs of a trial again, and append to its journal the references if they differ, the
+    verdicts that differ and the figures that had not been found; return what was judged by, and all
+    judgements. Raises Owned where the trial is being run."""
+    with Journal.own(folder.journal) as journal:
+        now = definitions_now(record, folder.cases(), suites, references)
+        judgements = list(judge_again(folder, record, now))
+        before = checksum_of(references_by_now(folder, record))
+        for event in read(folder.journal):
+            if isinstance(event, events.TrialOpened):
+                journal.clock.go_on(event.boot, event.time, event.uptime)
+            elif isinstance(event, events.ClockStepped):
+                journal.clock.told(round(event.seconds * SECOND_NS))
+        if now.references_sha256 != before:
+            correction = _correction(now, journal.now(), by, why)
+            journal.append(msgspec.structs.replace(correction, **header_of(record, correction)))
+        for judgement in judgements:
+            for figure in _added(judgement, record):
+                journal.append(figure)
+            if judgement.changed:
+                journal.append(_change(judgement, record, now, journal.now(), by, why))
+        journal.flush(durable=True)
+    return now, judgements
+
+
+def _added(judgement: SecondJudgement, record: Record) -> Iterator[events.MetricRecorded]:
+    """Yield the figures that had not been found, as of the time of the run's verdict: what a person
+    records long afterwards does not make the trial longer."""
+    run = judgement.run
+    header = {**run_header(record, run.case, run.run_id), "time": run.life.judged or 0}
+    for figure in judgement.figures:
+        yield copied(events.MetricRecorded, figure, metric=figure.name, **header)
+
+
+def _correction(now: Definitions, time: int, by: str, why: str) -> events.ReferencesCorrected:
+    """Return the event by which criteria, too, use other references from now on."""
+    entries: list[dict[str, Any]] = msgspec.to_builtins(now.references.entries)
+    sha256 = now.references_sha256
+    return events.ReferencesCorrected(
+        time=time, references=sha256, entries=entries, by=by, reason=why
+    )
+
+
+def _change(
+    judgement: SecondJudgement, record: Record, now: Definitions, time: int, by: str, why: str
+) -> events.RunJudgedAgain:
+    run = judgement.run
+    return events.RunJudgedAgain(
+        time=time,
+        **run_header(record, run.case, run.run_id),
+        code=judgement.code.number,
+        verdict=judgement.code.name,
+        reason=judgement.reason,
+        will_rerun=run.life.will_rerun,
+        before=judgement.was.number,
+        by=by,
+        why=why,
+        checks=now.checks[run.case.test],
+        references=now.references_sha256,
+    )

@@ -1,0 +1,247 @@
+"""The folder of a trial.
+
+trials/<tag>/
+  trial.json      what was asked: suite, machine, tests, references, versions
+  cases.jsonl     the cases, one on a line, in the order in which they are started
+  journal.jsonl   the events
+  builds/<key>/   the directory of a build, with its log
+  runs/<test>/<run id>/  job.sh  stdout  stderr  events.jsonl  and the files of the run
+"""
+
+import hashlib
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from seatrial.errors import TrialError, UsageError
+from seatrial.escaping import has_controls
+from seatrial.execute import trial_record
+from seatrial.execute.hung_processes import HUNG_SCRIPT
+from seatrial.execute.trial_record import Record, references_of
+from seatrial.files import FileOrigin, is_utf8, read_owned, read_regular
+from seatrial.journal.events import ReferencesCorrected
+from seatrial.journal.journal import read
+from seatrial.judge.references import Reference, References
+from seatrial.model import test
+from seatrial.model.decoding import DAMAGED, decoder
+
+# ---- paths ---------------------------------------------------------------------------------------
+#
+# The paths in the folder of a trial, for those who need not know what a record and cases are.
+
+
+T = TypeVar("T")
+
+MAX_RECORD_BYTES = 64 << 20
+
+
+class TrialPaths:
+    """The paths in the folder of one trial. ``environments``: the distinct environments of runs, by
+    their hashes. ``cancel_request``: the file that asks the driver of the trial, on any host, to
+    cancel. ``heartbeat``: its driver touches it; ``alarm``: of which silence of the driver people
+    were told; ``next``: which trials begin after it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        self.tag = self.path.name
+        self.journal = self.path / "journal.jsonl"
+        self.builds = self.path / "builds"
+        self.submissions = self.path / "submissions"
+        self.environments = self.path / "environments"
+        self.facts = self.path / "facts"
+        self.hung_script = self.facts / HUNG_SCRIPT
+        self.requests = self.path / "requests"
+        self.cancel_request = self.path / "cancel"
+        self.heartbeat = self.path / "heartbeat"
+        self.alarm = self.path / "alarm"
+        self.next = self.path / "next"
+
+    def log(self, of: str) -> Path:
+        """The log file of one of the processes that work on the trial, ``driver`` or ``sinks``."""
+        return self.path / "log" / f"{of}.log"
+
+    def script(self, test: str) -> Path:
+        """Return the path of the run script of a test, which job scripts source."""
+        name = test.replace("+", "++").replace("/", "+")
+        return Path(f"{self.path}/scripts/{name}.sh")
+
+    def run(self, test: str, run_id: str) -> Path:
+        return Path(f"{self.path}/runs/{test}/{run_id}")
+
+    def record_as(self, kind: type[T]) -> T:
+        """Read the record as a type that has some of its members. Raises TrialError."""
+        decode = decoder(kind).decode
+        return self._read("trial.json", MAX_RECORD_BYTES, decode, "is not a trial's record")
+
+    def owned_record_as(self, decode: Callable[[bytes], T]) -> tuple[T, FileOrigin]:
+        """Read the record, with who can have written it: before what it names is run. Raises
+        TrialError."""
+        path = self.path / "trial.json"
+        try:
+            data, origin = read_owned(path, MAX_RECORD_BYTES)
+        except OSError as error:
+            raise TrialError(f"{path}: cannot be read: {error.strerror}") from error
+        return self._decoded(path, data, decode, "is not a trial's record"), origin
+
+    def _read(self, name: str, limit: int, decode: Callable[[bytes], T], fault: str) -> T:
+        path = self.path / name
+        try:
+            data = read_regular(path, limit)
+        except OSError as error:
+            raise TrialError(f"{path}: cannot be read: {error.strerror}") from error
+        return self._decoded(path, data, decode, fault)
+
+    def _decoded(self, path: Path, data: bytes, decode: Callable[[bytes], T], fault: str) -> T:
+        try:
+            return decode(data)
+        except (*DAMAGED, ValueError) as error:
+            raise TrialError(f"{path}: {fault}: {error}") from error
+
+
+def require_plain(path: Path) -> None:
+    """Raise UsageError for the path of a trial that cannot be written down: the journal stores
+    paths as JSON, and the lists of runs have a line for each."""
+    if not is_utf8(str(path)):
+        fault = "is not UTF-8 and cannot be recorded"
+    elif has_controls(str(path)):
+        fault = "has control characters, which lists of runs and scripts cannot hold"
+    else:
+        return
+    raise UsageError(f"{str(path)!r}: the path {fault}; name another place with --trials")
+
+
+# ---- folder --------------------------------------------------------------------------------------
+
+
+MAX_CASES_BYTES = 1 << 30
+
+
+class _CasesWritten(Struct):
+    """The members of a record that say how ``cases.jsonl`` was written."""
+
+    cases_bytes: int = -1
+    cases_sha256: str = ""
+
+
+class TrialFolder(TrialPaths):
+    """The folder of one trial, with its files that are written once."""
+
+    def record_and_origin(self) -> "tuple[trial_record.Record, FileOrigin]":
+        """Read the record, with who can have written it: before what it names is run. Raises
+        TrialError."""
+        return self.owned_record_as(trial_record.record_in)
+
+    def record(self) -> "trial_record.Record":
+        """Read the record. Raises TrialError."""
+        decode = trial_record.record_in
+        return self._read("trial.json", MAX_RECORD_BYTES, decode, "is not a trial's record")
+
+    def cases(self) -> "list[test.Case]":
+        """Read the cases. Raises TrialError where they are not as they were written."""
+        return self._read("cases.jsonl", MAX_CASES_BYTES, self._whole_cases, "is damaged")
+
+    def case(self, case_id: str) -> "test.Case | None":
+        """Read one case, without decoding the others; None where there is no such case. Raises
+        TrialError."""
+        decode = partial(_case_in, case_id=case_id)
+        case = self._read("cases.jsonl", MAX_CASES_BYTES, decode, "is damaged")
+        if case is not None:
+            record_of = self.record_as(trial_record.CasesOf)
+            try:
+                trial_record.require_each(record_of, [case])
+            except ValueError as error:
+                raise TrialError(f"{self.path}/cases.jsonl: is damaged: {error}") from error
+        return case
+
+    def _whole_cases(self, data: bytes) -> "list[test.Case]":
+        record = self.record_as(_CasesWritten)
+        if record.cases_bytes not in (-1, len(data)):
+            raise TrialError(
+                f"{self.path}/cases.jsonl: it has {len(data)} bytes and was written with "
+                f"{record.cases_bytes}; restore it, or start a new trial"
+            )
+        if record.cases_sha256 not in ("", hashlib.sha256(data).hexdigest()):
+            raise TrialError(
+                f"{self.path}/cases.jsonl: it was changed after it was written (its checksum is "
+                "not that in trial.json); restore it, or start a new trial"
+            )
+        cases = decoder(test.Case).decode_lines(data)
+        trial_record.require_cases(self.record_as(trial_record.CasesOf), cases)
+        return cases
+
+
+def _case_in(data: bytes, case_id: str) -> "test.Case | None":
+    start = data.find(b'{"id":%s,' % msgspec.json.encode(case_id))
+    if start < 0:
+        return None
+    end = data.find(b"\n", start)
+    return decoder(test.Case).decode(data[start : end if end >= 0 else len(data)])
+
+
+def find(trials: Path, tag: str) -> TrialFolder:
+    """Return the trial with a tag, a unique beginning of a tag, or a path. Raises UsageError."""
+    if "/" in tag and (Path(tag) / "trial.json").exists():
+        return TrialFolder(Path(tag))
+    known = tags(trials)
+    matches = [name for name in known if name == tag] or [n for n in known if n.startswith(tag)]
+    if len(matches) == 1:
+        return TrialFolder(trials / matches[0])
+    if not matches:
+        latest = max(known, key=lambda name: _created(trials / name), default="")
+        latest = latest and f"; the latest is {latest}"
+        raise UsageError(f"{trials}: no trial {tag!r} here{latest}; see `seatrial trials`")
+    raise UsageError(
+        f"{trials}: {tag!r} is the beginning of {', '.join(matches[:5])}; give more letters"
+    )
+
+
+class _Created(Struct):
+    created: int = 0
+
+
+def _created(path: Path) -> int:
+    """Return when a trial was created (ns); 0 for one without a readable record."""
+    try:
+        return TrialFolder(path).record_as(_Created).created
+    except TrialError:
+        return 0
+
+
+def tags(trials: Path) -> list[str]:
+    """Return the tags of the trials in a folder, sorted, without names that are not UTF-8."""
+    if not trials.is_dir():
+        return []
+    names = (path.parent.name for path in trials.glob("[!.]*/trial.json"))
+    return sorted(filter(is_utf8, names))
+
+
+# ---- corrected references ------------------------------------------------------------------------
+#
+# The references that a trial is judged by, by its journal.
+#
+#     references_by_now(folder, record)     # those of its record, or those that a person corrected
+#
+# A trial keeps the references that it was made with, until a person judges it again by others.
+
+
+def references_by_now(folder: TrialFolder, record: Record) -> References:
+    """Return the references of a trial, after reading its whole journal. Raises InvalidFiles and
+    JournalError."""
+    found = None
+    for event in read(folder.journal):
+        if isinstance(event, ReferencesCorrected):
+            found = corrected(event) or found
+    return found or references_of(record)
+
+
+def corrected(event: ReferencesCorrected) -> References | None:
+    """Return the references that a person judged a trial again by; None if a later version wrote
+    them in another form."""
+    try:
+        return References.of(msgspec.convert(event.entries, list[Reference]))
+    except msgspec.ValidationError:
+        return None

@@ -1,0 +1,352 @@
+"""The record of a trial, ``trial.json``: what was asked."""
+
+import datetime
+import hashlib
+import math
+import os
+import re
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from seatrial import __version__
+from seatrial.account import user_name
+from seatrial.decide.place import placing_of
+from seatrial.execute.plan.load import RESULTS
+from seatrial.execute.prepare import Prepared, TrialOptions
+from seatrial.journal import events
+from seatrial.judge.log_rules import RuleFile
+from seatrial.judge.references import Reference, References, loads
+from seatrial.model.build import digests
+from seatrial.model.decoding import decoder
+from seatrial.model.failures import KnownFailure
+from seatrial.model.known_failures import known_failures_of
+from seatrial.model.machine import Machine
+from seatrial.model.moments import day_of
+from seatrial.model.nodes import groups_of, node_names
+from seatrial.model.plan import Component, Tell
+from seatrial.model.policy import Policy, without_plan
+from seatrial.model.test import Case, Keep, KeepWord, Test
+from seatrial.model.tune_file import TuneFile
+from seatrial.plugins.facts.rules import own_rules
+
+
+class GivenFrom(Struct, frozen=True, kw_only=True):
+    """Where the figures of a trial came from that nobody ran: a file, who brought it in, and when
+    (ns)."""
+
+    file: str
+    sha256: str
+    by: str
+    on: int
+
+
+class ImportedFrom(Struct, frozen=True, kw_only=True):
+    """Where the runs of a trial came from that another ``tool`` made: its file or folder, who
+    brought them in, and when (ns)."""
+
+    tool: str
+    file: str
+    by: str
+    on: int
+
+
+class Record(Struct, frozen=True, kw_only=True, dict=True):
+    """The record of a trial (``trial.json``), written once when the trial is created. ``created``
+    is in ns since the epoch. ``references`` is the file of the machine's references, ``expected``
+    has its contents at that time (version 0.1 wrote its text), so that a trial judges all its runs
+    by the same references. ``inputs`` are the hashes of the input files of the tests by their
+    paths, "" for files that are too large. A trial of a plan has the plan's name and file, the
+    component, the phase and the policy; ``plan_text`` is the plan's file as it was. A ``rehearsed``
+    trial ran in virtual time on a simulated machine, with random numbers from its ``seed``;
+    ``assumed`` are the assumptions of its plan, in words. ``cases_bytes`` and ``cases_sha256`` are
+    the size and the checksum of ``cases.jsonl``: a file that was cut is noticed (version 0.1 wrote
+    neither). ``left_out`` are the first cases and tests that could not run on the machine, with the
+    reasons. ``rules`` are a site's own, by which facts of nodes are judged.
+    Of a trial whose figures somebody else gave, ``given`` says who; nothing of it runs.
+    ``imported`` says which other tool made the runs of a trial.
+    Of a tuning, ``tuning`` is its file and ``tuning_text`` the file's text.
+    ``machine_nodes`` is how many nodes the whole machine of a plan has; a component and a phase may
+    have fewer (0: unknown)."""
+
+    tag: str
+    created: int
+    version: str
+    user: str
+    host: str
+    asked: TrialOptions
+    machine: Machine
+    references: str
+    tests: dict[str, Test]
+    expected: list[Reference] | str = []
+    inputs: dict[str, str] = {}
+    policy: Policy = Policy()
+    plan: str = ""
+    plan_file: str = ""
+    plan_text: str = ""
+    component: Component | None = None
+    phase: str = ""
+    alerts: Tell | None = None
+    rehearsed: bool = False
+    seed: int = 0
+    assumed: list[str] = []
+    cases_bytes: int = -1
+    cases_sha256: str = ""
+    left_out: list[tuple[str, str]] = []
+    rules: list[RuleFile] = []
+    given: GivenFrom | None = None
+    imported: ImportedFrom | None = None
+    known_failures: list[KnownFailure] = []
+    tuning: TuneFile | None = None
+    tuning_text: str = ""
+    machine_nodes: int = 0
+
+    def keep_of(self, test: str) -> KeepWord | Keep:
+        """Return which outputs of a test's runs stay: its component says, or else the test."""
+        of_component = self.component.keep if self.component is not None else None
+        return of_component or self.tests[test].keep
+
+    @cached_property
+    def _decoded(self) -> References:
+        expected = self.expected
+        if isinstance(expected, str):
+            return loads(expected, Path(self.references)) if expected else References()
+        return References.of(expected)
+
+
+def references_of(record: Record) -> References:
+    """Return the references that a trial judges by, decoded once. Raises InvalidFiles."""
+    return record._decoded
+
+
+def known_by(record: Record, policy: Policy) -> list[KnownFailure]:
+    """Return the known failures of a trial by its policy of some time: those that it was made with,
+    or those that people gave under way."""
+    changed = policy.known_failures
+    return record.known_failures if changed is None else changed
+
+
+def checksum_of(references: References) -> str:
+    """Return the SHA-256 of references, whatever the layout of their file."""
+    return hashlib.sha256(msgspec.json.encode(references.entries)).hexdigest()
+
+
+def record_in(data: bytes) -> Record:
+    """Decode a record. Raises ValueError for one whose machine names no nodes, or that has times
+    or numbers which no trial has."""
+    record = decoder(Record).decode(data)
+    node_names(record.machine)
+    groups_of(record.machine)
+    require_record(record.policy, record.machine)
+    return record
+
+
+# ---- record check --------------------------------------------------------------------------------
+#
+# Whether the record and the cases of a trial fit each other: somebody else may have written them.
+#
+# Both raise ValueError, with the member and its value.
+
+
+LONGEST = 1e10  # seconds, some 300 years: an absolute time fits, too
+LARGEST = 10_000_000  # nodes, tasks, repeats
+MOST_CORES = 1_000_000  # of a node
+
+_TIMES = (
+    *("duration", "quiet_after", "per", "stale_after", "start", "end", "within"),
+    *("short_for", "silent_for", "wait_least", "again", "pause"),
+)
+_COUNTS = ("nodes", "tasks", "tasks_per_node", "threads", "repeat", "at_once")
+
+
+class CasesOf(Struct):
+    """The members of a record by which cases are looked up; ``tests`` is None in a record that has
+    none. A trial whose figures were ``given`` has no tests."""
+
+    tests: dict[str, msgspec.Raw] | None = None
+    given: dict[str, msgspec.Raw] | None = None
+    policy: "ListsOf | None" = None
+
+
+class ListsOf(Struct):
+    """The lists of a policy that have a number for each case."""
+
+    entry_of: list[int] = []
+    unfit_of: list[int] = []
+    bundle_of: list[int] = []
+
+
+def require_record(policy: Policy, machine: Machine) -> None:
+    """Require that times and numbers of a record are such as a plan could have."""
+    for place, seconds in _times(policy, "policy"):
+        if not (math.isfinite(seconds) and abs(seconds) <= LONGEST):
+            raise ValueError(f"{place} is {seconds:g} s, which no trial takes")
+    for place, numbers, below in (
+        ("policy.entry_of", policy.entry_of, len(policy.entries)),
+        ("policy.unfit_of", policy.unfit_of, len(policy.unfit) + 1),
+    ):
+        if numbers and not 0 <= min(numbers) <= max(numbers) < below:
+            raise ValueError(f"{place} names a number beyond the list that it is of")
+    for kind in machine.nodes:
+        if kind.cores > MOST_CORES:
+            raise ValueError(f"machine.nodes: {kind.names} has {kind.cores} cores")
+
+
+def _times(value: object, place: str) -> Iterator[tuple[str, float]]:
+    """Yield the times in a policy, each with its place."""
+    if isinstance(value, Struct):
+        for name in value.__struct_fields__:
+            each = getattr(value, name)
+            if name in _TIMES and isinstance(each, int | float):
+                yield f"{place}.{name}", each
+            elif isinstance(each, Struct) or (isinstance(each, list) and each):
+                yield from _times(each, f"{place}.{name}")
+    elif isinstance(value, list) and isinstance(value[0], Struct):
+        for each in value:
+            yield from _times(each, place)
+
+
+def require_cases(record: CasesOf, cases: Sequence[Case]) -> None:
+    """Require that each case is of a test of the record, and that the record's lists fit them."""
+    require_each(record, cases)
+    lists = record.policy or ListsOf()
+    for name in ListsOf.__struct_fields__:
+        size = len(getattr(lists, name))
+        if size not in (0, len(cases)):
+            raise ValueError(f"there are {len(cases)} cases, and {size} in policy.{name}")
+
+
+def require_each(record: CasesOf, cases: Iterable[Case]) -> None:
+    """Require that cases are of tests of the record, and of sizes that a machine could have."""
+    tests = record.tests if record.given is None else None
+    for case in cases:
+        if tests is not None and case.test not in tests:
+            raise ValueError(f"a case is of the test {case.test!r}, which trial.json does not have")
+        if not 0 <= case.walltime <= LONGEST:
+            raise ValueError(f"a case has the walltime {case.walltime:g} s")
+        for name in _COUNTS:
+            if not 0 <= (number := getattr(case, name)) <= LARGEST:
+                raise ValueError(f"a case has {name} {number}")
+
+
+# ---- record faults -------------------------------------------------------------------------------
+#
+# What is wrong with a record of people: names, texts and values that no command would write.
+#
+#     if fault := fault_of(event): ...        # "--by: 'x...' has 20000 characters; ..."
+#
+# A record comes from a command or from a file that anybody of the group may have written: both are
+# held to this.
+
+
+MAX_NAME = 100  # characters
+MAX_NAMES = 20
+MAX_TEXT = 2000  # characters
+DAY_SECONDS = 86400  # a date may be that of another time zone
+STATES = ("", "open", "closed")
+KINDS = ("milestone", "part", "incident")
+_SUM = re.compile(r"[0-9a-f]{64}")
+
+
+def fault_of(event: events.PersonsEvent | events.RunReviewed) -> str:
+    """Return the first fault of a record with its remedy; "" if it has none."""
+    return next(_faults(event), "")
+
+
+def _faults(event: events.PersonsEvent | events.RunReviewed) -> Iterator[str]:
+    yield from _faults_of_names(event.names)
+    for name, text in _texts(event):
+        if len(text) > MAX_TEXT:
+            yield (
+                f"{name} has {len(text)} characters; give at most {MAX_TEXT}, and put the rest "
+                "into a document"
+            )
+    if isinstance(event, events.RunReviewed):
+        if event.is_excluded and len({name.strip().casefold() for name in event.names}) < 2:
+            yield "an exclusion is by agreement of both sides; name them: --by A --by B"
+    elif isinstance(event, events.ItemTicked):
+        if event.result not in RESULTS:
+            yield f"{event.result!r} is no result; there are {', '.join(RESULTS)}"
+    elif isinstance(event, events.EvidenceGiven):
+        yield from _faults_of_document(event)
+    elif isinstance(event, events.PlanEntry):
+        if event.kind not in KINDS:
+            yield f"{event.kind!r} is no kind of record; there are {', '.join(KINDS)}"
+        if event.at < 0:
+            yield "the time of a record is before 1970"
+    elif isinstance(event, events.IssueRecorded) and (event.issue < 0 or event.state not in STATES):
+        yield f"issue {event.issue} {event.state}: is no issue with a state"
+
+
+def _faults_of_names(names: list[str]) -> Iterator[str]:
+    if len(names) > MAX_NAMES:
+        yield f"--by: {len(names)} names; give at most {MAX_NAMES}"
+    for name in names:
+        if len(name) > MAX_NAME:
+            yield f"--by: {name[:20]!r}... has {len(name)} characters; give at most {MAX_NAME}"
+        if not name.isprintable():
+            yield f"--by: {name!r} has control characters or line ends; write a name in one line"
+
+
+def _texts(event: events.PersonsEvent | events.RunReviewed) -> Iterator[tuple[str, str]]:
+    """Yield each text of a record with its name."""
+    for name in event.__struct_fields__:
+        value = getattr(event, name)
+        if isinstance(value, str):
+            yield name, value
+
+
+def _faults_of_document(event: events.EvidenceGiven) -> Iterator[str]:
+    if event.size < 0 or not _SUM.fullmatch(event.sha256):
+        yield f"{event.document}: has no size and SHA-256 of a document"
+    try:
+        day_of(event.on)
+    except ValueError as error:
+        yield f"--on: {error}"
+        return
+    latest = datetime.datetime.fromtimestamp(time.time() + DAY_SECONDS).date()
+    if datetime.date.fromisoformat(event.on) > latest:
+        yield f"--on: {event.on} is yet to come; give the day on which it was signed"
+
+
+# ---- suite record --------------------------------------------------------------------------------
+#
+# Makes the record of a trial from a prepared suite.
+#
+# prepared = prepare_trial(asked, machine_name) folder = create(trials, suite_record(prepared,
+# tag), prepared.cases)
+
+
+MAX_LEFT_OUT = 1000  # in a record
+
+
+def suite_record(prepared: Prepared, tag: str) -> Record:
+    """Return the record of a trial of a prepared suite."""
+    used = {case.test for case in prepared.cases}
+    tests = {name: test for name, test in prepared.tests.items() if name in used}
+    groups, allocations = prepared.groups, prepared.asked.allocations
+    own = without_plan(tests, prepared.cases)
+    if placing := placing_of(prepared.site.machine, tests, prepared.cases):
+        own = replace(own, placing=placing, nodes=len(placing.topology.nodes))
+    return Record(
+        tag=tag,
+        created=time.time_ns(),
+        version=__version__,
+        user=user_name(),
+        host=os.uname().nodename,
+        asked=prepared.asked,
+        machine=prepared.site.machine,
+        references=str(prepared.site.references.absolute()),
+        expected=prepared.expected,
+        inputs=digests(tests.values()),
+        tests=tests,
+        policy=replace(own, bundle_of=groups, allocations=allocations) if groups else own,
+        left_out=prepared.skipped[:MAX_LEFT_OUT],
+        rules=own_rules(tests.values()),
+        known_failures=known_failures_of(tests, of_machine=prepared.site.machine.known_failures),
+    )

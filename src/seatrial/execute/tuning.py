@@ -1,0 +1,327 @@
+"""Prepares a tuning: from tune.yaml, its test and a machine to settings and the rules of a race.
+
+    prepared = prepare_tuning(Path("tune.yaml"), "frost")     # reads and checks all; runs nothing
+    folder = create(trials, prepared.record(tag), prepared.cases)
+
+Settings are cases of the test, in the order of the grid. All faults of all files are told at once.
+"""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from seatrial.errors import UsageError, suggest
+from seatrial.execute.detect import find_machine
+from seatrial.execute.prepare import Prepared, TrialOptions
+from seatrial.execute.same_settings import merged
+from seatrial.execute.trial_record import Record, suite_record
+from seatrial.judge.check_tests import check_bounds, check_judging
+from seatrial.judge.check_values import names_of
+from seatrial.judge.metrics import figure_names
+from seatrial.judge.references import load as load_references
+from seatrial.model.build import BuildKeys
+from seatrial.model.documents import Faults, Spot
+from seatrial.model.expand import expand
+from seatrial.model.expressions import ExpressionError, compile_expression
+from seatrial.model.figures import ELAPSED
+from seatrial.model.file_model import Scalar
+from seatrial.model.identifiers import show
+from seatrial.model.machine import Machine
+from seatrial.model.machine_file import Site
+from seatrial.model.policy import RaceRules
+from seatrial.model.requirements import unlike_nodes
+from seatrial.model.suite import Suite, load
+from seatrial.model.test import Case, CaseSelection, Metric, Test
+from seatrial.model.tune_file import MAX_SETTINGS, TOOLCHAIN, LoadedTuning, TuneFile, load_tune
+from seatrial.units import Better, count, listed, show_share
+
+TUNE_SEED = 1  # of the order of runs: the same file asks for the same tuning
+
+
+class PreparedTuning(NamedTuple):
+    """A tuning that can run: its file, the rules of its race, its settings as cases of a trial."""
+
+    tune: TuneFile
+    text: str
+    rules: RaceRules
+    prepared: Prepared
+
+    @property
+    def cases(self) -> list[Case]:
+        return self.prepared.cases
+
+    @property
+    def longest_block(self) -> float:
+        """The time that the runs of an allocation take at most, in seconds."""
+        rules, walltimes = self.rules, [case.walltime for case in self.cases]
+        runs = min(rules.runs, len(walltimes) * rules.rounds)
+        return runs * max(walltimes, default=0.0)
+
+    def record(self, tag: str) -> Record:
+        record = suite_record(self.prepared, tag)
+        policy = replace(record.policy, kind="race", race=self.rules)
+        return replace(record, policy=policy, tuning=self.tune, tuning_text=self.text)
+
+
+def prepare_tuning(path: Path, machine: str | None, with_builds: bool = True) -> PreparedTuning:
+    """Read a tuning, its suite and the machine; check everything. Raises InvalidFiles with every
+    fault, and UsageError."""
+    site = find_machine(machine)
+    faults = Faults()
+    loaded = load_tune(path, faults)
+    if loaded is None:
+        faults.raise_any()
+        raise UsageError(f"{path}: is no tuning")
+    at = loaded.spot(faults)
+    suite, test = _load_test(loaded, faults)
+    better = _check_names(loaded.tune, test, at) if test.name else "lower"
+    faults.raise_any()
+    cases, skipped = _settings(loaded, suite, test, site, faults, with_builds)
+    check_bounds(suite, cases, site.machine, faults)
+    faults.raise_any()
+    rules = _rules(loaded.tune, test, cases, better, at)
+    faults.raise_any()
+    asked = TrialOptions(suites=[str(suite_folder(loaded))], together=True)
+    expected = load_references(site.references).entries
+    prepared = Prepared(asked, site, {test.name: test}, cases, skipped, expected)
+    text = loaded.path.read_text(errors="replace")  # plain: the user's own tuning
+    return PreparedTuning(loaded.tune, text, rules, prepared)
+
+
+def suite_folder(loaded: LoadedTuning) -> Path:
+    """Return the folder of a tuning's suite."""
+    return Path(os.path.normpath(loaded.path.parent / loaded.tune.suite))
+
+
+def axis_value(case: Case, axis: str) -> Scalar:
+    """Return the value of a setting on an axis."""
+    return case.toolchain if axis == TOOLCHAIN else case.parameters[axis]
+
+
+def setting_of(case: Case, axes: Mapping[str, object] | list[str]) -> dict[str, Scalar]:
+    """Return the values of a setting on all axes."""
+    return {axis: axis_value(case, axis) for axis in axes}
+
+
+# ---- the test -----------------------------------------------------------------------------
+
+
+def _load_test(loaded: LoadedTuning, faults: Faults) -> tuple[Suite, Test]:
+    """Return the suite with this test alone. Raises UsageError for a suite that is not there."""
+    own = Faults()
+    try:
+        suite = load([suite_folder(loaded)], own)
+    except UsageError as error:
+        loaded.spot(faults).fault(str(error), "suite")
+        return Suite({}, {}, {}), Test(name="", folder="", app="")
+    name = loaded.tune.test
+    check_judging(suite, own)
+    faults.add_all(own)
+    if name not in suite.nodes:
+        known = ", ".join(suite.nodes)
+        remedy = suggest(name, suite.nodes) or f"there are {known}"
+        loaded.spot(faults).fault(f"no test {name!r} in {suite_folder(loaded)}; {remedy}", "test")
+        return suite, Test(name="", folder="", app="")
+    test = suite.tests.get(name) or Test(name=name, folder="", app="")
+    return Suite({name: test}, {name: suite.nodes[name]}, suite.faulty), test
+
+
+def _check_names(tune: TuneFile, test: Test, at: Spot) -> Better:
+    """Check axes, parameters and the metric against the test. Return the metric's direction."""
+    for key, names in (("axes", tune.axes), ("parameters", tune.parameters)):
+        for name in names:
+            if name not in test.parameter_names and not (name == TOOLCHAIN and key == "axes"):
+                known = ", ".join(test.parameter_names) or "none"
+                remedy = suggest(name, test.parameter_names) or f"its parameters are {known}"
+                at.fault(f"is no parameter of the test {test.name}; {remedy}", key, name)
+            for group in test.zip:
+                if name in group and key == "axes":
+                    together = ", ".join(group)
+                    at.fault(f"advances together with others ({together}: zip)", key, name)
+    if test.only_builds:
+        at.fault(f"{test.name} has no run; name a test that has one", "test")
+    return tune.better or _direction(tune, test, at)
+
+
+def _direction(tune: TuneFile, test: Test, at: Spot) -> Better:
+    if tune.search == "largest" or tune.metric in ("", ELAPSED):
+        return "lower"
+    metric = test.metrics.get(tune.metric)
+    if isinstance(metric, Metric):
+        if metric.better != "none":
+            return metric.better
+        at.fault("the test does not say which direction is better; say so by `better:`", "metric")
+        return "lower"
+    known = figure_names([test])
+    if known is not None and tune.metric not in known:
+        among = ", ".join(sorted({*known, ELAPSED}))
+        remedy = suggest(tune.metric, known) or f"it has {among}"
+        at.fault(f"the test {test.name} has no figure {tune.metric!r}; {remedy}", "metric")
+    else:
+        at.fault("add `better: lower` or `better: higher`: the test does not say it", "metric")
+    return "lower"
+
+
+# ---- the settings ---------------------------------------------------------------------------
+
+
+def _settings(
+    loaded: LoadedTuning, suite: Suite, test: Test, site: Site, faults: Faults, with_builds: bool
+) -> tuple[list[Case], list[tuple[str, str]]]:
+    """Return the settings as cases, in the order of the grid, and those that cannot run on the
+    machine, with the reasons."""
+    tune, at = loaded.tune, loaded.spot(faults)
+    chosen: dict[str, list[Scalar]] = {name: list(each) for name, each in tune.axes.items()}
+    chosen |= {name: [value] for name, value in tune.parameters.items()}
+    chains = [str(each) for each in chosen.pop(TOOLCHAIN, ["default"])]
+    if TOOLCHAIN in tune.axes and not _has_toolchains(chains, site.machine, at):
+        return [], []
+    usual = {name: value for name, value in test.defaults.items() if name not in chosen}
+    bound = replace(test, parameters={**test.parameters, **chosen}, defaults=usual, repeat=1)
+    own = Suite({test.name: bound}, suite.nodes, suite.faulty)
+    selection = CaseSelection(toolchains=chains)
+    keys = BuildKeys() if with_builds else None
+    found = expand(own, site.machine, selection, faults, keys)
+    if faults.found:
+        return [], []
+    _check_free(found.cases, tune, test, at)
+    cases = sorted(_where(found.cases, tune, bound, site, at), key=_in_grid(tune))
+    if not found.cases:
+        reasons = dict.fromkeys(reason for _, reason in found.skipped)
+        at.fault(f"no setting can run on {site.machine.machine}: {listed([*reasons], 3)}", "axes")
+    elif not cases and not faults.found:
+        at.fault(f"leaves none of the {count(len(found.cases), 'setting')}", "where")
+    if tune.search != "largest" and not faults.found:
+        default = {axis: _used_today(axis, tune, test) for axis in tune.axes}
+        cases, same = merged(cases, bound, site.machine, [*tune.axes], default)
+        found.skipped.extend((case.name, why) for case, why in same)
+    if differing := unlike_nodes(site.machine, test.requires.features, cases):
+        at.fault(
+            f"its runs may get nodes that differ ({differing}), and the advice for one kind is not "
+            "that for another: choose one kind by run.partition or requires.features of the test, "
+            "or by slurm.nodelist of the machine",
+            "test",
+        )
+    most = max((case.nodes for case in cases), default=0)
+    if tune.blocks.nodes not in (0, most) and cases:
+        at.fault(f"is {tune.blocks.nodes}, and the runs need {most}", "blocks", "nodes")
+    if len(cases) > MAX_SETTINGS:
+        at.fault(f"gives {len(cases)} settings; the most are {MAX_SETTINGS}", "axes")
+    return cases, found.skipped
+
+
+def _has_toolchains(names: Sequence[str], machine: Machine, at: Spot) -> bool:
+    """Add a fault for each name of the axis ``toolchain`` that the machine does not have."""
+    known = machine.toolchains
+    missing = [place for place, name in enumerate(names) if name not in known]
+    for place in missing:
+        remedy = suggest(names[place], known) or f"it has {', '.join(known) or 'none'}"
+        text = f"{machine.machine} has no toolchain {names[place]!r}; {remedy}"
+        at.fault(text, "axes", TOOLCHAIN, place)
+    return not missing
+
+
+def _in_grid(tune: TuneFile) -> Callable[[Case], list[int]]:
+    """Return the key by which settings are sorted: the places of their values on the axes."""
+    places = {
+        axis: {show(value): place for place, value in enumerate(values)}
+        for axis, values in tune.axes.items()
+    }
+    return lambda case: [
+        known.get(show(axis_value(case, axis)), len(known)) for axis, known in places.items()
+    ]
+
+
+def _check_free(cases: list[Case], tune: TuneFile, test: Test, at: Spot) -> None:
+    """Add a fault for each parameter that is no axis and has several values."""
+    for name in test.parameters:
+        values = dict.fromkeys(show(case.parameters[name]) for case in cases)
+        if name not in tune.axes and len(values) > 1 and not _follows(name, cases, tune):
+            text = f"{name} of the test has {len(values)} values ({listed([*values], 4)}) and is "
+            at.fault(f"{text}no axis; give one of them here", "parameters", name)
+
+
+def _follows(name: str, cases: list[Case], tune: TuneFile) -> bool:
+    """Return whether a parameter has one value for each setting, as it follows from the axes."""
+    values: dict[tuple[str, ...], str] = {}
+    for case in cases:
+        setting = tuple(show(axis_value(case, axis)) for axis in tune.axes)
+        if values.setdefault(setting, show(case.parameters[name])) != show(case.parameters[name]):
+            return False
+    return True
+
+
+def _where(cases: list[Case], tune: TuneFile, test: Test, site: Site, at: Spot) -> list[Case]:
+    """Return the cases that meet all conditions."""
+    conditions = list(enumerate(map(compile_expression, tune.where)))
+    faulty: set[int] = set()
+    left = []
+    for case in cases if conditions else []:
+        names = names_of(test, case, site.machine)
+        met = True
+        for i, condition in conditions:
+            try:
+                met = bool(condition.evaluate(names)) and met
+            except ExpressionError as error:
+                if i not in faulty:
+                    at.fault(str(error), "where", i)
+                faulty.add(i)
+        if met:
+            left.append(case)
+    return left if conditions else cases
+
+
+# ---- the rules ------------------------------------------------------------------------------
+
+
+def _used_today(axis: str, tune: TuneFile, test: Test) -> Scalar:
+    """Return the value of the setting that is used today: as the file says, else the test's own
+    where it is among those that are tried, else the first."""
+    values, own = tune.axes[axis], test.defaults.get(axis)
+    is_tried = own is not None and show(own) in map(show, values)
+    return tune.default.get(axis, own if own is not None and is_tried else values[0])
+
+
+def _rules(tune: TuneFile, test: Test, cases: list[Case], better: Better, at: Spot) -> RaceRules:
+    axes = {name: list(map(show, values)) for name, values in tune.axes.items()}
+    settings = [[show(axis_value(case, axis)) for axis in axes] for case in cases]
+    places = [list(dict.fromkeys(row[i] for row in settings)) for i in range(len(axes))]
+    levels = [[places[i].index(word) for i, word in enumerate(row)] for row in settings]
+    default = [show(_used_today(name, tune, test)) for name in tune.axes]
+    number = 0
+    if default in settings:
+        number = settings.index(default)
+    elif tune.search != "largest":
+        bound = ", ".join(f"{n}={v}" for n, v in zip(axes, default, strict=True))
+        at.fault(
+            f"{bound} is not in the grid, as a condition or the machine leaves it out; "
+            "name another setting as default",
+            "default",
+        )
+    rules = RaceRules(
+        levels=levels,
+        default=number,
+        metric=tune.metric,
+        better=better,
+        search=tune.search,
+        rounds=tune.blocks.rounds,
+        allocations=tune.blocks.allocations,
+        least=tune.least.fraction,
+        seed=TUNE_SEED,
+    )
+    if tune.search == "largest":
+        return replace(rules, runs=max(1, len(cases).bit_length()))
+    share = 1.0 if tune.search == "grid" else tune.cost.fraction
+    runs = int(share * rules.grid + 1e-9)
+    if runs < len(cases) and tune.search != "grid":
+        need = show_share(len(cases) / rules.grid)
+        at.fault(
+            f"{show_share(share)} of {rules.grid} runs are {runs}, and one round of "
+            f"{count(len(cases), 'setting')} takes {len(cases)}: write at least {need}, or more "
+            "rounds or allocations",
+            "cost",
+        )
+    return replace(rules, runs=runs)

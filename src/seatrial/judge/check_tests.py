@@ -1,0 +1,64 @@
+"""Check the ``verify`` and ``metrics`` keys of tests before anything runs."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from seatrial.judge.check_values import (
+    bounds_of,
+    depends,
+    faults_of_check,
+    faults_of_names,
+    names_of,
+)
+from seatrial.judge.metrics import faults_of_metrics
+from seatrial.judge.python_function import fault_of_source
+from seatrial.judge.script_check import faults_of_script
+from seatrial.model.documents import Faults, Faulty
+from seatrial.model.expressions import ExpressionError
+from seatrial.model.machine import Machine
+from seatrial.model.suite import Suite, names_known
+from seatrial.model.test import Case, Check, Test
+
+
+def check_judging(suite: Suite, faults: Faults) -> None:
+    """Add the faults of every test's ``verify`` and ``metrics``."""
+    for name, test in suite.tests.items():
+        first: dict[str, int] = {}  # the checks by name
+        for i, check in enumerate(test.verify):
+            found = [*faults_of_check(check), *_faults_of_function(check, test)]
+            found += faults_of_script(check, Path(test.folder))
+            if names_known(suite.nodes[name], suite.faulty.get(name, Faulty())):
+                found += faults_of_names(check, test.parameter_names)
+            for key, message in found:
+                suite.fault(faults, name, ["verify", i, *filter(None, [key])], message)
+            if check.name and first.setdefault(check.name, i) != i:
+                message = f"{check.name!r} is the name of verify[{first[check.name]}] too"
+                suite.fault(faults, name, ["verify", i, "name"], message)
+        for key, message in faults_of_metrics(test):
+            suite.fault(faults, name, key.split("."), message)
+
+
+def _faults_of_function(check: Check, test: Test) -> Iterator[tuple[str, str]]:
+    if check.python is not None and (fault := fault_of_source(check.python, Path(test.folder))):
+        yield "python", fault
+
+
+def check_bounds(suite: Suite, cases: Iterable[Case], machine: Machine, faults: Faults) -> None:
+    """Add the faults of bounds that depend on the case: the first of each check that has no value
+    in one of these cases."""
+    checks = {
+        name: found
+        for name, test in suite.tests.items()
+        if (found := {i: check for i, check in enumerate(test.verify) if depends(check)})
+    }
+    for case in cases if checks else ():
+        if case.test not in checks:
+            continue
+        names = names_of(suite.tests[case.test], case, machine)
+        for i, check in list(checks[case.test].items()):
+            try:
+                bounds_of(check, names)
+            except ExpressionError as error:
+                message = f"{error}, in the case {case.name}"
+                suite.fault(faults, case.test, ["verify", i, *error.key], message)
+                del checks[case.test][i]

@@ -1,0 +1,366 @@
+"""The checks of ``verify:``: one function for each kind.
+
+for finding in find_faults(test, run_directory, exit_code, names_of(test, case, machine)):
+    print(finding.code.name, finding.text)   # wrong answer  stdout does not contain '...'
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+
+from seatrial.escaping import plain
+from seatrial.files import read_regular
+from seatrial.hooks import CheckKind, each, load
+from seatrial.judge import check_values, placement_check, python_function, reading
+from seatrial.judge.check_values import faults_of_check, kinds_of
+from seatrial.judge.reading import own_words
+from seatrial.judge.script_check import find_by_script
+from seatrial.judge.search import SearchFailed, find_all, find_placed
+from seatrial.model import run_settings
+from seatrial.model.codes import CHECK_ERROR, FAILED, TOO_LARGE, WRONG_ANSWER, Code
+from seatrial.model.figures import Finding, MetricValue, number, shown
+from seatrial.model.test import Check, Metric, Test
+from seatrial.units import show_number
+
+LONGEST_REASON = 400
+
+
+def find_faults(
+    test: Test,
+    folder: Path,
+    exit_code: int | None,
+    names: check_values.Names = check_values.NO_NAMES,
+) -> list[Finding]:
+    """Return the findings of a test's checks on a run, the exit code first. If no check is about
+    the exit code, it must be 0. ``exit_code`` is None if the script left none, ``names`` are those
+    of the expressions. A finding whose code is PASS is a notice."""
+    ordered = sorted(test.verify, key=lambda check: check.exit_code is None)
+    if not ordered or ordered[0].exit_code is None:
+        ordered.insert(0, Check(exit_code=0))
+    own = Path(test.folder)
+    found = [find_fault(check, folder, exit_code, names, own) for check in ordered]
+    return [finding for finding in found if finding is not None]
+
+
+def find_fault(
+    check: Check,
+    folder: Path,
+    exit_code: int | None,
+    names: check_values.Names = check_values.NO_NAMES,
+    test_folder: Path = Path(),
+) -> Finding | None:
+    """Return the finding of one check on the run in ``folder``, with the name of the check; None if
+    it passes. Raises HostFailed and SearchTookLong, but nothing else, whatever the job wrote."""
+    finding = _finding(check, folder, exit_code, names, test_folder)
+    if finding is None or not check.name:
+        return finding
+    return Finding(finding.code, f"{check.name}: {finding.text}")
+
+
+def _finding(
+    check: Check, folder: Path, exit_code: int | None, names: check_values.Names, test_folder: Path
+) -> Finding | None:
+    if check.exit_code is not None:
+        return _exit_code(check, folder, exit_code)
+    kinds = kinds_of(check)
+    if len(kinds) != 1:
+        return Finding(CHECK_ERROR, f"a check is not valid: {faults_of_check(check)[0][1]}")
+    try:
+        if check.placement is not None:
+            return placement_check.find_misplaced(check, _text_of(check, folder), folder, names)
+        if check.script is not None:
+            return find_by_script(check, test_folder, folder, names)
+        if check.python is not None:
+            fault = _python(check.python, test_folder, folder, names)
+        else:
+            fault = _FUNCTIONS[kinds[0]](check, folder, names)
+    except reading.Unreadable as error:
+        return unreadable(error, WRONG_ANSWER)
+    except SearchFailed as error:
+        return Finding(CHECK_ERROR, f"{check.in_file}: the pattern of a check {error}")
+    except python_function.FunctionFailed as error:
+        return Finding(CHECK_ERROR, plain(str(error)[:LONGEST_REASON]))
+    except (re.error, ValueError, IndexError) as error:
+        return Finding(CHECK_ERROR, f"the check of {check.in_file} is not valid: {error}")
+    return Finding(WRONG_ANSWER, fault) if fault else None
+
+
+def unreadable(error: reading.Unreadable, missing: Code) -> Finding:
+    """Return the finding for a file that cannot be read. ``missing``: the verdict if it does not
+    exist. Raises HostFailed."""
+    if isinstance(error, reading.HostFailed):
+        raise error
+    if isinstance(error, reading.Missing):
+        return Finding(missing, str(error))
+    return Finding(TOO_LARGE if isinstance(error, reading.TooLarge) else CHECK_ERROR, str(error))
+
+
+def _exit_code(check: Check, folder: Path, exit_code: int | None) -> Finding | None:
+    if exit_code is None:
+        return Finding(FAILED, "the script left no exit code: it did not come to its end")
+    if check.exit_code in ("any", exit_code):
+        return None
+    signal = f" (ended by signal {exit_code - 128})" if 128 < exit_code < 160 else ""
+    said = own_words(folder) if exit_code else ""
+    why = f": {said}" if said else ""
+    return Finding(FAILED, f"exit code {exit_code}{signal}, not {check.exit_code}{why}")
+
+
+# ---- the other kinds: the fault of a run, "" if there is none --------------------------------
+
+
+def _contains(check: Check, folder: Path, names: check_values.Names) -> str:
+    wanted = check_values.text_of(check.contains or "", names)
+    found = wanted in _text_of(check, folder)
+    return "" if found else f"{check.in_file} does not contain {shown(wanted)}"
+
+
+def _absent(check: Check, folder: Path, names: check_values.Names) -> str:
+    unwanted = check_values.text_of(check.absent or "", names)
+    before, found, _ = _text_of(check, folder).partition(unwanted)
+    line = before.count("\n") + 1
+    return f"{check.in_file} contains {shown(unwanted)} in line {line}" if found else ""
+
+
+def _matches(check: Check, folder: Path, names: check_values.Names) -> str:
+    pattern = check_values.pattern_of(check.matches or "", names)
+    (found,) = find_all([pattern], _text_of(check, folder), most=1)
+    return "" if found else f"{check.in_file} does not match {shown(pattern)}"
+
+
+def _file(check: Check, folder: Path, names: check_values.Names) -> str:
+    try:
+        reading.size_of(folder, check.file or "")
+    except reading.HostFailed:
+        raise
+    except reading.Unreadable as error:
+        return str(error)
+    return ""
+
+
+def _value(check: Check, folder: Path, names: check_values.Names) -> str:
+    """Every number that is found must pass, so that a right one cannot hide a wrong one."""
+    bounds = check_values.bounds_of(check, names)
+    pattern = check_values.pattern_of(check.value or "", names)
+    found = find_placed(pattern, _text_of(check, folder))
+    if not found:
+        return f"{check.in_file} has no value for {shown(pattern)}"
+    for text, line in found:
+        try:
+            value = number(text)
+        except ValueError as error:
+            return f"{check.in_file}:{line}: {error}, found by {shown(pattern)}"
+        if missed := _missed(value, bounds):
+            return f"{check.in_file}:{line}: the value is {text}, {missed}"
+    return ""
+
+
+def _missed(value: float, bounds: check_values.ValueBounds) -> str:
+    """Return which bound a value misses, in words; "" if none."""
+    equals, allowed, least, most = bounds
+    if equals is not None:
+        rounding = 1e-12 * abs(equals) if allowed else 0.0  # 1.1 is within 0.1 of 1.0
+        if not abs(value - equals) <= allowed + rounding:
+            within = f" within {show_number(allowed)}" if allowed else ""
+            return f"not {equals:.12g}{within}"
+    if least is not None and not value >= least:
+        return f"at least {least:.12g} asked"
+    if most is not None and not value <= most:
+        return f"at most {most:.12g} asked"
+    return ""
+
+
+def _identical(check: Check, folder: Path, names: check_values.Names) -> str:
+    name = check.identical or ""
+    is_sum, wanted = reading.sha256(folder, name), (check.sha256 or "").lower()
+    if is_sum == wanted:
+        return ""
+    return f"{name} has sha256 {is_sum[:12]}..., not {wanted[:12]}..."
+
+
+def _python(named: str, test_folder: Path, folder: Path, names: check_values.Names) -> str:
+    fault = python_function.fault_by(named, test_folder, folder, names)
+    return f"{Path(named).name}: {plain(fault)}" if fault else ""
+
+
+_FUNCTIONS: dict[str, Callable[[Check, Path, check_values.Names], str]] = {
+    "contains": _contains,
+    "absent": _absent,
+    "matches": _matches,
+    "file": _file,
+    "value": _value,
+    "identical": _identical,
+}
+
+
+def _of_plugin(kind: CheckKind, check: Check, folder: Path, names: check_values.Names) -> str:
+    fault: str = load(kind.find)(getattr(check, kind.name), folder, check.in_file)
+    return plain(fault[:LONGEST_REASON])
+
+
+_FUNCTIONS |= {kind.name: partial(_of_plugin, kind) for kind in each("seatrial_checks")}
+
+
+def _text_of(check: Check, folder: Path) -> str:
+    return reading.read_text(folder, check.in_file, _limit(check))
+
+
+def _limit(read: Check | Metric) -> int:
+    return reading.DEFAULT_LIMIT if read.size_limit is None else read.size_limit.bytes
+
+
+def reading_limits(test: Test) -> dict[str, int]:
+    """Return how many bytes the checks and metrics of a test read at most of each file that they
+    read as text; a larger file was not judged. None where a function, a script or a format may read
+    any file."""
+    metrics = list(test.metrics.values())
+    if any(not isinstance(each, Metric) for each in metrics) or any(
+        check.python or check.script for check in test.verify
+    ):
+        return {}
+    limits: dict[str, int] = {}
+    for check in test.verify:
+        if check.exit_code is None and check.file is None and check.identical is None:
+            limits[check.in_file] = max(limits.get(check.in_file, 0), _limit(check))
+    for metric in metrics:
+        if isinstance(metric, Metric):
+            limits[metric.in_file] = max(limits.get(metric.in_file, 0), _limit(metric))
+    for check in test.verify:
+        limits.pop(check.identical or "", None)  # it is read whole
+    return limits
+
+
+# ---- file use ------------------------------------------------------------------------------------
+#
+# What a run did to shared file systems: files that it held open, locks, and Lustre's counters.
+#
+#     figures_in(run_directory)                  # open_files, locks, lustre_opens, ...
+#     sums_of_job(output_of_lctl, "%j", "4711")  # {"lustre_opens": 27, ...}
+#
+# ``open_files.txt`` has what the nodes of a run saw of its processes (``runs/file_use.sh``);
+# ``job_stats.txt`` what file servers counted for its job, which the driver writes
+# (``trial/job_stats.py``).
+
+
+MAX_BYTES = 16 << 20
+
+UNITS = {
+    "open_files": "files",
+    "locks": "locks",
+    "lustre_opens": "files",
+    "lustre_closes": "files",
+    "lustre_metadata_ops": "operations",
+    "lustre_read_bytes": "B",
+    "lustre_write_bytes": "B",
+}
+"""The figures and their units. None has a direction."""
+
+_LOOK = re.compile(r"(\d{1,12}) (\S{1,100}) (\d{1,12}) (\d{1,12}|-)")
+_SUM = re.compile(r"(lustre_[a-z_]+) (\d{1,20})")
+_JOB = re.compile(r'- job_id: +("?)(.*?)\1\s*')
+_COUNTER = re.compile(r"  (\w+): +\{ samples: +(\d{1,20})(?:.*?\bsum: +(\d{1,20}))?.*\}")
+_PARTS_OF_RENAMES = frozenset(
+    {"samedir_rename", "crossdir_rename", "parallel_rename_file", "parallel_rename_dir"}
+)
+_OF_DATA = frozenset({"read_bytes", "write_bytes", "read", "write", "punch"})  # also on an MDT
+
+
+def figures_in(folder: Path) -> list[MetricValue]:
+    """Return the figures of the run in ``folder``; those of which nothing is known are missing.
+    Raises nothing, whatever the files hold."""
+    sums = (
+        _SUM.fullmatch(line) for line in _text(folder / run_settings.JOB_STATS_FILE).splitlines()
+    )
+    found = _of_looks(_text(folder / run_settings.OPEN_FILES_FILE))
+    found |= {told[1]: int(told[2]) for told in sums if told}
+    return [
+        MetricValue(name, float(found[name]), unit, "none")
+        for name, unit in UNITS.items()
+        if name in found
+    ]
+
+
+def _of_looks(text: str) -> dict[str, int]:
+    """Return the most files and locks that all nodes together had at one look. Lines are ``TIME
+    NODE FILES LOCKS``: nodes look at the same times, and - stands for a node without Lustre."""
+    files: Counter[str] = Counter()
+    locks: Counter[str] = Counter()
+    for line in text.splitlines():
+        if told := _LOOK.fullmatch(line):
+            files[told[1]] += int(told[3])
+            if told[4] != "-":
+                locks[told[1]] += int(told[4])
+    each = {"open_files": files, "locks": locks}
+    return {name: max(counts.values()) for name, counts in each.items() if counts}
+
+
+# ---- the counters of file servers -------------------------------------------------------------
+
+
+def job_number(folder: Path) -> str:
+    """Return the number of a run's job, as its script told it; "" if the counters of the job are
+    not those of this run alone, or the script did not start."""
+    word, _, number = _text(folder / run_settings.JOB_STATS_FILE).partition("\n")[0].partition(" ")
+    return number if word == "job" else ""
+
+
+def text_of_sums(number: str, sums: Mapping[str, int]) -> str:
+    """Return the text of ``job_stats.txt``."""
+    return f"job {number}\n" + "".join(f"{name} {value}\n" for name, value in sums.items())
+
+
+def sums_of_job(text: str, form: str, number: str) -> dict[str, int]:
+    """Return the sums of a job's counters over all targets of an output of ``lctl get_param
+    mdt.*.job_stats obdfilter.*.job_stats``, as Lustre 2.12 to 2.16 print it; nothing if the job has
+    none. ``form`` is Lustre's jobid_name, in which %j is the number of the job. Metadata operations
+    are those of metadata targets; a rename counts once, though Lustre counts it by kind, too."""
+    found: Counter[str] = Counter()
+    for entry in _entries(text, _pattern_of(form, number)):
+        is_metadata = "open" in entry
+        for name, (samples, total) in entry.items():
+            if name in ("read_bytes", "write_bytes"):
+                found[f"lustre_{name}"] += total
+            elif is_metadata and name not in _PARTS_OF_RENAMES | _OF_DATA:
+                found["lustre_metadata_ops"] += samples
+                if name in ("open", "close"):
+                    found[f"lustre_{name}s"] += samples
+    return {name: found[name] for name in UNITS if name in found}
+
+
+def _pattern_of(form: str, number: str) -> re.Pattern[str]:
+    """Return the pattern of the ids of a job: another code than %j stands for any text."""
+    parts = re.split(r"(%.)", form)
+    return re.compile(
+        "".join(
+            re.escape(number) if part == "%j" else ".*" if part[:1] == "%" else re.escape(part)
+            for part in parts
+        )
+    )
+
+
+def _entries(text: str, job: re.Pattern[str]) -> Iterator[dict[str, tuple[int, int]]]:
+    """Yield the counters, name -> (samples, sum), of the entries whose job id matches."""
+    entry: dict[str, tuple[int, int]] | None = None
+    for line in text.splitlines():
+        if line.startswith("- job_id:"):
+            if entry is not None:
+                yield entry
+            told = _JOB.fullmatch(line)
+            entry = {} if told and job.fullmatch(told[2]) else None
+        elif not line.startswith("  "):  # another target
+            if entry is not None:
+                yield entry
+            entry = None
+        elif entry is not None and (told := _COUNTER.fullmatch(line)):
+            entry[told[1]] = int(told[2]), int(told[3] or 0)
+    if entry is not None:
+        yield entry
+
+
+def _text(path: Path) -> str:
+    try:
+        return read_regular(path, MAX_BYTES, follow=False).decode(errors="replace")
+    except OSError:
+        return ""

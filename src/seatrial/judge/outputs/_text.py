@@ -1,0 +1,46 @@
+"""Helpers of several parsers."""
+
+import re
+from typing import TypeVar
+
+from seatrial.model.figures import shown
+
+T = TypeVar("T")
+
+
+class UniqueValues(dict[str, T]):
+    """Values by name. Raises ValueError for a second value of a name, and for a missing name."""
+
+    def __setitem__(self, name: str, value: T) -> None:
+        if name in self:
+            raise ValueError(f"it has {shown(name)} twice; judge one run at a time")
+        super().__setitem__(name, value)
+
+    def __missing__(self, name: str) -> T:
+        raise ValueError(f"its {name!r} is missing, or not whole")
+
+
+def once(pattern: re.Pattern[str], text: str, what: str) -> re.Match[str]:
+    """Return the only match. Raises ValueError that names ``what`` if there is none, or several."""
+    matches = pattern.finditer(text)
+    found = next(matches, None)
+    if found is None:
+        raise ValueError(f"its {what} is missing, or not whole")
+    if next(matches, None) is not None:
+        raise ValueError(f"it has more than one {what}; judge one run at a time")
+    return found
+
+
+def whole(pattern: re.Pattern[str], line: str) -> re.Match[str]:
+    """Return the match of a whole line. Raises ValueError for a line that is cut or damaged."""
+    found = pattern.fullmatch(line)
+    if found is None:
+        raise ValueError(f"a line of it is not whole: {shown(line)}")
+    return found
+
+
+def end_whole(text: str) -> None:
+    """Raise ValueError if no newline ends a text: its last line was cut. For formats without a
+    closing line."""
+    if text and not text.endswith("\n"):
+        raise ValueError(f"its last line is cut: {shown(text[text.rfind(chr(10)) + 1 :])}")

@@ -1,0 +1,41 @@
+"""HPCG 3: the rating of HPCG-Benchmark_*.txt (3.1) or .yaml (3.0), which the script prints.
+
+GB/s Summary::Raw Total B/W=7.4
+GFLOP/s Summary::Total with convergence and optimization phase overhead=0.974
+Final Summary::HPCG result is VALID with a GFLOP/s rating of=0.974
+Final Summary::HPCG 2.4 rating for historical reasons is=0.98
+"""
+
+import re
+
+from seatrial.judge.outputs._text import once
+from seatrial.model.figures import MetricValue, number, shown
+
+FIGURES = ("rate", "bandwidth")
+
+_RESULT = re.compile(
+    r"^(?:Final Summary::|[ \t]+)?HPCG result is (VALID|INVALID)"
+    r"(?: with a GFLOP/s rating of[ \t]*[=:][ \t]*(\S+))?(.*)\n",
+    re.MULTILINE,
+)
+_AFTER = re.compile(r"^(?:Final Summary::|[ \t]+)\S.*[=:].*\n", re.MULTILINE)
+_BANDWIDTH = re.compile(
+    r"^(?:GB/s Summary::|[ \t]+)Raw Total B/W[ \t]*[=:][ \t]*(\S+)[ \t]*\n", re.MULTILINE
+)
+
+
+def parse(text: str) -> list[MetricValue]:
+    """Return rate (the rating) and bandwidth (the raw total). Raises ValueError with the reason if
+    the result is not valid, or the file ends before it."""
+    result = once(_RESULT, text, "line 'HPCG result is ...'")
+    if result[1] != "VALID":
+        raise ValueError("HPCG says that its result is INVALID")
+    if result[2] is None or result[3].strip():
+        raise ValueError(f"its rating is not whole: {shown(result[0].strip())}")
+    if not _AFTER.match(text, result.end()):
+        raise ValueError("its final summary ends with the rating: it is not whole")
+    bandwidth = once(_BANDWIDTH, text, "line 'Raw Total B/W'")
+    return [
+        MetricValue("rate", number(result[2]), "Gflop/s", "higher"),
+        MetricValue("bandwidth", number(bandwidth[1]), "GB/s", "higher"),
+    ]

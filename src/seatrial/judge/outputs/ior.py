@@ -1,0 +1,150 @@
+"""IOR 2.10, 3 and 4, as text or JSON: bandwidth of writing and reading in MiB/s over repetitions.
+
+Summary of all tests:
+Operation   Max(MiB)   Min(MiB)  Mean(MiB)     StdDev   Max(OPs) ...
+write         547.70     540.32     544.01       3.69     547.70 ...
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from msgspec import DecodeError, Struct, field
+
+from seatrial.judge.outputs._text import once, whole
+from seatrial.model.decoding import decoder
+from seatrial.model.figures import MetricValue, number, shown
+
+_TITLE = re.compile(r"^IOR-\S+: MPI Coordinated Test of Parallel I/O", re.MULTILINE)
+_FINISHED = re.compile(r"^(?:Run finished|Finished)[ \t]*:", re.MULTILINE)
+_HEADER = re.compile(
+    r"^Operation[ \t]+Max[ \t]?\(MiB\)[ \t]+Min[ \t]?\(MiB\)[ \t]+Mean[ \t]?\(MiB\)"
+    r"[ \t]+Std ?Dev\b.*$",
+    re.MULTILINE,
+)
+_BLANK_WITHIN = re.compile(r"[ \t](?=\(|Dev\b)")  # "Max (MiB)" and "Std Dev", in old versions
+_RAN = re.compile(r"^(write|read)[ \t]", re.MULTILINE)
+_MAX = re.compile(r"Max (Write|Read):[ \t]+(\S+) MiB/sec[ \t]+\((\S+) MB/sec\)[ \t]*")
+_FAULT = re.compile(r"^(?:ior )?ERROR\b.*|incorrect data on (?:write|read).*", re.M | re.I)
+_STATISTICS = ("max", "min", "mean")
+
+
+def parse(text: str) -> list[MetricValue]:
+    """Return write_max, write_min, write_mean, read_max, read_min and read_mean, as far as they
+    were run. Those of a second and further test in one output are labelled ``test``. Without a
+    summary (2.10 without -v) only the two maxima are returned. Raises ValueError with the reason if
+    the closing line is missing, a row is not complete, or IOR found wrong data."""
+    if fault := _FAULT.search(text):
+        raise ValueError(f"IOR says {shown(fault[0])}")
+    if text.lstrip().startswith("{"):
+        return _of_json(text)
+    once(_TITLE, text, "title 'IOR-...: MPI Coordinated Test of Parallel I/O'")
+    once(_FINISHED, text, "closing line 'Finished'")
+    head = _HEADER.search(text)
+    return _of_maxima(text) if head is None else _of_summary(text, head)
+
+
+def _of_summary(text: str, head: re.Match[str]) -> list[MetricValue]:
+    columns = _BLANK_WITHIN.sub("", head[0]).split()
+    figures: list[MetricValue] = []
+    told: list[tuple[str, int]] = []  # operations and their repetitions, 0 where not told
+    for line in _rows_of(text[head.end() + 1 :]):
+        words = line.split()
+        if len(words) < (len(columns) if "Test#" in columns else 5):
+            raise ValueError(f"a row of its summary is not whole: {shown(line)}")
+        test = words[columns.index("Test#")] if "Test#" in columns else "0"
+        reps = words[columns.index("reps")] if "reps" in columns else "0"
+        told.append((words[0], int(number(reps))))
+        figures += _figures(words[0], [number(word) for word in words[1:4]], int(number(test)))
+    for ran, times in Counter(row[1] for row in _RAN.finditer(text, 0, head.start())).items():
+        rows = [reps for operation, reps in told if operation == ran]
+        if not rows or (all(rows) and sum(rows) < times):
+            raise ValueError(f"its summary has no row of {ran}, or too few")
+    if not figures:
+        raise ValueError("its summary of all tests has no rows")
+    return figures
+
+
+def _rows_of(text: str) -> Iterator[str]:
+    """Yield the rows of a summary below its head, without lines that are drawn."""
+    for line in text.split("\n"):
+        words = line.split()
+        if not words or words[0] == "Max" or _FINISHED.match(line):
+            return
+        if words[0].strip("-"):
+            yield line
+
+
+def _of_maxima(text: str) -> list[MetricValue]:
+    if "Summary of all tests:" in text:
+        raise ValueError("the head of its summary is missing")
+    ran = [text[row.start() :].partition("\n")[0] for row in _RAN.finditer(text)]
+    if len({len(line.split()) for line in ran}) > 1:  # some are of a summary
+        raise ValueError("its rows are not of one table: the head of its summary is missing")
+    figures = []
+    for line in text.split("\n"):
+        if line.startswith(("Max Write:", "Max Read:")):
+            operation, *rates = whole(_MAX, line).groups()
+            mib, mb = map(number, rates)
+            if abs(mib * 1.048576 - mb) > 0.01 + 1e-3 * mb:
+                raise ValueError(f"its MiB/s and MB/s do not agree: {shown(line)}")
+            if mib:  # 0 for operations that were not requested
+                figures.append(MetricValue(f"{operation.lower()}_max", mib, "MiB/s", "higher"))
+    if not figures:
+        raise ValueError("it has neither a summary of all tests nor a line 'Max Write:'")
+    operations = {figure.name.removesuffix("_max") for figure in figures}
+    if ran and operations != {line.split()[0] for line in ran}:
+        raise ValueError("its maxima are not of the operations that it ran: a line is missing")
+    return figures
+
+
+class _Summary(Struct):
+    operation: str
+    highest: float = field(name="bwMaxMIB")
+    lowest: float = field(name="bwMinMIB")
+    mean: float = field(name="bwMeanMIB")
+    test: int = field(name="TestID", default=0)
+
+
+class _Result(Struct):
+    access: str = ""
+
+
+class _Test(Struct):
+    test: int = field(name="TestID", default=0)
+    results: list[_Result] = field(name="Results", default=[])
+
+
+class _Output(Struct):
+    version: str = field(name="Version")
+    finished: str = field(name="Finished")
+    summary: list[_Summary]
+    tests: list[_Test] = []
+
+
+def _of_json(text: str) -> list[MetricValue]:
+    try:
+        output = decoder(_Output).decode(text)
+    except (DecodeError, RecursionError, UnicodeEncodeError) as error:
+        raise ValueError(f"its JSON is not whole, or not IOR's: {error}") from None
+    figures = []
+    for row in output.summary:
+        figures += _figures(row.operation, [row.highest, row.lowest, row.mean], row.test)
+    ran = {(test.test, each.access) for test in output.tests for each in test.results}
+    told = {(row.test, row.operation) for row in output.summary}
+    if missing := [access for test, access in sorted(ran - told) if access in ("write", "read")]:
+        raise ValueError(f"its summary has no row of {missing[0]}")
+    return figures
+
+
+def _figures(operation: str, values: list[float], test: int) -> list[MetricValue]:
+    if operation not in ("write", "read"):
+        raise ValueError(f"its summary has a row that is not known: {shown(operation)}")
+    highest, lowest, mean = values
+    if not lowest <= mean + 0.01 or not mean <= highest + 0.01:
+        raise ValueError(f"its mean of {operation} is not between the least and the largest")
+    labels: dict[str, int | str] = {"test": test} if test else {}
+    return [
+        MetricValue(f"{operation}_{what}", value, "MiB/s", "higher", labels=labels)
+        for what, value in zip(_STATISTICS, values, strict=True)
+    ]

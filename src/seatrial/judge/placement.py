@@ -1,0 +1,405 @@
+"""Where the threads of a run were, and whether that is as asked.
+
+    places = xthi.places(text)                              # or hello.places(text)
+    found = judge(places, AskedShape(nodes=1, tasks=4, ...), PlacementCheck(), given)
+    found.fault     # ranks 0-3 on CPU 1; 4 cores asked
+    found.notice    # could not be apart: 4 ranks, 2 CPUs
+
+Pure. CPUs have the numbers that Linux gives to hardware threads.
+"""
+
+import functools
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from seatrial.escaping import plain_line
+from seatrial.files import read_regular
+from seatrial.model.codes import CHECK_ERROR, MISPLACED
+from seatrial.model.figures import Finding, MetricValue
+from seatrial.model.node_layout import spans
+from seatrial.model.proving import COUNTED_FILE, COUNTED_LINE
+from seatrial.model.test import Case, PlacementCheck
+from seatrial.units import count, listed
+
+MAX_CPUS = 8192
+LONGEST_SET = 8192  # characters of a set of CPUs
+
+Cpus = frozenset[int]
+
+_RANGE = re.compile(r"([0-9]{1,4})(?:-([0-9]{1,4}))?")
+
+
+class ThreadPlace(NamedTuple):
+    """A thread of a rank: the CPUs that it may use (None: not known), and, if the program tells
+    them, the CPU that it was on, all CPUs of that core, and its NUMA domain."""
+
+    rank: int
+    thread: int
+    node: str
+    allowed: Cpus | None
+    cpu: int | None = None
+    core: Cpus | None = None
+    numa: int | None = None
+
+
+class CpusGiven(NamedTuple):
+    """The CPUs that a job was given on a node, before anything was bound."""
+
+    node: str
+    cpus: Cpus
+
+
+class AskedShape(NamedTuple):
+    """What a case asked for. ``cores`` and ``cores_per_numa`` are of a node; 0: not known.
+    ``hosts`` has the host, ``slots`` the slot of each rank by its order, if there is one. ``cpus``
+    are those that the launcher asks for, of each slot of a node; none where it decides."""
+
+    nodes: int
+    tasks: int
+    tasks_per_node: int
+    threads: int
+    cores: int = 0
+    cores_per_numa: int = 0
+    hosts: tuple[str, ...] = ()
+    slots: tuple[int, ...] = ()
+    cpus: tuple[Cpus, ...] = ()
+
+
+class PlacementJudgement(NamedTuple):
+    """What is not as asked, and what could not be; "" for nothing."""
+
+    fault: str
+    notice: str
+
+
+@functools.lru_cache(maxsize=4096)
+def cpus_of(text: str) -> Cpus:
+    """Return the CPUs of ``0-3,8``. Raises ValueError for any other text."""
+    found: set[int] = set()
+    for part in text[: LONGEST_SET + 1].split(","):
+        match = _RANGE.fullmatch(part.strip())
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if last < first or last >= MAX_CPUS or len(text) > LONGEST_SET:
+            raise ValueError(f"{text[:60]!r} is not a set of CPUs such as 0-3,8")
+        found.update(range(first, last + 1))
+    return frozenset(found)
+
+
+def figures_of(places: Sequence[ThreadPlace]) -> list[MetricValue]:
+    """Return for each thread the number of CPUs that it may use (0: not known)."""
+    return [
+        MetricValue(
+            "cpus",
+            len(place.allowed or ()),
+            "1",
+            "none",
+            labels={
+                "rank": place.rank,
+                "thread": place.thread,
+                "node": place.node,
+                **({} if place.cpu is None else {"cpu": place.cpu}),
+                **({} if place.numa is None else {"numa": place.numa}),
+            },
+        )
+        for place in places
+    ]
+
+
+def judge(
+    places: Sequence[ThreadPlace],
+    asked: AskedShape,
+    check: PlacementCheck,
+    given: CpusGiven | None = None,
+) -> PlacementJudgement:
+    """Compare where threads were with what was asked. ``given`` is of one node of the job; the
+    others were given as many CPUs."""
+    if faults := list(_miscounted(places, asked, check)):
+        return PlacementJudgement(_first_of(faults), "")
+    nodes: dict[str, list[ThreadPlace]] = defaultdict(list)
+    for place in places:
+        nodes[place.node].append(place)
+    cpus = {given.node: given.cpus} if given is not None and given.node in nodes else {}
+    count_given = max(map(len, cpus.values()), default=0)
+    judgements: list[PlacementJudgement] = []
+    for node, threads in nodes.items():
+        where = f" of {node}" if len(nodes) > 1 else ""
+        if check.cores == "apart":
+            judgements.append(_not_apart(threads, count_given, where))
+        if check.numa == "within":
+            judgements.append(_not_within(threads, asked, where))
+        if check.cpus == "asked" and asked.cpus:
+            judgements.append(_elsewhere(threads, asked, cpus.get(node), where))
+    return PlacementJudgement(
+        _first_of([each.fault for each in judgements if each.fault]),
+        _first_of([each.notice for each in judgements if each.notice]),
+    )
+
+
+def _first_of(texts: Sequence[str]) -> str:
+    more = f"; and {len(texts) - 1} more" if len(texts) > 1 else ""
+    return f"{texts[0]}{more}" if texts else ""
+
+
+# ---- how many ------------------------------------------------------------------------------
+
+
+def _miscounted(
+    places: Sequence[ThreadPlace], asked: AskedShape, check: PlacementCheck
+) -> Iterator[str]:
+    """Yield what is wrong with the numbers of ranks, threads and nodes."""
+    times = Counter((place.rank, place.thread) for place in places)
+    (rank, thread), most = times.most_common(1)[0]
+    if most > 1:
+        which = f"rank {rank}" if thread == 0 else f"thread {thread} of rank {rank}"
+        yield (
+            f"{which} ran {most} times: each task is an MPI program of its own; use the launcher "
+            "of its MPI"
+        )
+        return
+    threads = Counter(place.rank for place in places)
+    if len(threads) != asked.tasks:
+        yield f"asked {count(asked.tasks, 'rank')}, {len(threads)} ran"
+        return
+    if check.threads == "asked":
+        wrong = {rank: ran for rank, ran in threads.items() if ran != asked.threads}
+        for rank in sorted(wrong)[:1]:
+            where = "" if len(set(threads.values())) == 1 else f" of rank {rank}"
+            yield f"asked {count(asked.threads, 'thread')}, {wrong[rank]} ran{where}"
+    if check.nodes == "asked":
+        yield from _misspread(places, asked)
+    if check.order == "asked" and asked.hosts:
+        yield from _misordered(places, asked.hosts)
+
+
+def _misordered(places: Sequence[ThreadPlace], hosts: Sequence[str]) -> Iterator[str]:
+    """Yield the first rank that is not on the node where the order has it. Programs may call nodes
+    otherwise than the scheduler; then ranks of one node must be on one node."""
+    node_of = {place.rank: place.node for place in places if place.rank < len(hosts)}
+    if {*node_of.values()} == {*hosts}:
+        called = {host: host for host in hosts}
+    else:
+        called = {}
+        for rank in sorted(node_of):
+            called.setdefault(hosts[rank], node_of[rank])
+        if len({*called.values()}) < len(called):
+            again = [name for name, n in Counter(called.values()).items() if n > 1]
+            yield f"the rank order asks for {count(len(called), 'node')}; {again[0]} is two of them"
+            return
+    wrong = [rank for rank in sorted(node_of) if node_of[rank] != called[hosts[rank]]]
+    if wrong:
+        rank, more = wrong[0], f", and {len(wrong) - 1} more" if len(wrong) > 1 else ""
+        asked_for = called[hosts[rank]]
+        yield f"rank {rank} on {node_of[rank]}; the rank order has it on {asked_for}{more}"
+
+
+def _misspread(places: Sequence[ThreadPlace], asked: AskedShape) -> Iterator[str]:
+    ranks = Counter(node for node, _ in {(place.node, place.rank) for place in places})
+    if len(ranks) != asked.nodes:
+        names = listed(sorted(ranks), 4)
+        yield f"asked {count(asked.nodes, 'node')}, {len(ranks)} had ranks: {names}"
+        return
+    node, most = ranks.most_common(1)[0]
+    if most > asked.tasks_per_node:
+        yield f"asked {count(asked.tasks_per_node, 'rank')} a node, {node} had {most}"
+
+
+# ---- on which cores ------------------------------------------------------------------------
+
+
+def _not_apart(places: Sequence[ThreadPlace], cpus: int, where: str) -> PlacementJudgement:
+    """Return which threads of a node share a core, or a CPU if it has fewer cores than threads.
+    ``cpus`` is the number of CPUs that the job was given there; 0: not known."""
+    if cpus and len(places) > cpus:
+        ranks = {place.rank for place in places}
+        threads = "" if len(places) == len(ranks) else f" of {count(len(places), 'thread')}"
+        notice = f"could not be apart{where}: {count(len(ranks), 'rank')}{threads}"
+        return PlacementJudgement("", f"{notice}, {count(cpus, 'CPU')}")
+    in_core = max((len(place.core) for place in places if place.core), default=1)
+    by_core = not cpus or len(places) <= cpus // in_core
+    spots = [_spots(place, by_core) for place in places]
+    for place, spot in zip(places, spots, strict=True):
+        if not spot:
+            return PlacementJudgement("", f"the CPUs of rank {place.rank}{where} are not known")
+    crowd = _crowd(spots)
+    return PlacementJudgement("" if crowd is None else _shared(crowd, places, by_core, where), "")
+
+
+def _shared(crowd: "_Crowd", places: Sequence[ThreadPlace], by_core: bool, where: str) -> str:
+    """Return who shares which CPUs on a node."""
+    members, shared = [places[i] for i in crowd.members], crowd.cpus
+    if by_core:
+        shared = shared.union(*(place.core or () for place in members))
+    asked = count(len(members), "core")
+    return f"{_who(members)}{where} on {_named(shared)}; {asked} asked"
+
+
+def _named(cpus: Iterable[int]) -> str:
+    """Return ``CPU 3`` or ``CPUs 0-3``."""
+    text = spans(cpus)
+    return f"CPU {text}" if text.isdigit() else f"CPUs {text}"
+
+
+def _spots(place: ThreadPlace, by_core: bool) -> Cpus:
+    """Return the CPUs on which a thread may be taken to be: the one that it was on, or its core's
+    first if cores count; else all that it may use."""
+    if place.cpu is None:
+        return place.allowed or frozenset()
+    return frozenset((min(place.core) if by_core and place.core else place.cpu,))
+
+
+class _Crowd(NamedTuple):
+    members: list[int]
+    cpus: Cpus
+
+
+def _crowd(wanted: Sequence[Cpus]) -> _Crowd | None:
+    """Return threads that have together fewer CPUs than they are (Hall 1935), by their index, and
+    all that these CPUs are for; None if each can have one of its own. By augmenting paths (Kuhn
+    1955)."""
+    holder: dict[int, int] = {}  # of each CPU
+    held: dict[int, int] = {}  # by each thread
+    for start in range(len(wanted)):
+        came: dict[int, int] = {}  # the thread from which a CPU was reached
+        queue = [start]
+        free = None
+        while queue and free is None:
+            thread = queue.pop()
+            new = wanted[thread] - came.keys()
+            came |= dict.fromkeys(new, thread)
+            free = next(iter(new - holder.keys()), None)
+            queue += [holder[cpu] for cpu in new & holder.keys()] if free is None else []
+        if free is None:
+            shared = frozenset(came)
+            return _Crowd([i for i, cpus in enumerate(wanted) if cpus <= shared], shared)
+        while True:
+            thread = came[free]
+            before = held.get(thread)
+            holder[free], held[thread] = thread, free
+            if before is None:
+                break
+            free = before
+    return None
+
+
+def _who(members: Sequence[ThreadPlace]) -> str:
+    ranks = {place.rank for place in members}
+    if len(ranks) == 1:
+        return f"threads {spans({p.thread for p in members})} of rank {min(ranks)}"
+    if len(ranks) == len(members):
+        return f"ranks {spans(ranks)}"
+    return f"{len(members)} threads of ranks {spans(ranks)}"
+
+
+# ---- in which NUMA domains -----------------------------------------------------------------
+
+
+def _not_within(places: Sequence[ThreadPlace], asked: AskedShape, where: str) -> PlacementJudgement:
+    """Return the first rank of a node whose threads are in several NUMA domains."""
+    room = asked.cores_per_numa
+    if asked.threads == 1 or (room and room == asked.cores):
+        return PlacementJudgement("", "")
+    if room and asked.threads > room:
+        fit = f"{count(asked.threads, 'thread')} do not fit in a NUMA domain"
+        return PlacementJudgement("", f"{fit} of {count(room, 'core')}")
+    domains: dict[int, set[int | None]] = defaultdict(set)
+    for place in places:
+        domains[place.rank].add(place.numa)
+    if any(None in found for found in domains.values()):
+        return PlacementJudgement("", "its output does not tell NUMA domains")
+    wrong = {
+        rank: {n for n in each if n is not None} for rank, each in domains.items() if len(each) > 1
+    }
+    if not wrong:
+        return PlacementJudgement("", "")
+    rank = min(wrong)
+    more = f" and of {count(len(wrong) - 1, 'rank')} more" if len(wrong) > 1 else ""
+    fault = f"threads of rank {rank}{more}{where} in NUMA domains {spans(wrong[rank])}; one asked"
+    return PlacementJudgement(fault, "")
+
+
+# ---- on which CPUs -------------------------------------------------------------------------
+
+
+def _elsewhere(
+    places: Sequence[ThreadPlace], asked: AskedShape, given: Cpus | None, where: str
+) -> PlacementJudgement:
+    """Return the first rank of a node that may use, or was on, CPUs that its launcher did not ask
+    for. ``given``: the CPUs that the job was given there, None if they are not known."""
+    used: dict[int, set[int]] = defaultdict(set)
+    for place in places:
+        used[place.rank] |= place.allowed or (set() if place.cpu is None else {place.cpu})
+    wanted = _wanted(sorted(used), asked)
+    if given is not None:
+        for rank, cpus in wanted.items():
+            if not cpus <= given:
+                asked_for = f"rank {rank} could not be on CPUs {spans(cpus)}{where}"
+                return PlacementJudgement("", f"{asked_for}: its job had {spans(given)}")
+    wrong = [rank for rank in wanted if not used[rank] <= wanted[rank]]
+    if not wrong:
+        return PlacementJudgement("", "")
+    rank = wrong[0]
+    more = f"; and {count(len(wrong) - 1, 'rank')} more" if len(wrong) > 1 else ""
+    fault = f"rank {rank}{where} on {_named(used[rank])}; {spans(wanted[rank])} asked{more}"
+    return PlacementJudgement(fault, "")
+
+
+def _wanted(ranks: Sequence[int], asked: AskedShape) -> dict[int, Cpus]:
+    """Return the CPUs that the launcher asks for, of each rank of a node that has a slot there."""
+    slots = dict(zip(ranks, range(len(asked.cpus)), strict=False))
+    if asked.slots:
+        slots = {rank: asked.slots[rank] for rank in ranks if rank < len(asked.slots)}
+    return {rank: asked.cpus[slot] for rank, slot in slots.items() if slot < len(asked.cpus)}
+
+
+# ---- threads ran ---------------------------------------------------------------------------------
+#
+# Whether the program of a run ran the threads that its case asks for, by what was counted.
+#
+#     fault_of_threads(case, run_directory)    # gtc ran 1 thread of 6 asked: ranks 0-3
+#
+# ``runs/thread_counter.py`` writes the file. A rank of which nothing was counted is not proved,
+# and its run does not pass.
+
+
+MAX_BYTES = 64 << 20
+LONGEST_RANKS = 120  # characters
+
+_REMEDY = (
+    "it must be started by $LAUNCH, and a static one must run for a while; `placement: {threads: "
+    "any}` in placement.txt asks for no proof of threads"
+)
+
+
+def fault_of_threads(case: Case, folder: Path) -> list[Finding]:
+    """Return the finding that ranks ran fewer threads than asked, or that nothing is known of
+    them; none where all ran as many."""
+    try:
+        text = read_regular(folder / COUNTED_FILE, MAX_BYTES, follow=False).decode(errors="replace")
+    except OSError:
+        text = ""
+    found = COUNTED_LINE.findall(text)
+    told = {rank: (int(threads), program) for rank, threads, _, program in found}
+    if case.tasks == 1 and "-" in told:  # without a launcher no rank has a number
+        told.setdefault("0", told["-"])
+    ran = {rank: told[str(rank)] for rank in range(case.tasks) if str(rank) in told}
+    few = [rank for rank, (threads, _) in ran.items() if threads < case.threads]
+    if few:
+        threads, program = ran[few[0]]
+        ranks = "" if case.tasks == 1 else f": {_ranks(few)}"
+        fault = f"{program} ran {count(threads, 'thread')} of {case.threads} asked{ranks}"
+        return [Finding(MISPLACED, plain_line(fault))]
+    if len(ran) < case.tasks:
+        silent = [rank for rank in range(case.tasks) if rank not in ran]
+        which = "the program" if case.tasks == 1 else f"the program of {_ranks(silent)}"
+        fault = f"run.prove: not proved: the threads of {which} were not seen; {_REMEDY}"
+        return [Finding(CHECK_ERROR, fault)]
+    return []
+
+
+def _ranks(ranks: list[int]) -> str:
+    text = spans(frozenset(ranks))
+    text = text if len(text) <= LONGEST_RANKS else f"{text[:LONGEST_RANKS]}..."
+    return f"rank {text}" if len(ranks) == 1 else f"ranks {text}"

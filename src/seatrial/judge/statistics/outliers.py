@@ -1,0 +1,347 @@
+"""Find the runs of a test that differ from the others.
+
+classify(runs).outliers     # [Outlier(run="r17", kind="slow", why=...), ...]
+
+Classes: *walltime*: it ended at its limit; *slow*: complete, but far slower than the others (a
+performance failure); *short*: reported as complete in far too little time; *failed*: by its cause.
+"""
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Literal, NamedTuple
+
+from msgspec import Struct
+
+from seatrial.judge.statistics import spread
+from seatrial.judge.statistics.spread import MAD_TO_SIGMA, clipped
+from seatrial.lazy import Floats, np
+from seatrial.units import Better, unfit
+
+Class = Literal["walltime", "slow", "short", "failed"]
+
+AT_LIMIT = 0.99  # of the walltime
+SLOW = 0.10  # slower than the median by at least this share of it
+SHORT = 0.5  # quicker than this share of the median
+DEVIATIONS = 5.0  # robust deviations from the median that slow and short runs need, too
+MIN_RUNS = 5
+STEPS = (1.0, 0.1, 0.01, 0.001)  # seconds to which times may be rounded
+
+
+class RunSample(NamedTuple):
+    """One run of a test.
+
+    ``seconds``: elapsed. ``cause``: why it failed, or "". ``limit``: its walltime in seconds. None
+    means unknown.
+    """
+
+    name: str
+    seconds: float | None
+    cause: str = ""
+    limit: float | None = None
+
+
+class Outlier(Struct, frozen=True):
+    """A run that differs from the others, its class, and the reason in words."""
+
+    run: str
+    kind: Class
+    why: str
+
+
+class Outliers(Struct, frozen=True):
+    """The outliers among ``runs`` runs, ``complete`` of which are complete.
+
+    ``median`` and ``noise`` (a robust standard deviation): of the complete runs, in seconds.
+    ``why``: the reason why slow and short runs could not be found, or "".
+    """
+
+    outliers: list[Outlier]
+    runs: int
+    complete: int
+    median: float | None
+    noise: float | None
+    why: str = ""
+
+
+def classify(runs: Sequence[RunSample]) -> Outliers:
+    """Return the outliers among the runs of one test; all should take the same time."""
+    complete = [run.seconds for run in runs if not run.cause and not _at_limit(run)]
+    times = [time for time in complete if time is not None and math.isfinite(time)]
+    few = len(times) < MIN_RUNS
+    middle = statistics.median(times) if times else None
+    noise = _deviation(times, middle) if middle is not None and not few else None
+    outliers = [outlier for run in runs if (outlier := _outlier(run, middle, noise))]
+    reason = ""
+    if few:
+        reason = f"{len(times)} runs are complete; what is slow is told among {MIN_RUNS} or more"
+    return Outliers(outliers, len(runs), len(times), middle, noise, reason)
+
+
+def _at_limit(run: RunSample) -> bool:
+    return bool(run.limit and run.seconds is not None and run.seconds >= AT_LIMIT * run.limit)
+
+
+def _deviation(times: Sequence[float], middle: float) -> float:
+    """Return a robust standard deviation.
+
+    If more than half of the times are equal, their rounding hides a median deviation of up to half
+    a step, which is taken instead.
+    """
+    robust = MAD_TO_SIGMA * statistics.median(abs(time - middle) for time in times)
+    return robust or MAD_TO_SIGMA * _step(times) / 2
+
+
+def _step(times: Sequence[float]) -> float:
+    """Return the step in seconds to which all the times are rounded, or 0."""
+    for step in STEPS:
+        if all(math.isclose(time, round(time / step) * step, abs_tol=1e-9) for time in times):
+            return step
+    return 0.0
+
+
+def _outlier(run: RunSample, middle: float | None, noise: float | None) -> Outlier | None:
+    """Return the run as an outlier, or None.
+
+    ``middle`` and ``noise``: of the complete runs, None if unknown.
+    """
+    if _at_limit(run):
+        return Outlier(run.name, "walltime", f"{run.seconds:g} s of {run.limit:g} s")
+    if run.cause:
+        return Outlier(run.name, "failed", run.cause)
+    if middle is None or noise is None or run.seconds is None or not math.isfinite(run.seconds):
+        return None
+    away, text = run.seconds - middle, f"{run.seconds:g} s; the median is {middle:g} s"
+    if abs(away) <= DEVIATIONS * noise:
+        return None
+    if away > SLOW * middle:
+        return Outlier(run.name, "slow", text)
+    return Outlier(run.name, "short", text) if run.seconds < SHORT * middle else None
+
+
+# ---- scan statistic ------------------------------------------------------------------------------
+#
+# Find spans of time in which more runs went wrong than chance explains.
+#
+# spans([(0.0, False), (1.0, True), (1.5, True), ...]) # [BadSpan(first=1.0, last=9.0, bad=12,
+# ...)]
+#
+# A scan statistic (Naus 1965) with windows of every length: each span from one bad run to another
+# is a window. The p-value of the rarest is bounded twice: Chernoff's bound (1952) for its number
+# of bad runs, times the number of windows (Bonferroni).
+
+
+LEVEL = 0.01  # of the corrected p-value
+MAX_SPANS = 5
+MAX_BAD = 1500  # the first bad runs, between which spans are looked for
+
+
+class BadSpan(Struct, frozen=True):
+    """A span of time: ``bad`` of the ``runs`` that started from ``first`` to ``last`` went wrong.
+
+    ``expected``: how many would at the rate of all runs. ``p``: an upper bound of the chance that
+    any span is as rare.
+    """
+
+    first: float
+    last: float
+    runs: int
+    bad: int
+    expected: float
+    p: float
+
+
+def spans(timed: Sequence[tuple[float, bool]]) -> list[BadSpan]:
+    """Return the spans in which too many runs were bad, in order of time.
+
+    ``timed``: (start, whether it was bad) of each run, in order of time. The runs of a span that
+    was found are removed before the next is looked for.
+    """
+    remaining = list(timed)
+    result: list[BadSpan] = []
+    while len(result) < MAX_SPANS and (best := _best(remaining)):
+        start, end, span = best
+        if span.p >= LEVEL:
+            break
+        result.append(span)
+        remaining = remaining[:start] + remaining[end + 1 :]
+    return sorted(result, key=lambda span: span.first)
+
+
+def _best(timed: list[tuple[float, bool]]) -> tuple[int, int, BadSpan] | None:
+    """Return the rarest span with the indices of its first and last run; None if there is none."""
+    at = np.flatnonzero([bad for _, bad in timed])[:MAX_BAD]
+    if len(at) < 2 or len(at) == len(timed):
+        return None
+    first, last = np.triu_indices(len(at), 1)
+    runs, hits = at[last] - at[first] + 1, last - first + 1
+    usual = sum(bad for _, bad in timed) / len(timed)
+    # The first run of a span is bad by construction, so it is no evidence.
+    bounds = _chances((runs - 1).astype(float), (hits - 1).astype(float), usual)
+    best = int(bounds.argmin())
+    p = min(1.0, math.exp(float(bounds[best])) * len(bounds))
+    start, end = int(at[first[best]]), int(at[last[best]])
+    many, bad = int(runs[best]), int(hits[best])
+    span = BadSpan(timed[start][0], timed[end][0], many, bad, usual * many, p)
+    return start, end, span
+
+
+def _chances(runs: Floats, hits: Floats, usual: float) -> Floats:
+    """Return logarithms of Chernoff's bound (1952) of the chance of so many hits or more.
+
+    ``runs`` and ``hits`` (1 or more): shape (n,). ``usual``: the probability of a hit in one run.
+    """
+    share = hits / runs
+    missed = np.maximum(1 - share, 1e-300)
+    bound: Floats = -runs * (
+        share * np.log(share / usual) + (1 - share) * np.log(missed / (1 - usual))
+    )
+    return np.where(share > usual, bound, 0.0)
+
+
+# ---- defective nodes -----------------------------------------------------------------------------
+#
+# Find the defective nodes among many, by one figure of each.
+#
+# survey({"n001": 812.0, ...}, "higher").defective # {"n047": Defect(value=787.0, ...)}
+#
+# The rule adapts to the noise. The healthy nodes are those of the best mode that holds a fifth of
+# the nodes or more, or all nodes if there is one mode; so 110 bad nodes of 200 do not become the
+# norm. Centre and noise are the median and the median absolute deviation of the healthy nodes (the
+# root mean square if that is 0, as of rounded figures). A node is defective if it is worse by 2 %
+# and by so many deviations that half a healthy node is expected beyond them (Chauvenet 1863): 2.9
+# for 200 nodes, 3.8 for 6,000. A node that is two deviations worse is suspect: measure it again,
+# and pass all its figures; their median counts.
+
+
+MIN_RELATIVE_CHANGE = 0.02
+MIN_NODES = 5
+MIN_HEALTHY = 0.2  # share of the nodes that a mode needs to be the norm
+FALSE_NODES = 0.5  # healthy nodes expected beyond the bound in one survey
+SUSPECTED = 2.0
+SMALL = 5.0  # the noise of few nodes is uncertain: the bound is multiplied by 1 + SMALL / nodes
+
+
+class Defect(Struct, frozen=True):
+    """A node that is worse than the healthy ones, and its figure.
+
+    ``effect``: relative to their centre; -0.03 is 3 % worse, whichever direction is better.
+    ``deviations``: the effect in their standard deviations, None if the healthy nodes are equal.
+    """
+
+    value: float
+    effect: float
+    deviations: float | None
+
+
+class Survey(Struct, frozen=True, kw_only=True):
+    """The result for many nodes.
+
+    ``centre`` and ``noise`` (a standard deviation, in the figures' unit): of the ``healthy`` nodes.
+    ``bound``: how many deviations make a node defective. ``without``: nodes without a finite
+    figure. ``why``: the reason why nothing can be concluded, or "".
+    """
+
+    defective: dict[str, Defect] = {}
+    suspect: dict[str, Defect] = {}
+    nodes: int
+    healthy: int = 0
+    centre: float | None = None
+    noise: float | None = None
+    bound: float | None = None
+    without: list[str]
+    why: str = ""
+
+
+def survey(values_by_node: Mapping[str, float | Sequence[float]], better: Better) -> Survey:
+    """Judge nodes by one or several figures of each. Judge different kinds of nodes separately."""
+    figures = {node: _figure(given) for node, given in values_by_node.items()}
+    known = {node: value for node, value in figures.items() if value is not None}
+    without = [node for node, value in figures.items() if value is None]
+    if len(known) < MIN_NODES:
+        reason = f"{len(known)} nodes have a figure: "
+        reason += f"what is usual can be told of {MIN_NODES} or more"
+        return Survey(nodes=len(known), without=without, why=reason)
+    healthy = _healthy(list(known.values()), better)
+    centre = statistics.median(healthy)
+    if centre <= 0:
+        reason = f"the healthy centre is {centre:g}: a share of it means nothing"
+        return Survey(nodes=len(known), without=without, why=reason)
+    bound = _bound(len(known))
+    noise = _noise([value - centre for value in healthy], bound)
+    worst = _worse(known, centre, noise, better)
+    return Survey(
+        defective={node: d for node, d in worst if _beyond(d, bound)},
+        suspect={node: d for node, d in worst if _beyond(d, SUSPECTED) and not _beyond(d, bound)},
+        nodes=len(known),
+        healthy=len(healthy),
+        centre=centre,
+        noise=noise,
+        bound=bound,
+        without=without,
+    )
+
+
+def _worse(
+    known: Mapping[str, float], centre: float, noise: float, better: Better
+) -> list[tuple[str, Defect]]:
+    """Return the nodes whose figure is worse than the centre by enough to matter, worst first."""
+    sign = 1 if better == "higher" else -1
+    worse: list[tuple[str, Defect]] = []
+    for node, value in known.items():
+        effect = sign * (value - centre) / centre
+        if effect <= -MIN_RELATIVE_CHANGE:
+            z = effect * centre / noise if noise else None
+            worse.append((node, Defect(value, effect, z)))
+    return sorted(worse, key=lambda item: item[1].effect)
+
+
+def _figure(given: float | Sequence[float]) -> float | None:
+    """Return the median of a node's figures that can be judged, or None."""
+    figures = [given] if isinstance(given, int | float) else given
+    fit = [float(figure) for figure in figures if not unfit(figure)]
+    return statistics.median(fit) if fit else None
+
+
+def _healthy(values: list[float], better: Better) -> list[float]:
+    """Return the figures of the best mode that may be the norm; all if there is only one mode."""
+    large = [mode for mode in spread.find(values) if mode.share >= MIN_HEALTHY]
+    if len(large) < 2:
+        return values
+    if better == "higher":
+        large.reverse()
+    low, high = large[0].low, large[0].high
+    distinct = sorted(set(values))
+    step = min(b - a for a, b in pairwise(distinct)) if len(distinct) > 2 else 0.0
+    for mode in large[1:]:
+        apart = max(mode.low - high, low - mode.high)
+        if apart > step * (1 + 1e-6):
+            break
+        low, high = min(low, mode.low), max(high, mode.high)  # rounding splits one mode in two
+    return [value for value in values if low <= value <= high]
+
+
+def _noise(away: list[float], bound: float) -> float:
+    """Return the standard deviation of the healthy nodes.
+
+    If more than half of the figures are equal, it is that of the others, defective ones excluded.
+    If then the nearest figures on both sides are equally far, as rounded ones are, it is at least
+    that of a uniform distribution over such a step on each side. ``away``: distances from the
+    centre.
+    """
+    if robust := MAD_TO_SIGMA * statistics.median(map(abs, away)):
+        return robust
+    above = min((far for far in away if far > 0), default=0.0)
+    below = min((-far for far in away if far < 0), default=0.0)
+    step = above if math.isclose(above, below, rel_tol=1e-6) else 0.0
+    return max(clipped(np.array(away), bound), step / math.sqrt(3))
+
+
+def _bound(nodes: int) -> float:
+    """Return how many deviations make one of so many nodes defective."""
+    return -statistics.NormalDist().inv_cdf(FALSE_NODES / nodes) * (1 + SMALL / nodes)
+
+
+def _beyond(defect: Defect, bound: float) -> bool:
+    return defect.deviations is None or defect.deviations <= -bound

@@ -1,0 +1,291 @@
+"""The slope of a line through figures, of which some may be far off.
+
+    theil_sen(hops, latencies)            # Slope(slope=0.053, low=0.049, high=0.057)
+
+The estimate is the median of the slopes of all pairs of figures (Theil 1950; Sen 1968). Where
+figures are in strata (cases of one test), only pairs of one stratum count.
+"""
+
+import math
+import statistics
+from collections.abc import Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+from seatrial.judge.statistics.significance import ranks
+from seatrial.lazy import Floats, Ints, np
+
+MAX_FIGURES = 1000  # that are used; evenly chosen of more
+CONFIDENCE = 0.95
+
+
+class Slope(NamedTuple):
+    """A slope with its interval of 95 % (Sen 1968, by the variance of Kendall's tau with ties)."""
+
+    slope: float
+    low: float
+    high: float
+
+
+def theil_sen(
+    x: Sequence[float], y: Sequence[float], strata: Sequence[int] | None = None
+) -> Slope | None:
+    """Return the slope of ``y`` over ``x``; None if no two figures of a stratum differ in ``x``."""
+    thin = slice(None, None, max(1, math.ceil(len(x) / MAX_FIGURES)))
+    xs, ys = np.asarray(x, dtype=float)[thin], np.asarray(y, dtype=float)[thin]
+    groups = np.zeros(len(xs), dtype=int) if strata is None else np.asarray(strata)[thin]
+    i, j = np.triu_indices(len(xs), 1)
+    apart = (xs[i] != xs[j]) & (groups[i] == groups[j])
+    slopes = np.sort((ys[j] - ys[i])[apart] / (xs[j] - xs[i])[apart])
+    if not len(slopes):
+        return None
+    variance = sum(_variance(xs[groups == one].tolist()) for one in np.unique(groups))
+    reach = statistics.NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * math.sqrt(variance)
+    low = max(0, math.floor((len(slopes) - reach) / 2))
+    high = min(len(slopes) - 1, math.ceil((len(slopes) + reach) / 2))
+    return Slope(float(np.median(slopes)), float(slopes[low]), float(slopes[high]))
+
+
+def _variance(x: Sequence[float]) -> float:
+    """Return the variance of the concordant less the discordant pairs, with ties in ``x``."""
+    n, counts = len(x), np.unique(x, return_counts=True)[1].tolist()
+    ties = sum(t * (t - 1) * (2 * t + 5) for t in counts)
+    return float(n * (n - 1) * (2 * n + 5) - ties) / 18
+
+
+# ---- rank correlation ----------------------------------------------------------------------------
+#
+# Which covariates rise or fall with a figure, beyond chance: "elapsed rises with groups touched".
+#
+#     found = correlations([CorrelationSample(strata, covariates, figures)])
+#     found[0][1]            # of the first sample's second covariate: Correlation(4.2, 0.001)
+#
+# Figures are ranked within their stratum (the runs of a case), so what differs between cases is no
+# evidence. The statistic is the sum over strata of the products of ranks, which are divided by the
+# size of the stratum + 1 (van Elteren 1960), as a deviate. Chance is what figures show that are
+# dealt to the runs of their stratum anew. p is the share of the deals in which the largest deviate
+# of all covariates of all samples is as large (Westfall and Young 1993). So it is corrected for
+# how many were looked at, and covariates that are nearly the same do not count twice.
+
+
+DEALS = 2000
+AT_ONCE = 100  # deals
+SEED = 20260101
+
+
+class CorrelationSample(NamedTuple):
+    """Figures, shape (n,), the number of the stratum of each, and covariates, shape (k, n)."""
+
+    strata: Sequence[int]
+    covariates: Sequence[Sequence[float]]
+    figures: Sequence[float]
+
+
+class Correlation(NamedTuple):
+    """A covariate and the figures of a sample: the ``deviate`` is below 0 where figures fall as it
+    rises; ``p`` is two-sided and corrected."""
+
+    deviate: float
+    p: float
+
+
+def correlations(samples: Sequence[CorrelationSample]) -> list[list[Correlation | None]]:
+    """Return the correlation of each covariate of each sample; None for one that is the same for
+    all figures of each stratum, or whose figures are."""
+    ranked = [_Ranked(sample) for sample in samples]
+    observed = [one.deviates(one.figures[None, :])[0] for one in ranked]
+    largest = np.concatenate([_largest(ranked, at) for at in range(0, DEALS, AT_ONCE)])
+    largest.sort()
+
+    def told(deviate: float, known: bool) -> Correlation | None:
+        as_large = DEALS - int(np.searchsorted(largest, abs(deviate) - 1e-9))
+        return Correlation(deviate, (1 + as_large) / (1 + DEALS)) if known else None
+
+    return [
+        [*map(told, own.tolist(), one.known.tolist())]
+        for own, one in zip(observed, ranked, strict=True)
+    ]
+
+
+def _largest(ranked: "Sequence[_Ranked]", at: int) -> Floats:
+    """Return the largest absolute deviate of each of ``AT_ONCE`` deals; shape (AT_ONCE,)."""
+    largest = np.zeros(AT_ONCE)
+    for number, one in enumerate(ranked):
+        if one.known.any():
+            rng = np.random.default_rng([SEED, number, at])
+            deviates = np.abs(one.deviates(one.dealt(rng)))
+            largest = np.maximum(largest, deviates.max(axis=1))
+    return largest
+
+
+class _Ranked:
+    """The ranks of a sample in the order of its strata, each with a mean of 0 in its stratum."""
+
+    def __init__(self, sample: CorrelationSample) -> None:
+        _, strata, sizes = np.unique(sample.strata, return_inverse=True, return_counts=True)
+        order = np.argsort(strata, kind="stable")
+        self._strata, ends = strata[order], np.cumsum(sizes)
+        self._spans = [*zip((ends - sizes).tolist(), ends.tolist(), strict=True)]
+        covariates = np.asarray(sample.covariates, dtype=float).reshape(-1, len(strata))
+        self._covariates = np.array([self._ranks(own) for own in covariates[:, order]])
+        self.figures = self._ranks(np.asarray(sample.figures, dtype=float)[order])
+        variance = np.zeros(len(covariates))
+        for (start, end), size in zip(self._spans, sizes.tolist(), strict=True):
+            own = np.square(self._covariates[:, start:end]).sum(axis=1)
+            variance += own * np.square(self.figures[start:end]).sum() / max(1, size - 1)
+        self.known = variance > 1e-12
+        self._scale = np.where(self.known, 1 / np.sqrt(np.where(self.known, variance, 1.0)), 0.0)
+
+    def _ranks(self, values: Floats) -> Floats:
+        """Return centred ranks within strata, the mean of them for equal values; shape (n,)."""
+        found = np.empty(len(values))
+        for start, end in self._spans:
+            size = end - start
+            found[start:end] = (ranks(values[start:end]) - (size + 1) / 2) / (size + 1)
+        return found
+
+    def deviates(self, figures: Floats) -> Floats:
+        """Return the deviates of deals of the figures, shape (deals, n); shape (deals, k)."""
+        found: Floats = figures @ self._covariates.T * self._scale
+        return found
+
+    def dealt(self, rng: "np.random.Generator") -> Floats:
+        """Return the figures dealt anew within their strata; shape (AT_ONCE, n)."""
+        keys = self._strata + rng.random((AT_ONCE, len(self._strata)))
+        found: Floats = self.figures[keys.argsort(axis=1)]
+        return found
+
+
+# ---- main effects --------------------------------------------------------------------------------
+#
+# Predict settings of a grid from those that ran: main effects first, then what they do not tell.
+#
+#     prediction = predict(levels, means, runs)
+#     prediction.mean, prediction.deviation     # of each setting, those that never ran included
+#     prediction.without                        # of each setting by the others alone
+#
+# The logarithm of a figure is taken as the sum of an effect for each level of each axis, one for
+# each pair of levels of two axes, and one of its own (a random-effects analysis of variance:
+# Henderson 1975; the same as a Gaussian process over the levels). How large each of the three
+# kinds is, and the noise, is estimated by maximum likelihood (Patterson and Thompson 1971 call for
+# the restricted one; with tens of settings the two agree). Effects that are not there are
+# estimated as 0, so that a single run of a setting is judged by all runs with the same levels.
+#
+# A setting of which a run was disturbed would be lost. So a figure that the others cannot explain
+# is given less weight (Student's t by scale mixture: Lange, Little and Taylor 1989), and
+# ``without`` tells what the others say of it.
+
+
+_SWEEPS = 2
+_SHARES = (0.0, 0.003, 0.03, 0.3, 3.0)  # of the variance of the figures
+_NOISE = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+_FREEDOM = 4.0  # of Student's t
+_REWEIGHTED = 2
+
+
+class SettingPrediction(NamedTuple):
+    """By setting: the expected logarithm, its standard deviation, and the same by the figures of
+    the other settings alone."""
+
+    mean: Floats
+    deviation: Floats
+    without: Floats
+    without_deviation: Floats
+
+
+def predict(
+    levels: Ints, means: Floats, runs: Ints, noise: float | None = None
+) -> SettingPrediction:
+    """Predict the settings of a grid.
+
+    ``levels``: of each setting on each axis, shape (settings, axes). ``means``: the mean logarithm
+    of each, with the rounds' effects removed, NaN where it never ran; ``runs``: of how many figures
+    it is. ``noise``: the standard deviation of one figure, None if it is not known.
+    """
+    ran = np.flatnonzero(np.isfinite(means))
+    centre = float(np.median(means[ran]))
+    figures = means[ran] - centre
+    spread = max(float(np.mean(figures**2)), 1e-12)
+    kernels = _kernels(levels)
+    own = [kernel[np.ix_(ran, ran)] for kernel in kernels]
+    counts = runs[ran].astype(float)
+    weights = np.ones(len(ran))
+    given = None if noise is None else noise**2 / spread
+    shares = np.array([0.3, 0.03, 0.003, given if given is not None else 0.01])
+    for _ in range(_REWEIGHTED):
+        shares = _fit(own, figures / math.sqrt(spread), counts * weights, shares, given)
+        inverse = _inverse(own, counts * weights, shares)
+        scaled = inverse @ (figures / math.sqrt(spread))
+        gaps = (scaled / np.diag(inverse)) ** 2 * np.diag(inverse)  # squared, in deviations
+        weights = np.where(counts > 1, 1.0, (_FREEDOM + 1) / (_FREEDOM + gaps))
+    signal = sum(share * kernel for share, kernel in zip(shares[:4], kernels, strict=False))
+    signal = signal + 1.0  # the common mean, as wide as the figures themselves
+    cross = signal[:, ran]
+    inverse = _inverse(own, counts * weights, shares)
+    mean = cross @ inverse @ figures
+    variance = np.diag(signal) - np.einsum("ij,jk,ik->i", cross, inverse, cross)
+    without, apart = mean.copy(), variance.copy()
+    precise = np.diag(inverse)
+    without[ran] = figures - (inverse @ figures) / precise
+    apart[ran] = 1 / precise - shares[3] / (counts * weights)
+    return SettingPrediction(
+        mean + centre,
+        np.sqrt(np.maximum(variance, 0) * spread),
+        without + centre,
+        np.sqrt(np.maximum(apart, 0) * spread),
+    )
+
+
+def _kernels(levels: Ints) -> list[Floats]:
+    """Return what settings have in common: levels, pairs of levels, and all; shape (n, n) each."""
+    same = [levels[:, [axis]] == levels[:, axis] for axis in range(levels.shape[1])]
+    main = sum(each.astype(float) for each in same)
+    pairs = sum((one & other).astype(float) for one, other in combinations(same, 2))
+    identity = np.eye(len(levels))
+    return [np.asarray(main), np.zeros_like(identity) + pairs, identity]
+
+
+def _covariances(kernels: list[Floats], weights: Floats, shares: Floats) -> Floats:
+    """Return the covariance of the figures for each row of ``shares``; shape (rows, n, n)."""
+    size = len(weights)
+    total = np.ones((len(shares), size, size))
+    total[:, range(size), range(size)] = shares[:, 3:] / weights + 1.0 + 1e-9
+    for place, kernel in enumerate(kernels):
+        total += shares[:, place, None, None] * kernel
+    return total
+
+
+def _inverse(kernels: list[Floats], weights: Floats, shares: Floats) -> Floats:
+    inverse: Floats = np.linalg.inv(_covariances(kernels, weights, shares[None])[0])
+    return inverse
+
+
+def _fit(
+    kernels: list[Floats], figures: Floats, weights: Floats, start: Floats, noise: float | None
+) -> Floats:
+    """Return the variances of the three kinds of effects and the noise, as shares of the variance
+    of the figures, by maximum likelihood: coordinate descent over a grid."""
+    best, shares = float(_likelihoods(kernels, figures, weights, start[None])[0]), start
+    for _ in range(_SWEEPS):
+        before = best
+        for place in range(4 if noise is None else 3):
+            values = _NOISE if place == 3 else _SHARES
+            trials = np.tile(shares, (len(values), 1))
+            trials[:, place] = values
+            likelihoods = _likelihoods(kernels, figures, weights, trials)
+            first = int(likelihoods.argmax())
+            if likelihoods[first] > best:
+                best, shares = float(likelihoods[first]), trials[first]
+        if best <= before:
+            break
+    return shares
+
+
+def _likelihoods(kernels: list[Floats], figures: Floats, weights: Floats, shares: Floats) -> Floats:
+    """Return the logarithm of the likelihood for each row of ``shares``. All are computed at once:
+    for some settings, a call of numpy takes longer than what it computes."""
+    factors = np.linalg.cholesky(_covariances(kernels, weights, shares))
+    halves = np.linalg.solve(factors, figures[:, None])[..., 0]
+    logs = np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
+    found: Floats = -0.5 * (halves * halves).sum(axis=1) - logs
+    return found

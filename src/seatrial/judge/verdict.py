@@ -1,0 +1,332 @@
+"""The verdict on one run: is its answer right, is it fast enough?
+
+names = names_of(test, case, machine)
+verdict = judge(test, case, run_directory, exit_code, references, names)
+verdict.code.name, verdict.why      # performance, triad 5694 MB/s is 12.4 % below its reference ...
+"""
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from seatrial.escaping import plain, plain_line
+from seatrial.files import read_regular
+from seatrial.judge import placement
+from seatrial.judge import references as refs
+from seatrial.judge.check_values import NO_NAMES, Names
+from seatrial.judge.checks import find_faults
+from seatrial.judge.learning import learned_files, with_sums
+from seatrial.judge.metrics import measure
+from seatrial.judge.reading import HostFailed
+from seatrial.judge.references import Reference, References
+from seatrial.judge.search import SearchTookLong
+from seatrial.model.codes import CHECK_ERROR, MISPLACED, NO_FIGURE, PASS, Code
+from seatrial.model.figures import ELAPSED, Finding, MetricValue
+from seatrial.model.proving import counts_threads
+from seatrial.model.run_settings import CONTAINER_FILE, DIRECTORY_FILE, PAGES_FILE, STRIPES_FILE
+from seatrial.model.test import Case, RunSettings, Test
+from seatrial.units import show_bytes
+
+LONGEST_WHY = 1000
+
+
+class RunConditions(Struct, frozen=True):
+    """What a verdict depends on beside a run's output: its stage, the seconds of its script (None
+    where they are not known), and figures that others measured (``file_use.py``)."""
+
+    stage: str = ""
+    elapsed: float | None = None
+    figures: Sequence[MetricValue] = ()
+
+
+UNKNOWN = RunConditions()
+
+
+class Verdict(Struct, frozen=True):
+    """The verdict on a run. ``why`` names the first cause and counts the others; for a pass it is
+    empty, or a notice. ``figures`` are those that were found, whatever the code."""
+
+    code: Code
+    why: str
+    figures: list[MetricValue]
+
+
+def judge(
+    test: Test,
+    case: Case,
+    folder: Path,
+    exit_code: int | None,
+    references: References,
+    names: Names = NO_NAMES,
+    ran: RunConditions = UNKNOWN,
+    recorded: Mapping[str, tuple[float, str]] = NO_NAMES,
+) -> Verdict:
+    """Return the verdict on the run in ``folder``: where it worked, if it asked for a directory,
+    its exit code (None: the script left none), then the checks, whose expressions have these
+    ``names``, what it got of what it asked for, the metrics, the references, which depend on how
+    it ``ran``.
+    Figures that were ``recorded`` (value, unit) keep their values. Raises HostFailed,
+    and SearchTookLong in the main thread, but nothing else, whatever the job wrote."""
+    findings: list[Finding] = []
+    figures: list[MetricValue] = []
+    notices: list[str] = []
+    try:
+        if files := learned_files(test):
+            test, notice = _with_learned_sums(test, files, case, references)
+            notices += [notice] if notice else []
+        misplaced = fault_of_directory(case.settings, folder)
+        if misplaced := misplaced or fault_of_container(case.settings, folder):
+            return Verdict(MISPLACED, plain(misplaced[:LONGEST_WHY]), [])
+        for finding in _answered(test, case, folder, exit_code, names):
+            if finding.code is PASS:
+                notices.append(finding.text)
+            else:
+                findings.append(finding)
+        figures, missing = measure(test, folder)
+        findings += missing
+        figures = [_as_recorded(figure, recorded) for figure in _with_others(figures, ran.figures)]
+        figures, missed = _compared(figures, case, references, ran, complete=not missing)
+        findings += missed
+    except (SearchTookLong, HostFailed):
+        raise
+    except refs.AmbiguousReference as error:
+        findings.append(Finding(CHECK_ERROR, str(error)))
+    except Exception as error:  # a bug in a parser must cost one verdict, not the trial
+        text = f"judging the run failed: {type(error).__name__}: {error}"
+        findings.append(Finding(CHECK_ERROR, text))
+    if not findings:
+        return Verdict(PASS, plain("; ".join(notices)[:LONGEST_WHY]), figures)
+    more = f"; and {len(findings) - 1} more" if len(findings) > 1 else ""
+    return Verdict(findings[0].code, plain(findings[0].text[:LONGEST_WHY]) + more, figures)
+
+
+def _answered(
+    test: Test, case: Case, folder: Path, exit_code: int | None, names: Names
+) -> Iterator[Finding]:
+    """Yield what speaks against the answer of a run, and what is only noticed (PASS)."""
+    checked = find_faults(test, folder, exit_code, names)
+    yield from checked
+    amiss = faults_of_settings(case.settings, folder)
+    yield from amiss
+    if notice := notice_of_settings(case.settings, folder):
+        yield Finding(PASS, notice)
+    is_right = not amiss and all(finding.code is PASS for finding in checked)
+    if is_right and counts_threads(test, case):
+        yield from placement.fault_of_threads(case, folder)
+
+
+def _with_learned_sums(
+    test: Test, files: Sequence[str], case: Case, references: References
+) -> tuple[Test, str]:
+    """Return a test with the sums that were learned of its files, and a notice of those whose sum
+    is not known. Raises AmbiguousReference."""
+    of = (case.parameters, case.toolchain)
+    sums = {name: refs.sum_of_file(references, case.test, name, *of) for name in files}
+    unknown = [name for name, known in sums.items() if not known]
+    notice = f"no sum of {', '.join(unknown)} has been learned" if unknown else ""
+    return with_sums(test, sums), notice
+
+
+def _with_others(
+    figures: Sequence[MetricValue], others: Sequence[MetricValue]
+) -> list[MetricValue]:
+    """Return the figures of a run, and those that others measured under names of their own."""
+    names = {figure.name for figure in figures}
+    return [*figures, *(figure for figure in others if figure.name not in names)]
+
+
+def _as_recorded(figure: MetricValue, recorded: Mapping[str, tuple[float, str]]) -> MetricValue:
+    if figure.name not in recorded:
+        return figure
+    value, unit = recorded[figure.name]
+    return msgspec.structs.replace(figure, value=value, unit=unit)
+
+
+def _compared(
+    figures: list[MetricValue],
+    case: Case,
+    references: References,
+    ran: RunConditions,
+    complete: bool,
+) -> tuple[list[MetricValue], list[Finding]]:
+    """Return the figures with their references (without them if their units differ), and the
+    findings: also that of the script's time, which the job's own times give and no figure has. If
+    the metrics are ``complete``, a reference for a missing figure is a finding too; otherwise
+    nobody would notice."""
+    compared: list[MetricValue] = []
+    findings: list[Finding] = []
+    for figure in figures:
+        reference, finding = refs.compare(references, case, figure, ran.stage)
+        findings += [finding] if finding else []
+        compared.append(figure if reference is None else _with_reference(figure, reference))
+    if not complete:
+        return compared, findings
+    names = {figure.name for figure in figures}
+    if ELAPSED not in names and ran.elapsed is not None:
+        names.add(ELAPSED)
+        elapsed = MetricValue(ELAPSED, ran.elapsed, "s", "lower")
+        _, finding = refs.compare(references, case, elapsed, ran.stage)
+        findings += [finding] if finding else []
+    return compared, [*findings, *_not_measured(names, case, references, ran.stage)]
+
+
+def _with_reference(figure: MetricValue, reference: Reference) -> MetricValue:
+    """Return a figure with its reference; without it if their units differ."""
+    if figure.better == "none" or figure.unit != reference.unit:
+        return figure
+    low, high = refs.bounds(reference, figure.better)
+    percent = refs.percent_off(figure.value, reference)
+    return msgspec.structs.replace(
+        figure, reference=reference.value, low=low, high=high, percent=percent
+    )
+
+
+def _not_measured(
+    names: Collection[str], case: Case, references: References, stage: str
+) -> Iterator[Finding]:
+    """Yield the references of a case for which it has no figure."""
+    for (test, metric), entries in references.by_metric.items():
+        if test != case.test or metric in names:
+            continue
+        if any(refs.applies(entry, case.parameters, case.toolchain, stage) for entry in entries):
+            has = ", ".join(sorted(names)) or "none"
+            text = f"there is a reference for {metric} and no such figure; the figures are {has}"
+            yield Finding(NO_FIGURE, text)
+
+
+# ---- asked and got -------------------------------------------------------------------------------
+#
+# What a run got of the pages, stripes, directory and container that it asked for, by what its job
+# script wrote.
+#
+# faults_of_settings(case.settings, run_directory) # "asked 2M pages, 0 of 512 MiB got"
+
+
+LEAST_KB = {"1G": 1 << 20}  # smaller processes cannot fill such pages
+LEAST_KB_USUAL = 32 << 10
+LEAST_SHARE = 0.5  # of the memory: stacks and static data are not malloc's
+MAX_BYTES = 128 << 10
+
+_SAMPLE = re.compile(r"(\d{1,15}) (\d{1,15}) (\d{1,15})")
+_STRIPES = re.compile(r"\s*(?:lmm_)?stripe_(count|size): +(-?\d{1,19})(?= |$)")
+
+
+class PagesUsed(NamedTuple):
+    """Memory of the largest process of a run in kB: in 4k pages, in transparent huge pages, and in
+    pages of hugetlbfs."""
+
+    small: int
+    thp: int
+    hugetlb: int
+
+
+def faults_of_settings(settings: RunSettings, folder: Path) -> list[Finding]:
+    """Return what the run in ``folder`` asked for and did not get."""
+    faults = [_fault_of_pages(settings.pages, folder)] if settings.pages else []
+    if settings.stripe_count or settings.stripe_size:
+        faults.append(_fault_of_stripes(settings, _text(folder / STRIPES_FILE)))
+    return [Finding(MISPLACED, fault) for fault in faults if fault]
+
+
+def notice_of_settings(settings: RunSettings, folder: Path) -> str:
+    """Return that nothing is known of the pages that the run in ``folder`` asked for: it was too
+    short or too small to tell. "" where they were seen, or none were asked for."""
+    if not settings.pages:
+        return ""
+    used = pages_used(_text(folder / PAGES_FILE))
+    least = LEAST_KB.get(settings.pages, LEAST_KB_USUAL)
+    if used is not None and sum(used) >= least:
+        return ""
+    seen = "it ended before the first look" if used is None else f"it has {sum(used) >> 10} MiB"
+    least_said = "" if used is None else f", less than {least >> 10} MiB"
+    return f"whether it got the {settings.pages} pages asked for was not seen: {seen}{least_said}"
+
+
+def fault_of_directory(settings: RunSettings, folder: Path) -> str:
+    """Return why the run in ``folder`` did not work where it asked to: the directory was not made
+    (then its script did not run), or is on another file system. "" where nothing is wrong."""
+    if not settings.directory:
+        return ""
+    asked = f"asked directory {settings.directory}"
+    text = _text(folder / DIRECTORY_FILE).strip()
+    if text.startswith("failed: "):
+        return plain_line(f"{asked}; {text[8:]}")
+    found = text.split(maxsplit=2)
+    wanted = settings.file_system_type
+    if len(found) < 3 or wanted in ("", found[0]):
+        return ""
+    return plain_line(f"{asked} on {wanted}; its file system is {found[0]} at {found[2]}")
+
+
+def fault_of_container(settings: RunSettings, folder: Path) -> str:
+    """Return why the script of the run in ``folder`` was not started: its image was not there. ""
+    where nothing is wrong."""
+    text = _text(folder / CONTAINER_FILE).strip() if settings.container else ""
+    if not text.startswith("failed: "):
+        return ""
+    return plain_line(f"asked container {settings.container}; {text[8:]}")
+
+
+def _fault_of_pages(asked: str, folder: Path) -> str:
+    """Return the fault of the pages; "" if most memory is in those asked for, or the run was too
+    short or too small to tell."""
+    used = pages_used(_text(folder / PAGES_FILE))
+    if used is None or sum(used) < LEAST_KB.get(asked, LEAST_KB_USUAL):
+        return ""
+    got = {"4k": used.small, "thp": used.thp}.get(asked, used.hugetlb)
+    if got >= LEAST_SHARE * sum(used):
+        return ""
+    return f"asked {asked} pages, {got >> 10} of {sum(used) >> 10} MiB got"
+
+
+def pages_used(text: str) -> PagesUsed | None:
+    """Decode ``pages.txt``: kB of anonymous memory, of transparent huge pages in it, of hugetlbfs.
+    Return None if it is empty or damaged."""
+    found = _SAMPLE.fullmatch(text.strip())
+    if found is None:
+        return None
+    anonymous, thp, hugetlb = map(int, found.groups())
+    return PagesUsed(max(0, anonymous - thp), thp, hugetlb)
+
+
+def _fault_of_stripes(settings: RunSettings, text: str) -> str:
+    """Return the first fault of the stripes. A file of the run that is on the metadata target has
+    none, and one over all targets (-1) may have any number."""
+    asked = {"count": settings.stripe_count, "size": settings.stripe_size}
+    file, seen = "", False
+    for line in text.splitlines():
+        if line.startswith("failed: "):
+            return plain_line(f"{_asked(settings)}; {line[8:]}")
+        if line.startswith("file: "):
+            file = line[6:]
+        for key, value in _STRIPES.findall(line):
+            seen, got = True, int(value)
+            free = key == "count" and (got == 0 or (asked[key] == -1 and file != "."))
+            if asked[key] and got != asked[key] and not free:
+                where = "the directory" if file == "." else file
+                return plain_line(f"{_asked(settings)}, {where} has {_shown(key, got)}")
+    return "" if seen else f"{_asked(settings)}; lfs told nothing of them"
+
+
+def _asked(settings: RunSettings) -> str:
+    count, size = settings.stripe_count, settings.stripe_size
+    number = _shown("count", count) if count else "stripes"
+    return f"asked {number}" + (f" of {show_bytes(size)}" if size else "")
+
+
+def _shown(key: str, value: int) -> str:
+    if key == "size":
+        return f"stripes of {show_bytes(value)}" if value >= 0 else "stripes of the default size"
+    return "stripes over all targets" if value == -1 else f"{value} stripes"
+
+
+def _text(path: Path) -> str:
+    """Return a small file that the job wrote; "" if it is not there or not readable."""
+    try:
+        return read_regular(path, MAX_BYTES, follow=False).decode(errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,90 @@
+"""JSON of values that may hold quantities (``file_model``), and decoders, each made once.
+
+try:
+    record = decoder(Record).decode(text)
+except DAMAGED as error: ...
+
+What msgspec knows of a Struct it makes when the type is first decoded, and it lets other threads
+use that before it is whole: the process then dies of a segmentation fault (seen with 0.22).
+"""
+
+import gc
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from seatrial.model.file_model import as_written, from_written
+
+T = TypeVar("T")
+
+# What the text of no value raises: a damaged one, one of something else, one nested too deeply.
+DAMAGED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+_making = threading.Lock()
+_made: dict[type[Any], msgspec.json.Decoder[Any]] = {}
+
+
+def decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
+    """Return the decoder of a type. One at a time is made, as types may hold the same others."""
+    with _making:
+        if kind not in _made:
+            _made[kind] = msgspec.json.Decoder(kind, dec_hook=from_written)
+        return _made[kind]
+
+
+def encode(value: object, order: Literal["deterministic", "sorted"] | None = None) -> bytes:
+    """Return the JSON of a value that may hold quantities: they are as written."""
+    return msgspec.json.encode(value, enc_hook=as_written, order=order)
+
+
+def plain(value: object) -> Any:
+    """Return a value in the types of JSON alone: mappings, lists, texts and numbers."""
+    return msgspec.to_builtins(value, enc_hook=as_written)
+
+
+def typed(value: object, kind: type[T]) -> T:
+    """Return the value of a type that ``plain`` wrote. Raises msgspec.ValidationError."""
+    return msgspec.convert(value, kind, dec_hook=from_written)
+
+
+# ---- structs -------------------------------------------------------------------------------------
+#
+# Structs and named tuples made of others.
+
+
+S = TypeVar("S")
+
+_MISSING: Any = object()
+
+
+def copied(kind: type[S], source: object, /, **others: Any) -> S:
+    """Return a Struct or named tuple of this kind with the ``others``; each further field has the
+    value of the attribute of that name of ``source``, or its default where that has none."""
+    fields = getattr(kind, "_fields", ()) or getattr(kind, "__struct_fields__", ())
+    values = {
+        name: value
+        for name in fields
+        if name not in others and (value := getattr(source, name, _MISSING)) is not _MISSING
+    }
+    return kind(**values, **others)
+
+
+# ---- gc pause ------------------------------------------------------------------------------------
+#
+# Work on millions of values that have no cycles.
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Without searches for cycles of garbage: where there are none, they would take longer than
+    the work itself."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

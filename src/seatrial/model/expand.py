@@ -1,0 +1,386 @@
+"""Expand tests on a machine into cases.
+
+expansion = expand(suite, machine, CaseSelection(keyword="stream"), faults)
+faults.raise_any()
+expansion.cases      # in the order of the suite, parameters and toolchains
+expansion.skipped    # cases that this machine cannot run, with the reasons
+"""
+
+import base64
+import hashlib
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from seatrial.errors import UsageError
+from seatrial.model.build import BuildKeys, own_flags, patterns_of
+from seatrial.model.documents import Faults, plain_scalar
+from seatrial.model.expressions import ExpressionError
+from seatrial.model.file_model import Scalar
+from seatrial.model.identifiers import show
+from seatrial.model.job_options import AskedOptions
+from seatrial.model.machine import Launcher, Machine, NodeGroup, SlurmOverride
+from seatrial.model.machine_topology import topology_of
+from seatrial.model.nodes import NodeFacts, facts_of, groups_with
+from seatrial.model.parameters import ParameterSpace, fault_of_value
+from seatrial.model.requirements import (
+    AskedOrder,
+    AskedPlace,
+    fit,
+    has_partitions,
+    in_partition,
+    misfit_of_order,
+    why_never,
+)
+from seatrial.model.run_settings import AskedSettings
+from seatrial.model.select import compile_keyword
+from seatrial.model.suite import Suite
+from seatrial.model.task_placement import (
+    PIECE,
+    AskedPlacement,
+    launcher_of,
+    misfit,
+    pieces,
+    quantity,
+    whole,
+    why_no_tasks,
+)
+from seatrial.model.test import Case, CaseSelection, TaskPlacement, Test
+from seatrial.units import count, seconds
+
+
+class Expansion(NamedTuple):
+    """The cases, and what was skipped: (case, reason)."""
+
+    cases: list[Case]
+    skipped: list[tuple[str, str]]
+
+
+def expand(
+    suite: Suite,
+    machine: Machine,
+    selection: CaseSelection,
+    faults: Faults,
+    build_keys: BuildKeys | None = None,
+    override: SlurmOverride | None = None,
+    partition: str | None = None,
+) -> Expansion:
+    """Bind every parameter of every selected test on every toolchain. Faults of the tests are added
+    to ``faults``. Raises UsageError for a selection that is invalid. ``override`` is what a
+    component of a plan says to the scheduler, ``partition`` the one that its phase does. Without
+    ``build_keys`` no sources are read, and the cases carry no build."""
+    settings = _settings(suite, selection.settings)
+    keep = compile_keyword(selection.keyword) if selection.keyword.strip() else None
+    chains = _selected_toolchains(machine, selection.toolchains)
+    expansion = Expansion([], [])
+    for name, test in suite.tests.items():
+        if name in suite.faulty or not set(selection.tags) <= set(test.tags):
+            continue
+        try:
+            asked = AskedOptions(test.run, override, partition)
+            binder = _Binder(test, machine, settings, selection.repeat or test.repeat, asked)
+            found = list(binder.cases(chains))
+        except ExpressionError as error:
+            suite.fault(faults, name, error.key or ["parameters"], str(error))
+            continue
+        expansion.skipped.extend(
+            (case.name, reason)
+            for case, reason in binder.skipped
+            if keep is None or keep(case, test) is not False
+        )
+        if not found and not binder.skipped:
+            message = "no case is left: the parameters are empty or all excluded"
+            suite.fault(faults, name, ["parameters"], message)
+        for case in found:
+            if keep is None or keep(case, test):
+                if build_keys and test.build:  # only selected cases need its key
+                    case = replace(case, build=build_keys.key(test, case, machine))
+                expansion.cases.append(case)
+    return expansion
+
+
+def _settings(suite: Suite, given: Mapping[str, str]) -> dict[str, list[Scalar]]:
+    known = {name for test in suite.tests.values() for name in test.parameter_names}
+    for name in given:
+        if name not in known and suite.tests:
+            listed = ", ".join(sorted(known)) or "none"
+            raise UsageError(f"--set {name}: no test has this parameter; there are {listed}")
+    return {name: _setting(name, text) for name, text in given.items()}
+
+
+def _setting(name: str, text: str) -> list[Scalar]:
+    """Return the values of ``--set name=text``. They are typed as plain words of a test.yaml
+    are."""
+    values: list[Scalar] = []
+    for part in text.split(","):
+        word = part.strip()
+        value = plain_scalar(word)
+        values.append(word if value is None else value)
+        if fault := fault_of_value(word) or ("" if word else "a value is empty"):
+            raise UsageError(f"--set {name}={text}: {fault}")
+    return values
+
+
+def _selected_toolchains(machine: Machine, patterns: Sequence[str]) -> list[str]:
+    """Return the names of toolchains that match the patterns; ``default`` is the machine's
+    first."""
+    names = list(machine.toolchains)
+    if not patterns:
+        return names
+    selected: list[str] = []
+    for pattern in patterns:
+        found = names[:1] if pattern == "default" else [n for n in names if fnmatchcase(n, pattern)]
+        if not found and not (pattern == "default" and not names):
+            listed = ", ".join(names) or "none"
+            raise UsageError(f"--toolchain {pattern}: {machine.machine} has {listed}")
+        selected += [name for name in found if name not in selected]
+    return selected
+
+
+class _Binder:
+    """Binds the parameters of one test on one machine."""
+
+    def __init__(
+        self,
+        test: Test,
+        machine: Machine,
+        settings: Mapping[str, list[Scalar]],
+        repeat: int,
+        asked: AskedOptions,
+    ) -> None:
+        self.test = test
+        self.machine = machine
+        self.launcher: Launcher | None = None  # of all cases of a toolchain
+        self.only_builds = test.only_builds
+        self.repeat = 1 if test.only_builds else repeat
+        self.skipped: list[tuple[Case, str]] = []  # with the reasons
+        self.space = ParameterSpace.of(test, settings)
+        run = test.run
+        self.nodes = quantity(run.nodes, "nodes", whole)
+        self.tasks = quantity(run.tasks, "tasks", whole) if run.tasks else None
+        self.tasks_per_node = quantity(run.tasks_per_node or 1, "tasks_per_node", whole)
+        self.placement = AskedPlacement(run)
+        self.order = AskedOrder(run)
+        self.place = AskedPlace(run)
+        self.topology = topology_of(machine) if self.place.any else None
+        self.fills_domains = run.tasks_per_numa is not None and not (
+            run.tasks or run.tasks_per_node
+        )
+        self.threads = quantity(run.threads_per_task, "threads_per_task", whole)
+        self.walltime = quantity(run.walltime, "walltime", seconds)
+        self.pieces = quantity(run.pieces, "pieces", pieces) if run.pieces is not None else None
+        self.at_once = quantity(run.at_once, "at_once", whole)
+        self.asked = asked
+        self.settings = AskedSettings(run, machine)
+        self.partitioned = has_partitions(machine)
+
+    def cases(self, chains: list[str]) -> Iterator[Case]:
+        for facts in self._usable_nodes():
+            for chain in self._toolchains(chains):
+                names = {**facts.names, "toolchain.name": chain, **self.test.defaults}
+                bindings = self.space.bindings(names)
+                if self.test.run.launcher is None:  # no parameter chooses it
+                    self.launcher = launcher_of(self.machine, self.test, chain, {})
+                for binding in self._of_pieces(bindings, names) if self.pieces else bindings:
+                    yield from self._bind(binding, names, chain, facts)
+
+    def _of_pieces(
+        self, bindings: Iterator[dict[str, Scalar]], names: dict[str, Any]
+    ) -> Iterator[dict[str, Scalar]]:
+        """Yield the binding of each piece, for a test with ``run.pieces``."""
+        assert self.pieces is not None
+        for binding in bindings:
+            for number in range(1, self.pieces({**names, **binding}) + 1):
+                yield {**binding, PIECE: number}
+
+    def _skip(self, reason: str, case: Case | None = None) -> None:
+        """Leave a case out, or without one the whole test."""
+        self.skipped.append((case or _whole_test(self.test), reason))
+
+    def _usable_nodes(self) -> list[NodeFacts]:
+        """Return the facts of the usable nodes: of all together, or kind by kind for each_node,
+        because each kind has facts of its own."""
+        requires = self.test.requires
+        for command in requires.commands:
+            if shutil.which(command) is None:
+                self._skip(f"needs the command {command}, which is not on PATH")
+                return []
+        kinds = groups_with(self.machine, requires.features)
+        kinds.sort(key=self._preference)  # node.* are those of the first
+        facts = facts_of(self.machine, kinds)
+        if facts.available < requires.nodes:
+            having = f" with {', '.join(requires.features)}" if requires.features else ""
+            self._skip(f"needs {requires.nodes} nodes{having}; there are {facts.available}")
+            return []
+        if self.test.run.scope == "each_node":
+            return [facts_of(self.machine, [kind]) for kind in kinds]
+        return [facts]
+
+    def _preference(self, kind: NodeGroup) -> tuple[bool, bool]:
+        """Return the place of a kind of nodes in the order in which a test prefers them, as far as
+        that is known before its cases are."""
+        if self.asked.partition is None:
+            elsewhere = not self.asked.any_gpus and kind.partition != ""
+        else:
+            elsewhere = not in_partition(self.machine, kind, self.asked.partition)
+        if self.asked.any_gpus:
+            return elsewhere, kind.gpus == 0
+        return elsewhere, self.partitioned and kind.gpus > 0
+
+    def _toolchains(self, chains: list[str]) -> list[str]:
+        """Return the toolchains of the test. A test without a build and without a wish runs on the
+        default toolchain only."""
+        wanted = patterns_of(self.test)
+        if wanted:
+            found = [c for c in chains if any(fnmatchcase(c, pattern) for pattern in wanted)]
+            if not found:
+                self._skip(f"needs a toolchain {' or '.join(wanted)}")
+            return found
+        build = self.test.build
+        if build is None or (build.of_others and not build.script):
+            return chains[:1] or [""]
+        if not chains:
+            self._skip(
+                "needs a toolchain to be built; the machine has none: "
+                "write `toolchains: {gcc: {cc: gcc}}`"
+            )
+        return [chain for chain in chains if not self._skips(chain)]
+
+    def _skips(self, chain: str) -> bool:
+        """Return whether the test leaves a toolchain out; its reason is recorded."""
+        own = own_flags(self.test, chain)
+        if own is None or not own.skip:
+            return False
+        self._skip(own.reason, replace(_whole_test(self.test), toolchain=chain))
+        return True
+
+    def _bind(
+        self, binding: dict[str, Scalar], names: dict[str, Any], chain: str, facts: NodeFacts
+    ) -> Iterator[Case]:
+        names = {**names, **binding}
+        if self.only_builds:
+            nodes = threads = tasks = per_node = 0
+            walltime, at_once = 0.0, 1
+            placement = TaskPlacement()
+        else:
+            nodes = self.nodes(names)
+            threads = self.threads(names)
+            placement = self.placement.of(names)
+            tasks = self._tasks_of(names, nodes, placement)
+            walltime, at_once = self.walltime(names), self.at_once(names)
+            per_node = -(-tasks // nodes)
+        launcher = self.launcher or launcher_of(self.machine, self.test, chain, binding)
+        job = self.asked.of(names)
+        settings = self.settings.of(names)
+        gpus = job.gpus_of_node(per_node)
+        available, such = facts.available, ""
+        if self.asked.wants_missing(names):
+            available, such = 0, " with GPUs"
+        elif gpus or job.memory or self.partitioned:
+            available, such, job = fit(self.machine, facts.kinds, job, gpus)
+        told = self.test.told(binding)
+        pinned = facts.node_names() if self.test.run.scope == "each_node" else [""]
+        for node in pinned:
+            place = (self.machine.machine, chain, node)
+            case = Case(
+                id=case_id(self.test.name, told, *place, (nodes, tasks, threads), gpus),
+                test=self.test.name,
+                parameters=told,
+                toolchain=chain,
+                nodes=nodes,
+                tasks=tasks,
+                tasks_per_node=per_node,
+                threads=threads,
+                walltime=walltime,
+                node=node,
+                exclusive=self.test.run.exclusive or self.placement.needs_whole_nodes,
+                repeat=self.repeat,
+                job=job,
+                settings=settings,
+                placement=placement,
+                at_once=at_once,
+                order=self.order.of(names),
+                place=self.place.of(names, self.topology) if self.topology else None,
+            )
+            if case.order and (fault := misfit_of_order(case, self.test.folder, launcher)):
+                raise ExpressionError(f"{case.order}: {fault}", "run", "order")
+            unplaced = self._unplaced(case) if self.place.any else ""
+            no_tasks = why_no_tasks(launcher, self.test.run.script, tasks)
+            if reason := misfit(placement, per_node, threads, names) or _crowded(case, names):
+                self._skip(reason, case)
+            elif no_tasks or unplaced:
+                self._skip(no_tasks or unplaced, case)
+            elif nodes > available:
+                wanted = count(nodes, "node") if such else f"{nodes} nodes"
+                self._skip(f"needs {wanted}{such}; there are {available}", case)
+            else:
+                yield case
+
+    def _unplaced(self, case: Case) -> str:
+        """Return why this machine has no nodes that hold the wish of a case; "" if it has."""
+        if self.machine.scheduler == "local":
+            return "run.place chooses nodes of a cluster; this host is one node"
+        if self.topology is None:
+            return "run.place needs the network of the machine: `topology` in its file tells it"
+        return why_never(self.machine, self.test.requires.features, case, self.topology)
+
+    def _tasks_of(self, names: dict[str, Any], nodes: int, placement: TaskPlacement) -> int:
+        """Return the number of tasks in all."""
+        if self.tasks:
+            return int(self.tasks(names))
+        if self.fills_domains:
+            return placement.tasks_per_numa * int(names["node.numa_domains"]) * nodes
+        return int(self.tasks_per_node(names)) * nodes
+
+
+def _crowded(case: Case, names: Mapping[str, Any]) -> str:
+    """Return why pieces of a case cannot run beside each other; "" where they can."""
+    if case.at_once == 1:
+        return ""
+    if case.nodes > 1:
+        return f"at_once: {case.at_once} goes with pieces of one node; this one has {case.nodes}"
+    if case.gpus:
+        return f"at_once: {case.at_once} goes with pieces without GPUs; let these run one at a time"
+    cores, there = case.tasks * case.threads, names["node.cores"]
+    if case.at_once * cores > there:
+        each = count(cores, "core")
+        return f"at_once: {case.at_once} pieces of {each} do not fit a node, which has {there}"
+    return ""
+
+
+def _whole_test(test: Test) -> Case:
+    """Return a case that stands for all of a test, and is none itself."""
+    return Case(
+        id="",
+        test=test.name,
+        parameters={},
+        toolchain="",
+        nodes=0,
+        tasks=0,
+        tasks_per_node=0,
+        threads=0,
+        walltime=0,
+    )
+
+
+def case_id(
+    test: str,
+    parameters: Mapping[str, Scalar],
+    machine: str,
+    toolchain: str,
+    node: str,
+    size: tuple[int, int, int],
+    gpus: int = 0,
+) -> str:
+    """Return the identity of a case: 16 letters and digits of the SHA-256 of its meaning. The order
+    of the parameters does not matter. ``size``: nodes, tasks, threads of each task.
+    ``gpus``, of each node, count where there are some, so that other cases keep their identity."""
+    bound = [f"{name}={show(parameters[name])}" for name in sorted(parameters)]
+    nodes, tasks, threads = size
+    shape = f"{nodes}x{tasks}x{threads}" + (f" {gpus} gpus" if gpus else "")
+    text = "\n".join((test, machine, toolchain, node, shape, *bound))  # each is one line of text
+    digest = hashlib.sha256(text.encode()).digest()
+    return base64.b32encode(digest)[:16].decode().lower()

@@ -1,0 +1,71 @@
+"""The results of judging a run: figures of merit, and findings against it.
+
+number("1.5D+03")                      # 1500.0, as Fortran prints it
+MetricValue("triad", 5693.6, "MB/s", "higher")
+Finding(codes.WRONG_ANSWER, "stdout does not contain 'Solution Validates'")
+"""
+
+import re
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from seatrial.model.codes import Code
+from seatrial.units import Direction
+
+ELAPSED = "elapsed"
+"""A metric of every run: the seconds of its script, lower is better. A figure of that name that the
+test gives itself takes its place."""
+
+_NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eEdD][-+]?[0-9]+)?")
+_NOT_FINITE = re.compile(r"[-+]?(?:nan|inf|infinity)(?:\(\w*\))?", re.IGNORECASE)
+_LONGEST_NUMBER = 100
+
+
+class MetricValue(Struct, frozen=True, omit_defaults=True):
+    """A measured figure of merit; ``value`` is finite and in ``unit``. If a reference applies:
+    ``reference`` is its value (None if it has only bounds), ``low`` and ``high`` are the bounds in
+    the same unit (None: unbounded), ``percent`` is the distance from the reference's value,
+    negative below. ``labels``, such as a message size, distinguish figures of one name in the
+    output of a known format."""
+
+    name: str
+    value: float
+    unit: str
+    better: Direction
+    reference: float | None = None
+    low: float | None = None
+    high: float | None = None
+    percent: float | None = None
+    labels: dict[str, int | str] = {}
+
+    @property
+    def full_name(self) -> str:
+        """The name with its labels, under which it is a metric: ``latency{bytes=8}``."""
+        bound = ",".join(f"{name}={value}" for name, value in self.labels.items())
+        return f"{self.name}{{{bound}}}" if bound else self.name
+
+
+class Finding(NamedTuple):
+    """One finding against a run, as a sentence, and the verdict that follows."""
+
+    code: Code
+    text: str
+
+
+def number(text: str) -> float:
+    """Return the value of a number as C and Fortran print it, with an exponent of E or D. Raises
+    ValueError, with the reason, for anything else: commas, nan, infinity."""
+    if _NOT_FINITE.fullmatch(text[:_LONGEST_NUMBER]):
+        raise ValueError(f"{shown(text)} is not a finite number")
+    if len(text) > _LONGEST_NUMBER or not _NUMBER.fullmatch(text):
+        raise ValueError(f"{shown(text)} is not a number")
+    value = float(text.replace("D", "e").replace("d", "e"))
+    if abs(value) == float("inf"):
+        raise ValueError(f"{shown(text)} is not a finite number")
+    return value
+
+
+def shown(text: str, longest: int = 60) -> str:
+    """Return text in quotes for a sentence: bounded, with control characters escaped."""
+    return repr(text if len(text) <= longest else text[: longest - 3] + "...")

@@ -1,0 +1,75 @@
+"""Failures that are known: a run that fails as a person expects has the verdict ``known``.
+
+    known = KnownFailures(record.known_failures)
+    code, reason, about = known.judged(case, WRONG_ANSWER, "x is 3, not 4", time, cause)
+    code.name, about              # known, "ifx 2023.1 vectorises the loop wrongly"
+
+A run that passes keeps its verdict; ``about`` then says that it was expected to fail.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+
+from msgspec.structs import replace
+
+from seatrial.model import codes
+from seatrial.model.codes import Code
+from seatrial.model.failures import KNOWABLE, KnownFailure, end_of
+from seatrial.model.test import Case, Test
+
+
+class KnownFailures:
+    """The known failures of a trial."""
+
+    def __init__(self, entries: Sequence[KnownFailure]) -> None:
+        self._entries = entries
+
+    def judged(
+        self, case: Case, code: Code, reason: str, time: int, cause: str = ""
+    ) -> tuple[Code, str, str]:
+        """Return the verdict on a run that failed of a ``cause`` ("": not known of what), with what
+        is known of its case at a time (ns): the code, its reason, and why its failure is known (""
+        where it is not). The reason says so, too, where it was known up to a day that is over."""
+        if not self._entries:
+            return code, reason, ""
+        fitting = [each for each in self._entries if _is_of(each, case, code, cause)]
+        known = next((each for each in fitting if time < end_of(each.until)), None)
+        if code is codes.PASS:
+            return code, reason, "" if known is None else known.reason
+        about = known or next(iter(fitting), None)
+        if about is None:
+            return code, reason, ""
+        why = ", ".join(filter(None, (about.reason, about.url)))
+        if known is None:
+            over = f"was known until {about.until}, which is over: {why}"
+            return code, f"{reason} ({over})" if reason else over, ""
+        found = f"{code.name}: {reason}" if reason else code.name
+        return codes.KNOWN, f"{found} (known until {known.until}: {why})", known.reason
+
+
+def _is_of(known: KnownFailure, case: Case, code: Code, cause: str) -> bool:
+    """Return whether a known failure is about a run of a case. One with causes says nothing of runs
+    that pass: they may do so by chance."""
+    if not (_fits(known.tests, case.test) and _fits(known.toolchains, case.toolchain)):
+        return False
+    if code is codes.PASS:
+        return not known.causes
+    return code.name in (known.verdicts or KNOWABLE) and _fits(known.causes, cause)
+
+
+def known_failures_of(
+    tests: Mapping[str, Test],
+    of_plan: Sequence[KnownFailure] = (),
+    of_machine: Sequence[KnownFailure] = (),
+) -> list[KnownFailure]:
+    """Return the known failures of a trial of these tests: the plan's, the tests' own, then those
+    of the machine."""
+    own = [
+        replace(each, tests=[test.name]) for test in tests.values() for each in test.known_failures
+    ]
+    return [*of_plan, *own, *of_machine]
+
+
+def _fits(patterns: Iterable[str], name: str) -> bool:
+    wanted = list(patterns)
+    return not wanted or any(fnmatchcase(name, each) for each in wanted)

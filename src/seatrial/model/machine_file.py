@@ -1,0 +1,476 @@
+"""Find and load a machine file.
+
+    site = load_machine(Path("machines/c5.yaml"))
+    site.machine                     # the description
+    site.references                  # machines/c5/references.yaml, beside it
+
+Names are looked up in ``machines/`` below the working directory, then in
+``~/.config/seatrial/machines``.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from seatrial.account import home
+from seatrial.errors import UsageError
+from seatrial.escaping import has_controls
+from seatrial.model.documents import Faults, Spot, YamlNode, decode_partly, key_text, lay_over, read
+from seatrial.model.failures import check_known_failures, check_log_rules
+from seatrial.model.file_model import Scalar
+from seatrial.model.machine import PAGES, FileSystem, FileUse, Gauge, Machine, Places
+from seatrial.model.machine_topology import check_topology, with_topology
+from seatrial.model.nodes import check_layout, unfold, with_layout
+from seatrial.model.places import placed
+from seatrial.model.run_settings import fault_of_variable
+from seatrial.model.schedulers import BatchSettings, Scheduler, schedulers
+from seatrial.plugins.rehearsal.keys import Background, MachineModel
+from seatrial.plugins.sinks.keys import check_sinks
+
+FOLDER = Path("machines")
+SITE_FOLDER = Path("/etc/seatrial/machines")
+LOCAL = "local"  # this host, whatever else is described
+
+
+class Site(NamedTuple):
+    """A machine, and the path of its references (the file may not exist yet)."""
+
+    machine: Machine
+    references: Path
+
+
+def this_host() -> str:
+    """Return the short name of this host, fit for a file name."""
+    return re.sub(r"[^A-Za-z0-9._-]", "-", os.uname().nodename.split(".")[0]) or "localhost"
+
+
+def machine_file(name: str | None) -> Path | None:
+    """Return the file of the machine of that name or path, or None for this host if no file
+    describes it. Raises UsageError if there is no such machine."""
+    if name is not None and is_path(name):
+        return Path(name)
+    wanted = this_host() if name is None else name
+    for folder in _folders():
+        if _exists(folder / f"{wanted}.yaml"):
+            return folder / f"{wanted}.yaml"
+    if name is not None and name not in (LOCAL, this_host()):
+        known = described()
+        listed = f"described are {', '.join(known)}; " if known else ""
+        raise UsageError(
+            f"no machine {name!r}: there is no {FOLDER / name}.yaml; {listed}"
+            f"`seatrial machine {name} --detect > {FOLDER / name}.yaml` makes a first description"
+        )
+    return None
+
+
+def described() -> list[str]:
+    """Return the names of the machines that have a file."""
+    return sorted({file.stem for folder in _folders() for file in folder.glob("*.yaml")})
+
+
+def _folders() -> tuple[Path, ...]:
+    return (FOLDER, home() / ".config/seatrial/machines", SITE_FOLDER)
+
+
+def is_path(name: str) -> bool:
+    """Return True if a machine is named by its file, False if by its name."""
+    return name.endswith((".yaml", ".yml")) or "/" in name
+
+
+def load_machine(path: Path) -> Site:
+    """Load a machine file. Raises InvalidFiles with all its faults."""
+    faults = Faults()
+    site = read_machine(path, faults)
+    faults.raise_any()
+    assert site is not None
+    return site
+
+
+def read_machine(path: Path, faults: Faults) -> Site | None:
+    """Load a machine file; add its faults to ``faults``. Raises UsageError if there is no such
+    file."""
+    if not _exists(path):
+        raise UsageError(f"{path}: no such file; name a machine's description")
+    own = Faults()
+    node = read_with_includes(path, own)
+    machine = decode_partly(node, Machine, own) if node is not None else None
+    if machine is not None and node is not None:
+        spot = Spot(node, own, own.faulty)
+        if own.of_shape:  # suppress consequential faults; sinks are independent of each other
+            check_sinks(machine.sinks, spot.inside("sinks"))
+        else:
+            check(machine, spot)
+    faults.add_all(own)
+    if machine is None or own.found:
+        return None
+    assert node is not None
+    machine = _with_paths(machine, node)
+    kinds = [
+        with_layout(kind, Spot(node, faults).inside("nodes", i))
+        for i, kind in enumerate(machine.nodes)
+    ]
+    machine = replace(machine, nodes=kinds)
+    machine = _with_files(machine, node, faults)
+    if machine is None:
+        return None
+    return Site(machine, path.parent / machine.machine / "references.yaml")
+
+
+def _with_files(machine: Machine, node: YamlNode, faults: Faults) -> Machine | None:
+    """Return the description with the groups and the network that its files tell; None, with a
+    fault added, if one cannot be read."""
+    key, file = "places", machine.places.file
+    try:
+        if machine.places != Places():
+            groups = placed(machine, node.place_of("places").path.parent)
+            machine = replace(machine, groups=groups, places=Places())
+        if machine.topology is not None and machine.topology.file:
+            key, file = "topology", machine.topology.file
+            machine = with_topology(machine, node.place_of("topology").path.parent)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        faults.add(node.place_of(key), key, f"{file}: {reason}" if file else reason)
+        return None
+    return machine
+
+
+def _with_paths(machine: Machine, node: YamlNode) -> Machine:
+    """Return the description with an absolute path of its workload: trials keep the description,
+    and the file may move."""
+    background = machine.rehearsal.background
+    if background is None or not background.swf:
+        return machine
+    file = node.place_of("rehearsal", "background", "swf").path
+    background = replace(background, swf=str(workload_of(background.swf, file)))
+    return replace(machine, rehearsal=replace(machine.rehearsal, background=background))
+
+
+def _exists(path: Path) -> bool:
+    return os.path.exists(path)  # noqa: PTH110 - Path's raises where it may not look
+
+
+# ---- files that share keys -----------------------------------------------------------------------
+
+INCLUDE = "include"
+
+
+def read_with_includes(path: Path, faults: Faults) -> YamlNode | None:
+    """Return the document of a machine file, laid over those that it includes; None, with the
+    faults added, if it cannot be read."""
+    return _read(path, faults, ())
+
+
+def _read(path: Path, faults: Faults, above: tuple[Path, ...]) -> YamlNode | None:
+    """``above``: the files that include this one, the outermost first."""
+    node = read(path, faults)
+    if node is None or not isinstance(node.value, dict) or INCLUDE not in node.value:
+        return node
+    chain = (*above, path)
+    own = YamlNode({k: v for k, v in node.value.items() if k != INCLUDE}, node.place, node.keys)
+    included: YamlNode | None = None
+    for file, at in _files(node.value[INCLUDE], path, faults):
+        if any(os.path.realpath(file) == os.path.realpath(each) for each in chain):
+            circle = " -> ".join(str(each) for each in (*chain, file))
+            faults.add(at.place, INCLUDE, f"goes round in a circle: {circle}")
+        elif not os.path.isfile(file):  # noqa: PTH113 - Path's raises where it may not look
+            faults.add(at.place, INCLUDE, f"{file} is no file; paths start at {path.parent}")
+        elif (found := _read(file, faults, chain)) is None:
+            continue
+        elif not isinstance(found.value, dict):
+            faults.add(found.place, "", "is not a mapping of keys to values")
+        else:
+            included = found if included is None else _joined(included, found, own, (), faults)
+    return own if included is None else lay_over(included, own)
+
+
+def _files(written: YamlNode, path: Path, faults: Faults) -> list[tuple[Path, YamlNode]]:
+    """Return the included files, each with the place where it is named."""
+    items = written.value if isinstance(written.value, list) else [written]
+    found = []
+    for item in items:
+        if isinstance(item.value, str) and item.value:
+            found.append((path.parent / item.value, item))
+        else:
+            faults.add(item.place, INCLUDE, "must be the path of a file, or a list of paths")
+    return found
+
+
+def _joined(
+    one: YamlNode, other: YamlNode, own: YamlNode | None, key: tuple[str, ...], faults: Faults
+) -> YamlNode:
+    """Return two included nodes as one. It is a fault if they differ where ``own``, the value of
+    the including file, says nothing."""
+    if isinstance(one.value, dict) and isinstance(other.value, dict):
+        values = dict(one.value)
+        for name, inner in other.value.items():
+            known = own.child(name) if own is not None else None
+            values[name] = (
+                _joined(values[name], inner, known, (*key, name), faults)
+                if name in values
+                else inner
+            )
+        return YamlNode(values, one.place, other.keys | one.keys)
+    if own is None and _plain(one) != _plain(other):
+        text = f"differs from {one.place}, which is included, too; give it in the file that "
+        faults.add(other.place, key_text(key), f"{text}includes both, or remove one")
+    return one
+
+
+def _plain(node: YamlNode) -> Any:
+    if isinstance(node.value, dict):
+        return {name: _plain(inner) for name, inner in node.value.items()}
+    return [_plain(each) for each in node.value] if isinstance(node.value, list) else node.value
+
+
+# ---- check ---------------------------------------------------------------------------------------
+#
+# Check a decoded machine file: names, node sets, quantities and references between keys.
+
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_QUORUM = re.compile(r"[1-9][0-9]{0,6}|([1-9][0-9]?|100)%")
+_VARIABLES = re.compile(r"(?=\**[A-Za-z_])[A-Za-z0-9_*]+")
+_NO_NAME = "a name must be letters, digits, ._-"
+
+
+def check(machine: Machine, spot: Spot) -> None:
+    """Add every fault of a decoded machine file that no value shows by itself."""
+    if not _NAME.fullmatch(machine.machine):
+        spot.fault(_NO_NAME, "machine")
+    names = _nodes(machine, spot)
+    _subset(machine.slurm.nodelist, names, spot.inside("slurm", "nodelist"))
+    if machine.slurm.exclude:
+        spot.parsed(unfold, machine.slurm.exclude, "slurm", "exclude")
+    _groups(machine, names, spot)
+    for name, folded in machine.roles.items():
+        at = spot.inside("roles", name)
+        if not _NAME.fullmatch(name):
+            at.fault(_NO_NAME)
+        at.parsed(unfold, folded)
+    if machine.topology is not None:
+        check_topology(machine, spot.inside("topology"))
+    for kind in schedulers().values():
+        if kind.name != "local":
+            _batch_settings(kind, getattr(machine, kind.name), spot.inside(kind.name))
+    if machine.builds.folder and not Path(machine.builds.folder).is_absolute():
+        spot.fault(f"{machine.builds.folder!r} is no absolute path", "builds", "folder")
+    if machine.guard and not Path(machine.guard).is_absolute():
+        spot.fault(f"{machine.guard!r} is no absolute path", "guard")
+    if told := fault_of_quorum(machine.compat.quorum):
+        spot.fault(told, "compat", "quorum")
+    for i, name in enumerate(machine.compat.environment):
+        if told := fault_of_names(name):
+            spot.fault(told, "compat", "environment", i)
+    for i, mount in enumerate(machine.containers.mounts if machine.containers else ()):
+        paths = mount.split(":")
+        if len(paths) > 2 or not all(Path(each).is_absolute() for each in paths):
+            text = f"{mount!r} is neither an absolute path nor two with a colon between them"
+            spot.fault(text, "containers", "mounts", i)
+    for name, chain in machine.toolchains.items():
+        at = spot.inside("toolchains", name)
+        if not _NAME.fullmatch(name):
+            at.fault(_NO_NAME)
+        for variable, text in faults_of_variables(chain.environment):
+            at.fault(text, "environment", variable)
+    for variable, text in faults_of_variables(machine.environment):
+        spot.fault(text, "environment", variable)
+    for pages, settings in machine.pages.items():
+        if pages not in PAGES:
+            spot.fault(f"{pages!r} is not one of {', '.join(PAGES)}", "pages", pages)
+        for variable, text in faults_of_variables(settings.environment):
+            spot.fault(text, "pages", pages, "environment", variable)
+    for name, system in machine.file_systems.items():
+        _file_system(name, system, machine, spot.inside("file_systems", name))
+    for name, gauge in machine.gauges.items():
+        _gauge(name, gauge, machine, spot.inside("gauges", name))
+    if machine.file_use is not None:
+        _file_use(machine.file_use, machine.jobs_run_elsewhere, spot.inside("file_use"))
+    check_log_rules(machine.log_rules, spot)
+    check_known_failures(machine.known_failures, spot)
+    check_sinks(machine.sinks, spot.inside("sinks"))
+    _rehearsal(machine.rehearsal, names, spot.inside("rehearsal"))
+
+
+def _batch_settings(kind: type[Scheduler], settings: BatchSettings, spot: Spot) -> None:
+    for i, word in enumerate(settings.options):
+        if kind.own_options and re.fullmatch(kind.own_options, word):
+            text = f"{word!r} is given by Seatrial itself, or makes {kind.submits} wait; remove it"
+            spot.fault(text, "options", i)
+    kind.check(settings, spot)
+
+
+def _file_use(about: FileUse, in_jobs: bool, spot: Spot) -> None:
+    for i, path in enumerate(about.paths):
+        if not Path(path).is_absolute():
+            spot.fault(f"{path!r} is no absolute path", "paths", i)
+    if about.job_stats and not in_jobs:
+        spot.fault("its jobs have no numbers by which Lustre counts; leave it out", "job_stats")
+    if "%j" not in about.job_id:
+        spot.fault(f"{about.job_id!r} has no %j, the number of the job", "job_id")
+
+
+def fault_of_quorum(quorum: int | str) -> str:
+    """Return why this is no quorum of a compat job; "" if it is one."""
+    if _QUORUM.fullmatch(str(quorum)):
+        return ""
+    return f"{quorum!r} is no quorum; write a number of nodes, or 1% to 100%"
+
+
+def fault_of_names(pattern: str) -> str:
+    """Return why this names no variables for the nodes of a compat job; "" if it does. ``*`` stands
+    for any letters, anywhere but alone."""
+    if _VARIABLES.fullmatch(pattern):
+        return ""
+    return f"{pattern!r} is no name of variables; write e.g. LM_LICENSE_FILE or FLUENT_*"
+
+
+def faults_of_variables(environment: Mapping[str, Scalar]) -> list[tuple[str, str]]:
+    """Return the faults of an environment: (variable, message)."""
+    faults = []
+    for name, value in environment.items():
+        if not _VARIABLE.fullmatch(name):
+            text = "is not a name for a variable; it must be letters, digits and _"
+            faults.append((name, text))
+        elif "\0" in str(value):
+            faults.append((name, "holds a NUL character"))
+        elif text := fault_of_variable(name, value):
+            faults.append((name, text))
+    return faults
+
+
+# ---- nodes --------------------------------------------------------------------------------
+
+
+def _nodes(machine: Machine, spot: Spot) -> set[str]:
+    """Check the nodes; return the names of all nodes."""
+    if not machine.nodes:
+        spot.fault("no node is described; give at least one kind", "nodes")
+    seen: set[str] = set()
+    for i, kind in enumerate(machine.nodes):
+        at = spot.inside("nodes", i)
+        names = set(at.parsed(unfold, kind.names, "names") or ())
+        if twice := sorted(seen & names):
+            at.fault(f"{twice[0]} is described twice", "names")
+        seen |= names
+        if kind.layout is not None:
+            check_layout(kind, at)
+    if machine.scheduler == "local" and len(seen) > 1:
+        *others, last = (f"`scheduler: {name}`" for name in schedulers() if name != "local")
+        text = f"{len(seen)} nodes, but `scheduler: local` is one; give one, or "
+        text += f"{', '.join(others)} or {last}"
+        spot.fault(text, "nodes")
+    return seen
+
+
+def _subset(folded: str, names: set[str], at: Spot) -> tuple[str, ...]:
+    """Check that a node set names nodes of the machine only; return their names."""
+    members = at.parsed(unfold, folded) or () if folded else ()
+    if other := sorted(set(members) - names):
+        at.fault(f"{other[0]} is not a node of this machine")
+    return members
+
+
+def _named_nodes(name: str, folded: str, names: set[str], at: Spot) -> tuple[str, ...]:
+    if not _NAME.fullmatch(name):
+        at.fault(_NO_NAME)
+    if not folded:
+        at.fault("has no nodes; write e.g. n[001-128]")
+    return _subset(folded, names, at)
+
+
+def _places(places: Places, spot: Spot) -> None:
+    """Check that places name one source of groups, and that groups are not written as well."""
+    if bool(places.file) == (places.xnames is not None):
+        spot.fault("give file or xnames, one of them", "places")
+    if places.by and not places.file:
+        spot.fault("is about a file; give file", "places", "by")
+    if spot.given("groups"):
+        spot.fault("groups are written, too; remove groups or places", "places")
+
+
+def _groups(machine: Machine, names: set[str], spot: Spot) -> None:
+    """Check that groups name nodes of the machine, and each node at most once."""
+    if spot.given("places"):
+        _places(machine.places, spot)
+    group_of: dict[str, str] = {}
+    for name, folded in machine.groups.items():
+        at = spot.inside("groups", name)
+        members = _named_nodes(name, folded, names, at)
+        if twice := [node for node in members if node in group_of]:
+            at.fault(f"{twice[0]} is in the group {group_of[twice[0]]}, too; give each node one")
+        group_of.update(dict.fromkeys(members, name))
+
+
+# ---- file systems and gauges --------------------------------------------------------------
+
+
+def _file_system(name: str, system: FileSystem, machine: Machine, at: Spot) -> None:
+    if not _NAME.fullmatch(name):
+        at.fault(_NO_NAME)
+    if not system.path.startswith("/"):
+        at.fault(f"{system.path!r} must be an absolute path", "path")
+    if has_controls(system.path):
+        at.fault(f"{system.path!r} has control characters; name another folder", "path")
+    seen: set[str] = set()
+    for i, target in enumerate(system.metadata_targets):
+        if not _NAME.fullmatch(target.name):
+            at.fault(f"{target.name!r}: {_NO_NAME}", "targets", i)
+        elif target.name in seen:
+            at.fault(f"{target.name} is given twice", "targets", i)
+        seen.add(target.name)
+        if target.gauge and target.gauge not in machine.gauges:
+            there = ", ".join(sorted(machine.gauges)) or "none"
+            at.fault(f"no gauge {target.gauge!r}; there are {there}", "targets", i, "gauge")
+    levels = system.rehearsal.production if system.rehearsal else []
+    for i, level in enumerate(levels):
+        spot = at.inside("rehearsal", "production", i)
+        if level.target and level.target not in seen:
+            text = f"no target {level.target!r}; there are {', '.join(sorted(seen)) or 'none'}"
+            spot.fault(text, "target")
+
+
+def _gauge(name: str, gauge: Gauge, machine: Machine, at: Spot) -> None:
+    if not _NAME.fullmatch(name):
+        at.fault(_NO_NAME)
+    if not gauge.command.strip():
+        at.fault("is empty; write bash that prints one number", "command")
+    if not gauge.rehearsal:
+        return
+    known = list(machine.file_systems)
+    for folder, system in machine.file_systems.items():
+        known += [f"{folder}/{target.name}" for target in system.metadata_targets]
+    if gauge.rehearsal not in known:
+        text = f"no file system or target {gauge.rehearsal!r}; there are "
+        at.fault(text + (", ".join(known) or "none"), "rehearsal")
+
+
+# ---- rehearsals ---------------------------------------------------------------------------
+
+
+def _rehearsal(model: MachineModel, names: set[str], at: Spot) -> None:
+    for name, folded in model.partitions.items():
+        _named_nodes(name, folded, names, at.inside("partitions", name))
+    if model.background is not None:
+        _background(model.background, len(names), at.inside("background"))
+
+
+def _background(background: Background, nodes: int, at: Spot) -> None:
+    load = background.load.fraction or at.faulty.has(key_text((*at.key, "load")))
+    if bool(background.swf) == bool(load):
+        at.fault("give swf, a file of jobs, or load, the share of made ones; not both")
+    for i, size in enumerate(background.nodes):
+        if not 1 <= size <= nodes:
+            at.fault(f"{size} is not between 1 and the machine's {nodes} nodes", "nodes", i)
+    file = workload_of(background.swf, at.node.place_of(*at.key, "swf").path)
+    if background.swf and not os.path.isfile(file):  # noqa: PTH113 - Path's may raise
+        at.fault(f"{file} is no file", "swf")
+
+
+def workload_of(swf: str, file: Path) -> Path:
+    """Return the path of a workload; a relative one starts at the folder of the machine file."""
+    return (file.parent / swf).absolute()

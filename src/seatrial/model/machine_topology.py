@@ -1,0 +1,376 @@
+"""The network of a machine, as its file says it: ``topology: {kind: dragonfly, ...}``.
+
+    topology = topology_of(machine)       # None where the file tells neither network nor groups
+
+Levels come from the nodes in their order, from their names, from node sets, or from a file, which
+is read when the machine is loaded and becomes node sets in the description that trials keep.
+Groups alone are a tree of one level.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from seatrial.errors import UsageError
+from seatrial.files import read_regular
+from seatrial.model import machine as model
+from seatrial.model import topology
+from seatrial.model.documents import Spot
+from seatrial.model.nodes import fold, node_names, unfold
+from seatrial.model.places import MAX_FILE_BYTES, named, places_in, switches_of
+from seatrial.model.topology import name_pattern, positions
+from seatrial.units import bytes_of, count
+
+LevelOfSets = dict[str, dict[str, str]]  # the node set of each unit, by the name of the level
+ROUTER = "router"  # the first level of a torus, where the file does not name it
+
+
+class TopologyFault(ValueError):
+    """What is wrong with a topology; ``key`` leads to it from ``topology``."""
+
+    def __init__(self, message: str, *key: str | int) -> None:
+        super().__init__(message)
+        self.key = key
+
+
+def topology_of(machine: "model.Machine") -> topology.Topology | None:
+    """Return the network of a machine that was loaded; None if nothing is told of it. Raises
+    TopologyFault, which a machine that was loaded does not."""
+    if machine.topology is not None:
+        return made(machine.topology, node_names(machine))
+    names = [node for folded in machine.groups.values() for node in unfold(folded)]
+    if not names:
+        return None
+    return made(model.NetworkModel(kind="tree", levels=[{"group": {**machine.groups}}]), names)
+
+
+def known_topology(machine: "model.Machine") -> topology.Topology:
+    """Return the network of a machine. Raises UsageError where its file tells nothing of it."""
+    found = topology_of(machine)
+    if found is None:
+        raise UsageError(
+            f"the file of {machine.machine} tells nothing of its network; "
+            "write `topology` or `groups` (docs/how-to/machines.md)"
+        )
+    return found
+
+
+def check_topology(machine: "model.Machine", at: Spot) -> None:
+    """Add the fault of a machine's topology, which is at ``at``. That of a file is found when it is
+    read."""
+    assert machine.topology is not None
+    try:
+        if machine.topology.file:
+            _sources(machine.topology)
+        else:
+            made(machine.topology, node_names(machine))
+    except TopologyFault as fault:
+        at.fault(str(fault), *fault.key)
+
+
+def with_topology(machine: "model.Machine", folder: Path) -> "model.Machine":
+    """Return a machine whose topology has what its file tells; the path starts at ``folder``.
+    Raises OSError and ValueError."""
+    told = machine.topology
+    if told is None or not told.file:
+        return machine
+    text = read_regular(folder / told.file, MAX_FILE_BYTES).decode(errors="replace")
+    names = [level for level in told.levels if isinstance(level, str)]
+    there = node_names(machine)
+    read = levels_of_places if text.lstrip().startswith("{") else levels_of_switches
+    levels = read(text, names or [*told.axes], there)
+    if told.kind == "torus":
+        levels = [_by_coordinates(levels)]
+    told = replace(told, file="", levels=[*levels])
+    made(told, there)
+    return replace(machine, topology=told)
+
+
+# ---- from the keys of the file ------------------------------------------------------------
+
+
+def made(told: "model.NetworkModel", nodes: Sequence[str]) -> topology.Topology:
+    """Return a network of these nodes. Raises TopologyFault."""
+    _sources(told)
+    rows = _numbers(told, nodes) if told.names else []
+    places = positions(_ordered(told, rows)) if rows else range(len(nodes))
+    levels = [_level(told.levels[i], i, nodes, places) for i in range(len(told.levels))]
+    coordinates: list[topology.Coordinates] = []
+    if told.kind == "torus":
+        coordinates = _coordinates(told, nodes, rows, places)
+        levels = [_routers(levels[0].name if levels else ROUTER, coordinates), *levels[1:]]
+    if fault := topology.fault_of_nesting(levels, nodes):
+        raise TopologyFault(fault, "levels")
+    return topology.Topology(
+        kind=told.kind,
+        nodes=tuple(nodes),
+        levels=tuple(levels),
+        axes=tuple(told.axes),
+        shape=tuple(told.axes.values()),
+        coordinates=tuple(coordinates),
+        ports=told.ports,
+        bandwidths=_bandwidths(told, [level.name for level in levels]),
+        roles=_roles(told.roles, nodes),
+    )
+
+
+def _roles(told: Mapping[str, str], nodes: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """Return the numbers of the nodes with each role."""
+    number_of, found = {node: number for number, node in enumerate(nodes)}, {}
+    for role, folded in told.items():
+        try:
+            members = unfold(folded)
+        except ValueError as error:
+            raise TopologyFault(str(error), "roles", role) from None
+        if other := [node for node in members if node not in number_of]:
+            raise TopologyFault(f"{other[0]} is not a node of this machine", "roles", role)
+        found[role] = tuple(number_of[node] for node in members)
+    return found
+
+
+def _sources(told: "model.NetworkModel") -> None:
+    """Check which keys stand beside each other. Raises TopologyFault."""
+    if told.kind == "torus" and not told.axes:
+        raise TopologyFault("a torus has axes; write e.g. axes: {x: 17, y: 8, z: 24}")
+    if told.kind != "torus" and told.axes:
+        raise TopologyFault(f"a {told.kind} has no axes; remove them", "axes")
+    for axis, length in told.axes.items():
+        if length < 1:
+            raise TopologyFault(f"{length} is less than 1", "axes", axis)
+    if told.file and told.names:
+        raise TopologyFault("give file or names, one of them", "names")
+    if told.order and not told.names:
+        raise TopologyFault("is about names; give names", "order")
+    if told.kind != "torus" and not told.levels and not told.file:
+        raise TopologyFault("has no levels; write e.g. levels: [{router: 4}, {group: 64}]")
+    if told.kind == "dragonfly" and len(told.levels) < 2 and not told.file:
+        raise TopologyFault("a dragonfly has at least two: those of routers and groups", "levels")
+    names = set[str]()
+    for i, level in enumerate(told.levels):
+        if isinstance(level, str) != bool(told.file):
+            text = (
+                "of a file is told by its name alone"
+                if told.file
+                else (f"{level}: write the nodes of each, e.g. {{{level}: 4}}, or its node sets")
+            )
+            raise TopologyFault(text, "levels", i)
+        if not isinstance(level, str) and len(level) != 1:
+            raise TopologyFault("must have one key, the name of the level", "levels", i)
+        name = level if isinstance(level, str) else next(iter(level))
+        if name in (topology.NODE, topology.SYSTEM):
+            raise TopologyFault(f"{name} is a word for every network; choose another", "levels", i)
+        if name in names:
+            raise TopologyFault(f"{name} is the name of two levels; choose another", "levels", i)
+        names.add(name)
+
+
+def _numbers(told: "model.NetworkModel", nodes: Sequence[str]) -> list[tuple[int, ...]]:
+    """Return the numbers of the fields in the name of each node."""
+    try:
+        pattern = name_pattern(told.names)
+    except ValueError as error:
+        raise TopologyFault(str(error), "names") from None
+    rows = [pattern.numbers(node) for node in nodes]
+    if lost := [node for node, row in zip(nodes, rows, strict=True) if row is None]:
+        text = f"{lost[0]} does not fit {told.names}, nor do {len(lost) - 1} more of"
+        text = text if len(lost) > 1 else f"{lost[0]} does not fit {told.names}; 1 of"
+        raise TopologyFault(f"{text} {count(len(nodes), 'node')}", "names")
+    found = [row for row in rows if row is not None]
+    if len(set(found)) < len(found):
+        again = next(i for i, row in enumerate(found) if row in found[:i])
+        first = nodes[found.index(found[again])]
+        raise TopologyFault(f"{first} and {nodes[again]} are at the same place", "names")
+    return found
+
+
+def _ordered(told: "model.NetworkModel", rows: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Return rows of numbers, that of the largest unit first."""
+    fields = name_pattern(told.names).fields
+    if told.order and sorted(told.order) != sorted(fields):
+        text = f"must have each field of names once: {', '.join(fields)}"
+        raise TopologyFault(text, "order")
+    columns = [fields.index(field) for field in told.order or fields]
+    return [[row[column] for column in columns] for row in rows]
+
+
+def _level(
+    told: "model.LevelModel", i: int, nodes: Sequence[str], places: Sequence[int]
+) -> topology.NetworkLevel:
+    assert not isinstance(told, str)
+    ((name, units),) = told.items()
+    if isinstance(units, int):
+        if units < 1:
+            raise TopologyFault(f"{units} is less than 1", "levels", i, name)
+        return topology.level_by_size(name, units, places)
+    return _level_of_sets(name, units, nodes, i)
+
+
+def _level_of_sets(
+    name: str, units: Mapping[str, str], nodes: Sequence[str], i: int
+) -> topology.NetworkLevel:
+    unit_of: dict[str, int] = {}
+    for number, (unit, folded) in enumerate(units.items()):
+        try:
+            members = unfold(folded)
+        except ValueError as error:
+            raise TopologyFault(str(error), "levels", i, name, unit) from None
+        for node in members:
+            if unit_of.setdefault(node, number) != number:
+                text = f"{node} is in {[*units][unit_of[node]]}, too; give each node one {name}"
+                raise TopologyFault(text, "levels", i, name, unit)
+    if other := sorted(unit_of.keys() - set(nodes)):
+        raise TopologyFault(f"{other[0]} is not a node of this machine", "levels", i, name)
+    if lost := [node for node in nodes if node not in unit_of]:
+        text = f"no {name} has {fold(lost)}; write where they are"
+        raise TopologyFault(text, "levels", i, name)
+    return topology.NetworkLevel(name, tuple(units), tuple(unit_of[node] for node in nodes))
+
+
+def _bandwidths(told: "model.NetworkModel", levels: Sequence[str]) -> dict[str, float]:
+    known, found = [*told.axes, *levels, topology.SYSTEM], {}
+    for name, written in told.links.items():
+        if name not in known:
+            raise TopologyFault(f"{name!r} is none of {', '.join(known)}", "links", name)
+        try:
+            found[name] = float(bytes_of(str(written).removesuffix("/s")))
+        except ValueError:
+            text = f"{written!r} is no bandwidth; write e.g. 5.25GB/s"
+            raise TopologyFault(text, "links", name) from None
+    return found
+
+
+# ---- a torus ------------------------------------------------------------------------------
+
+
+def _coordinates(
+    told: "model.NetworkModel",
+    nodes: Sequence[str],
+    rows: Sequence[Sequence[int]],
+    places: Sequence[int],
+) -> list[topology.Coordinates]:
+    """Return the coordinates of each node: of its name, of the unit that it is in, or by its place,
+    where the last axis goes up first."""
+    level = told.levels[0] if told.levels else {ROUTER: 1}
+    assert not isinstance(level, str)
+    ((name, units),) = level.items()
+    fields = name_pattern(told.names).fields if told.names else ()
+    if set(told.axes) <= set(fields):
+        columns = [fields.index(axis) for axis in told.axes]
+        found = [tuple(row[column] for column in columns) for row in rows]
+        if told.levels:
+            _check_routers(name, units, found, len(fields) > len(told.axes))
+    elif isinstance(units, int):
+        found = [_unravelled(place // units, tuple(told.axes.values())) for place in places]
+    else:
+        written = _level_of_sets(name, units, nodes, 0)
+        of_units = [_written_coordinates(unit, len(told.axes), name) for unit in units]
+        found = [of_units[unit] for unit in written.unit_of]
+    for node, own in zip(nodes, found, strict=True):
+        for axis, number in zip(told.axes, own, strict=True):
+            if number >= told.axes[axis]:
+                text = (
+                    f"{node} is at {axis} = {number}, beyond 0 to {told.axes[axis] - 1}; "
+                    "correct this length, or the nodes of a router in the first of `levels`"
+                )
+                raise TopologyFault(text, "axes", axis)
+    return found
+
+
+def _check_routers(
+    name: str,
+    units: "int | Mapping[str, str]",
+    coordinates: Sequence[topology.Coordinates],
+    several: bool,
+) -> None:
+    """Check that the first level of a torus is its routers, where names have the coordinates:
+    ``several`` nodes share those where names have further fields. Raises TopologyFault."""
+    most = max(Counter(coordinates).values(), default=1)
+    if isinstance(units, int) and (units < most or (units > most and not several)):
+        at = f"{count(most, 'node')} at each place of the axes"
+        raise TopologyFault(
+            f"{units} nodes; names put {at}. The first level of a torus is its routers: write "
+            f"{{router: {most}}} before {name}, or leave it out",
+            "levels",
+            0,
+            name,
+        )
+
+
+def _unravelled(number: int, shape: topology.Coordinates) -> topology.Coordinates:
+    found = []
+    for length in reversed(shape[1:]):
+        number, own = divmod(number, length)
+        found.append(own)
+    return (number, *reversed(found))
+
+
+def _written_coordinates(text: str, axes: int, level: str) -> topology.Coordinates:
+    parts = text.split(",")
+    if len(parts) != axes or not all(part.isascii() and part.isdigit() for part in parts):
+        example = ",".join("0" * axes)
+        raise TopologyFault(
+            f"{text!r} are no coordinates; write e.g. {example}", "levels", 0, level
+        )
+    return tuple(map(int, parts))
+
+
+def _routers(name: str, coordinates: Sequence[topology.Coordinates]) -> topology.NetworkLevel:
+    units = {own: number for number, own in enumerate(sorted(set(coordinates)))}
+    texts = tuple(",".join(map(str, own)) for own in units)
+    return topology.NetworkLevel(name, texts, tuple(units[own] for own in coordinates))
+
+
+def _by_coordinates(levels: Sequence[LevelOfSets]) -> LevelOfSets:
+    """Return the routers of a torus by their coordinates, of a level for each axis."""
+    at: dict[str, list[str]] = {}
+    for level in levels:
+        for unit, folded in next(iter(level.values())).items():
+            for node in unfold(folded):
+                at.setdefault(node, []).append(unit)
+    routers: dict[str, list[str]] = {}
+    for node, numbers in at.items():
+        routers.setdefault(",".join(numbers), []).append(node)
+    return {ROUTER: {router: fold(nodes) for router, nodes in routers.items()}}
+
+
+# ---- from files ---------------------------------------------------------------------------
+
+
+def levels_of_switches(text: str, names: Sequence[str], there: Iterable[str]) -> list[LevelOfSets]:
+    """Return the levels of Slurm's topology, with the nodes that are ``there``. Without names they
+    are switch (or block), switch2, ... Raises ValueError."""
+    usual = "block" if "blockname=" in text.lower() else "switch"
+    units = switches_of(text).levels()
+    if names and len(names) != len(units):
+        raise ValueError(f"has {count(len(units), 'level')}, and `levels` names {len(names)}")
+    known, found = set(there), list[LevelOfSets]()
+    for i, level in enumerate(units):
+        name = names[i] if names else usual if i == 0 else f"{usual}{i + 1}"
+        kept = {unit: [node for node in nodes if node in known] for unit, nodes in level.items()}
+        found.append({name: {named(unit): fold(nodes) for unit, nodes in kept.items() if nodes}})
+    return found
+
+
+def levels_of_places(text: str, names: Sequence[str], there: Iterable[str]) -> list[LevelOfSets]:
+    """Return the levels of a JSON object that has the place of each node: an object with a key for
+    each level (or axis), or a text where there is one. Units are named by their number or text.
+    Raises ValueError."""
+    places = places_in(text)
+    if not names:
+        raise ValueError("name the keys of its places in `levels`, the smallest unit first")
+    found: dict[str, dict[str, list[str]]] = {name: {} for name in names}
+    for node in there:
+        if node not in places:
+            raise ValueError(
+                f"has no place of {node}; write it, e.g. {{{json.dumps(names[0])}: 0}}"
+            )
+        place = places[node] if isinstance(places[node], dict) else {names[0]: places[node]}
+        for name in names:
+            unit = place.get(name)
+            if not isinstance(unit, str | int) or unit == "":
+                raise ValueError(f"{node}: its place has no {name}; it has {', '.join(place)}")
+            found[name].setdefault(named(str(unit)), []).append(node)
+    return [{name: {u: fold(own) for u, own in units.items()}} for name, units in found.items()]

@@ -1,0 +1,394 @@
+"""The cores of a node in hwloc's logical order, each with its socket, NUMA domain and CPUs.
+
+    layout = plain(cores=24, sockets=2, numa_domains=4)
+    layout.domains[1]              # [6, 7, 8, 9, 10, 11], by number of the core
+    written(layout)                # [["0-5", "6-11"], ["12-17", "18-23"]], a text a domain
+
+A CPU is a hardware thread, by its number of the operating system. A text of a domain lists its
+cores: ``0-5`` are six cores of one CPU each, ``0-5+24-29`` six cores of two: 0 and 24, 1 and 25.
+"""
+
+import functools
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import groupby
+from typing import Any, NamedTuple
+from xml.etree import ElementTree
+
+from msgspec import Struct
+
+MAX_CPUS = 16_384
+
+_CPUS = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?")
+
+
+class Core(NamedTuple):
+    """A core: the socket and the NUMA domain that it is in, and its CPUs."""
+
+    socket: int
+    domain: int
+    cpus: tuple[int, ...]
+
+
+class NodeLayout(Struct, frozen=True, dict=True):
+    """The cores of a node. ``numbered``: True if the numbers of the CPUs are known. They are not
+    where only the numbers of cores, sockets and domains are."""
+
+    cores: tuple[Core, ...]
+    numbered: bool = True
+
+    @cached_property
+    def domains(self) -> dict[int, list[int]]:
+        """The cores of each NUMA domain."""
+        return self._grouped([core.domain for core in self.cores])
+
+    @cached_property
+    def sockets(self) -> dict[int, list[int]]:
+        """The cores of each socket."""
+        return self._grouped([core.socket for core in self.cores])
+
+    def _grouped(self, groups: Sequence[int]) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {}
+        for number, group in enumerate(groups):
+            found.setdefault(group, []).append(number)
+        return found
+
+    @property
+    def threads_per_core(self) -> int:
+        return min(len(core.cpus) for core in self.cores)
+
+    @property
+    def cores_per_numa(self) -> int:
+        """The cores of the smallest domain."""
+        return min(map(len, self.domains.values()))
+
+    @property
+    def cores_per_socket(self) -> int:
+        return min(map(len, self.sockets.values()))
+
+    def cpus_of(self, cores: Iterable[int]) -> list[int]:
+        """Return the CPUs of cores, ascending."""
+        return sorted(cpu for core in cores for cpu in self.cores[core].cpus)
+
+
+@functools.lru_cache(maxsize=64)
+def plain(cores: int, sockets: int, numa_domains: int, threads_per_core: int = 1) -> NodeLayout:
+    """Return a layout of which only numbers are known. Cores are dealt out as evenly as they can
+    be, in their order. The numbers of CPUs are as Linux mostly gives them, and not known."""
+    return NodeLayout(
+        tuple(
+            Core(
+                socket=core * min(sockets, cores) // cores,
+                domain=core * min(numa_domains, cores) // cores,
+                cpus=tuple(core + cores * thread for thread in range(threads_per_core)),
+            )
+            for core in range(cores)
+        ),
+        numbered=False,
+    )
+
+
+# ---- texts of CPUs ------------------------------------------------------------------------
+
+
+def spans(numbers: Iterable[int]) -> str:
+    """Return numbers, ascending, as a list of spans such as ``0-2,6``."""
+    texts = []
+    for _, row in groupby(enumerate(sorted(numbers)), lambda pair: pair[1] - pair[0]):
+        found = [number for _, number in row]
+        texts.append(str(found[0]) if len(found) == 1 else f"{found[0]}-{found[-1]}")
+    return ",".join(texts)
+
+
+def mask(cpus: Iterable[int]) -> str:
+    """Return CPUs as a hexadecimal mask such as ``0x1c0``."""
+    return hex(sum(1 << cpu for cpu in cpus))
+
+
+def written(layout: NodeLayout) -> list[list[str]]:
+    """Return a layout as texts, which ``from_sockets`` reads: a list of each socket, a text of each
+    of its NUMA domains. Raises ValueError where a domain is in several sockets."""
+    found: list[list[str]] = []
+    for _, cores in groupby(layout.cores, lambda core: core.socket):
+        found.append([])
+        for _, members in groupby(cores, lambda core: core.domain):
+            found[-1].append(_written_cores([core.cpus for core in members]))
+    if sum(map(len, found)) != len(layout.domains):
+        raise ValueError("a NUMA domain has cores of several sockets")
+    return found
+
+
+def _written_cores(cores: Sequence[tuple[int, ...]]) -> str:
+    """Return cores as text: spans of cores whose CPUs all go up by one."""
+    texts = []
+    keyed = enumerate(cores)
+    for _, row in groupby(keyed, lambda each: tuple(cpu - each[0] for cpu in each[1])):
+        span = [cpus for _, cpus in row]
+        columns = zip(*span, strict=True)
+        texts.append("+".join(spans(column) for column in columns))
+    return ",".join(texts)
+
+
+def from_sockets(sockets: Sequence[Sequence[str]]) -> NodeLayout:
+    """Return the layout of texts: a list of each socket, a text of each of its NUMA domains. Raises
+    ValueError with the text and the remedy."""
+    cores: list[Core] = []
+    domain = 0
+    for socket, domains in enumerate(sockets):
+        if not domains:
+            raise ValueError("a socket has no NUMA domain; list its CPUs, e.g. 0-5")
+        for text in domains:
+            cores += [Core(socket, domain, cpus) for cpus in _read_cores(text)]
+            domain += 1
+    return checked(cores)
+
+
+def _read_cores(text: str) -> list[tuple[int, ...]]:
+    found: list[tuple[int, ...]] = []
+    for part in text.split(","):
+        columns = [_read_span(span.strip(), text) for span in part.split("+")]
+        if len({len(column) for column in columns}) > 1:
+            raise ValueError(f"{part!r} joins spans of unequal length; write e.g. 0-5+24-29")
+        found += zip(*columns, strict=True)
+    return found
+
+
+def _read_span(span: str, text: str) -> range:
+    match = _CPUS.fullmatch(span)
+    if match is None:
+        raise ValueError(f"{text!r} is no list of CPUs; write e.g. 0-5, or 0-5+24-29 with SMT")
+    first, last = int(match[1]), int(match[2] or match[1])
+    if last < first or last - first >= MAX_CPUS:
+        raise ValueError(f"{span!r} is no span of CPUs; write the smaller number first, e.g. 0-5")
+    return range(first, last + 1)
+
+
+def checked(cores: Sequence[Core]) -> NodeLayout:
+    """Return the layout of these cores, in hwloc's logical order: sockets, their domains and the
+    cores of these, each by its lowest CPU. Raises ValueError if there are none, too many, or a CPU
+    is in two."""
+    cpus = [cpu for core in cores for cpu in core.cpus]
+    if not cpus:
+        raise ValueError("it has no CPU")
+    if len(cpus) > MAX_CPUS:
+        raise ValueError(f"it has more than {MAX_CPUS} CPUs")
+    if len(set(cpus)) < len(cpus):
+        twice = next(cpu for cpu in sorted(cpus) if cpus.count(cpu) > 1)
+        raise ValueError(f"CPU {twice} is in it twice")
+    by_cpu = sorted(cores, key=lambda core: core.cpus)
+    sockets = _numbered(core.socket for core in by_cpu)
+    domains = _numbered(core.domain for core in by_cpu)
+    ordered = sorted(by_cpu, key=lambda core: (sockets[core.socket], domains[core.domain]))
+    domains = _numbered(core.domain for core in ordered)
+    return NodeLayout(
+        tuple(Core(sockets[c.socket], domains[c.domain], tuple(sorted(c.cpus))) for c in ordered)
+    )
+
+
+def _numbered(names: Iterable[int]) -> dict[int, int]:
+    """Return the number from 0 of each name, in the order of appearance."""
+    return {name: number for number, name in enumerate(dict.fromkeys(names))}
+
+
+# ---- synthetic -----------------------------------------------------------------------------------
+#
+# The notation of hwloc's synthetic topologies, which ``lstopo --of synthetic`` prints.
+#
+#     parse("pack:2 numa:2 core:6 pu:1")
+#     parse("Package:2 [NUMANode(memory=8GB)] Core:6 PU:2(indexes=2*24:1*2)")
+#
+# Each word is a kind of object and how many of it are in each object of the word before.
+# Attributes in parentheses count only if they are the ``indexes`` of ``pu``: the numbers that the
+# operating system gives to CPUs. Without them CPUs are numbered in order.
+
+
+_WORD = re.compile(r"\s*(\[?)\s*([A-Za-z][A-Za-z0-9]*)?(?::?(\d+))?(\([^()]*\))?\s*(\]?)\s*")
+_LOOP = re.compile(r"(\d+)\*(\d+)")
+_KINDS = {
+    "pack": "socket",
+    "package": "socket",
+    "socket": "socket",
+    "numa": "numa",
+    "numanode": "numa",
+    "node": "numa",
+    "core": "core",
+    "pu": "pu",
+    **dict.fromkeys(("machine", "die", "group", "tile", "module", "cluster"), ""),
+}
+_CACHE = re.compile(r"l[1-5][di]?(cache)?|memcache|memorysidecache")
+_EXAMPLE = "write e.g. pack:2 numa:2 core:6 pu:1"
+
+
+class _Level(NamedTuple):
+    """A word of the notation: the kind of object, its number in each object above, attributes."""
+
+    kind: str
+    number: int
+    attributes: str
+
+
+def parse_synthetic(text: str) -> NodeLayout:
+    """Return the layout of a node in hwloc's synthetic notation. Raises ValueError with the word
+    and the remedy."""
+    levels = _levels(text)
+    total = math.prod(level.number for level in levels)
+    if total > MAX_CPUS:
+        raise ValueError(f"{text!r} has more than {MAX_CPUS} CPUs")
+    kinds = [level.kind for level in levels]
+    if "pu" not in kinds:
+        raise ValueError(f"{text!r} has no pu, the hardware threads of a core; {_EXAMPLE}")
+    if kinds.index("pu") != len(kinds) - 1:
+        raise ValueError(f"{text!r}: pu must be the last word; {_EXAMPLE}")
+    numbers = _numbers(levels[-1].attributes, total)
+    per = {
+        kind: total // math.prod(level.number for level in levels[: kinds.index(kind) + 1])
+        for kind in ("socket", "numa", "core")
+        if kind in kinds
+    }
+    width = per.get("core", 1)
+    cores = [
+        Core(
+            socket=first // per.get("socket", total),
+            domain=first // per.get("numa", total),
+            cpus=tuple(sorted(numbers[first : first + width])),
+        )
+        for first in range(0, total, width)
+    ]
+    return checked(cores)
+
+
+def _levels(text: str) -> list[_Level]:
+    levels: list[_Level] = []
+    end = 0
+    while end < len(text):
+        found = _WORD.match(text, end)
+        if found is None or found.end() == end or (found[1] == "[") != (found[5] == "]"):
+            raise ValueError(f"{text[end:].strip()!r} is not hwloc's notation; {_EXAMPLE}")
+        end = found.end()
+        levels.append(_level(found, text))
+    for kind in ("socket", "numa", "core", "pu"):
+        if sum(level.kind == kind for level in levels) > 1:
+            raise ValueError(f"{text!r} has two words for {kind}; {_EXAMPLE}")
+    return levels
+
+
+def _level(found: re.Match[str], text: str) -> _Level:
+    attached, word, number, attributes, _ = found.groups()
+    if not word:
+        raise ValueError(f"{text!r}: {found[0].strip()!r} has no kind of object; {_EXAMPLE}")
+    kind = _KINDS.get(word.lower())
+    if kind is None and not _CACHE.fullmatch(word.lower()):
+        known = "pack, die, numa, group, l3, l2, l1, core, pu"
+        raise ValueError(f"{word!r} is not an object of hwloc's notation; there are {known}")
+    if attached:  # memory of the objects of the word before, one each
+        if kind != "numa":
+            raise ValueError(f"{text!r}: only [numa] may be in brackets; {_EXAMPLE}")
+        return _Level("numa", 1, "")
+    if number is None or int(number[:6]) < 1:
+        raise ValueError(f"{text!r}: {word} has no number above 0; {_EXAMPLE}")
+    return _Level(kind or "", int(number[:6]), attributes or "")
+
+
+def _numbers(attributes: str, total: int) -> list[int]:
+    """Return the number of each CPU, in logical order, by the attribute ``indexes`` of pu: a list
+    with commas, or loops ``step*count``, as hwloc has them."""
+    found = re.search(r"indexes=([^\s)]*)", attributes)
+    if found is None:
+        return list(range(total))
+    text = found[1]
+    if re.fullmatch(r"\d{1,6}(,\d{1,6})*", text):
+        numbers = [int(number) for number in text.split(",")]
+    elif all(_LOOP.fullmatch(loop) for loop in text.split(":")):
+        numbers = _looped([(int(loop[1]), int(loop[2])) for loop in _LOOP.finditer(text)], total)
+    else:
+        raise ValueError(f"indexes={text}: write the numbers of the CPUs in order, e.g. 0,24,1,25")
+    if len(numbers) != total:
+        raise ValueError(f"indexes={text} are {len(numbers)} numbers; there are {total} CPUs")
+    return numbers
+
+
+def _looped(loops: list[tuple[int, int]], total: int) -> list[int]:
+    """Return the numbers of CPUs by loops ``step*count``: CPU i counts (i // step) % count of each,
+    the first loop fastest. A last loop of step 1 may be left out."""
+    counted = math.prod(number for _, number in loops)
+    if not counted or any(step < 1 for step, _ in loops):
+        raise ValueError("a loop of indexes has a 0; write e.g. indexes=2*24:1*2")
+    if counted != total:
+        loops = [*loops, (1, total // counted)]
+    numbers = [0] * total
+    scale = 1
+    for step, length in loops:
+        numbers = [n + (place // step % length) * scale for place, n in enumerate(numbers)]
+        scale *= length
+    return numbers
+
+
+# ---- hwloc xml -----------------------------------------------------------------------------------
+#
+# The XML that ``lstopo --of xml`` writes, of hwloc 1 and 2: a node's cores, domains and sockets.
+#
+# Objects are found by their sets of CPUs, not by their place in the tree, which differs between
+# the two versions of hwloc.
+
+
+_WRITE_AGAIN = "write it again: lstopo --of xml > node.xml"
+
+
+def parse_hwloc_xml(text: str) -> NodeLayout:
+    """Return the layout of the node that an XML of hwloc describes. Raises ValueError with the
+    reason."""
+    if "<!ENTITY" in text:
+        raise ValueError(f"declares entities, which hwloc never does; {_WRITE_AGAIN}")
+    try:
+        root = ElementTree.fromstring(text)
+    except ElementTree.ParseError as error:
+        raise ValueError(f"is not whole XML ({error}); {_WRITE_AGAIN}") from None
+    if root.tag != "topology":
+        raise ValueError(f"is XML of another kind: <{root.tag}>, not <topology>; {_WRITE_AGAIN}")
+    sets: dict[str, list[int]] = {"Core": [], "PU": [], "NUMANode": [], "Package": []}
+    for kind, cpus in _objects(root):
+        sets.setdefault("Package" if kind == "Socket" else kind, []).append(cpus)
+    cores = sets["Core"] or sets["PU"]
+    if not cores:
+        raise ValueError(f"describes no core and no PU; {_WRITE_AGAIN}")
+    socket_of, domain_of = _numbering(sets["Package"]), _numbering(sets["NUMANode"])
+    found = [Core(socket_of(cpus), domain_of(cpus), tuple(_bits(cpus))) for cpus in cores]
+    return checked(found)
+
+
+def _objects(root: Any) -> Iterator[tuple[str, int]]:
+    """Yield the kind and the set of CPUs, as an integer, of each object that has some."""
+    for each in root.iter("object"):
+        text = each.get("cpuset", "")
+        if text and (cpus := _set_of(text)):
+            yield each.get("type", ""), cpus
+
+
+def _set_of(text: str) -> int:
+    """Return a set such as ``0x00000001,,0xff000000``: words of 32 bits, the highest first."""
+    value = 0
+    for word in text.split(","):
+        try:
+            bits = int(word or "0", 16)
+        except ValueError:
+            raise ValueError(f"{text[:60]!r} is no set of CPUs; {_WRITE_AGAIN}") from None
+        value = value << 32 | bits
+    return value
+
+
+def _bits(cpus: int) -> list[int]:
+    return [number for number in range(cpus.bit_length()) if cpus >> number & 1]
+
+
+def _numbering(groups: list[int]) -> Any:
+    """Return a function from a core's CPUs to the number of its group: the smallest of those that
+    hold it, as a domain may be part of another; 0 where there is none."""
+    distinct = list(dict.fromkeys(groups))
+
+    def number_of(cpus: int) -> int:
+        holding = [group for group in distinct if cpus & group == cpus]
+        return distinct.index(min(holding, key=int.bit_count)) if holding else 0
+
+    return number_of

@@ -1,0 +1,293 @@
+"""Facts of a machine's nodes for expressions."""
+
+import functools
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from seatrial.files import read_regular
+from seatrial.lazy import nodeset
+from seatrial.model import machine, node_layout
+from seatrial.model import machine as model
+from seatrial.model.documents import Spot
+from seatrial.model.node_layout import NodeLayout, from_sockets, plain, written
+
+
+class NodeFacts(NamedTuple):
+    """The nodes that a test can use: the facts of their first kind, their number, their kinds."""
+
+    names: dict[str, Any]
+    available: int
+    kinds: "tuple[model.NodeGroup, ...]"
+
+    def node_names(self) -> list[str]:
+        return [name for kind in self.kinds for name in unfold(kind.names)]
+
+
+def groups_with(machine: "model.Machine", features: Iterable[str]) -> "list[model.NodeGroup]":
+    """Return the groups of nodes that have all of these features."""
+    needed = set(features)
+    return [kind for kind in machine.nodes if needed <= {*kind.features}]
+
+
+def facts_of(machine: "model.Machine", usable: "Sequence[model.NodeGroup]") -> NodeFacts:
+    """Return the facts of the nodes of these kinds. ``node.*`` describe the first kind; a test for
+    mixed nodes names a feature."""
+    kind = usable[0] if usable else model.NodeGroup(names="", cores=1)
+    layout = layout_of(kind)
+    keys = ("cores", "sockets", "numa_domains", "threads_per_core", "gpus")
+    names: dict[str, Any] = {
+        **{f"node.{key}": getattr(kind, key) for key in keys},
+        "node.cores_per_numa": layout.cores_per_numa,
+        "node.cores_per_socket": layout.cores_per_socket,
+        "node.memory_gib": kind.memory.bytes / 2**30,
+        "machine.name": machine.machine,
+        "machine.nodes": sum(len(unfold(each.names)) for each in machine.nodes),
+    }
+    available = sum(len(unfold(each.names)) for each in usable)
+    return NodeFacts(names, available, tuple(usable))
+
+
+def node_names(machine: "model.Machine") -> list[str]:
+    """Return the names of all nodes, in the order of the machine file."""
+    return list(dict.fromkeys(name for kind in machine.nodes for name in unfold(kind.names)))
+
+
+def nodes_besides(machine: "model.Machine", asked: Collection[str]) -> list[str]:
+    """Return the nodes of a machine that are not among those that were asked; none where those are
+    no nodes of its own, but servers or login nodes."""
+    names = node_names(machine)
+    known = set(asked)
+    left = [name for name in names if name not in known]
+    return left if len(left) < len(names) else []
+
+
+def groups_of(machine: "model.Machine") -> dict[str, str]:
+    """Return the group of each node that is in a group."""
+    return {node: name for name, folded in machine.groups.items() for node in unfold(folded)}
+
+
+COMPUTE = "compute"
+"""The role of the nodes of a machine that have no other."""
+
+
+def roles_of(machine: "model.Machine") -> dict[str, str]:
+    """Return the role of each node and host: the first that names it, else ``COMPUTE``."""
+    found: dict[str, str] = {}
+    for role, folded in machine.roles.items():
+        for node in unfold(folded):
+            found.setdefault(node, role)
+    return {**dict.fromkeys(node_names(machine), COMPUTE), **found}
+
+
+def unknown_features(
+    machine: "model.Machine", there: Mapping[str, Collection[str]]
+) -> dict[str, str]:
+    """Return the features that the machine's file gives to nodes and Slurm does not, each with the
+    first node that shows it. ``there`` are the features that Slurm has, by node; nothing is said
+    about nodes that it does not have."""
+    unknown: dict[str, str] = {}
+    for kind in machine.nodes:
+        for feature in kind.features:
+            nodes = (
+                name for name in unfold(kind.names) if feature not in there.get(name, (feature,))
+            )
+            if feature not in unknown and (node := next(nodes, "")):
+                unknown[feature] = node
+    return unknown
+
+
+# ---- node sets -----------------------------------------------------------------------------------
+#
+# Sets of nodes in ClusterShell's notation.
+#
+# unfold("n[001-128],login1") # ("n001", ..., "login1") fold(["n001", "n002"]) # n[001-002]
+
+
+MAX_NODES = 100_000
+
+_NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_FOLDED = re.compile(r"(?:[^,\[]|\[[^\]]*\])+")
+_GROUP = re.compile(r"\[([^\]]*)\]")
+_SPAN = re.compile(r"([0-9]+)-([0-9]+)")
+_ROWS = re.compile(
+    r"([A-Za-z](?:[A-Za-z0-9._-]*[A-Za-z._-])?)"
+    r"\[([0-9]+(?:-[0-9]+)?(?:,[0-9]+(?:-[0-9]+)?)*)\]"
+)
+
+
+@functools.lru_cache(maxsize=256)
+def unfold(names: str) -> tuple[str, ...]:
+    """Return the names of a node set such as ``n[001-128],login1``. Raises ValueError."""
+    if "[" not in names and "," not in names:
+        found: tuple[str, ...] = (names,)  # a machine of one node: no need to load the library
+    elif _at_most(names) > MAX_NODES:
+        raise ValueError(f"{names!r} is more than {MAX_NODES} nodes; write e.g. n[001-128]")
+    elif (rows := _ROWS.fullmatch(names)) and (numbers := _numbers(rows[2])):
+        return tuple([rows[1] + number for number in numbers])
+    else:
+        try:
+            found = tuple(nodeset.NodeSet(names, resolver=None))
+        except nodeset.NodeSetException as error:
+            message = f"{names!r} is not a node set: {error}; write e.g. n[001-128]"
+            raise ValueError(message) from error
+    for name in found or ("",):
+        if not _NODE.fullmatch(name):
+            raise ValueError(f"{names!r} is not a node set: a name {name!r}; write e.g. n[001-128]")
+    return found
+
+
+def _numbers(spans: str) -> list[str]:
+    """Return the numbers of spans such as ``001-128,200``; none if they differ in width or do not
+    ascend, which ClusterShell knows how to read."""
+    found: list[str] = []
+    width = len(spans.partition(",")[0].partition("-")[0])
+    for span in spans.split(","):
+        first, _, last = span.partition("-")
+        last = last or first
+        if len(first) != width or len(last) != width or last < first or found[-1:] >= [first]:
+            return []
+        found += [f"{number:0{width}}" for number in range(int(first), int(last) + 1)]
+    return found
+
+
+def unfold_or_empty(names: str) -> tuple[str, ...]:
+    """Return the names of a node set that a scheduler or a job wrote; none if it is empty or
+    malformed."""
+    try:
+        return unfold(names) if names else ()
+    except ValueError:
+        return ()
+
+
+def fold(names: Collection[str]) -> str:
+    """Return the node set of these names, such as ``n[001-128],login1``; "" if there are none."""
+    if not names:
+        return ""
+    if len(names) == 1:
+        return next(iter(names))
+    sets: list[str] = []  # ClusterShell reads n[1,2,3] eight times as fast as n1,n2,n3
+    numbers: dict[str, list[str]] = {}
+    for name in sorted(set(names)):
+        stem = name.rstrip("0123456789")
+        if stem == name:
+            sets.append(name)
+        else:
+            numbers.setdefault(stem, []).append(name[len(stem) :])
+    if not sets and len(numbers) == 1:
+        ((stem, digits),) = numbers.items()
+        if len(set(map(len, digits))) == 1:  # then ClusterShell, which takes a while, is not needed
+            return f"{stem}[{','.join(_spans(digits))}]"
+    sets += [f"{stem}[{','.join(each)}]" for stem, each in numbers.items()]
+    return str(nodeset.NodeSet(",".join(sets), resolver=None))
+
+
+def _spans(numbers: Iterable[str]) -> Iterator[str]:
+    """Yield the spans of ascending numbers of one width: ``001-128``, ``200``."""
+    for _, row in groupby(enumerate(numbers), lambda each: int(each[1]) - each[0]):
+        found = [number for _, number in row]
+        yield found[0] if len(found) == 1 else f"{found[0]}-{found[-1]}"
+
+
+def _at_most(names: str) -> int:
+    """Return an upper bound of the names in a node set, before ClusterShell writes them all out."""
+    total = 0
+    for folded in _FOLDED.findall(names):
+        count = 1
+        for group in _GROUP.findall(folded):
+            spans = [int(last) - int(first) + 1 for first, last in _SPAN.findall(group)]
+            count *= max(1, sum(spans) + group.count(","))
+        total += count
+    return total
+
+
+def not_among(nodes: str, told: Collection[str]) -> list[str]:
+    """Return the nodes of a run, folded, that are not among those that were told of. These may have
+    a domain behind their names. None are missing if no name is among them, and as many are told of:
+    a site may have two names for each node."""
+    short = {name.partition(".")[0] for name in told}
+    own = unfold_or_empty(nodes)
+    missing = [node for node in own if node.partition(".")[0] not in short]
+    return [] if len(missing) == len(own) <= len(short) else missing
+
+
+# ---- layouts -------------------------------------------------------------------------------------
+#
+# The layout of a kind of nodes, as the machine's file says it: ``nodes: [{layout: ...}]``.
+#
+# A file of hwloc's is read when the machine is loaded and becomes texts in the description, which
+# trials keep. Where the file says no layout, one is made of the numbers of cores, sockets and NUMA
+# domains; the numbers of its CPUs are then not known.
+
+
+MAX_LAYOUT_BYTES = 16 << 20
+_COUNTS: dict[str, Callable[[NodeLayout], int]] = {
+    "cores": lambda layout: len(layout.cores),
+    "sockets": lambda layout: len(layout.sockets),
+    "numa_domains": lambda layout: len(layout.domains),
+    "threads_per_core": lambda layout: layout.threads_per_core,
+}
+
+
+def layout_of(kind: "machine.NodeGroup") -> NodeLayout:
+    """Return the layout of nodes of a kind that was loaded."""
+    if isinstance(kind.layout, str):
+        return _of_notation(kind.layout)
+    if kind.layout is not None:
+        return _of_texts(tuple(map(tuple, kind.layout.sockets)))
+    return plain(kind.cores, kind.sockets, kind.numa_domains, kind.threads_per_core)
+
+
+_of_notation = functools.lru_cache(maxsize=64)(node_layout.parse_synthetic)
+_of_texts = functools.lru_cache(maxsize=64)(from_sockets)
+
+
+def check_layout(kind: "machine.NodeGroup", at: Spot) -> None:
+    """Add the faults of the layout of a kind of nodes, which is at ``at``."""
+    layout = _read(kind.layout, at)
+    if layout is None:
+        return
+    for key, number_in in _COUNTS.items():
+        said, found = getattr(kind, key), number_in(layout)
+        if said != found and at.given(key):
+            text = f"is {said}, but `layout` has {found}; correct one of them"
+            at.fault(text, key)
+
+
+def with_layout(kind: "machine.NodeGroup", at: Spot) -> "machine.NodeGroup":
+    """Return a kind of nodes that was checked with the numbers that its layout has, and with the
+    texts of a layout that is in a file."""
+    layout = _read(kind.layout, at) if kind.layout is not None else None
+    if layout is None:
+        return kind
+    if isinstance(kind.layout, machine.WrittenLayout) and kind.layout.file:
+        kind = replace(kind, layout=machine.WrittenLayout(sockets=written(layout)))
+    return replace(kind, **{key: number_in(layout) for key, number_in in _COUNTS.items()})
+
+
+def _read(said: "str | machine.WrittenLayout | None", at: Spot) -> NodeLayout | None:
+    """Return what ``layout`` of the nodes at ``at`` says; None, with a fault added, if it cannot be
+    read."""
+    if isinstance(said, str):
+        return at.parsed(_of_notation, said, "layout")
+    if said is None or bool(said.file) == bool(said.sockets):
+        at.fault("give file or sockets, one of them", "layout")
+        return None
+    if said.sockets:
+        return at.parsed(_of_texts, tuple(map(tuple, said.sockets)), "layout", "sockets")
+    path = at.node.place_of(*at.key, "layout", "file").path.parent / said.file
+    try:
+        layout = node_layout.parse_hwloc_xml(
+            read_regular(path, MAX_LAYOUT_BYTES).decode(errors="replace")
+        )
+        written(layout)
+    except OSError as error:
+        at.fault(f"{path}: {error.strerror}", "layout", "file")
+    except ValueError as error:
+        at.fault(f"{path}: {error}", "layout", "file")
+    else:
+        return layout
+    return None

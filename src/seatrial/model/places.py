@@ -1,0 +1,256 @@
+"""Slurm's description of a network: ``topology.conf`` or the output of ``scontrol show topology``.
+
+switches = switches_of(text)
+switches.leaves()        # {"leaf1": ("n001", "n002"), ...}
+switches.levels()        # the same, then the switches above these, ...
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from seatrial.files import read_regular
+from seatrial.model.machine import Machine, XnameLevel
+from seatrial.model.nodes import fold, node_names, unfold
+
+_FIELD = re.compile(r"(?:^|\s)([A-Za-z]+)=(\S*)")
+_NONE = ("", "(null)")
+MAX_LEVELS = 32
+
+Units = dict[str, Sequence[str]]
+
+
+class Switches(NamedTuple):
+    """The nodes of each leaf switch or block, and what is below each larger one."""
+
+    nodes: dict[str, tuple[str, ...]]
+    below: dict[str, tuple[str, ...]]
+
+    def leaves(self) -> Units:
+        """Return the nodes of each leaf switch or block."""
+        return {**self.nodes}
+
+    def levels(self) -> list[Units]:
+        """Return the units of each level with their nodes, the smallest first. A leaf that hangs
+        higher than others is a unit of its own on the levels between. A single switch above all
+        others is left out. Raises ValueError where a switch is below two, or is not described."""
+        above: dict[str, str] = {}
+        for name, children in self.below.items():
+            for child in children:
+                if child not in self.nodes and child not in self.below:
+                    raise ValueError(f"{name}: Switches={child}, which is not described")
+                if (other := above.setdefault(child, name)) != name:
+                    raise ValueError(f"{child} is below {other} and below {name}; remove one")
+        heights = {name: self._height(name, ()) for name in self.below}
+        found: list[Units] = [self.leaves()]
+        for height in range(1, max(heights.values(), default=0) + 1):
+            own = [name for name, its in heights.items() if its == height]
+            joined: Units = {name: self._nodes(name) for name in own}
+            seen = {node for nodes in joined.values() for node in nodes}
+            kept = {name: nodes for name, nodes in found[-1].items() if not seen.issuperset(nodes)}
+            found.append({**kept, **joined})
+        return found[:-1] if len(found) > 1 and len(found[-1]) == 1 else found
+
+    def _height(self, name: str, path: tuple[str, ...]) -> int:
+        if name in path:
+            raise ValueError(f"{' is below '.join((*path, name))}: a circle of switches")
+        if len(path) >= MAX_LEVELS:
+            raise ValueError(f"{name} is below {len(path)} switches; {MAX_LEVELS} are the most")
+        children = self.below.get(name, ())
+        return 1 + max((self._height(child, (*path, name)) for child in children), default=-1)
+
+    def _nodes(self, name: str) -> tuple[str, ...]:
+        if name in self.nodes:
+            return self.nodes[name]
+        return tuple(node for child in self.below[name] for node in self._nodes(child))
+
+
+def switches_of(text: str) -> Switches:
+    """Return the switches or blocks of a text. Raises ValueError if none has nodes, or with the
+    name of one that is malformed or described twice."""
+    nodes: dict[str, tuple[str, ...]] = {}
+    below: dict[str, tuple[str, ...]] = {}
+    joined: list[tuple[str, ...]] = []  # blocks that are one larger block
+    sizes = ""
+    for line in re.sub(r"\\\r?\n", " ", text).splitlines():
+        fields = {key.lower(): value for key, value in _FIELD.findall(line.partition("#")[0])}
+        sizes = fields.get("blocksizes", sizes)
+        if blocks := fields.get("aggregatedblock"):
+            joined.append(_unfolded(blocks, blocks))
+            continue
+        name = fields.get("switchname") or fields.get("blockname")
+        kind = "nodes" if fields.get("switches", "") in _NONE else "switches"
+        if not name or fields.get(kind, "") in _NONE:
+            continue
+        if name in nodes or name in below:
+            raise ValueError(f"{name} is described twice; give each switch or block its own name")
+        (nodes if kind == "nodes" else below)[name] = _unfolded(name, fields[kind])
+    if not nodes:
+        raise ValueError("no switch (SwitchName=... Nodes=...) and no block has nodes")
+    return Switches(nodes, {**below, **_larger_blocks([*nodes], joined or _by_sizes(nodes, sizes))})
+
+
+def _unfolded(name: str, folded: str) -> tuple[str, ...]:
+    try:
+        return unfold(folded)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+def _by_sizes(blocks: Iterable[str], sizes: str) -> list[tuple[str, ...]]:
+    """Return the larger blocks that ``BlockSizes=30,120`` makes of consecutive ones (topology.conf
+    of Slurm 23.11): here of four blocks each, as the first size is that of a block."""
+    words, names = sizes.split(",") if sizes else [], list(blocks)
+    if not all(word.isascii() and word.isdigit() and int(word) for word in words):
+        raise ValueError(f"BlockSizes={sizes} are no numbers; write e.g. BlockSizes=30,120")
+    steps = [int(word) // int(words[0]) for word in words]
+    return [tuple(names[i : i + k]) for k in steps if k > 1 for i in range(0, len(names), k)]
+
+
+def _larger_blocks(
+    blocks: Sequence[str], joined: Iterable[tuple[str, ...]]
+) -> dict[str, tuple[str, ...]]:
+    """Return what is directly below each larger block: blocks, or larger ones that it holds."""
+    top = {block: block for block in blocks}
+    found: dict[str, tuple[str, ...]] = {}
+    for own in sorted(joined, key=len):
+        below = tuple(dict.fromkeys(top.get(block, block) for block in own))
+        if len(below) > 1:
+            name = f"{own[0]}-{own[-1]}"
+            found[name] = below
+            top.update(dict.fromkeys(own, name))
+    return found
+
+
+# ---- places --------------------------------------------------------------------------------------
+#
+# Where nodes are, read from what a site has already: groups of nodes near each other.
+#
+#     groups_in("topology.conf", "")      # {"leaf1": "n[001-018]", ...}
+#     groups_by_xname(names, "chassis")   # {"x1000c0": "x1000c0s[0-7]b[0-1]n0", ...}
+#
+# A file is Slurm's ``topology.conf`` or the output of ``scontrol show topology`` (the leaf
+# switches or blocks are the groups), or JSON with the place of each node: a name, or an object
+# such as ``{"cabinet": "c0", "row": 2}``, as the OLCF Test Harness has it.
+
+
+MAX_FILE_BYTES = 64 << 20
+_XNAME = re.compile(r"x(\d+)c(\d+)s(\d+)b(\d+)n(\d+)")
+_LEVELS: "dict[XnameLevel, int]" = {"cabinet": 1, "chassis": 2, "blade": 3}
+_USUAL = ("group", "switch", "cabinet", "rack", "row")  # of the keys of a place
+_OUTSIDE = re.compile(r"[^A-Za-z0-9._-]+")  # what the name of a group has not
+
+
+def groups_in(file: Path, by: str = "") -> dict[str, str]:
+    """Return the groups that a file tells, as folded node sets by name. ``by``: the key of each
+    node's place, if it has several. Raises OSError, and ValueError with the reason."""
+    text = read_regular(file, MAX_FILE_BYTES).decode(errors="replace")
+    if text.lstrip().startswith("{"):
+        return groups_of_places(text, by)
+    if by:
+        raise ValueError(f"by: {by!r} is for a JSON of places; this is a topology of Slurm")
+    return groups_of_topology(text)
+
+
+def groups_of_topology(text: str) -> dict[str, str]:
+    """Return the leaf switches or the blocks of ``topology.conf``, or of the output of
+    ``scontrol show topology``, with their nodes. Raises ValueError if there are none."""
+    return {named(name): fold(nodes) for name, nodes in switches_of(text).leaves().items()}
+
+
+def groups_of_places(text: str, by: str = "") -> dict[str, str]:
+    """Return the groups of a JSON object that has the place of each node. Raises ValueError."""
+    members: dict[str, list[str]] = {}
+    for node, place in places_in(text).items():
+        if group := _group(node, place, by):
+            members.setdefault(group, []).append(node)
+    return {group: fold(nodes) for group, nodes in members.items()}
+
+
+def places_in(text: str) -> dict[str, Any]:
+    """Return the place of each node of a JSON object. Raises ValueError, also for a node that it
+    has twice."""
+    try:
+        places = json.loads(text, object_pairs_hook=_once)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"is no JSON: {error}") from None
+    if not isinstance(places, dict) or not places:
+        raise ValueError("is no object of nodes and their places")
+    return places
+
+
+def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"has {key} twice; give it one place")
+        found[key] = value
+    return found
+
+
+def _group(node: str, place: Any, by: str) -> str:
+    if isinstance(place, dict):
+        keys = {str(key).lower(): value for key, value in place.items()}
+        chosen = by.lower() or next((key for key in _USUAL if key in keys), "")
+        if not chosen and len(keys) == 1:
+            chosen = next(iter(keys))
+        if not chosen or chosen not in keys:
+            raise ValueError(
+                f"{node}: its place has {', '.join(keys) or 'nothing'}; name one with `by`"
+            )
+        place = f"{chosen}{keys[chosen]}" if isinstance(keys[chosen], int) else keys[chosen]
+    elif by:
+        raise ValueError(f"by: {by!r}: the place of {node} has no keys")
+    if place is None or place == "":
+        return ""
+    if not isinstance(place, str | int):
+        raise ValueError(f"{node}: its place {place!r} is no name")
+    return named(str(place))
+
+
+def named(text: str) -> str:
+    """Return a text with a dash for whatever the name of a group must not have."""
+    return _OUTSIDE.sub("-", text)
+
+
+def groups_by_xname(names: Iterable[str], level: "XnameLevel") -> dict[str, str]:
+    """Return nodes by cabinet, chassis or blade, as their xnames (``x1000c0s0b0n0``) tell; nodes
+    with other names are in no group."""
+    members: dict[str, list[str]] = {}
+    for name in names:
+        if found := _XNAME.fullmatch(name.partition(".")[0]):
+            numbers = zip("xcs", found.groups()[: _LEVELS[level]], strict=False)
+            place = "".join(f"{letter}{number}" for letter, number in numbers)
+            members.setdefault(place, []).append(name)
+    return {place: fold(nodes) for place, nodes in members.items()}
+
+
+def of_machine(machine: "Machine", groups: Mapping[str, str]) -> dict[str, str]:
+    """Return groups with the nodes of a machine alone. Raises ValueError if none is there, or a
+    node is in two groups."""
+    there, seen = set(node_names(machine)), dict[str, str]()
+    kept: dict[str, str] = {}
+    for name, folded in groups.items():
+        nodes = [node for node in unfold(folded) if node in there]
+        for node in nodes:
+            if (other := seen.setdefault(node, name)) != name:
+                raise ValueError(f"{node} is in {other} and in {name}")
+        if nodes:
+            kept[name] = fold(nodes)
+    if not kept:
+        raise ValueError(f"has none of the nodes of {machine.machine}")
+    return kept
+
+
+def placed(machine: "Machine", folder: Path) -> dict[str, str]:
+    """Return the groups that the ``places`` of a machine tell; paths start at ``folder``. Raises
+    OSError and ValueError."""
+    places = machine.places
+    if places.xnames is not None:
+        groups = groups_by_xname(node_names(machine), places.xnames)
+        if not groups:
+            raise ValueError("no node has an xname such as x1000c0s0b0n0")
+        return groups
+    return of_machine(machine, groups_in(folder / places.file, places.by))

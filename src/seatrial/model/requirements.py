@@ -1,0 +1,368 @@
+"""The rank order that a test asks for (``run.order``): words, a text with parameters in braces, or
+the name of a parameter that has the words.
+
+    asked = AskedOrder(test.run)             # parses the text once
+    words = asked.of(names)                  # "folded"; "" where the launcher decides
+    order_of(words, folder, [4, 4])          # [0, 3, 4, 7, 1, 2, 5, 6]
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from seatrial.files import read_regular
+from seatrial.model import grid_order
+from seatrial.model.expressions import ExpressionError
+from seatrial.model.identifiers import show
+from seatrial.model.job_options import Text
+from seatrial.model.machine import Launcher, Machine, NodeGroup
+from seatrial.model.node_layout import NodeLayout
+from seatrial.model.nodes import layout_of, node_names, unfold, unfold_or_empty
+from seatrial.model.orders import Order, rankmap, refused, slots_of_tasks
+from seatrial.model.task_placement import DEFAULT, Names
+from seatrial.model.test import AskedNodes, Case, JobOptions, RunSpec, Test
+from seatrial.model.topology import RANDOM, NodeWish, Topology, axes_of, choose_nodes
+from seatrial.units import count, listed, show_bytes
+
+MAX_FILE_BYTES = 64 << 20
+LONGEST_RANKMAP = 120_000  # characters; Linux takes 128 KiB as one argument of a command
+
+
+class AskedOrder:
+    """The order that a test asks for. Raises ExpressionError for what cannot be parsed."""
+
+    def __init__(self, run: RunSpec) -> None:
+        self._written = run.order
+        self._text = Text.of(run.order, "order") if run.order else None
+
+    def of(self, names: Names) -> str:
+        """Return the words for the values of a case, "" where the launcher decides. Raises
+        ExpressionError."""
+        if self._text is None:
+            return ""
+        of_parameter = self._written in names
+        words = show(names[self._written]) if of_parameter else self._text.inserted(names)
+        if words == DEFAULT:
+            return ""
+        try:
+            return grid_order.parse_order(words).text
+        except ValueError as error:
+            raise ExpressionError(str(error), "run", "order") from None
+
+
+def fault_of_order(text: str) -> str:
+    """Return why a text cannot be an order; "" if it can."""
+    try:
+        if text != DEFAULT:
+            grid_order.parse_order(text)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def order_of(words: str, folder: str, sizes: Sequence[int]) -> Order:
+    """Return the order that words say for nodes with so many slots; files are below the test's
+    ``folder``. Raises ValueError."""
+    written = grid_order.parse_order(words)
+    if not written.file:
+        return _made(words, tuple(sizes))
+    path = Path(folder, written.file)
+    try:
+        text = read_regular(path, MAX_FILE_BYTES).decode(errors="replace")
+        return grid_order.order_in(text, words, sizes)
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror or error}") from None
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+@lru_cache(maxsize=16)
+def _made(words: str, sizes: tuple[int, ...]) -> Order:
+    return grid_order.parse_order(words).of(sizes)
+
+
+def sizes_of(case: Case) -> list[int]:
+    """Return the slots of each node of a case."""
+    return slots_of_tasks(case.nodes, case.tasks, case.tasks_per_node)
+
+
+def misfit_of_order(case: Case, folder: str, launcher: Launcher) -> str:
+    """Return why a case cannot have its order: it has other ranks, or the launcher refuses it; ""
+    if it can."""
+    if not case.order:
+        return ""
+    sizes = sizes_of(case)
+    try:
+        order = order_of(case.order, folder, sizes)
+    except ValueError as error:
+        return str(error)
+    if launcher.kind == "none" or (launcher.kind == "compat" and launcher.flavour == "other"):
+        return "no launcher that takes an order: `launcher` of the machine or the test names one"
+    if launcher.kind == "jsrun":
+        return "jsrun takes no order of ranks: name another launcher"
+    if reorders(launcher):
+        return refused(order, sizes)
+    if launcher.flavour == "mpich" and launcher.kind != "srun":
+        size = len(rankmap(order, sizes))
+        if size > LONGEST_RANKMAP:
+            return f"has {size} characters as -rankmap of mpiexec, which takes {LONGEST_RANKMAP}"
+    elif launcher.kind in ("mpirun", "mpiexec", "compat") and launcher.flavour != "openmpi":
+        return f"{launcher.kind} of an unknown MPI: give `flavour: openmpi` or mpich"
+    return ""
+
+
+def reorders(launcher: Launcher) -> bool:
+    """Return whether the MPI itself puts ranks in their order, as cray-mpich does."""
+    return launcher.kind == "aprun" or (
+        launcher.kind in ("srun", "mpiexec") and launcher.flavour == "cray"
+    )
+
+
+# ---- asked place ---------------------------------------------------------------------------------
+#
+# Where a test wants its nodes in the network (``run.place``).
+#
+#     asked = AskedPlace(test.run)             # parses the texts once
+#     asked.of(names, topology)  # NodeWish(within="chassis"), None where none is asked
+#
+# A mapping (``{within: chassis, order: Y}``), or words: ``within chassis``, ``across group``,
+# ``order Y``, ``near lnet``, with commas or ``and`` between; in short ``chassis`` (within one),
+# ``groups`` (across them), ``Y`` or ``random``. Values may be names of parameters, or hold some in
+# braces.
+
+
+_SEPARATOR = re.compile(r",|\sand\s")
+KEYS = ("within", "across", "order", "near")
+EXAMPLE = "write e.g. within chassis, across group, order Y, near lnet"
+
+
+class AskedPlace:
+    """What a test asks for; ``any`` is False if that is nothing. Raises ExpressionError for what
+    cannot be parsed."""
+
+    def __init__(self, run: RunSpec) -> None:
+        place = run.place
+        self.any = place is not None
+        written = {"": place} if isinstance(place, str) else {}
+        if isinstance(place, AskedNodes):
+            written = {key: value for key in KEYS if (value := getattr(place, key))}
+        self._texts = {
+            key: (text, Text.of(text, "place", *([key] if key else [])))
+            for key, text in written.items()
+        }
+
+    def of(self, names: Names, topology: Topology) -> NodeWish | None:
+        """Return the wish for the values of a case. Raises ExpressionError."""
+        said = {
+            key: show(names[text]) if text in names else parsed.inserted(names)
+            for key, (text, parsed) in self._texts.items()
+        }
+        try:
+            wishes = wishes_in(said.pop("", ""), topology) | said
+            asked = {k: v for k, v in wishes.items() if v != DEFAULT}
+            return NodeWish(**asked) if asked else None
+        except ValueError as error:
+            raise ExpressionError(str(error), "run", "place") from None
+
+
+def wishes_in(text: str, topology: Topology) -> dict[str, str]:
+    """Return what words say, by key. Raises ValueError."""
+    found: dict[str, str] = {}
+    for part in filter(None, map(str.strip, _SEPARATOR.split(text))):
+        key, _, value = part.partition(" ")
+        key, value = (key, value.strip()) if value else _in_short(part, topology)
+        if key not in KEYS:
+            raise ValueError(f"{part!r} is no place; {EXAMPLE}")
+        if key in found:
+            raise ValueError(f"{text!r} says {key} twice; give it once")
+        found[key] = value
+    return found
+
+
+def _in_short(word: str, topology: Topology) -> tuple[str, str]:
+    levels = [level.name for level in topology.levels]
+    if word == DEFAULT:
+        return "within", DEFAULT
+    if word == RANDOM or word.upper() in map(str.upper, axes_of(topology)):
+        return "order", word
+    if word in levels:
+        return "within", word
+    for level in levels:
+        if word in (f"{level}s", f"{level}es"):
+            return "across", level
+    return "within", word  # it is no level of this network
+
+
+def _unknown(wish: NodeWish, topology: Topology) -> str:
+    """Return which name of a wish the network lacks; "" if it has all."""
+    levels = [level.name for level in topology.levels]
+    axes = [axis.upper() for axis in axes_of(topology)]
+    known = [
+        (wish.within, levels, "level of the network"),
+        (wish.across, levels, "level of the network"),
+        (wish.near, list(topology.roles), "role in `topology.roles`"),
+        (wish.order if wish.order == RANDOM else wish.order.upper(), [*axes, RANDOM], "axis"),
+    ]
+    for name, there, what in known:
+        if name and name not in there:
+            return f"{name!r} is no {what}; there are {', '.join(there) or 'none'}"
+    if wish.within and wish.across and levels.index(wish.across) >= levels.index(wish.within):
+        return f"{wish.across} is not smaller than {wish.within}"
+    return ""
+
+
+def why_never(machine: Machine, features: Sequence[str], case: Case, topology: Topology) -> str:
+    """Return why no nodes of a machine hold the wish of a case, though all are up, or which name
+    its network lacks; "" if some do."""
+    if case.place is None:
+        return ""
+    if unknown := _unknown(case.place, topology):
+        return f"{case.place.words}: {unknown}"
+    numbers = topology.number_of
+    names = usable_nodes(machine, features, case)
+    usable = [numbers[name] for name in names if name in numbers]
+    short = choose_nodes(topology, usable, case.place, case.nodes, "").short
+    return f"{case.place.words}: {short}" if short else ""
+
+
+# ---- fitting nodes -------------------------------------------------------------------------------
+#
+# The nodes that a case can run on, by what it asks for, and the partition that they are in.
+#
+# Where the kinds of a machine's nodes name partitions, a case that names none goes to the
+# partition of the first kind that fits: kinds of the machine's own partition come first, then
+# those without GPUs for which nobody asks.
+
+
+class Fit(NamedTuple):
+    """How many nodes a case can have, the demand in words (`` with 4 GPUs``), and its options with
+    its partition."""
+
+    available: int
+    such: str
+    options: JobOptions
+
+
+def fit(machine: Machine, kinds: Sequence[NodeGroup], options: JobOptions, gpus: int) -> Fit:
+    """Return the fit of a case that needs so many GPUs of each node, among these kinds of nodes. A
+    node whose memory is not described (0) has enough."""
+    words = [count(gpus, "GPU")] if gpus else []
+    words += [show_bytes(options.memory)] if options.memory else []
+    such = f" with {' and '.join(words)}" if words else ""
+    fitting = [kind for kind in kinds if _has(kind, gpus, options.memory)]
+    if fitting and has_partitions(machine):
+        wanted = options.partition
+        if wanted is None:
+            first = min(fitting, key=lambda kind: (kind.partition != "", kind.gpus > gpus == 0))
+            wanted = first.partition or machine.slurm.partition
+            if first.partition:
+                options = replace(options, partition=wanted)
+        fitting = [kind for kind in fitting if in_partition(machine, kind, wanted)]
+        such += f" in the partition {wanted}" if wanted else ""
+    return Fit(sum(len(unfold(kind.names)) for kind in fitting), such, options)
+
+
+def lacking(machine: Machine, features: Sequence[str], case: Case) -> str:
+    """Return the nodes, folded, that a case cannot run on."""
+    return ",".join(kind.names for kind in unfit_groups(machine, features, case))
+
+
+def unfit_groups(machine: Machine, features: Sequence[str], case: Case) -> list[NodeGroup]:
+    """Return the groups of nodes that a case cannot run on; ``features`` are those that its test
+    requires."""
+    asked = case.job.partition
+    partition = machine.slurm.partition if asked is None else asked
+    return [
+        kind
+        for kind in machine.nodes
+        if set(features) - set(kind.features)
+        or not _has(kind, case.gpus, case.job.memory)
+        or (has_partitions(machine) and not in_partition(machine, kind, partition))
+    ]
+
+
+def usable_nodes(machine: Machine, features: Sequence[str], case: Case) -> list[str]:
+    """Return the nodes that a case can run on, of those that jobs get at all."""
+    lost = {name for kind in unfit_groups(machine, features, case) for name in unfold(kind.names)}
+    lost.update(unfold_or_empty(machine.slurm.exclude))
+    kept = set(unfold_or_empty(machine.slurm.nodelist))
+    return [name for name in node_names(machine) if name not in lost and (not kept or name in kept)]
+
+
+def has_partitions(machine: Machine) -> bool:
+    """Return True if kinds of nodes name their partitions."""
+    return any(kind.partition for kind in machine.nodes)
+
+
+def in_partition(machine: Machine, kind: NodeGroup, wanted: str) -> bool:
+    """Return False if the nodes of a kind are in none of these partitions, as sbatch lists them. Of
+    a partition that the machine's file does not name, such as one for debugging, every node may be
+    a part."""
+    names = wanted.split(",")
+    known = {_partition(machine, each) for each in machine.nodes}
+    return _partition(machine, kind) in names or not known.issuperset(names)
+
+
+def _partition(machine: Machine, kind: NodeGroup) -> str:
+    return kind.partition or machine.slurm.partition
+
+
+def _has(kind: NodeGroup, gpus: int, memory: int) -> bool:
+    return kind.gpus >= gpus and (not memory or (kind.memory.bytes or memory) >= memory)
+
+
+# ---- unlike nodes --------------------------------------------------------------------------------
+#
+# Nodes that differ among those that a case may get: a figure of one kind is none of another.
+#
+# unlike_nodes(machine, features, cases) # "n[001-004]: 2 cores in 1 NUMA domain; n[005-006]: ..."
+
+
+MAX_NAMED = 3
+
+
+def unlike_nodes(machine: Machine, features: Sequence[str], cases: Iterable[Case]) -> str:
+    """Return the kinds of nodes that the cases of a test, which requires the ``features``, may run
+    on, in words, if their cores differ; else an empty text."""
+    if len({layout_of(kind) for kind in machine.nodes}) < 2:
+        return ""
+    asked = {(case.job, case.gpus): case for case in cases}.values()
+    usable = {name for case in asked for name in usable_nodes(machine, features, case)}
+    kinds = [kind for kind in machine.nodes if usable.intersection(unfold(kind.names))]
+    return kinds_text(kinds)
+
+
+def kinds_text(kinds: Iterable[NodeGroup]) -> str:
+    """Return kinds of nodes in words, one of each layout; "" for kinds that are alike."""
+    layouts: dict[NodeLayout, str] = {}
+    for kind in kinds:
+        domains = count(kind.numa_domains, "NUMA domain")
+        said = f"{kind.names}: {count(kind.cores, 'core')} in {domains}"
+        layouts.setdefault(layout_of(kind), said)
+    return "; ".join([*layouts.values()][:MAX_NAMED]) if len(layouts) > 1 else ""
+
+
+def told_unlike(machine: Machine, tests: Mapping[str, Test], cases: Iterable[Case]) -> str:
+    """Return a note on the tests whose runs may get nodes that differ; "" if there are none."""
+    if machine.scheduler == "local":
+        return ""
+    by_test: dict[str, list[Case]] = {}
+    for case in cases:
+        if not case.only_builds and not case.node:
+            by_test.setdefault(case.test, []).append(case)
+    kinds: dict[str, list[str]] = {}
+    for test, own in by_test.items():
+        if told := unlike_nodes(machine, tests[test].requires.features, own):
+            kinds.setdefault(told, []).append(test)
+    if not kinds:
+        return ""
+    told, named = next(iter(kinds.items()))
+    return (
+        f"runs of {listed(named, MAX_NAMED)} may get nodes that differ ({told}): node.cores and "
+        "other facts are those of the first kind that fits, and figures are of both; choose one "
+        "kind by run.partition or requires.features"
+    )

@@ -1,0 +1,509 @@
+"""Which facts of nodes changed between runs, by the digests that these recorded.
+
+    facts_changed(store, side, other)      # beside a comparison; ``history_facts``: of a history
+
+A run records the digest of its nodes' facts (``runs/node_digests.py``). It stands for what trials
+had collected of these nodes: that is found again, and compared. Runs with equal digests have equal
+facts, so nothing is named. Runs without a digest are compared by the newest trials that collected
+facts before them.
+"""
+
+import math
+import statistics
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from seatrial.errors import SeatrialError, UsageError
+from seatrial.execute.trial_folder import TrialFolder
+from seatrial.judge.log_rules import FACTS_APP, FACTS_FILE
+from seatrial.judge.statistics.significance import student_p
+from seatrial.model.codes import PASS
+from seatrial.model.machine import Machine
+from seatrial.model.nodes import fold, unfold_or_empty
+from seatrial.plugins.facts import node_facts
+from seatrial.plugins.facts.digests import digest_of_nodes, digests
+from seatrial.plugins.facts.drift import against, between
+from seatrial.plugins.facts.node_facts import READINGS, FactTable
+from seatrial.results.compare import Difference
+from seatrial.results.history import History, ReportedChange
+from seatrial.results.selection import Side
+from seatrial.results.series import Point
+from seatrial.results.store import queries
+from seatrial.results.store.queries import MEASURED
+from seatrial.results.store.schema import Store, chunks, marks
+from seatrial.results.store.tables import Filters, RunOutcome, RunRow
+from seatrial.units import listed
+
+# ---- node facts ----------------------------------------------------------------------------------
+#
+# The facts of nodes that trials collected: which trials, and what they found.
+#
+# collected(store, "frost") # the runs that collected facts, newest trial first
+# table_of(runs_of_trial) # one table of all that they found
+
+
+class Collection(NamedTuple):
+    """A trial that collected facts: its tag, its machine, when it was made (ns), and its runs."""
+
+    trial: str
+    machine: str
+    time: int
+    runs: list[RunRow]
+
+    @property
+    def files(self) -> list[Path]:
+        """The files of its facts. Raises UsageError if they are gone."""
+        paths = [Path(run.path) / FACTS_FILE for run in self.runs if run.path]
+        there = [path for path in paths if path.is_file()]
+        if not there:
+            raise UsageError(f"{self.trial}: its files of facts are gone")
+        return there
+
+    def table(self) -> FactTable:
+        """Return what it found. Raises UsageError if no file of it can be read."""
+        return node_facts.read(self.files)
+
+    def description(self) -> "Machine | None":
+        """Return the machine as the trial recorded it; None if its record cannot be read."""
+        folder = next((path for path in self.files[0].parents if path.name == self.trial), None)
+        try:
+            return TrialFolder(folder).record().machine if folder else None
+        except (SeatrialError, ValueError):
+            return None
+
+
+def collected(store: Store, machine: str = "", trial: str = "") -> list[Collection]:
+    """Return the trials that collected facts, the newest first."""
+    tests = [name for name, app in queries.tests_of(store) if app == FACTS_APP]
+    filters = Filters(machine=machine, trial=trial, tests=tests)
+    found: dict[str, list[RunRow]] = {}
+    for run in queries.runs(store, filters):
+        if run.app == FACTS_APP and run.code == PASS.number:
+            found.setdefault(run.trial, []).append(run)
+    made = [
+        Collection(tag, runs[0].machine, max(run.created for run in runs), runs)
+        for tag, runs in found.items()
+    ]
+    return sorted(made, key=lambda one: -one.time)
+
+
+def newest(store: Store, machine: str) -> Collection:
+    """Return the newest trial that collected facts of a machine. Raises UsageError without one."""
+    found = collected(store, machine)
+    if not found:
+        about = f" of {machine}" if machine else ""
+        raise UsageError(f"no trial collected facts{about}; `seatrial facts collect` makes one")
+    return found[0]
+
+
+def of_trial(store: Store, tag: str) -> Collection:
+    """Return the facts trial of a tag or path. Raises UsageError if it collected none."""
+    trial = queries.trial(store, tag)
+    found = collected(store, trial=trial.path)
+    if not found:
+        raise UsageError(f"{trial.tag}: collected no facts; `seatrial trials` lists the trials")
+    return found[0]
+
+
+def before(store: Store, one: Collection) -> Collection | None:
+    """Return the newest trial that collected facts of the same machine before a trial."""
+    return next((c for c in collected(store, one.machine) if c.time < one.time), None)
+
+
+def in_force(collections: Sequence[Collection], time: int) -> Collection | None:
+    """Return the newest of the trials (newest first) that was made before a time (ns)."""
+    return next((one for one in collections if one.time <= time), None)
+
+
+class Spell(NamedTuple):
+    """A value that a fact had on some nodes from one trial on."""
+
+    trial: str
+    time: int
+    value: str | None
+    nodes: list[str]
+
+
+def spells(collections: Iterable[Collection], key: str, nodes: Iterable[str]) -> list[Spell]:
+    """Return when nodes got another value of a fact, the oldest first; the first trial that knows a
+    node begins its row. Of no nodes named: all."""
+    wanted = set(nodes)
+    last: dict[str, str | None] = {}
+    found: list[Spell] = []
+    for one in sorted(collections, key=lambda one: one.time):
+        table = one.table()
+        changed: dict[str | None, list[str]] = {}
+        for node, value in zip(table.nodes, table.column(key), strict=True):
+            if wanted and node not in wanted:
+                continue
+            if node not in last or last[node] != value:
+                changed.setdefault(value, []).append(node)
+            last[node] = value
+        found += [Spell(one.trial, one.time, value, names) for value, names in changed.items()]
+    return found
+
+
+# ---- changed facts -------------------------------------------------------------------------------
+
+
+MAX_CHANGES = 20
+MAX_DIGESTS = 4
+MAX_STATES = 16  # of a machine that are looked into for a digest
+
+
+class RunDigest(NamedTuple):
+    """The nodes of a run, folded; the digest of their facts ("": none); when the run was made."""
+
+    nodes: str
+    digest: str
+    time: int
+
+
+class CollectedStates:
+    """What was known of the nodes of a machine after each trial that collected facts."""
+
+    def __init__(self, collections: Sequence[Collection]) -> None:
+        """``collections``: of one machine, the newest first."""
+        self.collections = collections
+        self._tables: dict[int, tuple[FactTable, dict[str, str]] | None] = {}
+        self._found: dict[tuple[str, str], dict[str, int]] = {}
+
+    def table(self, number: int) -> FactTable | None:
+        """Return what a trial found; None if its files are gone."""
+        read = self._read(number)
+        return read[0] if read else None
+
+    def facts_of(self, runs: Iterable[RunDigest]) -> FactTable | None:
+        """Return the facts of the nodes of runs; of a node of several runs those of the first one.
+        None if the digest of one of them is of no state that is still there."""
+        of_node: dict[str, int] = {}
+        for run in runs:
+            if not (found := self._state_of(run)):
+                return None
+            for node, number in found.items():
+                of_node.setdefault(node, number)
+        parts: dict[int, list[str]] = {}
+        for node, number in of_node.items():
+            parts.setdefault(number, []).append(node)
+        tables = [(self.table(number), nodes) for number, nodes in parts.items()]
+        if len(tables) == 1 and tables[0][0] is not None:
+            return tables[0][0].only(tables[0][1])
+        return node_facts.of_nodes(
+            {node: table.of(node) for table, nodes in tables if table for node in nodes}
+        )
+
+    def _state_of(self, run: RunDigest) -> dict[str, int]:
+        """Return the number of the trial that told the facts of each node of a run; none if no
+        state has its digest. The state before the run is tried first: it mostly is the one."""
+        key = (run.nodes, run.digest)
+        if key not in self._found:
+            states = range(len(self.collections))
+            likely = [i for i in states if self.collections[i].time <= run.time][:1]
+            tried = [*likely, *(i for i in states if i not in likely)][:MAX_STATES]
+            nodes = unfold_or_empty(run.nodes)
+            fitting = (self._at(i, nodes, run.digest) for i in tried)
+            self._found[key] = next((found for found in fitting if found), {})
+        return self._found[key]
+
+    def _at(self, state: int, nodes: Sequence[str], digest: str) -> dict[str, int]:
+        """Return which trial told the facts of nodes, as of a trial; none if the digest of these
+        facts is another one."""
+        found: dict[str, int] = {}
+        own: list[str] = []
+        for node in nodes:
+            for number in range(state, len(self.collections)):
+                read = self._read(number)
+                if read is not None and node in read[1]:
+                    found[node] = number
+                    own.append(read[1][node])
+                    break
+            else:
+                return {}
+        return found if digest_of_nodes(own) == digest else {}
+
+    def _read(self, number: int) -> tuple[FactTable, dict[str, str]] | None:
+        if number not in self._tables:
+            try:
+                table = self.collections[number].table()
+                self._tables[number] = table, digests(table)
+            except UsageError:  # its files are gone
+                self._tables[number] = None
+        return self._tables[number]
+
+
+class ComparedRuns(NamedTuple):
+    """Runs on one machine, those whose facts count first before others, and its states."""
+
+    states: CollectedStates
+    runs: Sequence[RunDigest]
+
+    @property
+    def digests(self) -> set[str]:
+        return {run.digest for run in self.runs}
+
+    def table(self) -> FactTable | None:
+        return self.states.facts_of(self.runs)
+
+
+def changed_between_runs(first: ComparedRuns, second: ComparedRuns) -> list[Difference]:
+    """Return in which facts the nodes of runs differ from those of other runs. Where their digests
+    differ and what these stand for is gone, the digests are told."""
+    if first.digests == second.digests:
+        return []
+    before, after = first.table(), second.table()
+    if before is None or after is None:
+        shown = (listed(sorted(each.digests), MAX_DIGESTS) for each in (first, second))
+        return [Difference("nodes", "digest of facts", *shown)]
+    return _shortened(_between(before, after) or _against(before, after), "")
+
+
+def changed_between_trials(one: Collection, other: Collection) -> list[Difference]:
+    """Return in which facts two trials differ: node by node on one machine, else by what most nodes
+    have; nothing where the facts of one are gone."""
+    try:
+        before, after = one.table(), other.table()
+    except UsageError:
+        return []
+    compare = _between if one.machine == other.machine else _against
+    remedy = f"; `seatrial facts diff {one.trial} {other.trial}` has all"
+    return _shortened(compare(before, after), remedy)
+
+
+def _between(before: FactTable, after: FactTable) -> list[Difference]:
+    """Return the facts that changed on nodes that are in both tables."""
+    return [
+        Difference(f"nodes {fold(each.nodes)}", each.key, each.before or "", each.after or "")
+        for each in between(before, after)
+    ]
+
+
+def _against(here: FactTable, there: FactTable) -> list[Difference]:
+    """Return the facts whose usual values are not the same in two tables."""
+    return [
+        Difference("nodes", each.key, next(iter(each.here)) or "", next(iter(each.there)) or "")
+        for each in against(here, there)
+    ]
+
+
+def _shortened(found: list[Difference], remedy: str) -> list[Difference]:
+    more = len(found) - MAX_CHANGES
+    told = [Difference("nodes", f"{more} more facts{remedy}")] if more > 0 else []
+    return found[:MAX_CHANGES] + told
+
+
+# ---- beside a comparison ------------------------------------------------------------------
+
+
+def facts_changed(store: Store, first: Side, second: Side) -> list[Difference]:
+    """Return in which facts of nodes two sides of a comparison differ: by the digests of their
+    runs, or, where a run has none, by the newest trials that collected facts of their machines
+    before the last trial of each side."""
+    names = [{trial.machine for trial in side.trials} for side in (first, second)]
+    if any(len(each) != 1 for each in names):
+        return []
+    known = {name: CollectedStates(collected(store, name)) for each in names for name in each}
+    sides = [known[name] for each in names for name in each]
+    runs = [_runs_of_side(store, side) for side in (first, second)]
+    if all(runs):
+        return changed_between_runs(
+            *(ComparedRuns(*each) for each in zip(sides, runs, strict=True))
+        )
+    before, after = (
+        in_force(states.collections, max(trial.created for trial in side.trials))
+        for states, side in zip(sides, (first, second), strict=True)
+    )
+    if before is None or after is None or before.trial == after.trial:
+        return []
+    return changed_between_trials(before, after)
+
+
+def _runs_of_side(store: Store, side: Side) -> list[RunDigest]:
+    """Return the runs of a side, the newest first; none where one of them has no digest."""
+    found: list[RunDigest] = []
+    for rows in chunks([row for case in side.cases for row in case.runs]):
+        sql = f"SELECT nodes, node_facts, created FROM runs WHERE id IN ({marks(len(rows))})"
+        found += [RunDigest(*row) for row in store.rows(sql, rows)]
+        if not all(run.digest for run in found[-len(rows) :]):
+            return []
+    return sorted(found, key=lambda run: -run.time)
+
+
+# ---- history facts -------------------------------------------------------------------------------
+#
+# The facts of nodes that changed when the level of a history did.
+#
+# with_facts(store, histories)
+
+
+MAX_RUNS = 20  # of each side of a change, those next to it
+MAX_LEVELS = 12  # changes of a level whose facts are read, the latest
+
+
+def with_facts(store: Store, found: Sequence[History]) -> list[History]:
+    """Return histories whose latest confirmed changes have the facts of nodes that changed then: by
+    the digests of the runs on both sides, or, where one has none, by the last trial that collected
+    facts before the change, and the first one after it."""
+    confirmed = [told.first for history in found for told in history.told if told.confirmed]
+    since = min(sorted(confirmed)[-MAX_LEVELS:], default=0)
+    machines: dict[str, CollectedStates] = {}
+    changed: list[History] = []
+    for history in found:
+        name = history.series.machine
+        edges = [0, *(told.change.settled for told in history.told), len(history.series.points)]
+        told = []
+        for number, one in enumerate(history.told, 1):
+            if one.confirmed and one.first >= since:
+                if name not in machines:
+                    machines[name] = CollectedStates(collected(store, name))
+                start, middle, end = edges[number - 1 : number + 2]
+                points = history.series.points
+                before = points[max(start, middle - MAX_RUNS) : middle][::-1]
+                if one.drift:
+                    before = points[one.change.index : middle][:MAX_RUNS]
+                after = points[middle : min(end, middle + MAX_RUNS)]
+                sides = [_runs_of_points(store, each) for each in (before, after)]
+                one = replace(one, facts=_of_change(machines[name], one, *sides))
+            told.append(one)
+        changed.append(replace(history, told=told))
+    return changed
+
+
+def _of_change(
+    states: CollectedStates,
+    told: ReportedChange,
+    before: Sequence[RunDigest],
+    after: Sequence[RunDigest],
+) -> list[Difference]:
+    if before and after and all(run.digest for run in (*before, *after)):
+        return changed_between_runs(ComparedRuns(states, before), ComparedRuns(states, after))
+    one = in_force(states.collections, told.last)
+    later = [each for each in states.collections if each.time > told.last]
+    return changed_between_trials(one, later[-1]) if one and later else []
+
+
+def _runs_of_points(store: Store, points: Sequence[Point]) -> list[RunDigest]:
+    """Return the runs of points, in their order; points that are medians of runs have none."""
+    wanted = {(point.trial, point.run_id): i for i, point in enumerate(points)}
+    names = [point.run_id for point in points]
+    columns = "trials.tag, runs.run_id, runs.nodes, runs.node_facts, runs.created"
+    where = f"runs.run_id IN ({marks(len(names))})"
+    sql = f"SELECT {columns} FROM runs JOIN trials ON trials.id = runs.trial WHERE {where}"
+    found = [
+        (wanted[tag, run_id], RunDigest(*row))
+        for tag, run_id, *row in store.rows(sql, names)
+        if (tag, run_id) in wanted
+    ]
+    return [run for _, run in sorted(found, key=lambda each: each[0])]
+
+
+# ---- slow facts ----------------------------------------------------------------------------------
+#
+# Which facts of nodes go with slow runs: "on nodes with firmware 1.2 they take 7 % longer".
+#
+#     found = slow_facts(outcomes, table)
+#     found.facts[0].keys, found.facts[0].ratio     # ["node.firmware"], 1.07
+#
+# Each run is compared with the median of its case. The runs of the same nodes are one figure, the
+# median of theirs, so that many runs on few nodes are no more evidence than the nodes are. Nodes
+# with a value of a fact are compared with all others by Welch's test on logarithms. Facts that
+# divide the nodes in the same way are one question, and p is multiplied by the number of questions
+# (Bonferroni).
+
+
+LEVEL = 0.05
+LEAST = 0.005  # a smaller difference is not told, however certain it is
+MIN_NODES = 2  # on each side
+MIN_RUNS = 4  # of a case
+MAX_QUESTIONS = 2000
+
+
+class SlowFact(Struct, frozen=True):
+    """A value of facts (several if they divide the nodes alike) whose nodes are slower or faster.
+    ``ratio``: how many times as long runs take there as elsewhere; ``nodes`` folded, ``count`` of
+    ``of`` nodes have it; ``p`` is corrected."""
+
+    keys: list[str]
+    value: str
+    nodes: str
+    count: int
+    of: int
+    ratio: float
+    p: float
+
+
+class SlowFacts(NamedTuple):
+    """The facts that go with times, the surest first, and how many questions were asked."""
+
+    facts: list[SlowFact]
+    questions: int
+
+
+def slow_facts(outcomes: Sequence[RunOutcome], table: FactTable) -> SlowFacts:
+    """Return the facts of nodes that explain times of runs of one machine better than chance."""
+    figures = _figures(outcomes, set(table.nodes))
+    used = {node for nodes in figures for node in nodes}
+    questions = _questions(table.only(used))
+    found = []
+    for members, facts in questions.items():
+        inside = [math.exp(x) for nodes, x in figures.items() if members.issuperset(nodes)]
+        outside = [math.exp(x) for nodes, x in figures.items() if members.isdisjoint(nodes)]
+        p = student_p(inside, outside)
+        if p is None or min(len(inside), len(outside)) < MIN_NODES:
+            continue
+        ratio = math.exp(
+            statistics.mean(map(math.log, inside)) - statistics.mean(map(math.log, outside))
+        )
+        corrected = min(1.0, p * len(questions))
+        if corrected < LEVEL and abs(math.log(ratio)) >= LEAST:
+            keys = [key for key, _ in facts]
+            nodes = fold(members)
+            found.append(
+                SlowFact(keys, facts[0][1], nodes, len(members), len(used), ratio, corrected)
+            )
+    return SlowFacts(sorted(found, key=lambda one: one.p), len(questions))
+
+
+def _figures(outcomes: Sequence[RunOutcome], known: set[str]) -> dict[tuple[str, ...], float]:
+    """Return the logarithm of the time of runs beside the median of their case, for each set of
+    nodes that ran some."""
+    of_nodes: dict[tuple[str, ...], list[float]] = {}
+    for one, deviation in deviations(outcomes):
+        nodes = unfold_or_empty(one.nodes)
+        if nodes and known.issuperset(nodes):
+            of_nodes.setdefault(nodes, []).append(deviation)
+    return {nodes: statistics.median(times) for nodes, times in of_nodes.items()}
+
+
+def deviations(outcomes: Sequence[RunOutcome]) -> Iterator[tuple[RunOutcome, float]]:
+    """Yield the runs whose answer was right, each with the logarithm of its time beside the median
+    of its case. Cases of few runs are left out."""
+    cases: dict[tuple[str, ...], list[RunOutcome]] = {}
+    for one in outcomes:
+        if one.code in MEASURED and one.elapsed:
+            cases.setdefault(one.case_key, []).append(one)
+    for runs in cases.values():
+        if len(runs) >= MIN_RUNS:
+            times = [math.log(one.elapsed or 1.0) for one in runs]
+            middle = statistics.median(times)
+            yield from zip(runs, (time - middle for time in times), strict=True)
+
+
+def _questions(table: FactTable) -> dict[frozenset[str], list[tuple[str, str]]]:
+    """Return the facts (key, value) by the nodes that have them, each division of the nodes into
+    two sides once: the smaller side stands for it."""
+    found: dict[frozenset[str], list[tuple[str, str]]] = {}
+    for key in table.keys:
+        if key.startswith((READINGS, "skipped.")):
+            continue
+        for value, nodes in table.folded(key).items():
+            members = frozenset(nodes)
+            rest = len(table.nodes) - len(members)
+            if value is None or not MIN_NODES <= len(members) <= rest or rest < MIN_NODES:
+                continue
+            if members in found or len(found) < MAX_QUESTIONS:
+                found.setdefault(members, []).append((key, value))
+    return found

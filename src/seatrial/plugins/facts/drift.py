@@ -1,0 +1,173 @@
+"""Which nodes differ: from most of their kind, from an earlier trial, from another machine.
+
+for row in from_majority(table, kinds, limits):
+    row.key, row.usual, row.others        # node.kernel, 5.14.0-427, {"5.14.0-362": ["n007"]}
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from seatrial.errors import UsageError
+from seatrial.lazy import np
+from seatrial.plugins.facts.node_facts import READINGS, FactTable
+
+USUAL_LIMITS = {
+    "memory.total_kib": 0.01,  # firmware takes some, and not the same on each start
+    "node.memory": 0.01,
+    "limit.processes*": 0.01,  # these three follow the memory
+    "sysctl.kernel_threads_max": 0.01,
+    "sysctl.fs_file_max": 0.01,
+}
+
+Values = dict[str | None, list[str]]
+
+
+class DriftLimits(NamedTuple):
+    """What is no difference: numbers of a fact (pattern) that differ by at most a share of the
+    usual one, and facts (patterns) that are not compared at all."""
+
+    shares: Mapping[str, float] = USUAL_LIMITS
+    waived: Sequence[str] = ()
+
+    def covers(self, key: str) -> bool:
+        """Return whether a fact is compared."""
+        if any(fnmatchcase(key, pattern) for pattern in self.waived):
+            return False
+        return not key.startswith((READINGS, "skipped.")) or self._share(key) is not None
+
+    def near(self, key: str, one: str | None, other: str | None) -> bool:
+        """Return whether two values of a fact count as equal."""
+        share = self._share(key)
+        if one == other or share is None or one is None or other is None:
+            return one == other
+        (first, unit), (second, other_unit) = (_with_unit(value) for value in (one, other))
+        if first is None or second is None or unit != other_unit:
+            return False
+        return abs(first - second) <= share * max(abs(first), abs(second))
+
+    def _share(self, key: str) -> float | None:
+        found = (share for name, share in self.shares.items() if fnmatchcase(key, name))
+        return next(found, None)
+
+
+def _with_unit(value: str) -> tuple[float | None, str]:
+    """Return the number in a value such as ``251.4 GiB``, None if there is none, and its unit."""
+    number, _, unit = value.partition(" ")
+    try:
+        return float(number), unit.strip()
+    except ValueError:
+        return None, value
+
+
+USUAL = DriftLimits()
+
+
+class FactDifference(NamedTuple):
+    """A fact that is not the same on all nodes of a kind. ``usual`` is the value of more than half
+    of the nodes (None: they miss it), and ``others`` the nodes with other values. Without such a
+    value ``agreed`` is False, ``others`` has all nodes, and nobody is accused."""
+
+    key: str
+    kind: str
+    usual: str | None
+    nodes: int
+    others: Values
+    agreed: bool = True
+
+
+def from_majority(
+    table: FactTable, kinds: Mapping[str, str], limits: DriftLimits = USUAL
+) -> list[FactDifference]:
+    """Return the facts in which nodes differ from more than half of their kind. ``kinds``: the kind
+    of each node; nodes without one are a kind together."""
+    of_kind: dict[str, list[int]] = {}
+    for i, node in enumerate(table.nodes):
+        of_kind.setdefault(kinds.get(node, ""), []).append(i)
+    found = []
+    for kind, rows in of_kind.items():
+        numbers = table.numbers[rows]
+        differing = (numbers != numbers[:1]).any(axis=0)
+        part = table.only(table.nodes[i] for i in rows)
+        for column in np.flatnonzero(differing):
+            key = table.keys[column]
+            if limits.covers(key) and (row := _difference(part, kind, key, limits)):
+                found.append(row)
+    return sorted(found, key=lambda row: (row.kind, row.key))
+
+
+def _difference(part: FactTable, kind: str, key: str, limits: DriftLimits) -> FactDifference | None:
+    """Return how a fact differs within a kind; None if all values count as equal."""
+    values = part.folded(key)
+    usual = next(iter(values))
+    near = {value for value in values if limits.near(key, value, usual)}
+    alike = sum(len(values[value]) for value in near)
+    others = {value: nodes for value, nodes in values.items() if value not in near}
+    if not others:
+        return None
+    if 2 * alike <= len(part.nodes):
+        return FactDifference(key, kind, None, len(part.nodes), values, agreed=False)
+    return FactDifference(key, kind, usual, len(part.nodes), others)
+
+
+class Change(NamedTuple):
+    """A fact that is another one than before on some nodes."""
+
+    key: str
+    before: str | None
+    after: str | None
+    nodes: list[str]
+
+
+def between(before: FactTable, after: FactTable, limits: DriftLimits = USUAL) -> list[Change]:
+    """Return the facts that changed on nodes that are in both tables."""
+    nodes = [node for node in after.nodes if node in set(before.nodes)]
+    old, new = before.only(nodes), after.only(nodes)
+    order = {node: i for i, node in enumerate(old.nodes)}
+    aligned = [order[node] for node in new.nodes]
+    changes: list[Change] = []
+    for key in sorted({*before.keys, *after.keys}):
+        if not limits.covers(key):
+            continue
+        one, other = old.column(key), new.column(key)
+        found: dict[tuple[str | None, str | None], list[str]] = {}
+        for node, i, value in zip(new.nodes, aligned, other, strict=True):
+            if one[i] != value and not limits.near(key, one[i], value):
+                found.setdefault((one[i], value), []).append(node)
+        changes += [Change(key, *values, nodes) for values, nodes in found.items()]
+    return changes
+
+
+class MachineContrast(NamedTuple):
+    """A fact whose values on two machines differ: each value with its nodes."""
+
+    key: str
+    here: Values
+    there: Values
+
+
+def against(
+    here: FactTable, there: FactTable, limits: DriftLimits = USUAL
+) -> list[MachineContrast]:
+    """Return the facts whose usual value is not the same on two machines, such as a test system and
+    production: the value of most nodes of each."""
+    found = []
+    for key in sorted({*here.keys, *there.keys}):
+        if limits.covers(key):
+            one, other = here.folded(key), there.folded(key)
+            usual = next(iter(one), None), next(iter(other), None)
+            if not limits.near(key, *usual):
+                found.append(MachineContrast(key, one, other))
+    return found
+
+
+def parsed_limits(within: Iterable[tuple[str, float]], waived: Sequence[str]) -> DriftLimits:
+    """Return the limits of a person, before the usual ones."""
+    return DriftLimits({**dict(within), **USUAL_LIMITS}, waived)
+
+
+def require_nodes(table: FactTable, source: str) -> FactTable:
+    """Return the table. Raises UsageError if no node answered."""
+    if not table.nodes:
+        raise UsageError(f"{source}: no node answered; nothing can be compared")
+    return table

@@ -1,0 +1,248 @@
+"""The facts of nodes, as they were collected: a line ``SECTION.NAME<TAB>VALUE`` for each.
+
+    table = read([Path("facts.txt")])
+    table.nodes                             # ["n001", "n002", ...]
+    table.of("n001")["node.kernel"]         # 5.14.0-427
+    table.folded("node.kernel")             # {"5.14.0-427": ["n001", ...], ...}
+
+A file has a line ``node<TAB>NAME`` before the facts of a node, and ``end<TAB>LINES`` after them
+(``runs/facts/collect.sh``). Equal lines of all nodes are one text here, and a node is a row of
+their numbers: 12,288 nodes of 200 facts take some tens of megabytes.
+
+Facts of the section ``now`` are readings, such as counters and free memory. They change by
+themselves, so differences leave them out.
+"""
+
+import codecs
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import NamedTuple
+
+from numpy.typing import NDArray
+
+from seatrial.errors import UsageError
+from seatrial.files import open_regular
+from seatrial.lazy import np
+from seatrial.units import count
+
+READINGS = "now."
+MISSING = -1
+CHUNK = 1 << 20  # bytes
+MAX_OF_NODE = 1 << 20  # characters
+MAX_LINES = 5000
+MAX_KEYS = 20_000
+LONGEST = 600
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_FACT = re.compile(r"([a-z0-9_]+\.[^\t]{1,200})\t(.+)")
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\ufffd]")
+
+
+class FactTable(NamedTuple):
+    """The facts of nodes. ``lines`` are the distinct facts, as (key, value); ``numbers`` has a row
+    for each node and a column for each key, with the number of a line or ``MISSING``. ``silent``
+    are nodes that were asked and did not answer; ``troubles`` are sentences about answers that are
+    not whole, each about one node. ``rows`` has the row of each node."""
+
+    nodes: list[str]
+    keys: list[str]
+    lines: list[tuple[str, str]]
+    numbers: "NDArray[np.int32]"
+    silent: list[str]
+    troubles: list[str]
+    rows: dict[str, int]
+
+    def of(self, node: str) -> dict[str, str]:
+        """Return the facts of a node by key; none if it is not there."""
+        if node not in self.rows:
+            return {}
+        row = self.numbers[self.rows[node]]
+        return dict(self.lines[number] for number in row[row >= 0].tolist())
+
+    def column(self, key: str) -> list[str | None]:
+        """Return the value of a fact on each node, in their order; None where it is missing."""
+        if key not in self.keys:
+            return [None] * len(self.nodes)
+        column = self.numbers[:, self.keys.index(key)].tolist()
+        return [None if number < 0 else self.lines[number][1] for number in column]
+
+    def folded(self, key: str) -> dict[str | None, list[str]]:
+        """Return the nodes by their value of a fact, the value of most nodes first; None are those
+        that miss it."""
+        found: dict[str | None, list[str]] = {}
+        for node, value in zip(self.nodes, self.column(key), strict=True):
+            found.setdefault(value, []).append(node)
+        return dict(sorted(found.items(), key=lambda item: -len(item[1])))
+
+    def only(self, nodes: Iterable[str]) -> "FactTable":
+        """Return the facts of some of the nodes."""
+        wanted = set(nodes)
+        rows = [i for i, node in enumerate(self.nodes) if node in wanted]
+        silent = [node for node in self.silent if node in wanted]
+        chosen = [self.nodes[i] for i in rows]
+        index = {node: i for i, node in enumerate(chosen)}
+        return self._replace(nodes=chosen, numbers=self.numbers[rows], silent=silent, rows=index)
+
+    def with_keys(self, patterns: Sequence[str]) -> "FactTable":
+        """Return only the facts whose keys match a pattern, such as ``limit.*``."""
+        columns = [
+            i
+            for i, key in enumerate(self.keys)
+            if any(fnmatchcase(key, pattern) for pattern in patterns)
+        ]
+        keys = [self.keys[i] for i in columns]
+        return self._replace(keys=keys, numbers=self.numbers[:, columns])
+
+
+def read(paths: Sequence[Path]) -> FactTable:
+    """Return the facts in files; of a node that is in several, the first file counts. Raises
+    UsageError for a file that cannot be read, or that has no node."""
+    reader = _Reader()
+    for path in paths:
+        try:
+            with open_regular(path) as file:
+                reader.read(iter(lambda: file.read(CHUNK), b""), str(path))
+        except OSError as error:
+            raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+    return reader.table()
+
+
+def parsed(text: str) -> FactTable:
+    """Return the facts in a text. Raises UsageError if it has none."""
+    reader = _Reader()
+    reader.read(iter([text.encode()]), "the text")
+    return reader.table()
+
+
+def of_nodes(facts: Mapping[str, Mapping[str, str]]) -> FactTable:
+    """Return the table of facts that were read from other files: by node, then by key."""
+    blocks = []
+    for node, own in facts.items():
+        lines = "".join(f"{key}\t{value}\n" for key, value in own.items())
+        blocks.append(f"node\t{node}\n{lines}end\t{len(own)}\n")
+    return parsed("".join(blocks))
+
+
+def text_of(table: FactTable) -> str:
+    """Return the text from which ``parsed`` makes this table."""
+    blocks = [f"silent\t{node}\n" for node in table.silent]
+    for node in table.nodes:
+        own = table.of(node)
+        lines = "".join(f"{key}\t{value}\n" for key, value in own.items())
+        blocks.append(f"node\t{node}\n{lines}end\t{len(own)}\n")
+    return "".join(sorted(blocks, key=lambda block: block.startswith("node")))
+
+
+def _lost(lines: Sequence[str], numbers: Sequence[int]) -> str:
+    """Return how many lines of an answer are missing by its last line; "" if none is."""
+    written = lines[numbers.index(-2)].partition("\t")[2]
+    there = sum(number >= 0 or number == -3 for number in numbers[: numbers.index(-2)])
+    told = int(written) if written.isascii() and written.isdecimal() else 0
+    return count(told - there, "line") if told > there else ""
+
+
+class _Reader:
+    """Collects the answers of nodes."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, NDArray[np.int32]] = {}
+        self.silent: list[str] = []
+        self.troubles: list[str] = []
+        self._again: set[str] = set()
+        self._numbers: dict[str, int] = {}  # of each distinct line; below 0: it is no fact
+        self._lines: list[tuple[str, str]] = []
+        self._known: dict[tuple[str, str], int] = {}
+        self._keys: dict[str, int] = {}
+        self._column: list[int] = []  # of each line
+
+    def read(self, chunks: Iterator[bytes], source: str) -> None:
+        """Add the answers in a file. Raises UsageError if it is none of facts."""
+        decode = codecs.getincrementaldecoder("utf-8")(errors="replace").decode
+        rest = "\n" + decode(next(chunks, b""))
+        if not rest.startswith(("\nnode\t", "\nsilent\t", "\nagain\t")):
+            raise UsageError(f"{source}: has no facts; its first line must be node<TAB>NAME")
+        before, *blocks = rest.split("\nnode\t")
+        self._tell_others(before.split("\n"))
+        for chunk in chunks:
+            rest = (blocks.pop() if blocks else "") + decode(chunk)
+            if len(rest) > MAX_OF_NODE + len(chunk):
+                rest = rest[: MAX_OF_NODE + 1] + rest[-len(chunk) - 6 :]
+            *whole, last = rest.split("\nnode\t")
+            for block in (*blocks, *whole):
+                self.add(block)
+            blocks = [last]
+        for block in blocks:
+            self.add(block)
+
+    def add(self, block: str) -> None:
+        """Add the answer of a node: its name, and lines of facts."""
+        cut = len(block) > MAX_OF_NODE
+        name, *lines = block[:MAX_OF_NODE].split("\n")
+        if not _NAME.fullmatch(name):
+            said = _CONTROL.sub("?", name[:40])
+            self.troubles.append(f"an answer is left out: {said!r} is not the name of a node")
+            return
+        if name in self.rows:
+            self.troubles.append(f"{name} answered twice; its first answer counts")
+            return
+        if cut := cut or len(lines) > MAX_LINES:
+            lines = lines[:MAX_LINES]
+            self.troubles.append(
+                f"{name} told more than {MAX_LINES} facts or 1 MiB; the rest is cut"
+            )
+        numbers = self._numbers
+        try:
+            found = list(map(numbers.__getitem__, lines))
+        except KeyError:
+            found = [numbers[line] if line in numbers else self._number(line) for line in lines]
+        self.rows[name] = np.array(found, dtype=np.int32)
+        if not cut and -2 not in found:
+            self.troubles.append(f"{name}: the end of its answer is missing; what is there counts")
+        elif not cut and (lost := _lost(lines, found)):
+            self.troubles.append(f"{name}: {lost} of its answer are missing; what is there counts")
+        elif -3 in found:
+            self.troubles.append(f"{name}: lines that are no facts are left out")
+        if -4 in found:
+            self._tell_others(lines)
+
+    def _tell_others(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            word, _, node = line.partition("\t")
+            if word == "silent" and _NAME.fullmatch(node):
+                self.silent.append(node)
+            elif word == "again" and _NAME.fullmatch(node) and node not in self._again:
+                self._again.add(node)
+                self.troubles.append(f"{node} answered twice; its first answer counts")
+
+    def _number(self, line: str) -> int:
+        """Return the number of a line: at least 0 for a fact, -1 for a blank line, -2 for the end
+        of an answer, -3 for what is no fact, -4 for a line about another node."""
+        found = _FACT.fullmatch(_CONTROL.sub("?", line[:LONGEST]))
+        if found is None or (found[1] not in self._keys and len(self._keys) >= MAX_KEYS):
+            about = line.startswith(("silent\t", "again\t"))
+            number = -1 if not line else -2 if line.startswith("end\t") else -4 if about else -3
+        else:
+            fact = (found[1], found[2].strip())
+            number = self._known.setdefault(fact, len(self._lines))
+            if number == len(self._lines):
+                self._lines.append(fact)
+                self._column.append(self._keys.setdefault(fact[0], len(self._keys)))
+        self._numbers[line] = number
+        return number
+
+    def table(self) -> FactTable:
+        """Return what was collected."""
+        nodes, rows = list(self.rows), list(self.rows.values())
+        numbers = np.full((len(nodes), len(self._keys)), MISSING, dtype=np.int32)
+        if rows and self._column:
+            flat = np.concatenate(rows)
+            of_row = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
+            facts = flat >= 0
+            columns = np.array(self._column, dtype=np.int32)[flat[facts]]
+            numbers[of_row[facts], columns] = flat[facts]
+        silent = [node for node in dict.fromkeys(self.silent) if node not in self.rows]
+        index = {node: i for i, node in enumerate(nodes)}
+        keys = list(self._keys)
+        return FactTable(nodes, keys, self._lines, numbers, silent, self.troubles, index)

@@ -1,0 +1,500 @@
+"""Judge facts by rules: findings name the nodes.
+
+found = judge(table, load(), roles_of(machine))
+for finding in found.findings:
+    finding.rule, finding.nodes, finding.text    # pcie-width, n004, ...
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from datetime import UTC, date, datetime
+from fnmatch import fnmatchcase
+from functools import cache
+from itertools import islice, product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+from seatrial.judge.log_rules import FACTS_APP, Rule, RuleFile, RuleWaiver
+from seatrial.lazy import np
+from seatrial.model.documents import Faults, Spot, decode, read
+from seatrial.model.expressions import MAX_NUMBER, Expression, ExpressionError, compile_expression
+from seatrial.model.file_model import Scalar
+from seatrial.model.nodes import COMPUTE, fold, unfold
+from seatrial.model.test import Test
+from seatrial.plugins.facts.drift import USUAL, from_majority
+from seatrial.plugins.facts.node_facts import FactTable
+
+MAX_COMBINATIONS = 1000
+MAX_SHOWN = 4  # values of a fact that has no usual one
+
+_UNLIMITED = "unlimited"
+_ROLE = "role."  # how many nodes have a role
+_COUNTS = (_ROLE, "uneven.")  # beginnings of the names that are about the machine
+
+
+Found = tuple[Rule, list[str], str]  # with its nodes, and what is not so
+
+
+class RuleFinding(Struct, frozen=True):
+    """What a rule found: on which nodes (folded, and how many) it is not so, and the values. A
+    finding about the machine as a whole has no nodes."""
+
+    rule: str
+    nodes: str
+    count: int
+    text: str
+    do: str
+    source: list[str]
+    waived: str = ""
+
+
+class RuleJudgement(NamedTuple):
+    """What rules found. ``idle``: rules that judged no node, or not all, with the reason;
+    ``partly``: the names of those that judged some nodes and not others, or could not be evaluated
+    there."""
+
+    findings: list[RuleFinding]
+    waived: list[RuleFinding]
+    judged: int
+    idle: list[tuple[str, str]]
+    partly: tuple[str, ...] = ()
+
+    def joined(self, other: "RuleJudgement") -> "RuleJudgement":
+        """Return both judgements as one."""
+        return RuleJudgement(
+            self.findings + other.findings,
+            self.waived + other.waived,
+            self.judged + other.judged,
+            self.idle + other.idle,
+            self.partly + other.partly,
+        )
+
+
+def judge(
+    table: FactTable,
+    rules: RuleFile,
+    roles: Mapping[str, str],
+    groups: Mapping[str, str] | None = None,
+    day: str = "",
+) -> RuleJudgement:
+    """Judge facts by rules. ``roles``: the role of each node, ``COMPUTE`` where it has none;
+    ``groups``: the group of each node in the network. Waivers end at ``day``, by default today
+    (UTC)."""
+    judging = _Judge(table, rules, roles, groups or {})
+    raw = [finding for rule in rules.rules for finding in judging.findings(rule)]
+    judged = len(rules.rules) - judging.without_nodes
+    partly = tuple(dict.fromkeys(judging.partly))
+    return found(raw, rules, day)._replace(judged=judged, idle=judging.idle, partly=partly)
+
+
+def found(raw: Iterable[Found], rules: RuleFile, day: str = "") -> RuleJudgement:
+    """Return findings, given as (rule, nodes, text), with the waived ones apart."""
+    day = day or f"{datetime.now(UTC):%Y-%m-%d}"
+    made = RuleJudgement([], [], 0, [])
+    for finding in raw:
+        left, excused = _split(finding, rules.waivers, day)
+        made.findings.extend(left)
+        made.waived.extend(excused)
+    return made
+
+
+def _split(
+    finding: Found, waivers: Sequence[RuleWaiver], day: str
+) -> tuple[list[RuleFinding], list[RuleFinding]]:
+    """Return a finding without the nodes that are waived, and those."""
+    rule, nodes, text = finding
+    excused: list[RuleFinding] = []
+    machine = not nodes
+    for waiver in waivers:
+        if not _waives(waiver, rule, day):
+            continue
+        if machine and not waiver.nodes:
+            return [], [_made(rule, nodes, text, waiver.reason)]
+        members = set(unfold(waiver.nodes)) if waiver.nodes else set(nodes)
+        if gone := [node for node in nodes if node in members]:
+            excused.append(_made(rule, gone, text, waiver.reason))
+            nodes = [node for node in nodes if node not in members]
+    return [_made(rule, nodes, text)] if nodes or machine else [], excused
+
+
+def _waives(waiver: RuleWaiver, rule: Rule, day: str) -> bool:
+    """Return whether a waiver is about a rule, and not over."""
+    over = waiver.until and waiver.until < day
+    return not over and any(fnmatchcase(rule.name, pattern) for pattern in waiver.rules)
+
+
+def about_machine(rule: Rule, values: Iterable[str] = ()) -> bool:
+    """Return whether a rule names no fact of a node, only counts of roles, ``values`` and facts of
+    other roles: then it is about the machine, and accuses no node."""
+    if not rule.holds:
+        return False
+    names = compile_expression(rule.holds).names - {*values} - rule.others.keys()
+    return all(name.startswith(_COUNTS) for name in names)
+
+
+def _made(rule: Rule, nodes: Sequence[str], text: str, waived: str = "") -> RuleFinding:
+    source = [rule.source] if isinstance(rule.source, str) else list(rule.source)
+    return RuleFinding(rule.name, fold(nodes), len(nodes), text, rule.do, source, waived)
+
+
+class _Judge:
+    """Judges one table by rules."""
+
+    def __init__(
+        self,
+        table: FactTable,
+        rules: RuleFile,
+        roles: Mapping[str, str],
+        groups: Mapping[str, str],
+    ) -> None:
+        self.table = table
+        self.roles = {node: roles.get(node, COMPUTE) for node in (*table.nodes, *roles)}
+        self.fixed = {**rules.values, **_counts(self.roles, groups)}
+        self.idle: list[tuple[str, str]] = []
+        self.partly: list[str] = []
+        self.without_nodes = 0
+        self._columns = {key: i for i, key in enumerate(table.keys)}
+
+    def findings(self, rule: Rule) -> Iterator[Found]:
+        """Yield the findings of a rule."""
+        part = self._part(rule)
+        if about_machine(rule, self.fixed) and (part.nodes or not rule.where):
+            yield from self._holds_of_machine(rule)
+        elif not part.nodes:
+            about = f"no node of {', '.join(rule.roles)}" if rule.roles else "no node"
+            self._nothing(rule, f"{about} told its facts")
+        elif rule.alike:
+            yield from self._alike(rule, part)
+        elif rule.unique:
+            yield from self._unique(rule, part)
+        elif rule.complete:
+            yield from self._complete(rule, part)
+        else:
+            yield from self._holds(rule, part)
+
+    def _nothing(self, rule: Rule, reason: str) -> None:
+        self.idle.append((rule.name, reason))
+        self.without_nodes += 1
+
+    def _partly(self, rule: Rule, reason: str) -> None:
+        self.idle.append((rule.name, reason))
+        self.partly.append(rule.name)
+
+    def _part(self, rule: Rule) -> FactTable:
+        """Return the facts of the nodes that a rule is about."""
+        part = self.table
+        if rule.roles:
+            part = part.only(node for node in part.nodes if self.roles[node] in rule.roles)
+        if rule.where:
+            part = part.only(self._where(rule, part))
+        return part
+
+    def _where(self, rule: Rule, part: FactTable) -> list[str]:
+        """Return the nodes for which the condition of a rule is true. Those that miss a fact of it,
+        which others have, are told."""
+        expression = compile_expression(rule.where)
+        chosen: list[str] = []
+        unknown: list[str] = []
+        asked = 0
+        for nodes, names, lacking in self._kinds(part, expression):
+            try:
+                if names is not None and expression.evaluate(names):
+                    chosen += nodes
+                asked += names is not None
+            except ExpressionError as error:
+                unknown.append(f"{fold(nodes)}: {error}")
+                asked += 1
+            if names is None:
+                unknown.append(f"{len(nodes)} of {len(part.nodes)} nodes miss {lacking}")
+        for reason in unknown if asked else ():
+            self._partly(rule, reason)
+        return chosen
+
+    def _alike(self, rule: Rule, part: FactTable) -> Iterator[Found]:
+        chosen = part.with_keys(rule.alike)
+        if not chosen.keys:
+            self._nothing(rule, f"no node has {' or '.join(rule.alike)}")
+        if rule.as_role:
+            yield from self._alike_role(rule, chosen)
+            return
+        for row in from_majority(chosen, self.roles):
+            if not row.agreed:
+                values = [f"{value or 'missing'} on {fold(on)}" for value, on in row.others.items()]
+                nodes = [node for on in row.others.values() for node in on]
+                yield (
+                    rule,
+                    nodes,
+                    f"{row.key} is {', '.join(values[:MAX_SHOWN])}: no value is that of most",
+                )
+                continue
+            for value, nodes in row.others.items():
+                yield (
+                    rule,
+                    nodes,
+                    f"{row.key} is {value or 'missing'}; most have {row.usual or 'none'}",
+                )
+
+    def _alike_role(self, rule: Rule, chosen: FactTable) -> Iterator[Found]:
+        """Yield the nodes that differ from more than half of the nodes of another role."""
+        of_role = [node for node in self.table.nodes if self.roles[node] == rule.as_role]
+        others = self.table.only(of_role)
+        if not of_role:
+            self._nothing(rule, f"no node of {rule.as_role} told its facts")
+            return
+        for key in chosen.keys:
+            usual, alike = next(iter(others.folded(key).items()))
+            if 2 * len(alike) <= len(of_role):
+                continue
+            for value, nodes in chosen.folded(key).items():
+                if not USUAL.near(key, value, usual):
+                    has = f"most of {rule.as_role} have {usual or 'none'}"
+                    yield rule, nodes, f"{key} is {value or 'missing'}; {has}"
+
+    def _unique(self, rule: Rule, part: FactTable) -> Iterator[Found]:
+        chosen = part.with_keys(rule.unique)
+        if not chosen.keys:
+            self._nothing(rule, f"no node has {' or '.join(rule.unique)}")
+        for column in np.flatnonzero((chosen.numbers >= 0).sum(axis=0) > 1):
+            rows = np.flatnonzero(chosen.numbers[:, column] >= 0)
+            nodes = [chosen.nodes[i] for i in rows]
+            yield rule, nodes, f"{chosen.keys[column]} is on {len(nodes)} nodes"
+
+    def _complete(self, rule: Rule, part: FactTable) -> Iterator[Found]:
+        for pattern in rule.complete:
+            chosen = part.with_keys([pattern])
+            lacking = np.flatnonzero((chosen.numbers < 0).all(axis=1))
+            if nodes := [part.nodes[i] for i in lacking]:
+                yield rule, nodes, f"{pattern} is missing"
+
+    def _holds(self, rule: Rule, part: FactTable) -> Iterator[Found]:
+        expression = compile_expression(rule.holds)
+        bound = list(self._others(rule))
+        if not bound:
+            self._nothing(rule, f"no node of the other roles has {_listed_facts(rule)}")
+            return
+        missing: dict[str, int] = {}
+        judged = False
+        for nodes, names, lacking in self._kinds(part, expression, rule.others):
+            if names is None:
+                missing[lacking] = missing.get(lacking, 0) + len(nodes)
+                continue
+            judged = True
+            for others in bound:
+                try:
+                    right = bool(expression.evaluate({**names, **others}))
+                except ExpressionError as error:
+                    self._partly(rule, f"{fold(nodes)}: {error}")
+                    break
+                if not right:
+                    yield rule, nodes, _told(expression, {**names, **others}, self.fixed)
+                    break
+        for lacking, number in missing.items():
+            about = f"{number} of {len(part.nodes)} nodes miss {lacking}"
+            if judged:
+                self._partly(rule, about)
+            else:
+                self._nothing(rule, about)
+                break
+
+    def _holds_of_machine(self, rule: Rule) -> Iterator[Found]:
+        """Yield the finding of a rule about the machine, which accuses no node."""
+        expression = compile_expression(rule.holds)
+        absent = expression.names - self.fixed.keys() - rule.others.keys()
+        if unknown := sorted(name for name in absent if not name.startswith(_ROLE)):
+            self._nothing(rule, f"the groups of {unknown[0].partition('.')[2]} are not known")
+            return
+        fixed = {**self.fixed, **dict.fromkeys(absent, 0)}  # no node has that role
+        bound = list(self._others(rule))
+        if not bound:
+            self._nothing(rule, f"no node of the other roles has {_listed_facts(rule)}")
+        for others in bound:
+            names = {**fixed, **others}
+            try:
+                right = bool(expression.evaluate(names))
+            except ExpressionError as error:
+                self._nothing(rule, str(error))
+                return
+            if not right:
+                yield rule, [], _told(expression, names, fixed)
+                return
+
+    def _others(self, rule: Rule) -> Iterator[dict[str, Any]]:
+        """Yield the values of facts of other roles, in each combination that there is."""
+        choices = []
+        for other in rule.others.values():
+            nodes = {node for node, role in self.roles.items() if role == other.role}
+            values = self.table.only(nodes).folded(other.fact)
+            choices.append([_value(value) for value in values if value is not None])
+        for combination in islice(product(*choices), MAX_COMBINATIONS):
+            yield dict(zip(rule.others, combination, strict=True))
+
+    def _kinds(
+        self, part: FactTable, expression: Expression, others: Mapping[str, object] = {}
+    ) -> Iterator[tuple[list[str], dict[str, Any] | None, str]]:
+        """Yield the nodes by their values of the names in an expression: (nodes, names, ""), or
+        (nodes, None, the fact that they miss). Each distinct kind is evaluated once."""
+        keys = sorted(expression.names - self.fixed.keys() - others.keys())
+        if unknown := [key for key in keys if key not in self._columns]:
+            yield part.nodes, None, unknown[0]
+            return
+        numbers = part.numbers[:, [self._columns[key] for key in keys]]
+        if not keys:
+            yield part.nodes, dict(self.fixed), ""
+            return
+        kinds, of_node = np.unique(numbers, axis=0, return_inverse=True)
+        order = np.argsort(of_node.ravel(), kind="stable")
+        starts = np.searchsorted(of_node.ravel()[order], np.arange(len(kinds) + 1))
+        for i, kind in enumerate(kinds.tolist()):
+            nodes = [part.nodes[j] for j in order[starts[i] : starts[i + 1]]]
+            lacking = [key for key, number in zip(keys, kind, strict=True) if number < 0]
+            if lacking:
+                yield nodes, None, lacking[0]
+                continue
+            values = (_value(part.lines[number][1]) for number in kind)
+            yield nodes, {**self.fixed, **dict(zip(keys, values, strict=True))}, ""
+
+
+def _counts(roles: Mapping[str, str], groups: Mapping[str, str]) -> dict[str, int]:
+    """Return ``role.ROLE``, how many nodes have a role, and ``uneven.ROLE``, the difference between
+    the groups with the most and the fewest of them."""
+    counts: dict[str, int] = {}
+    for role in roles.values():
+        counts[f"role.{role}"] = counts.get(f"role.{role}", 0) + 1
+    for role in {*roles.values()} if groups else ():
+        of_group = dict.fromkeys(groups.values(), 0)
+        for node, own in roles.items():
+            if own == role and node in groups:
+                of_group[groups[node]] += 1
+        counts[f"uneven.{role}"] = max(of_group.values()) - min(of_group.values())
+    return counts
+
+
+def _value(text: str | None) -> Any:
+    """Return a value as a number where it is one; unlimited is the largest."""
+    if text == _UNLIMITED:
+        return MAX_NUMBER
+    try:
+        number = float(text or "")
+    except ValueError:
+        return text
+    if not abs(number) <= MAX_NUMBER:
+        return text
+    return int(number) if number.is_integer() else number
+
+
+def _told(expression: Expression, names: Mapping[str, Any], fixed: Mapping[str, Any]) -> str:
+    """Return the values by which an expression is false."""
+    shown = sorted(expression.names, key=lambda name: (name in fixed, name))
+    values = ", ".join(f"{name} is {_shown(names[name])}" for name in shown if name in names)
+    return f"{values}: not {expression.text}"
+
+
+def _shown(value: Any) -> str:
+    return _UNLIMITED if value == MAX_NUMBER else str(value)
+
+
+def _listed_facts(rule: Rule) -> str:
+    return " or ".join(other.fact for other in rule.others.values())
+
+
+# ---- load ----------------------------------------------------------------------------------------
+#
+# Load rules: those that ship, and a site's own.
+#
+# rules = load([Path("rules/frost.yaml")]) # after the shipped ones; equal names replace
+
+
+SHIPPED = Path(__file__).parent / "shipped"
+OWN = Path("rules")  # below the working directory, as machines are
+
+_KINDS = ("holds", "alike", "unique", "complete")
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
+
+
+def load(paths: Iterable[Path] = ()) -> RuleFile:
+    """Return the rules of files, after the shipped ones. Raises InvalidFiles with every fault, and
+    UsageError for a file that is not there."""
+    return with_shipped(read_files(paths))
+
+
+def with_shipped(own: Iterable[RuleFile]) -> RuleFile:
+    """Return rules after the shipped ones; of equal names the last one counts."""
+    rules: dict[str, Rule] = {}
+    values: dict[str, Scalar] = {}
+    waivers: list[RuleWaiver] = []
+    for file in (*shipped_rules(), *own):
+        rules.update({rule.name: rule for rule in file.rules})
+        values.update(file.values)
+        waivers += file.waivers
+    return RuleFile(rules=list(rules.values()), values=values, waivers=waivers)
+
+
+@cache
+def shipped_rules() -> tuple[RuleFile, ...]:
+    """Return what the files of rules that ship hold."""
+    return tuple(read_files(sorted(SHIPPED.glob("*.yaml"))))
+
+
+def read_files(paths: Iterable[Path]) -> list[RuleFile]:
+    """Return what files of rules hold. Raises as ``load`` does."""
+    faults = Faults()
+    files = []
+    for path in paths:
+        node = read(path, faults)
+        found = decode(node, RuleFile, faults) if node is not None else None
+        if found is None or node is None:
+            continue
+        spot = Spot(node, faults)
+        for i, rule in enumerate(found.rules):
+            _check(rule, spot.inside("rules", i))
+        for i, waiver in enumerate(found.waivers):
+            _check_waiver(waiver, spot.inside("waivers", i))
+        files.append(found)
+    faults.raise_any()
+    return files
+
+
+def own_files() -> list[Path]:
+    """Return the files of rules below the working directory."""
+    return sorted(OWN.glob("*.yaml"))
+
+
+def _check(rule: Rule, at: Spot) -> None:
+    if not _NAME.fullmatch(rule.name):
+        at.fault("a name must be small letters, digits and -", "name")
+    kinds = [name for name in _KINDS if getattr(rule, name)]
+    if len(kinds) != 1:
+        at.fault("give one of holds, alike, unique and complete")
+    if rule.as_role and not rule.alike:
+        at.fault("is about alike; give alike", "as_role")
+    _names(rule.where, "where", at)
+    names = _names(rule.holds, "holds", at)
+    if names is not None and (unused := sorted(set(rule.others) - names)):
+        at.fault(f"{unused[0]} is not in the expression", "others", unused[0])
+    if names is not None and rule.drain and about_machine(rule):
+        at.fault("the rule is about the machine and accuses no node; leave it out", "drain")
+    if rule.others and not rule.holds:
+        at.fault("is about names of an expression; give holds", "others")
+
+
+def _names(text: str, key: str, at: Spot) -> Set[str] | None:
+    """Return the names in an expression; None, and its fault, if it is none."""
+    try:
+        return compile_expression(text).names if text else frozenset()
+    except ExpressionError as error:
+        at.fault(str(error), key)
+        return None
+
+
+def _check_waiver(waiver: RuleWaiver, at: Spot) -> None:
+    if waiver.nodes:
+        at.parsed(unfold, waiver.nodes, "nodes")
+    if waiver.until:
+        at.parsed(date.fromisoformat, waiver.until, "until")
+
+
+def own_rules(tests: Iterable[Test]) -> list[RuleFile]:
+    """Return the site's own rules if one of the tests collects facts. Raises InvalidFiles."""
+    return read_files(own_files()) if any(test.app == FACTS_APP for test in tests) else []

@@ -1,0 +1,380 @@
+"""The best of settings over any parameters, and those that cannot be told from it.
+
+    for table in best_settings(sides, BestQuery(over=("order", "stripe"))):
+        table.settings[0].values, table.agreement      # {"order": "grid", "stripe": "8"}, (3, 3)
+
+A setting is one value of each parameter that is asked for. Settings are ranked by the median of
+their figures, or by the least: the best of their n figures (``statistics.best_of_n``). With 95 % a
+best one is among those that are not told to be worse (``statistics.subset_selection``): those are
+as good (``same`` in a comparison), or it is unclear.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from statistics import median
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from seatrial.errors import UsageError
+from seatrial.judge.statistics import two_samples
+from seatrial.judge.statistics.sequential import select_best
+from seatrial.judge.statistics.spread import best_of
+from seatrial.results.panels import APART, CasesTable, along, panels, title, varying
+from seatrial.results.ratios import PLATEAU, SpeedDrop, are_constant, drops_of
+from seatrial.results.scaling_cells import Cell, are_numbers
+from seatrial.results.selection import Side
+from seatrial.results.store import by_case
+from seatrial.results.store.by_case import CORES, ELAPSED, NUMBERS, CaseRuns, Kind
+from seatrial.units import NO_DIRECTION, Better, better_of, unfit_of
+
+Statistic = Literal["median", "least"]
+SettingVerdict = Literal["best", "as good", "unclear", "worse", "no figure"]
+ATTRIBUTES = (*NUMBERS, CORES, *APART, "trial")
+ALONE = "with no other to be ranked with"
+
+
+class BestQuery(Struct, frozen=True, kw_only=True):
+    """What is asked: ``over`` are parameters or attributes, () for all parameters that vary;
+    ``metric``: the figure, "" for that of which a test has most."""
+
+    over: tuple[str, ...] = ()
+    metric: str = ""
+    statistic: Statistic = "median"
+
+
+class Setting(Struct, frozen=True, kw_only=True):
+    """The figures of one setting. ``least`` is the best of its n, and ``bound`` that which the best
+    of n further ones keeps to. ``ratio`` is its speed over that of the best setting, with its 95 %
+    interval. Without a figure ``n`` is 0 and ``why`` tells the cause; else ``why`` tells why it is
+    unclear, or of how few runs it is told, and ``needed`` how many runs of each may decide."""
+
+    values: dict[str, str]
+    n: int = 0
+    median: float | None = None
+    least: float | None = None
+    bound: float | None = None
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    verdict: SettingVerdict = "no figure"
+    on_plateau: bool = False
+    excluded: dict[str, int] = {}
+    why: str = ""
+    needed: int = 0
+
+    @property
+    def word(self) -> str:
+        """The verdict, with the number of runs where these are few: ``worse (of 3 and 3 runs)``."""
+        return (
+            f"{self.verdict} ({self.why})" if self.why and self.verdict == "worse" else self.verdict
+        )
+
+    @property
+    def name(self) -> str:
+        return ", ".join(f"{name}={value}" for name, value in self.values.items())
+
+
+class BestTable(CasesTable, frozen=True, kw_only=True):
+    """The settings of one case, the best first. ``along`` are parameters that follow those that
+    they are ``over``; ``agreement``: in how many of the blocks (allocations, or trials) with
+    several settings the best one was best, and how many blocks there are; ``cores`` of a setting,
+    0 where they are not the same; ``plateau``: whether the settings about the best one were
+    looked for, which takes one parameter or two; ``drops``: with constant resources, where the
+    median of the next value of the one parameter is slower."""
+
+    over: list[str]
+    statistic: Statistic
+    settings: list[Setting]
+    agreement: tuple[int, int] = (0, 0)
+    blocks: str = ""
+    cores: int = 0
+    plateau: bool = False
+    drops: list[SpeedDrop] = []
+
+    @property
+    def untold(self) -> list[Setting]:
+        """The settings that cannot be told from the best one."""
+        return [one for one in self.settings if one.verdict in ("as good", "unclear")]
+
+
+def best_settings(sides: Sequence[Side], asked: BestQuery) -> list[BestTable]:
+    """Return a table for each case that has two settings or more. Raises UsageError where none
+    has, or a name is not known."""
+    members = [member for side in sides for member in side.cases]
+    parameters = sorted({name for one in members for name in one.parameters})
+    for name in asked.over:
+        if name not in (*parameters, *ATTRIBUTES):
+            listed = ", ".join([*parameters, *(n for n in ATTRIBUTES if n not in parameters)])
+            raise UsageError(f"--over {name}: is none of {listed}")
+    kinds = {kind[0] for one in members for kind in one.values}
+    if asked.metric and asked.metric not in kinds:
+        listed = ", ".join(sorted(kinds)) or "none"
+        raise UsageError(f"--metric {asked.metric}: no run has it; there are {listed}")
+    tables = []
+    left_out: Counter[str] = Counter()
+    for test in dict.fromkeys(one.test for one in members):
+        every = [one for one in members if one.test == test]
+        over = list(asked.over) or varying(every)
+        cases = [one for one in every if all(one.attribute(name) for name in over)]
+        left_out.update(_lacking(every, over))
+        follow = along(cases, over, over)
+        for panel in panels(cases, {*over, *follow}):
+            if len({_setting(one, over) for one in panel}) > 1:
+                name = title(panel, {*over, *follow}, members)
+                own = [n for n in over if n not in follow]
+                tables.append(_table(panel, own, follow, asked, name))
+            else:
+                left_out[ALONE] += len(panel)
+    if not tables:
+        over_what = f"--over {','.join(asked.over)}: " if asked.over else ""
+        differ = ", ".join(varying(members)) or "nothing"
+        raise UsageError(
+            f"{over_what}no two cases differ in that alone; they differ in {differ}: name all that "
+            "make a setting with --over, or choose cases with TRIAL:NAME=VALUE"
+        )
+    return [replace(table, left_out=dict(left_out)) for table in tables]
+
+
+def _lacking(cases: Sequence[CaseRuns], over: Sequence[str]) -> Iterator[str]:
+    """Yield of each case that lacks a name what it lacks."""
+    for one in cases:
+        if name := next((name for name in over if not one.attribute(name)), ""):
+            yield f"without {name}"
+
+
+def _setting(one: CaseRuns, over: Sequence[str]) -> tuple[str, ...]:
+    return tuple(one.attribute(name) for name in over)
+
+
+def _table(
+    panel: Sequence[CaseRuns], over: list[str], follow: list[str], asked: BestQuery, name: str
+) -> BestTable:
+    kind = _kind(panel, asked.metric)
+    cores = {member.attribute(CORES) for member in panel}
+    table = BestTable(
+        case=name,
+        metric=kind[0],
+        unit=kind[1],
+        better=better_of(kind[2]),
+        over=over,
+        statistic=asked.statistic,
+        settings=[],
+        along=follow,
+        cores=int(cores.pop() or 0) if are_constant(panel) else 0,
+    )
+    if kind[2] == NO_DIRECTION:
+        return replace(table, why="it has no direction (better: none), so none is best")
+    groups: dict[tuple[str, ...], list[CaseRuns]] = {}
+    for member in panel:
+        groups.setdefault(_setting(member, over), []).append(member)
+    settings = {key: _measured(over, key, cases, kind) for key, cases in groups.items()}
+    figures = {
+        key: by_case.figures_of(groups[key], [kind]) for key, each in settings.items() if each.n
+    }
+    if not figures:
+        return replace(table, settings=list(settings.values()), why="no setting has a figure")
+    return _ranked(table, settings, figures, by_block(groups, kind))
+
+
+def _kind(panel: Sequence[CaseRuns], metric: str) -> Kind:
+    """Return the metric that is asked for, else the one with a direction that has most figures;
+    the elapsed time only if there is no other."""
+    counts: dict[Kind, int] = {}
+    for one in panel:
+        for kind, values in one.values.items():
+            counts[kind] = counts.get(kind, 0) + len(values)
+    named = {kind: n for kind, n in counts.items() if metric in ("", kind[0])}
+    judged = {k: n for k, n in named.items() if metric or (k[2] != NO_DIRECTION and k != ELAPSED)}
+    found = judged or named
+    return max(found, key=found.__getitem__) if found else (metric, "", "") if metric else ELAPSED
+
+
+def _measured(
+    over: Sequence[str], key: tuple[str, ...], cases: Sequence[CaseRuns], kind: Kind
+) -> Setting:
+    """Return the figures of a setting, not yet compared."""
+    excluded = by_case.excluded_of(cases)
+    setting = Setting(values=dict(zip(over, key, strict=True)), excluded=excluded)
+    if names := by_case.differing(cases):
+        return replace(setting, why=f"several cases, which differ in {names}")
+    values = by_case.figures_of(cases, [kind])
+    if not values:
+        right = any(case.runs for case in cases)
+        return replace(
+            setting, why=by_case.causes(excluded) or ("no such figure" if right else "not run")
+        )
+    if why := unfit_of(values):
+        return replace(setting, why=why)
+    if median(values) <= 0:
+        return replace(setting, why=f"{median(values):g} is not above 0")
+    best = best_of(values, better_of(kind[2]))
+    return replace(setting, n=len(values), median=median(values), least=best.best, bound=best.bound)
+
+
+def _ranked(
+    table: BestTable,
+    settings: Mapping[tuple[str, ...], Setting],
+    figures: Mapping[tuple[str, ...], list[float]],
+    blocks: Mapping[str, Mapping[tuple[str, ...], list[float]]],
+) -> BestTable:
+    """Compare every setting with the best one."""
+    compared = (_by_least if table.statistic == "least" else _by_median)(table, settings, figures)
+    top = next(key for key, one in compared.items() if one.verdict == "best")
+    if found := len(table.over) <= 2:
+        for key in plateau_of({k: c.ratio for k, c in compared.items()}, top, _told(compared)):
+            compared[key] = replace(compared[key], on_plateau=True)
+    ordered = sorted(compared.values(), key=lambda one: -(one.ratio or 0.0))
+    ordered.sort(key=lambda one: (one.verdict != "best", one.verdict == "no figure"))
+    agreement = agreement_of(blocks, top, table.better)
+    what = "" if not agreement[1] else "trials" if all("\n" not in b for b in blocks) else "jobs"
+    drops = _drops(table, figures) if table.cores and table.statistic == "median" else []
+    return replace(
+        table, settings=ordered, plateau=found, agreement=agreement, blocks=what, drops=drops
+    )
+
+
+def _drops(table: BestTable, figures: Mapping[tuple[str, ...], list[float]]) -> list[SpeedDrop]:
+    """Return the drops along the one parameter; words have no order."""
+    if len(table.over) != 1 or not are_numbers([value for (value,) in figures]):
+        return []
+    cells = [
+        Cell(x=float(value), n=len(each), median=median(each), values=each)
+        for (value,), each in figures.items()
+    ]
+    return drops_of(sorted(cells, key=lambda cell: cell.x), table.better)
+
+
+def _told(compared: Mapping[tuple[str, ...], Setting]) -> set[tuple[str, ...]]:
+    return {key for key, one in compared.items() if one.verdict == "worse"}
+
+
+def _by_median(
+    table: BestTable,
+    settings: Mapping[tuple[str, ...], Setting],
+    figures: Mapping[tuple[str, ...], list[float]],
+) -> dict[tuple[str, ...], Setting]:
+    keys = {"\n".join(key): key for key in figures}
+    found = select_best({name: figures[key] for name, key in keys.items()}, table.better)
+    top = keys[found.best]
+    words: dict[str, SettingVerdict] = {"worse": "worse", "same": "as good"}
+    compared = dict(settings)
+    for key, values in figures.items():
+        one = settings[key]
+        if key == top:
+            compared[key] = replace(one, verdict="best", ratio=1.0)
+            continue
+        pair = (figures[top], values) if table.better == "higher" else (values, figures[top])
+        ratio = median(pair[1]) / median(pair[0])
+        low = high = None
+        if min(map(len, pair)) > 1:
+            low, high = two_samples.interval(*pair)
+        beside = found.beside["\n".join(key)]
+        compared[key] = replace(
+            one,
+            verdict=words.get(beside.verdict, "unclear"),
+            ratio=ratio,
+            low=low,
+            high=high,
+            why=beside.why,
+            needed=beside.needed,
+        )
+    return compared
+
+
+def _by_least(
+    table: BestTable,
+    settings: Mapping[tuple[str, ...], Setting],
+    figures: Mapping[tuple[str, ...], list[float]],
+) -> dict[tuple[str, ...], Setting]:
+    """Compare by the best of n. Worse is what is beyond the bound of the best one, and has as many
+    figures."""
+    sign = 1 if table.better == "higher" else -1
+    top = max(figures, key=lambda key: sign * (settings[key].least or 0.0))
+    best = settings[top]
+    compared = dict(settings)
+    for key in figures:
+        one = settings[key]
+        pair = (best.least, one.least) if table.better == "higher" else (one.least, best.least)
+        ratio = (pair[1] or 0.0) / (pair[0] or 1.0)
+        beyond = best.bound is not None and sign * ((one.least or 0.0) - best.bound) < 0
+        worse = beyond and one.n >= best.n
+        verdict: SettingVerdict = "best" if key == top else "worse" if worse else "as good"
+        compared[key] = replace(one, verdict=verdict, ratio=ratio)
+    return compared
+
+
+# ---- blocks in which settings were measured together ---------------------------------------------
+
+Key = tuple[str, ...]
+Blocks = Mapping[str, Mapping[Key, list[float]]]
+
+
+def by_block(groups: Mapping[Key, Sequence[CaseRuns]], kind: Kind) -> Blocks:
+    """Return the figures of the settings by block, of blocks with two settings or more: by jobs
+    (``TRIAL\\nJOB``) where settings share one, else by trials."""
+    return _shared(groups, kind, True) or _shared(groups, kind, False)
+
+
+def _shared(groups: Mapping[Key, Sequence[CaseRuns]], kind: Kind, by_job: bool) -> Blocks:
+    found: dict[str, dict[Key, list[float]]] = {}
+    for key, cases in groups.items():
+        for case in cases:
+            values = case.values.get(kind, [])
+            jobs = case.jobs.get(kind, [""] * len(values))
+            for value, job in zip(values, jobs, strict=True):
+                if job or not by_job:
+                    name = f"{case.trial}\n{job}" if by_job else case.trial
+                    found.setdefault(name, {}).setdefault(key, []).append(value)
+    return {name: block for name, block in found.items() if len(block) > 1}
+
+
+def agreement_of(blocks: Blocks, best: Key, better: Better) -> tuple[int, int]:
+    """Return in how many blocks the setting has the best median, and in how many it was measured;
+    (0, 0) where there is one block, which cannot disagree."""
+    sign = 1 if better == "higher" else -1
+    having = [block for block in blocks.values() if best in block]
+    if len(having) < 2:
+        return 0, 0
+    first = sum(
+        all(sign * median(block[best]) >= sign * median(values) for values in block.values())
+        for block in having
+    )
+    return first, len(having)
+
+
+# ---- settings as good as the best ----------------------------------------------------------
+
+
+def plateau_of(ratios: Mapping[Key, float | None], best: Key, told: Collection[Key]) -> set[Key]:
+    """Return the settings that can be reached from the best one by steps along one parameter, over
+    settings within 5 % of it or not ``told`` to be worse. A step leads to the next number; from a
+    word to any other one. Settings without a ratio are passed over."""
+    known = [key for key, ratio in ratios.items() if ratio is not None]
+    good = {key for key in known if (ratios[key] or 0.0) >= 1 - PLATEAU or key not in told}
+    places = [_places([key[i] for key in known]) for i in range(len(best))]
+    reached, edge = {best}, [best]
+    while edge:
+        key = edge.pop()
+        near = {other for other in good - reached if _is_next(key, other, places)}
+        reached |= near
+        edge += near
+    return reached
+
+
+def _places(values: list[str]) -> dict[str, int]:
+    """Return the places of numbers in their order; of words, which have none, nothing."""
+    distinct = list(dict.fromkeys(values))
+    if not are_numbers(distinct):
+        return {}
+    return {value: place for place, value in enumerate(sorted(distinct, key=float))}
+
+
+def _is_next(one: Key, other: Key, places: list[dict[str, int]]) -> bool:
+    steps = [
+        abs(order[a] - order[b]) if order else 1
+        for a, b, order in zip(one, other, places, strict=True)
+        if a != b
+    ]
+    return steps == [1]

@@ -1,0 +1,520 @@
+"""Two sides of a comparison, row by row: each metric of each case that both or one of them has.
+
+    comparison = compare_sides(base, other)
+    comparison.rows           # worse and better, the largest first; unclear, same, ..., missing
+
+Which cases are one row ``studies.pairing`` says; each row is compared by ``statistics.two_sample``,
+and all of them together by ``statistics.together``.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
+from statistics import geometric_mean, median
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from seatrial.errors import UsageError
+from seatrial.execute.trial_record import Record
+from seatrial.judge.statistics import two_samples
+from seatrial.judge.statistics.sequential import FEW, Row, judged
+from seatrial.judge.statistics.two_samples import ALMOST, MIN_RELATIVE_CHANGE
+from seatrial.results.selection import CasePair, Side, pair
+from seatrial.results.store import by_case
+from seatrial.results.store.by_case import ELAPSED, NUMBERS, CaseRuns, GivenFigure, Kind
+from seatrial.results.store.tables import TrialRow
+from seatrial.results.tuned import Cure, cures_of
+from seatrial.units import NO_DIRECTION, better_by, better_of, count, unfit_of
+
+# ---- comparison ----------------------------------------------------------------------------------
+#
+# A comparison of two sides, as data: its rows, their samples, the means over them.
+
+
+State = Literal["better", "worse", "same", "unclear", "given", "not compared", "missing"]
+
+
+class Sample(Struct, frozen=True):
+    """One side of a row: the figures of ``n`` runs whose answer was right; the other runs, by their
+    verdict. ``median`` is None of none. ``given`` are figures that somebody else gave: then ``n``
+    counts measurements that are not ours."""
+
+    n: int
+    median: float | None
+    excluded: dict[str, int] = {}
+    given: list[GivenFigure] = []
+
+
+class ComparisonRow(Struct, frozen=True, kw_only=True):
+    """One metric of one case on both sides. ``ratio`` is the second median over the first, ``low``
+    and ``high`` the ends of its interval; None where they cannot be had. ``better_by`` is by how
+    many per cent of the first the second is better (negative: worse), ``better_from`` and
+    ``better_to`` the ends of its interval. ``gain`` is the logarithm of how many times better the
+    second is. ``why`` explains what is not plain; ``differs`` tells
+    of numbers (nodes, tasks, threads) and builds that the sides do not share. ``needed`` is how
+    many runs of each side may decide a row that is unclear for having too few, or 0; ``unseen``:
+    a change of less than this share could not have been seen, None where nothing was compared."""
+
+    case: str
+    test: str
+    parameters: dict[str, str]
+    metric: str
+    unit: str
+    better: str
+    verdict: State
+    first: Sample
+    second: Sample
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
+    better_by: float | None = None
+    better_from: float | None = None
+    better_to: float | None = None
+    gain: float | None = None
+    why: str = ""
+    differs: list[str] = []
+    needed: int = 0
+    unseen: float | None = None
+
+
+class Mean(Struct, frozen=True):
+    """The geometric mean of how many times better the second side is, over the rows of a metric
+    that have a ratio, ``unclear`` of them without a clear one; ``without`` counts the rows that
+    have none."""
+
+    metric: str
+    ratios: int
+    mean: float
+    without: int
+    unclear: int = 0
+
+
+class Comparison(Struct, frozen=True):
+    """The rows of two sides, the largest difference first. ``across`` are the attributes that the
+    cases were compared across; ``notices`` are what else a person should know;
+    ``without_elapsed`` counts the cases whose elapsed time is left out; ``cures`` are cases that
+    failed on the first side alone. ``doubts`` are reasons for which the sides could not be compared
+    as a whole, though nothing may be worse."""
+
+    first: str
+    second: str
+    least: float
+    across: list[str]
+    rows: list[ComparisonRow]
+    means: list[Mean]
+    notices: list[str]
+    without_elapsed: int = 0
+    cures: list[Cure] = []
+    doubts: list[str] = []
+
+    def count(self, verdict: State) -> int:
+        return sum(row.verdict == verdict for row in self.rows)
+
+    @property
+    def undecided(self) -> list[ComparisonRow]:
+        """The rows that could not have shown a change that matters."""
+        return [row for row in self.rows if row.needed or self._hides(row)]
+
+    def _hides(self, row: ComparisonRow) -> bool:
+        unseen = math.inf if row.unseen is None else row.unseen
+        return row.verdict == "unclear" and unseen > self.least * ALMOST
+
+    @property
+    def answered(self) -> bool:
+        """Whether some row was compared."""
+        return any(row.verdict not in ("not compared", "missing") for row in self.rows)
+
+    @property
+    def unanswered(self) -> list[ComparisonRow]:
+        """The rows in which one side has no right answer where the other has one."""
+        return [row for row in self.rows if is_unanswered(row)]
+
+
+def is_unanswered(row: ComparisonRow) -> bool:
+    """Return whether one side of a row has no right answer where the other has one."""
+    sides = ((row.first, row.second), (row.second, row.first))
+    return any(one.n and not other.n and other.excluded for one, other in sides)
+
+
+# ---- compare -------------------------------------------------------------------------------------
+
+
+UNDIRECTED = "it has no direction (better: none)"
+
+_ORDER: dict[State, int] = {
+    "worse": 0,
+    "better": 0,
+    "given": 0,
+    "unclear": 1,
+    "same": 2,
+    "not compared": 3,
+    "missing": 4,
+}
+
+Figures = tuple[list[float], list[float]]
+
+
+class _Found(NamedTuple):
+    """A row, and its figures with their direction where they are to be judged."""
+
+    row: ComparisonRow
+    figures: Row | None = None
+
+
+def compare_sides(
+    first: Side,
+    second: Side,
+    least: float = MIN_RELATIVE_CHANGE,
+    metric: Callable[[str], bool] | None = None,
+    across: Sequence[str] = (),
+    each_node: bool = False,
+    elapsed: bool = False,
+) -> Comparison:
+    """Compare the second side with the first. ``least`` is the least effect that matters, as a
+    share; ``metric`` chooses metrics by name; ``across`` names parameters that may differ between
+    cases that are compared; with ``each_node`` each node is a row of its own; with ``elapsed``, or
+    where ``metric`` chooses it, cases that have a figure of merit have their elapsed time, too.
+    Raises UsageError where no case is on both sides, or no metric is left."""
+    paired = pair(first, second, across, each_node)
+    elapsed = elapsed or (metric is not None and metric(ELAPSED[0]))
+    found: list[_Found] = []
+    without_elapsed = 0
+    for each in paired.pairs:
+        kinds = _kinds(each)
+        if not elapsed and _has_merit(kinds) and kinds.pop(ELAPSED[0], []):
+            without_elapsed += 1
+        own = _rows(each, kinds, paired.across, least)
+        found += [one for one in own if metric is None or metric(one.row.metric)]
+    if not found:
+        cases = [case for one in paired.pairs for case in (*one.first, *one.second)]
+        known = {kind[0] for case in cases for kind in case.values}
+        raise UsageError(f"no such metric; there are {', '.join(sorted(known)) or 'none'}")
+    rows = sorted(
+        _judged(found, least),
+        key=lambda row: (_ORDER[row.verdict], -abs(row.gain or 0.0), row.case, row.metric),
+    )
+    return Comparison(
+        *(first.text, second.text, least, paired.across),
+        *(rows, _means(rows), [*_notices(first, second), *_of_few(rows)], without_elapsed),
+        cures_of(paired.pairs),
+        _doubts(first, second, rows),
+    )
+
+
+# ---- rows ---------------------------------------------------------------------------------
+
+
+def _kinds(pair: CasePair) -> dict[str, list[Kind]]:
+    """The metrics of a case on either side, by name."""
+    kinds: dict[str, dict[Kind, None]] = {}
+    given: set[Kind] = set()
+    for case in (*pair.first, *pair.second):
+        given |= case.given.keys()
+        for kind in case.values:
+            kinds.setdefault(kind[0], {})[kind] = None
+    return {name: _directed(list(found), given) for name, found in kinds.items()}
+
+
+def _directed(kinds: list[Kind], given: set[Kind]) -> list[Kind]:
+    """Put kinds that differ in their direction alone, because a given figure has none, behind the
+    one that has it."""
+    known = {(name, unit) for name, unit, better in kinds if better}
+    bare = [kind for kind in kinds if kind in given and not kind[2] and kind[:2] in known]
+    return [kind for kind in kinds if kind not in bare] + bare
+
+
+def _has_merit(kinds: dict[str, list[Kind]]) -> bool:
+    """Whether a metric besides the elapsed time has a direction."""
+    named = [kind for name, found in kinds.items() if name != ELAPSED[0] for kind in found]
+    return any(better in ("higher", "lower") for _, _, better in named)
+
+
+def _rows(
+    pair: CasePair, kinds: dict[str, list[Kind]], crossed: Sequence[str], least: float
+) -> list[_Found]:
+    """A row for each metric of a case, with its figures."""
+    differs = _differing(pair, crossed)
+    return [_row(pair, found, least, differs) for found in kinds.values() or [[ELAPSED]]]
+
+
+def _row(pair: CasePair, kinds: list[Kind], least: float, differs: list[str]) -> _Found:
+    """The row of one metric: of several ``kinds`` where its unit or direction differ."""
+    metric, unit, better = kinds[0]
+    sides = (pair.first, pair.second)
+    figures = (by_case.figures_of(pair.first, kinds), by_case.figures_of(pair.second, kinds))
+    one, other = figures
+    verdict: State = "not compared"
+    comparable = True
+    if not (one and other):
+        verdict, why = "missing", _missing(sides, figures)
+    elif why := unfit_of([*one, *other]):
+        comparable = False
+    elif len({kind[1:] for kind in kinds if kind[2] or kind[:2] != kinds[0][:2]}) > 1:
+        said = " and ".join(f"{u or 'no unit'}, {b or 'no direction'}" for _, u, b in kinds)
+        why, unit, comparable = f"unit or direction differ: {said}", "", False
+    elif better == NO_DIRECTION:
+        why = UNDIRECTED
+    elif better not in ("higher", "lower"):
+        why = "it is not known whether higher or lower is better"
+    else:
+        why = _mixed(pair.first, "the first side") or _mixed(pair.second, "the second side")
+    samples = [
+        _sample(own, cases, kinds, comparable) for own, cases in zip(figures, sides, strict=True)
+    ]
+    row = ComparisonRow(
+        case=pair.name,
+        test=(pair.first or pair.second)[0].test,
+        parameters=pair.parameters,
+        metric=metric,
+        unit=unit,
+        better=better,
+        verdict=verdict,
+        first=samples[0],
+        second=samples[1],
+        why=why,
+        differs=differs,
+    )
+    if why:
+        return _Found(row)
+    if any(sample.given for sample in samples):
+        return _Found(_beside_given(row, one, other, least))
+    return _Found(row, (one, other, better_of(better)))
+
+
+def _sample(own: list[float], cases: list[CaseRuns], kinds: list[Kind], comparable: bool) -> Sample:
+    given = [figure for case in cases for kind in kinds for figure in case.given.get(kind, ())]
+    n = len(own) - len(given) + sum(figure.n for figure in given)
+    middle = median(own) if own and comparable else None
+    return Sample(n, middle, by_case.excluded_of(cases), given)
+
+
+def _beside_given(
+    row: ComparisonRow, one: list[float], other: list[float], least: float
+) -> ComparisonRow:
+    """The row of figures that somebody else gave beside others: their ratio, and no verdict. Where
+    the others were measured more than once, the interval is theirs alone."""
+    found = two_samples.compare(one, other, better_of(row.better), least)
+    low = high = None
+    both = row.first.given and row.second.given
+    if found.ratio is not None and not both and max(len(one), len(other)) > 1:
+        # one figure twice is one that does not vary
+        low, high = two_samples.interval(
+            *(side * 2 if len(side) == 1 else side for side in (one, other))
+        )
+    found = replace(found, low=low, high=high, p=None, needed=0)
+    why = "" if found.ratio is not None else found.why
+    return replace(_with_ratio(row, found), verdict="given", why=why)
+
+
+def _with_ratio(row: ComparisonRow, found: two_samples.RatioEstimate) -> ComparisonRow:
+    """The row with the ratio of its sides, and by how much the second is better."""
+    direction = better_of(row.better)
+    by, low, high = (
+        None if ratio is None else better_by(100 * (ratio - 1), direction)
+        for ratio in (found.ratio, found.low, found.high)
+    )
+    return replace(
+        row,
+        better_by=by,
+        better_from=high if direction == "lower" else low,
+        better_to=low if direction == "lower" else high,
+        ratio=found.ratio,
+        low=found.low,
+        high=found.high,
+        gain=found.gain(direction),
+    )
+
+
+def _missing(sides: Sequence[list[CaseRuns]], figures: Figures) -> str:
+    """Why a side has no figure."""
+    said = []
+    for side, cases, values in zip(("first", "second"), sides, figures, strict=True):
+        if values:
+            continue
+        if not cases:
+            said.append(f"the {side} side has no such case, or no run of it is over")
+        elif excluded := by_case.excluded_of(cases):
+            said.append(f"the {side} side has no right answer: {by_case.causes(excluded)}")
+        else:
+            said.append(f"the {side} side has no such metric")
+    return "; ".join(said)
+
+
+def _mixed(cases: list[CaseRuns], side: str) -> str:
+    """Why a side's cases of one row are no single sample: it has several values of a parameter that
+    was crossed."""
+    names = by_case.differing(cases)
+    return f"{side} has several cases here, which differ in {names}" if names else ""
+
+
+def _differing(pair: CasePair, crossed: Sequence[str]) -> list[str]:
+    """Numbers and defaults that the cases of both sides do not share; that builds differ, where
+    neither machine nor toolchain does."""
+    said: list[str] = []
+    for name in dict.fromkeys(n for case in pair.first for n in case.at_default):
+        values = [
+            sorted({case.parameters[name] for case in cases if name in case.at_default})
+            for cases in (pair.first, pair.second)
+        ]
+        if name not in crossed and all(values) and values[0] != values[1]:
+            said.append(f"{name}, whose default was {' and '.join(map(', '.join, values))}")
+    for name in (*NUMBERS, "build"):
+        one, other = (
+            sorted({value for case in cases if (value := getattr(case, name)) not in (None, "", 0)})
+            for cases in (pair.first, pair.second)
+        )
+        if not (one and other) or one == other:
+            continue
+        if name in NUMBERS:
+            said.append(f"{name} {' and '.join(', '.join(map(str, v)) for v in (one, other))}")
+        elif not {"machine", "toolchain"} & set(crossed):
+            said.append(name)
+    return said
+
+
+def _judged(found: list[_Found], least: float) -> list[ComparisonRow]:
+    """Return the rows with their verdicts: of many rows some differ by chance."""
+    told = iter(judged([each.figures for each in found if each.figures is not None], least))
+    return [
+        each.row if each.figures is None else _with_verdict(each.row, next(told)) for each in found
+    ]
+
+
+def _with_verdict(row: ComparisonRow, found: two_samples.RatioEstimate) -> ComparisonRow:
+    return replace(
+        _with_ratio(row, found),
+        verdict=found.verdict,
+        p=found.p,
+        why=found.why,
+        needed=found.needed,
+        unseen=found.unseen,
+    )
+
+
+def _least_n(row: ComparisonRow) -> int:
+    return min(row.first.n, row.second.n)
+
+
+# ---- all of it ----------------------------------------------------------------------------
+
+
+def _means(rows: Sequence[ComparisonRow]) -> list[Mean]:
+    """Of each metric with two ratios or more."""
+    means = []
+    metric = attrgetter("metric")
+    for name, found in groupby(sorted(rows, key=metric), metric):
+        own = list(found)
+        related = [row for row in own if row.gain is not None]
+        if len(related) > 1:
+            mean = geometric_mean([math.exp(row.gain or 0.0) for row in related])
+            unclear = sum(row.verdict == "unclear" for row in related)
+            means.append(Mean(name, len(related), mean, len(own) - len(related), unclear))
+    return means
+
+
+def _of_few(rows: Sequence[ComparisonRow]) -> list[str]:
+    """What a person should know of differences that few runs show."""
+    told = [row for row in rows if row.verdict in ("better", "worse")]
+    few = sum(_least_n(row) < FEW for row in told)
+    if not few:
+        return []
+    return [
+        f"{few} of {len(told)} differences are of fewer than {FEW} runs on a side: where figures "
+        "fall into two modes, all of so few may fall into one by chance"
+    ]
+
+
+def _doubts(first: Side, second: Side, rows: Sequence[ComparisonRow]) -> list[str]:
+    """Return why the sides could not be compared as a whole: a figure is missing, is in another
+    unit or was never measured, or runs are on both sides. Figures that are given lack nothing."""
+    said = []
+    measured = not (first.given or second.given)
+    missing = [row for row in rows if row.verdict == "missing" and not is_unanswered(row)]
+    if measured and (lost := [row for row in missing if not row.second.n]):
+        said.append(f"{count(len(lost), 'row')} without a figure on the second side")
+    if unlike := [r for r in rows if r.verdict == "not compared" and r.why != UNDIRECTED]:
+        said.append(f"{count(len(unlike), 'row')} that could not be compared")
+    if shared := _shared(first, second):
+        said.append(f"{count(shared, 'run')} on both sides")
+    if any(trial.rehearsed for side in (first, second) for trial in side.trials):
+        said.append("figures of a rehearsal, which were never measured")
+    return said
+
+
+def _shared(first: Side, second: Side) -> int:
+    """Return how many runs are on both sides."""
+    runs = [{run for member in side.cases for run in member.runs} for side in (first, second)]
+    return len(runs[0] & runs[1])
+
+
+def _notices(first: Side, second: Side) -> list[str]:
+    said = []
+    if shared := _shared(first, second):
+        said.append(f"{shared} of the runs are on both sides: they are compared with themselves")
+    rehearsed = [side.text for side in (first, second) if any(t.rehearsed for t in side.trials)]
+    said += dict.fromkeys([*first.unlike, *second.unlike])
+    for side in {first.text: first, second.text: second}.values():
+        if waiting := sum(not (one.values or one.excluded) for one in side.cases):
+            said.append(f"{side.text}: {count(waiting, 'case')} without a run that is over")
+    if rehearsed:
+        said.append(f"{' and '.join(rehearsed)}: rehearsed, its figures were never measured")
+    if given := [side.text for side in (first, second) if side.given]:
+        said.append(
+            f"{' and '.join(given)}: given, not measured; such a row has no verdict, and its "
+            "interval is of the measured side alone"
+        )
+    return said
+
+
+# ---- difference ----------------------------------------------------------------------------------
+#
+# One thing in which two sides of a comparison differ, and the records of a side's trials.
+
+
+LONGEST = 60
+
+
+class Difference(Struct, frozen=True):
+    """One thing that is not the same: of what, which part, and how it is on each side. Where the
+    sides cannot be shown in a few words, ``first`` and ``second`` are ""."""
+
+    subject: str
+    what: str
+    first: str = ""
+    second: str = ""
+
+
+class SideRecords(Struct):
+    """What is known of a side's trials; ``unread`` are trials whose record could not be read."""
+
+    side: Side
+    records: "list[tuple[TrialRow, Record]]"
+    unread: list[str]
+
+
+BothSides = tuple[SideRecords, SideRecords]
+
+
+def told_difference(
+    subject: str, what: str, one: Iterable[Any], other: Iterable[Any]
+) -> Iterator[Difference]:
+    """A difference of two sets of values, unless a side has none."""
+    first, second = set(one), set(other)
+    if first and second and first != second:
+        yield Difference(subject, what, in_short(first), in_short(second))
+
+
+def in_short(values: Iterable[Any]) -> str:
+    text = ", ".join(sorted(value_text(value) for value in values))
+    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
+
+
+def value_text(value: Any) -> str:
+    if isinstance(value, str | int | float):
+        return str(value) or "none"
+    return msgspec.json.encode(value).decode() if value else "none"

@@ -1,0 +1,394 @@
+"""The criterion on the mix: how far the achieved shares of tests are from the planned ones."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence, Set
+from typing import Literal, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from seatrial.escaping import plain_line
+from seatrial.model.codes import KNOWN, code_of
+from seatrial.model.identifiers import bindings_text
+from seatrial.model.plan import Criterion
+from seatrial.model.test import Case, Stage
+from seatrial.results.criteria.answers import only_fill_gaps
+from seatrial.results.criteria.view import (
+    STAGE_WORDS,
+    Result,
+    State,
+    TrialView,
+    decided,
+    label,
+    largest_listed,
+    show_value,
+    undecided,
+    with_worst,
+)
+from seatrial.results.node_hours import TestShare, sharing
+from seatrial.results.trial_history import RunHistory
+from seatrial.units import count, show_share
+
+
+def mix(view: TrialView, criterion: Criterion) -> list[Result]:
+    """How far the shares of the node-hours that tests had are from those that the plan gives them,
+    in percentage points; in sustained components. The test with the largest difference decides.
+
+        achieved   = (script + part * (job - script)) / available node-hours
+        difference = |achieved - planned|
+        difference = max(0, planned - achieved)      of a test with ``fill``
+
+    ``script`` is the node-hours of the scripts of a test's runs, whatever their verdicts, and
+    ``job`` those in which their jobs held nodes. The time beside a script counts as far as the
+    plan gives it to any test: ``part``, the same for all tests and at most 1, is such that all
+    together have no more than jobs held, and no more than is planned. ``available`` is that of
+    utilisation. ``planned`` is the test's share, its copies times their nodes over the
+    machine's, its part of the rest by weight, or what all others leave (``fill``). Where people
+    changed the plan, it is the mean of the test's shares, by the node-hours that were available
+    while each held.
+
+    While several scripts run on a node, its time is divided among them by the cores that they
+    ask for, so that shares never add up to more than the machine.
+
+    Undecided: before the end.
+
+    Example: half of the machine planned for one test, a third for two copies of another, the
+    rest for a third one. They had 46.7, 35 and 15 % of the node-hours: 3.3, 1.7 and 1.7 points
+    off. ``at_most: 5 points`` is met.
+    """
+    found = view.node_shares
+    if found is None:
+        return [undecided(criterion, "no node-hours were available yet")]
+    wanted = set(view.tests(criterion))
+    runs = Counter(view.history.test_of(run) for run in view.runs(criterion))
+    shared = sharing(found)
+    results = [
+        decided(
+            view,
+            criterion,
+            _difference(each),
+            _reason(each) + (f"; {shared}" if shared else ""),
+            n=runs[each.test],
+            subject=each.test,
+            numbers={
+                "planned": each.planned or 0.0,
+                "achieved": each.achieved,
+                "node-hours": each.node_hours,
+            },
+        )
+        for each in found.tests
+        if each.test in wanted
+    ]
+    return with_worst(results, lambda one: one.value or 0.0)
+
+
+def _difference(each: TestShare) -> float:
+    off = each.achieved - (each.planned or 0.0)
+    return max(0.0, -off) if each.fill else abs(off)
+
+
+def _reason(each: TestShare) -> str:
+    planned = "fill alone" if each.only_fills else show_share(each.planned or 0.0)
+    achieved = show_share(each.achieved)
+    return f"{achieved} of the node-hours, planned {planned}"
+
+
+# ---- overall -------------------------------------------------------------------------------------
+#
+# What several criteria say together, in the words of every heading, page, table and report.
+#
+# found = overall(results)
+# found.state                  # "met with waivers"
+# found.short                  # "met, 1 waived"
+# found.words                  # "met, 1 waived: slowdown -180 % (at most 10 % loss)"
+#                              # "not met: clause 5.1, pass rate 82.1 %, by cm4 (at least 90 %)"
+#
+# Runs that people excluded and failures that are known are said, too: "met, 1 by excluded runs, 2
+# known failures: pass rate 66.67 % with them (at least 100 %)".
+
+
+MAX_NAMED = 4  # criteria, in one sentence
+OverallState = State | Literal["met with waivers", "awaited", "no criteria"]
+
+
+class Overall(Struct, frozen=True):
+    """The state of several criteria together; ``waived`` names those that a waiver was needed for,
+    with what was found and asked, ``by_exclusion`` those that are met or waived only because both
+    sides excluded runs. ``known`` is the number of known failures, which no criterion counts.
+    ``missed`` names what is not met."""
+
+    state: OverallState
+    waived: list[str]
+    by_exclusion: list[str] = []
+    known: int = 0
+    missed: list[str] = []
+
+    @property
+    def short(self) -> str:
+        """The state, and how many criteria were waived or are met by excluded runs."""
+        parts: list[str] = ["met" if self.state == "met with waivers" else self.state]
+        if self.waived and self.state != "waived":
+            parts.append(f"{len(self.waived)} waived")
+        if self.by_exclusion:
+            parts.append(f"{len(self.by_exclusion)} by excluded runs")
+        if self.known:
+            parts.append(count(self.known, "known failure"))
+        return ", ".join(parts)
+
+    @property
+    def words(self) -> str:
+        """The state, and which criteria are not met, were waived or are met by excluded runs."""
+        named = [*self.waived, *self.by_exclusion]
+        short = self.short
+        if self.missed:
+            short = short.removeprefix(self.state).removeprefix(", ")
+        rest = f"{short}: {'; '.join(named)}" if named else short
+        missed = f"{self.state}: {'; '.join(first_of(self.missed))}" if self.missed else ""
+        return "; ".join(filter(None, (missed, rest)))
+
+
+def overall(results: Sequence[Sequence[Result]]) -> Overall:
+    """Return what the criteria say together: not met if one is not, else undecided if one is, else
+    met; waived if all are, "no criteria" if there is none."""
+    firsts = [each[0] for each in results if each]
+    if all(one.criterion == "every_test" and one.state == "met" for one in firsts):
+        return Overall("no criteria", [])
+    states = {one.state for one in firsts}
+    waived = [waived_words(one) for one in firsts if one.state == "waived"]
+    order: tuple[State, ...] = ("not met", "undecided", "met", "waived")
+    state: OverallState = next((each for each in order if each in states), "no criteria")
+    return Overall(
+        "met with waivers" if state == "met" and waived else state,
+        waived,
+        [words for one in firsts if (words := exclusion_words(one))],
+        max((known_failures(one) for one in firsts), default=0),
+        [missed_words(one) for one in firsts if one.state == "not met"],
+    )
+
+
+def first_of(words: Sequence[str], most: int = MAX_NAMED) -> list[str]:
+    """Return so many of the words at most, and how many more there are."""
+    more = len(words) - most
+    return [*words[:most], f"and {more} more"] if more > 0 else list(words)
+
+
+def missed_words(one: Result, component: str = "") -> str:
+    """Return a criterion that is not met, or undecided, by its clause, with what was found and
+    asked: ``clause 5.1, pass rate of stability 82.1 %, by cm4 (at least 90 %)``."""
+    clause = f"clause {one.clause}, " if one.clause else ""
+    worst = f", by {one.numbers['worst']}" if one.shown and one.numbers.get("worst") else ""
+    of = f" of {component}" if component else ""
+    found = one.shown or "without a value"
+    return f"{clause}{one.label}{of} {found}{worst} ({one.bound or 'no bound'})"
+
+
+def known_failures(one: Result) -> int:
+    """Return how many known failures a criterion on runs left out."""
+    return int(one.numbers.get("known", 0))
+
+
+def exclusion_words(one: Result, component: str = "") -> str:
+    """Return a criterion that is met only because both sides excluded runs, with what was found
+    with them, and asked: ``pass rate 66.67 % with them (at least 100 %)``; "" for others."""
+    other = one.with_excluded
+    if other is None or one.state not in ("met", "waived") or other.state == one.state:
+        return ""
+    of = f" of {component}" if component else ""
+    found = show_value(one.criterion, other.value, one.unit) or "without a value"
+    return f"{one.label}{of} {found} with them ({one.bound or 'no bound'})"
+
+
+def waived_words(one: Result, component: str = "") -> str:
+    """Return a waived criterion with what was found and asked: ``slowdown -180 % (at most 10 %
+    loss)``."""
+    of = f" of {component}" if component else ""
+    found = one.shown or "without a value"
+    return f"{one.label}{of} {found} ({one.bound or 'no bound'})"
+
+
+# ---- every test ----------------------------------------------------------------------------------
+#
+# The criterion that holds for every component: each of its tests gave a right answer, with each of
+# its toolchains, in each of its stages and with all parameters, and none was stopped.
+
+
+MAX_TESTS_NAMED = 3
+NEVER_RAN = "never ran"
+LONGEST_CAUSE = 200  # characters of a log's last line
+
+
+class TestOutcome(NamedTuple):
+    """A test with a toolchain: its runs with a right answer, and what is wrong with it ("" if it
+    has such a run and was not stopped)."""
+
+    name: str
+    right: int
+    fault: str
+
+
+def every_test(view: TrialView, criterion: Criterion) -> list[Result]:
+    """Each test of the component gave a right answer (verdict ``pass`` or ``performance``), with
+    each of its toolchains and in each stage in which it runs, and none was stopped at the end.
+    The value is the number of tests that are in order; those that are not follow, each with
+    what is wrong.
+
+    It holds for every component, whether a plan names it or not. A test is at fault that
+
+    - was stopped, and not admitted again;
+    - was never built: no case of it has a build that succeeded;
+    - never ran: no run of it has a verdict;
+    - never gave a right answer, or only with other parameters or on another number of nodes.
+      Cases that differ in their node are one. In a sustained component the cases of a test take
+      turns, and one that had no turn is not asked.
+
+    A test with ``fill`` to which the others leave no share, and for which no node was idle, is
+    not asked. A waiver of the test or of its toolchain makes it waived.
+
+    Undecided: before the end, as a test may still give its first right answer, or be stopped.
+    """
+    found = list(_outcomes(view, criterion))
+    bad = [one for one in found if one.fault]
+    n = sum(one.right for one in found)
+    if not found:
+        why = "the component has no test"
+        return [_result(criterion, "undecided", n=0, total=0, good=None, why=why)]
+    faults = "; ".join(f"{one.name} {one.fault}" for one in bad[:MAX_TESTS_NAMED])
+    if len(bad) > MAX_TESTS_NAMED:
+        faults += f"; and {count(len(bad) - MAX_TESTS_NAMED, 'more test')}"
+    good = len(found) - len(bad)
+    state: State = "undecided"
+    why = faults
+    if view.over:
+        state = "not met" if bad else "met"
+        why = why or f"{count(n, 'run')} with a right answer"
+    else:
+        why = f"{view.goes_on}; {faults}" if faults else view.goes_on
+    first = _result(criterion, state, n=n, total=len(found), good=good, why=why)
+    known = sum(run.code == KNOWN.number for run in view.runs(criterion))
+    if known:
+        first = replace(first, numbers={**first.numbers, "known": known})
+    if len(found) < 2:
+        return [first]
+    return [first, *(_subject(criterion, state, one) for one in bad)]
+
+
+def _result(
+    criterion: Criterion, state: State, *, n: int, total: int, good: int | None, why: str
+) -> Result:
+    return Result(
+        criterion=criterion.criterion,
+        label=label(criterion),
+        state=state,
+        value=None if good is None else float(good),
+        bound=f"all {total}" if total > 1 else "a right answer",
+        n=n,
+        numbers={"tests": total, "at fault": total - (good or 0)},
+        why=why,
+    )
+
+
+def _subject(criterion: Criterion, state: State, one: TestOutcome) -> Result:
+    return Result(
+        criterion=criterion.criterion,
+        label=label(criterion),
+        subject=one.name,
+        state=state,
+        value=0.0,
+        bound="a right answer",
+        n=one.right,
+        why=one.fault,
+    )
+
+
+def _outcomes(view: TrialView, criterion: Criterion) -> Iterator[TestOutcome]:
+    """Yield the tests with their toolchains."""
+    history = view.history
+    cases: dict[tuple[str, str], list[Case]] = {}
+    wanted = set(view.tests(criterion))
+    for _, case in view.cases():
+        if case.test in wanted:
+            cases.setdefault((case.test, case.toolchain), []).append(case)
+    chains = Counter(test for test, _ in {(case.test, case.toolchain) for case in history.cases})
+    runs: dict[tuple[str, str], list[RunHistory]] = {key: [] for key in cases}
+    for run in view.runs(criterion):
+        about = history.cases[run.case]
+        runs[about.test, about.toolchain].append(run)
+    gaps = only_fill_gaps(history)
+    stages = _stages(view, criterion)
+    for (test, toolchain), some in cases.items():
+        own = runs[test, toolchain]
+        fault = _fault(view, test, some, own)
+        if fault == NEVER_RAN and test in gaps:
+            continue
+        fault = fault or _fault_of_stages(view, stages[test, toolchain], own)
+        fault = fault or _fault_of_cases(view, some, own)
+        name = f"{test}@{toolchain}" if chains[test] > 1 else test
+        yield TestOutcome(name, sum(run.right for run in own), fault)
+
+
+def _stages(view: TrialView, criterion: Criterion) -> dict[tuple[str, str], set[Stage]]:
+    """Return the stages in which tests with their toolchains are to run; empty sets where a
+    component has none."""
+    policy, asked = view.history.policy, view.stages_of(criterion)
+    found: dict[tuple[str, str], set[Stage]] = {}
+    for number, case in view.cases():
+        wanted = found.setdefault((case.test, case.toolchain), set())
+        if asked and not case.only_builds:
+            entry = policy.entries[policy.entry_of[number]]
+            wanted |= {stage for stage in asked if getattr(entry, stage)}
+    return found
+
+
+def _fault_of_stages(view: TrialView, stages: Set[Stage], runs: Sequence[RunHistory]) -> str:
+    """Return in which stage a test gave no right answer, though it did in another; "" if none."""
+    for stage in sorted(stages):
+        own = [run for run in runs if run.stage == stage]
+        if any(run.right for run in own):
+            continue
+        ended = Counter(code_of(run.code).name for run in own if run.over)
+        if ended:
+            return f"never gave a right answer{STAGE_WORDS[stage]}: {largest_listed(ended)}"
+        still = own and not view.over
+        return f"{'has no result yet' if still else NEVER_RAN}{STAGE_WORDS[stage]}"
+    return ""
+
+
+def _fault_of_cases(view: TrialView, cases: Sequence[Case], runs: Sequence[RunHistory]) -> str:
+    """Return which case of a test gave no right answer, though others did; "" if none. Cases that
+    differ in their node alone are one. In a mix, where the cases of a test take turns, one that did
+    not have its turn is not asked."""
+    history = view.history
+    found: dict[tuple[str, int], list[RunHistory]] = {_key(case): [] for case in cases}
+    for run in runs:
+        found[_key(history.cases[run.case])].append(run)
+    for (bindings, nodes), own in found.items():
+        if any(run.right for run in own):
+            continue
+        where = f" with {bindings or count(nodes, 'node')}"
+        ended = Counter(code_of(run.code).name for run in own if run.over)
+        if ended:
+            return f"never gave a right answer{where}: {largest_listed(ended)}"
+        if history.policy.kind != "sustained":
+            return f"{'has no result yet' if own and not view.over else NEVER_RAN}{where}"
+    return ""
+
+
+def _key(case: Case) -> tuple[str, int]:
+    return bindings_text(case.parameters), case.nodes
+
+
+def _fault(view: TrialView, test: str, cases: list[Case], runs: list[RunHistory]) -> str:
+    history = view.history
+    if test in history.stopped:
+        return f"was stopped: {history.stopped[test] or 'no reason was given'}"
+    if any(run.right for run in runs):
+        return ""
+    logs = [history.unbuilt[case.build] for case in cases if case.build in history.unbuilt]
+    if len(logs) == len(cases):
+        last = (logs[0].strip().splitlines() or ["?"])[-1]
+        return f"was never built: {plain_line(last)[:LONGEST_CAUSE]}"
+    ended = [run for run in runs if run.over]
+    if not ended:
+        return "has no result yet" if runs and not view.over else NEVER_RAN
+    verdicts = Counter(code_of(run.code).name for run in ended)
+    return f"never gave a right answer: {largest_listed(verdicts)}"

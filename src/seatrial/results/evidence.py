@@ -1,0 +1,132 @@
+"""The documents of evidence: which are there, and are they as they were signed for?
+
+evidence_of(component.evidence, records.given, folder)[0].state     # "awaited"
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from seatrial.execute.plan.load import ItemResult, ItemStatus
+from seatrial.files import open_regular
+from seatrial.journal.events import EvidenceGiven
+from seatrial.model.decoding import copied
+from seatrial.model.plan import Evidence
+from seatrial.units import count, listed
+
+MAX_NAMED = 5
+_NOW = {"changed": "changed since it was signed for", "not here": "is not here"}
+
+DocumentState = Literal["as it was", "changed", "not here"]
+EvidenceState = DocumentState | Literal["awaited"]
+
+
+class EvidenceStatus(Struct, frozen=True, kw_only=True):
+    """A document of evidence: as the plan has it, or as a person gave it later (``user``, ``given``
+    in ns). ``file`` is its path, relative to the plan. ``state``: whether it is there and has the
+    checksum that was signed for. ``earlier``: how many it replaced."""
+
+    document: str
+    file: str
+    sha256: str
+    signed_by: str
+    signed_on: str
+    about: str
+    clause: str
+    id: str
+    state: EvidenceState
+    user: str = ""
+    given: int | None = None
+    earlier: int = 0
+
+
+def state_of(path: Path, sha256: str) -> DocumentState:
+    """Return whether a document still has its checksum."""
+    try:
+        with open_regular(path) as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+    except (OSError, ValueError):
+        return "not here"
+    return "as it was" if found == sha256.lower() else "changed"
+
+
+Look = Callable[[Path, str], DocumentState]
+"""How a document is looked at: ``state_of``, or what remembers its answers."""
+
+
+def evidence_of(
+    written: Sequence[Evidence],
+    given: Mapping[str, list[EvidenceGiven]],
+    folder: Path,
+    look: Look = state_of,
+) -> list[EvidenceStatus]:
+    """Return the documents of a component, each looked at: as the plan has them, or as they were
+    given later; ``folder`` is the plan's."""
+    return [_evidence(each, given.get(each.document, []), folder, look) for each in written]
+
+
+def _evidence(
+    written: Evidence, given: list[EvidenceGiven], folder: Path, look: Look
+) -> EvidenceStatus:
+    found = copied(EvidenceStatus, written, file=written.document, state="awaited")
+    if not written.comes_later:
+        return replace(found, state=look(folder / written.document, written.sha256))
+    if not given:
+        return found
+    last = given[-1]
+    return replace(
+        found,
+        file=last.file,
+        sha256=last.sha256,
+        signed_by=", ".join(last.names),
+        signed_on=last.on,
+        state=look(folder / last.file, last.sha256),
+        user=last.by,
+        given=last.time,
+        earlier=len(given) - 1,
+    )
+
+
+def items_of_now(
+    items: Sequence[ItemStatus], folder: Path, look: Look = state_of
+) -> list[ItemStatus]:
+    """Return items that say of each document whether it is as it was; ``folder`` is the plan's."""
+
+    def looked_at(tick: ItemResult | None) -> ItemResult | None:
+        if tick is None or not tick.sha256:
+            return tick
+        return replace(tick, now=look(folder / tick.document, tick.sha256))
+
+    return [replace(item, tick=looked_at(item.tick)) for item in items]
+
+
+def awaited_of(items: Sequence[ItemStatus], evidence: Sequence[EvidenceStatus]) -> list[str]:
+    """Return what people still have to give: items and documents."""
+    names = [item.id for item in items if item.state == "awaited"]
+    named = [f"{count(len(names), 'item')} ({listed(names, MAX_NAMED)})"] if names else []
+    return named + [each.document for each in evidence if each.state == "awaited"]
+
+
+def unsound_of(items: Sequence[ItemStatus], evidence: Sequence[EvidenceStatus]) -> list[str]:
+    """Return the documents that are not as they were signed for, with their states."""
+    found: list[tuple[str, str]] = [(each.document, each.state) for each in evidence]
+    found += [(item.tick.document, item.tick.now) for item in items if item.tick]
+    return [f"{name} {_NOW[state]}" for name, state in found if state in _NOW]
+
+
+def state_of_evidence(found: Sequence[EvidenceStatus]) -> str:
+    """Return the state of a component that rests on documents alone."""
+    states = {each.state for each in found}
+    if states & {"changed", "not here"}:
+        return "evidence changed"
+    return "awaited" if "awaited" in states else "shown by evidence"
+
+
+def words_of(one: EvidenceStatus) -> str:
+    """Return the state of a document, as the plan's people read it."""
+    words = {"as it was": "shown by evidence", "changed": "changed since it was signed for"}
+    return words.get(one.state, one.state)

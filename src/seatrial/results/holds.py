@@ -1,0 +1,235 @@
+"""What holds launches back now: closed gauges, and blackouts.
+
+    holds = Holds(policy, cases)
+    for event in journal: holds.apply(event)
+    holds.held(now)
+
+The conductor decides by the same throttles. Here they are reported with their numbers and times.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from msgspec import Struct
+
+from seatrial.decide.admission import ThrottleState, planned_for
+from seatrial.decide.builds import unbuilt
+from seatrial.decide.policy_change import followed
+from seatrial.journal import events
+from seatrial.journal.trial_life import end_by
+from seatrial.model.codes import PASS
+from seatrial.model.policy import Policy
+from seatrial.model.test import Case
+from seatrial.results.outages import Span
+from seatrial.results.trial_history import RunHistory, TrialHistory
+from seatrial.units import SECOND_NS, show_seconds
+
+
+class Hold(Struct, frozen=True, kw_only=True):
+    """One thing that holds launches back. ``kind`` is ``gauge``, ``blackout``, ``excluded``
+    (nodes), ``stopped`` or ``held`` (a test), or ``unbuilt`` (tests); ``what`` names it. Times in
+    ns, None if not known. ``value`` is the gauge's last good reading, ``low`` and ``high`` are its
+    bounds."""
+
+    kind: str
+    what: str
+    text: str
+    since: int | None = None
+    until: int | None = None
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+class Holds:
+    """The fold of a trial's events."""
+
+    def __init__(self, policy: Policy, cases: Sequence[Case] = ()) -> None:
+        self.policy = policy
+        self._cases = cases
+        self._why_failed: dict[str, str] = {}  # by build
+        self._throttles = [ThrottleState(about) for about in policy.throttles]
+        self._closed: list[int | None] = [None] * len(self._throttles)  # since when
+        self._values: dict[str, float] = {}  # by gauge
+        self._begin: int | None = None  # of the trial
+        self._since = 0  # when it started last, or went on
+
+    def apply(self, event: events.Event) -> None:
+        """Fold one event."""
+        if isinstance(event, events.TrialOpened):
+            self._begin = event.time if self._begin is None else self._begin
+            self._since = event.time
+        elif isinstance(event, events.GaugeRead):
+            self._read(event)
+        elif isinstance(event, events.PolicyChanged):
+            self._follow(followed(self.policy, event.parts))
+        elif isinstance(event, events.BuildEnded):
+            good = event.code == PASS.number
+            self._why_failed[event.key] = "" if good else event.log or "no log"
+
+    def _follow(self, policy: Policy) -> None:
+        closed = dict(
+            zip((each.about.gauge for each in self._throttles), self._closed, strict=True)
+        )
+        former = {throttle.about.gauge: throttle for throttle in self._throttles}
+        self.policy = policy
+        self._throttles = [
+            ThrottleState(about, former.get(about.gauge)) for about in policy.throttles
+        ]
+        self._closed = [closed.get(about.gauge) for about in policy.throttles]
+
+    def unbuilt(self) -> list[Hold]:
+        """Return the tests of which no case could be built, those with the same failure
+        together."""
+        return [
+            Hold(kind="unbuilt", what=", ".join(tests), text=f"{', '.join(tests)}: {cause}")
+            for cause, tests in unbuilt(self._cases, self._why_failed).items()
+        ]
+
+    def _read(self, event: events.GaugeRead) -> None:
+        for number, throttle in enumerate(self._throttles):
+            if throttle.about.gauge != event.gauge:
+                continue
+            stale = self._stale(throttle, event.time)
+            throttle.apply(event)
+            if (value := events.finite(event.value)) is not None:
+                self._values[event.gauge] = value
+            if not throttle.closed(event.time, self._since):
+                self._closed[number] = None
+            elif self._closed[number] is None:
+                self._closed[number] = event.time if stale is None else stale
+
+    def _stale(self, throttle: ThrottleState, now: int) -> int | None:
+        """Return since when a gauge is closed because nobody reads it; None where it is not."""
+        if throttle.failing(now, self._since) and throttle.closed(now, self._since):
+            return throttle.stale_at(self._since)
+        return None
+
+    def held(self, now: int) -> list[Hold]:
+        """Return what holds launches back at ``now`` (ns)."""
+        gauges = [
+            self._gauge(throttle, self._closed[number], now)
+            for number, throttle in enumerate(self._throttles)
+            if throttle.closed(now, self._since)
+        ]
+        return [*gauges, *self._blackouts(now)]
+
+    def _gauge(self, throttle: ThrottleState, since: int | None, now: int) -> Hold:
+        about = throttle.about
+        value = self._values.get(about.gauge)
+        if since is None:
+            since = self._stale(throttle, now)
+        shown = "it gave no number yet" if value is None else f"{value:g}"
+        text = f"gauge {about.gauge} is closed: {shown}; it closes above {about.high:g} and opens "
+        text += f"below {about.low:g}"
+        if trouble := throttle.trouble(now, self._since):
+            text += f"; {trouble}"
+        return Hold(
+            kind="gauge",
+            what=about.gauge,
+            text=text,
+            since=self._since if since is None else since,
+            value=value,
+            low=about.low,
+            high=about.high,
+        )
+
+    def _blackouts(self, now: int) -> list[Hold]:
+        found = []
+        for window in self.policy.blackouts:
+            start, end = window.span(self._begin or 0)
+            if not start <= now < end:
+                continue
+            about = self.policy.subject_of(window)
+            why = f" ({window.why})" if window.why else ""
+            text = f"blackout of {about}{why} ends in {show_seconds((end - now) / SECOND_NS)}"
+            found.append(Hold(kind="blackout", what=about, text=text, since=start, until=end))
+        return found
+
+
+# ---- stopped tests -------------------------------------------------------------------------------
+#
+# The runs that were not made because their test was stopped, so that a stop improves no rate.
+#
+#     shield = StopShield(history, now, tests)
+#     shield.unmade["cm4"], shield.weights(runs)
+#
+# A test that is stopped makes no more failed runs, and the other tests get its nodes. So the runs
+# that it would have made count as not passed, and those that the others made meanwhile count for
+# less.
+
+
+class StopShield:
+    """The stops of some tests of a trial up to ``now`` (ns). ``unmade``: the number of runs that
+    each of them was kept from making, by test; those that were never stopped have none."""
+
+    def __init__(
+        self,
+        history: TrialHistory,
+        now: int,
+        tests: Collection[str],
+        counted: Collection[RunHistory],
+    ) -> None:
+        self._history = history
+        self._spans = {
+            test: [(start, end_by(end, now)) for start, end in spans]
+            for test, spans in history.stops.items()
+            if test in tests
+        }
+        self._parts = self._planned() if self._spans else {}
+        ended = Counter(history.test_of(run) for run in counted)
+        self.unmade = {test: self._unmade(test, ended[test], now) for test in self._spans}
+
+    def _planned(self) -> dict[str, float]:
+        history = self._history
+        if history.policy.kind != "sustained":
+            return {}
+        shares = planned_for(history.cases, history.policy, history.room).shares
+        return {
+            entry.name: share for entry, share in zip(history.policy.entries, shares, strict=True)
+        }
+
+    def _unmade(self, test: str, ended: int, now: int) -> int:
+        """Return how many runs a test was kept from making: at the pace of the time in which it was
+        not stopped, or those that are planned for it where it has a number of runs."""
+        history = self._history
+        if history.policy.kind != "sustained":
+            planned = self._planned_runs(test) if test in history.stopped else 0
+            return max(0, planned - ended)
+        window = history.window(now)
+        whole = sum(end - start for start, end in window)
+        stopped = sum(_overlap(span, each) for span in self._spans[test] for each in window)
+        return math.ceil(ended * stopped / max(1, whole - stopped))
+
+    def _planned_runs(self, test: str) -> int:
+        """Return how many runs a test has in a component that is not sustained, with one a wave."""
+        cases, policy = self._history.cases, self._history.policy
+        if policy.kind == "once":
+            return sum(case.repeat for case in cases if case.test == test)
+        entries = [policy.entries[number] for number in policy.entry_of]
+        return sum(
+            entry.alone + entry.full
+            for case, entry in zip(cases, entries, strict=True)
+            if case.test == test
+        )
+
+    def weights(self, runs: Iterable[RunHistory]) -> Iterator[float]:
+        """Yield how much each run that passed counts in a rate of several tests."""
+        return (self._weight(run) if self._spans else 1.0 for run in runs if run.passed)
+
+    def _weight(self, run: RunHistory) -> float:
+        """Return less than 1 for a run that started while another test was stopped: that test's
+        planned share of the machine is taken off."""
+        start = run.job_started or run.submitted or run.judged or 0
+        own = self._history.test_of(run)
+        lent = sum(
+            self._parts.get(test, 0.0)
+            for test, spans in self._spans.items()
+            if test != own and any(begin <= start < end for begin, end in spans)
+        )
+        return max(0.0, 1.0 - lent)
+
+
+def _overlap(one: Span, other: Span) -> int:
+    return max(0, min(one[1], other[1]) - max(one[0], other[0]))

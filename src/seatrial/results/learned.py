@@ -1,0 +1,243 @@
+"""References learned from trials: measured medians, with a tolerance from their spread.
+
+learn_from(store, [trial])            # of one trial: all its figures
+learn_from(store, trials)             # of a history: the figures since the last confirmed change
+"""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from seatrial.judge import references as refs
+from seatrial.judge.learning import learn
+from seatrial.judge.references import Learned, Reference, References
+from seatrial.judge.statistics import changes
+from seatrial.model.figures import ELAPSED
+from seatrial.model.identifiers import show
+from seatrial.model.test import Case, Stage
+from seatrial.results.one_run import references_for
+from seatrial.results.store import queries, series
+from seatrial.results.store.schema import Store
+from seatrial.results.store.tables import CaseRow, Filters, Measured, SummaryRow, TrialRow
+from seatrial.units import NO_DIRECTION, better_of, count, listed
+
+WIDE = 0.2  # a tolerance that people are warned of
+USELESS = 0.5  # one that must be asked for
+
+
+class Learning(NamedTuple):
+    """The references that trials give, what gives none, what was not used though it was there, and
+    references that allow much: the latter three as (what, why)."""
+
+    references: list[Reference]
+    left_out: list[tuple[str, str]]
+    older: list[tuple[str, str]]
+    wide: list[tuple[str, str]]
+
+
+def learn_from(
+    store: Store,
+    trials: Sequence[TrialRow],
+    metric: str = "",
+    since: int = 0,
+    two_sided: bool = False,
+    force: bool = False,
+    stage: Stage = "alone",
+) -> Learning:
+    """One reference for each metric (or that metric alone) of cases that differ in nothing but
+    their node, from the figures of runs whose answer was right, created since a time (ns), of one
+    stage: ``full``, or all runs that were not at full machine. ``elapsed`` must be asked for. The
+    formula of the tolerance is that of ``verify.learning.learn``. Of several trials only the level
+    since the last confirmed change counts, or a step would pass for scatter and widen the
+    tolerance; but not where cases are pinned to nodes, for nodes differ without a change. A
+    reference that would allow half of its value or more is left out, unless by ``force``."""
+    learning = Learning([], [], [], [])
+    for pool in _pools(store, trials, metric, since, stage):
+        if pool.figures and all(figure.better == NO_DIRECTION for figure in pool.figures):
+            if metric:
+                learning.left_out.append((metric, "has no direction (better: none)"))
+            continue
+        what = f"{pool.case.name.removesuffix(f'%{pool.case.node}')} {pool.metric}"
+        used = pool.figures
+        if len(trials) > 1 and not pool.case.node:
+            found = changes.find([figure.value for figure in pool.figures])
+            used = pool.figures[
+                max((c.settled for c in found if c.tier == "confirmed"), default=0) :
+            ]
+            if older := len(pool.figures) - len(used):
+                since_day = time.strftime("%Y-%m-%d", time.localtime(used[0].time // 10**9))
+                why = f"{count(older, 'figure')} before the change of {since_day} not used"
+                learning.older.append((what, why))
+        try:
+            tag = next((trial.tag for trial in trials if used and trial.row == used[-1].trial), "")
+            reference = _reference(pool, used, tag, two_sided, stage)
+            width = max(-(reference.lower or 0.0), reference.upper or 0.0)
+            if width >= WIDE:
+                scatter = f"{count(len(used), 'figure')} scatter so that it allows"
+                why = f"{scatter} {100 * width:.1f} %"
+                if width >= USELESS and not force:
+                    raise ValueError(f"{why}, which tells nothing; find out why, or --force it")
+                learning.wide.append((what, f"{why}; more runs may narrow it"))
+            learning.references.append(reference)
+        except ValueError as error:
+            learning.left_out.append((what, str(error)))
+    return learning
+
+
+class _Pool(NamedTuple):
+    """The figures of one metric, by time, over the cases that one reference is for; ``case`` is one
+    of these."""
+
+    case: CaseRow
+    metric: str
+    figures: list[Measured]
+
+
+def _pools(
+    store: Store, trials: Sequence[TrialRow], metric: str, since: int, stage: Stage
+) -> Iterable[_Pool]:
+    """Pools in the order of the cases; also those of which no run gave a right answer."""
+    wanted = {trial.row: trial for trial in trials}
+    cases = {
+        (trial.tag, case.id): case for trial in trials for case in queries.cases_of(store, trial)
+    }
+    names = series.case_names(store)
+    pools: dict[tuple[object, ...], _Pool] = {}
+
+    def pool_of(case: CaseRow, name: str) -> _Pool:
+        bound = tuple(sorted((key, show(value)) for key, value in case.parameters.items()))
+        key = (case.test, name, bound, case.toolchain)
+        return pools.setdefault(key, _Pool(case, name, []))
+
+    for trial in trials:
+        for samples in queries.summary(store, trial):
+            if metric in ("", samples.metric) and _is_of(samples.stage, stage):
+                pool_of(cases[trial.tag, samples.case], samples.metric)
+    asked = [metric] if metric == ELAPSED else [pool.metric for pool in pools.values()]
+    for name in dict.fromkeys(asked):
+        for one in _measured(store, wanted, name, since):
+            if not _is_of(one.stage, stage):
+                continue
+            pool = pool_of(cases[wanted[one.trial].tag, names[one.case].case], name)
+            pool.figures.append(one)
+    return pools.values()
+
+
+def _is_of(own: str, stage: Stage) -> bool:
+    """Return whether a run of its ``own`` stage is one that a reference of ``stage`` is for."""
+    return (own == "full") == (stage == "full")
+
+
+def _measured(
+    store: Store, wanted: dict[int, TrialRow], name: str, since: int
+) -> Iterable[Measured]:
+    if len(wanted) == 1:
+        (trial,) = wanted.values()
+        return series.measured(store, name, Filters(trial=trial.path, since=since))
+    found = series.measured(store, name, Filters(rehearsed=True, since=since))
+    return [one for one in found if one.trial in wanted]
+
+
+def _reference(
+    pool: _Pool, used: list[Measured], latest: str, two_sided: bool, stage: Stage
+) -> Reference:
+    """The reference by the ``used`` figures, the last of which is of the trial ``latest``. Raises
+    ValueError where none can come of them."""
+    if not used:
+        raise ValueError("no run of it gave a right answer")
+    kinds = {(figure.unit, figure.better) for figure in pool.figures}
+    if len(kinds) > 1:
+        units = ", ".join(sorted(" ".join(kind) for kind in kinds))
+        raise ValueError(f"its figures differ in unit or direction: {units}")
+    ((unit, direction),) = kinds
+    better = better_of(direction)
+    value, lower, upper = learn([figure.value for figure in used], better, two_sided)
+    case = pool.case
+    return Reference(
+        test=case.test,
+        metric=pool.metric,
+        unit=unit,
+        where=case.parameters,
+        toolchain=case.toolchain or None,
+        value=value,
+        lower=lower,
+        upper=upper,
+        stage=stage,
+        learned=Learned(
+            trial=latest,
+            runs=len(used),
+            at=time.strftime("%Y-%m-%d"),
+            trials=len({figure.trial for figure in used}),
+        ),
+    )
+
+
+# ---- unreferenced --------------------------------------------------------------------------------
+#
+# Figures for which there is no reference: nothing judges how good they are.
+#
+# found = unreferenced(queries.summary(store, trial), cases, references) found.told # 1 of 4
+# figures has no reference: hpl{n=2} rmax
+
+
+MAX_NAMED = 3
+
+
+class UnreferencedFigures(NamedTuple):
+    """How many figures there are (a metric of a case in a stage is one), and the names of those
+    that have no reference."""
+
+    figures: int
+    without: list[str]
+
+    @property
+    def told(self) -> str:
+        """How many have none, and which, in words; "" where each has one."""
+        if not self.without:
+            return ""
+        verb = "has" if len(self.without) == 1 else "have"
+        of = f"{len(self.without)} of {count(self.figures, 'figure')}"
+        return f"{of} {verb} no reference: {listed(self.without, MAX_NAMED)}"
+
+
+def is_unreferenced(
+    references: References, case: CaseRow | Case, metric: str, better: str, stage: str = ""
+) -> bool:
+    """Return whether a figure of a case has a direction and no reference."""
+    if better == NO_DIRECTION:
+        return False
+    try:
+        own = (case.test, metric, case.parameters, case.toolchain, stage)
+        return refs.matching(references, *own) is None
+    except refs.AmbiguousReference:  # its run is a check error
+        return False
+
+
+def unreferenced(
+    rows: Iterable[SummaryRow], cases: Mapping[str, CaseRow], references: References
+) -> UnreferencedFigures:
+    """Return which figures of right runs have no reference. ``cases`` are by their ids."""
+    judged = [row for row in rows if row.n and row.better != NO_DIRECTION]
+    without = [
+        f"{row.case_name} {row.metric}"
+        for row in judged
+        if is_unreferenced(references, cases[row.case], row.metric, row.better, row.stage)
+    ]
+    return UnreferencedFigures(len(judged), without)
+
+
+def unreferenced_of_runs(store: Store, trial: TrialRow) -> dict[str, list[str]]:
+    """Return the metrics without a reference of each run of a trial that has some, by its id."""
+    references = references_for(store, trial)
+    cases = {case.id: case for case in queries.cases_of(store, trial)}
+    runs = queries.runs(store, Filters(trial=trial.path))
+    figures = queries.figures(store, [run.row for run in runs])
+    found = {
+        run.run_id: [
+            one.name
+            for one in figures.get(run.row, ())
+            if is_unreferenced(references, cases[run.case], one.name, one.better, run.stage)
+        ]
+        for run in runs
+    }
+    return {run_id: names for run_id, names in found.items() if names}

@@ -1,0 +1,286 @@
+"""A matrix of tests by toolchains, or by another attribute: passed, failed, not built, a figure.
+
+    matrix = result_matrix([gather(store, parse_side("ft"))], MatrixQuery(by="toolchain"))
+    matrix.rows[0].cells[0].state            # "build failed"
+
+A cell holds the runs of a test with one value of what the columns are by. Its figure is the median
+of its runs with a right answer, if their cases do not differ in anything else.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Literal
+
+from msgspec import Struct
+
+from seatrial.errors import TrialError, UsageError
+from seatrial.execute.trial_folder import TrialPaths
+from seatrial.model import codes
+from seatrial.model.identifiers import case_name
+from seatrial.model.parameters import is_like
+from seatrial.results.panels import Apart, shown, told_apart
+from seatrial.results.selection import Side
+from seatrial.results.store import queries
+from seatrial.results.store.by_case import (
+    CORES,
+    ELAPSED,
+    NUMBERS,
+    CaseRuns,
+    Kind,
+    bound,
+    excluded_of,
+)
+from seatrial.results.store.schema import Store
+from seatrial.results.store.tables import Filters, TrialRow
+
+State = Literal["", "passed", "known", "failed", "build failed", "not run", "left out"]
+STATES: tuple[str, ...] = ("passed", "known", "failed", "build failed", "not run", "left out")
+ATTRIBUTES = ("toolchain", "machine", "trial", "stage", "node", *NUMBERS, CORES)
+MAX_RUNS = 2000  # of a trial that failed, whose reasons are read
+MAX_LENGTH = 200  # of a reason
+
+Reasons = dict[tuple[str, str], str]
+"""Reasons by (test, toolchain)."""
+
+
+class MatrixReasons(Struct, frozen=True):
+    """Why tests were ``left_out``, and why their latest run ``failed``."""
+
+    left_out: Reasons = {}
+    failed: Reasons = {}
+
+
+class _LeftOutCases(Struct):
+    """The member of a trial's record."""
+
+    left_out: list[tuple[str, str]] = []
+
+
+NO_REASONS = MatrixReasons()
+
+
+class MatrixQuery(Struct, frozen=True, kw_only=True):
+    """What is asked: the columns are the values of ``by``, a parameter or an attribute; ``metric``:
+    the figure, "" for the first that a test has; ``each_case``: a row for each case."""
+
+    by: str = "toolchain"
+    metric: str = ""
+    each_case: bool = False
+
+
+class MatrixCell(Struct, frozen=True, kw_only=True):
+    """The runs of a row in a column. ``state`` is the worst of them, "" where there is no case.
+    ``passed`` of ``runs``; ``verdicts`` are those of the others; ``cases`` without a run are
+    ``not_run``. ``figure``: the median of ``n`` values."""
+
+    state: State = ""
+    runs: int = 0
+    passed: int = 0
+    verdicts: dict[str, int] = {}
+    cases: int = 0
+    not_run: int = 0
+    figure: float | None = None
+    n: int = 0
+    why: str = ""
+
+
+class MatrixRow(Struct, frozen=True, kw_only=True):
+    """A test, or one of its cases, with a cell for each column; what its figures are."""
+
+    test: str
+    name: str
+    cells: list[MatrixCell]
+    metric: str = ""
+    unit: str = ""
+    better: str = ""
+
+
+class ResultMatrix(Struct, frozen=True, kw_only=True):
+    """``counts``: the cells of each column in each state. ``without``: tests that do not have what
+    the columns are by; ``left_out`` are the cases that do not, of other tests, too."""
+
+    by: str
+    columns: list[str]
+    rows: list[MatrixRow]
+    counts: list[dict[str, int]]
+    without: list[str] = []
+    left_out: int = 0
+
+    @property
+    def total(self) -> dict[str, int]:
+        """The cells in each state."""
+        found: Counter[str] = Counter()
+        for each in self.counts:
+            found.update(each)
+        return {state: found[state] for state in STATES if found[state]}
+
+
+def result_matrix(
+    sides: Sequence[Side], asked: MatrixQuery, reasons: MatrixReasons = NO_REASONS
+) -> ResultMatrix:
+    """Return the matrix. Raises UsageError where no case has what the columns are by, or no run
+    has the metric."""
+    members = [member for side in sides for member in side.cases]
+    having = [one for one in members if one.attribute(asked.by)]
+    if not having:
+        raise UsageError(_nothing(members, asked.by))
+    if asked.metric and not any(kind[0] == asked.metric for one in having for kind in one.values):
+        known = sorted({kind[0] for one in having for kind in one.values})
+        raise UsageError(f"--metric {asked.metric}: no run has it; there are {', '.join(known)}")
+    columns = list(dict.fromkeys(one.attribute(asked.by) for one in having))
+    if asked.by != "toolchain":
+        reasons = NO_REASONS
+    columns += sorted({chain for _, chain in reasons.left_out} - {*columns})
+    apart = told_apart(having)
+    grouped: dict[tuple[str, str], list[CaseRuns]] = {}
+    for one in having:
+        grouped.setdefault((one.test, _row_name(one, apart, asked)), []).append(one)
+    names = {test for test, _ in grouped}
+    grouped |= {(test, test): [] for test, _ in reasons.left_out if test not in names}
+    rows = [_row(key, cases, columns, asked, reasons) for key, cases in grouped.items()]
+    counts = []
+    for i in range(len(columns)):
+        found = Counter[str](row.cells[i].state for row in rows)
+        counts.append({state: found[state] for state in STATES if found[state]})
+    tests = {one.test for one in having}
+    without = sorted({one.test for one in members} - tests)
+    return ResultMatrix(
+        by=asked.by,
+        columns=columns,
+        rows=rows,
+        counts=counts,
+        without=without,
+        left_out=len(members) - len(having),
+    )
+
+
+def _nothing(members: Iterable[CaseRuns], by: str) -> str:
+    parameters = sorted({name for one in members for name in one.parameters})
+    return f"--by {by}: no case has it; there are {', '.join([*parameters, *ATTRIBUTES])}"
+
+
+def _row_name(one: CaseRuns, apart: Apart, asked: MatrixQuery) -> str:
+    if not asked.each_case:
+        return one.test
+    others = {name: value for name, value in shown(one, apart).items() if name != asked.by}
+    chain = "" if asked.by == "toolchain" else one.toolchain
+    return case_name(one.test, others, chain, "" if asked.by == "node" else one.node)
+
+
+def _row(
+    key: tuple[str, str],
+    cases: Sequence[CaseRuns],
+    columns: Sequence[str],
+    asked: MatrixQuery,
+    reasons: MatrixReasons,
+) -> MatrixRow:
+    test, name = key
+    by_column: dict[str, list[CaseRuns]] = {column: [] for column in columns}
+    for one in cases:
+        by_column[one.attribute(asked.by)].append(one)
+    kind = _kind_of(cases, asked.metric)
+    cells = [
+        _cell(found, kind, asked.by, (test, column), reasons) for column, found in by_column.items()
+    ]
+    metric, unit, better = kind if any(cell.n for cell in cells) else ("", "", "")
+    return MatrixRow(test=test, name=name, cells=cells, metric=metric, unit=unit, better=better)
+
+
+def _kind_of(cases: Iterable[CaseRuns], metric: str) -> Kind:
+    """Return the metric of a row: the one that is asked for, else the one with most values; times
+    only where they are asked for."""
+    counted: Counter[Kind] = Counter()
+    for one in cases:
+        for kind, values in one.values.items():
+            if kind[0] == metric or (not metric and kind != ELAPSED):
+                counted[kind] += len(values)
+    return counted.most_common(1)[0][0] if counted else ("", "", "")
+
+
+def _cell(
+    cases: Sequence[CaseRuns],
+    kind: Kind,
+    by: str,
+    key: tuple[str, str],
+    reasons: MatrixReasons,
+) -> MatrixCell:
+    if not cases:
+        why = reasons.left_out.get(key, "")
+        return MatrixCell(state="left out", why=why) if why else MatrixCell()
+    verdicts = excluded_of(cases)
+    passed = sum(len(one.runs) for one in cases)
+    runs = passed + sum(verdicts.values())
+    not_run = sum(not (one.runs or one.excluded) for one in cases)
+    values = _values(cases, kind, by)
+    return MatrixCell(
+        state=_state(verdicts, passed, not_run),
+        runs=runs,
+        passed=passed,
+        verdicts=verdicts,
+        cases=len(cases),
+        not_run=not_run,
+        figure=median(values) if values else None,
+        n=len(values),
+        why=reasons.failed.get(key, "") if verdicts else "",
+    )
+
+
+def _state(verdicts: Mapping[str, int], passed: int, not_run: int) -> State:
+    """Return the state of a cell. Known failures are no failures; a cell that has no other runs, or
+    some beside those that passed, is known."""
+    failed = set(verdicts) - {codes.KNOWN.name}
+    if failed - {codes.BUILD_FAILED.name}:
+        return "failed"
+    if failed:
+        return "build failed"
+    if not_run or not (passed or verdicts):
+        return "not run"
+    return "known" if verdicts else "passed"
+
+
+def _values(cases: Sequence[CaseRuns], kind: Kind, by: str) -> list[float]:
+    """Return the figures of the cases of a cell, none if these differ in anything but what the
+    columns are by: they would be no sample. Runs at full machine are left out beside runs alone."""
+    alone = [one for one in cases if one.stage == "alone"]
+    chosen = [one for one in (alone or cases) if kind in one.values]
+    shapes = {
+        (tuple(sorted(own.items())), one.stage, one.nodes, one.tasks, one.threads)
+        + (() if by == "toolchain" else (one.toolchain,))
+        for one, own in zip(chosen, bound(chosen), strict=True)
+    }
+    return [value for one in chosen for value in one.values[kind]] if len(shapes) == 1 else []
+
+
+# ---- why cells did not pass ---------------------------------------------------------------
+
+
+def reasons_of(
+    store: Store, trials: Iterable[TrialRow], tests: Sequence[str] = ()
+) -> MatrixReasons:
+    """Return the reasons of trials; of ``tests`` (parts of names, or patterns) alone where some are
+    given."""
+    left_out: Reasons = {}
+    failed: Reasons = {}
+    for trial in trials:
+        for name, reason in _left_out(trial):
+            test, at, toolchain = name.partition("@")
+            wanted = not tests or any(is_like(test, one) for one in tests)
+            if at and "{" not in test and wanted:
+                left_out[test, toolchain] = reason
+        for states in (["known"], ["failed"]):  # why it failed comes before what is known
+            filters = Filters(trial=trial.path, states=states, limit=MAX_RUNS)
+            for run in reversed(queries.runs(store, filters)):
+                lines = run.why.strip().splitlines() or [run.verdict]
+                line = lines[-1] if run.code == codes.BUILD_FAILED.number else lines[0]
+                failed[run.test, run.toolchain] = line[:MAX_LENGTH]
+    return MatrixReasons(left_out, failed)
+
+
+def _left_out(trial: TrialRow) -> list[tuple[str, str]]:
+    """Return what a trial left out, with the reasons; nothing where its folder is gone."""
+    try:
+        return TrialPaths(Path(trial.path)).record_as(_LeftOutCases).left_out
+    except TrialError:
+        return []

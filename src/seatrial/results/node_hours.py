@@ -1,0 +1,316 @@
+"""The share of the machine's node-hours that each test was to get, and the share that it had.
+
+    found = node_shares(history, timeline, now)
+    found.tests[0].planned, found.tests[0].achieved, found.unused
+    sharing(found)      # runs shared nodes: ...
+
+A run has its nodes while its script runs, whatever its verdict. The time of a node on which several
+scripts run is divided among them, in proportion to the cores that their runs ask for. On a host
+whose cores runs share, a run has its part of the cores. What jobs hold before and after their
+scripts counts for their tests, too, as far as the plan gives it to any: a scheduler needs it to
+start the next job, and its length is known to a poll only. The shares are of the node-hours that
+were available; what no run had is unused.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from msgspec import Struct
+
+from seatrial.decide.admission import planned_for
+from seatrial.model.codes import code_of
+from seatrial.model.nodes import unfold_or_empty
+from seatrial.model.policy import Policy
+from seatrial.results.outages import Span, whole_outages
+from seatrial.results.trial_history import TrialHistory
+from seatrial.results.utilisation import USES, Timeline
+from seatrial.units import SECOND_NS, show_share
+
+MIN_SHARED = 0.01  # of the node-hours, from which it is said that runs shared nodes
+_HOUR_NS = 3600 * SECOND_NS
+
+
+class TestShare(Struct, frozen=True, kw_only=True):
+    """The share of the available node-hours of a test: ``planned`` (None: none was, as the
+    component is not sustained) and ``achieved``. ``fill``: it was to get what others leave."""
+
+    test: str
+    planned: float | None
+    achieved: float
+    node_hours: float
+    fill: bool = False
+
+    @property
+    def only_fills(self) -> bool:
+        """Whether it gets gaps alone, because others were planned to have all."""
+        return self.fill and not self.planned
+
+
+class NodeShares(Struct, frozen=True, kw_only=True):
+    """The shares of all tests. ``unclaimed`` is the share that the plan gives to no test (None
+    where it gives none), ``unused`` the share that no run had. ``occupied`` is the node-hours of
+    all scripts over those available, more than 1 where runs shared nodes; ``shared`` is the share
+    of the node-hours in which several scripts were on a node."""
+
+    tests: list[TestShare]
+    unclaimed: float | None
+    unused: float
+    occupied: float
+    shared: float
+
+
+def node_shares(history: TrialHistory, timeline: Timeline, now: int) -> NodeShares | None:
+    """Return the shares up to ``now`` (ns); None before any node-hours were available."""
+    available = timeline.total.available
+    if not available:
+        return None
+    counted = list(_outside(timeline.spans, whole_outages(history)))
+    had = {case.test: 0.0 for case in history.cases}
+    beside: dict[str, list[tuple[int, int, int]]] = defaultdict(list)  # node -> start, end, case
+    without_script = dict(had)
+    occupied = 0
+    for run in history.runs:
+        held = run.held_nodes(now)
+        if held is None:
+            continue
+        test, part, script = history.test_of(run), history.part_of_node(run), run.script(held)
+        ran = _overlap(script, counted)
+        without_script[test] += part * (_overlap(held, counted) - ran)
+        occupied += run.size * ran
+        names = unfold_or_empty(run.nodes) if ran and history.can_share(run.case) else ()
+        for name in names:
+            beside[name] += [(*span, run.case) for span in _within(script, counted)]
+        if not names:
+            had[test] += part * ran
+    shared = sum(_divide(history, runs, had) for runs in beside.values())
+    planned, unclaimed, fills = _planned(history, timeline)
+    _credit(had, without_script, min(timeline.total.held, available * (1 - (unclaimed or 0.0))))
+    return NodeShares(
+        tests=[
+            TestShare(
+                test=test,
+                planned=planned.get(test),
+                achieved=each / available,
+                node_hours=each / _HOUR_NS,
+                fill=test in fills,
+            )
+            for test, each in had.items()
+        ],
+        unclaimed=unclaimed,
+        unused=max(0.0, 1 - sum(had.values()) / available),
+        occupied=occupied / available,
+        shared=shared / available,
+    )
+
+
+def sharing(found: NodeShares | None) -> str:
+    """Return how far runs shared nodes, as a sentence without its full stop; "" if they did not."""
+    if found is None or found.shared < MIN_SHARED:
+        return ""
+    return (
+        f"runs shared nodes: their scripts took {100 * found.occupied:.3g} % of the node time, and "
+        f"in {show_share(found.shared)} of it several ran on a node, which is accepted if one "
+        "passed"
+    )
+
+
+def _planned(
+    history: TrialHistory, timeline: Timeline
+) -> tuple[dict[str, float], float | None, set[str]]:
+    """Return the planned share of each test, the share of none, and the tests that fill. Where the
+    policy changed, the shares are means over the node-hours that were available under each."""
+    policy = history.policy
+    if policy.kind != "sustained":
+        return {}, None, set()
+    shares = [0.0] * len(policy.entries)
+    left, fills = 0.0, set[str]()
+    for each, part in _parts_of_policies(history, timeline):
+        planned = planned_for(history.cases, each, history.room)
+        shares = [had + part * more for had, more in zip(shares, planned.shares, strict=True)]
+        left += part * planned.left
+        fills.update(each.entries[number].name for number in planned.fills)
+    named = zip(policy.entries, shares, strict=True)
+    return {entry.name: share for entry, share in named}, left, fills
+
+
+def _parts_of_policies(history: TrialHistory, timeline: Timeline) -> Iterator[tuple[Policy, float]]:
+    """Yield each policy of the trial with its part of the available node-hours."""
+    if len(history.policies) == 1:
+        yield history.policy, 1.0
+        return
+    starts = [span.start for span in history.policies]
+    available = [0] * len(starts)
+    pieces = zip(timeline.starts, timeline.ends, timeline.nodes_in("available"), strict=True)
+    for begin, end, nodes in pieces:
+        for number, start in enumerate(starts):
+            until = starts[number + 1] if number + 1 < len(starts) else end
+            available[number] += nodes * max(0, min(end, until) - max(begin, start))
+    total = sum(available)
+    for span, part in zip(history.policies, available, strict=True):
+        yield span.policy, part / total
+
+
+def _credit(had: dict[str, float], without_script: dict[str, float], most: float) -> None:
+    """Add what the jobs of tests held without a script, so that all comes to at most ``most``."""
+    total = sum(without_script.values())
+    if total > 0:
+        part = min(1.0, max(0.0, (most - sum(had.values())) / total))
+        for test, each in without_script.items():
+            had[test] += part * each
+
+
+def _within(span: Span, counted: Sequence[Span]) -> list[Span]:
+    """Return the parts of a span that are in the counted ones."""
+    start, end = span
+    return [
+        (max(start, since), min(end, until))
+        for since, until in counted
+        if start < until and since < end
+    ]
+
+
+def _overlap(span: Span, counted: Sequence[Span]) -> int:
+    """Return for how long (ns) a span is in the counted ones."""
+    start, end = span
+    total = 0
+    for since, until in counted:  # mostly one
+        if start < until and since < end:
+            total += (end if end < until else until) - (start if start > since else since)
+    return total
+
+
+def _outside(spans: Sequence[Span], outages: Sequence[Span]) -> Iterator[Span]:
+    """Yield the parts of the spans that are in no outage of all nodes."""
+    for start, end in spans:
+        for since, until in outages:
+            if since < end and start < until:
+                if start < since:
+                    yield start, since
+                start = max(start, until)
+        if start < end:
+            yield start, end
+
+
+def _divide(history: TrialHistory, runs: list[tuple[int, int, int]], had: dict[str, float]) -> int:
+    """Add the time of one node to the tests of its runs; return for how long (ns) it had several.
+    Each run is its start, its end and its case."""
+    runs.sort()
+    latest, overlap = 0, False
+    for start, end, _ in runs:
+        overlap |= start < latest
+        latest = max(latest, end)
+    if not overlap:
+        for start, end, case in runs:
+            had[history.cases[case].test] += end - start
+        return 0
+    changes = sorted(
+        change for start, end, case in runs for change in ((start, 1, case), (end, -1, case))
+    )
+    there: dict[int, int] = defaultdict(int)  # case -> its runs on the node
+    shared = 0
+    for (time, change, case), (until, _, _) in pairwise([*changes, changes[-1]]):
+        there[case] += change
+        cores = {one: number * _cores(history, one) for one, number in there.items() if number}
+        span, total = until - time, sum(cores.values())
+        if span and total:
+            for one, part in cores.items():
+                had[history.cases[one].test] += span * part / total
+            shared += span * (sum(there.values()) > 1)
+    return shared
+
+
+def _cores(history: TrialHistory, case: int) -> int:
+    about = history.cases[case]
+    return about.tasks_per_node * about.threads
+
+
+# ---- lost node hours -----------------------------------------------------------------------------
+#
+# Where node-hours went that no accepted run used: the first reason of a low utilisation.
+#
+# losses(timeline)            # [("idle", 0.31), ("kept", 0.05), ...]
+# sentence(history, timeline, now)
+#                             # idle 31 % of node-hours: nothing queued from hour 100 to 168
+
+
+BINS = 240
+MIN_SHARE_NAMED = 0.5  # share of a loss that a span must hold to be named
+
+_WORDS = {
+    "idle": "idle {share} of node-hours: nothing queued {when}",
+    "unfilled": "idle {share} of node-hours though runs were queued {when}",
+    "failed": "{share} of node-hours went into runs that did not pass {when}",
+    "kept": "{share} of node-hours were kept by jobs after their test's end {when}",
+    "starting": "{share} of node-hours passed before scripts began {when}",
+    "down": "{share} of node-hours were on nodes that were down {when}",
+    "drained": "idle {share} of node-hours at the end: nothing queued after the last start {when}",
+    "going": "{share} of node-hours are in runs without a verdict {when}",
+}
+
+
+def losses(timeline: Timeline) -> list[tuple[str, float]]:
+    """Return the uses other than accepted, with their shares of the available node-hours, the
+    largest first."""
+    total = timeline.total
+    found = [(use, total.share(use)) for use in USES if use != "accepted"]
+    return sorted((one for one in found if one[1]), key=lambda one: -one[1])
+
+
+def sentence(history: TrialHistory, timeline: Timeline, now: int) -> str:
+    """Return the largest loss in words: how much, when, and of which test; "" where nothing was
+    lost."""
+    found = losses(timeline)
+    if not found:
+        return ""
+    use, share = found[0]
+    text = _WORDS[use].format(share=f"{100 * share:.3g} %", when=_when(timeline, use)).rstrip()
+    whose = _whose(history, use, now)
+    return f"{text}; {whose}" if whose else text
+
+
+def _when(timeline: Timeline, use: str) -> str:
+    """Return the span of the trial that holds most of a loss, if there is one: the bins with the
+    largest sum above the mean (maximum subarray, Kadane)."""
+    bins = timeline.bins(BINS)
+    lost = [getattr(one.use, use) for one in bins]
+    mean = sum(lost) / len(lost) if lost else 0
+    best, start, run, begin = 0.0, 0, 0.0, 0
+    end = 0
+    for i, value in enumerate(lost):
+        if run <= 0:
+            run, begin = 0.0, i
+        run += value - mean
+        if run > best:
+            best, start, end = run, begin, i + 1
+    if not sum(lost[start:end]) > MIN_SHARE_NAMED * sum(lost):
+        return "throughout"
+    first, last = bins[start].start, bins[end - 1].end
+    if last - first > 0.9 * (bins[-1].end - bins[0].start):
+        return "throughout"
+    return _between(first, last, bins[-1].end)
+
+
+def _between(first: float, last: float, whole: float) -> str:
+    size, unit = next(
+        (each for each in ((3600.0, "hour"), (60.0, "minute")) if whole >= 3 * each[0]),
+        (1.0, "second"),
+    )
+    return f"from {unit} {first / size:.3g} to {last / size:.3g}"
+
+
+def _whose(history: TrialHistory, use: str, now: int) -> str:
+    """Return the test that caused most of a loss in jobs, and by which verdict."""
+    parts: Counter[str] = Counter()
+    for run in history.runs:
+        held = run.held_nodes(now)
+        if held is None or not run.over:
+            continue
+        test = history.test_of(run)
+        if use == "failed" and not run.passed:
+            parts[f"{test} ({code_of(run.code).name})"] += run.size * (held[1] - held[0])
+        elif use == "kept" and run.passed:
+            script = run.script(held)
+            parts[test] += run.size * (held[1] - script[1])
+    name, most = max(parts.items(), key=lambda one: (one[1], one[0]), default=("", 0))
+    return f"most by {name}, {most / SECOND_NS / 3600:.4g} node-hours" if most > 0 else ""

@@ -1,0 +1,352 @@
+"""One run, told: what each of its events says, where its time went, what its figures should be.
+
+told(event)                        # "exit code 0"
+phases(run, events)                # [RunPhase("queued", t0, t1), RunPhase("running", t1, t2), ...]
+launched(record, case, job_script) # Launched(kind="mpirun", line="mpirun -n 4 ...")
+expected(figure, case, references) # Expected(text=">= 11.4 GB/s", ...)
+"""
+
+import contextlib
+import hashlib
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from seatrial.errors import SeatrialError
+from seatrial.escaping import plain_line
+from seatrial.execute.builds import RESULT
+from seatrial.execute.launchers import TASK_GPUS, launch_line
+from seatrial.execute.trial_folder import TrialFolder, TrialPaths, references_by_now
+from seatrial.execute.trial_record import Record, references_of
+from seatrial.files import read_regular
+from seatrial.journal import events
+from seatrial.judge import references as refs
+from seatrial.judge.references import References
+from seatrial.model.codes import code_of
+from seatrial.model.decoding import copied
+from seatrial.model.figures import ELAPSED, MetricValue
+from seatrial.model.task_placement import launcher_of
+from seatrial.model.test import Case
+from seatrial.results.selection import Side
+from seatrial.results.store import queries
+from seatrial.results.store.schema import Store
+from seatrial.results.store.tables import CaseRow, EventRow, MetricRow, RunRow, TrialRow
+from seatrial.units import NO_DIRECTION, SECOND_NS, better_of, count, show_figure
+
+
+def told(event: EventRow) -> str:
+    """What an event of a run says, in a few words of one line."""
+    value = event.value
+    if event.event == events.EVENT_NAMES[events.MetricRecorded]:
+        if isinstance(value, int | float):
+            return f"{event.detail} = {show_figure(value, event.text)}"
+        return f"{event.detail} = {value}"
+    if event.event == events.EVENT_NAMES[events.RunJudgedAgain] and isinstance(value, int):
+        verdict = ": ".join(filter(None, [code_of(value).name, event.text.partition("\n")[0]]))
+        return f"{verdict}; by {event.detail}"
+    if event.event == events.EVENT_NAMES[events.CompatStarted]:
+        return f"{event.detail}: {event.text}"
+    words = [] if event.event == events.EVENT_NAMES[events.RunJudged] else [event.detail]
+    if event.event == events.EVENT_NAMES[events.RunJudged] and isinstance(value, int):
+        words.insert(0, code_of(value).name)
+    elif event.event == events.EVENT_NAMES[events.JobEnded] and isinstance(value, int):
+        words.insert(0, code_of(value).name if value else "")
+    elif event.event == events.EVENT_NAMES[events.OutputRemoved] and isinstance(value, int):
+        return f"{count(value, 'file')} removed by keep: {event.detail}"
+    elif event.event == events.EVENT_NAMES[events.ScriptStarted] and isinstance(value, str):
+        words.append(f"GPUs {value}")
+    elif event.event == events.EVENT_NAMES[events.RunSubmitted] and isinstance(value, str):
+        words.append(f"on {value}")
+    elif event.event == events.EVENT_NAMES[events.ScriptEnded]:
+        words.insert(0, f"exit code {value}")
+    elif value is not None:
+        words.insert(0, str(value))
+    text = event.text.partition("\n")[0]
+    return ": ".join(filter(None, [" ".join(filter(None, words)), text]))
+
+
+def modules_of(rows: Sequence[EventRow]) -> str:
+    """Return the modules that were loaded when the run's script started the latest time, with
+    blanks between them."""
+    texts = [
+        event.text for event in rows if event.event == events.EVENT_NAMES[events.ScriptStarted]
+    ]
+    return texts[-1].replace(":", " ") if texts else ""
+
+
+def gpus_of(rows: Sequence[EventRow]) -> list[str]:
+    """Return the unique ids of the GPUs that the run was given on its first node, as its script
+    started the latest time; [] if none are known."""
+    started = [
+        event.value for event in rows if event.event == events.EVENT_NAMES[events.ScriptStarted]
+    ]
+    return started[-1].split() if started and isinstance(started[-1], str) else []
+
+
+def told_by_rank(gpus: Sequence[str], how: "Launched", case: CaseRow) -> list[str]:
+    """Return the GPUs of a run's first node in words: ``GPU-0a1b of rank 0`` where it is known
+    which rank has which, else as they are."""
+    ranks = min(case.tasks or 0, case.tasks_per_node or 0)
+    each = len(gpus) // ranks if how.gpus_in_turn and ranks else 0
+    if not each or ranks * each != len(gpus):
+        return list(gpus)
+    return [f"{gpu} of rank {number // each}" for number, gpu in enumerate(gpus)]
+
+
+def removed_by_keep(rows: Sequence[EventRow]) -> str:
+    """Return, after the name of a file that is not there, that ``keep`` removed outputs of the run;
+    "" if it did not."""
+    removed = any(event.event == events.EVENT_NAMES[events.OutputRemoved] for event in rows)
+    return "was removed by `keep`, after its verdict" if removed else ""
+
+
+class FormerVerdict(Struct, frozen=True):
+    """The first verdict of a run that was judged again, its reason, and when (ns), by whom and why
+    it was judged again, the latest time."""
+
+    verdict: str
+    reason: str
+    time: int
+    by_and_why: str
+
+
+def former_verdict(rows: Sequence[EventRow]) -> FormerVerdict | None:
+    """Return the first verdict of a run that was judged again; None for any other."""
+    first = [event for event in rows if event.event == events.EVENT_NAMES[events.RunJudged]]
+    again = [event for event in rows if event.event == events.EVENT_NAMES[events.RunJudgedAgain]]
+    if not first or not again:
+        return None
+    code = first[0].value
+    verdict = code_of(code).name if isinstance(code, int) else str(code)
+    return FormerVerdict(verdict, first[0].text, again[-1].time, again[-1].detail)
+
+
+# ---- where its time went ------------------------------------------------------------------
+
+PhaseName = Literal["prepared", "queued", "starting", "running", "judged"]
+
+
+class RunPhase(Struct, frozen=True):
+    """A part of a run's time, in ns; ``until`` is None while it lasts."""
+
+    name: PhaseName
+    since: int
+    until: int | None
+
+    def seconds(self, now: int) -> float:
+        return max(0, (now if self.until is None else self.until) - self.since) / SECOND_NS
+
+
+def phases(run: RunRow, rows: Sequence[EventRow]) -> list[RunPhase]:
+    """What a run waited for and did, in order: made and submitted, queued at the scheduler, started
+    but not yet its script, its script, then its verdict. What it never came to is not there."""
+    first: dict[str, int] = {}
+    for event in rows:
+        first.setdefault(event.event, event.time)
+    queued = first.get(events.EVENT_NAMES[events.JobQueued]) or first.get(
+        events.EVENT_NAMES[events.SubmitEnded]
+    )
+    ended = run.script_ended if run.script_started is not None else None
+    marks: list[tuple[PhaseName, int | None]] = [
+        ("prepared", run.created),
+        ("queued", queued),
+        ("starting", first.get(events.EVENT_NAMES[events.JobStarted])),
+        ("running", run.script_started),
+        (
+            "judged",
+            ended
+            or first.get(events.EVENT_NAMES[events.JobEnded])
+            or first.get(events.EVENT_NAMES[events.CheckStarted]),
+        ),
+    ]
+    known = [(name, at) for name, at in marks if at is not None]
+    result = []
+    latest = run.created
+    ends = [*(at for _, at in known[1:]), run.judged]
+    for (name, at), following in zip(known, ends, strict=True):
+        start = latest = max(latest, at)  # clocks of nodes differ
+        result.append(RunPhase(name, start, None if following is None else max(following, start)))
+    return result
+
+
+# ---- how its tasks were started -----------------------------------------------------------
+
+_LAUNCH = re.compile(r"^export (LAUNCH=.*)$", re.MULTILINE)  # other variables may follow
+
+
+class Launched(Struct, frozen=True):
+    """How the tasks of a run were started: the kind of the launcher, and $LAUNCH itself, "" where
+    the script starts them; whether ranks have the GPUs of a node in turn."""
+
+    kind: str
+    line: str
+    gpus_in_turn: bool = False
+
+
+def only_builds(case: CaseRow) -> bool:
+    """Return whether a case has no job: it passes when it builds."""
+    return case.nodes == 0
+
+
+def launched(record: Record | None, case: CaseRow, job_script: str) -> Launched:
+    """Return how the tasks of a run were started: by its job script, else by the trial's record.
+    Empty if neither is there."""
+    known = _case_of(case)
+    test = record.tests.get(case.test) if record else None
+    if record is None or test is None or known is None or known.only_builds:
+        kind, line = "", ""
+    else:
+        kind = launcher_of(record.machine, test, known.toolchain, known.parameters).kind
+        line = launch_line(record.machine, test, known)
+    if written := _LAUNCH.findall(job_script):
+        with contextlib.suppress(ValueError):  # a quotation that does not end
+            line = shlex.split(written[-1])[0].removeprefix("LAUNCH=")
+    ordered = test is not None and bool(test.run.order or test.run.place)
+    return Launched(kind, plain_line(line), f"./{TASK_GPUS}" in line.split() and not ordered)
+
+
+def _case_of(row: CaseRow) -> Case | None:
+    """Return a case as it was asked for; None if the trial's files do not have it."""
+    if row.nodes is None or row.tasks is None or row.tasks_per_node is None or row.threads is None:
+        return None
+    return copied(Case, row, walltime=row.walltime or 0.0)
+
+
+# ---- what its figures should be -----------------------------------------------------------
+
+
+class Expected(Struct, frozen=True):
+    """What a reference asks of a figure: in words, its value and bounds in its unit, and how far
+    the figure is off that value in per cent. ``meets`` is None where nothing can be said."""
+
+    text: str
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    off: float | None = None
+    meets: bool | None = None
+
+
+def references_for(store: Store, trial: TrialRow) -> References:
+    """The references that the trial is judged by; none where its folder cannot be read any more."""
+    folder = TrialFolder(Path(trial.path))
+    try:
+        if queries.has_other_references(store, trial):
+            return references_by_now(folder, folder.record())
+        return references_of(folder.record())
+    except SeatrialError:
+        return References()
+
+
+def with_elapsed(
+    metrics: Sequence[MetricRow], run: RunRow, references: References
+) -> list[MetricRow]:
+    """Return the figures of a run, with the time of its script where a reference judges that."""
+    known = run.elapsed is not None and all(one.name != ELAPSED for one in metrics)
+    if run.elapsed is None or not known or (run.test, ELAPSED) not in references.by_metric:
+        return list(metrics)
+    return [MetricRow(ELAPSED, run.elapsed, "s", "lower"), *metrics]
+
+
+def expected(
+    metric: MetricRow, case: CaseRow, references: References, stage: str = ""
+) -> Expected | None:
+    """What the reference of a figure of a run in this stage is, a value or bounds; None where it
+    has none."""
+    if metric.better == NO_DIRECTION:
+        return None
+    try:
+        bound, toolchain = case.parameters, case.toolchain
+        found = refs.matching(references, case.test, metric.name, bound, toolchain, stage)
+    except refs.AmbiguousReference:
+        return Expected("ambiguous")
+    if found is None:
+        return None
+    if found.value is not None:
+        text = show_figure(found.value, found.unit)
+    else:
+        unit, limits = found.unit, ((">=", found.min), ("<=", found.max))
+        text = ", ".join(f"{sign} {show_figure(v, unit)}" for sign, v in limits if v is not None)
+    if metric.unit != found.unit:
+        return Expected(text)
+    better = better_of(metric.better)
+    low, high = refs.bounds(found, better)
+    judged = refs.judge(MetricValue(metric.name, metric.value, metric.unit, better), found)
+    off = refs.percent_off(metric.value, found)
+    return Expected(text, found.value, low, high, off, judged is None)
+
+
+# ---- linked libraries ----------------------------------------------------------------------------
+#
+# The shared libraries of what was built, as ``ldd`` found them at the end of each build.
+#
+# libraries_of(side)["stream"]["libmpi.so.40"] # {"/opt/openmpi/lib/libmpi.so.40"}
+
+
+MAX_BUILDS = 500  # of a side that are read
+MAX_BYTES = 1 << 20
+LONGEST = 60
+
+# ``libm.so.6 => /lib/libm.so.6 (0x7f...)``; what is not found has no address
+_LIBRARY = re.compile(r"\t(\S+) => (not found|\S+)(?: \(0x[0-9a-f]+\))?")
+
+
+def libraries_of(side: Side) -> dict[str, dict[str, set[str]]]:
+    """Return by test the libraries that its binaries are linked to, by name, each with the files
+    that were found for it; a test none of whose results can be read is left out."""
+    paths = {trial.tag: trial.path for trial in side.trials}
+    builds = dict.fromkeys((one.test, paths[one.trial], one.build) for one in side.cases)
+    found: dict[str, dict[str, set[str]]] = {}
+    for test, path, build in islice((each for each in builds if each[2]), MAX_BUILDS):
+        try:
+            data = read_regular(TrialPaths(Path(path)).builds / build / RESULT, MAX_BYTES)
+        except OSError:
+            continue
+        libraries = found.setdefault(test, {})
+        for name, file in _LIBRARY.findall(data.decode(errors="replace")):
+            libraries.setdefault(name, set()).add(_shown(file))
+    return found
+
+
+def _shown(file: str) -> str:
+    """Return a path that fits into a table: its end, where it is long."""
+    plain = "".join(char for char in file if char.isprintable())
+    return plain if len(plain) <= LONGEST else "..." + plain[3 - LONGEST :]
+
+
+# ---- run variables -------------------------------------------------------------------------------
+#
+# The environment variables that the runs of trials had, as hashes: their values may be secret.
+#
+# variables_of(trial_paths)["OMP_PLACES"] # {"9f86d0..."}: every run had the same value
+
+
+MAX_ENVIRONMENTS = 200  # of a trial that are read
+MAX_VARIABLES_BYTES = 4 << 20
+
+_VARIABLE = re.compile(
+    r"""^declare -\w*x\w* (\w+)(?:=("(?:[^"\\]|\\.)*"|\$'(?:[^'\\]|\\.)*'|[^\n]*))?\n""",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+def variables_of(trials: Iterable[str]) -> dict[str, set[str]]:
+    """Return the hashes of the values that each variable had in runs of trials, by their paths."""
+    found: dict[str, set[str]] = {}
+    for path in trials:
+        folder = TrialPaths(Path(path)).environments
+        for file in sorted(islice(folder.glob("[!.]*"), MAX_ENVIRONMENTS)):
+            try:  # not through a link: jobs write here, and what is read is shown
+                data = read_regular(file, MAX_VARIABLES_BYTES, follow=False)
+            except OSError:
+                continue
+            text = data.decode(errors="replace")
+            for name, value in _VARIABLE.findall(text):
+                digest = hashlib.sha256(value.encode(errors="replace")).hexdigest()
+                found.setdefault(name, set()).add(digest)
+    return found

@@ -1,0 +1,104 @@
+"""Planned outages: spans of time that no criterion counts, of all nodes or of some."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from seatrial.model.nodes import unfold_or_empty
+from seatrial.results.trial_history import NodeBits, RunHistory, TrialHistory
+
+Span = tuple[int, int]
+
+
+class PlannedOutage(NamedTuple):
+    """A span of time in which nodes are planned to be out: ``names``, or all nodes if that is
+    empty. ``size`` is their number. No two of them overlap."""
+
+    start: int
+    end: int
+    names: frozenset[str]
+    size: int
+
+
+def outages_of(history: TrialHistory) -> list[PlannedOutage]:
+    """Return the planned outages, cut so that no two overlap."""
+    windows = []
+    for window in history.policy.outages:
+        start, end = window.span(history.start or 0)
+        names = history.names.intersection(unfold_or_empty(window.nodes))
+        if end > start and (names or not window.nodes):
+            windows.append((start, end, names))
+    edges = sorted({edge for start, end, _ in windows for edge in (start, end)})
+    found = []
+    for start, end in pairwise(edges):
+        there = [names for begin, stop, names in windows if begin <= start and end <= stop]
+        if there:
+            whole = not all(there)
+            names = frozenset() if whole else frozenset[str]().union(*there)
+            size = history.nodes if whole else len(names)
+            found.append(PlannedOutage(start, end, names, size))
+    return found
+
+
+def whole_outages(history: TrialHistory) -> list[Span]:
+    """Return the spans in which all nodes are in a planned outage."""
+    return [(each.start, each.end) for each in outages_of(history) if not each.names]
+
+
+def outside(node: str, start: int, end: int, outages: Iterable[PlannedOutage]) -> Iterator[Span]:
+    """Return the parts of a span that are in no planned outage of the node."""
+    for outage in outages:  # in the order of time
+        if outage.names and node not in outage.names:
+            continue
+        if outage.start < end and outage.end > start:
+            if outage.start > start:
+                yield start, outage.start
+            start = max(start, outage.end)
+    if end > start:
+        yield start, end
+
+
+# ---- contested nodes -----------------------------------------------------------------------------
+#
+# The nodes on which runs overlap, or that were down while a run held them.
+#
+#     claims = claims_of(held, history.bits)             # which nodes each run held, and when
+#     contested(claims, downs, history.bits)             # the nodes that two of them had at a time
+#
+# Most trials have few such nodes or none, because their scheduler gives whole nodes.
+
+
+class Claim(NamedTuple):
+    """A run that held nodes from a time to another (ns): the ``bits`` of those that are known."""
+
+    start: int
+    end: int
+    bits: int
+    run: RunHistory
+
+
+def claims_of(held: Iterable[tuple[RunHistory, Span | None]], bits: NodeBits) -> list[Claim]:
+    """Return what runs held, given when each held nodes (None: never)."""
+    of = bits.of
+    return [Claim(*span, of(run.nodes), run) for run, span in held if span is not None]
+
+
+def contested(claims: Sequence[Claim], downs: Sequence[tuple[str, Span]], bits: NodeBits) -> int:
+    """Return the bits of the nodes that two runs held at a time, or that were down while a run held
+    them."""
+    changes: list[tuple[int, int, int]] = []
+    for start, end, own, _ in claims:
+        if own and end > start:
+            changes += ((start, 1, own), (end, 0, own))
+    for name, (start, end) in downs:
+        if (own := bits.of_names([name])) and end > start:
+            changes += ((start, 1, own), (end, 0, own))
+    changes.sort()
+    busy = found = 0
+    for _, begins, own in changes:
+        if begins:
+            found |= busy & own
+            busy |= own
+        else:  # a contested node may be thought free from here on: it is known already
+            busy &= ~own
+    return found

@@ -1,0 +1,418 @@
+"""In what two sides of a comparison differ besides what they measured.
+
+for one in differences(base, other):
+    one.subject, one.what, one.first, one.second     # "toolchain gcc", "version", "12.2", "13.1"
+
+What is known of a trial: its record (machine, toolchains, tests, versions), the environments that
+its runs had, and what its input files held. What cannot be told is said.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+from seatrial.errors import TrialError
+from seatrial.execute.compilers import PACKAGES, not_known, read_found, versions_of
+from seatrial.execute.trial_folder import TrialFolder
+from seatrial.execute.trial_record import Record
+from seatrial.model import build
+from seatrial.model.decoding import plain
+from seatrial.model.job_options import ASKED_KEYS, as_written
+from seatrial.model.machine import SlurmOverride
+from seatrial.model.schedulers import Slurm
+from seatrial.model.task_placement import launcher_of
+from seatrial.model.test import Test
+from seatrial.results.compare import (
+    LONGEST,
+    BothSides,
+    Difference,
+    SideRecords,
+    in_short,
+    told_difference,
+    value_text,
+)
+from seatrial.results.file_sums import DIGITS, sums_of_side
+from seatrial.results.one_run import libraries_of, variables_of
+from seatrial.results.selection import Side
+from seatrial.units import SECOND_NS, listed
+
+MAX_TRIALS = 32  # of a side that are looked into, the newest
+MAX_NAMED = 12
+MAX_BUILDS = 500  # of a trial whose compilers are read
+
+_NOT_OF_FIGURES = {  # launchers are told of each test
+    "machine": (
+        "machine",
+        "about",
+        "toolchains",
+        "launcher",
+        "rehearsal",
+        "gauges",
+        "jobs",
+        "facts",
+        "guard",
+        "file_use",
+        "log_rules",
+        "known_failures",
+    ),
+    "toolchain": ("launcher",),
+    "test": (
+        "name",
+        "folder",
+        "about",
+        "tags",
+        "repeat",
+        "inputs",
+        "toolchains",
+        "inherits",
+        "failures",
+    ),
+}
+# What a test asks of the scheduler, which is told with its values.
+_ASKED = {f"run.{key}" for key in ASKED_KEYS}
+
+
+def differences(first: Side, second: Side) -> list[Difference]:
+    """What differs between two sides, the most telling first; nothing where all is the same, or
+    where a side was given, as it tells nothing of how it was measured."""
+    if first.given or second.given:
+        return []
+    sides = (_origin(first), _origin(second))
+    same_trials = {t.path for t in first.trials} == {t.path for t in second.trials}
+    versions = (_all(side, lambda record: record.version) for side in sides)
+    found = [*_unread(sides), *told_difference("seatrial", "version", *versions)]
+    found += [*_machines(sides), *_toolchains(sides), *_packages(sides)]
+    found += [*_launchers(sides), *_libraries(sides)]
+    if not same_trials:
+        found += [*_tests(sides), *input_differences(sides), *_environments(sides)]
+    found += _sums(sides)
+    return found
+
+
+def _origin(side: Side) -> SideRecords:
+    origin = SideRecords(side, [], [])
+    for trial in side.trials[-MAX_TRIALS:]:
+        try:
+            origin.records.append((trial, TrialFolder(Path(trial.path)).record()))
+        except TrialError:
+            origin.unread.append(trial.tag)
+    return origin
+
+
+def _unread(sides: BothSides) -> Iterator[Difference]:
+    for side in sides:
+        passed = len(side.side.trials) - MAX_TRIALS
+        if passed > 0:
+            yield Difference("trials", f"{passed} older ones of {side.side.text} not looked into")
+        if side.unread:
+            named = ", ".join(side.unread[:MAX_NAMED])
+            yield Difference("trials", f"no readable trial.json, so nothing is known of: {named}")
+
+
+def _all(side: SideRecords, part: Any) -> set[str]:
+    return {str(part(record)) for _, record in side.records}
+
+
+# ---- machines and toolchains --------------------------------------------------------------
+
+
+def _machines(sides: BothSides) -> Iterator[Difference]:
+    names = [_all(side, lambda r: r.machine.machine) for side in sides]
+    yield from told_difference("machine", "name", *names)
+    for name in sorted(names[0] & names[1]) if names[0] == names[1] else [""]:
+        described = [
+            [
+                _fields(r.machine, "machine")
+                for _, r in side.records
+                if name in ("", r.machine.machine)
+            ]
+            for side in sides
+        ]
+        yield from _field_differences(f"machine {name}".strip(), described)
+
+
+def _fields(value: Struct, kind: str) -> dict[str, Any]:
+    left_out = _NOT_OF_FIGURES.get(kind, ())
+    names = [name for name in value.__struct_fields__ if name not in left_out]
+    return {name: plain(getattr(value, name)) for name in names}
+
+
+def _changed(sides: Sequence[list[dict[str, Any]]]) -> dict[str, list[set[str]]]:
+    """Return the keys whose values are not the same on both sides, with the values of each side; no
+    key where a side has nothing."""
+    if not all(sides):
+        return {}
+    keys = dict.fromkeys(key for side in sides for fields in side for key in fields)
+    values = {
+        key: [{value_text(one.get(key, "")) for one in side} for side in sides] for key in keys
+    }
+    return {key: both for key, both in values.items() if both[0] != both[1]}
+
+
+def _field_differences(subject: str, sides: Sequence[list[dict[str, Any]]]) -> Iterator[Difference]:
+    """Fields whose values are not the same on both sides; long ones are only named."""
+    long = []
+    for name, (one, other) in _changed(sides).items():
+        if max(map(len, one | other)) <= LONGEST:
+            yield Difference(subject, name, in_short(one), in_short(other))
+        else:
+            long.append(name)
+    if long:
+        yield Difference(subject, ", ".join(long))
+
+
+def _toolchains(sides: BothSides) -> Iterator[Difference]:
+    """Toolchains of the same name; or, where each side has one, that one with the other."""
+    used = [side.side.all_of("toolchain") - {""} for side in sides]
+    yield from told_difference("toolchain", "name", *used)
+    crossed = len(used[0]) == len(used[1]) == 1 and used[0] != used[1]
+    pairs = (
+        list(zip(*used, strict=True)) if crossed else [(n, n) for n in sorted(used[0] & used[1])]
+    )
+    for names in pairs:
+        described = [
+            [
+                _fields(record.machine.toolchains[name], "toolchain")
+                for _, record in side.records
+                if name in record.machine.toolchains
+            ]
+            for side, name in zip(sides, names, strict=True)
+        ]
+        subject = "toolchain" if crossed else f"toolchain {names[0]}"
+        yield from _field_differences(subject, described)
+        found = [
+            [each for each in _found_by_builds(side) if each.get("toolchain") == name]
+            for side, name in zip(sides, names, strict=True)
+        ]
+        yield from _compilers(subject, found)
+
+
+def _compilers(subject: str, found: Sequence[list[dict[str, str]]]) -> Iterator[Difference]:
+    """What builds of a toolchain found. Of what is not known nobody can say that it is the same."""
+    versions = [[versions_of(each) for each in of_side] for of_side in found]
+    unknown = {name for of_side in found for each in of_side for name in not_known(each)}
+    for what in dict.fromkeys(name for side in versions for each in side for name in each):
+        one, other = ({each[what] for each in side if what in each} for side in versions)
+        told = f"{what} as builds found it"
+        if one and other and what in unknown:
+            yield Difference(subject, told, in_short(one), in_short(other))
+        else:
+            yield from told_difference(subject, told, one, other)
+
+
+def _packages(sides: BothSides) -> Iterator[Difference]:
+    """The packages of Spack and EasyBuild that builds installed, with their keys."""
+    found = [_found_by_builds(side) for side in sides]
+    for what in PACKAGES:
+        one, other = ({each[what] for each in of_side if what in each} for of_side in found)
+        yield from told_difference("build", f"package of {what}", one, other)
+
+
+def _found_by_builds(side: SideRecords) -> list[dict[str, str]]:
+    """Return what builds of a side found: their compilers, their package."""
+    found = []
+    for trial, _ in side.records:
+        folders = islice(TrialFolder(Path(trial.path)).builds.glob("[!.]*"), MAX_BUILDS)
+        found += [facts for each in folders if (facts := read_found(each))]
+    return found
+
+
+# ---- tests --------------------------------------------------------------------------------
+
+
+def _tests(sides: BothSides) -> Iterator[Difference]:
+    shared = sides[0].side.all_of("test") & sides[1].side.all_of("test")
+    for name in sorted(shared):
+        parts = [
+            [_parts(record.tests[name]) for _, record in side.records if name in record.tests]
+            for side in sides
+        ]
+        asked = [
+            [_asked(record, name) for _, record in side.records if name in record.tests]
+            for side in sides
+        ]
+        if changed := _changed(parts):
+            yield Difference(f"test {name}", ", ".join(changed))
+        if all(asked) and {each[0] for each in asked[0]} != {each[0] for each in asked[1]}:
+            yield from _field_differences(f"test {name}", [[e[1] for e in side] for side in asked])
+        elif not changed and all(parts) and _builds_differ(sides, name):
+            yield Difference(f"test {name}", "sources, or what else its build depends on")
+
+
+def _parts(test: "Test") -> dict[str, Any]:
+    """What a test is, key by key, as its file has them: ``run.script``, ``metrics.triad``."""
+    parts: dict[str, Any] = {}
+    for name, value in _fields(test, "test").items():
+        if name in ("run", "build", "metrics") and isinstance(value, dict):
+            inside = {f"{name}.{key}": inner for key, inner in value.items()}
+            parts |= {key: inner for key, inner in inside.items() if key not in _ASKED}
+        else:
+            parts[name] = value
+    return parts
+
+
+def _asked(record: "Record", name: str) -> tuple[str, dict[str, str]]:
+    """Return what a trial asked of the scheduler for a test: a text of what the test and its plan
+    say, and what it came to on the machine."""
+    run = record.tests[name].run
+    plan = record.component.slurm if record.component else SlurmOverride()
+    return str(as_written(Slurm(), run, plan)), as_written(record.machine.slurm, run, plan)
+
+
+def _builds_differ(sides: BothSides, test: str) -> bool:
+    """Whether the builds of a test do, on the same machine with the same toolchains."""
+    names = [(side.side.all_of("machine"), side.side.all_of("toolchain")) for side in sides]
+    one, other = (
+        {m.build for m in side.side.cases if m.test == test and m.build} for side in sides
+    )
+    return names[0] == names[1] and bool(one and other) and not one & other
+
+
+# ---- programs -----------------------------------------------------------------------------
+
+
+def _launchers(sides: BothSides) -> Iterator[Difference]:
+    """What starts the tasks of a test: the launcher, and the options that it is given."""
+    for name in sorted(sides[0].side.all_of("test") & sides[1].side.all_of("test")):
+        one, other = (_launched(side, name) for side in sides)
+        for i, what in enumerate(("launcher", "launcher's options")):
+            yield from told_difference(
+                f"test {name}", what, *({e[i] for e in side} for side in (one, other))
+            )
+
+
+def _launched(side: SideRecords, test: str) -> set[tuple[str, str]]:
+    """Return the launchers of a test's cases, as words, each with its options."""
+    cases = [one for one in side.side.cases if one.test == test]
+    found = set()
+    for trial, record in side.records:
+        for case in (case for case in cases if case.trial == trial.tag and test in record.tests):
+            launcher = launcher_of(
+                record.machine, record.tests[test], case.toolchain, case.parameters
+            )
+            flavour = "" if launcher.flavour == "other" else f" ({launcher.flavour})"
+            said = f"{launcher.kind}{flavour}{launcher.command and ': '}{launcher.command}"
+            found.add((said, " ".join(launcher.options)))
+    return found
+
+
+def _libraries(sides: BothSides) -> Iterator[Difference]:
+    """Shared libraries that a test's binaries found elsewhere, or did not need, on one side."""
+    one, other = (libraries_of(side.side) for side in sides)
+    for test in sorted(one.keys() & other.keys()):
+        subject = f"test {test}"
+        differ: list[Difference] = []
+        for name in sorted(one[test].keys() | other[test].keys()):
+            files = (side[test].get(name, {""}) for side in (one, other))
+            differ += told_difference(subject, f"linked {name}", *files)
+        yield from differ[:MAX_NAMED]
+        if len(differ) > MAX_NAMED:
+            yield Difference(subject, f"{len(differ) - MAX_NAMED} more linked libraries")
+
+
+# ---- files that must be identical -----------------------------------------------------------
+
+
+def _sums(sides: BothSides) -> Iterator[Difference]:
+    """Files that must be the same bit for bit, and that runs of the same case wrote with other sums
+    on one side than on the other."""
+    one, other = (sums_of_side(side.side, side.records) for side in sides)
+    for case, file in sorted(one.keys() & other.keys()):
+        shown = ({sha256[:DIGITS] for sha256 in sums[case, file]} for sums in (one, other))
+        yield from told_difference(case, f"{file} differs, SHA-256", *shown)
+
+
+def _environments(sides: BothSides) -> Iterator[Difference]:
+    """Variables whose values runs of both sides do not share, by name."""
+    one, other = (variables_of(trial.path for trial, _ in side.records) for side in sides)
+    if not one or not other:
+        return
+    names = sorted(n for n in one.keys() | other.keys() if one.get(n) != other.get(n))
+    if names:
+        yield Difference("environment of runs", listed(names, MAX_NAMED))
+
+
+# ---- input differences ---------------------------------------------------------------------------
+#
+# In which inputs of tests the trials of two sides differ, by name and by content.
+
+
+class _Held(NamedTuple):
+    """An input of a trial's test: its path, and its hash when the trial was made ("": unknown)."""
+
+    path: str
+    digest: str
+
+
+def input_differences(sides: BothSides) -> Iterator[Difference]:
+    """Inputs of another name or content, in any trial of a side. Where a trial's record has no hash
+    of a file (it is large, or the trial is of an older version), it is read as it is now, and one
+    that was changed after the earliest trial was made is told."""
+    for name in sorted(sides[0].side.all_of("test") & sides[1].side.all_of("test")):
+        inputs = [_listed(side, name) for side in sides]
+        if not all(inputs):
+            continue
+        first = min(created for side in inputs for created, _ in side)
+        for file in sorted({file for side in inputs for _, held in side for file in held}):
+            both = [[held.get(file) for _, held in side] for side in inputs]
+            yield from _input(f"test {name}", file, both, first)
+
+
+def _input(
+    subject: str, file: str, sides: Sequence[Sequence[_Held | None]], first: int
+) -> Iterator[Difference]:
+    """An input in each trial of both sides; ``first`` is when (ns) the earliest was made."""
+    there = [_there(side) for side in sides]
+    if there[0] != there[1]:
+        yield Difference(subject, f"input {file}", *there)
+    one, other = ({held for held in side if held} for side in sides)
+    if not (one and other):
+        return
+    kept = all(held.digest for held in one | other)
+    paths = [{held.path for held in side} for side in (one, other)]
+    if not kept:
+        days = (_changed_since(path, first) for path in sorted(paths[0] & paths[1]))
+        if when := next(filter(None, days), ""):
+            yield Difference(subject, f"input {file}: the file was changed on {when}")
+        if when or paths[0] == paths[1]:
+            return
+    found = [{h.digest if kept else build.digest(h.path) for h in side} for side in (one, other)]
+    if "" in found[0] | found[1]:
+        yield Difference(subject, f"input {file}", *(", ".join(sorted(side)) for side in paths))
+    else:
+        digests = ({text[:12] for text in side} for side in found)
+        yield from told_difference(subject, f"input {file}, SHA-256", *digests)
+
+
+def _there(side: Sequence[_Held | None]) -> str:
+    missing = side.count(None)
+    if not missing:
+        return "there"
+    return f"in {len(side) - missing} of {len(side)} trials" if missing < len(side) else "not there"
+
+
+def _listed(side: SideRecords, test: str) -> list[tuple[int, dict[str, _Held]]]:
+    """When each trial was made, and the test's inputs by their names in a run."""
+    found = []
+    for trial, record in side.records:
+        if test in record.tests:
+            items = record.tests[test].inputs
+            paths = {build.name_of(item): build.path_of(item) for item in items}
+            held = {name: _Held(path, record.inputs.get(path, "")) for name, path in paths.items()}
+            found.append((trial.created, held))
+    return found
+
+
+def _changed_since(path: str, created: int) -> str:
+    """The day on which a file was last written, if that was after a time (ns)."""
+    try:
+        written = Path(path).stat().st_mtime_ns
+    except OSError:
+        return ""
+    return (
+        f"{datetime.fromtimestamp(written / SECOND_NS, UTC):%Y-%m-%d}" if written > created else ""
+    )

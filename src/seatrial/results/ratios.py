@@ -1,0 +1,510 @@
+"""What one way of running costs against another, over sizes: native against compat, say.
+
+    asked = RatioQuery(of="toolchain", values=("native", "compat"), x="tasks")
+    for table in ratios(sides, asked):
+        table.cells[0].ratio, table.lowest, table.highest, table.change
+
+The ratio of a size is how many times as long the second way takes: the second median over the
+first one, and of a metric where higher is better the first over the second. The speed-up of each
+way is its speed over its own at the least size at which both were measured. The *ratio of ratios*,
+from that size to the largest one, tells how the cost grows with the size; it is the speed-up of the
+first way over that of the second.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from statistics import median
+from typing import Literal, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from seatrial.errors import UsageError
+from seatrial.judge.statistics.sequential import judged
+from seatrial.judge.statistics.two_samples import (
+    RatioChange,
+    RatioEstimate,
+    Verdict,
+    ratio_of_ratios,
+)
+from seatrial.model.decoding import copied
+from seatrial.results.panels import APART, TableOverX, along, differing_values, panels, title
+from seatrial.results.scaling_cells import (
+    Cell,
+    cells_of,
+    names_of,
+    nothing_measured,
+    speeds,
+    usable,
+)
+from seatrial.results.selection import Side
+from seatrial.results.store.by_case import CORES, ELAPSED, NUMBERS, CaseRuns, Kind
+from seatrial.units import NO_DIRECTION, Better, better_of
+
+AXES = (*NUMBERS, CORES)
+MAX_NAMED = 4
+NOT_MEASURED = "no such case"
+_WORDS: dict[str, str] = {"better": "faster", "worse": "slower"}
+
+
+class RatioQuery(Struct, frozen=True, kw_only=True):
+    """What is asked: the two ``values`` of a parameter or attribute ``of``, such as toolchain, at
+    each value of ``x``. ``weak``: the work grows with x."""
+
+    of: str
+    values: tuple[str, str]
+    x: str
+    metric: str = "elapsed"
+    weak: bool = False
+
+
+class RatioCell(Struct, frozen=True, kw_only=True):
+    """One size: what both ways measured, and how many times as long the second one takes, with the
+    95 % interval; None where one of them has no figure. ``verdict`` is of the second way; ``why``
+    it is unclear, or of how few runs it is; ``needed`` runs of each may decide what is unclear. A
+    change of less than the share ``unseen`` could not have been seen."""
+
+    x: float
+    first: Cell
+    second: Cell
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    verdict: Verdict = "unclear"
+    why: str = ""
+    needed: int = 0
+    unseen: float | None = None
+
+    @property
+    def word(self) -> str:
+        """How the second way is: faster, slower, same, unclear; "" without a ratio."""
+        return "" if self.ratio is None else _WORDS.get(self.verdict, self.verdict)
+
+    @property
+    def told(self) -> str:
+        """The same, with the number of runs where these are few: ``slower (of 3 and 3 runs)``."""
+        return f"{self.word} ({self.why})" if self.why and self.verdict != "unclear" else self.word
+
+
+class RatioTable(TableOverX, frozen=True, kw_only=True):
+    """The sizes of one case. ``along`` are parameters that follow ``x`` or ``of`` one to one.
+    ``change`` is the ratio of ratios from the least to the largest size with a ratio. ``fixed``:
+    the resources are the same at each x, so there are no speed-ups."""
+
+    test: str
+    of: str
+    values: tuple[str, str]
+    cells: list[RatioCell]
+    change: RatioChange | None = None
+    fixed: bool = False
+
+    @property
+    def known(self) -> list[RatioCell]:
+        """The sizes that have a ratio."""
+        return [cell for cell in self.cells if cell.ratio is not None]
+
+    @property
+    def lowest(self) -> RatioCell | None:
+        return min(self.known, key=lambda cell: cell.ratio or 0.0, default=None)
+
+    @property
+    def highest(self) -> RatioCell | None:
+        return max(self.known, key=lambda cell: cell.ratio or 0.0, default=None)
+
+
+class RatioExtreme(Struct, frozen=True):
+    """The least or greatest ratio of all tables: where it is."""
+
+    ratio: float
+    test: str
+    x: str
+    unclear: bool = False
+
+
+def ratios(sides: Sequence[Side], asked: RatioQuery) -> list[RatioTable]:
+    """Return a table for each case that both values have. Raises UsageError where there is none, or
+    a name is not known."""
+    members = [member for side in sides for member in side.cases]
+    _require_names(members, asked)
+    having = [one for one in members if one.attribute(asked.x)]
+    chosen = [one for one in having if one.attribute(asked.of) in asked.values]
+    left_out = {
+        f"without {asked.x}": len(members) - len(having),
+        f"of another {asked.of}": len(having) - len(chosen),
+    }
+    tables = []
+    single = 0
+    for test in dict.fromkeys(one.test for one in chosen):
+        cases = [one for one in chosen if one.test == test]
+        follow = along(cases, (asked.x, asked.of), (asked.x, asked.of))
+        along_x = {asked.x, asked.of, *follow}
+        for panel in panels(cases, along_x):
+            if {one.attribute(asked.of) for one in panel} == set(asked.values):
+                tables.append(_table(panel, asked, follow, title(panel, along_x, chosen)))
+            else:
+                single += len(panel)
+    if not tables:
+        both = " and ".join(asked.values)
+        raise UsageError(
+            f"--of {asked.of}: no case has {both} that differ in that and {asked.x} alone"
+            f"{_differing(chosen, asked)}; choose cases with TRIAL:NAME=VALUE"
+        )
+    told = any(table.why for table in tables)
+    if not told and not any(c.first.n or c.second.n for table in tables for c in table.cells):
+        raise UsageError(nothing_measured(chosen, asked.metric))
+    left_out[f"with one {asked.of} alone"] = single
+    left_out = {why: number for why, number in left_out.items() if number}
+    return [replace(table, left_out=left_out) for table in _judged(tables)]
+
+
+def _differing(cases: Sequence[CaseRuns], asked: RatioQuery) -> str:
+    """Return in what else the two ways differ, with its values."""
+    said = []
+    for test in dict.fromkeys(one.test for one in cases):
+        own = [one for one in cases if one.test == test]
+        found = differing_values(own, asked.of, (asked.of, asked.x))
+        said += [
+            f"{name} ({' and '.join(', '.join(each[:MAX_NAMED]) for each in values)})"
+            for name, values in found.items()
+        ]
+    return f", but in {', '.join(dict.fromkeys(said))}, too" if said else ""
+
+
+def two_values(text: str) -> tuple[str, str, str]:
+    """Return the name and the two values of ``toolchain=native,compat``. Raises UsageError."""
+    name, equals, values = text.partition("=")
+    each = [value.strip() for value in values.split(",")]
+    if not equals or not name.strip() or len(each) != 2 or not all(each) or each[0] == each[1]:
+        raise UsageError(
+            f"--of {text}: is not a name with two values; write e.g. toolchain=native,compat"
+        )
+    return name.strip(), each[0], each[1]
+
+
+def extremes(tables: Sequence[RatioTable]) -> tuple[RatioExtreme, RatioExtreme] | None:
+    """Return the least and the greatest ratio of tables, and where they are; None without one."""
+    found = [
+        RatioExtreme(cell.ratio, table.test, table.named(cell.x), cell.verdict == "unclear")
+        for table in tables
+        for cell in table.cells
+        if cell.ratio is not None
+    ]
+    if not found:
+        return None
+    return min(found, key=lambda one: one.ratio), max(found, key=lambda one: one.ratio)
+
+
+def without_both(sides: Sequence[Side], tables: Sequence[RatioTable]) -> list[str]:
+    """Return the tests that have no table, as they lack one of the two values."""
+    shown = {table.test for table in tables}
+    tests = dict.fromkeys(one.test for side in sides for one in side.cases)
+    return [test for test in tests if test not in shown]
+
+
+def _require_names(members: Sequence[CaseRuns], asked: RatioQuery) -> None:
+    parameters = sorted({name for one in members for name in one.parameters})
+    known = [*AXES, *APART, "trial", "node"]
+    for option, name in (("--x", asked.x), ("--of", asked.of)):
+        if name not in (*parameters, *known):
+            listed = ", ".join([*known, *(n for n in parameters if n not in known)])
+            raise UsageError(f"{option} {name}: is none of {listed}")
+    if asked.x == asked.of:
+        raise UsageError(f"--of {asked.of}: that is --x already")
+    there = list(dict.fromkeys(one.attribute(asked.of) for one in members))
+    for value in asked.values:
+        if value not in there:
+            listed = ", ".join(each or "none" for each in there)
+            raise UsageError(f"--of {asked.of}: no case has {value}; there are {listed}")
+
+
+def _table(
+    panel: Sequence[CaseRuns], asked: RatioQuery, follow: list[str], name: str
+) -> RatioTable:
+    kinds = {kind for member in panel for kind in member.values if kind[0] == asked.metric}
+    unit, direction = next(((kind[1], kind[2]) for kind in kinds), ("", ""))
+    table = copied(
+        RatioTable,
+        asked,
+        case=name,
+        test=panel[0].test,
+        unit=unit,
+        better=better_of(direction),
+        cells=[],
+        along=follow,
+        names=names_of(panel, asked.x),
+        fixed=not asked.weak and are_constant(panel),
+    )
+    if len(kinds) > 1:
+        said = " and ".join(sorted(f"{u or 'no unit'}, {b}" for _, u, b in kinds))
+        return replace(table, why=f"unit or direction differ: {said}; nothing is compared")
+    if direction == NO_DIRECTION:
+        return replace(table, why="it has no direction (better: none), so no way is slower")
+    ways = [
+        {cell.x: cell for cell in cells_of(cases, asked.x, asked.metric, table.names)}
+        for cases in ([m for m in panel if m.attribute(asked.of) == v] for v in asked.values)
+    ]
+    return replace(table, cells=[_cell(x, ways) for x in sorted({*ways[0], *ways[1]})])
+
+
+def _cell(x: float, ways: Sequence[dict[float, Cell]]) -> RatioCell:
+    first, second = (way.get(x) or Cell(x=x, n=0, why=NOT_MEASURED) for way in ways)
+    return RatioCell(x=x, first=first, second=second)
+
+
+def _judged(tables: Sequence[RatioTable]) -> list[RatioTable]:
+    """Return the tables with the ratios of their sizes: of many some differ by chance."""
+    both = [
+        (cell, table.better)
+        for table in tables
+        for cell in table.cells
+        if len(usable([cell.first, cell.second])) == 2
+    ]
+    told = judged([(cell.first.values, cell.second.values, better) for cell, better in both])
+    by_cell = {id(cell): one for (cell, _), one in zip(both, told, strict=True)}
+    return [
+        _with_speedups(
+            replace(
+                table,
+                cells=[_with_ratio(c, by_cell.get(id(c)), table.better) for c in table.cells],
+            )
+        )
+        for table in tables
+    ]
+
+
+def _with_ratio(cell: RatioCell, found: RatioEstimate | None, better: Better) -> RatioCell:
+    if found is None:
+        return cell
+    ends = (found.ratio, found.low, found.high)
+    if better == "higher":
+        ends = (_inverse(found.ratio), _inverse(found.high), _inverse(found.low))
+    return replace(
+        cell,
+        ratio=ends[0],
+        low=ends[1],
+        high=ends[2],
+        verdict=found.verdict,
+        why=found.why,
+        needed=found.needed,
+        unseen=found.unseen,
+    )
+
+
+def _inverse(ratio: float | None) -> float | None:
+    return 1 / ratio if ratio else None
+
+
+def _with_speedups(table: RatioTable) -> RatioTable:
+    """Return a table with the speed-up of both ways, and the ratio of ratios. Named sizes have no
+    order, and so neither."""
+    known = table.known
+    if not known or table.names or table.fixed:
+        return table
+    base, last = known[0], known[-1]
+    cells = [
+        replace(
+            cell,
+            first=_related(cell.first, base.first, table),
+            second=_related(cell.second, base.second, table),
+        )
+        for cell in table.cells
+    ]
+    if base is last:
+        return replace(table, cells=cells)
+    earlier, later = (base.first, base.second), (last.first, last.second)
+    if table.better == "higher":
+        earlier, later = earlier[::-1], later[::-1]
+    change = ratio_of_ratios(*(cell.values for cell in (*earlier, *later)))
+    return replace(table, cells=cells, change=change)
+
+
+def _related(cell: Cell, base: Cell, table: RatioTable) -> Cell:
+    """Return a cell with its speed-up over another one of the same way."""
+    ideal = cell.x / base.x
+    if not usable([cell]):
+        return cell
+    speedup, low, high = speeds(base, cell, table.better, table.weak)
+    if cell.x == base.x:
+        low = high = None
+    return replace(
+        cell, speedup=speedup, low=low, high=high, ideal=ideal, efficiency=speedup / ideal
+    )
+
+
+# ---- resource basis ------------------------------------------------------------------------------
+#
+# Figures by what they took: for each core, each node, or each node-hour.
+#
+# side = per_resource(gather(store, parse_side("hopper")), "core") side.cases[0].values[("triad",
+# "MB/s/core", "higher")]
+#
+# A rate is divided by the resources; a time is multiplied with them, which gives core-seconds and
+# the like. A node-hour is the nodes times the time: of a time itself in hours, of a rate by the
+# median elapsed time of the case.
+
+
+Resource = Literal["core", "node", "node-hour"]
+SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "min": 60.0, "h": 3600.0}
+
+
+def per_resource(side: Side, resource: Resource) -> Side:
+    """Return the side with its figures on that basis; figures without a direction, and times in no
+    known unit, are left out. Raises UsageError for a case of which the resources are not known, and
+    for figures that somebody else gave."""
+    if side.given:
+        raise UsageError(f"--per {resource}: {side.text} was given, and does not tell what it took")
+    return replace(side, cases=[_case(one, resource) for one in side.cases])
+
+
+def _case(one: CaseRuns, resource: Resource) -> CaseRuns:
+    count = float(one.attribute(CORES) or 0) if resource == "core" else float(one.nodes or 0)
+    if count <= 0 and one.values:
+        what = "tasks and threads" if resource == "core" else "nodes"
+        raise UsageError(f"--per {resource}: {one.test} of {one.trial} does not tell its {what}")
+    found: dict[Kind, list[float]] = {}
+    jobs: dict[Kind, list[str]] = {}
+    for kind, values in one.values.items():
+        if based := _based(one, kind, count, resource):
+            name, factor = based
+            found[name] = [value * factor for value in values]
+            jobs[name] = one.jobs.get(kind, [])
+    return replace(one, values=found, jobs=jobs)
+
+
+def _based(
+    one: CaseRuns, kind: Kind, count: float, resource: Resource
+) -> tuple[Kind, float] | None:
+    """Return the metric on its basis, and the factor of its figures; None if it has none."""
+    name, unit, better = kind
+    if better == "lower" and unit in SECONDS:
+        if resource == "node-hour":
+            return (name, "node-h", better), count * SECONDS[unit] / 3600
+        return (name, f"{resource}-{unit}", better), count
+    if better != "higher":
+        return None
+    if resource != "node-hour":
+        return (name, f"{unit}/{resource}", better), 1 / count
+    elapsed = one.values.get(ELAPSED)
+    if not elapsed or median(elapsed) <= 0:
+        return None
+    return (name, f"{unit}/node-h", better), 3600 / (count * median(elapsed))
+
+
+# ---- constant resources --------------------------------------------------------------------------
+#
+# A series with constant resources: ranks times threads are the same, the ideal is flat.
+#
+# found = judged(cells, "higher") found.best, found.plateau, found.drops
+#
+# Nothing is added from one x to the next, so there is neither a speed-up to expect nor a knee.
+# What counts is which x is best, which others are as good, and where the speed drops.
+
+
+PLATEAU = 0.05  # of the best speed that a setting on the plateau may miss
+MIN_DROP = 0.05  # of the speed before, from which a drop is told
+
+
+class SpeedDrop(Struct, frozen=True):
+    """From x ``before`` to the next one, ``after``, the speed drops by ``per_cent`` of what it was;
+    ``low`` and ``high`` are the ends of its 95 % interval, None of single runs. ``until`` is the x
+    behind ``after`` if the speed drops from there to ``after``, too: a dip of ``after`` alone."""
+
+    before: float
+    after: float
+    per_cent: float
+    low: float | None = None
+    high: float | None = None
+    until: float | None = None
+
+    def told(self, x: str, named: Callable[[float], str] = "{:g}".format) -> str:
+        """Return the drop in words. ``named`` gives the name of a value of x."""
+        after = named(self.after)
+        said = f"drops by {self.per_cent:.1f} % from {x} {named(self.before)} to {after}"
+        known = self.low is not None and self.high is not None
+        within = f"95 %: {self.low:.1f} to {self.high:.1f} %" if known else "of single runs: repeat"
+        again = "" if self.until is None else f", at {after} alone: {named(self.until)} is faster"
+        return f"{said} ({within}){again}"
+
+
+class ConstantSeries(NamedTuple):
+    """The cells with their speed over that of the ``best`` x, whose interval is theirs; the x about
+    it that are as good; the drops, by x."""
+
+    best: float
+    cells: list[Cell]
+    plateau: list[float]
+    drops: list[SpeedDrop]
+
+
+def are_constant(cases: Sequence[CaseRuns]) -> bool:
+    """Return whether cases share the same cores out to tasks and threads in several ways. Their
+    nodes may be unknown, if they are of all."""
+    shapes = {(one.nodes, one.tasks, one.threads) for one in cases}
+    if any(None in shape[1:] for shape in shapes):
+        return False
+    cores = {(nodes, (tasks or 0) * (threads or 0)) for nodes, tasks, threads in shapes}
+    return len(cores) == 1 and len({tasks for _, tasks, _ in shapes}) > 1
+
+
+def constant_series(cells: Sequence[Cell], better: Better, ordered: bool = True) -> ConstantSeries:
+    """Return the series of cells in the order of x, at least one of which can be compared. Where x
+    are not ``ordered`` (words), there is no drop from one to the next."""
+    known = usable(cells)
+    sign = 1 if better == "higher" else -1
+    best = max(known, key=lambda cell: sign * (cell.median or 0))
+    related = [_related_cells(cell, best, better) for cell in cells]
+    if not ordered:
+        return ConstantSeries(best.x, related, _all_as_good(related), [])
+    return ConstantSeries(best.x, related, _plateau(related, best.x), drops_of(known, better))
+
+
+def drops_of(cells: Sequence[Cell], better: Better) -> list[SpeedDrop]:
+    """Return the drops from one cell to the next. All can be compared, and are in the order of
+    x."""
+    drops = []
+    for before, cell, behind in zip(cells, cells[1:], [*cells[2:], None], strict=False):
+        if (drop := _drop(before, cell, better)) is None:
+            continue
+        is_dip = behind is not None and _drop(behind, cell, better) is not None
+        drops.append(replace(drop, until=behind.x) if behind and is_dip else drop)
+    return drops
+
+
+def _related_cells(cell: Cell, best: Cell, better: Better) -> Cell:
+    if not usable([cell]):
+        return replace(cell, ideal=1.0)
+    if cell.x == best.x:
+        return replace(cell, ideal=1.0, speedup=1.0, efficiency=1.0)
+    speedup, low, high = speeds(best, cell, better, False)
+    return replace(cell, ideal=1.0, speedup=speedup, low=low, high=high, efficiency=speedup)
+
+
+def _plateau(cells: Sequence[Cell], best: float) -> list[float]:
+    """Return the x about the best one, without a gap, that are within 5 % of it or cannot be told
+    from it."""
+    known = [cell for cell in cells if cell.speedup is not None]
+    at = next(i for i, cell in enumerate(known) if cell.x == best)
+    first = last = at
+    while first > 0 and _as_good(known[first - 1]):
+        first -= 1
+    while last + 1 < len(known) and _as_good(known[last + 1]):
+        last += 1
+    return [cell.x for cell in known[first : last + 1]]
+
+
+def _all_as_good(cells: Sequence[Cell]) -> list[float]:
+    return [cell.x for cell in cells if cell.speedup is not None and _as_good(cell)]
+
+
+def _as_good(cell: Cell) -> bool:
+    return (cell.speedup or 0) >= 1 - PLATEAU or (cell.high is not None and cell.high >= 1)
+
+
+def _drop(one: Cell, other: Cell, better: Better) -> SpeedDrop | None:
+    """Return the drop from a cell to one beside it, None if there is none beyond the noise."""
+    ratio, low, high = speeds(one, other, better, False)
+    if ratio > 1 - MIN_DROP or (high is not None and high >= 1):
+        return None
+    if low is None or high is None or not math.isfinite(low):
+        return SpeedDrop(one.x, other.x, 100 * (1 - ratio))
+    return SpeedDrop(one.x, other.x, 100 * (1 - ratio), 100 * (1 - high), 100 * (1 - low))

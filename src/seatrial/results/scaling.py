@@ -1,0 +1,431 @@
+"""What more threads, nodes or tasks give: speed-up, efficiency, the knee, the best setting.
+
+    for table in scaling(sides, ScalingQuery(x="threads", metric="triad", by=("toolchain",))):
+        table.lines[0].cells, table.lines[0].knee, table.best
+
+Speed is the metric where higher is better, else 1 over it; in a weak series, where the work grows
+with the resources, x over it. The speed-up of a cell is its speed over that of the least x that
+was measured in its line, and its efficiency the speed-up over x / least x: 1 is ideal. Over cores
+(tasks x threads) lines that differ in tasks or threads alone share the least x of all of them, so
+that hybrid settings are read off against one task with one thread. Where the resources are the same
+at each x (more threads in fewer tasks), or x are words or hold 0, nothing is added: see
+``studies.constant_resources``.
+
+The *gain* from one x to a larger one is the part of what is added that becomes speed: with S the
+ratio of speeds and R the ratio of x, (S - 1) / (R - 1). The *knee* is the least x from which no
+larger one has a gain of ``pays`` or more. It is certain where that holds of the upper ends of all
+these gains' intervals, too.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from seatrial.errors import UsageError
+from seatrial.judge.statistics import two_samples
+from seatrial.judge.statistics.two_samples import ALMOST
+from seatrial.model.decoding import copied
+from seatrial.results import ratios
+from seatrial.results.compare import Comparison, ComparisonRow, State
+from seatrial.results.panels import TableOverX, along, one_to_one, panels, title, varying
+from seatrial.results.ratios import SpeedDrop
+from seatrial.results.scaling_cells import (
+    Cell,
+    are_numbers,
+    cells_of,
+    names_of,
+    nothing_measured,
+    speeds,
+    usable,
+)
+from seatrial.results.selection import Side
+from seatrial.results.store.by_case import CORES, NUMBERS, CaseRuns
+from seatrial.units import NO_DIRECTION, Better, better_of
+
+PAYS = 0.5
+AXES = (*NUMBERS, CORES)
+_PLAIN = ("toolchain", "machine", "trial", "stage")  # their values tell what they are
+
+
+class ScalingQuery(Struct, frozen=True, kw_only=True):
+    """What is asked: ``x`` and ``by`` are parameters, or attributes such as nodes and toolchain;
+    ``fixed``: the resources are the same at each x, also where the cases do not tell; ``pays`` the
+    least gain that is worth its resources."""
+
+    x: str
+    metric: str = "elapsed"
+    by: tuple[str, ...] = ()
+    weak: bool = False
+    fixed: bool = False
+    pays: float = PAYS
+
+
+class ScalingLine(Struct, frozen=True, kw_only=True):
+    """The cells of one value of what the lines are by, by x. ``knee`` is None where more still
+    pays at the largest x, or nothing can be told (``why``). With constant resources ``base`` is the
+    best x, ``plateau`` those about it that are as good, ``drops`` where the next x is slower."""
+
+    by: str
+    base: float | None
+    cells: list[Cell]
+    knee: float | None = None
+    certain: bool = False
+    plateau: list[float] = []
+    drops: list[SpeedDrop] = []
+    why: str = ""
+
+    @property
+    def beyond_ideal(self) -> list[Cell]:
+        """The cells whose speed-up is more than ideal: beyond noise, or by a tenth if single."""
+        known = [cell for cell in self.cells if cell.speedup and cell.ideal]
+        return [
+            cell
+            for cell in known
+            if (cell.low or (cell.speedup or 0.0) / 1.1) > (cell.ideal or math.inf) * ALMOST
+        ]
+
+
+class Best(Struct, frozen=True):
+    """The setting with the best median; ``equals`` are (line, x) that may be as good, by noise."""
+
+    by: str
+    x: float
+    median: float
+    equals: list[tuple[str, float]] = []
+
+
+class ScalingTable(TableOverX, frozen=True, kw_only=True):
+    """The lines of one case, whatever x is and what the lines are by. ``fixed``: the resources are
+    the same at each x; ``ordered``: the names are numbers."""
+
+    lines: list[ScalingLine]
+    fixed: bool = False
+    ordered: bool = True
+    best: Best | None = None
+
+
+# ---- which cells belong together ----------------------------------------------------------
+
+
+def scaling(sides: Sequence[Side], asked: ScalingQuery) -> list[ScalingTable]:
+    """A table for each case that has two values of x or more. Raises UsageError where none has, or
+    a name is not known."""
+    members = [member for side in sides for member in side.cases]
+    _require_names(members, asked)
+    having = [one for one in members if one.attribute(asked.x)]
+    left_out = {f"without {asked.x}": len(members) - len(having)}
+    members = having
+    asked = with_lines(members, asked)
+    tests = list(dict.fromkeys(one.test for one in members))
+    measured = [test for test in tests if test not in without_metric(sides, asked)]
+    tables = []
+    alone = 0
+    for test in measured or tests:
+        cases = [one for one in members if one.test == test]
+        follow = _along(cases, asked)
+        along_x = {asked.x, *asked.by, *follow}
+        for panel in panels(cases, along_x):
+            if len({one.attribute(asked.x) for one in panel}) > 1:
+                tables.append(_table(panel, asked, follow, title(panel, along_x, members)))
+            else:
+                alone += len(panel)
+    if not tables:
+        raise UsageError(_nothing_varies(members, asked))
+    lines = [line for table in tables for line in table.lines]
+    told = any(table.why for table in tables)
+    if not told and not any(cell.n for line in lines for cell in line.cells):
+        raise UsageError(nothing_measured(members, asked.metric))
+    left_out[f"with one {asked.x} alone"] = alone
+    left_out = {why: number for why, number in left_out.items() if number}
+    return [replace(table, left_out=left_out) for table in tables]
+
+
+def without_metric(sides: Sequence[Side], asked: ScalingQuery) -> list[str]:
+    """Return the tests that do not have the metric, though runs of them gave right answers."""
+    found: dict[str, set[str]] = {}
+    members = (member for side in sides for member in side.cases)
+    for one in (member for member in members if member.attribute(asked.x)):
+        found.setdefault(one.test, set()).update(kind[0] for kind in one.values)
+    return [test for test, metrics in found.items() if metrics and asked.metric not in metrics]
+
+
+def with_lines(members: Sequence[CaseRuns], asked: ScalingQuery) -> ScalingQuery:
+    """Return the query; over cores with a line for each number of tasks, where it names no lines,
+    because the same cores may be shared out in several ways."""
+    several = len({one.attribute("tasks") for one in members}) > 1
+    if asked.x != CORES or asked.by or not several:
+        return asked
+    return replace(asked, by=("tasks",))
+
+
+def _require_names(members: Sequence[CaseRuns], asked: ScalingQuery) -> None:
+    parameters = sorted({name for one in members for name in one.parameters})
+    for option, name, others in (
+        ("--x", asked.x, AXES),
+        *(("--by", by, (*_PLAIN, *AXES)) for by in asked.by),
+    ):
+        if name not in (*parameters, *others):
+            listed = ", ".join([*others, *(n for n in parameters if n not in others)])
+            raise UsageError(f"{option} {name}: is none of {listed}")
+    if asked.weak and asked.fixed:
+        raise UsageError("--weak and --fixed: resources that grow are not fixed; give one of them")
+    if asked.x in asked.by:
+        raise UsageError(f"--by {asked.x}: that is --x already")
+    named = [one for one in members if one.attribute(asked.x)]
+    if asked.weak and (names := names_of(named, asked.x)):
+        listed = ", ".join(names[:5])
+        raise UsageError(f"--weak: the work grows with numbers above 0; {asked.x} has {listed}")
+
+
+def _along(cases: Sequence[CaseRuns], asked: ScalingQuery) -> list[str]:
+    """What follows x, or what the lines are by, in a test; with cores, tasks or threads."""
+    axes = ("tasks", "threads", CORES) if asked.x == CORES else (asked.x,)
+    return along(cases, (*axes, *asked.by), (asked.x, *asked.by))
+
+
+def _nothing_varies(members: Sequence[CaseRuns], asked: ScalingQuery) -> str:
+    if not members:
+        return f"--x {asked.x}: no case has it"
+    values = sorted({one.attribute(asked.x) for one in members})
+    if len(values) == 1:
+        return f"--x {asked.x}: is {values[0]} in every case; nothing to scale over"
+    others = [name for name in varying(members) if name != asked.x]
+    remedy = f"name one with --by, such as --by {others[0]}, or " if others else ""
+    return (
+        f"--x {asked.x}: no two cases differ in it alone, but in {', '.join(others) or 'tests'}, "
+        f"too; {remedy}choose cases with TRIAL:NAME=VALUE"
+    )
+
+
+# ---- one table ----------------------------------------------------------------------------
+
+
+def _table(
+    panel: Sequence[CaseRuns], asked: ScalingQuery, follow: list[str], name: str
+) -> ScalingTable:
+    kinds = {kind for member in panel for kind in member.values if kind[0] == asked.metric}
+    unit, direction = next(((kind[1], kind[2]) for kind in kinds), ("", ""))
+    better = better_of(direction)
+    names = names_of(panel, asked.x)
+    table = ScalingTable(
+        case=name,
+        metric=asked.metric,
+        unit=unit,
+        better=better,
+        x=asked.x,
+        weak=asked.weak,
+        lines=[],
+        fixed=not asked.weak and (asked.fixed or bool(names) or ratios.are_constant(panel)),
+        along=follow,
+        names=names,
+        ordered=are_numbers(names),
+    )
+    if len(kinds) > 1:
+        said = " and ".join(sorted(f"{u or 'no unit'}, {b}" for _, u, b in kinds))
+        return replace(table, why=f"unit or direction differ: {said}; nothing is compared")
+    if direction == NO_DIRECTION:
+        why = "it has no direction (better: none), so it has no speed-up"
+        return replace(table, why=why)
+    groups: dict[str, list[CaseRuns]] = {}
+    for member in panel:
+        groups.setdefault(_label(member, asked.by), []).append(member)
+    if table.fixed:
+        lines = [_fixed_line(by, members, table) for by, members in groups.items()]
+        return replace(table, lines=lines, best=_best(lines, better))
+    bases = _bases(panel, asked) if asked.x == CORES else {}
+    lines = [
+        _line(by, members, better, asked, bases.get(by, members)) for by, members in groups.items()
+    ]
+    return replace(table, lines=lines, best=_best(lines, better))
+
+
+def _label(member: CaseRuns, by: Sequence[str]) -> str:
+    """Return the name of a case's line: ``gcc, ranks=2``."""
+    values = ((name, member.attribute(name) or "none") for name in by)
+    return ", ".join(value if name in _PLAIN else f"{name}={value}" for name, value in values)
+
+
+def _bases(panel: Sequence[CaseRuns], asked: ScalingQuery) -> dict[str, list[CaseRuns]]:
+    """Return by line the cases with whose least x it is compared: those of all lines that differ in
+    tasks and threads alone, of the fewest tasks where several have that x."""
+    shape = ("tasks", "threads")
+    split = [
+        name
+        for name in asked.by
+        if name in shape or any(one_to_one(panel, name, axis) for axis in shape)
+    ]
+    shared: dict[str, list[CaseRuns]] = {}
+    of_line: dict[str, str] = {}
+    for one in panel:
+        rest = _label(one, [name for name in asked.by if name not in split])
+        of_line[_label(one, asked.by)] = rest
+        shared.setdefault(rest, []).append(one)
+    fewest: dict[str, list[CaseRuns]] = {}
+    for rest, members in shared.items():
+        tasks: dict[float, int] = {}
+        for one in members:
+            x = float(one.attribute(asked.x))
+            tasks[x] = min(tasks.get(x, one.tasks or 0), one.tasks or 0)
+        fewest[rest] = [m for m in members if m.tasks == tasks[float(m.attribute(asked.x))]]
+    return {line: fewest[rest] for line, rest in of_line.items()}
+
+
+def _line(
+    by: str,
+    members: Sequence[CaseRuns],
+    better: Better,
+    asked: ScalingQuery,
+    bases: Sequence[CaseRuns],
+) -> ScalingLine:
+    """Return the line of some cases, compared with the least x of ``bases``."""
+    cells = cells_of(members, asked.x, asked.metric)
+    if not usable(cells):
+        return ScalingLine(
+            by=by, base=None, cells=cells, why="no figure above 0: nothing to compare"
+        )
+    base = next(iter(usable(cells if bases is members else cells_of(bases, asked.x, asked.metric))))
+    related: list[Cell] = []
+    before: Cell | None = None
+    for each in cells:
+        cell = _related(each, base, better, asked.weak)
+        if cell.speedup is not None:
+            if before is not None:
+                cell = replace(cell, gain=_gain(before, cell, better, asked.weak)[0])
+            before = cell
+        related.append(cell)
+    return _with_knee(ScalingLine(by=by, base=base.x, cells=related), better, asked)
+
+
+def _fixed_line(by: str, members: Sequence[CaseRuns], table: ScalingTable) -> ScalingLine:
+    """Return the line of some cases with constant resources, compared with the best of them."""
+    cells = cells_of(members, table.x, table.metric, table.names)
+    if len(usable(cells)) < 2:
+        return ScalingLine(by=by, base=None, cells=cells, why="fewer than two values measured")
+    found = ratios.constant_series(cells, table.better, table.ordered)
+    return ScalingLine(
+        by=by, base=found.best, cells=found.cells, plateau=found.plateau, drops=found.drops
+    )
+
+
+def _related(cell: Cell, base: Cell, better: Better, weak: bool) -> Cell:
+    ideal = cell.x / base.x
+    if cell.median is None or cell.median <= 0:
+        return replace(cell, ideal=ideal if cell.x >= base.x else None)
+    speedup, low, high = speeds(base, cell, better, weak)
+    if cell.x == base.x and cell.values == base.values:
+        low = high = None
+    return replace(
+        cell, speedup=speedup, low=low, high=high, ideal=ideal, efficiency=speedup / ideal
+    )
+
+
+def _gain(first: Cell, second: Cell, better: Better, weak: bool) -> tuple[float, float | None]:
+    """The gain from one cell to a larger one, and the upper end of its interval."""
+    speed, _, high = speeds(first, second, better, weak)
+    added = second.x / first.x - 1
+    return (speed - 1) / added, None if high is None else (high - 1) / added
+
+
+def _with_knee(line: ScalingLine, better: Better, asked: ScalingQuery) -> ScalingLine:
+    cells = [cell for cell in line.cells if cell.speedup is not None]
+    if len(cells) < 2:
+        return replace(line, why="one value measured: nothing to compare")
+    for i, cell in enumerate(cells[:-1]):
+        gains = [_gain(cell, later, better, asked.weak) for later in cells[i + 1 :]]
+        if all(gain < asked.pays for gain, _ in gains):
+            certain = all(high is not None and high < asked.pays for _, high in gains)
+            why = "" if certain else "within the noise, or of single runs: repeat"
+            return replace(line, knee=cell.x, certain=certain, why=why)
+    return replace(line, why=f"more still pays at {cells[-1].x:g}")
+
+
+def _best(lines: Sequence[ScalingLine], better: Better) -> Best | None:
+    """The best median of all; with it what its runs cannot be told from, of two runs or more."""
+    measured = [(line, cell) for line in lines for cell in line.cells if cell.speedup is not None]
+    if not measured:
+        return None
+    sign = 1 if better == "higher" else -1
+    line, top = max(measured, key=lambda pair: sign * (pair[1].median or 0))
+    equals = []
+    for other, cell in measured:
+        if cell is top or min(cell.n, top.n) < 2:
+            continue
+        found = two_samples.compare(top.values, cell.values, better)
+        if not found.told and (found.low or 0.0) <= 1 <= (found.high or math.inf):
+            equals.append((other.by, cell.x))
+    return Best(line.by, top.x, top.median or 0.0, equals)
+
+
+# ---- ladder --------------------------------------------------------------------------------------
+#
+# Several versions, one after the other: how many times as good each is, and all of them together.
+#
+#     for one in ladder([v0, v1, v2]):
+#         [step.times for step in one.steps], one.product.times     # [1.6, 1.4], 2.24
+#
+# The product of the steps is the ratio of the last side to the first, so its interval is that
+# ratio's own: what was measured in between cancels out.
+
+
+class LadderStep(Struct, frozen=True, kw_only=True):
+    """From one side to a later one: how many times as good it is (above 1: better, also where lower
+    is better), with its 95 % interval; None where it cannot be told, with the reason."""
+
+    first: str
+    second: str
+    times: float | None = None
+    low: float | None = None
+    high: float | None = None
+    verdict: State = "missing"
+    why: str = ""
+
+
+class Ladder(Struct, frozen=True, kw_only=True):
+    """One metric of one case over all sides: the ``medians`` and numbers of runs of each side, the
+    steps between them, and their product."""
+
+    case: str
+    metric: str
+    unit: str
+    better: str
+    medians: list[float | None]
+    n: list[int]
+    steps: list[LadderStep]
+    product: LadderStep
+
+
+def ladders(count: int, compared: Callable[[int, int], Comparison]) -> list[Ladder]:
+    """Return a ladder for each row of the first of ``count`` sides with the last. ``compared``
+    compares two sides by their places; it raises UsageError where they share nothing."""
+    steps = [compared(i, j) for i, j in pairwise(range(count))]
+    whole = compared(0, count - 1)
+    by_key = [{(row.case, row.metric): row for row in step.rows} for step in steps]
+    found = []
+    for row in whole.rows:
+        rows = [rows.get((row.case, row.metric)) for rows in by_key]
+        first = rows[0].first if rows[0] else row.first
+        samples = [first, *(each.second if each else None for each in rows)]
+        found.append(
+            copied(
+                Ladder,
+                row,
+                medians=[sample.median if sample else None for sample in samples],
+                n=[sample.n if sample else 0 for sample in samples],
+                steps=[_step(step, each) for step, each in zip(steps, rows, strict=True)],
+                product=_step(whole, row),
+            )
+        )
+    return found
+
+
+def _step(compared: Comparison, row: ComparisonRow | None) -> LadderStep:
+    step = LadderStep(first=compared.first, second=compared.second)
+    if row is None:
+        return replace(step, why="one side has no such case or metric")
+    times, low, high = row.ratio, row.low, row.high
+    if row.better == "lower":
+        times, low, high = (1 / end if end else None for end in (times, high, low))
+    return replace(step, times=times, low=low, high=high, verdict=row.verdict, why=row.why)

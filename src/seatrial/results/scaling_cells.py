@@ -1,0 +1,120 @@
+"""The cells of a scaling series: what one setting measured, and how much faster one is.
+
+cells = cells_of(cases, "threads", "triad", names_of(cases, "threads"))
+speeds(cells[0], cells[1], "higher")          # ratio, and the ends of its interval
+"""
+
+import math
+from collections.abc import Sequence
+from statistics import median
+
+from msgspec import Struct
+
+from seatrial.judge.statistics import two_samples
+from seatrial.results.store.by_case import CaseRuns, causes, differing, excluded_of, figures_of
+from seatrial.units import Better, unfit_of
+
+
+class Cell(Struct, frozen=True, kw_only=True):
+    """One setting. ``low`` and ``high`` are the ends of the speed-up's interval. Without a right
+    answer ``n`` is 0, and ``why`` tells the cause."""
+
+    x: float
+    n: int
+    excluded: dict[str, int] = {}
+    median: float | None = None
+    speedup: float | None = None
+    low: float | None = None
+    high: float | None = None
+    ideal: float | None = None
+    efficiency: float | None = None
+    gain: float | None = None
+    why: str = ""
+    values: list[float] = []
+
+
+def names_of(members: Sequence[CaseRuns], x: str) -> list[str]:
+    """Return the values of x as they are named, if one is a word, or a number that is not above 0,
+    so that nothing grows with it; numbers by size, words as they come. Else an empty list."""
+    texts = list(dict.fromkeys(one.attribute(x) for one in members))
+    numbers = [_number(text) for text in texts]
+    if all(number > 0 for number in numbers):
+        return []
+    return sorted(texts, key=_number) if are_numbers(texts) else texts
+
+
+def are_numbers(texts: Sequence[str]) -> bool:
+    return not any(math.isnan(_number(text)) for text in texts)
+
+
+def _number(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        return math.nan
+    return value if math.isfinite(value) else math.nan
+
+
+def cells_of(
+    members: Sequence[CaseRuns], x: str, metric: str, names: Sequence[str] = ()
+) -> list[Cell]:
+    """Return a cell for each value of x, the least first; where the values have ``names`` the x of
+    a cell is the place of its name among them."""
+    groups: dict[float, list[CaseRuns]] = {}
+    for member in members:
+        text = member.attribute(x)
+        groups.setdefault(float(names.index(text) if names else text), []).append(member)
+    return [_cell(at, groups[at], metric) for at in sorted(groups)]
+
+
+def usable(cells: Sequence[Cell]) -> list[Cell]:
+    """Return the cells that can be compared."""
+    return [cell for cell in cells if cell.median is not None and cell.median > 0]
+
+
+def _cell(x: float, members: Sequence[CaseRuns], metric: str) -> Cell:
+    excluded = excluded_of(members)
+    if names := differing(members):
+        return Cell(x=x, n=0, why=f"several cases, which differ in {names}")
+    values = figures_in(members, metric)
+    if not values:
+        right = sum(len(member.runs) for member in members)
+        why = causes(excluded) or ("no such figure" if right else "not run")
+        return Cell(x=x, n=0, excluded=excluded, why=why)
+    if odd := unfit_of(values):
+        return Cell(x=x, n=0, excluded=excluded, why=odd)
+    middle = median(values)
+    why = "" if middle > 0 else f"{middle:g} is not above 0"
+    return Cell(x=x, n=len(values), excluded=excluded, median=middle, values=values, why=why)
+
+
+def figures_in(members: Sequence[CaseRuns], metric: str) -> list[float]:
+    """Return the figures of cases in a metric, whatever its unit and direction."""
+    kinds = dict.fromkeys(kind for one in members for kind in one.values if kind[0] == metric)
+    return figures_of(members, kinds)
+
+
+def nothing_measured(members: Sequence[CaseRuns], metric: str) -> str:
+    """Return why no case has a figure of a metric."""
+    known = sorted({kind[0] for one in members for kind in one.values})
+    if odd := unfit_of(figures_in(members, metric)):
+        return f"no figure of {metric} can be judged; {odd}"
+    if metric in known or not known:
+        return f"no run gave a right answer with {metric}; see `seatrial runs`"
+    return f"--metric {metric}: no run has it; there are {', '.join(known)}"
+
+
+def speeds(
+    first: Cell, second: Cell, better: Better, weak: bool
+) -> tuple[float, float | None, float | None]:
+    """How many times faster the second cell is, and the ends of that ratio's interval."""
+    scale = second.x / first.x if weak and better == "lower" else 1.0
+    pair = (first, second) if better == "higher" else (second, first)
+    before, after = (cell.median or math.nan for cell in pair)
+    if min(first.n, second.n) < 2:
+        return scale * after / before, None, None
+    low, high = two_samples.interval(pair[0].values, pair[1].values)
+    ratio = after / before
+    if not (two_samples.is_known(ratio, low) and two_samples.is_known(ratio, high)):
+        return scale * ratio, None, None
+    return scale * ratio, scale * low, scale * high

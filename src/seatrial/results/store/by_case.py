@@ -1,0 +1,302 @@
+"""The figures of trials, case by case, for comparisons and scaling tables: all in one read.
+
+for found in by_case(store, trials, since, until):
+    found.test, found.values[("triad", "MB/s", "higher")], found.excluded
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Struct
+
+from seatrial.model import codes
+from seatrial.model.identifiers import show
+from seatrial.results.store.filters import listed
+from seatrial.results.store.queries import MEASURED
+from seatrial.results.store.schema import Store
+from seatrial.results.store.tables import (
+    UNFINISHED,
+    Column,
+    Json,
+    MachineName,
+    TestName,
+    TrialRow,
+    TrialTag,
+    read,
+)
+
+ELAPSED = ("elapsed", "s", "lower")
+NUMBERS = ("nodes", "tasks", "threads")  # of a case without a parameter of that name
+CORES = "cores"  # tasks x threads, likewise
+_RIGHT = (*MEASURED, codes.GIVEN.number)
+_NOT_EXCLUDED = (*_RIGHT, *UNFINISHED, codes.RECALLED.number)
+_ATTRIBUTES = (*NUMBERS, "machine", "toolchain", "stage", "node", "trial", "test")
+
+Kind = tuple[str, str, str]  # a metric's name, unit and direction
+
+
+class GivenFigure(Struct, frozen=True):
+    """A figure that somebody else gave: of ``n`` measurements, with their standard deviation, least
+    and greatest, if these were given."""
+
+    value: float
+    n: int
+    sd: float | None = None
+    least: float | None = None
+    greatest: float | None = None
+
+
+class CaseRuns(Struct, frozen=True):
+    """A case of a trial, and its runs in one stage (``alone``, ``full`` or ""). Its ``parameters``
+    are those that it is told by, and behind them those ``at_default``. ``values`` are the
+    figures of runs whose answer was right (verdict pass or performance), with the seconds of their
+    scripts as ``elapsed``. ``excluded`` counts the other runs by verdict, without recalled runs and
+    those whose case runs again. ``runs`` are the rows of those that count. ``given`` are figures
+    that somebody else gave; they are no runs, and their values stand in ``values``, too.
+    ``jobs`` are the scheduler's jobs of the ``values``, one for each of them, "" where there is
+    none."""
+
+    test: str
+    parameters: dict[str, str]
+    machine: str
+    toolchain: str
+    stage: str
+    node: str
+    trial: str
+    nodes: int | None
+    tasks: int | None
+    threads: int | None
+    build: str
+    runs: list[int]
+    values: dict[Kind, list[float]]
+    excluded: dict[str, int]
+    tags: str = ""  # of its test, as ``tests.tags``
+    given: dict[Kind, list[GivenFigure]] = {}
+    jobs: dict[Kind, list[str]] = {}
+    at_default: frozenset[str] = frozenset()
+
+    @property
+    def told(self) -> dict[str, str]:
+        """The parameters that belong to its identity."""
+        return {n: v for n, v in self.parameters.items() if n not in self.at_default}
+
+    def attribute(self, name: str) -> str:
+        """Return a parameter's value, or the attribute of that name; "" where it has none."""
+        if name in self.parameters:
+            return self.parameters[name]
+        if name == CORES and self.tasks is not None and self.threads is not None:
+            return str(self.tasks * self.threads)
+        value = getattr(self, name) if name in _ATTRIBUTES else None
+        return "" if value is None else str(value)
+
+
+def figures_of(cases: Iterable[CaseRuns], kinds: Iterable[Kind]) -> list[float]:
+    """Return the figures of cases in metrics of these kinds."""
+    return [value for case in cases for kind in kinds for value in case.values.get(kind, ())]
+
+
+def excluded_of(cases: Iterable[CaseRuns]) -> dict[str, int]:
+    """Return the runs of cases that are excluded, by verdict."""
+    total: Counter[str] = Counter()
+    for case in cases:
+        total.update(case.excluded)
+    return dict(total)
+
+
+def bound(cases: Sequence[CaseRuns]) -> list[dict[str, str]]:
+    """Return the parameters of each case, without one at its default that another case does not
+    have: that is of the same test before it got the parameter, and ran as with the default."""
+    if not any(one.at_default for one in cases):
+        return [one.parameters for one in cases]
+    shared = set(cases[0].parameters).intersection(*(one.parameters for one in cases))
+    return [
+        {n: v for n, v in one.parameters.items() if n in shared or n not in one.at_default}
+        for one in cases
+    ]
+
+
+def differing(cases: Iterable[CaseRuns], *attributes: str) -> str:
+    """Return the parameters, and those of the ``attributes``, that cases do not share; "" if they
+    share all."""
+    cases = list(cases)
+    shapes = [
+        own | {name: getattr(one, name) for name in attributes}
+        for own, one in zip(bound(cases), cases, strict=True)
+    ]
+    names = {name for shape in shapes for name in shape}
+    return ", ".join(sorted(n for n in names if len({shape.get(n) for shape in shapes}) > 1))
+
+
+def by_case(
+    store: Store, trials: Sequence[TrialRow], since: int = 0, until: int = 0
+) -> list[CaseRuns]:
+    """Return what the cases of trials measured in runs that were created from ``since`` to before
+    ``until`` (ns; 0: no bound), in the order of the cases. A case without such a run is there, too,
+    with stage "" and nothing in it."""
+    if not trials:
+        return []
+    rows = listed(trial.row for trial in trials)
+    where = f"runs.trial IN ({rows})"
+    where += f" AND runs.created >= {since}" if since else ""
+    where += f" AND runs.created < {until}" if until else ""
+    cases = _cases(store, rows)
+    groups = _Groups(cases)
+    right = f"{where} AND runs.code IN ({listed(_RIGHT)})"
+    of_run = _add_runs(store, right, groups)
+    _add_excluded(store, where, groups)
+    _add_figures(store, right, of_run)
+    begun = {case for case, _ in groups}
+    found = {**groups, **{(row, ""): case for row, case in cases.items() if row not in begun}}
+    return [found[key] for key in sorted(found)]
+
+
+class _Groups(dict[tuple[int, str], CaseRuns]):
+    """The runs of cases by case and stage, each made when it is first asked for."""
+
+    def __init__(self, cases: Mapping[int, CaseRuns]) -> None:
+        super().__init__()
+        self._cases = cases
+
+    def __missing__(self, key: tuple[int, str]) -> CaseRuns:
+        case, stage = key
+        nothing: dict[str, Any] = {"runs": [], "values": {}, "excluded": {}, "given": {}}
+        found = msgspec.structs.replace(self._cases[case], stage=stage, jobs={}, **nothing)
+        self[key] = found
+        return found
+
+
+def _add_runs(store: Store, right: str, groups: _Groups) -> dict[int, CaseRuns]:
+    """Add the runs whose answer was right. Returns the group of each, and of each given figure."""
+    of_run: dict[int, CaseRuns] = {}
+    known: dict[tuple[int, str], tuple[CaseRuns, list[float], list[str]]] = {}
+    given = codes.GIVEN.number
+    sql = f"SELECT id, case_row, stage, code, elapsed, job_id FROM runs WHERE {right} ORDER BY id"
+    for run, case, stage, code, elapsed, job in store.rows(sql):
+        found = known.get((case, stage))
+        if found is None:
+            group = groups[case, stage]
+            lists = group.values.setdefault(ELAPSED, []), group.jobs.setdefault(ELAPSED, [])
+            found = known[case, stage] = (group, *lists)
+        group, times, jobs = found
+        of_run[run] = group
+        if code == given:
+            continue
+        group.runs.append(run)
+        if elapsed is not None:
+            times.append(elapsed)
+            jobs.append(job)
+    for group, times, _ in known.values():
+        if not times:
+            del group.values[ELAPSED], group.jobs[ELAPSED]
+    return of_run
+
+
+def _add_excluded(store: Store, where: str, groups: _Groups) -> None:
+    """Add the numbers of runs whose answer was not right."""
+    sql = (
+        "SELECT case_row, stage, code, sum(CASE WHEN again THEN 0 ELSE 1 END) FROM runs"
+        f" WHERE {where} AND runs.code NOT IN ({listed(_NOT_EXCLUDED)})"
+        " GROUP BY case_row, stage, code ORDER BY min(id)"
+    )
+    for case, stage, code, count in store.rows(sql):
+        excluded = groups[case, stage].excluded
+        if count:
+            name = codes.code_of(code).name
+            excluded[name] = excluded.get(name, 0) + count
+
+
+class _CaseOfTrial(Struct, frozen=True):
+    """A case as trials keep it."""
+
+    row: Annotated[int, Column(source="cases.id")]
+    test: TestName
+    parameters: Json
+    defaults: Json
+    tags: Annotated[str, Column(source="tests.tags")]
+    machine: MachineName
+    toolchain: str
+    node: str
+    trial: TrialTag
+    nodes: int | None
+    tasks: int | None
+    threads: int | None
+    build: str
+
+
+def _cases(store: Store, trials: str) -> dict[int, CaseRuns]:
+    """Return the cases of trials by their row in the store, without runs."""
+    sql = (
+        "FROM cases JOIN trials ON trials.id = cases.trial"
+        f" JOIN tests ON tests.id = cases.test WHERE cases.trial IN ({trials})"
+    )
+    return {case.row: _without_runs(case) for case in read(store, _CaseOfTrial, "cases", sql)}
+
+
+def _without_runs(case: _CaseOfTrial) -> CaseRuns:
+    parameters = {**case.parameters, **case.defaults}
+    shown = {name: show(value) for name, value in parameters.items()}
+
+    def size(name: str, number: int | None) -> int | None:
+        return _number_of(shown, name) if number is None else number
+
+    return CaseRuns(
+        test=case.test,
+        parameters=shown,
+        machine=case.machine,
+        toolchain=case.toolchain,
+        stage="",
+        node=case.node,
+        trial=case.trial,
+        nodes=size("nodes", case.nodes),
+        tasks=size("tasks", case.tasks),
+        threads=size("threads", case.threads),
+        build=case.build,
+        runs=[],
+        values={},
+        excluded={},
+        tags=case.tags,
+        at_default=frozenset(case.defaults),
+    )
+
+
+def _number_of(parameters: Mapping[str, str], name: str) -> int | None:
+    """Return the number of nodes, tasks or threads of a case that another tool knew by a parameter
+    of that name; None if it is no such number."""
+    text = parameters.get(name, "")
+    return int(text) if text.isascii() and text.isdecimal() and int(text) else None
+
+
+def _add_figures(store: Store, right: str, of_run: dict[int, CaseRuns]) -> None:
+    """Add the figures. A metric of a test that is itself called elapsed replaces the script's
+    time."""
+    names = "SELECT id, name, unit, better FROM metric_names"
+    kinds: dict[int, Kind] = {number: (n, u, b) for number, n, u, b in store.rows(names)}
+    if not kinds:
+        return
+    own = {number for number, kind in kinds.items() if kind[0] == ELAPSED[0]}
+    replaced: set[int] = set()
+    sql = f"SELECT run, metric, value, job_id FROM runs JOIN metrics ON run = runs.id WHERE {right}"
+    for run, metric, value, job in store.rows(sql):
+        group = of_run[run]
+        if metric in own and id(group) not in replaced:
+            replaced.add(id(group))
+            group.values.pop(ELAPSED, None)
+            group.jobs.pop(ELAPSED, None)
+        group.values.setdefault(kinds[metric], []).append(value)
+        group.jobs.setdefault(kinds[metric], []).append(job)
+    sql = (
+        "SELECT given_figures.run, given_figures.metric, value, n, sd, least, greatest"
+        " FROM runs JOIN given_figures ON given_figures.run = runs.id JOIN metrics"
+        " ON metrics.run = runs.id AND metrics.metric = given_figures.metric"
+        f" WHERE {right}"
+    )
+    for run, metric, *figure in store.rows(sql):
+        of_run[run].given.setdefault(kinds[metric], []).append(GivenFigure(*figure))
+
+
+def causes(excluded: dict[str, int]) -> str:
+    """Excluded runs as people read them: ``2 timeout, 1 failed``."""
+    ordered = sorted(excluded.items(), key=lambda item: -item[1])
+    return ", ".join(f"{count} {verdict}" for verdict, count in ordered)

@@ -1,0 +1,233 @@
+"""Series over many trials: the figures of a metric, and the outcomes of runs.
+
+measured(store, "triad", Filters(machine="frost"))      # figures by time, of all cases
+outcomes(store, Filters(trial="stability"))             # the runs that are over
+elapsed_points(store, trial.row, ["stream"])            # columns, for plots of any size
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import repeat
+from operator import attrgetter
+from typing import Annotated, NamedTuple
+
+from msgspec import Struct
+
+from seatrial.journal.events import GaugeRead
+from seatrial.judge.log_rules import node_of
+from seatrial.model import codes
+from seatrial.results.store.filters import conditions, listed
+from seatrial.results.store.queries import MEASURED, NO_OUTCOME, OF_RUNS
+from seatrial.results.store.schema import Store
+from seatrial.results.store.tables import (
+    CaseName,
+    Column,
+    Filters,
+    Measured,
+    RunOutcome,
+    TrialTag,
+    maker,
+    read,
+    selected,
+)
+
+DAY_NS = 86_400 * 10**9
+
+
+def metric_names(store: Store) -> list[str]:
+    """Return the names of all metrics that some run has."""
+    return [name for (name,) in store.rows("SELECT DISTINCT name FROM metric_names ORDER BY name")]
+
+
+def case_names(store: Store) -> dict[int, CaseName]:
+    """Return all cases of all trials, by their rows."""
+    make = maker(CaseName)
+    sql = (
+        f"SELECT cases.id, {selected(CaseName, 'cases')} FROM cases"
+        " JOIN trials ON trials.id = cases.trial JOIN tests ON tests.id = cases.test"
+    )
+    return {row: make(names) for row, *names in store.rows(sql)}
+
+
+def measured(store: Store, metric: str, filters: Filters) -> list[Measured]:
+    """Return the figures of a metric of all matching runs whose answer was right, by time. The
+    metric ``elapsed`` of a run that has no such figure of its own is its script's time in
+    seconds."""
+    found: list[Measured] = []
+
+    def add(value: str, unit: str, better: str, tables: str, *more: str) -> None:
+        right = f"runs.code IN ({listed(MEASURED)})"
+        where, values = conditions(store, filters, *more, right, tests="runs.test")
+        asked = (
+            "runs.trial, runs.case_row, runs.run_id, coalesce(runs.script_started, runs.created),"
+            " runs.stage"
+        )
+        columns = store.columns(f"SELECT {asked}, {value} FROM {tables} {where}", values)
+        found.extend(map(Measured._make, zip(*columns, repeat(unit), repeat(better))))
+
+    with store.reading():
+        kinds = "SELECT id, unit, better FROM metric_names WHERE name = ?"
+        named = store.rows(kinds, (metric,))
+        for row, unit, better in named:
+            of = ("metrics.run = runs.id", f"metrics.metric = {row:d}")
+            add("metrics.value", unit, better, "runs CROSS JOIN metrics", *of)
+        if metric == "elapsed":
+            ids = listed(row for row, *_ in named) or "0"
+            own = f"SELECT 1 FROM metrics WHERE run = runs.id AND metric IN ({ids})"
+            less = ("runs.elapsed IS NOT NULL", f"NOT EXISTS ({own})")
+            add("runs.elapsed", "s", "lower", "runs", *less)
+    found.sort(key=attrgetter("time", "run_id"))
+    return found
+
+
+def not_measured(store: Store, filters: Filters) -> dict[tuple[int, str], dict[str, int]]:
+    """Return how many runs of each case (its row) in each stage are over without a right answer, by
+    verdict. Recalled runs are left out."""
+    neither = f"runs.code NOT IN ({listed((*MEASURED, *NO_OUTCOME))})"
+    where, values = conditions(store, filters, neither)
+    columns = "runs.case_row, runs.stage, runs.code, count(*)"
+    sql = f"SELECT {columns} FROM runs {where} GROUP BY 1, 2, 3"
+    counts: dict[tuple[int, str], dict[str, int]] = {}
+    for case, stage, code, number in store.rows(sql, values):
+        counts.setdefault((case, stage), {})[codes.code_of(code).name] = number
+    return counts
+
+
+def latest_runs(store: Store, filters: Filters) -> dict[tuple[int, str], int]:
+    """Return when (ns) the latest run of each case (its row) in each stage started, of those that
+    are over, whatever their verdicts. Runs that people cancelled and those that ran again are left
+    out."""
+    none = listed((*NO_OUTCOME, codes.CANCELLED.number))
+    where, values = conditions(store, filters, f"runs.code NOT IN ({none})", "NOT runs.again")
+    started = "max(coalesce(runs.script_started, runs.created))"
+    sql = f"SELECT runs.case_row, runs.stage, {started} FROM runs {where} GROUP BY 1, 2"
+    return {(case, stage): time for case, stage, time in store.rows(sql, values)}
+
+
+class PassCount(Struct, frozen=True):
+    """The runs of a case in a trial that were created on one day: how many counted and passed.
+    ``time`` is when the first was created (ns), ``day`` the number of the day (UTC) since 1970."""
+
+    case: Annotated[int, Column(source="runs.case_row")]
+    trial: TrialTag
+    day: Annotated[int, Column(source=f"runs.created / {DAY_NS:d}")]
+    time: Annotated[int, Column(source="min(runs.created)")]
+    counted: Annotated[int, Column(source="count(*)")]
+    passed: Annotated[
+        int, Column(source=f"sum(CASE WHEN runs.code = {codes.PASS.number:d} THEN 1 ELSE 0 END)")
+    ]
+
+
+def pass_counts(store: Store, filters: Filters, stage: str = "") -> list[PassCount]:
+    """Return the counts of matching runs by case, trial and day, by time; of a ``stage`` if one is
+    given. A rate of passed runs counts what ``journal.codes`` says."""
+    wanted = [
+        f"runs.code NOT IN ({listed((*NO_OUTCOME, *codes.UNCOUNTED))})",
+        f"(NOT runs.again OR runs.code IN ({listed(codes.OWN_FAULTS)}))",
+    ]
+    where, values = conditions(store, filters, *wanted, *(["runs.stage = ?"] if stage else []))
+    sql = f"FROM runs{OF_RUNS} {where} GROUP BY 1, 2, 3 ORDER BY 4, 1"
+    stages = [stage] if stage else []
+    return read(store, PassCount, "runs", sql, (*stages, *values))
+
+
+def outcomes(store: Store, filters: Filters, *more: str) -> list[RunOutcome]:
+    """Return the matching runs that are over and for which ``more`` conditions hold, the oldest
+    first. Recalled runs are left out."""
+    where, values = conditions(store, filters, *more, f"runs.code NOT IN ({listed(NO_OUTCOME)})")
+    sql = f"FROM runs{OF_RUNS} {where} ORDER BY runs.created, runs.id"
+    return read(store, RunOutcome, "runs", sql, values)
+
+
+def gauge_readings(store: Store, trials: Iterable[str]) -> dict[str, list[tuple[int, float]]]:
+    """Return what gauges read in trials, given by their tags: (time in ns, value) by gauge, the
+    oldest first. Failed readings are left out."""
+    wanted = set(trials)
+    sql = (
+        "SELECT trials.tag, trial_events.detail, trial_events.time, trial_events.value"
+        " FROM trial_events JOIN trials ON trials.id = trial_events.trial"
+        " WHERE trial_events.number = ? ORDER BY trial_events.time"
+    )
+    found: dict[str, list[tuple[int, float]]] = {}
+    for tag, gauge, time, value in store.rows(sql, (GaugeRead.number,)):
+        if tag in wanted and isinstance(value, int | float):
+            found.setdefault(gauge, []).append((time, float(value)))
+    return found
+
+
+def figures_by_run(store: Store, names: Iterable[str]) -> dict[str, dict[int, float]]:
+    """Return the figures of some names: by name, then by the row of the run."""
+    sql = (
+        "SELECT metrics.run, metrics.value FROM metrics JOIN metric_names"
+        " ON metric_names.id = metrics.metric WHERE metric_names.name = ?"
+    )
+    return {name: dict(store.rows(sql, (name,))) for name in names}
+
+
+def failed_nodes(store: Store) -> dict[int, set[str]]:
+    """Return the nodes on which a run found something, by the row of the run: of runs in which one
+    job speaks for each of its nodes (``verify/node_findings.py``)."""
+    found: dict[int, set[str]] = {}
+    for name in metric_names(store):
+        if node := node_of(name):
+            sql = (
+                "SELECT metrics.run FROM metrics JOIN metric_names"
+                " ON metric_names.id = metrics.metric WHERE metric_names.name = ?"
+            )
+            for (run,) in store.rows(sql, (name,)):
+                found.setdefault(run, set()).add(node)
+    return found
+
+
+# ---- elapsed times of one trial ------------------------------------------------------------
+
+
+class ElapsedPoints(NamedTuple):
+    """The runs of a test that started and are over, as columns in the order of their starts: run
+    id, start of the script (ns), seconds."""
+
+    test: str
+    run_ids: list[str]
+    script_started: list[int]
+    elapsed: list[float | None]
+
+
+class ElapsedSeries(NamedTuple):
+    """The points of each test. ``odd`` has the verdict's code of each run that did not pass;
+    ``never`` counts runs that are over and never started. Recalled runs are in neither."""
+
+    points: list[ElapsedPoints]
+    odd: dict[str, int]
+    never: int
+
+
+# A run without an end of its script is taken to have run until its verdict, which the index lacks.
+_SECONDS = (
+    "CASE WHEN runs.elapsed IS NOT NULL THEN runs.elapsed ELSE (SELECT"
+    " (coalesce(own.script_ended, own.judged) - own.script_started) / 1e9 FROM runs AS own"
+    " WHERE own.id = runs.id) END"
+)
+
+
+def elapsed_points(store: Store, trial: int, names: Sequence[str] = ()) -> ElapsedSeries:
+    """Return the elapsed times of the runs of a trial (its row), of all tests or those with these
+    names. Tests are read one by one in the order of the index, so that nothing is sorted or looked
+    up."""
+    over = f"runs.test = ? AND runs.trial = ? AND runs.code NOT IN ({listed(NO_OUTCOME)})"
+    asked = f"SELECT runs.run_id, runs.script_started, {_SECONDS} FROM runs WHERE {over}"
+    points: list[ElapsedPoints] = []
+    odd: dict[str, int] = {}
+    never = 0
+    with store.reading():
+        of_trial = "SELECT DISTINCT test FROM cases WHERE trial = ?"
+        sql = f"SELECT id, name FROM tests WHERE id IN ({of_trial}) ORDER BY name, id"
+        for test, name in store.rows(sql, (trial,)):
+            if names and name not in names:
+                continue
+            chosen = (test, trial)
+            sql = f"{asked} AND runs.script_started IS NOT NULL ORDER BY runs.script_started"
+            points.append(ElapsedPoints(name, *store.columns(sql, chosen)))
+            sql = f"SELECT runs.run_id, runs.code FROM runs WHERE {over}"
+            odd.update(store.rows(f"{sql} AND runs.code <> {codes.PASS.number}", chosen))
+            sql = f"SELECT count(*) FROM runs WHERE {over} AND runs.script_started IS NULL"
+            never += store.rows(sql, chosen)[0][0]
+    return ElapsedSeries(points, odd, never)

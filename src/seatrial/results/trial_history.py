@@ -1,0 +1,456 @@
+"""The history of a trial: the fold of its events, for criteria and for people.
+
+    history = TrialHistory(cases, policy, node_names(machine))
+    for event in journal: history.apply(event)
+    history.fold(events)                       # the same for many
+    history.runs[0].code, history.clock(now), history.downs
+
+It depends on the events alone: it has no clock, and the pieces in which a journal comes do not
+matter. Times are in ns, None where there is none yet. ``acceptance.utilisation`` computes what
+follows over time.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from seatrial.decide.policy_change import followed
+from seatrial.execute.plan.load import Ticks
+from seatrial.execute.trial_folder import corrected
+from seatrial.journal import events
+from seatrial.journal.run_life import RUN_KINDS, RunLife, RunState
+from seatrial.journal.trial_life import TrialLife, end_by
+from seatrial.judge.references import References
+from seatrial.model import codes
+from seatrial.model.figures import ELAPSED
+from seatrial.model.nodes import unfold_or_empty
+from seatrial.model.plan import ChecklistItem
+from seatrial.model.policy import Policy
+from seatrial.model.test import Case
+from seatrial.results.operator_actions import OperatorAction, action_of
+from seatrial.units import SECOND_NS
+
+NO_ENTRY = -1
+_PASS = codes.PASS.number
+RIGHT = (_PASS, codes.PERFORMANCE.number)
+
+
+class RecordedMetric(NamedTuple):
+    """A figure of merit of a run."""
+
+    value: float
+    unit: str
+    better: str
+
+
+class RunHistory(RunLife, kw_only=True):
+    """The life of one run, with its figures. ``case`` and ``entry`` are positions (``NO_ENTRY``:
+    none), ``size`` is its number of nodes."""
+
+    id: str
+    case: int
+    entry: int
+    size: int
+    figures: dict[str, RecordedMetric] | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether it has its verdict."""
+        return self.judged is not None
+
+    @property
+    def in_flight(self) -> bool:
+        """Whether it was submitted, and its job has not ended."""
+        return RunState.SUBMITTED <= self.state < RunState.ENDED
+
+    @property
+    def is_excluded(self) -> bool:
+        """Whether both sides agreed that criteria leave it out."""
+        return self.review is not None and self.review.is_excluded == 1
+
+    @property
+    def passed(self) -> bool:
+        return self.code == _PASS
+
+    @property
+    def right(self) -> bool:
+        """Whether its answer was right: it passed, or was merely slow."""
+        return self.code in RIGHT
+
+    def figure(self, metric: str) -> RecordedMetric | None:
+        """Return a figure of merit; ``elapsed`` is the time of its script where the test gives none
+        of that name."""
+        found = (self.figures or {}).get(metric)
+        if found is not None or metric != ELAPSED or self.elapsed is None:
+            return found
+        return RecordedMetric(self.elapsed, "s", "lower")
+
+    def held_nodes(self, now: int) -> tuple[int, int] | None:
+        """Return from when to when (ns) it held its nodes, to ``now`` while it does; None if it
+        never did."""
+        start, end = self.job_started, self.job_ended
+        if start is None or (self.script_started is not None and self.script_started < start):
+            start = self.script_started  # the scheduler's word may come late
+        if start is None:
+            return None
+        if end is None:
+            if self.judged is None:
+                return start, max(start, now)
+            end = self.judged if self.script_ended is None else self.script_ended
+        elif self.script_ended is not None and self.script_ended > end:
+            end = self.script_ended
+        return start, (end if end > start else start)
+
+    def script(self, held: tuple[int, int]) -> tuple[int, int]:
+        """Return from when to when (ns) its script ran, of a run that held its nodes for that long.
+        If the job recorded no times of its script, all of that time counts as script."""
+        start, end = self.script_started, self.script_ended
+        if start is None:
+            return held
+        if end is None or end < start:
+            end = held[1]
+        return start, (end if end > start else start)
+
+    def waited(self, held: tuple[int, int] | None, now: int) -> tuple[int, int] | None:
+        """Return from when to when (ns) it was queued, of a run that held its nodes for that long;
+        None if it never was."""
+        start = self.queued if self.queued is not None else self.submitted
+        if start is None:
+            return None
+        if held is not None:
+            return start, (held[0] if held[0] > start else start)
+        ends = [time for time in (self.job_ended, self.judged) if time is not None]
+        return start, max(start, min(ends, default=now))
+
+
+class Down(NamedTuple):
+    """A node was down from a time to another (ns); ``end`` is None while it is."""
+
+    node: str
+    start: int
+    end: int | None
+
+
+class PolicySpan(NamedTuple):
+    """A policy of the trial, and from when (ns) it holds; 0: from its begin."""
+
+    start: int
+    policy: Policy
+
+
+class RaisedAlert(NamedTuple):
+    """An alert; ``over``: the condition of an earlier one has passed."""
+
+    time: int
+    kind: str
+    subject: str
+    text: str
+    over: bool = False
+
+
+class TrialHistory(TrialLife):
+    """The life of a trial, with its runs, nodes and alerts. ``nodes`` are the nodes that the trial
+    has. Events of other nodes do not count. ``policy`` is the one that holds now, ``policies`` are
+    all in the order of time. Runs are in the order of their creation. ``room`` is the cores of a
+    host whose cores runs share, 0 where a scheduler gives nodes; ``cores`` is the cores of its
+    largest node, 0 where runs never share one."""
+
+    def __init__(
+        self,
+        cases: Sequence[Case],
+        policy: Policy,
+        nodes: Iterable[str],
+        room: int = 0,
+        cores: int = 0,
+    ) -> None:
+        super().__init__(policy.duration)
+        self.cases = cases
+        self.policy = policy
+        self.policies = [PolicySpan(0, policy)]
+        self.actions: list[OperatorAction] = []  # of people
+        self.room = room
+        self._cores = cores
+        self.names = frozenset(nodes)
+        self.nodes = len(self.names)
+        self.machine_nodes = (
+            0  # of the whole machine, which the trial may have a part of; 0: unknown
+        )
+        self.bits = NodeBits(self.names)
+        self.runs: list[RunHistory] = []
+        self.alerts: list[RaisedAlert] = []
+        self.excluded: dict[str, str] = {}  # nodes that get no more runs, and why
+        self.stopped: dict[str, str] = {}  # tests that are launched no more, and why
+        self.references: References | None = None  # that people judged it again by
+        self.items: Sequence[ChecklistItem] = ()  # of a checklist
+        self.ticks = Ticks()
+        self.held: dict[str, OperatorAction] = {}  # tests that people hold; "": all with I/O
+        self.stops: dict[str, list[tuple[int, int | None]]] = {}  # when tests were stopped (ns)
+        self.unbuilt: dict[str, str] = {}  # keys of builds that failed, and the ends of their logs
+        self.last = 0  # the time of its latest event (ns)
+        self.damaged = 0  # lines of its journal that cannot be read
+        self._by_id: dict[str, RunHistory] = {}
+        self._index = {case.id: number for number, case in enumerate(cases)}
+        self._down: dict[str, int] = {}
+        self._downs: list[Down] = []
+
+    def apply(self, event: events.Event) -> bool:
+        """Fold one event. Return True."""
+        self.fold((event,))
+        return True
+
+    def fold(self, block: Iterable[events.Event]) -> None:
+        """Fold many events."""
+        last, known = self.last, self._by_id.get
+        for event in block:
+            kind = event.__class__
+            if event.time > last and not event.is_late:
+                last = event.time
+            if run_id := event.run_id:
+                run = known(run_id) or self._new_run(event)
+                if run is None:
+                    continue
+                if kind in RUN_KINDS:
+                    run.apply(event)
+                elif isinstance(event, events.MetricRecorded):
+                    _add_figure(run, event)
+                elif kind is events.RunCancelAsked:
+                    self._note_action(event)
+            else:
+                self._note_action(event)  # by the policy before it
+                _HANDLERS.get(kind, TrialLife.apply)(self, event)
+        self.last = last
+
+    @property
+    def downs(self) -> list[Down]:
+        """The times in which nodes were down."""
+        return [*self._downs, *(Down(name, since, None) for name, since in self._down.items())]
+
+    def clock(self, now: int) -> float:
+        """Return the seconds that the trial has run, pauses not counted, up to its duration if it
+        has one: jobs may end later."""
+        ran = sum(max(0, end_by(span.end, now) - span.start) for span in self.spans) / SECOND_NS
+        return min(ran, self.duration) if self.duration else ran
+
+    def window(self, now: int) -> list[tuple[int, int]]:
+        """Return the spans (ns) in which the clock ran, to ``now`` and within the trial's
+        duration."""
+        left = round(self.duration * SECOND_NS) if self.duration else 1 << 62
+        spans = []
+        for span in self.spans:
+            end = min(end_by(span.end, now), span.start + left)
+            if end > span.start:
+                spans.append((span.start, end))
+                left -= end - span.start
+        return spans
+
+    def policy_at(self, time: int) -> Policy:
+        """Return the policy that held at a time (ns)."""
+        return next(span.policy for span in reversed(self.policies) if span.start <= time)
+
+    def test_of(self, run: RunHistory) -> str:
+        return self.cases[run.case].test
+
+    def can_share(self, case: int) -> bool:
+        """Return whether runs of a case leave cores of their nodes to others."""
+        about = self.cases[case]
+        return not about.exclusive and about.tasks_per_node * about.threads < self._cores
+
+    def part_of_node(self, run: RunHistory) -> float:
+        """Return how many nodes a run has; a part of one on a host whose cores runs share."""
+        if not self.room:
+            return run.size
+        about = self.cases[run.case]
+        cores = self.room if about.exclusive else about.tasks_per_node * about.threads
+        return min(1.0, cores / self.room)
+
+    # ---- events ---------------------------------------------------------------------------
+
+    def _new_run(self, event: events.Event) -> RunHistory | None:
+        """Return the run that an event begins; None of another trial's, and where people speak of
+        a run that there is not."""
+        number = self._index.get(event.case) if isinstance(event, events.RunEvent) else None
+        if number is None or event.is_late:
+            return None
+        of = self.policy.entry_of
+        entry = of[number] if number < len(of) else NO_ENTRY
+        run = RunHistory(
+            id=event.run_id,
+            case=number,
+            entry=entry,
+            size=self.cases[number].nodes,
+            created=event.time,
+        )
+        self._by_id[event.run_id] = run
+        self.runs.append(run)
+        return run
+
+    def _on_alert(self, event: events.AlertRaised) -> None:
+        over = event.active == 0
+        self.alerts.append(RaisedAlert(event.time, event.kind, event.subject, event.text, over))
+
+    def _on_down(self, event: events.NodeDown) -> None:
+        for name in self._ours(event.nodes):
+            self._down.setdefault(name, event.time)
+
+    def _on_up(self, event: events.NodeUp) -> None:
+        for name in self._ours(event.nodes):
+            since = self._down.pop(name, None)
+            if since is not None:
+                self._downs.append(Down(name, since, max(since, event.time)))
+
+    def _on_excluded(self, event: events.NodeExcluded) -> None:
+        self.excluded.update((name, event.reason) for name in self._ours(event.nodes))
+
+    def _on_admitted(self, event: events.NodeAdmitted) -> None:
+        for name in self._ours(event.nodes):
+            self.excluded.pop(name, None)
+
+    def _on_test_stopped(self, event: events.TestStopped) -> None:
+        if event.test not in self.stopped:
+            self.stops.setdefault(event.test, []).append((event.time, None))
+        self.stopped[event.test] = event.reason
+
+    def _on_test_admitted(self, event: events.TestAdmitted) -> None:
+        if self.stopped.pop(event.test, None) is not None:
+            spans = self.stops[event.test]
+            spans[-1] = (spans[-1][0], max(spans[-1][0], event.time))
+
+    def _on_test_held(self, event: events.TestHeld) -> None:
+        self.held["" if event.io else event.test] = self.actions[-1]
+
+    def _on_test_released(self, event: events.TestReleased) -> None:
+        self.held.pop("" if event.io else event.test, None)
+
+    def _follow_policy(self, event: events.PolicyChanged) -> None:
+        changed = followed(self.policy, event.parts)
+        if changed is not self.policy:
+            TrialLife.apply(self, event)
+            self.policy = changed
+            self.policies.append(PolicySpan(event.time, changed))
+
+    def _follow_references(self, event: events.ReferencesCorrected) -> None:
+        self.references = corrected(event) or self.references
+
+    def _note_action(self, event: events.Event) -> None:
+        if (action := action_of(event, self.policy)) is not None:
+            self.actions.append(action)
+
+    def _on_build_ended(self, event: events.BuildEnded) -> None:
+        if event.code == codes.PASS.number:
+            self.unbuilt.pop(event.key, None)
+        else:
+            self.unbuilt[event.key] = event.log or "the build failed"
+
+    def _ours(self, folded: str) -> Iterable[str]:
+        """Return those of a node set that the trial has."""
+        return [name for name in unfold_or_empty(folded) if name in self.names]
+
+
+def _add_figure(run: RunHistory, event: events.MetricRecorded) -> None:
+    value = events.finite(event.value)
+    if value is not None:
+        figure = RecordedMetric(value, event.unit, event.better)
+        run.figures = {**(run.figures or {}), event.metric: figure}
+
+
+_HANDLERS: dict[type[events.Event], Callable[[TrialHistory, Any], None]] = {
+    events.AlertRaised: TrialHistory._on_alert,
+    events.BuildEnded: TrialHistory._on_build_ended,
+    events.NodeDown: TrialHistory._on_down,
+    events.NodeUp: TrialHistory._on_up,
+    events.NodeExcluded: TrialHistory._on_excluded,
+    events.NodeAdmitted: TrialHistory._on_admitted,
+    events.TestStopped: TrialHistory._on_test_stopped,
+    events.TestAdmitted: TrialHistory._on_test_admitted,
+    events.ItemTicked: lambda history, event: history.ticks.apply(event),
+    events.TestHeld: TrialHistory._on_test_held,
+    events.TestReleased: TrialHistory._on_test_released,
+    events.PolicyChanged: TrialHistory._follow_policy,
+    events.ReferencesCorrected: TrialHistory._follow_references,
+}
+
+
+# ---- node bits -----------------------------------------------------------------------------------
+#
+# The nodes of a trial as bits of whole numbers, so that sets of thousands are compared at once.
+#
+# bits = NodeBits(names) bits.of("n[001-128]") & bits.of("n[100-200]")
+
+
+MAX_KNOWN = 20_000  # node sets whose bits are kept
+
+_ROWS = re.compile(r"([A-Za-z0-9._-]*?)\[([0-9,-]+)\]")
+_NUMBERED = re.compile(r"(.*?)([0-9]+)")
+
+
+class NodeBits:
+    """The nodes of a trial, each as a bit of a whole number, in the order of their names."""
+
+    def __init__(self, names: Collection[str]) -> None:
+        self.names = sorted(names)
+        self._position = {name: number for number, name in enumerate(self.names)}
+        self._row: list[int] = []  # where the consecutive numbers begin that a node is one of
+        self._known: dict[str, int] = {}
+        self._spans: dict[str, dict[str, int]] = {}
+        before: tuple[str, int, int] | None = None
+        for number, name in enumerate(self.names):
+            found = _NUMBERED.fullmatch(name)
+            now = (found[1], len(found[2]), int(found[2])) if found else None
+            follows = now and before and (now[0], now[1], now[2] - 1) == before
+            self._row.append(self._row[-1] if follows else number)
+            before = now
+
+    def of(self, folded: str) -> int:
+        """Return the bits of a node set that a scheduler wrote, without nodes of other trials."""
+        bits = self._known.get(folded)
+        if bits is None:
+            if len(self._known) >= MAX_KNOWN:
+                self._known.clear()
+                self._spans.clear()
+            bits = self._known[folded] = self._bits(folded)
+        return bits
+
+    def _bits(self, folded: str) -> int:
+        if len(self.names) == 1:  # a host may know itself by another name
+            return 1
+        position = self._position.get(folded)
+        if position is not None:
+            return 1 << position
+        found = _ROWS.fullmatch(folded)
+        bits = self._of_spans(found[1], found[2]) if found else None
+        return self.of_names(unfold_or_empty(folded)) if bits is None else bits
+
+    def of_names(self, names: Iterable[str]) -> int:
+        """Return the bits of these nodes, without those that the trial does not have."""
+        bits = 0
+        for name in names:
+            if (position := self._position.get(name)) is not None:
+                bits |= 1 << position
+        return bits
+
+    def _of_spans(self, stem: str, spans: str) -> int | None:
+        """Return the bits of ``001-128,200``; None if they are not rows of known nodes."""
+        bits, known = 0, self._spans.setdefault(stem, {})
+        for span in spans.split(","):
+            if (row := known.get(span)) is None:
+                row = known[span] = self._of_row(stem, span)
+            if not row:
+                return None
+            bits |= row
+        return bits
+
+    def _of_row(self, stem: str, span: str) -> int:
+        """Return the bits of ``001-128``; 0 if it is not a row of known nodes."""
+        first, _, last = span.partition("-")
+        low = self._position.get(stem + first)
+        high = self._position.get(stem + last) if last else low
+        if low is None or high is None or self._row[low] != self._row[high] or high < low:
+            return 0
+        return ((1 << (high - low + 1)) - 1) << low
+
+    def names_in(self, bits: int) -> Iterator[str]:
+        """Yield the names of the nodes of these bits."""
+        while bits:
+            lowest = bits & -bits
+            yield self.names[lowest.bit_length() - 1]
+            bits ^= lowest

@@ -1,0 +1,522 @@
+"""What a tuning found: a fold over the journal of its trial.
+
+    found = tuned(folder)
+    found.best, found.advised            # rows of found.settings
+    advice(found)                        # in sentences: ``studies.advice``
+
+No number is made up: a ratio is of figures of the same rounds, and a setting that never ran has
+none.
+"""
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from seatrial.decide.admission import LargestSearch
+from seatrial.decide.builds import LONGEST_CAUSE
+from seatrial.decide.demand import RIGHT, RaceDemand
+from seatrial.decide.race import Race, SettingInterval
+from seatrial.decide.state import ConductorState
+from seatrial.errors import UsageError
+from seatrial.execute.trial_folder import TrialFolder
+from seatrial.execute.trial_record import Record
+from seatrial.execute.tuning import setting_of
+from seatrial.journal.events import MetricRecorded, RunJudged, ScriptStarted
+from seatrial.journal.journal import read
+from seatrial.judge.statistics.significance import clean_runs_needed
+from seatrial.judge.statistics.two_samples import MAX_FACTOR
+from seatrial.lazy import np
+from seatrial.model.figures import ELAPSED
+from seatrial.model.file_model import Scalar
+from seatrial.model.identifiers import bindings_text
+from seatrial.model.policy import Limits, RaceRules
+from seatrial.model.test import Case
+from seatrial.model.tune_file import TOOLCHAIN, TuneFile
+from seatrial.results.job_lines import job_lines
+from seatrial.results.selection import CasePair
+from seatrial.results.store.by_case import CaseRuns, excluded_of
+from seatrial.units import count, listed, show_number, show_share, show_signed
+
+State = Literal["best", "in the race", "dropped", "left out", "failed", "never ran"]
+
+
+class FigureRatio(Struct, frozen=True):
+    """The ratio of the figures of two settings, by ``n`` rounds in which both ran, and its
+    interval; an end is None where the rounds are too few to bound it within a factor of 1000."""
+
+    ratio: float
+    low: float | None
+    high: float | None
+    n: int
+
+
+class TunedSetting(Struct, frozen=True, kw_only=True):
+    """A setting: its values on the axes, what became of it, and after which block (from 1 on) or
+    why. ``figure`` is the median of its ``n`` figures; ``to_best`` and ``to_default`` are ratios of
+    its figures to theirs. A run takes so many ``nodes`` and, by the median of the times of its
+    script, ``node_hours``; None where no time is known."""
+
+    number: int
+    values: dict[str, Scalar]
+    state: State
+    is_default: bool = False
+    runs: int = 0
+    n: int = 0
+    figure: float | None = None
+    to_best: FigureRatio | None = None
+    to_default: FigureRatio | None = None
+    untold: bool = False
+    block: int = 0
+    cause: str = ""
+    nodes: int = 0
+    node_hours: float | None = None
+
+    @property
+    def name(self) -> str:
+        return bindings_text(self.values)
+
+
+class RaceBlock(Struct, frozen=True, kw_only=True):
+    """A block: how many rounds of how many settings; ``nodes``: those of its runs, a text for each
+    set of nodes that some of them had."""
+
+    rounds: int
+    settings: list[int]
+    nodes: list[str] = []
+
+
+class Tuned(Struct, frozen=True, kw_only=True):
+    """What is known of a tuning. ``node_hours`` were used, of the estimated ``grid_node_hours`` of
+    the whole grid. ``untried`` are parameters of the test that are no axis, with their values.
+    ``by_rounds``: what is advised is better than the default by the rounds alone."""
+
+    trial: str
+    tune: str
+    test: str
+    machine: str
+    search: str
+    metric: str
+    unit: str
+    better: str
+    least: float
+    complete: bool
+    settings: list[TunedSetting]
+    blocks: list[RaceBlock]
+    figures: list[list[float | None]]
+    best: int | None
+    advised: int | None
+    runs: int
+    grid_runs: int
+    most_runs: int
+    node_hours: float
+    grid_node_hours: float
+    untried: dict[str, list[str]]
+    script: list[str]
+    by_rounds: bool = False
+
+    @property
+    def to_default(self) -> FigureRatio | None:
+        """The ratio of the best setting's figures to the default's."""
+        return None if self.best is None else self.settings[self.best].to_default
+
+
+def tuned(folder: TrialFolder) -> Tuned:
+    """Read the journal of a tuning. Raises UsageError for a trial that is none, JournalError and
+    TrialError."""
+    record, cases = folder.record(), folder.cases()
+    rules, tune = record.policy.race, record.tuning
+    if rules is None or tune is None:
+        raise UsageError(f"{folder.tag} is no tuning; `seatrial tune TUNE.YAML` makes one")
+    state = ConductorState(record.tag, cases, Limits(), record.policy)
+    assert isinstance(state.demand, RaceDemand)  # as its policy is that of a race
+    race = state.demand.race
+    spent = [0.0] * len(cases)
+    times: list[list[float]] = [[] for _ in cases]  # of runs with a right answer
+    nodes: dict[int, dict[str, None]] = {}  # of each block
+    unit = ""
+    for event in read(folder.journal) if folder.journal.exists() else ():
+        if isinstance(event, RunJudged) and (flight := state.in_flight.get(event.run_id)):
+            spent[flight.case] += flight.seconds * flight.node_count / 3600
+            if event.code in RIGHT and flight.elapsed is not None:
+                times[flight.case].append(flight.elapsed)
+        elif isinstance(event, MetricRecorded) and event.metric == rules.metric:
+            unit = event.unit
+        elif isinstance(event, ScriptStarted) and event.nodes:
+            nodes.setdefault(len(race.blocks), {})[event.nodes] = None
+        state.apply(event)
+    if isinstance(race, LargestSearch):
+        rows, best, advised = _of_search(race, cases, tune), race.largest, race.largest
+    else:
+        rows, best, advised = _of_race(race, cases, tune)
+    return Tuned(
+        trial=folder.tag,
+        tune=tune.tune,
+        test=tune.test,
+        machine=record.machine.machine,
+        search=tune.search,
+        metric=rules.metric,
+        unit=unit or ("s" if rules.metric == ELAPSED else ""),
+        better=rules.better,
+        least=rules.least,
+        complete=state.trial.complete,
+        settings=[
+            _with_cost(_with_log(row, state.builds.why_failed.get(case.build, "")), case, own)
+            for row, case, own in zip(rows, cases, times, strict=True)
+        ],
+        blocks=[
+            RaceBlock(rounds=len(each), settings=sorted(each[0]), nodes=[*nodes.get(number, ())])
+            for number, each in enumerate(race.blocks, 1)
+        ],
+        figures=[] if isinstance(race, LargestSearch) else _figures(race),
+        best=best,
+        advised=advised,
+        runs=sum(race.runs),
+        grid_runs=len(cases) if tune.search == "largest" else rules.grid,
+        most_runs=rules.runs,
+        node_hours=sum(spent),
+        grid_node_hours=_of_grid(spent, race.runs, rules, cases),
+        untried=_untried(record, cases, tune),
+        script=[] if advised is None else _script(record, cases[advised], tune),
+        by_rounds=isinstance(race, Race) and race.answer().by_rounds,
+    )
+
+
+def _of_race(
+    race: Race, cases: "Sequence[Case]", tune: TuneFile
+) -> tuple[list[TunedSetting], int | None, int | None]:
+    answer = race.answer()
+    rows = []
+    for number, case in enumerate(cases):
+        own = race.figures[number][np.isfinite(race.figures[number])]
+        dropped = race.dropped.get(number)
+        ran_last = bool(race.blocks) and number in race.blocks[-1][0]
+        told: State = "in the race" if ran_last else "left out"
+        if dropped is not None:
+            told = "failed" if dropped.cause else "dropped"
+        elif not race.runs[number]:
+            told = "never ran"
+        elif number == answer.best:
+            told = "best"
+        median = float(np.median(own)) if len(own) else None
+        rows.append(
+            TunedSetting(
+                number=number,
+                values=setting_of(case, list(tune.axes)),
+                state=told,
+                is_default=number == race.rules.default,
+                runs=race.runs[number],
+                n=len(own),
+                figure=None if median is None else math.exp(_sign(race) * median),
+                to_best=_ratio(race, number, answer.best),
+                to_default=_shown(race, answer.to_default)
+                if number == answer.best
+                else _ratio(race, number, race.rules.default),
+                untold=number in answer.untold,
+                block=dropped.block if dropped is not None else 0,
+                cause=_cause(race, number),
+            )
+        )
+    return rows, answer.best, answer.advised
+
+
+def _with_log(row: TunedSetting, log: str) -> TunedSetting:
+    """Return a setting whose build failed, if it has the log of that, with the error."""
+    if not log.strip():
+        return row
+    lines = log.strip().splitlines()
+    line = next((each for each in lines if "error" in each.lower()), lines[-1])
+    return replace(row, cause=f"build failed: {line.strip()[:LONGEST_CAUSE]}")
+
+
+def _with_cost(row: TunedSetting, case: "Case", times: Sequence[float]) -> TunedSetting:
+    """Return a setting with what a run of it takes."""
+    hours = case.nodes * statistics.median(times) / 3600 if times else None
+    return replace(row, nodes=case.nodes, node_hours=hours)
+
+
+def _of_search(
+    search: LargestSearch, cases: "Sequence[Case]", tune: TuneFile
+) -> list[TunedSetting]:
+    rows = []
+    for number, case in enumerate(cases):
+        told: State = "never ran" if not search.runs[number] else "in the race"
+        if number in search.dropped:
+            told = "failed"
+        elif number == search.largest:
+            told = "best"
+        rows.append(
+            TunedSetting(
+                number=number,
+                values=setting_of(case, list(tune.axes)),
+                state=told,
+                runs=search.runs[number],
+                block=search.dropped[number].block if number in search.dropped else 0,
+                cause=search.dropped[number].cause if number in search.dropped else "",
+            )
+        )
+    return rows
+
+
+def _cause(race: Race, number: int) -> str:
+    """Return why a setting was dropped, or how often it failed though it runs, or was cut off."""
+    dropped, failed, cuts = race.dropped.get(number), race.failures[number], race.cuts[number]
+    if dropped is not None and dropped.cause:
+        return dropped.cause
+    runs = count(race.runs[number], "run")
+    told = [f"{len(failed)} of {runs} failed: {failed[-1]}"] if failed else []
+    told += [f"{len(cuts)} of {runs} ended early: {cuts[-1]}"] if cuts else []
+    return "; ".join(told)
+
+
+def _sign(race: Race) -> int:
+    return 1 if race.rules.better == "lower" else -1
+
+
+def _ratio(race: Race, number: int, other: int | None) -> FigureRatio | None:
+    if other is None or number == other:
+        return None
+    return _shown(race, race.ratio(number, other))
+
+
+def _shown(race: Race, found: SettingInterval | None) -> FigureRatio | None:
+    """Return a ratio of figures."""
+    if found is None:
+        return None
+    value, ends = found.value, [found.low, found.high]
+    if _sign(race) < 0:
+        value, ends = -value, [-found.high, -found.low]
+    widest = math.log(MAX_FACTOR)
+    low, high = (math.exp(end) if abs(end - value) <= widest else None for end in ends)
+    return FigureRatio(math.exp(value), low, high, found.n)
+
+
+def _figures(race: Race) -> list[list[float | None]]:
+    """Return the figures of each setting by round, None where there is none."""
+    sign = _sign(race)
+    return [
+        [math.exp(sign * value) if math.isfinite(value) else None for value in row]
+        for row in race.figures.tolist()
+    ]
+
+
+def _of_grid(
+    spent: Sequence[float], runs: Sequence[int], rules: RaceRules, cases: "Sequence[Case]"
+) -> float:
+    """Return the node-hours that the whole grid would take: a setting that never ran is taken to
+    cost as much as the mean of those that did."""
+    each = [hours / n if n else None for hours, n in zip(spent, runs, strict=True)]
+    known = [hours for hours in each if hours is not None]
+    mean = sum(known) / len(known) if known else 0.0
+    rounds = 1 if rules.search == "largest" else rules.rounds * rules.allocations
+    return rounds * sum(mean if hours is None else hours for hours in each)
+
+
+def _untried(record: "Record", cases: "Sequence[Case]", tune: TuneFile) -> dict[str, list[str]]:
+    """Return the parameters of the test that are no axis, with the value that they had; and the
+    toolchains, if there are others."""
+    found = {
+        name: [str(cases[0].parameters[name])]
+        for name in record.tests[tune.test].parameters
+        if name not in tune.axes and cases
+    }
+    if TOOLCHAIN not in tune.axes and len(record.machine.toolchains) > 1 and cases:
+        found[TOOLCHAIN] = [cases[0].toolchain]
+    return found
+
+
+def _script(record: "Record", case: "Case", tune: TuneFile) -> list[str]:
+    """Return the lines of a job script for a setting."""
+    return job_lines(record.machine, record.tests[case.test], case, list(tune.axes))
+
+
+def in_order(found: Tuned) -> list[TunedSetting]:
+    """Return the settings, the best first; those without a figure last."""
+    order = ("best", "in the race", "dropped", "left out", "failed", "never ran")
+
+    def place(each: TunedSetting) -> tuple[int, float, int]:
+        ratio = 1.0 if each.to_best is None else each.to_best.ratio
+        worse = ratio if found.better == "lower" else -ratio
+        return order.index(each.state), worse, each.number
+
+    return sorted(found.settings, key=place)
+
+
+def state_text(each: TunedSetting) -> str:
+    """Return what became of a setting, in words."""
+    if each.state == "dropped":
+        return f"dropped after block {each.block}"
+    if each.state == "failed":
+        return each.cause if each.cause.startswith("failed") else f"failed: {each.cause}"
+    text = "cannot be told" if each.untold else str(each.state)
+    return f"{text}; {each.cause}" if each.cause else text
+
+
+# ---- advice --------------------------------------------------------------------------------------
+#
+# The advice of a tuning in sentences, for the command line and the page.
+
+
+MAX_NAMED = 4
+UNKNOWN = "unknown"
+
+
+def advice(found: Tuned) -> list[str]:
+    """Return the advice: the setting to use first, then what is known of it."""
+    if found.search == "largest":
+        return [_largest(found)]
+    if found.best is None:
+        return ["no setting has a figure: there is nothing to advise"]
+    default = next((each for each in found.settings if each.is_default), None)
+    return [
+        _which(found, default),
+        *_price(found, default),
+        *_untold(found),
+        *_on_several_nodes(found),
+        *(["the race is not over: this is what is known by now"] if not found.complete else []),
+    ]
+
+
+def _largest(found: Tuned) -> str:
+    failed = [each for each in found.settings if each.state == "failed" and each.runs]
+    if found.best is None:
+        return "no size works" if failed else "no size was tried yet"
+    best = found.settings[found.best]
+    if not failed:
+        return f"the largest size that works is {best.name}, the largest of all that were given"
+    other = f"{failed[0].name} does not: {failed[0].cause}"
+    return f"the largest size that works is {best.name}; {other}"
+
+
+def _which(found: Tuned, default: TunedSetting | None) -> str:
+    assert found.best is not None
+    best, least = found.settings[found.best], show_share(found.least)
+    if default is not None and default.state == "failed":
+        return f"use {best.name}: the default ({default.name}) failed: {default.cause}"
+    n = default.n if default is not None else 0
+    if found.advised != found.best or default is None or best.is_default:
+        ratio = found.to_default
+        text = f"keep the default: no setting is shown to be better than it by more than {least}"
+        if ratio is None:
+            return f"{text} (n = {n})"
+        return f"{text} (n = {ratio.n}); the nearest, {best.name}, has {ratio_text(found, ratio)}"
+    ratio = found.to_default
+    if ratio is None:
+        return f"use {best.name}; it has no round in common with the default, so no ratio"
+    text = f"use {best.name}: {ratio_text(found, ratio)}"
+    if found.by_rounds:
+        text += "; it is told by the rounds, in which both ran side by side: without them, as "
+        text += "`compare` sees these runs, it cannot be told"
+    return text
+
+
+def _price(found: Tuned, default: TunedSetting | None) -> list[str]:
+    """Return what a run of the setting that is best takes beside one of the default: a faster one
+    may need more nodes."""
+    assert found.best is not None
+    best = found.settings[found.best]
+    if default is None or best.is_default or not (best.node_hours and default.node_hours):
+        return []
+    more = best.node_hours / default.node_hours - 1
+    said = f"a run of {best.name} takes {count(best.nodes, 'node')}, one of the default "
+    said += f"{default.nodes}; {show_number(best.node_hours)} node-hours, the default "
+    return [f"{said}{show_number(default.node_hours)} ({show_signed(100 * more, 1)} %)"]
+
+
+def ratio_text(found: Tuned, ratio: FigureRatio) -> str:
+    """Return a ratio in words: ``0.810 times the time of the default (0.780 to 0.840, n = 9)``."""
+    what = f"{ratio.ratio:.3f} times the {found.metric} of the default"
+    interval = interval_text(ratio)
+    interval = f"interval {interval}" if interval == UNKNOWN else interval
+    return f"{what} ({interval}, n = {ratio.n})"
+
+
+def interval_text(ratio: FigureRatio) -> str:
+    """Return an interval as people read it; an end that nothing bounds is a question mark."""
+    if ratio.low is None and ratio.high is None:
+        return UNKNOWN
+    low, high = ("?" if end is None else f"{end:.3f}" for end in (ratio.low, ratio.high))
+    return f"{low} to {high}"
+
+
+def _untold(found: Tuned) -> list[str]:
+    untold = [each.name for each in found.settings if each.untold]
+    if not untold:
+        return []
+    return [f"cannot be told from the best: {listed(untold, MAX_NAMED)}"]
+
+
+def _on_several_nodes(found: Tuned) -> list[str]:
+    """Return which blocks compare settings on different nodes, as an allocation ended early."""
+    return [
+        f"block {number} ran on different nodes ({listed(block.nodes, MAX_NAMED)}), as an "
+        "allocation ended early or settings need other sizes: its ratios are less exact"
+        for number, block in enumerate(found.blocks, 1)
+        if len(block.nodes) > 1
+    ]
+
+
+def cost_text(found: Tuned) -> str:
+    """Return what the tuning cost, beside the whole grid."""
+    share = show_share(found.runs / found.grid_runs) if found.grid_runs else "?"
+    text = f"{count(found.runs, 'run')}, {share} of the grid's {found.grid_runs}"
+    hours, grid = found.node_hours, found.grid_node_hours
+    if grid > 0:
+        text += f"; {show_number(hours)} node-hours, about {hours / grid:.0%} of its "
+        text += f"{show_number(grid)} as estimated"
+    return text
+
+
+def untried_text(found: Tuned) -> str:
+    """Return which axes were not tried, with the values that were kept; "" if there are none."""
+    return ", ".join(f"{name} ({', '.join(values)})" for name, values in found.untried.items())
+
+
+# ---- cures ---------------------------------------------------------------------------------------
+#
+# Cases that failed at times on one side and never on the other: are they cured?
+#
+# for one in cures_of(paired.pairs):
+#     one.failed, one.runs, one.clean, one.needed      # 3 of 60 failed; 80 clean runs; it takes 217
+
+
+class Cure(Struct, frozen=True):
+    """A case of whose ``runs`` some ``failed`` on the first side, and none of the ``clean`` ones on
+    the second; ``needed``: how many clean ones show with 95 % that failures are rarer."""
+
+    case: str
+    failed: int
+    runs: int
+    clean: int
+    needed: int
+
+    @property
+    def shown(self) -> bool:
+        return self.clean >= self.needed
+
+    def told(self, first: str, second: str) -> str:
+        """Return a sentence; the sides are named as given."""
+        more = "that shows it" if self.shown else f"it takes {self.needed} to show it"
+        return (
+            f"{self.case}: {self.failed} of {self.runs} runs of {first} failed, none of "
+            f"{self.clean} of {second}: cured? {more} (95 %)"
+        )
+
+
+def cures_of(pairs: Iterable[CasePair]) -> list[Cure]:
+    """Return a row for each case that failed on the first side alone, and ran on the second."""
+    found = []
+    for pair in pairs:
+        (failed, runs), (still, clean) = _counts(pair.first), _counts(pair.second)
+        if failed and clean and not still:
+            found.append(Cure(pair.name, failed, runs, clean, clean_runs_needed(failed, runs)))
+    return found
+
+
+def _counts(cases: Sequence[CaseRuns]) -> tuple[int, int]:
+    """Return how many runs failed, and how many there are."""
+    failed = sum(excluded_of(cases).values())
+    return failed, failed + sum(len(case.runs) for case in cases)

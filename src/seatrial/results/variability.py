@@ -1,0 +1,328 @@
+"""How much the tests of a trial vary: the table of an acceptance report, and its outliers.
+
+    found = variability(store, trial, machine)
+    found.rows, found.kinds, found.spans, found.suspects, found.places
+
+A row is a metric of the runs of one kind (a case; the nodes that it is pinned to are taken
+together), first of all the elapsed time. Runs without a right answer are excluded, by their
+verdict; of the others those farther off than a number of robust deviations, where one is given.
+What a row of numbers hides is told beside it: changes of the level, modes, defective nodes.
+"""
+
+import math
+import statistics
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import astuple
+
+from seatrial.judge.statistics import changes, outliers, suspects
+from seatrial.judge.statistics import spread as modes
+from seatrial.judge.statistics.outliers import BadSpan, Survey, spans
+from seatrial.judge.statistics.significance import student_p
+from seatrial.judge.statistics.spread import Mode, Spread, spread
+from seatrial.model.figures import ELAPSED
+from seatrial.model.machine import Machine
+from seatrial.model.nodes import groups_of
+from seatrial.plugins.facts.changed import LEAST, LEVEL, deviations
+from seatrial.results.slow_places import (
+    NodeEvidence,
+    RunKind,
+    SlowPlaces,
+    classified,
+    jobs_of,
+    places_of,
+)
+from seatrial.results.store import queries, series
+from seatrial.results.store.queries import MEASURED
+from seatrial.results.store.schema import Store
+from seatrial.results.store.tables import Filters, MetricRow, RunOutcome, TrialRow
+from seatrial.units import SECOND_NS, Direction, count, direction_of, listed, unfit
+
+
+class VariabilityRow(NamedTuple):
+    """One metric of one kind of runs; ``excluded`` counts what was left out by its rule. Its level
+    had so many confirmed ``changes``; ``modes`` are those of the figures since the last of these.
+    ``defective_nodes`` judges nodes by it, where each has runs of its own."""
+
+    test: str
+    kind: str
+    metric: str
+    unit: str
+    better: Direction
+    spread: Spread
+    excluded: dict[str, int]
+    changes: int
+    modes: list[Mode]
+    nodes: Survey | None
+
+    @property
+    def hidden(self) -> list[str]:
+        """Remarks on what the numbers do not show: changes, modes, defective nodes."""
+        remarks = [f"its level changed {count(self.changes, 'time')}"] if self.changes else []
+        if len(self.modes) > 1:
+            remarks.append(f"{len(self.modes)} modes")
+        if self.nodes is not None and self.nodes.defective:
+            remarks.append(f"defective: {listed(list(self.nodes.defective), 3)}")
+        return remarks
+
+
+class Variability(NamedTuple):
+    """``rows``: the table. ``kinds``: the outliers of each kind of runs. What outliers share:
+    ``spans`` of time (s since the epoch), and ``suspects`` among nodes and groups. ``places``:
+    where nodes were in the network, as a cause of times."""
+
+    rows: list[VariabilityRow]
+    kinds: list[RunKind]
+    spans: list[BadSpan]
+    suspects: suspects.Suspects
+    evidence: NodeEvidence
+    places: SlowPlaces
+
+
+def variability(
+    store: Store,
+    trial: TrialRow,
+    machine: "Machine | None",
+    test: str = "",
+    metric: str = "",
+    deviations: float | None = None,
+) -> Variability:
+    """The variability of a trial's tests; ``test`` and ``metric`` choose. ``machine``: the trial's,
+    None if it is not known."""
+    outcomes = series.outcomes(store, Filters(trial=trial.path, test=test))
+    beside = series.outcomes(store, Filters(trial=trial.path)) if test else outcomes
+    kinds = classified(outcomes)
+    evidence = jobs_of(kinds)
+    timed = sorted(
+        (start / SECOND_NS, job.bad)
+        for job, start in zip(evidence.jobs, evidence.starts, strict=True)
+        if start is not None
+    )
+    groups = groups_of(machine) if machine else {}
+    of_nodes = {node: [group] for node, group in groups.items()}
+    found = suspects.find(evidence.jobs, of_nodes)
+    rows = _rows(store, outcomes, metric, deviations)
+    places = places_of(outcomes, machine, beside)
+    return Variability(rows, kinds, spans(timed), found, evidence, places)
+
+
+def _rows(
+    store: Store,
+    outcomes: Sequence[RunOutcome],
+    metric: str,
+    deviations: float | None,
+) -> list[VariabilityRow]:
+    figures = queries.figures(store, [one.row for one in outcomes if one.code in MEASURED])
+    groups: dict[tuple[str, str], list[RunOutcome]] = {}
+    for one in outcomes:
+        groups.setdefault((one.test, one.kind), []).append(one)
+    rows = []
+    for (test, kind), runs in groups.items():
+        right = [one for one in runs if one.code in MEASURED]
+        wrong = Counter(one.verdict for one in runs if one.code not in MEASURED)
+        found: dict[_Metric, list[tuple[float, str]]] = {}
+        for one in right:
+            own = figures.get(one.row, [])
+            if one.elapsed is not None and not any(figure.name == ELAPSED for figure in own):
+                own = [MetricRow(ELAPSED, one.elapsed, "s", "lower"), *own]
+            for name, value, unit, better in map(astuple, own):
+                kept = found.setdefault(_Metric(name, unit, direction_of(better)), [])
+                kept.append((value, one.node))
+        if not found:
+            found[_Metric(ELAPSED, "s", "lower")] = []
+        rows += [
+            _row(test, kind, each, values, wrong, deviations)
+            for each, values in found.items()
+            if metric in ("", each.name)
+        ]
+    return rows
+
+
+def _survey(by_node: dict[str, list[float]], better: Direction) -> Survey | None:
+    if not by_node or better == "none":
+        return None
+    return outliers.survey(by_node, better)
+
+
+class _Metric(NamedTuple):
+    name: str
+    unit: str
+    better: Direction
+
+
+def _row(
+    test: str,
+    kind: str,
+    metric: _Metric,
+    found: list[tuple[float, str]],
+    wrong: Counter[str],
+    deviations: float | None,
+) -> VariabilityRow:
+    """Return a row from the figures, each with the node that its case is pinned to, if it is."""
+    values = [value for value, _ in found]
+    table = spread(values, deviations)
+    fit = [value for value in values if not unfit(value)]
+    excluded = wrong + Counter(one.rule for one in table.excluded)
+    by_node: dict[str, list[float]] = {}
+    for value, node in found:
+        if node:
+            by_node.setdefault(node, []).append(value)
+    changed = [] if by_node else [c for c in changes.find(fit) if c.tier == "confirmed"]
+    latest = fit[max((c.settled for c in changed), default=0) :]
+    return VariabilityRow(
+        *(test, kind, metric.name, metric.unit, metric.better),
+        *(table, dict(excluded), len(changed), modes.find(latest)),
+        _survey(by_node, metric.better),
+    )
+
+
+# ---- slow conditions -----------------------------------------------------------------------------
+#
+# What else goes with slow runs: the metadata target of a run, what gauges read while it ran, and
+# what the run itself did to file systems.
+#
+#     found = slow_conditions(outcomes, gauge_readings, figures)
+#     found.conditions[0]      # gauge f5_opens, above 60000: 12 % longer, p = 2e-05
+#
+# Each run is compared with the median of its case. Runs on a target are compared with those on all
+# others; runs under a high gauge (the mean of its readings while they ran is above the median of
+# these means) with the others; runs of which a figure, such as ``lustre_opens``, is above the
+# median of their case with the others. Runs of the same quarter of an hour are one figure, the
+# median of theirs: what slows the machine at a time slows them all. Welch's test on logarithms; p
+# is multiplied by the number of questions (Bonferroni).
+
+
+SPAN_NS = 900 * SECOND_NS
+MIN_FIGURES = 4  # on each side
+MAX_READINGS_APART_NS = 3600 * SECOND_NS  # an older reading tells nothing of a run
+
+Figures = Mapping[str, Mapping[int, float]]
+Readings = Mapping[str, Sequence[tuple[int, float]]]
+Deviation = tuple[RunOutcome, float]
+
+
+class SlowCondition(Struct, frozen=True):
+    """A condition under which runs take longer or shorter: on the target ``name``, while the gauge
+    ``name`` was above ``above``, or with more of the figure ``name`` than their case.
+    ``ratio``: how many times as long runs take; ``runs`` of ``of`` were so; ``p`` is corrected."""
+
+    kind: Literal["target", "gauge", "figure"]
+    name: str
+    above: float | None
+    runs: int
+    of: int
+    ratio: float
+    p: float
+
+
+class SlowConditions(NamedTuple):
+    """The conditions that go with times, the surest first, and how many questions were asked."""
+
+    conditions: list[SlowCondition]
+    questions: int
+
+
+def slow_conditions(
+    outcomes: Sequence[RunOutcome], readings: Readings, figures: Figures
+) -> SlowConditions:
+    """Return the targets, gauges and figures that explain times of runs of one machine better than
+    chance. ``readings``: (time in ns, value) of each gauge, oldest first; ``figures``: those of
+    runs, by name and the row of the run."""
+    known = list(deviations(outcomes))
+    asked = [*_of_targets(known), *_of_gauges(known, readings), *_of_figures(known, figures)]
+    tested = [(one, p) for one, sides in asked if (p := student_p(*sides)) is not None]
+    found = [
+        SlowCondition(
+            one.kind, one.name, one.above, one.runs, one.of, one.ratio, min(1.0, p * len(asked))
+        )
+        for one, p in tested
+        if p * len(asked) < LEVEL and abs(math.log(one.ratio)) >= LEAST
+    ]
+    return SlowConditions(sorted(found, key=lambda one: one.p), len(asked))
+
+
+Question = tuple[SlowCondition, tuple[list[float], list[float]]]
+
+
+def _of_targets(known: Sequence[Deviation]) -> list[Question]:
+    """Return a question for each target: its runs, and those on the others."""
+    placed = [(one, x) for one, x in known if one.target]
+    rows: dict[str, set[int]] = {}
+    for one, _ in placed:
+        rows.setdefault(one.target, set()).add(one.row)
+    found = (_question("target", name, None, placed, own) for name, own in sorted(rows.items()))
+    return [each for each in found if each is not None]
+
+
+def _of_gauges(known: Sequence[Deviation], readings: Readings) -> list[Question]:
+    """Return a question for each gauge: runs while it was high, and the others."""
+    found = []
+    for name, readings_of_name in sorted(readings.items()):
+        means = {
+            one.row: level
+            for one, _ in known
+            if (level := _level(one, readings_of_name)) is not None
+        }
+        if not means:
+            continue
+        middle = statistics.median(means.values())
+        read = [(one, x) for one, x in known if one.row in means]
+        high = {row for row, level in means.items() if level > middle}
+        found.append(_question("gauge", name, middle, read, high))
+    return [each for each in found if each is not None]
+
+
+def _of_figures(known: Sequence[Deviation], figures: Figures) -> list[Question]:
+    """Return a question for each figure: runs that have more of it than their case, and the
+    others."""
+    found = []
+    for name, values in sorted(figures.items()):
+        cases: dict[tuple[str, ...], list[RunOutcome]] = {}
+        for one, _ in known:
+            if one.row in values:
+                cases.setdefault(one.case_key, []).append(one)
+        high: set[int] = set()
+        for runs in cases.values():
+            middle = statistics.median(values[one.row] for one in runs)
+            high |= {one.row for one in runs if values[one.row] > middle}
+        told = [(one, x) for one, x in known if one.row in values]
+        found.append(_question("figure", name, None, told, high))
+    return [each for each in found if each is not None]
+
+
+def _level(one: RunOutcome, series: Sequence[tuple[int, float]]) -> float | None:
+    """Return the mean of the readings while a run ran, else the last one before it."""
+    if one.script_started is None or not one.elapsed:
+        return None
+    end = one.script_started + int(one.elapsed * SECOND_NS)
+    first = bisect_left(series, (one.script_started, -math.inf))
+    last = bisect_left(series, (end, math.inf))
+    if last > first:
+        return statistics.mean(value for _, value in series[first:last])
+    if first and one.script_started - series[first - 1][0] <= MAX_READINGS_APART_NS:
+        return series[first - 1][1]
+    return None
+
+
+def _question(
+    kind: Literal["target", "gauge", "figure"],
+    name: str,
+    above: float | None,
+    known: Sequence[Deviation],
+    members: set[int],
+) -> Question | None:
+    """Return the figures of both sides; None if one of them has too few."""
+    sides: tuple[dict[int, list[float]], dict[int, list[float]]] = {}, {}
+    for one, x in known:
+        at = (one.script_started or 0) // SPAN_NS
+        sides[one.row not in members].setdefault(at, []).append(x)
+    inside, outside = ([statistics.median(xs) for xs in side.values()] for side in sides)
+    if min(len(inside), len(outside)) < MIN_FIGURES:
+        return None
+    ratio = math.exp(statistics.mean(inside) - statistics.mean(outside))
+    about = SlowCondition(kind, name, above, len(members), len(known), ratio, 1.0)
+    return about, ([math.exp(x) for x in inside], [math.exp(x) for x in outside])

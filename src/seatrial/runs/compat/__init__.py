@@ -1,1 +1,0 @@
-"""Compat jobs: jobs whose nodes look like a cluster of hosts with ssh. Bash, and what writes it."""

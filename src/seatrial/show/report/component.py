@@ -1,0 +1,321 @@
+"""Gather the content of a report on one trial: a component of its plan in a phase.
+
+gathered = gathered_trial(folder, record, store, kept)
+gathered.part        # what the report says of it
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from seatrial.errors import UsageError
+from seatrial.execute.trial_folder import TrialFolder
+from seatrial.execute.trial_record import Record
+from seatrial.journal.journal import Reading, read
+from seatrial.judge.learning import unlearned_sums
+from seatrial.model.machine import Machine as MachineFile
+from seatrial.model.nodes import fold, node_names, unfold
+from seatrial.model.plan import Component as Written
+from seatrial.model.plan import Criterion
+from seatrial.model.schedulers import scheduler_of
+from seatrial.model.task_placement import launchers_of
+from seatrial.model.test import Case
+from seatrial.plugins.facts.as_found import Facts, as_found, told
+from seatrial.results import notes as note_file
+from seatrial.results.criteria.decision import judge
+from seatrial.results.criteria.view import Result, TrialView
+from seatrial.results.documents import with_documents, with_evidence
+from seatrial.results.evidence import evidence_of
+from seatrial.results.notes import Note
+from seatrial.results.outages import outages_of
+from seatrial.results.records import PlanRecords
+from seatrial.results.scaling import ScalingQuery, scaling
+from seatrial.results.scaling import ScalingTable as Scaled
+from seatrial.results.selection import Side, SideSelection
+from seatrial.results.selection import gather as gather_side
+from seatrial.results.status import Status, accounts_of, references_now, status
+from seatrial.results.store import queries
+from seatrial.results.store.by_case import NUMBERS
+from seatrial.results.store.queries import owned
+from seatrial.results.store.schema import Store
+from seatrial.results.trial_history import TrialHistory
+from seatrial.results.variability import Variability, variability
+from seatrial.show.draw.charts import ShadedSpan
+from seatrial.show.report import figures as tables
+from seatrial.show.report import people
+from seatrial.show.report.content import (
+    Cell,
+    ReportComponent,
+    ReportMachine,
+    Table,
+    bounded,
+    titled,
+)
+from seatrial.show.report.figures import MAX_ROWS, courses, figures, scaling_figures, spread
+from seatrial.show.report.people import JudgedComponent, conditions, excluded
+from seatrial.show.report.planned import beside_given, expected
+from seatrial.show.report.ran import definitions, digest_of_struct, failed, ran
+from seatrial.show.report.sign import NAMES, File, file_of
+from seatrial.units import SECOND_NS, count, show_bytes
+
+
+class GatheredTrial(NamedTuple):
+    """What a trial gave: its content, the files that this is based on, what its jobs found."""
+
+    record: Record
+    cases: Sequence[Case]
+    part: ReportComponent
+    files: list[File]
+    facts: list[Facts]
+
+    @property
+    def judged(self) -> JudgedComponent:
+        """The component as the trial was made with it, and its results."""
+        return JudgedComponent(self.record.component or Written(component=""), self.part)
+
+    @property
+    def toolchains(self) -> set[str]:
+        """The toolchains that ran."""
+        return {case.toolchain for case in self.cases}
+
+
+def gathered_trial(
+    folder: TrialFolder, record: Record, store: Store, kept: PlanRecords, given: Side | None = None
+) -> GatheredTrial:
+    """Return what a report says of a trial. ``kept`` is what people recorded about its plan, and
+    ``given`` the figures of others."""
+    cases = folder.cases()
+    reading = read(folder.journal)
+    history = accounts_of(record, cases)
+    driven = owned(str(folder.path))
+    facts: list[Facts] = []
+    found = status(
+        record, cases, told(reading, facts), driven=driven, history=history, reading=reading
+    )
+    files = [file_of(folder, name) for name in NAMES[:-1]]
+    component = record.component or Written(component="", kind=record.policy.component_kind)
+    files += journal_of(folder, reading)
+    home = Path(record.plan_file).parent
+    evidence = evidence_of(component.evidence, kept.given, home)
+    found = with_evidence(with_documents(found, home), evidence)
+    row = queries.trial(store, str(folder.path))
+    varied = variability(store, row, record.machine)
+    view = TrialView(history, found.now, references_now(record, history))
+    notes = _notes(folder, record, history, found.now)
+    made = [
+        people.items(found.items),
+        failed(history),
+        people.judged_again(history),
+        people.causes(found.reviews),
+        people.operator_actions(history),
+        expected(view),
+        *tables.node_shares(found),
+        *tables.node_hours(found),
+        *tables.sub_phases(found),
+    ]
+    made += conditions(record, history, found.now)
+    made += [tables.spreads(varied), tables.shared(varied), tables.places(varied)]
+    made.append(tables.notes_table(notes))
+    drawn = [*figures(found, _pairs(view, found)), *courses(varied.kinds, notes, _outages(history))]
+    drawn += [*spread(varied.kinds), *scaling_figures(_scaled(store, folder, cases, varied))]
+    drawn += beside_given(store, folder, given) if given is not None else []
+    ticked = [item.tick.time for item in found.items if item.tick is not None]
+    part = ReportComponent(
+        title=titled(component.component, record.phase) or folder.tag,
+        tag=folder.tag,
+        about=component.about,
+        seed=record.seed,
+        created=record.created,
+        begun=min(ticked) if ticked else history.start,
+        ended=_end(history, found, ticked),
+        remarks=list(_remarks(record, found, reading.damaged, view)),
+        status=found,
+        waivers=component.waivers,
+        evidence=evidence,
+        tables=[table for table in made if table.rows],
+        figures=drawn,
+        excluded=[
+            *(each for each in [people.excluded_by_agreement(found.reviews)] if each.rows),
+            *excluded(record, history, found, varied, reading.damaged),
+        ],
+        ran=ran(record, cases, found.node_shares),
+        versions=definitions(folder, record, cases),
+    )
+    return GatheredTrial(record, cases, part, files, facts)
+
+
+def _notes(folder: TrialFolder, record: Record, history: TrialHistory, now: int) -> list[Note]:
+    """Return what people noted about its machine while it ran; a rehearsal has no real time."""
+    if record.rehearsed or history.start is None:
+        return []
+    start, end = history.start, max([now, *(span.end or 0 for span in history.spans)])
+    notes = note_file.read(folder.path.parent / note_file.FILE).of(record.machine.machine)
+    return [note for note in notes if start <= note.time <= end]
+
+
+def _outages(history: TrialHistory) -> list[ShadedSpan]:
+    """Return the planned outages within the trial's time, in s since the epoch."""
+    first, last = history.start or 0, history.last
+    spans = outages_of(history) if history.spans else ()
+    inside = [(max(first, each.start), min(last, each.end)) for each in spans]
+    return [
+        ShadedSpan(start / SECOND_NS, end / SECOND_NS, "outage")
+        for start, end in inside
+        if start < end
+    ]
+
+
+def _end(history: TrialHistory, found: Status, ticked: Sequence[int]) -> int | None:
+    """Return when the clock of a trial stopped for good, or its last item got a result."""
+    if ticked:
+        return max(ticked) if all(item.tick for item in found.items) else None
+    return history.spans[-1].end if history.over and history.spans else None
+
+
+def _remarks(record: Record, found: Status, damaged: int, view: TrialView) -> Iterator[str]:
+    if found.state in ("abandoned", "cancelled"):
+        yield f"This trial was {found.state}: it did not come to its end."
+    elif record.imported is not None:
+        source = record.imported
+        yield f"The runs of this trial were made with {source.tool}: imported from {source.file}."
+    elif found.state != "ended":
+        yield (
+            f"Interim: this trial is {found.state}; what is said of it is as of its journal's end "
+            "in this report."
+        )
+    if found.sharing:
+        yield (
+            f"In this trial {found.sharing}. Utilisation counts each node-hour once; in the shares "
+            "of tests it is divided among the runs, by their cores."
+        )
+    yield from people.corrected_references(view.history, record)
+    if note := unlearned_sums(record.tests, view.references.entries):
+        yield f"{note[0].upper()}{note[1:]}."
+    if damaged:
+        yield unread(damaged)
+
+
+def unread(damaged: int) -> str:
+    are = "is" if damaged == 1 else "are"
+    return f"{count(damaged, 'line')} of its journal could not be read, and {are} not counted."
+
+
+def _pairs(view: TrialView, found: Status) -> list[Result]:
+    """Return the slowdown results: the plan's own, or without a bound if cases ran both ways."""
+    own = [results for results in found.criteria if results[0].criterion == "slowdown"]
+    if own:
+        return own[0]
+    stages = {run.stage for run in view.history.runs}
+    if not {"alone", "full"} <= stages:
+        return []
+    return judge(Criterion(criterion="slowdown"), view)
+
+
+def _scaled(
+    store: Store, folder: TrialFolder, cases: Sequence[Case], varied: Variability
+) -> list[Scaled]:
+    """Return how tests scale that ran with several numbers of nodes, threads or tasks.
+
+    The metric is the test's first, or the elapsed time.
+    """
+    if not cases:  # of a checklist
+        return []
+    side = gather_side(store, SideSelection(folder.tag, str(folder.path), {}))
+    found: list[Scaled] = []
+    for test in dict.fromkeys(case.test for case in cases):
+        members = [member for member in side.cases if member.test == test]
+        names = [row.metric for row in varied.rows if row.test == test and row.metric != "elapsed"]
+        x = next((n for n in NUMBERS if len({m.attribute(n) for m in members}) > 1), None)
+        if x is None:
+            continue
+        try:
+            asked = ScalingQuery(x=x, metric=names[0] if names else "elapsed")
+            found += scaling([Side(side.text, side.trials, members)], asked)
+        except UsageError:
+            continue  # no two of its cases differ in that alone, or nothing was measured
+    return [one for one in found if any(cell.speedup for line in one.lines for cell in line.cells)]
+
+
+def journal_of(folder: TrialFolder, reading: Reading) -> Iterator[File]:
+    """Yield the journal that was read, if there is one: a checklist that nobody ticked has none."""
+    if folder.journal.exists() or folder.record().policy.kind != "checklist":
+        yield file_of(folder, NAMES[-1], reading.end, reading.number, reading.damaged)
+
+
+# ---- machine -------------------------------------------------------------------------------------
+#
+# List the machines of a report as the trials knew them.
+
+
+def machines_of(trials: Sequence[GatheredTrial]) -> list[ReportMachine]:
+    """Return each machine as the trials knew it; trials that knew the same share an entry."""
+    found: dict[str, list[GatheredTrial]] = {}
+    for one in trials:
+        found.setdefault(digest_of_struct(one.record.machine), []).append(one)
+    return [_machine(same, len(found) > 1) for same in found.values()]
+
+
+def _machine(trials: Sequence[GatheredTrial], several: bool) -> ReportMachine:
+    launchers = {
+        (launcher.kind, *launcher.options): None
+        for one in trials
+        for launcher in launchers_of(one.record.machine, one.record.tests, one.cases)
+    }
+    facts = [each for one in trials for each in one.facts]
+    shown = [" ".join(words) for words in launchers]
+    return machine([one.record for one in trials], several, shown, as_found(facts))
+
+
+def machine(
+    records: Sequence[Record],
+    several: bool,
+    launchers: Sequence[str] = (),
+    found: Sequence[Table] = (),
+) -> ReportMachine:
+    """Return a machine as these trials knew it, the launchers that started their runs, and the
+    tables of what their jobs ``found``; ``several``: other trials knew it differently."""
+    about = records[0].machine
+    names = node_names(about)
+    scheduler = scheduler_of(about.scheduler).title
+    facts = [
+        ("nodes", f"{len(names):,}: {fold(names)}"),
+        ("scheduler", scheduler),
+        ("launcher", "; ".join(launchers)),
+    ]
+    words = ("partition", "account", "qos", "reservation", "constraint", "queue", "project")
+    facts += [(word, getattr(about.batch, word, "")) for word in words]
+    facts.append(("modules", ", ".join(about.modules)))
+    facts.append(("variables set", ", ".join(about.environment)))
+    if several:
+        facts.append(("of the trials", ", ".join(record.tag for record in records)))
+    facts += [(name, str(value)) for name, value in about.facts.items()]
+    shown = [(name, text) for name, text in facts if text]
+    made = [_nodes(about), *found, *_file_systems(about)]
+    return ReportMachine(about.machine, about.about, shown, made)
+
+
+def _nodes(about: MachineFile) -> Table:
+    columns = (
+        "nodes | number: count | cores: count | sockets: count | NUMA domains: count"
+        " | threads a core: count | memory | GPUs: count | features"
+    )
+    rows: list[Sequence[Cell]] = []
+    for kind in about.nodes:
+        memory = kind.memory.written
+        shown = memory if isinstance(memory, str) else show_bytes(memory) if memory else ""
+        cores = (kind.cores, kind.sockets, kind.numa_domains, kind.threads_per_core)
+        features = ", ".join(kind.features)
+        number = len(unfold(kind.names))
+        rows.append((kind.names, number, *cores, shown, kind.gpus or None, features))
+    return bounded("Nodes", columns, rows, max_rows=MAX_ROWS)
+
+
+def _file_systems(about: MachineFile) -> Iterator[Table]:
+    if not about.file_systems:
+        return
+    columns = "file system | path | metadata targets | safe load of a target: count, open files"
+    rows = (
+        (name, each.path, ", ".join(t.name for t in each.metadata_targets), each.safe_load or None)
+        for name, each in about.file_systems.items()
+    )
+    yield bounded("File systems", columns, rows, max_rows=MAX_ROWS)

@@ -1,0 +1,389 @@
+"""The content of a report: the structure of its JSON, which HTML and Markdown show.
+
+Numbers are unrounded; a column says how they are shown.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, ClassVar, Final, Literal, get_args
+
+import msgspec
+from msgspec import Struct
+
+from seatrial.escaping import plain_line
+from seatrial.model.codes import KNOWN, RECALLED
+from seatrial.model.plan import Criterion, Waiver
+from seatrial.results.criteria.mix import (
+    OverallState,
+    exclusion_words,
+    first_of,
+    missed_words,
+    overall,
+    waived_words,
+)
+from seatrial.results.criteria.view import is_unneeded
+from seatrial.results.evidence import EvidenceStatus
+from seatrial.results.records import Issue
+from seatrial.results.status import Status, TestStatus
+from seatrial.results.store.export import iso, to_json
+from seatrial.show.report.sign import File, block, digest
+from seatrial.units import SECOND_NS, count, show_number, show_seconds, show_share, show_unit
+
+SHAPE: Final = 2  # version of the JSON; raised when the meaning of an existing key changes
+FEW_RUNS: Final = 5  # a figure of fewer shows nothing
+MAX_ROWS: Final = 200  # of a table, such as the data of a figure
+
+Kind = Literal["text", "count", "number", "share", "per cent", "seconds", "time", "state"]
+Decision = Literal["", "accepted", "accepted with reservations", "rejected"]
+Cell = str | int | float | None
+
+
+class ReportColumn(Struct, frozen=True):
+    """A column, and how its cells are shown.
+
+    "share": a fraction of 1. "seconds": a duration. "time": in ns since the epoch.
+    """
+
+    title: str
+    kind: Kind = "text"
+    unit: str = ""
+
+    @property
+    def right(self) -> bool:
+        return self.kind not in ("text", "time", "state")
+
+    @property
+    def words(self) -> str:
+        return self.title + show_unit(self.unit, " ({})")
+
+
+_KINDS: dict[str, Kind] = {kind: kind for kind in get_args(Kind)}
+
+
+def columns_of(text: str) -> list[ReportColumn]:
+    """Return the columns of ``case | n: count | rate: number, MB/s``: each has a title and may have
+    a kind and a unit."""
+    found = []
+    for column in text.split(" | "):
+        title, _, form = column.partition(": ")
+        kind, _, unit = form.partition(", ")
+        found.append(ReportColumn(title, _KINDS[kind or "text"], unit))
+    return found
+
+
+class Table(Struct, frozen=True):
+    """The first rows of a table that has ``total`` rows."""
+
+    title: str
+    columns: list[ReportColumn]
+    rows: list[list[Cell]]
+    total: int
+    about: str = ""
+
+    @property
+    def left_out(self) -> int:
+        return self.total - len(self.rows)
+
+    @property
+    def filled(self) -> list[tuple[int, ReportColumn]]:
+        """Return the columns that are not empty, with their positions: these are shown."""
+        return [
+            (i, column)
+            for i, column in enumerate(self.columns)
+            if any(row[i] not in (None, "") for row in self.rows)
+        ]
+
+
+class Listing(Struct, frozen=True):
+    """A text in full, such as a script, for the annex."""
+
+    title: str
+    text: str
+
+
+class ReportFigure(Struct, frozen=True):
+    """A figure: its drawing (SVG, not in the JSON), and its data as a table.
+
+    ``notes``: remarks below it. ``narrow``: it stands beside another figure.
+    """
+
+    title: str
+    about: str
+    table: Table
+    drawing: str
+    notes: list[str] = []
+    narrow: bool = False
+
+
+class ReportComponent(Struct, frozen=True, kw_only=True):
+    """One trial: a component of a plan in one phase, or a trial of a suite.
+
+    ``status``: what `seatrial accept status --format json` shows. ``begun`` and ``ended``: in ns.
+    """
+
+    title: str
+    tag: str
+    about: str
+    seed: int
+    created: int
+    begun: int | None
+    ended: int | None
+    remarks: list[str]
+    status: Status
+    waivers: list[Waiver]
+    evidence: list[EvidenceStatus]
+    tables: list[Table]
+    figures: list[ReportFigure]
+    excluded: list[Table]
+    ran: list[Table]
+    versions: list[Table]
+
+    @property
+    def unneeded(self) -> list[Waiver]:
+        """The waivers without which all that they cover was met."""
+        return [each for each in self.waivers if is_unneeded(each, self.status.criteria)]
+
+
+class Other(Struct, frozen=True, kw_only=True):
+    """A component of the plan without a trial: not begun, or shown by evidence alone, which may be
+    awaited, or changed since it was signed for."""
+
+    title: str
+    state: str
+    about: str
+    evidence: list[EvidenceStatus]
+    waivers: list[Waiver]
+    criteria: list[Criterion] = []
+    unneeded: ClassVar[Sequence[Waiver]] = ()
+
+
+class ReportMachine(Struct, frozen=True):
+    """A machine as its trials knew it; ``facts``: (name, text)."""
+
+    name: str
+    about: str
+    facts: list[tuple[str, str]]
+    tables: list[Table]
+
+
+class Report(Struct, frozen=True, kw_only=True):
+    """The whole report.
+
+    ``verdict``: of all criteria together. ``clauses``: the table from clauses of the contract to
+    results, if the plan has any. ``made``: in ns, ``made_by``: a person, with the
+    ``organisation`` if it is known. ``assumed``: the assumptions of rehearsals, in the words of
+    their plans. ``notices``: what is awaited, items that failed, documents that changed;
+    ``issues``: those that are open; ``records``: tables of what people recorded. ``decision``: what
+    people decided, "" before they did; ``reservations``: theirs.
+    """
+
+    report: int = SHAPE
+    title: str
+    about: str
+    plan: str
+    made: int
+    made_by: str
+    organisation: str
+    version: str
+    rehearsed: bool
+    assumed: list[str]
+    verdict: OverallState
+    complete: bool
+    remarks: list[str]
+    notices: list[str]
+    issues: list[Issue]
+    records: list[Table]
+    clauses: list[Table]
+    phases: list[Table]
+    components: list[ReportComponent]
+    others: list[Other]
+    machines: list[ReportMachine]
+    tests: list[Table]
+    versions: list[Table]
+    annexes: list[Listing]
+    files: list[File]
+    decision: Decision
+    reservations: list[str]
+
+    @property
+    def decided(self) -> str:
+        """The decision as the signed block has it."""
+        if not self.reservations:
+            return self.decision
+        return f"{self.decision} ({count(len(self.reservations), 'reservation')})"
+
+    @property
+    def name(self) -> str:
+        """Return a short hash that identifies this report on each printed page."""
+        return digest(f"{self.made}\n{block(self.files, self.decided)}".encode())[:12]
+
+
+def bounded(
+    title: str,
+    columns: str | list[ReportColumn],
+    rows: Iterable[Sequence[Cell]],
+    about: str = "",
+    max_rows: int = MAX_ROWS,
+) -> Table:
+    """Return a table of the first rows, whose texts become plain lines, with the number of all.
+    ``columns`` may be as for ``columns_of``."""
+    found = list(rows)
+    shown = [
+        [plain_line(cell) if isinstance(cell, str) else cell for cell in row]
+        for row in found[:max_rows]
+    ]
+    named = columns_of(columns) if isinstance(columns, str) else columns
+    return Table(title, named, shown, len(found), about)
+
+
+def titled(component: str, phase: str) -> str:
+    """Return the title of a component in a phase."""
+    return f"{component}, phase {phase}" if phase else component
+
+
+def sentence(report: Report) -> str:
+    """Return the state of the criteria and the tests at fault in one paragraph, "" without
+    criteria."""
+    return " ".join([state_of_criteria(report), *faulty_tests(report)]).strip()
+
+
+def state_of_criteria(report: Report) -> str:
+    """Return in a few sentences what the criteria say, "" without criteria: what was missed comes
+    first, by clause and figure, then what is undecided, then what was waived."""
+    firsts = [(part, each[0]) for part in report.components for each in part.status.criteria]
+    states = [one.state for _, one in firsts]
+    if not states:
+        return ""
+    waiting = sum(other.state == "not begun" for other in report.others)
+    spare = sum(one.state == "met" and one.without_waiver is not None for _, one in firsts)
+    unneeded = f"{count(spare, 'waiver')} {'was' if spare == 1 else 'were'} not needed"
+    if set(states) == {"met"} and not waiting:
+        said = f"All {len(states)} criteria are met" if len(states) > 1 else "The criterion is met"
+        said += f"; {unneeded}." if spare else "."
+        return " ".join([said, *_left_out(report)])
+    several = len(report.components) > 1
+    parts = []
+    for state, in_words in (
+        ("not met", missed_words),
+        ("undecided", missed_words),
+        ("waived", waived_words),
+    ):
+        named = [
+            in_words(one, part.title if several else "")
+            for part, one in firsts
+            if one.state == state
+        ]
+        if named:
+            parts.append(f"{len(named)} {state}: {'; '.join(first_of(named))}")
+    if met := states.count("met"):
+        parts.append(f"{met} met")
+    said = f"Of {len(states)} criteria {'. '.join(parts)}"
+    if len(states) == 1:
+        said = f"The criterion is {parts[0].removeprefix('1 ')}"
+    said += f"; {unneeded}." if spare else "."
+    said += f" {count(waiting, 'component')} not begun." if waiting else ""
+    return " ".join([said, *_left_out(report)])
+
+
+def _left_out(report: Report) -> Iterator[str]:
+    """Yield what the criteria do not count and would be met less with: excluded runs, and known
+    failures."""
+    several = len(report.components) > 1
+    words = [
+        found
+        for part in report.components
+        for each in part.status.criteria
+        if each and (found := exclusion_words(each[0], part.title if several else ""))
+    ]
+    if words:
+        yield f"By excluded runs alone: {'; '.join(words)}."
+    known = sum(overall(part.status.criteria).known for part in report.components)
+    if known:
+        yield f"Not counted: {count(known, 'known failure')}."
+
+
+def faulty_tests(report: Report) -> Iterator[str]:
+    """Yield a sentence for each component with a test that was stopped, or never gave a right
+    answer."""
+    for part in report.components:
+        for one in (each[0] for each in part.status.criteria):
+            if one.criterion == "every_test" and one.numbers.get("at fault"):
+                yield f"In {part.title}: {one.why}."
+
+
+def ended_by_verdict(test: TestStatus) -> dict[str, int]:
+    """Return how many runs of a test ended with which verdict. Recalled runs never started, so they
+    are left out."""
+    return {name: number for name, number in test.verdicts.items() if name != RECALLED.name}
+
+
+def ended_runs(part: ReportComponent) -> int:
+    """Return how many of its runs ended."""
+    return sum(sum(ended_by_verdict(test).values()) for test in part.status.parts)
+
+
+def not_passed(part: ReportComponent) -> int:
+    """Return how many of its runs ended and did not pass, retried ones among them; known failures
+    are not."""
+    parts = part.status.parts
+    good = sum(test.accepted + test.verdicts.get(KNOWN.name, 0) for test in parts)
+    return ended_runs(part) - good
+
+
+# ---- cells as text ------------------------------------------------------------------------
+
+
+def shown(value: Cell, kind: Kind = "text") -> str:
+    """Return a cell as text, "" for an empty one."""
+    if value is None or value == "":
+        return ""
+    if isinstance(value, str):
+        return value
+    if kind == "count":
+        return f"{value:,.0f}"
+    if kind == "share":
+        return show_share(value)
+    if kind == "per cent":
+        return f"{round(value, 2) + 0.0:+.2f} %"
+    if kind == "seconds":
+        return show_seconds(value)
+    if kind == "time":
+        return moment(int(value))
+    return show_number(value)
+
+
+def moment(time_ns: int | None) -> str:
+    """Return a time (ns) in UTC, to the second; "" for None."""
+    if time_ns is None or time_ns < 0:
+        return ""
+    return iso(time_ns // SECOND_NS * SECOND_NS)[:19].replace("T", " ")
+
+
+# ---- as JSON ------------------------------------------------------------------------------
+
+
+def as_json(report: Report) -> str:
+    """Return the report as JSON text, as docs/how-to/report.md describes it."""
+    record: dict[str, Any] = msgspec.to_builtins(report)
+    record["name"] = report.name
+    record["made"] = iso(report.made)
+    record["sentence"] = sentence(report)
+    record["decision"] = report.decided
+    for table in (*record["phases"], *record["records"], *record["tests"]):
+        _timed(table)
+    for part in record["components"]:
+        for key in ("created", "begun", "ended"):
+            part[key] = None if part[key] is None else iso(part[key])
+        for figure in part["figures"]:
+            del figure["drawing"], figure["narrow"]
+            _timed(figure["table"])
+        for table in (*part["tables"], *part["excluded"], *part["ran"], *part["versions"]):
+            _timed(table)
+    return to_json(record)
+
+
+def _timed(table: dict[str, Any]) -> None:
+    """Make the times of a table ISO 8601."""
+    for i, column in enumerate(table["columns"]):
+        if column["kind"] == "time":
+            for row in table["rows"]:
+                row[i] = iso(row[i]) if isinstance(row[i], int) else row[i]

@@ -1,0 +1,556 @@
+"""Draw the figures of a component, each with its data as a table.
+
+    for figure in figures(status, pairs): figure.title, figure.drawing
+
+Everything that is drawn was computed by ``acceptance`` and ``studies``: the results of criteria,
+the classes of outliers, the table of variability, scaling.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from statistics import median
+from typing import Final, Literal
+
+from seatrial.judge.statistics.outliers import Class
+from seatrial.results.criteria.view import Result
+from seatrial.results.notes import Note
+from seatrial.results.scaling import ScalingTable as Scaled
+from seatrial.results.slow_places import RunKind
+from seatrial.results.status import Status, beside
+from seatrial.results.store.queries import MEASURED
+from seatrial.results.store.tables import RunOutcome
+from seatrial.results.variability import Variability
+from seatrial.show.draw import plots
+from seatrial.show.draw.charts import ChartSeries, Mark, ReferenceLine, ShadedSpan, chart
+from seatrial.show.draw.charts import scaling as scaling_plot
+from seatrial.show.draw.svg import Axis
+from seatrial.show.report.content import (
+    FEW_RUNS,
+    Cell,
+    ReportColumn,
+    ReportComponent,
+    ReportFigure,
+    Table,
+    bounded,
+    columns_of,
+    ended_by_verdict,
+    moment,
+)
+from seatrial.units import SECOND_NS, count, show_number, show_seconds, show_share, show_unit
+
+MAX_SCALING_FIGURES: Final = 12
+MAX_CURVES: Final = 8  # in a figure of scaling
+
+
+def figures(status: Status, pairs: Sequence[Result]) -> list[ReportFigure]:
+    """Return the figures of criteria and runs that have data. ``pairs``: the results of the
+    criterion slowdown, first that of all cases together."""
+    return [*_difference(pairs), *_runs(status), *_utilisation(status)]
+
+
+# ---- alone and at full machine ------------------------------------------------------------
+
+
+def _difference(pairs: Sequence[Result]) -> Iterator[ReportFigure]:
+    """Yield the figure of each case at full machine against alone, from the slowdown results."""
+    each = pairs[1:] or pairs
+    runs = (one.numbers.get(key) for one in each for key in ("alone n", "full n"))
+    if sum(n for n in runs if isinstance(n, int | float)) < FEW_RUNS:
+        return
+    rows: list[list[Cell]] = []
+    drawn = []
+    keys = ("alone", "alone n", "full", "full n", "waves")
+    for one in each:
+        numbers = {k: value for k, value in one.numbers.items() if not isinstance(value, str)}
+        low, high = numbers.get("low"), numbers.get("high")
+        cells = [numbers.get(key) for key in keys]
+        rows.append([one.subject, *cells, one.value, low, high, one.words, one.why])
+        if one.value is not None:
+            colour = {"met": "good", "not met": "bad"}.get(one.state, "muted")
+            form = {"met": 1, "not met": 8}.get(one.state, 4)
+            label = f"{one.value + 0.0:+.2f} %"
+            drawn.append(plots.Interval(one.subject, one.value, low, high, label, colour, form))
+    columns = (
+        "case | alone: number | n alone: count | at full machine: number | n full: count"
+        " | waves: count | better by: per cent | 95 % from: per cent | to: per cent | state"
+        " | why"
+    )
+    title = "Each application alone and at full machine"
+    about = (
+        "Median at full machine against the median alone, in per cent; positive is better. Bars "
+        "are intervals of 95 %."
+    )
+    data = bounded("Alone and at full machine", columns, rows)
+    drawing = plots.forest(
+        drawn,
+        title=title,
+        about=about,
+        axis=plots.Axis("better by", "%"),
+        centre=0.0,
+        ends=("worse at full machine", "better"),
+        bars=True,
+    )
+    yield ReportFigure(title, about, data, str(drawing))
+
+
+# ---- runs ---------------------------------------------------------------------------------
+
+
+def _runs(status: Status) -> Iterator[ReportFigure]:
+    """Yield the figure of the runs of each test by verdict."""
+    total: Counter[str] = Counter()
+    for part in status.parts:
+        total.update(ended_by_verdict(part))
+    if total.total() < FEW_RUNS:
+        return
+    names = ["pass", *(name for name, _ in total.most_common() if name != "pass")]
+    shown = names[:6]
+    rest = names[6:]
+    legend = [*shown, *(["others"] if rest else [])]
+    colours: list[int | str] = ["good", "bad", 5, 4, 2, 7, 8]
+    rows: list[list[Cell]] = []
+    drawn = []
+    for part in status.parts:
+        verdicts = ended_by_verdict(part)
+        ended = sum(verdicts.values())
+        passed = verdicts.get("pass", 0)
+        rows.append([part.test, ended, *(verdicts.get(n, 0) for n in names)])
+        rows[-1] += [passed / ended, 1 - passed / ended] if ended else [None, None]
+        values = [verdicts.get(name, 0) for name in shown]
+        values += [sum(verdicts.get(name, 0) for name in rest)] if rest else []
+        label = f"{passed:,} of {ended:,} passed"
+        missed = f", {show_share(1 - passed / ended)} did not" if passed < ended else ""
+        drawn.append(plots.Bar(part.test, values, label + missed))
+    columns = f"test | ended: count | {': count | '.join(names)}: count"
+    columns += " | passed: share | not passed: share"
+    title = "Runs and failures of each application"
+    about = (
+        "Runs that ended, by their verdict; those that another run of their case replaced are "
+        "called again. Recalled runs never started, and are left out."
+    )
+    axis = plots.Axis("runs")
+    drawing = plots.bars(drawn, title=title, about=about, axis=axis, parts=legend, colours=colours)
+    yield ReportFigure(title, about, bounded("Runs by verdict", columns, rows), str(drawing))
+
+
+def _utilisation(status: Status) -> Iterator[ReportFigure]:
+    """Yield the figure of the share of node-hours in accepted work over time."""
+    points = status.over_time
+    ended = sum(sum(ended_by_verdict(part).values()) for part in status.parts)
+    if len(points) < 2 or not status.duration or ended < FEW_RUNS:
+        return
+    title = "Node-hours in accepted work over the trial's time"
+    about = (
+        f"Share of the available node-hours in runs that passed, in {len(points)} spans of the "
+        "trial's clock."
+    )
+    data = bounded("Accepted over time", "until: seconds | accepted: share", points)
+    whole = status.utilisation
+    levels = (
+        [] if whole is None else [plots.ReferenceLine(100 * whole, f"in all {100 * whole:.1f} %")]
+    )
+    drawing = plots.chart(
+        [plots.ChartSeries("", _steps(points), "steps")],
+        title=title,
+        about=about,
+        x=plots.Axis("time of the trial", kind="clock"),
+        y=plots.Axis("accepted", "%", low=0, high=100),
+        levels=levels,
+        height=160,
+    )
+    yield ReportFigure(title, about, data, str(drawing))
+
+
+def _steps(points: Sequence[tuple[float, float]]) -> list[tuple[float, float | None]]:
+    """Return the spans that end at these points as steps, in per cent.
+
+    Where no nodes were available there is no span, and the steps have a gap.
+    """
+    width = min(after - before for (before, _), (after, _) in pairwise([(0.0, 0.0), *points]))
+    steps: list[tuple[float, float | None]] = []
+    before = 0.0
+    for end, share in points:
+        if end - before > 1.5 * width:
+            steps.append((before, None))
+        steps += [(end - width, 100 * share), (end, 100 * share)]
+        before = end
+    return steps
+
+
+# ---- elapsed times ------------------------------------------------------------------------
+
+
+def spread(kinds: Sequence[RunKind]) -> Iterator[ReportFigure]:
+    """Yield the figure of elapsed times against the median of their kind."""
+    groups = []
+    rows: list[list[Cell]] = []
+    for kind in kinds:
+        times = [
+            one.elapsed
+            for one in kind.runs
+            if one.code in MEASURED and one.elapsed is not None and one.elapsed > 0
+        ]
+        if len(times) < FEW_RUNS:
+            continue
+        middle = median(times)
+        away = sorted(100 * (time / middle - 1) for time in times)
+        groups.append(plots.BoxGroup(kind.name, away))
+        at = [away[round(share * (len(away) - 1))] for share in (0, 0.25, 0.5, 0.75, 1)]
+        rows.append([kind.name, len(times), middle, *at])
+    if not groups:
+        return
+    columns = (
+        "runs of | n: count | median: number, s | least: per cent | 25 %: per cent"
+        " | 50 %: per cent | 75 %: per cent | greatest: per cent"
+    )
+    title = "How alike runs are"
+    about = (
+        "Elapsed times of runs with a right answer, against the median of their kind: positive is "
+        "slower. A box holds "
+        "the middle half of them."
+    )
+    axis = plots.Axis("elapsed against the median", "%")
+    data = bounded("Elapsed against the median", columns, rows)
+    drawing = plots.boxes(groups, title=title, about=about, axis=axis)
+    yield ReportFigure(title, about, data, str(drawing))
+
+
+# ---- scaling ------------------------------------------------------------------------------
+
+
+def scaling_figures(tables: Sequence[Scaled]) -> Iterator[ReportFigure]:
+    """Yield a figure of speed-up over nodes, tasks or threads for each test and metric."""
+    together: dict[tuple[str, str, str], list[Scaled]] = {}
+    for one in tables:
+        test = one.case.partition("{")[0].partition("@")[0]
+        together.setdefault((test, one.metric, one.x), []).append(one)
+    for (test, metric, x), panels in list(together.items())[:MAX_SCALING_FIGURES]:
+        cells = [cell for panel in panels for line in panel.lines for cell in line.cells]
+        if sum(cell.n for cell in cells) >= FEW_RUNS:
+            yield _scaled(test, metric, x, panels)
+
+
+def _scaled(test: str, metric: str, x: str, panels: Sequence[Scaled]) -> ReportFigure:
+    rows: list[list[Cell]] = []
+    curves = []
+    for panel in panels:
+        for line in panel.lines:
+            points = []
+            for cell in line.cells:
+                measured: list[Cell] = [panel.case, cell.x, cell.median, cell.n, cell.speedup]
+                rows.append([*measured, cell.low, cell.high, cell.ideal, cell.efficiency, cell.why])
+                if cell.speedup is not None:
+                    points.append((cell.x, cell.speedup, cell.low, cell.high))
+            if points:
+                curves.append(plots.Curve(panel.case, points))
+    columns = columns_of(
+        f"case | {x}: number | median: number | n: count | speed-up: number | 95 % from: number"
+        " | to: number | ideal: number | efficiency: share | why not"
+    )
+    columns[2] = ReportColumn("median", "number", panels[0].unit)
+    title = f"Scaling of {test} over {x}"
+    better = f"{metric}, {panels[0].better} is better"
+    fixed = all(panel.fixed for panel in panels)
+    about = f"Speed-up of {better}, against the smallest number of {x}."
+    if fixed:
+        about = f"Speed by {better}, over that of the best {x}: the resources are the same."
+    drawn = f"{len(curves)} curves, {MAX_CURVES} drawn"
+    notes = [drawn] if len(curves) > MAX_CURVES else []
+    drawing = scaling_plot(
+        curves[:MAX_CURVES],
+        title=title,
+        about=about,
+        x=plots.Axis(x),
+        y=plots.Axis("speed over the best" if fixed else "speed-up"),
+        ideal=0.0 if fixed else 1.0,
+        height=150,
+    )
+    data = bounded(f"Scaling of {test}", columns, rows)
+    return ReportFigure(title, about, data, str(drawing), notes)
+
+
+# ---- elapsed figures -----------------------------------------------------------------------------
+#
+# Draw elapsed time against start for each kind of runs, with outliers by their class.
+#
+# for figure in courses(varied.kinds, notes, outages): figure.title
+
+
+MAX_FIGURES: Final = 24  # figures
+MAX_NOTES: Final = 30  # marked in a figure
+WIDTH: Final = 420  # two figures stand side by side
+
+CLASSES: Final[dict[Class, str]] = {
+    "walltime": "at its walltime",
+    "slow": "slow",
+    "short": "too short",
+    "failed": "failed",
+}
+_LOOKS: Final[dict[Class, tuple[int | str, int]]] = {  # colour, shape
+    "walltime": ("bad", 3),
+    "slow": (5, 2),
+    "short": (4, 5),
+    "failed": ("bad", 8),
+}
+
+
+def courses(
+    kinds: Sequence[RunKind], notes: Sequence[Note], outages: Sequence[ShadedSpan]
+) -> Iterator[ReportFigure]:
+    """Yield a figure for each kind with FEW_RUNS or more of known time, up to MAX_FIGURES."""
+    marks = [Mark(note.time / SECOND_NS, note.text) for note in notes[:MAX_NOTES]]
+    shown = [kind for kind in kinds if _timed(kind)]
+    for number, kind in enumerate(shown[:MAX_FIGURES]):
+        figure = _course(kind, marks, outages)
+        if number == MAX_FIGURES - 1 and len(shown) > MAX_FIGURES:
+            figure.notes.append(
+                f"{count(len(shown) - MAX_FIGURES, 'further kind')} of runs not drawn"
+            )
+        yield figure
+
+
+def _timed(kind: RunKind) -> bool:
+    known = sum(one.script_started is not None and one.elapsed is not None for one in kind.runs)
+    return known >= FEW_RUNS
+
+
+def _course(kind: RunKind, marks: list[Mark], outages: Sequence[ShadedSpan]) -> ReportFigure:
+    title = f"Elapsed time against start: {kind.name}"
+    tally = Counter(outlier.kind for outlier in kind.found.outliers)
+    said = ", ".join(f"{n} {CLASSES[name]}" for name, n in tally.items()) or "none stands out"
+    about = f"{len(kind.runs):,} runs; {said}."
+    levels = []
+    if (middle := kind.found.median) is not None:
+        about += f" Median of the complete ones {show_seconds(middle)}."
+        levels = [ReferenceLine(middle, f"median {show_number(middle)} s", "text")]
+    points, untold, undrawn = _points(kind)
+    notes = [kind.found.why] if kind.found.why else []
+    if undrawn:
+        listed = ", ".join(
+            f"{number} {CLASSES[name] if name else 'as the others'}"
+            for name, number in undrawn.items()
+        )
+        number = undrawn.total()
+        notes.insert(
+            0,
+            f"{count(number, 'run')} whose script has no times {'is' if number == 1 else 'are'} "
+            f"not drawn: {listed}.",
+        )
+    if untold:
+        notes.insert(0, "Runs ended at their walltime told no time; they are drawn there.")
+    drawing = chart(
+        _series(points),
+        title=title,
+        about=about,
+        x=Axis("start (UTC)", kind="time"),
+        y=Axis("elapsed", "s"),
+        marks=marks,
+        spans=outages,
+        levels=levels,
+        width=WIDTH,
+        height=120,
+    )
+    return ReportFigure(title, about, _table(kind), str(drawing), notes, narrow=True)
+
+
+_Points = dict[str, list[tuple[float, float | None]]]  # by class, "" for runs that are usual
+
+
+def _points(kind: RunKind) -> tuple[_Points, int, Counter[Class | Literal[""]]]:
+    """Return (start, elapsed) of the runs by class, how many of these have no elapsed time, and how
+    many of each class are not drawn.
+
+    Runs that ended at their walltime are drawn at it; others without times are not.
+    """
+    undrawn: Counter[Class | Literal[""]] = Counter()
+    points: _Points = {"": [], **{name: [] for name in CLASSES}}
+    untold = 0
+    for run, name, _ in _in_order(kind):
+        height = run.elapsed
+        if height is None and name == "walltime":
+            height = run.walltime
+            untold += run.script_started is not None
+        if run.script_started is not None and height is not None:
+            points[name].append((run.script_started / SECOND_NS, height))
+        else:
+            undrawn[name] += 1
+    return points, untold, undrawn
+
+
+def _in_order(kind: RunKind) -> Iterator[tuple[RunOutcome, Class | Literal[""], str]]:
+    """Yield the runs in order of their start, with their class and the reason for it."""
+    found = {outlier.run: outlier for outlier in kind.found.outliers}
+    for run in sorted(kind.runs, key=lambda run: run.script_started or 0):
+        outlier = found.get(f"{run.trial}/{run.run_id}")
+        yield run, outlier.kind if outlier else "", outlier.why if outlier else ""
+
+
+def _series(points: _Points) -> list[ChartSeries]:
+    return [
+        ChartSeries("as the others", points[""], "dots", 1, 1),
+        *(
+            ChartSeries(f"{text} ({len(points[name])})", points[name], "dots", *_LOOKS[name])
+            for name, text in CLASSES.items()
+            if points[name]
+        ),
+    ]
+
+
+def _table(kind: RunKind) -> Table:
+    """Return the table of the runs, outliers first."""
+    columns = "script started (UTC): time | run | elapsed: number, s | verdict | class | why"
+    rows: list[Sequence[Cell]] = []
+    for run, name, why in sorted(_in_order(kind), key=lambda each: not each[1]):
+        found = (run.script_started, run.run_id, run.elapsed, run.verdict)
+        rows.append((*found, CLASSES[name] if name else "", why))
+    return bounded(f"Runs of {kind.name}", columns, rows, "those that stand out first")
+
+
+# ---- tables --------------------------------------------------------------------------------------
+#
+# Make the tables of a component: node-hours, the mix, sub-phases, variability, notes.
+
+
+MAX_ROWS: Final = 500  # of a table that belongs to no figure
+SHORT: Final = 16  # digits of a checksum in a table
+
+
+def phases(parts: Sequence[ReportComponent]) -> list[Table]:
+    """Return the table of the phases of a plan with their dates, if it has any."""
+    rows: list[list[Cell]] = []
+    for phase in dict.fromkeys(part.status.phase for part in parts if part.status.phase):
+        some = [part for part in parts if part.status.phase == phase]
+        begun = [part.begun for part in some if part.begun is not None]
+        ended = [part.ended for part in some if part.ended is not None]
+        last = max(ended) if len(ended) == len(some) else None
+        names = ", ".join(part.status.component for part in some)
+        nodes = max(part.status.nodes for part in some)
+        rows.append([phase, names, nodes, min(begun, default=None), last])
+    columns = "phase | components | nodes: count | from (UTC): time | to (UTC): time"
+    found = [bounded("Phases", columns, rows)] if rows else []
+    uses: list[list[Cell]] = [
+        [use.words, use.nodes, round(use.node_hours, 1), use.utilisation]
+        for use in beside([part.status for part in parts])
+    ]
+    columns = "components | nodes: count | node-hours: number | accepted: share"
+    about = "by one clock: the nodes of each count until the last of them ended"
+    return found + ([bounded("Components beside each other", columns, uses, about)] if uses else [])
+
+
+def node_hours(status: Status) -> Iterator[Table]:
+    """Yield the table of node-hours by use, from the criterion on utilisation."""
+    results = [each[0] for each in status.criteria if each[0].criterion == "utilisation"]
+    if not results:
+        return
+    numbers = results[0].numbers
+    available = numbers.get("available node-hours")
+    if not isinstance(available, int | float) or not available:
+        return
+    rows = (
+        (name.removesuffix(" node-hours"), hours, hours / available)
+        for name, hours in numbers.items()
+        if name.endswith(" node-hours") and isinstance(hours, int | float)
+    )
+    columns = "use | node-hours: number | of those available: share"
+    yield bounded("Where node-hours went", columns, rows)
+
+
+def node_shares(status: Status) -> Iterator[Table]:
+    """Yield the table of the planned and the achieved share of each test of a mix."""
+    found = status.node_shares
+    if found is None or found.unclaimed is None:
+        return
+    rows: list[Sequence[Cell]] = []
+    for each in found.tests:
+        points = 100 * (each.achieved - (each.planned or 0.0))
+        planned = "fill" if each.only_fills else each.planned
+        rows.append((each.test, planned, each.achieved, points, each.node_hours))
+    rows.append(("no run", found.unclaimed, found.unused, None, None))
+    columns = (
+        "test | planned: share | achieved: share | difference: number, points | node-hours: number"
+    )
+    about = (
+        "Of the node-hours that were available: what the plan gives to each test, and what its "
+        "jobs held, whatever their verdicts."
+    )
+    yield bounded("The mix, planned and achieved", columns, rows, about)
+
+
+def sub_phases(status: Status) -> Iterator[Table]:
+    """Yield the table of the sub-phases, if there are several or it is of a plan."""
+    parts = status.sub_phases
+    if len(parts) < 2 and not status.plan:
+        return
+    columns = (
+        "sub-phase: count | from (UTC): time | to (UTC): time | clock: seconds | passed: count"
+        " | ended by"
+    )
+    rows = (
+        (each.number, each.start, each.end, each.clock, each.accepted, each.ended_by)
+        for each in parts
+    )
+    yield bounded("Sub-phases", columns, rows, "the stretches between pauses and interruptions")
+
+
+def spreads(varied: Variability) -> Table:
+    columns = (
+        "test | metric | unit | n: count | mean: number | sd: number | CV: share"
+        " | median: number | MAD: number | min: number | max: number | excluded | hidden in it"
+    )
+    rows: list[list[Cell]] = []
+    for row in varied.rows:
+        one = row.spread
+        unit = show_unit(row.unit, "{}")
+        excluded = ", ".join(f"{n} {rule}" for rule, n in row.excluded.items())
+        hidden = "; ".join(row.hidden)
+        numbers = [one.mean, one.deviation, one.cv, one.median, one.mad, one.low, one.high]
+        rows.append([row.kind, row.metric, unit, one.n, *numbers, excluded, hidden])
+    about = (
+        "Over the runs with a right answer; sd: standard deviation (n - 1), CV: sd over mean, "
+        "MAD: median absolute deviation."
+    )
+    return bounded("Variability", columns, rows, about, MAX_ROWS)
+
+
+def shared(varied: Variability) -> Table:
+    """Return the spans of time, nodes and groups with more outliers than chance explains."""
+    columns = "shared | which | runs: count | stand out: count | by chance: number | p: number"
+    rows: list[list[Cell]] = []
+    for span in varied.spans:
+        first, last = (moment(round(at * SECOND_NS)) for at in (span.first, span.last))
+        numbers = (span.runs, span.bad, span.expected, span.p)
+        rows.append(["started from", f"{first} to {last} UTC", *numbers])
+    for one in varied.suspects.suspects:
+        rows.append([one.kind, ", ".join(one.names[:8]), one.runs, one.bad, one.expected, one.p])
+    about = (
+        "p: the chance of as many in any span, node or group at all. Of nodes that were always "
+        "together none can be told from the others."
+    )
+    return bounded("What runs that stand out share", columns, rows, about, MAX_ROWS)
+
+
+def places(varied: Variability) -> Table:
+    """Return the tests whose times go with where their nodes were in the network."""
+    columns = (
+        "test | elapsed goes with | from: number | to: number | ratio: number | low: number"
+        " | high: number | runs: count | p: number | and with"
+    )
+    rows: list[list[Cell]] = []
+    for one in varied.places.trends:
+        numbers = (one.start, one.end, one.ratio, one.low, one.high, one.runs, one.p)
+        rows.append([one.test, one.covariate, *numbers, ", ".join(one.also)])
+    about = (
+        "ratio: of the times at the two ends, with its interval of 95 %; p: by permutations, "
+        "corrected for all covariates of all tests."
+    )
+    return bounded("Times and places in the network", columns, rows, about, MAX_ROWS)
+
+
+def notes_table(notes: Iterable[Note]) -> Table:
+    """Return the table of what people noted."""
+    rows = (
+        (note.time, note.text, f"{note.user}@{note.host}" if note.user else "") for note in notes
+    )
+    columns = "time (UTC): time | noted | by"
+    return bounded("Notes on the machine", columns, rows, "by `seatrial note`", MAX_ROWS)

@@ -1,0 +1,212 @@
+"""Gather the content of a report on trials.
+
+    report = gather(Planned([TrialFolder(path)]), store)
+
+Each journal is read once; its checksum is that of the bytes that were read.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+from seatrial import __version__
+from seatrial.account import account
+from seatrial.errors import UsageError
+from seatrial.execute.trial_folder import TrialFolder
+from seatrial.execute.trial_record import Record
+from seatrial.journal.journal import read
+from seatrial.model.decoding import uncollected
+from seatrial.results.criteria.mix import overall
+from seatrial.results.records import PlanRecords
+from seatrial.results.store.schema import Store
+from seatrial.show.report import figures, people
+from seatrial.show.report.component import (
+    GatheredTrial,
+    gathered_trial,
+    journal_of,
+    machines_of,
+    unread,
+)
+from seatrial.show.report.content import Decision, Other, Report, ReportComponent, Table
+from seatrial.show.report.people import traceability
+from seatrial.show.report.planned import Planned, given_side
+from seatrial.show.report.ran import plan_texts, scripts, tests, versions
+from seatrial.show.report.sign import NAMES, NOTES, File, document_of, file_of, sum_of
+from seatrial.units import count, listed
+
+MAX_NAMED = 8  # items in a notice
+_OF_DOCUMENTS = {
+    "awaited": "awaited",
+    "changed": "changed since it was signed for",
+    "not here": "not here",
+}
+
+
+class Author(NamedTuple):
+    """Who makes a report, and what was decided. Without a name it is the account's."""
+
+    name: str = ""
+    organisation: str = ""
+    decision: Decision = ""
+    reservations: Sequence[str] = ()
+
+
+def gather(planned: Planned, store: Store, author: Author | None = None, given: str = "") -> Report:
+    """Return a report on trials, in their order. ``given``: figures that somebody else gave, which
+    are shown beside the measured ones. Raises UsageError if some of the trials were measured and
+    some rehearsed."""
+    author = author or Author()
+    records = [folder.record() for folder in planned.trials]
+    _require_one_kind(records)
+    kept, kept_files = _records(planned.records)
+    with uncollected():
+        side = given_side(store, given) if given else None
+        gathered = [
+            gathered_trial(*each, store, kept, side)
+            for each in zip(planned.trials, records, strict=True)
+        ]
+    parts = [one.part for one in gathered]
+    files = [*chain.from_iterable(one.files for one in gathered), *kept_files]
+    files += [*_notes_file(planned.trials, records), *_documents(planned, parts)]
+    for folder in [TrialFolder(Path(each.path)) for each in (side.trials if side else ())]:
+        files += [file_of(folder, name) for name in NAMES]
+    damaged = [f"{each.trial}: {unread(each.damaged)}" for each in files if each.damaged]
+    results = [one for part in parts for one in part.status.criteria]
+    waiting = [each for each in planned.others if each.state == "not begun"]
+    notices = list(_notices(parts, planned.others))
+    verdict = overall(results).state
+    verdicts = {part.status.verdict for part in parts}
+    states = {each.state for each in planned.others}
+    if verdict in ("met", "met with waivers", "waived"):
+        if waiting or "undecided" in verdicts or "evidence changed" in states:
+            verdict = "undecided"
+        elif "awaited" in verdicts | states:
+            verdict = "awaited"
+    plans = list(dict.fromkeys(record.plan for record in records))
+    plan = plans[0] if len(plans) == 1 else ""
+    machines = ", ".join(dict.fromkeys(record.machine.machine for record in records))
+    return Report(
+        title=_title(plan, machines, parts),
+        about=planned.about,
+        plan=plan,
+        made=time.time_ns(),
+        made_by=author.name or account(),
+        organisation=author.organisation,
+        version=__version__,
+        rehearsed=any(record.rehearsed for record in records),
+        assumed=list(dict.fromkeys(chain.from_iterable(record.assumed for record in records))),
+        verdict=verdict,
+        complete=not waiting
+        and not damaged
+        and not any(part.status.awaited or part.status.unsound for part in parts)
+        and not states & {"awaited", "evidence changed"}
+        and all(p.status.state in ("ended", "imported") for p in parts),
+        remarks=[*planned.remarks, *damaged, *_other_versions(records)],
+        notices=notices,
+        issues=kept.open_issues,
+        records=list(people.tables_of(kept)),
+        clauses=traceability([one.judged for one in gathered], planned.others),
+        phases=figures.phases(parts),
+        components=parts,
+        others=list(planned.others),
+        machines=machines_of(gathered),
+        tests=tests(records),
+        versions=_versions_of(gathered, planned),
+        annexes=[*plan_texts(records), *scripts(records)],
+        files=files,
+        decision=author.decision,
+        reservations=list(author.reservations),
+    )
+
+
+def _records(folder: TrialFolder | None) -> tuple[PlanRecords, list[File]]:
+    """Return what people recorded about the plan, and the files that has it."""
+    found = PlanRecords()
+    if folder is None:
+        return found, []
+    reading = read(folder.journal)
+    found.fold(reading)
+    files = [file_of(folder, name) for name in NAMES[:-1]]
+    return found, [*files, *journal_of(folder, reading)]
+
+
+def _notices(parts: Sequence[ReportComponent], others: Sequence[Other]) -> Iterator[str]:
+    """Yield what is to be read first: what is awaited, what failed, what changed."""
+    for part in parts:
+        status = part.status
+        if status.awaited:
+            yield f"{part.title}: awaited: {', '.join(status.awaited)}."
+        bad = [item.id for item in status.items if item.state == "fail"]
+        if bad:
+            yield f"{part.title}: {count(len(bad), 'item')} failed: {listed(bad, MAX_NAMED)}."
+        if status.unsound:
+            yield f"{part.title}: {'; '.join(status.unsound)}."
+    for other in others:
+        for state, words in _OF_DOCUMENTS.items():
+            names = [each.document for each in other.evidence if each.state == state]
+            if names:
+                yield f"{other.title}: {words}: {', '.join(names)}."
+
+
+def _notes_file(trials: Sequence[TrialFolder], records: Sequence[Record]) -> Iterator[File]:
+    """Yield the notes of the folder that all trials are in, which the report shows."""
+    folders = {folder.path.parent for folder in trials}
+    path = next(iter(folders)) / NOTES
+    if len(folders) > 1 or all(record.rehearsed for record in records):
+        return
+    try:
+        size = path.stat().st_size
+        sha256, there = sum_of(path, size)
+    except OSError:
+        return
+    yield File(trial="", name=NOTES, sha256=sha256, bytes=there)
+
+
+def _documents(planned: Planned, parts: Sequence[ReportComponent]) -> Iterator[File]:
+    """Yield the documents of evidence and of items, with the checksums that were signed for."""
+    evidence = [each for one in parts for each in one.evidence]
+    evidence += [each for other in planned.others for each in other.evidence]
+    shown = [(each.file, each.sha256) for each in evidence if each.state != "awaited"]
+    ticks = [item.tick for one in parts for item in one.status.items if item.tick]
+    shown += [(tick.document, tick.sha256) for tick in ticks if tick.sha256]
+    folder = planned.file.parent if planned.file else Path()
+    for document, sha256 in dict.fromkeys(shown):
+        try:
+            size = (folder / document).stat().st_size
+        except OSError:
+            size = 0
+        yield document_of(document, sha256, size)
+
+
+def _title(plan: str, machines: str, parts: Sequence[ReportComponent]) -> str:
+    """Return the subject of a report, without a name twice."""
+    what = plan or ", ".join(part.tag for part in parts[:3])
+    return what if what == machines else f"{what} on {machines}"
+
+
+def _require_one_kind(records: Sequence[Record]) -> None:
+    if given := [record.tag for record in records if record.given is not None]:
+        raise UsageError(f"{', '.join(given)}: its figures were given, and a report is of runs")
+    rehearsed = [record.tag for record in records if record.rehearsed]
+    measured = [record.tag for record in records if not record.rehearsed]
+    if rehearsed and measured:
+        raise UsageError(
+            f"{', '.join(rehearsed)}: rehearsed, but {', '.join(measured)} measured; no report "
+            "holds both: make one of each kind"
+        )
+
+
+def _other_versions(records: Sequence[Record]) -> Iterator[str]:
+    versions = sorted({record.version for record in records} - {__version__})
+    if versions:
+        yield (
+            f"Trials were run with Seatrial {', '.join(versions)}; this report was made with "
+            f"{__version__}, whose criteria decide here."
+        )
+
+
+def _versions_of(trials: Sequence[GatheredTrial], planned: Planned) -> list[Table]:
+    used = [(one.record, one.toolchains, one.facts) for one in trials]
+    return versions(used, planned.file, planned.skipped)

@@ -1,0 +1,283 @@
+"""Write the report as Markdown, with tables in place of figures.
+
+    text(report)
+
+Text that people wrote is escaped, and stays on one line.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from seatrial.escaping import plain_line
+from seatrial.results.criteria.mix import overall
+from seatrial.results.criteria.view import Result, covered
+from seatrial.show.report import content
+from seatrial.show.report.people import issues
+from seatrial.show.report.sign import PLACE, block
+from seatrial.units import show_seconds
+
+MARK: Final = "> **Rehearsed.** In virtual time, on a simulated machine: nothing here was measured."
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
+
+
+def text(report: content.Report) -> str:
+    """Return the report as Markdown text."""
+    lines = [*_head(report), *_summary(report)]
+    for each in report.machines:
+        lines += _machine(each)
+    if report.tests:
+        lines += ["", "## The tests"]
+    for table in report.tests:
+        lines += _table(table)
+    for part in report.components:
+        lines += _component(part)
+    for other in report.others:
+        if other.evidence or other.waivers:
+            lines += ["", f"## {plain(other.title)}", "", f"{other.state.capitalize()}."]
+            lines += _documents(other)
+    lines += _grounds(report)
+    lines += _annexes(report)
+    if report.rehearsed:
+        lines = list(_marked(lines))
+    return "\n".join(lines) + "\n"
+
+
+def plain(words: str) -> str:
+    """Return text that people wrote, escaped and on one line."""
+    return _SPECIAL.sub(r"\\\1", plain_line(words.strip()))
+
+
+def _marked(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the lines, with the mark of a rehearsal below each heading of a section."""
+    for line in lines:
+        yield line
+        if line.startswith(("# ", "## ")):
+            yield from ("", MARK)
+
+
+def _head(report: content.Report) -> Iterator[str]:
+    yield f"# {'Acceptance report' if report.plan else 'Report'}: {plain(report.title)}"
+    if report.about:
+        yield from ("", plain(report.about))
+    if report.verdict != "no criteria":
+        yield from ("", f"**{content.state_of_criteria(report)}**")
+        faults = [f"- **{plain(each)}**" for each in content.faulty_tests(report)]
+        yield from ("", *faults) if faults else ()
+    facts = [
+        ("made", f"{content.moment(report.made)} UTC"),
+        ("by", plain(", ".join(filter(None, (report.made_by, report.organisation))))),
+        ("with", f"Seatrial {plain(report.version)}"),
+        ("report", report.name),
+        ("complete", "yes" if report.complete else "no"),
+    ]
+    facts += [("decision", report.decision)] if report.decision else []
+    yield from ("", *_facts(facts))
+    for remark in (*report.notices, *report.remarks):
+        yield from ("", f"> {plain(remark)}")
+    if report.issues:
+        yield from _table(issues(report.issues, "Open issues"))
+
+
+def _facts(facts: Iterable[tuple[str, str]]) -> Iterator[str]:
+    return (f"- {name}: {words}" for name, words in facts)
+
+
+def _summary(report: content.Report) -> Iterator[str]:
+    yield from ("", "## Summary", "")
+    titles = ["component", "state", "verdict", "clock", "of", "runs passed", "did not pass"]
+    rows = [_summed(part) for part in report.components]
+    rows += [[other.title, other.state, *[""] * 8] for other in report.others]
+    yield from _grid([*titles, "node-hours accepted", "begun (UTC)", "ended (UTC)"], rows)
+    for table in (*report.clauses, *report.phases, *report.records):
+        yield from _table(table)
+    if report.assumed:
+        yield from ("", "**What the rehearsal assumes**", "")
+        yield from (f"- {plain(each)}" for each in report.assumed)
+
+
+def _summed(part: content.ReportComponent) -> list[str]:
+    status = part.status
+    return [
+        part.title + (" (rehearsed)" if status.rehearsed else ""),
+        status.state,
+        overall(status.criteria).short if status.criteria else "",
+        *(show_seconds(time) if time else "" for time in (status.clock, status.duration)),
+        "" if status.items else f"{sum(each.accepted for each in status.parts):,}",
+        "" if status.items else f"{content.not_passed(part):,}",
+        "" if status.utilisation is None else content.shown(status.utilisation, "share"),
+        content.moment(part.begun),
+        content.moment(part.ended),
+    ]
+
+
+def _machine(one: content.ReportMachine) -> Iterator[str]:
+    yield from ("", f"## Machine {plain(one.name)}")
+    if one.about:
+        yield from ("", plain(one.about))
+    yield from ("", *_facts((name, plain(words)) for name, words in one.facts))
+    for table in one.tables:
+        yield from _table(table)
+
+
+def _component(part: content.ReportComponent) -> Iterator[str]:
+    status = part.status
+    verdict = f": {plain(status.verdict_words)}" if status.criteria else ""
+    yield from ("", f"## {plain(part.title)}{verdict}")
+    if part.about:
+        yield from ("", plain(part.about))
+    facts = [
+        ("trial", plain(part.tag)),
+        ("kind", status.kind.replace("_", " ")),
+        ("state", status.state),
+        ("nodes", f"{status.nodes:,}"),
+        ("begun", f"{content.moment(part.begun)} UTC" if part.begun else "not yet"),
+        ("ended", f"{content.moment(part.ended)} UTC" if part.ended else "not yet"),
+        ("clock", show_seconds(status.clock) if status.clock else "0"),
+    ]
+    facts += [("rehearsed", f"with seed {part.seed}")] if status.rehearsed else []
+    yield from ("", *_facts(facts))
+    for remark in part.remarks:
+        yield from ("", f"> {plain(remark)}")
+    if status.criteria:
+        yield from _criteria(status.criteria)
+    yield from _documents(part)
+    if part.ran:
+        yield from ("", "### What ran")
+    for table in part.ran:
+        yield from _table(table)
+    for number, figure in enumerate(part.figures):
+        yield from ("", f"### Figure {number + 1}: {plain(figure.title)}", "", plain(figure.about))
+        for note in figure.notes:
+            yield from ("", plain(note))
+        yield from _table(figure.table)
+    for table in part.tables:
+        yield from _table(table)
+    if part.excluded or not status.items:
+        yield from ("", "### What was excluded, and why")
+        yield from () if part.excluded else ("", "Nothing was excluded.")
+    for table in part.excluded:
+        yield from _table(table)
+    for table in part.versions:
+        yield from _table(table)
+
+
+def _criteria(criteria: Sequence[Sequence[Result]]) -> Iterator[str]:
+    yield from ("", "### Criteria", "")
+    rows = []
+    for results in criteria:
+        for one in results:
+            label = one.label if one is results[0] else f"- {one.subject}"
+            value = one.shown
+            rows.append([label, one.bound, value, f"{one.n:,}", one.words, one.reason])
+    yield from _grid(["criterion", "asked", "found", "n", "state", "why"], rows)
+    for results in criteria:
+        one = results[0]
+        if one.numbers:
+            said = "; ".join(
+                f"{name} {value if isinstance(value, str) else content.shown(value, 'number')}"
+                for name, value in sorted(one.numbers.items())
+            )
+            yield from ("", f"Numbers of {plain(one.label)}: {plain(said)}.")
+
+
+def _documents(one: content.ReportComponent | content.Other) -> Iterator[str]:
+    if one.waivers:
+        yield from ("", "### Waivers", "")
+        for each in one.waivers:
+            what = plain(covered(each))
+            agreed = f"(waived by {plain(each.by)} on {plain(each.on)})"
+            unneeded = "; not needed" if each in one.unneeded else ""
+            yield f"- {what}: {plain(each.reason)} {agreed}{unneeded}"
+    if one.evidence:
+        yield from ("", "### Evidence", "")
+        titles = ["document", "clause", "about", "signed by", "on", "state", "SHA-256"]
+        rows = [
+            [
+                each.document if each.file == each.document else f"{each.document} ({each.file})",
+                each.clause,
+                each.about or one.about,
+                each.signed_by,
+                each.signed_on,
+                each.state,
+                each.sha256,
+            ]
+            for each in one.evidence
+        ]
+        yield from _grid(titles, rows)
+
+
+def _grounds(report: content.Report) -> Iterator[str]:
+    yield from ("", "## Versions and checksums")
+    for table in report.versions:
+        yield from _table(table)
+    yield from (
+        "",
+        "### What this report rests on",
+        "",
+        "SHA-256, bytes and name of each trial's record, cases and journal, of the notes, and of "
+        "the documents of evidence. A journal and notes only grow: their checksum is that of their "
+        "first so many bytes. The journal has the checksums of what each run wrote. `seatrial "
+        "report verify` checks all of them; of one file `head -c BYTES FILE | sha256sum` does.",
+        "",
+    )
+    yield from (f"```{PLACE}", block(report.files, report.decided).rstrip("\n"), "```", "")
+    journals = [each for each in report.files if each.events is not None]
+    rows = [[f.trial, f"{f.events:,}", str(f.damaged), f"{f.bytes:,}"] for f in journals]
+    yield from _grid(["journal of", "events", "damaged lines", "bytes"], rows)
+    yield from _decision(report)
+
+
+def _decision(report: content.Report) -> Iterator[str]:
+    yield from ("", "## Decision and signatures", "")
+    said = f"On report {report.name} of {content.moment(report.made)} UTC, {plain(report.title)}."
+    yield f"{said} {content.sentence(report)}".strip()
+    if report.rehearsed:
+        yield from ("", "**It is of a rehearsal, and accepts nothing.**")
+    elif report.decision:
+        yield from ("", f"**Decision: {report.decision}.**", "")
+        yield from (f"{i}. {plain(each)}" for i, each in enumerate(report.reservations, 1))
+    else:
+        yield from ("", "The machine is", "")
+        decisions = ("accepted", "accepted with the reservations below", "rejected")
+        yield from (f"- [ ] {each}" for each in decisions)
+        yield from ("", "Reservations, each with what is to be done, by whom and until when:")
+        yield from ("", *(f"{i}. {'_' * 60}" for i in (1, 2, 3)))
+    words = ("name", "organisation and position", "place and date", "signature")
+    rows = [[word, "", ""] for word in words]
+    yield from ("", *_grid(["", "for the vendor", "for the centre"], rows))
+
+
+def _annexes(report: content.Report) -> Iterator[str]:
+    """Yield the texts in full. They are indented, so that none can pose as the checksums."""
+    if report.annexes:
+        yield from ("", "## Annex: plan and scripts")
+    for each in report.annexes:
+        yield from ("", f"### {plain(each.title)}", "")
+        yield from (f"    {plain_line(line.expandtabs())}" for line in each.text.splitlines())
+
+
+# ---- tables -------------------------------------------------------------------------------
+
+
+def _table(one: content.Table) -> Iterator[str]:
+    yield from ("", f"**{plain(one.title)}** {plain(one.about)}".rstrip(), "")
+    columns = one.filled
+    rows = [[content.shown(row[i], column.kind) for i, column in columns] for row in one.rows]
+    right = [column.right for _, column in columns]
+    yield from _grid([plain(column.words) for _, column in columns], rows, right)
+    if one.left_out:
+        yield from ("", f"{one.total:,} rows, of which the first {len(one.rows):,} are shown.")
+
+
+def _grid(
+    titles: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[bool] = ()
+) -> Iterator[str]:
+    yield _row(titles)
+    yield _row(("---:" if i < len(right) and right[i] else "---") for i in range(len(titles)))
+    for row in rows:
+        yield _row(map(plain, row))
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"

@@ -1,0 +1,415 @@
+"""Tables of what people did in an acceptance: items, issues, milestones, parts, incidents.
+
+items(status.items).rows[0]
+tables_of(records)
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from seatrial.escaping import plain_line
+from seatrial.execute.plan.component_tests import fits
+from seatrial.execute.plan.load import ItemResult, ItemStatus
+from seatrial.execute.trial_record import Record, checksum_of, references_of
+from seatrial.journal import events
+from seatrial.model.codes import code_of
+from seatrial.model.nodes import fold
+from seatrial.model.plan import Component
+from seatrial.results.criteria.decision import criteria_of
+from seatrial.results.criteria.view import Result, covered, label
+from seatrial.results.evidence import words_of
+from seatrial.results.outages import outages_of
+from seatrial.results.records import Issue, PlanRecords, RunReview
+from seatrial.results.status import Status
+from seatrial.results.trial_history import RunHistory, TrialHistory
+from seatrial.results.utilisation import LevelSpan, target_loads
+from seatrial.results.variability import Variability
+from seatrial.show.report.content import Cell, Other, ReportComponent, Table, bounded, moment
+from seatrial.show.report.figures import MAX_ROWS
+from seatrial.units import SECOND_NS, count, listed
+
+
+def items(found: Sequence[ItemStatus]) -> Table:
+    """Return the items of a checklist, with their results; each replaced or uncounted result has a
+    row of its own."""
+    rows: list[list[Cell]] = []
+    for item in found:
+        about = [item.id, item.clause, item.text]
+        rows.append([*about, item.bound, item.state, *_cells(item.tick, "")])
+        rows += [[*about, "", each.result, *_cells(each, "replaced")] for each in item.earlier]
+        rows += [
+            [*about, "", each.result, *_cells(each, "does not count")] for each in item.uncounted
+        ]
+    columns = (
+        "item | clause | what | asked | result: state | counts | value | by | recorded by"
+        " | when: time | remark | document | SHA-256"
+    )
+    about_all = "The first result stands; another one replaces it only with a reason."
+    return bounded("Items", columns, rows, about_all)
+
+
+def _cells(tick: ItemResult | None, counts: str) -> list[Cell]:
+    if tick is None:
+        return [""] * 8
+    because = f"because: {tick.why}" if tick.why else ""
+    now = f" ({tick.now})" if tick.now not in ("", "as it was") else ""
+    remark = "; ".join(filter(None, (tick.comment, because)))
+    who: list[Cell] = [", ".join(tick.by), tick.user, tick.time]
+    return [counts, tick.shown, *who, remark, tick.document + now, tick.sha256]
+
+
+def issues(found: Sequence[Issue], title: str = "Issues") -> Table:
+    """Return the issues, a row for each."""
+    rows: list[list[Cell]] = []
+    for each in found:
+        runs, by, said = ", ".join(each.runs), ", ".join(each.opened_by), "; ".join(each.comments)
+        about = (each.state, each.severity, each.text, each.component, each.owner, each.nodes)
+        rows.append([each.issue, *about, runs, by, each.opened, said])
+    columns = (
+        "issue: count | state | severity | what | component | owner | nodes | runs | opened by"
+        " | opened: time | remarks"
+    )
+    return bounded(title, columns, rows)
+
+
+def entries(records: PlanRecords) -> Table:
+    """Return milestones, replaced parts and incidents, in the order of their times."""
+    rows: list[list[Cell]] = [
+        [each.at, each.kind, each.text, each.nodes, ", ".join(each.by), each.user]
+        for each in records.entries
+    ]
+    columns = "when: time | kind | what | nodes | by | recorded by"
+    return bounded("Milestones, replaced parts, incidents", columns, rows)
+
+
+def tables_of(records: PlanRecords) -> Iterator[Table]:
+    """Yield the tables of a plan's records that have rows."""
+    closed = [each for each in records.issues.values() if not each.is_open]
+    for table in (issues(closed, "Issues that were closed"), entries(records)):
+        if table.rows:
+            yield table
+
+
+# ---- what people said of runs --------------------------------------------------------------------
+
+MAX_NAMED = 5
+
+
+def excluded_by_agreement(reviews: Sequence[RunReview]) -> Table:
+    """Return the runs that both sides excluded, with who and why."""
+    rows: list[list[Cell]] = []
+    for each in (review for review in reviews if review.is_excluded):
+        said = (each.case, each.verdict, each.cause, each.comment, ", ".join(each.by))
+        rows.append([each.run, *said, each.user, each.time])
+    columns = "run | case | verdict | cause | comment | agreed by | recorded by | when: time"
+    about = (
+        "Criteria on verdicts and figures leave these runs out, and say what they would be with "
+        "them. What was measured did not change; their nodes were used all the same."
+    )
+    return bounded("Runs excluded by agreement", columns, rows, about)
+
+
+def causes(reviews: Sequence[RunReview]) -> Table:
+    """Return the causes that people gave, with the numbers of runs and the comments."""
+    found: dict[str, list[RunReview]] = {}
+    for each in reviews:
+        found.setdefault(each.cause, []).append(each)
+    rows: list[list[Cell]] = [
+        [
+            cause or "none given",
+            len(some),
+            sum(each.is_excluded for each in some),
+            listed(list(dict.fromkeys(each.test for each in some)), MAX_NAMED),
+            listed([each.run for each in some], MAX_NAMED),
+            listed([each.comment for each in some if each.comment], MAX_NAMED),
+            listed(list(dict.fromkeys(n for r in some for n in r.by)), MAX_NAMED),
+        ]
+        for cause, some in sorted(found.items(), key=lambda item: -len(item[1]))
+    ]
+    columns = "cause | runs: count | excluded: count | tests | run | comments | by"
+    return bounded("Causes that people gave", columns, rows, "Verdicts and figures stay.")
+
+
+# ---- what people did while it ran ----------------------------------------------------------------
+
+
+def operator_actions(history: TrialHistory) -> Table:
+    """Return the actions of people, oldest first."""
+    rows: list[list[Cell]] = [
+        [each.time, each.by, each.text, "; ".join(each.changes), each.reason]
+        for each in history.actions
+    ]
+    columns = "when: time | who | what | changed | why"
+    about = (
+        "Criteria are judged over the spans: by each policy for as long as it held. A hold changes "
+        "no planned share."
+    )
+    return bounded("What people did while it ran", columns, rows, about)
+
+
+# ---- what people judged again --------------------------------------------------------------------
+
+
+def judged_again(history: TrialHistory) -> Table:
+    """Return how many runs of each test got another verdict in place of their first, the latest
+    time by whom and why."""
+    found: dict[tuple[str, int, int, str], list[RunHistory]] = {}
+    for run in history.runs:
+        if run.judged_again is not None and run.first_code is not None:
+            event = run.judged_again
+            key = (history.test_of(run), run.first_code, run.code, event.by_and_why)
+            found.setdefault(key, []).append(run)
+    rows = [_judged_again_row(*key[:3], runs) for key, runs in found.items()]
+    columns = "test | first verdict | verdict | runs: count | when: time | by | why"
+    about = "A person judged these runs again; what was measured did not change."
+    return bounded("Runs that were judged again", columns, rows, about)
+
+
+def corrected_references(history: TrialHistory, record: Record) -> Iterator[str]:
+    """Yield a sentence where people judged a trial again by other references than its own. Version
+    0.1 recorded their checksums alone, so criteria did not follow."""
+    own = checksum_of(references_of(record))
+    if history.references is not None:
+        if checksum_of(history.references) != own:
+            told = next(
+                each
+                for each in reversed(history.actions)
+                if each.action == events.ReferencesCorrected.action
+            )
+            yield (
+                f"{plain_line(told.by)} corrected the references of this trial on "
+                f"{moment(told.time)} UTC ({plain_line(told.reason)}): its criteria, and the table "
+                "of figures against their references, use the corrected ones."
+            )
+    elif others := _by_other_references(history, own):
+        yield (
+            f"{count(others, 'run')} {'was' if others == 1 else 'were'} judged again by other "
+            "references than those that this trial was made with; its criteria, and the table of "
+            "figures against their references, use the latter."
+        )
+
+
+def _by_other_references(history: TrialHistory, own: str) -> int:
+    events = [run.judged_again for run in history.runs if run.judged_again is not None]
+    return sum(event.references not in ("", own) for event in events)
+
+
+def _judged_again_row(test: str, first: int, last: int, runs: list[RunHistory]) -> list[Cell]:
+    events = [run.judged_again for run in runs if run.judged_again is not None]
+    latest = max(events, key=lambda event: event.time)
+    verdicts = (code_of(first).name, code_of(last).name)
+    return [test, *verdicts, len(runs), latest.time, latest.by, latest.why]
+
+
+# ---- traceability --------------------------------------------------------------------------------
+#
+# The table from the clauses of a contract to requirements, tests and results.
+#
+# tables = traceability(trials, others) # none, where nothing has an id, a clause or a text
+
+
+MAX_TESTS = 6  # that a row names
+_NUMBER = re.compile(r"([0-9]+)")
+COLUMNS = (
+    "clause | id | requirement | component | by | tests | asked | found | n: count | state: state"
+)
+
+
+class JudgedComponent(NamedTuple):
+    """A component as its trial was made with it, and what the report has of it."""
+
+    written: Component
+    part: ReportComponent
+
+
+def traceability(judged: Sequence[JudgedComponent], others: Sequence[Other]) -> list[Table]:
+    """Return the table of all that was asked, in the order of the clauses, those without one last;
+    none if no criterion, waiver or evidence has an id or a clause."""
+    rows = [row for one in judged for row in _of_trial(one)]
+    rows += [row for other in others for row in _of_other(other)]
+    if not any(row[0] or row[1] for row in rows):
+        return []
+    rows.sort(key=lambda row: (not row[0], _natural(str(row[0]))))
+    about = "What the contract asks for, by which tests and documents it was shown, and the result."
+    return [bounded("From clause to result", COLUMNS, rows, about)]
+
+
+def _natural(text: str) -> list[tuple[int, str]]:
+    """Return a key by which clause 4.10 follows 4.9."""
+    parts = _NUMBER.split(text)
+    return [(int(part), "") if part.isdigit() else (0, part) for part in parts if part]
+
+
+def _of_trial(one: JudgedComponent) -> Iterator[list[Cell]]:
+    tests = [part.test for part in one.part.status.parts]
+    asked = criteria_of(one.written)
+    for criterion, results in zip(asked, one.part.status.criteria, strict=False):
+        found: Result = results[0]
+        about = listed([name for name in tests if fits(criterion.tests, name)], MAX_TESTS)
+        yield [
+            found.clause,
+            found.id,
+            found.about,
+            one.part.title,
+            found.label,
+            about,
+            found.bound,
+            found.shown,
+            found.n,
+            found.words,
+        ]
+    yield from _of_items(one.part.title, one.part.status.items)
+    yield from _of_papers(one.part)
+
+
+def _of_items(title: str, items: Iterable[ItemStatus]) -> Iterator[list[Cell]]:
+    for item in items:
+        result = item.tick
+        found = result.shown if result else ""
+        by = f"by {', '.join(result.by)}" if result else ""
+        about = f"{item.text}: {item.about}" if item.about else item.text
+        shown = ", ".join(filter(None, (found, by)))
+        yield [item.clause, item.id, about, title, "item", "", item.bound, shown, None, item.state]
+
+
+def _of_other(other: Other) -> Iterator[list[Cell]]:
+    for asked in other.criteria:
+        about = listed(asked.tests, MAX_TESTS)
+        named = [asked.clause, asked.id, asked.about, other.title, label(asked)]
+        yield [*named, about, "", "", None, other.state]
+    yield from _of_papers(other)
+
+
+def _of_papers(part: ReportComponent | Other) -> Iterator[list[Cell]]:
+    title = part.title
+    for paper in part.evidence:
+        signed = f"signed by {paper.signed_by} on {paper.signed_on}" if paper.signed_by else ""
+        shown = [paper.clause, paper.id, paper.about, title, f"evidence {paper.document}"]
+        yield [*shown, "", "a document", signed, None, words_of(paper)]
+    for each in part.waivers:
+        agreed = f"by {each.by} on {each.on}"
+        about = each.about or each.reason
+        named = [each.clause, each.id, about, title, f"waiver of {covered(each)}"]
+        state = "waiver not needed" if each in part.unneeded else "waiver"
+        yield [*named, listed(each.tests, MAX_TESTS), "", agreed, None, state]
+
+
+# ---- excluded ------------------------------------------------------------------------------------
+#
+# List what is in no figure, or was taken out of a trial, and why.
+
+
+def excluded(
+    record: Record, history: TrialHistory, status: Status, varied: Variability, damaged: int
+) -> list[Table]:
+    """Return the tables of what is not in the figures or was taken out of the trial, and why."""
+    rows: list[list[Cell]] = [*_runs_left_out(status, varied)]
+    for nodes, reason in status.excluded:
+        rows.append(["nodes", nodes, None, f"excluded from the trial: {reason}"])
+    rows += [
+        ["test", part.test, None, f"launched no more: {part.stopped}"]
+        for part in status.parts
+        if part.stopped
+    ]
+    if damaged:
+        rows.append(["journal", record.tag, damaged, "lines that could not be read"])
+    columns = "what | which | number: count | why"
+    made = [bounded("Excluded", columns, rows, max_rows=MAX_ROWS), *_outages(history)]
+    return [table for table in made if table.rows]
+
+
+def _runs_left_out(status: Status, varied: Variability) -> Iterator[list[Cell]]:
+    for each in status.criteria:
+        first = each[0]
+        if first.criterion == "pass_rate":
+            for word, why in (
+                ("cancelled", "a person or the scheduler cancelled them"),
+                ("recalled", "Seatrial recalled them before they started"),
+                ("retried", "another run of the same case took their place"),
+            ):
+                number = first.numbers.get(word, 0)
+                if number:
+                    yield ["runs", f"of {first.label}", number, f"{word}: {why}"]
+    by_test: dict[str, Counter[str]] = {}
+    for row in varied.rows:
+        tally = by_test.setdefault(row.kind, Counter())
+        for rule, number in row.excluded.items():
+            tally[rule] = max(tally[rule], number)
+    for kind, tally in by_test.items():
+        if tally:
+            listed = ", ".join(f"{number} {rule}" for rule, number in tally.most_common())
+            why = f"{listed}: figures are of runs with a right answer"
+            yield ["runs", kind, tally.total(), why]
+    for one in varied.kinds:
+        if one.willed:
+            why = "ended by a person or the scheduler: neither usual nor outliers"
+            yield ["runs", one.name, one.willed, why]
+
+
+def _outages(history: TrialHistory) -> Iterator[Table]:
+    outages = history.policy.outages
+    if not outages:
+        return
+    whys = ", ".join(dict.fromkeys(each.why for each in outages if each.why))
+    columns = "from (UTC): time | to (UTC): time | nodes | length: seconds"
+    rows: list[list[Cell]] = []
+    for each in outages_of(history):
+        length = (each.end - each.start) / SECOND_NS
+        rows.append([each.start, each.end, fold(sorted(each.names)) or "all", length])
+    about = f"No criterion counts them. Why: {whys}." if whys else "No criterion counts them."
+    yield bounded("Planned outages", columns, rows, about, MAX_ROWS)
+
+
+def conditions(record: Record, history: TrialHistory, now: int) -> list[Table]:
+    """Return the tables of a trial's conditions that have rows; ``now`` in ns."""
+    if history.start is None:
+        return []
+    made = [_blackouts(history, now), _loads(record, history, now)]
+    return [table for table in made if table.rows]
+
+
+def _blackouts(history: TrialHistory, now: int) -> Table:
+    """Return the blackouts that had begun by the trial's end."""
+    policy, begin = history.policy, history.start or 0
+    rows: list[list[Cell]] = []
+    for window in sorted(policy.blackouts, key=lambda each: (each.absolute, each.start)):
+        start, end = window.span(begin)
+        if start >= now or end <= begin:
+            continue
+        subject = policy.subject_of(window)
+        rows.append([start, end, (end - start) / SECOND_NS, subject, window.why])
+    columns = "from (UTC): time | to (UTC): time | length: seconds | of | why"
+    about = (
+        "As planned: nothing of theirs was started in that time. Unlike planned outages, criteria "
+        "count it."
+    )
+    return bounded("Blackouts", columns, rows, about)
+
+
+def _loads(record: Record, history: TrialHistory, now: int) -> Table:
+    """Return the open files of a trial's own runs on each target, by its plan or suite."""
+    rows: list[list[Cell]] = []
+    for name, levels in target_loads(history, now).items():
+        highest = max((level.value for level in levels), default=0.0)
+        if highest:
+            system = record.machine.file_systems.get(name.partition("/")[0])
+            safe = system.safe_load if system is not None else 0.0
+            above = _above(levels, safe) if safe else None
+            rows.append([name, highest, safe or None, above])
+    columns = (
+        "target | highest: count, open files | safe: count, open files | time above safe: share"
+    )
+    about = "Of this trial's own runs, as the plan or test gives their open files; others' are not "
+    about += "in it."
+    if record.rehearsed:
+        about += " What `seatrial rehearse` prints holds the load assumed of others, too."
+    return bounded("Load of metadata targets", columns, rows, about)
+
+
+def _above(levels: Iterable[LevelSpan], safe: float) -> float:
+    """Return the share of the time in which a load was above the safe one."""
+    levels = list(levels)
+    time = sum(level.end - level.start for level in levels)
+    return sum(level.end - level.start for level in levels if level.value > safe) / max(1, time)

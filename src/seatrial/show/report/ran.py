@@ -1,0 +1,438 @@
+"""Say what ran: for each test its purpose, size, launch line, inputs, checks, metrics, scripts.
+
+tables = ran(record, cases)        # of one trial
+tables = tests([record, ...])      # checks, metrics, inputs
+texts = scripts([record, ...])     # for the annex
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from seatrial import __version__
+from seatrial.escaping import plain_line
+from seatrial.execute.launchers import launch_line
+from seatrial.execute.trial_folder import TrialFolder
+from seatrial.execute.trial_record import Record
+from seatrial.judge.learning import is_learned
+from seatrial.model.build import changed_flags, name_of, own_flags, path_of
+from seatrial.model.codes import CANCELLED, KNOWN, RECALLED, code_of
+from seatrial.model.decoding import encode
+from seatrial.model.identifiers import bindings_text, show
+from seatrial.model.machine import Toolchain
+from seatrial.model.test import Case, Check, Metric, PlacementCheck, Test
+from seatrial.results.node_hours import NodeShares, TestShare
+from seatrial.results.trial_history import RunHistory, TrialHistory
+from seatrial.show.report.content import Cell, Listing, Table, bounded
+from seatrial.show.report.figures import MAX_ROWS
+from seatrial.show.report.sign import digest, sum_of
+from seatrial.units import count, listed, show_unit
+
+MAX_RAN_ROWS: Final = 500
+SHA256_DIGITS: Final = 64  # a mark of executable files follows
+MAX_SHAPES: Final = 6
+MAX_TEXT: Final = 20_000  # characters of a script or a plan
+_KINDS: Final = (
+    "exit_code",
+    "contains",
+    "absent",
+    "matches",
+    "value",
+    "identical",
+    "file",
+    "python",
+    "placement",
+)
+_LIMITS: Final = ("in_file", "size_limit")
+
+
+class NamedTest(NamedTuple):
+    """A test, by the name that tells it from another version of it, and its trial's record."""
+
+    name: str
+    test: Test
+    record: Record
+
+
+def ran(record: Record, cases: Sequence[Case], shares: NodeShares | None = None) -> list[Table]:
+    """Return the tables of what a trial ran that have rows: sizes and launch lines. ``shares`` are
+    those of the node-hours."""
+    by_test: dict[str, list[Case]] = {name: [] for name in record.tests}
+    for case in cases:
+        by_test.setdefault(case.test, []).append(case)
+    of_tests = [(record.tests[name], some) for name, some in by_test.items() if some]
+    made = [
+        _sizes(record, of_tests, shares),
+        _launches(record, of_tests),
+        _own_flags(record, of_tests),
+    ]
+    return [table for table in made if table.rows]
+
+
+def tests(records: Iterable[Record]) -> list[Table]:
+    """Return the tables of the tests that trials ran, each test once: checks, metrics, inputs."""
+    found: dict[tuple[str, str], list[tuple[Test, Record]]] = {}
+    for record in records:
+        for test in record.tests.values():
+            digest = digest_of_struct(replace(test, folder="", about="", repeat=1))
+            found.setdefault((test.name, digest), []).append((test, record))
+    versions = Counter(name for name, _ in found)
+    named = []
+    for (name, _), same in found.items():
+        tags = listed([record.tag for _, record in same], 2)
+        label = f"{name} (in {tags})" if versions[name] > 1 else name
+        named.append(NamedTest(label, *same[0]))
+    made = [_checks(named), _figures(named), _inputs(named)]
+    return [table for table in made if table.rows]
+
+
+def _sizes(
+    record: Record, of_tests: Iterable[tuple[Test, list[Case]]], shares: NodeShares | None
+) -> Table:
+    columns = (
+        "test | purpose | nodes x tasks x threads | toolchains | parameters | cases: count"
+        " | runs of each: count | walltime: seconds | planned share: share | share: share"
+    )
+    had = {each.test: each for each in shares.tests} if shares is not None else {}
+    rows: list[list[Cell]] = []
+    for test, cases in of_tests:
+        shapes = dict.fromkeys(f"{case.nodes} x {case.tasks} x {case.threads}" for case in cases)
+        if test.only_builds:
+            shapes = {"only builds" if record.imported is None else "not known": None}
+        chains = dict.fromkeys(case.toolchain for case in cases)
+        bound = dict.fromkeys(bindings_text(case.parameters) for case in cases)
+        rows.append(
+            [
+                test.name,
+                test.about or f"application {test.app}",
+                listed(list(shapes), MAX_SHAPES),
+                ", ".join(chains),
+                listed([each for each in bound if each], 3).replace(",", ", "),
+                len(cases),
+                max(case.repeat for case in cases),
+                max(case.walltime for case in cases),
+                *_share(had.get(test.name)),
+            ]
+        )
+    about = (
+        "Tasks are processes (MPI ranks) on all nodes together; threads are those of each task. "
+        "The shares are of the node-hours that were available."
+    )
+    return bounded("What ran", columns, rows, about, MAX_RAN_ROWS)
+
+
+def _share(found: TestShare | None) -> tuple[Cell, Cell]:
+    """Return the planned and the achieved share of a test."""
+    if found is None:
+        return None, None
+    return "fill" if found.only_fills else found.planned, found.achieved
+
+
+def _launches(record: Record, of_tests: Iterable[tuple[Test, list[Case]]]) -> Table:
+    """Return how the tasks of each test are started; a row for each toolchain."""
+    rows: list[list[Cell]] = []
+    for test, cases in of_tests:
+        if test.only_builds:
+            continue
+        first = {case.toolchain: case for case in reversed(cases)}
+        lines = {name: launch_line(record.machine, test, case) for name, case in first.items()}
+        for name, line in sorted(lines.items()):
+            size = f"{first[name].nodes} x {first[name].tasks} x {first[name].threads}"
+            rows.append([test.name, name, size, line or "none: the script starts itself"])
+    columns = "test | toolchain | of the case of | started by"
+    return bounded("Launch lines", columns, rows, "$LAUNCH, as scripts get it", MAX_RAN_ROWS)
+
+
+def _own_flags(record: Record, of_tests: Iterable[tuple[Test, list[Case]]]) -> Table:
+    """Return what tests replaced of toolchains that ran, and why."""
+    rows: list[list[Cell]] = []
+    for test, cases in of_tests:
+        for name in sorted({case.toolchain for case in cases}):
+            own = own_flags(test, name)
+            if own is None:
+                continue
+            usual = record.machine.toolchains.get(name, Toolchain())
+            for key, value in changed_flags(test, name).items():
+                rows.append([test.name, name, key, getattr(usual, key), value, own.reason])
+            for key, setting in own.environment.items():
+                before = usual.environment.get(key, "")
+                rows.append([test.name, name, f"${key}", show(before), show(setting), own.reason])
+    columns = "test | toolchain | what | the machine's | the test's | reason"
+    about = "What tests need other than the machine's file says of a toolchain."
+    return bounded("Toolchains' own flags", columns, rows, about, MAX_RAN_ROWS)
+
+
+def _checks(tests: Iterable[NamedTest]) -> Table:
+    rows: list[list[Cell]] = []
+    for name, test, _ in tests:
+        if all(check.exit_code is None for check in test.verify):
+            rows.append([name, "", "exit code", "0", ""])
+        rows += [[name, *_check(check)] for check in test.verify]
+    columns = "test | in | check | of | expected"
+    about = "All of them must hold, or the answer is wrong. Patterns are regular expressions."
+    return bounded("What a right answer is", columns, rows, about, MAX_RAN_ROWS)
+
+
+def _check(check: Check) -> tuple[str, str, str, str]:
+    """Return where a check looks, its kind, its text, and what is expected with what tolerance."""
+    defaults = {about.name: about.default for about in msgspec.structs.fields(Check)}
+    written = {
+        name: value
+        for name, value in msgspec.structs.asdict(check).items()
+        if value is not None and value != defaults[name] and name not in _LIMITS
+    }
+    kind = next((name for name in (*_KINDS, *written) if name in written), "")
+    value = written.pop(kind, "")
+    if isinstance(value, PlacementCheck):
+        value = ", ".join(f"{key} {word}" for key, word in msgspec.structs.asdict(value).items())
+    text = str(value)
+    asked = ", ".join(f"{name.replace('_', ' ')} {_said(one)}" for name, one in written.items())
+    if is_learned(check):
+        asked = "the learned checksum of the case"
+    if kind == "exit_code":
+        return "", "exit code", text, asked
+    return ("" if kind in ("file", "identical") else check.in_file), kind, text, asked
+
+
+def _said(value: Any) -> str:
+    """Return a value with all of its digits."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _figures(tests: Iterable[NamedTest]) -> Table:
+    rows: list[list[Cell]] = []
+    for label, test, _ in tests:
+        for name, one in test.metrics.items():
+            if isinstance(one, Metric):
+                how = f"{one.reduce} of {one.find}" if one.reduce else one.find
+                unit = show_unit(one.unit, "{}")
+                rows.append([label, name, unit, one.better, one.in_file, how])
+            else:  # from: FORMAT, or python: FILE:FUNCTION
+                rows.append([label, "", "", "", "", f"{name}: {one}"])
+    columns = "test | metric | unit | better | in | found by"
+    return bounded("Figures of merit", columns, rows, max_rows=MAX_RAN_ROWS)
+
+
+def _inputs(tests: Iterable[NamedTest]) -> Table:
+    rows: list[list[Cell]] = []
+    for name, test, record in tests:
+        for item in test.inputs:
+            digest = record.inputs.get(path_of(item), "")
+            rows.append([name, name_of(item), digest[:SHA256_DIGITS] or "too large"])
+    columns = "test | input | checksum"
+    about = "SHA-256 when the trial was made; of a folder: a hash of its names and files."
+    return bounded("Inputs", columns, rows, about, MAX_RAN_ROWS)
+
+
+# ---- for the annex ------------------------------------------------------------------------
+
+
+def scripts(records: Iterable[Record]) -> Iterator[Listing]:
+    """Yield the scripts of the tests, each once."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for record in records:
+        for test in record.tests.values():
+            texts = {"build": test.build.script if test.build else "", "run": test.run.script}
+            for kind, text in texts.items():
+                if text.strip():
+                    found.setdefault((test.name, kind, text), []).append(record.tag)
+    several = {name for name, kind, _ in found if sum(k[:2] == (name, kind) for k in found) > 1}
+    for (name, kind, text), tags in found.items():
+        of = f", in {listed(tags, 3)}" if name in several else ""
+        yield Listing(f"{name}: {kind} script{of}", _cut(text))
+
+
+def plan_texts(records: Iterable[Record]) -> Iterator[Listing]:
+    """Yield the files of the plans as they were when their trials were made."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for record in records:
+        if record.plan_text:
+            found.setdefault((record.plan, record.plan_text), []).append(record.tag)
+    for (name, text), tags in found.items():
+        of = f", of {listed(tags, 3)}" if len(found) > 1 else ""
+        yield Listing(f"Plan {name}{of}", _cut(text))
+
+
+def _cut(text: str) -> str:
+    if len(text) <= MAX_TEXT:
+        return text.rstrip("\n")
+    return f"{text[:MAX_TEXT]}\n... ({count(len(text) - MAX_TEXT, 'more character')})"
+
+
+# ---- failed --------------------------------------------------------------------------------------
+#
+# List the runs of a trial that did not pass, by test, verdict and reason.
+#
+# table = failed(history) table.rows[0] # ["cm4", "failed", "over quota", "exit code 3, not 0", 38,
+# None, "gee7..."]
+
+
+NAMED: Final = 3  # runs that a row names
+LONGEST: Final = 300  # characters of a reason
+ALIKE: Final = ", or alike"
+_MEASURED = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?|\d{4,}|\[[\d,-]+\]|(?<= on )\S+$")
+
+
+def failed(history: TrialHistory) -> Table:
+    """Return each reason of each test with its number of runs, the most frequent first.
+
+    Reasons that differ only in measured numbers or nodes are counted together; exit codes are kept
+    apart.
+    """
+    order = {test: i for i, test in enumerate(dict.fromkeys(c.test for c in history.cases))}
+    found: dict[tuple[str, str, str, str], list[RunHistory]] = {}
+    for run in history.runs:
+        if run.over and not run.passed and run.code != RECALLED.number:
+            alike = _MEASURED.sub("#", run.reason)
+            key = (history.test_of(run), code_of(run.code).name, run.cause, alike)
+            found.setdefault(key, []).append(run)
+    totals: Counter[str] = Counter()
+    for (test, *_), runs in found.items():
+        totals[test] += len(runs)
+    ranked = sorted(found.items(), key=lambda each: (order[each[0][0]], -len(each[1])))
+    rows = [_row(test, verdict, runs) for (test, verdict, *_), runs in ranked]
+    columns = "test | verdict | cause | reason | runs: count | retried: count | first of them"
+    if not rows:
+        return bounded("Runs that did not pass", columns, rows)
+    listed = ", ".join(f"{test} {number:,}" for test, number in totals.most_common(12))
+    more = f" and {len(totals) - 12} more tests" if len(totals) > 12 else ""
+    ended = sum(run.over and run.code != RECALLED.number for run in history.runs)
+    about = f"{totals.total():,} of {ended:,} that ended: {listed}{more}."
+    if no_failures := _no_failures(found):
+        about += f" No rate counts {no_failures} of these."
+    if any(str(row[3]).endswith(ALIKE) for row in rows):
+        about += " Reasons that are alike differ in measured numbers or nodes alone."
+    if any(row[5] for row in rows):
+        about += " Retried: another run of the same case took its place."
+    about += " `seatrial show RUN` tells all of a run."
+    return bounded("Runs that did not pass", columns, rows, about)
+
+
+def _no_failures(found: Mapping[tuple[str, str, str, str], Sequence[RunHistory]]) -> str:
+    """Return how many of the runs are no failures, by verdict: ``3 known, 1 cancelled``."""
+    names = [code_of(number).name for number in (KNOWN.number, CANCELLED.number)]
+    numbers = Counter[str]()
+    for (_, verdict, *_), runs in found.items():
+        if verdict in names:
+            numbers[verdict] += len(runs)
+    return ", ".join(f"{number} {name}" for name, number in numbers.most_common())
+
+
+def _row(test: str, verdict: str, runs: list[RunHistory]) -> list[Cell]:
+    texts = list(dict.fromkeys(run.reason for run in runs))
+    reason = plain_line(texts[0])[:LONGEST] or "none was given"
+    if len(texts) > 1:
+        reason += ALIKE
+    again = sum(run.will_rerun for run in runs)
+    named = ", ".join(run.id for run in runs[:NAMED])
+    return [test, verdict, runs[0].cause or None, reason, len(runs), again or None, named]
+
+
+# ---- versions ------------------------------------------------------------------------------------
+#
+# List what a report rests on: software, toolchains, files, tests, environments, with hashes.
+
+
+SHORT: Final = 16  # digits of a checksum in a table
+
+
+UsedToolchains = tuple[Record, set[str], Sequence[Mapping[str, str]]]
+"""The record of a trial, the toolchains that ran, and what its jobs and builds found."""
+
+
+def versions(
+    used: Sequence[UsedToolchains],
+    plan_file: Path | None,
+    skipped: Sequence[tuple[str, str, str]],
+) -> list[Table]:
+    """Return the tables of software, the toolchains that ran (``used``: by trial), the plan's file,
+    and what could not run."""
+    made = [_software([record for record, _, _ in used], plan_file), _toolchains(used)]
+    if skipped:
+        columns = "component | left out | why"
+        made.append(bounded("What the plan left out", columns, skipped, max_rows=MAX_ROWS))
+    return [table for table in made if table.rows]
+
+
+def _software(records: Sequence[Record], plan_file: Path | None) -> Table:
+    rows: list[list[Cell]] = [["Seatrial, this report", __version__]]
+    for version in dict.fromkeys(record.version for record in records):
+        tags = ", ".join(record.tag for record in records if record.version == version)
+        rows.append([f"Seatrial, {tags}", version])
+    for user in dict.fromkeys(f"{record.user}@{record.host}" for record in records):
+        rows.append(["trials made by", user])
+    files = [plan_file.absolute()] if plan_file else []
+    named = [Path(record.plan_file) for record in records if record.plan_file]
+    for path in dict.fromkeys([*files, *named]):
+        rows.append([f"plan's file now, {path.name}", _now(path)])
+    for suite in dict.fromkeys(chain.from_iterable(record.asked.suites for record in records)):
+        rows.append(["suite", suite])
+    return bounded("Software and files", "what | version or SHA-256", rows)
+
+
+def _now(path: Path) -> str:
+    try:
+        return sum_of(path, path.stat().st_size)[0]
+    except OSError:
+        return "not here any more; what trials were made with is in their trial.json"
+
+
+def _toolchains(used: Sequence[UsedToolchains]) -> Table:
+    columns = "toolchain | version | compilers | flags | modules | variables set"
+    found: dict[tuple[str, str], tuple[str, Toolchain]] = {}
+    for record, ran, facts in used:
+        for name, one in record.machine.toolchains.items():
+            if name not in ran:
+                continue
+            said = {each["cc"] for each in facts if each.get("toolchain") == name and "cc" in each}
+            one = replace(one, version="; ".join(sorted(said)) or one.version)
+            found[name, digest_of_struct(one)] = (name, one)
+    rows: list[list[Cell]] = []
+    for name, one in found.values():
+        compilers = ", ".join(filter(None, (one.cc, one.cxx, one.fc, one.mpicc)))
+        flags = " ".join(filter(None, (one.cflags, one.openmp, one.ldflags, one.ldlibs)))
+        names = (", ".join(one.modules), ", ".join(one.environment))
+        rows.append([name, one.version, compilers, flags, *names])
+    return bounded("Toolchains that ran", columns, rows, max_rows=MAX_ROWS)
+
+
+def digest_of_struct(value: msgspec.Struct) -> str:
+    """Return the SHA-256 of a value as JSON with its keys in order."""
+    return digest(encode(value, order="deterministic"))
+
+
+def definitions(folder: TrialFolder, record: Record, cases: Sequence[Case]) -> list[Table]:
+    """Return the tables of a trial's tests, with hashes of definitions, builds, environments."""
+    columns = "test | application | cases: count | definition, SHA-256 | builds"
+    by_test: dict[str, list[Case]] = {name: [] for name in record.tests}
+    for case in cases:
+        by_test.setdefault(case.test, []).append(case)
+    rows: list[list[Cell]] = []
+    for name, test in record.tests.items():
+        builds = list(dict.fromkeys(case.build for case in by_test[name] if case.build))
+        sha256 = digest_of_struct(replace(test, folder=""))[:SHORT]
+        rows.append([name, test.app, len(by_test[name]), sha256, listed(builds, 4)])
+    about = (
+        "A definition is what the test's file says, with all that it inherits, wherever it lies. A "
+        "build is named by the hash of its sources, script, toolchain and environment."
+    )
+    made = [bounded("Tests", columns, rows, about, MAX_ROWS), *_environments(folder)]
+    return [table for table in made if table.rows]
+
+
+def _environments(folder: TrialFolder) -> Iterator[Table]:
+    """Yield the environments of its runs by hash; their values may be secret."""
+    try:
+        names = sorted(path.name for path in folder.environments.glob("[!.]*"))
+    except OSError:
+        return
+    if names:
+        rows = ((name.partition(".")[0],) for name in names)
+        about = "Each is a file of the trial's folder `environments`."
+        yield bounded("Environments of runs", "hash", rows, about, 20)

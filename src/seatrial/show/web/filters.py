@@ -1,0 +1,240 @@
+"""The runs that a query selects: the filters of lists of runs, and the sides of comparisons.
+
+    filters = filters_of(store, query)
+    queries.counts(store, filters)
+
+A regular expression becomes the set of tests whose name or application it matches; the database
+never sees it.
+"""
+
+import contextlib
+import math
+import re
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from seatrial.errors import UsageError
+from seatrial.model.codes import CODES
+from seatrial.results.selection import Side, SideSelection, gather, parse_side
+from seatrial.results.store import pagination, queries
+from seatrial.results.store.pagination import Choices, Order, PageCursor
+from seatrial.results.store.queries import trial as trial_of
+from seatrial.results.store.schema import Store
+from seatrial.results.store.series import metric_names
+from seatrial.results.store.tables import Filters, GapRow, RunRow
+from seatrial.results.store.upserts import gaps
+from seatrial.show.web.page import BadQuery, PageQuery
+from seatrial.show.web.state.document_cache import StudyAnswer
+from seatrial.show.web.state.server_state import ServerState
+
+MAX_ROW = 1 << 53
+MAX_GAPS = 20
+
+VERDICTS = tuple(code.name for code in CODES.values())
+
+
+def filters_of(store: Store, query: PageQuery) -> Filters:
+    """Return what a query selects."""
+    since, until = query.moment("since"), query.moment("until")
+    if until and until <= since:
+        raise BadQuery("until: is not after since; swap them", "until")
+    verdict = query.choice("verdict", VERDICTS)
+    return Filters(
+        **query.texts("trial", "tag", "machine", "cause"),
+        tests=_tests(store, query),
+        since=since,
+        until=until,
+        verdicts=[verdict] if verdict else (),
+        rehearsed=query.flag("rehearsed"),
+    )
+
+
+def _tests(store: Store, query: PageQuery) -> frozenset[str] | None:
+    pattern = query.pattern("match")
+    if pattern is None:
+        return None
+    return frozenset(
+        name for name, app in queries.tests_of(store) if pattern.search(name) or pattern.search(app)
+    )
+
+
+class ListFrame(Struct, frozen=True, kw_only=True):
+    """The parts of a page around its list of runs. ``newest`` and ``older`` are the addresses of
+    the first page and the next one, or ""; ``choices`` are those of its form, ``gaps`` those in the
+    journal of the named trial; ``rehearsed``: rehearsed runs may be in the list."""
+
+    newest: str
+    older: str
+    choices: Choices
+    gaps: list[GapRow]
+    rehearsed: bool
+    verdicts: tuple[str, ...] = VERDICTS
+
+
+def page_of(
+    store: Store,
+    query: PageQuery,
+    filters: Filters,
+    limit: int,
+    order: Order,
+    window: Sequence[str] = (),
+) -> tuple[list[RunRow], ListFrame]:
+    """Return the runs of a page, at most ``limit``, and what is around them."""
+    trial = trial_of(store, filters.trial) if filters.trial else None
+    place = _place(query)
+    found = pagination.page(store, filters, order, place, limit + 1, window)
+    older = ""
+    if len(found) > limit:
+        last = pagination.place_of(found[limit - 1], order)
+        older = query.link(before=f"{last.key!r}~{last.row}")
+    return found[:limit], ListFrame(
+        newest=query.link(before="") if place else "",
+        older=older,
+        choices=pagination.choices(store),
+        gaps=gaps(store, trial)[:MAX_GAPS] if trial and trial.damaged else [],
+        rehearsed=trial.rehearsed if trial else filters.rehearsed,
+    )
+
+
+def _place(query: PageQuery) -> PageCursor | None:
+    """Return the place after which a page begins, from ``before``."""
+    text = query.text("before")
+    if not text:
+        return None
+    key, _, row = text.partition("~")
+    try:
+        number: int | float = int(key) if key.lstrip("-").isdigit() else float(key)
+        place = PageCursor(number, int(row))
+    except (ValueError, OverflowError):
+        place = PageCursor(math.nan, 0)
+    if not abs(place.key) < 1 << 62 or not 0 <= place.row <= MAX_ROW or len(text) > 60:
+        raise BadQuery(
+            f"before={text[:40]!r} is no place in this list; take it from a link", "before"
+        )
+    return place
+
+
+# ---- sides of comparisons ------------------------------------------------------------------
+
+
+def side_of(text: str, rehearsed: bool) -> SideSelection:
+    """Return a side as a person writes it. With ``rehearsed`` a pattern selects rehearsals, unless
+    the side says otherwise. Raises UsageError."""
+    side = parse_side(text)
+    is_pattern = not side.trial or any(sign in side.trial for sign in "*?[")
+    if rehearsed and is_pattern:
+        side.conditions.setdefault("rehearsed", "yes")
+    return side
+
+
+def names_rehearsal(store: Store, sides: Iterable[str], rehearsed: bool) -> bool:
+    """Return whether one of these sides names a rehearsal, even if the sides have faults."""
+    for text in sides:
+        with contextlib.suppress(UsageError):
+            side = side_of(text, rehearsed)
+            if side.conditions.get("rehearsed") == "yes":
+                return True
+            if side.trial and trial_of(store, side.trial).rehearsed:
+                return True
+    return False
+
+
+# ---- cases study ---------------------------------------------------------------------------------
+#
+# A study of cases of trials that a form names: pages Scaling, Ratio, Best and Matrix share it.
+
+
+T = TypeVar("T")
+
+TABLES = 8  # on a page
+MAX_NAMED = 300  # trials, metrics: what a form suggests
+
+
+class CasesPage(Struct, frozen=True, kw_only=True):
+    """The answer to a query; ``state`` is "asked", "judging", "judged" or "refused" (``reason``).
+    ``tags`` and ``metrics`` are what the form suggests. Of the tables that were ``found`` the page
+    has a panel for each from the ``first`` on."""
+
+    state: str
+    tags: list[str]
+    metrics: list[str]
+    reason: str = ""
+    panels: list[Any] = []
+    found: int = 0
+    first: int = 0
+    rehearsed: bool = False
+
+
+P = TypeVar("P", bound=CasesPage)
+
+
+def cases_page(
+    kind: type[P],
+    state: ServerState,
+    query: PageQuery,
+    name: tuple[Hashable, ...],
+    labels: Mapping[str, str],
+    judge: Callable[[list[Side]], tuple[Sequence[T], dict[str, Any]]],
+    panel: Callable[[T], Struct],
+    metrics: Sequence[str] = (),
+    **asked: Any,
+) -> P:
+    """Return a page with the fields ``asked``. ``judge`` returns the tables, each of which becomes
+    a ``panel``, and further fields. ``metrics`` come first among those that are suggested; for
+    ``name`` and ``labels`` see ``cases_study``."""
+    first = query.number("first", 0)
+    found = cases_study(state, query, name, labels, judge)
+    page = kind(
+        state=found.state,
+        tags=suggested_trials(state),
+        metrics=list(dict.fromkeys([*metrics, *metric_names(state.store())]))[:MAX_NAMED],
+        reason=found.reason,
+        rehearsed=found.rehearsed,
+        **asked,
+    )
+    if found.value is None:
+        return page
+    tables, others = found.value
+    panels = [panel(table) for table in tables[first : first + TABLES]]
+    return replace(page, panels=panels, found=len(tables), first=first, **others)
+
+
+def suggested_trials(state: ServerState) -> list[str]:
+    """Return the names of trials that a form suggests."""
+    return [trial.tag for trial in queries.trials(state.store())][:MAX_NAMED]
+
+
+def cases_study(
+    state: ServerState,
+    query: PageQuery,
+    name: tuple[Hashable, ...],
+    labels: Mapping[str, str],
+    judge: Callable[[list[Side]], T],
+) -> StudyAnswer[T]:
+    """Return what ``judge`` makes of the sides that the query names; it is made in the background.
+    ``name``: of the study, apart from its sides. ``labels``: the form's words for options of the
+    command line."""
+    written, test, rehearsed = query.text("trial"), query.text("test"), query.flag("rehearsed")
+    if not written:
+        return StudyAnswer(None, "asked")
+    texts = written.split()
+
+    def judged() -> tuple[T, bool]:
+        tests = [test] if test else []
+        sides = [gather(state.store(), side_of(text, rehearsed), tests) for text in texts]
+        made_up = any(trial.rehearsed for side in sides for trial in side.trials)
+        return judge(sides), made_up
+
+    trials = queries.trials(state.store())
+    version = tuple((trial.row, trial.last, trial.passed) for trial in trials)
+    study = state.studies.answer((*name, written, test, rehearsed), version, judged)
+    if study.value is None:
+        made_up = names_rehearsal(state.store(), texts, rehearsed)
+        options = "|".join(labels)
+        reason = re.sub(rf"--({options})\b", lambda found: f"“{labels[found[1]]}”", study.reason)
+        return StudyAnswer(None, study.state, reason, made_up)
+    value, made_up = study.value
+    return StudyAnswer(value, "judged", rehearsed=made_up)

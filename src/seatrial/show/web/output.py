@@ -1,0 +1,477 @@
+"""The small figures and links of a run's page: filters of its template."""
+
+import contextlib
+import errno
+import os
+import re
+import stat
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import PurePosixPath
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
+from msgspec import Struct
+
+from seatrial.escaping import plain
+from seatrial.execute.kept_files import OUTPUTS, TAIL
+from seatrial.judge.placement import ThreadPlace
+from seatrial.judge.placement_check import given_in, places_in
+from seatrial.model.node_layout import spans
+from seatrial.model.proving import PLACEMENT_FILE
+from seatrial.model.suite import PATTERN_FILE
+from seatrial.model.test import Test
+from seatrial.results.one_run import Expected, RunPhase
+from seatrial.results.store.tables import RunRow
+from seatrial.show.draw import plots
+from seatrial.show.draw.maps import MAX_CPUS, MAX_NODES
+from seatrial.show.draw.svg import rect, tag
+from seatrial.show.formatting import NARROW, WIDE, shares
+from seatrial.show.web.page import PageQuery
+from seatrial.units import show_figure
+
+SPARK_WIDTH = 144.0
+SPARK_HEIGHT = 30.0
+MARGIN = 3.0
+
+
+class EarlierValue(Struct, frozen=True):
+    """A value of an earlier run of the case; ``created`` in ns."""
+
+    created: int
+    trial: str
+    run_id: str
+    value: float
+
+
+class RunMetric(Struct, frozen=True, kw_only=True):
+    """A metric of the run with its expected value, and the values of earlier runs, oldest first."""
+
+    name: str
+    value: float
+    unit: str
+    better: str
+    expected: "Expected | None"
+    past: list[EarlierValue]
+
+
+def phases_bar(phases: "Sequence[RunPhase]", now: int) -> Markup:
+    """Return a bar of the phases of a run, in the order of time."""
+    parts = [(phase.seconds(now), f"phase-{phase.name}", f"s {phase.name}") for phase in phases]
+    return shares(*parts)
+
+
+def sparkline(metric: RunMetric) -> Markup:
+    """Draw the values of earlier runs, the run's own as a disc, and the band of the reference."""
+    values = [past.value for past in metric.past] + [metric.value]
+    wanted = metric.expected
+    bounds = [b for b in (wanted.low, wanted.high) if b is not None] if wanted else []
+    least, most = min([*values, *bounds]), max([*values, *bounds])
+    if least == most:
+        least, most = least - 1, most + 1
+
+    def across(i: int) -> float:
+        return MARGIN + (SPARK_WIDTH - 2 * MARGIN) * (i + 1) / len(values)
+
+    def up(value: float) -> float:
+        share = (value / 2 - least / 2) / (most / 2 - least / 2)  # halves: no overflow
+        return SPARK_HEIGHT - MARGIN - (SPARK_HEIGHT - 2 * MARGIN) * share
+
+    parts = []
+    if wanted and bounds:
+        top = 0.0 if wanted.high is None else up(wanted.high)
+        bottom = SPARK_HEIGHT if wanted.low is None else up(wanted.low)
+        parts.append(rect(0, top, SPARK_WIDTH, max(0.0, bottom - top), class_="band"))
+        parts += [tag("path", class_="bound", d=f"M0 {up(b):.1f}H{SPARK_WIDTH:g}") for b in bounds]
+    if len(values) > 1:
+        way = "L".join(f"{across(i):.1f} {up(value):.1f}" for i, value in enumerate(values))
+        parts.append(tag("path", class_="past", d=f"M{way}"))
+    own = "own missed" if wanted and wanted.meets is False else "own"
+    parts.append(tag("circle", class_=own, cx=across(len(values) - 1), cy=up(metric.value), r=2.8))
+    size = f"0 0 {SPARK_WIDTH:g} {SPARK_HEIGHT:g}"
+    return tag("svg", *parts, class_="spark", viewBox=size, role="img", aria_label=_said(metric))
+
+
+def _said(metric: RunMetric) -> str:
+    """Describe the sparkline in words."""
+    if not metric.past:
+        return f"{show_figure(metric.value, metric.unit)}, the first of its case"
+    values = sorted(past.value for past in metric.past)
+    least, middle, most = values[0], values[len(values) // 2], values[-1]
+    return (
+        f"{show_figure(metric.value, metric.unit)}; {len(values)} earlier:"
+        f" {show_figure(least, '')} to {show_figure(most, '')}, median {show_figure(middle, '')}"
+    )
+
+
+FILTERS = {"sparkline": sparkline}
+GLOBALS: dict[str, Any] = {"phases_bar": phases_bar}
+
+
+# ---- run files -----------------------------------------------------------------------------------
+#
+# Read the files of a run for other users: a few files by name, bounded, through no link.
+#
+#     tail(run, "stdout", 65536)           # FilePiece(text, size, start), or FileMissing
+#
+# The journal says where a run's directory is. Its last parts are opened one by one without
+# following links, so a job cannot make the server read another file by a link. A file system may
+# hang: call these functions within ``state.background.in_time``.
+
+
+BUILD_LOG = "build.log"
+NAMES = (
+    BUILD_LOG,
+    "job.sh",
+    "stdout",
+    "stderr",
+    "pairs.matrix",
+    PLACEMENT_FILE,
+    PATTERN_FILE,
+    *(name + TAIL for name in OUTPUTS),
+)
+
+_KEY = re.compile("[0-9a-f]{1,64}")
+_FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY | os.O_NOFOLLOW
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+class FilePiece(NamedTuple):
+    """A part of a file: its text, the size of the whole file and the start of the part, in bytes.
+    ``kept_tail``: ``keep`` of the test removed the file, and the text is of its end, which was
+    kept."""
+
+    text: str
+    size: int
+    start: int
+    kept_tail: bool = False
+
+
+class FileMissing(NamedTuple):
+    """The reason why there is no text, as a sentence without its subject."""
+
+    why: str
+
+
+def tail(run: RunRow, name: str, limit: int) -> FilePiece | FileMissing:
+    """Return the last bytes of a file of a run, at most ``limit``, as text; of the end that was
+    kept of stdout or stderr, where the file itself was removed."""
+    found = _read(run, name, limit, from_end=True)
+    if isinstance(found, FileMissing) and name in OUTPUTS:
+        kept = _read(run, name + TAIL, limit, from_end=True)
+        return found if isinstance(kept, FileMissing) else kept._replace(kept_tail=True)
+    return found
+
+
+def head(run: RunRow, name: str, limit: int) -> FilePiece | FileMissing:
+    """Return the first bytes of a file of a run, at most ``limit``, as text."""
+    return _read(run, name, limit, from_end=False)
+
+
+def _read(run: RunRow, name: str, limit: int, from_end: bool) -> FilePiece | FileMissing:
+    if name not in NAMES:
+        return FileMissing("is no file that is shown")
+    if run.rehearsed:
+        return FileMissing("is not there: a rehearsed run leaves no files")
+    if not run.path:
+        return FileMissing("is not there: the run has no directory yet")
+    has_folder = False
+    try:
+        with _build_folder(run) if name == BUILD_LOG else _folder(run) as folder:
+            has_folder = True
+            with _opened(name, _FILE, folder) as file:
+                return _piece(file, limit, from_end)
+    except FileNotFoundError:
+        return FileMissing("is not there" if has_folder else "is gone with its directory")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        return FileMissing(f"is not shown: {reason}")
+
+
+@contextlib.contextmanager
+def _folder(run: RunRow) -> Iterator[int]:
+    """Open the run's directory. The last parts of its path must be the test and the run; links
+    before these are followed. Raises OSError, ValueError."""
+    path = PurePosixPath(run.path)
+    parts = PurePosixPath(run.test, run.run_id).parts
+    if not path.is_absolute() or ".." in path.parts or path.parts[-len(parts) :] != parts:
+        raise ValueError("its directory is not that of a run")
+    base = "/" + "/".join(path.parts[1 : -len(parts)])
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(_opened(base, _FOLDER, None))
+        for part in parts:
+            folder = stack.enter_context(_opened(part, _FOLDER | os.O_NOFOLLOW, folder))
+        yield folder
+
+
+@contextlib.contextmanager
+def _build_folder(run: RunRow) -> Iterator[int]:
+    """Open the directory of the build of a run without a job: ``builds/KEY`` of its trial, which
+    may be a link to a shared build. Raises OSError, ValueError."""
+    path = PurePosixPath(run.path)
+    if not path.is_absolute() or path.parts[-2:-1] != ("builds",) or not _KEY.fullmatch(path.name):
+        raise ValueError("its directory is not that of a build")
+    with contextlib.ExitStack() as stack:
+        base = stack.enter_context(_opened(str(path.parent.parent), _FOLDER, None))
+        builds = stack.enter_context(_opened("builds", _FOLDER | os.O_NOFOLLOW, base))
+        yield stack.enter_context(_opened(path.name, _FOLDER, builds))
+
+
+@contextlib.contextmanager
+def _opened(name: str, flags: int, folder: int | None) -> Iterator[int]:
+    try:
+        # plain: by the open folder above, with O_NOFOLLOW and O_NONBLOCK
+        descriptor = os.open(name, flags, dir_fd=folder)
+    except NotADirectoryError as error:
+        raise ValueError("a link or a file is where its directory was") from error
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise ValueError("it is a link, and links are not followed here") from error
+        raise
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _piece(file: int, limit: int, from_end: bool) -> FilePiece:
+    found = os.fstat(file)
+    if not stat.S_ISREG(found.st_mode):
+        raise ValueError("it is no regular file")
+    start = max(0, found.st_size - limit) if from_end else 0
+    data = os.pread(file, limit, start)
+    if start:  # do not begin in the middle of a character
+        cut = len(data)
+        data = data.lstrip(bytes(range(0x80, 0xC0)))
+        start += cut - len(data)
+    return FilePiece(data.decode("utf-8", errors="replace"), max(found.st_size, len(data)), start)
+
+
+# ---- run placement -------------------------------------------------------------------------------
+#
+# Where the ranks of a run were, for its page: what its check ``placement`` read.
+
+
+MAX_READ = 1 << 20
+
+
+class CpuOfNode(Struct, frozen=True):
+    """A CPU of a node: its number, its NUMA domain (None: not known), the ranks that were on it, or
+    may have been where their program does not tell, and the number of their threads."""
+
+    cpu: int
+    numa: int | None
+    ranks: str
+    threads: int
+
+
+class NodePlacement(Struct, frozen=True):
+    """A node and those of its CPUs that the job was given or used."""
+
+    node: str
+    cpus: list[CpuOfNode]
+
+
+class RunPlacement(Struct, frozen=True, kw_only=True):
+    """Where threads were, by the lines of a file. ``known`` is False if the file tells only where
+    they may be. ``left_out``: nodes beyond those in ``nodes``."""
+
+    file: str
+    nodes: list[NodePlacement]
+    left_out: int
+    ranks: int
+    threads: int
+    known: bool
+
+    def picture(self, wide: bool) -> Any:
+        """Return the nodes with ranks on their CPUs, as SVG."""
+        nodes = [plots.NodeCores(each.node, list(_domains(each))) for each in self.nodes]
+        return plots.node_cores(
+            nodes,
+            title="Ranks on the CPUs of each node",
+            about="A box for each CPU, with its number and the ranks whose threads were there",
+            width=WIDE if wide else NARROW,
+        )
+
+
+def placement_of(run: RunRow, test: Test | None) -> RunPlacement | None:
+    """Return where the threads of a run were; None if its test does not check it, or its file is
+    not there or not whole."""
+    checks = [check for check in test.verify if check.placement] if test else []
+    if not checks:
+        return None
+    name = checks[0].in_file
+    found, told = head(run, name, MAX_READ), head(run, PLACEMENT_FILE, MAX_READ)
+    if isinstance(found, FileMissing) or found.size > MAX_READ:
+        return None
+    try:
+        places = places_in(found.text)
+    except ValueError:
+        return None
+    given = None if isinstance(told, FileMissing) else given_in(told.text)
+    by_node: dict[str, list[ThreadPlace]] = defaultdict(list)
+    for place in places:
+        by_node[place.node].append(place)
+    nodes = [
+        NodePlacement(node, _cpus(own, given.cpus if given and given.node == node else frozenset()))
+        for node, own in [*by_node.items()][:MAX_NODES]
+    ]
+    return RunPlacement(
+        file=name,
+        nodes=nodes,
+        left_out=max(0, len(by_node) - MAX_NODES),
+        ranks=len({place.rank for place in places}),
+        threads=len(places),
+        known=all(place.cpu is not None for place in places),
+    )
+
+
+def _cpus(places: list[ThreadPlace], given: frozenset[int]) -> list[CpuOfNode]:
+    ranks: dict[int, list[int]] = defaultdict(list)
+    numa: dict[int, int | None] = {}
+    for place in places:
+        for cpu in place.allowed or () if place.cpu is None else (place.cpu,):
+            ranks[cpu].append(place.rank)
+            numa[cpu] = place.numa
+    everything = given.union(ranks, *(place.allowed or () for place in places))
+    return [
+        CpuOfNode(cpu, numa.get(cpu), spans(set(ranks[cpu])), len(ranks[cpu]))
+        for cpu in sorted(everything)[:MAX_CPUS]
+    ]
+
+
+def _domains(node: NodePlacement) -> Iterator[plots.CpuDomain]:
+    """Yield the CPUs of a node, apart by NUMA domain if that of each is known."""
+    known = {cpu.numa for cpu in node.cpus}
+    if None in known or len(known) < 2:
+        known = {None}
+    for numa in sorted(known, key=lambda each: each or 0):
+        own = [cpu for cpu in node.cpus if numa is None or cpu.numa == numa]
+        uses = [plots.CpuUse(cpu.cpu, cpu.ranks, cpu.threads) for cpu in own]
+        yield plots.CpuDomain("" if numa is None else f"NUMA domain {numa}", uses)
+
+
+# ---- run text ------------------------------------------------------------------------------------
+#
+# The text of a run's files on a page: the end of a file, or the lines that a search finds there.
+#
+# search = search_of(query) # from find= and regex=1, or None output_of(run, "stdout", search,
+# whole=False) # Output(blocks=[Block(...)], found=3, ...)
+
+
+MAX_TEXT_READ = 256 << 10  # bytes that are read of a file, from its end
+USUAL = 32 << 10  # bytes that are shown without a search
+MAX_LINE = 2000  # characters of a line that are shown
+MAX_FOUND = 300  # lines of a search
+AROUND = 2  # lines that are shown before and after each
+SEARCH_S = 1.0
+
+
+class OutputSegment(NamedTuple):
+    """A piece of a line; ``found``: whether it matches the search."""
+
+    text: str
+    found: bool
+
+
+class OutputLine(Struct, frozen=True):
+    """A line: its number in the part of the file that was read, from 1, and its pieces."""
+
+    number: int
+    parts: list[OutputSegment]
+
+
+class Output(Struct, frozen=True, kw_only=True):
+    """A file on a page. ``size`` is that of the whole file, ``left_out`` how many bytes of its
+    start were not read. ``blocks`` are runs of consecutive lines. ``found`` counts the lines of a
+    search; ``cut``: there may be more. ``absent`` is the reason why there is nothing.
+    ``kept_tail``: it is the end of a file that ``keep`` removed."""
+
+    name: str
+    size: int = 0
+    left_out: int = 0
+    blocks: list[list[OutputLine]] = []
+    found: int = 0
+    cut: bool = False
+    absent: str = ""
+    kept_tail: bool = False
+
+
+def search_of(query: PageQuery) -> re.Pattern[str] | None:
+    """Return the pattern of a query's search, None if there is none: text that ignores case, or
+    with ``regex`` a regular expression."""
+    text = query.text("find")
+    if query.flag("regex"):
+        return query.pattern("find")
+    return re.compile(re.escape(text), re.IGNORECASE) if text else None
+
+
+def output_of(run: RunRow, name: str, search: re.Pattern[str] | None, whole: bool) -> Output:
+    """Return the end of a file, or the lines of it that a search finds."""
+    limit = MAX_TEXT_READ if search or whole else USUAL
+    piece = tail(run, name, limit)
+    if isinstance(piece, FileMissing):
+        return Output(name=name, absent=piece.why)
+    lines = lines_of(piece)
+    hits, cut = _search(lines, search) if search else ({}, False)
+    all_lines = [[_line(i, line, []) for i, line in enumerate(lines, 1)]]
+    return Output(
+        name=name,
+        size=piece.size,
+        left_out=piece.start,
+        blocks=_around(lines, hits) if search else all_lines,
+        found=len(hits),
+        cut=cut,
+        kept_tail=piece.kept_tail,
+    )
+
+
+def lines_of(piece: FilePiece) -> list[str]:
+    """Return its lines without control characters; a first line that is cut off begins with …."""
+    text = piece.text.removesuffix("\n")
+    lines = [plain(line.removesuffix("\r").expandtabs()) for line in text.split("\n")]
+    if piece.start and lines:
+        lines[0] = "…" + lines[0]
+    return lines if text else []
+
+
+Hits = dict[int, list[tuple[int, int]]]
+
+
+def _search(lines: list[str], search: re.Pattern[str]) -> tuple[Hits, bool]:
+    """Return the spans of the matches by line, and whether there may be more."""
+    until = time.monotonic() + SEARCH_S
+    hits: Hits = {}
+    for i in range(len(lines) - 1, -1, -1):  # from the end, which matters most
+        if len(hits) >= MAX_FOUND or time.monotonic() > until:
+            return hits, True
+        matches = [match.span() for match in search.finditer(lines[i])]
+        if spans := [(start, end) for start, end in matches if start < end]:
+            hits[i] = spans
+    return hits, False
+
+
+def _around(lines: list[str], hits: Hits) -> list[list[OutputLine]]:
+    near = {j for i in hits for j in range(i - AROUND, i + AROUND + 1)}
+    blocks: list[list[OutputLine]] = []
+    for i in sorted(near.intersection(range(len(lines)))):
+        if i - 1 not in near or not blocks:
+            blocks.append([])
+        blocks[-1].append(_line(i + 1, lines[i], hits.get(i, [])))
+    return blocks
+
+
+def _line(number: int, line: str, spans: list[tuple[int, int]]) -> OutputLine:
+    parts: list[OutputSegment] = []
+    at = 0
+    for start, end in spans:
+        if start >= MAX_LINE:
+            break
+        parts += [OutputSegment(line[at:start], False), OutputSegment(line[start:end], True)]
+        at = end
+    rest = line[at : max(at, MAX_LINE)]
+    parts.append(OutputSegment(rest, False))
+    if (more := len(line) - at - len(rest)) > 0:
+        parts.append(OutputSegment(f" … {more} more characters", False))
+    return OutputLine(number, [part for part in parts if part.text])

@@ -1,0 +1,62 @@
+"""Bands: latency and bandwidth of a trial's pairs by level, as ``seatrial bands`` tells it."""
+
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from seatrial.model.machine_topology import known_topology
+from seatrial.results.bands import LevelFigures, bands_of, hop_text, lines_of_trial, step_texts
+from seatrial.results.store import queries
+from seatrial.show.draw import plots
+from seatrial.show.web.filters import suggested_trials
+from seatrial.show.web.page import PageQuery
+from seatrial.show.web.state.server_state import ServerState
+
+
+class BandsPage(Struct, frozen=True, kw_only=True):
+    """The bands of a trial; ``state`` is "asked", "judging", "judged" or "refused" (``reason``)."""
+
+    state: str
+    tags: list[str]
+    reason: str = ""
+    machine: str = ""
+    figures: list[LevelFigures] = []
+
+    def picture(self, one: LevelFigures) -> Any:
+        """Return the figures of each level as box plots, as SVG."""
+        return plots.boxes(
+            [
+                plots.BoxGroup(level, values, one.counts[level])
+                for level, values in one.quantiles.items()
+            ],
+            title=f"{one.name} by level",
+            axis=plots.Axis(one.name, one.unit),
+        )
+
+    def steps(self, one: LevelFigures) -> list[str]:
+        """Return what is known of the steps between levels, in words."""
+        return step_texts(one)
+
+    def hop(self, one: LevelFigures) -> str:
+        """Return what a hop costs, in words."""
+        return hop_text(one)
+
+
+def data(state: ServerState, query: PageQuery) -> BandsPage:
+    page = BandsPage(state="asked", tags=suggested_trials(state))
+    name = query.text("trial")
+    if not name:
+        return page
+    trial = queries.trial(state.store(), name)
+
+    def judged() -> tuple[str, list[LevelFigures]]:
+        lines, machine = lines_of_trial(state.store(), trial)
+        return machine.machine, bands_of(lines, known_topology(machine))
+
+    version = (trial.row, trial.last, trial.passed)
+    answer = state.studies.answer(("bands", trial.path), version, judged)
+    if answer.value is None:
+        return replace(page, state=answer.state, reason=answer.reason)
+    machine, figures = answer.value
+    return replace(page, state="judged", machine=machine, figures=figures)

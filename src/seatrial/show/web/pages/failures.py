@@ -1,0 +1,169 @@
+"""Failures: the runs that failed, the newest verdict first."""
+
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from msgspec import Struct, structs
+from msgspec.structs import replace
+
+from seatrial.escaping import plain
+from seatrial.model.codes import code_of
+from seatrial.model.decoding import copied
+from seatrial.results.store import pagination
+from seatrial.results.store.pagination import BY_VERDICT, End
+from seatrial.results.store.tables import RunRow
+from seatrial.show.web.filters import ListFrame, filters_of, page_of
+from seatrial.show.web.output import FilePiece, tail
+from seatrial.show.web.page import BadQuery, PageQuery
+from seatrial.show.web.pages.runs import RunLine
+from seatrial.show.web.state.caches import in_time
+from seatrial.show.web.state.server_state import ServerState
+
+SHOWN = 50
+MAX_SHOWN = 200
+MAX_OUTPUT = 2048
+MAX_CAUSES = 12
+LINES = 8
+READING_S = 2.0  # for the output of all runs of a page together
+
+
+class Column(NamedTuple):
+    """A column: its name in the address, its heading, its meaning."""
+
+    name: str
+    title: str
+    about: str
+
+
+COLUMNS = (
+    Column("time", "Time", "of the verdict"),
+    Column("tag", "Tag", "the trial's run tag"),
+    Column("machine", "Machine", ""),
+    Column("app", "App", "the application"),
+    Column("test", "Test", ""),
+    Column("case", "Case", "the test with its parameters"),
+    Column("run", "Run", ""),
+    Column("event", "Event", "by which it was known"),
+    Column("code", "Code", "the verdict and its number"),
+    Column("meaning", "Meaning", "of the code"),
+    Column("reason", "Why", "what was found"),
+    Column("cause", "Cause", "what its output tells, and the advice"),
+    Column("output", "Output", "the end of stderr, or of stdout"),
+    Column("nodes", "Nodes", ""),
+    Column("elapsed", "Elapsed", "of its script"),
+    Column("job", "Job", "at the scheduler"),
+    Column("directory", "Directory", ""),
+)
+_ON_REQUEST = ("case", "meaning", "nodes", "elapsed", "job", "directory")
+USUAL = [column.name for column in COLUMNS if column.name not in _ON_REQUEST]
+
+
+class Failure(RunLine, frozen=True, kw_only=True):
+    """A run that failed. ``time`` is that of its verdict in ns. ``output`` is the end of its file
+    ``output_of``, or says why there is none; ``cause`` is what it failed of, as a line of its
+    output tells (``cause_line``)."""
+
+    time: int
+    event: End
+    meaning: str
+    output: str
+    output_of: str
+    directory: str
+
+
+class CauseTally(Struct, frozen=True):
+    """How many of the failures that match are of a cause."""
+
+    cause: str
+    runs: int
+
+
+class FailuresPage(ListFrame, frozen=True, kw_only=True):
+    """The failures on a page, of ``found`` that match; ``shown`` are the names of its columns.
+    ``causes`` are those of all pages, the most frequent first."""
+
+    failures: list[Failure]
+    causes: list[CauseTally]
+    found: int
+    shown: list[str]
+    columns: tuple[Column, ...]
+
+
+def data(state: ServerState, query: PageQuery) -> FailuresPage:
+    limit = query.number("limit", SHOWN, least=1, most=MAX_SHOWN)
+    shown = _columns(query)
+    store = state.store()
+    with store.reading():
+        filters = filters_of(store, query)
+        # The window is of the time of the verdict, not of the run's creation.
+        window = [f"runs.judged >= {filters.since:d}"] if filters.since else []
+        window += [f"runs.judged < {filters.until:d}"] if filters.until else []
+        filters = replace(filters, since=0, until=0, failed=True)
+        found, frame = page_of(store, query, filters, limit, BY_VERDICT, window)
+        causes = pagination.causes_of(store, filters, window)
+        ends = pagination.ends_of(store, found)
+    outputs = _outputs(found) if "output" in shown else {}
+    return copied(
+        FailuresPage,
+        frame,
+        failures=[_failure(run, ends[run.row], outputs.get(run.row)) for run in found],
+        causes=[CauseTally(*each) for each in causes.items() if each[0]][:MAX_CAUSES],
+        found=sum(causes.values()),
+        shown=shown,
+        columns=COLUMNS,
+    )
+
+
+def _columns(query: PageQuery) -> list[str]:
+    """Return the chosen columns in the order of the page."""
+    chosen, known = set(query.all("column")), [column.name for column in COLUMNS]
+    if odd := sorted(chosen.difference(known)):
+        raise BadQuery(f"column={odd[0][:40]!r}: one of {', '.join(known)}", "column")
+    return [column.name for column in COLUMNS if column.name in chosen] or USUAL
+
+
+def _failure(run: RunRow, end: End, output: tuple[str, str] | None) -> Failure:
+    output_of, text = output or ("", "")
+    reason = run.why[:MAX_OUTPUT]
+    fields = structs.asdict(run) | {"why": reason, "again": False}
+    return Failure(
+        **fields,
+        reason=reason,
+        time=run.judged or run.created,
+        event=End(end.event, end.value, end.text[:300]),
+        meaning=code_of(run.code).meaning,
+        output=text,
+        output_of=output_of,
+        directory=run.path,
+    )
+
+
+# ---- the end of what they wrote -----------------------------------------------------------
+
+
+def _outputs(found: Sequence[RunRow]) -> dict[int, tuple[str, str]]:
+    """Return for each run its file and the end of it. Reading stops after READING_S."""
+    with_files = [run for run in found if run.path and not run.rehearsed]
+    done = {run.row: ("", "its file system was too slow to answer") for run in with_files}
+    until = time.monotonic() + READING_S
+
+    def read() -> None:
+        for run in with_files:
+            if time.monotonic() < until:
+                done[run.row] = _output(run)
+
+    in_time(read, instead=None, wait_s=READING_S)
+    return dict(done)  # the thread may still be reading
+
+
+def _output(run: RunRow) -> tuple[str, str]:
+    """Return the end of stderr, or of stdout if stderr is empty."""
+    for name in ("stderr", "stdout"):
+        piece = tail(run, name, MAX_OUTPUT)
+        if not isinstance(piece, FilePiece):
+            return "", f"{name} {piece.why}"
+        lines = plain(piece.text).rstrip().splitlines()
+        if lines:
+            return name, "\n".join(lines[-LINES:])
+    return "", "it wrote nothing"

@@ -1,0 +1,148 @@
+"""History: a metric over time in each case, with changes of its level, notes and references; or how
+often the runs of each test passed."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import get_args
+
+from msgspec.structs import replace
+
+from seatrial.errors import TrialError
+from seatrial.model.figures import ELAPSED
+from seatrial.model.test import Stage
+from seatrial.plugins.facts.changed import with_facts
+from seatrial.results import notes as note_file
+from seatrial.results.bands import BY_LEVEL
+from seatrial.results.history import (
+    SUCCESS_RATE,
+    History,
+    histories,
+    is_success_rate,
+    success_rates,
+)
+from seatrial.results.one_run import Expected, expected
+from seatrial.results.store import queries
+from seatrial.results.store.series import metric_names
+from seatrial.results.store.tables import Filters, MetricRow, TrialRow
+from seatrial.show.history import View, by_change, history_page, history_records, rates_page
+from seatrial.show.web.filters import names_rehearsal
+from seatrial.show.web.page import PageQuery
+from seatrial.show.web.state.server_state import ServerState
+from seatrial.show.web.study_view import MAX_NAMED, SHOWN, Field, StudyView
+
+POINTS = 50  # rows of the table of figures
+MAX_POINTS = 5000
+
+Trials = dict[tuple[str, str], TrialRow]  # by tag and machine
+
+
+def _fields(metrics: list[str]) -> list[Field]:
+    return [
+        Field("Metric", "metric", "elapsed, triad", 18, metrics, required=True),
+        Field("Test", "test", "all, or a pattern"),
+        Field("Case", "case", "all, or a pattern", 16),
+        Field("Machine", "machine", "all", 10),
+        Field("Stage", "stage", choices=get_args(Stage)),
+        Field("Toolchain", "toolchain", "all", 10),
+        Field("Trial", "trial", "all"),
+        Field("Since", "since", "90d, 2026-05-01", 12),
+        Field("Until", "until", "now", 12),
+        Field("rehearsed, too", "rehearsed", box=True),
+    ]
+
+
+def data(state: ServerState, query: PageQuery) -> StudyView:
+    store = state.store()
+    trials = queries.trials(store)
+    filters = Filters(
+        **query.texts("test", "machine", "toolchain", "trial"),
+        since=query.moment("since"),
+        until=query.moment("until"),
+        rehearsed=query.flag("rehearsed"),
+    )
+    metric, case = query.text("metric"), query.text("case")
+    stage = query.choice("stage", get_args(Stage))
+    first = query.number("first", 0)
+    points = query.number("points", POINTS, least=1, most=MAX_POINTS)
+    names = list(dict.fromkeys([ELAPSED, SUCCESS_RATE, *BY_LEVEL, *metric_names(store)]))
+    names = names[:MAX_NAMED]
+    view = StudyView(title="History", fields=_fields(names), choices=names[:60])
+    if not metric:
+        return view
+    view = replace(view, title=f"History of {metric}", first=first)
+    version = (_notes_mark(state), *((trial.row, trial.last, trial.passed) for trial in trials))
+    name = (metric, case, stage, filters)
+    if is_success_rate(store, metric):
+        rates = state.studies.answer(
+            name, version, lambda: success_rates(state.store(), filters, case, stage)
+        )
+        if rates.value is None:
+            return replace(view, state=rates.state, reason=rates.reason)
+        page = rates_page(rates.value, first, SHOWN)
+        return replace(view, state="judged", answer=page, found=len(rates.value))
+    study = state.studies.answer(
+        ("history", *name), version, lambda: _judged(state, metric, filters, case, stage)
+    )
+    if study.value is None:
+        made_up = bool(filters.trial) and names_rehearsal(store, [filters.trial], rehearsed=False)
+        return replace(view, state=study.state, reason=study.reason, rehearsed=made_up)
+    found, damaged = study.value
+    if first >= len(found):
+        first = max(0, (len(found) - 1) // SHOWN * SHOWN)
+    trial_of = {(trial.tag, trial.machine): trial for trial in reversed(trials)}
+    beside = View(
+        large=1,
+        first=first,
+        number=SHOWN,
+        points=points,
+        rehearsed=frozenset(key for key, trial in trial_of.items() if trial.rehearsed),
+        reference=lambda history: _expected(state, history, trial_of),
+    )
+    shown = found[first : first + SHOWN]
+    page = replace(history_page(found, metric, beside), records=partial(history_records, shown))
+    return replace(
+        view,
+        state="judged",
+        answer=page,
+        found=len(found),
+        first=first,
+        rehearsed=any(beside.made_up(each, one) for each in shown for one in each.series.points),
+        notices=[f"{damaged} lines of the diary can not be read as notes."] if damaged else [],
+    )
+
+
+def _notes_mark(state: ServerState) -> int:
+    try:
+        return (state.folder / note_file.FILE).stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _judged(
+    state: ServerState, metric: str, filters: Filters, case: str, stage: str
+) -> tuple[list[History], int]:
+    """Return the series, and how many lines of the diary are damaged."""
+    try:
+        notes = note_file.read(state.folder / note_file.FILE)
+    except TrialError:
+        notes = note_file.Diary([])
+    store = state.store()
+    found = with_facts(store, histories(store, metric, filters, case, notes.notes, stage))
+    return by_change(found), notes.damaged
+
+
+def _expected(state: ServerState, history: History, trial_of: Trials) -> Expected | None:
+    """Return the reference by which the latest run was judged."""
+    series = history.series
+    if not series.points:
+        return None
+    last = series.points[-1]
+    trial = trial_of.get((last.trial, series.machine))
+    if trial is None:
+        return None
+    case = next((c for c in queries.cases_of(state.store(), trial) if c.id == series.case), None)
+    if case is None:
+        return None
+    figure = MetricRow(series.metric, last.value, series.unit, series.better)
+    return expected(figure, case, state.records.references(state.store(), trial), series.stage)

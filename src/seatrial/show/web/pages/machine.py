@@ -1,0 +1,344 @@
+"""A machine: the map of its nodes, and a table of the worst."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from seatrial.errors import UsageError
+from seatrial.judge.statistics import suspects
+from seatrial.judge.statistics.suspects import Suspects
+from seatrial.model import codes
+from seatrial.model.decoding import copied
+from seatrial.model.figures import ELAPSED
+from seatrial.model.machine import Machine
+from seatrial.model.machine_topology import topology_of
+from seatrial.model.nodes import groups_of
+from seatrial.model.topology import summary
+from seatrial.plugins.network.levels import texts
+from seatrial.plugins.network.run_matrices import levels_of, runs_with
+from seatrial.results import slow_places
+from seatrial.results.slow_places import SlowPlaces, places_of
+from seatrial.results.store import series
+from seatrial.results.store.filters import listed
+from seatrial.results.store.tables import Filters, RunRow
+from seatrial.show.web import node_map
+from seatrial.show.web.node_map import Shading
+from seatrial.show.web.nodes import (
+    NodeBlock,
+    NodeFigures,
+    NodeState,
+    View,
+    blocks_of,
+    by_node,
+    metrics_to_choose,
+    states_of,
+    turns_of,
+    view_of,
+)
+from seatrial.show.web.page import PageQuery
+from seatrial.show.web.state.server_state import ServerState
+from seatrial.units import count, show_figure
+
+SHOWS = ("state", "runs", "failures", "metric", "z")
+OF_FIGURES = ("metric", "z")  # what shows a metric
+SORTS = ("worst", "name", "runs", "failed", "share", "figure", "z")
+ROWS = 30
+MAX_ROWS = 20_000
+MAX_JUDGED = 30_000  # of the latest runs are judged for suspects
+STATES_OF = 3  # of the trials that ended say what is down or excluded
+
+
+class NodeRow(Struct, frozen=True, kw_only=True):
+    """A node: its state and why, its ended runs and how many of them went wrong, the median of its
+    values and its deviation from the healthy nodes (below 0: worse)."""
+
+    name: str
+    titles: list[str]
+    state: str
+    why: str
+    runs: int
+    failed: int
+    figure: float | None
+    z: float | None
+    judged: str
+
+
+class MachinePage(Struct, frozen=True, kw_only=True):
+    """The nodes (``names``), their layout, and what is known of them. ``suspects`` and ``places``
+    (in the network, as a cause of times) are None while they are being judged. ``by_level``: what
+    the latest ``matrix`` of all pairs shows of units of the network; None while it is being judged.
+    """
+
+    name: str
+    about: str
+    network: str
+    matrix: RunRow | None
+    by_level: list[str] | None
+    trials: list[str]
+    rehearsed: bool
+    described: bool
+    show: str
+    test: str
+    metric: str
+    unit: str
+    relative: bool
+    kinds: int
+    left_out: dict[str, int]
+    latest_only: int
+    why: str
+    tests: list[str]
+    metrics: list[str]
+    runs: int
+    failed: int
+    down: int
+    excluded: int
+    states_of: list[str]
+    shading: Shading
+    blocks: list[NodeBlock]
+    names: list[str]
+    told: list[str]
+    marks: dict[str, list[int]]
+    rows: list[NodeRow]
+    sort: str
+    shown: int
+    suspects: Suspects | None
+    places: SlowPlaces | None
+    judged_since: int
+
+    def standing(self) -> list[tuple[str, list[tuple[int, str]]]]:
+        """Return titles, each with the number and the own title of its blocks."""
+        found: dict[str, list[tuple[int, str]]] = {}
+        for number, block in enumerate(self.blocks):
+            *outer, own = block.titles or [""]
+            found.setdefault(", ".join(outer), []).append((number, own))
+        return list(found.items())
+
+    def mark_shapes(self) -> list[tuple[str, str]]:
+        """Return the kinds of marks, for the legend."""
+        return list(node_map.MARKS.items())
+
+    def picture(self, number: int) -> Any:
+        """Return a block as SVG."""
+        return node_map.picture(self.blocks[number], number, self.shading, self.marks, self.names)
+
+
+def data(state: ServerState, query: PageQuery) -> MachinePage:
+    view = view_of(state, query)
+    show = query.choice("show", SHOWS, "state")
+    sort = query.choice("sort", SORTS, "z" if show in OF_FIGURES else "worst")
+    shown = query.number("rows", ROWS, least=1, most=MAX_ROWS)
+    found = by_node(view, query.text("metric", ELAPSED))
+    states, tags = machine_states(view)
+    accused = accused_of(view)
+    blocks = blocks_of(view.machine, view.names, view.described)
+    matrix, by_level = _by_level(state, view)
+    rows, words = _rows(view, states, found, accused.suspects, blocks)
+    return copied(
+        MachinePage,
+        found.of,  # metric, unit, relative, kinds, left_out
+        name=view.name,
+        about=view.machine.about,
+        network=_network(view.machine),
+        matrix=matrix,
+        by_level=by_level,
+        trials=[trial.tag for trial in view.trials],
+        rehearsed=view.rehearsed,
+        described=view.described > 0,
+        show=show,
+        test=view.test,
+        latest_only=found.latest_only,
+        why=found.of.why or found.survey.why,
+        tests=view.runs.tests,
+        metrics=metrics_to_choose(view),
+        runs=int(view.over().sum()),
+        failed=int(view.wrong().sum()),
+        down=sum(bool(node.down) for node in states.values()),
+        excluded=sum(bool(node.excluded) for node in states.values()),
+        states_of=tags,
+        shading=_shading(show, rows, words, found),
+        blocks=blocks,
+        names=view.names,
+        told=_told(rows, words, found if show in OF_FIGURES else None),
+        marks=_marks(show, rows),
+        rows=_sorted(rows, sort)[:shown],
+        sort=sort,
+        shown=min(shown, len(rows)),
+        suspects=accused.suspects,
+        places=accused.places,
+        judged_since=accused.since,
+    )
+
+
+def _by_level(state: ServerState, view: View) -> tuple[RunRow | None, list[str] | None]:
+    """Return the latest run of the machine that has a matrix, and its findings by level."""
+    if view.machine.topology is None:
+        return None, []
+    runs = runs_with(state)
+    run = next((run for run in runs or () if run.machine == view.name), None)
+    if run is None:
+        return None, None if runs is None else []
+    try:
+        found = levels_of(state, run, view.machine)
+    except UsageError:  # no whole matrix: the page Networks says why
+        return None, []
+    return run, None if found is None else texts(found)
+
+
+def _network(machine: Machine) -> str:
+    """Return the network of a machine in a line; "" if its file does not describe it."""
+    topology = topology_of(machine) if machine.topology is not None else None
+    return summary(topology) if topology is not None else ""
+
+
+def machine_states(view: View) -> tuple[dict[str, NodeState], list[str]]:
+    """Return the nodes that are down or excluded, and the tags of the trials that say so: those
+    that run, or else the latest that ended."""
+    running = [trial for trial in view.trials if trial.state in ("running", "paused")]
+    said = running or view.trials[:STATES_OF]
+    return states_of(turns_of(view.state.store(), said)), [trial.tag for trial in said]
+
+
+def _rows(
+    view: View,
+    states: Mapping[str, NodeState],
+    found: NodeFigures,
+    accused: Suspects | None,
+    blocks: Sequence[NodeBlock],
+) -> tuple[list[NodeRow], list[str]]:
+    """Return the nodes, and the state of each; of one that is up, whether it has or had a run."""
+    titles = {place: block.titles for block in blocks for place in block.places}
+    blamed = {name for one in accused.suspects for name in one.names} if accused else set()
+    going = view.runs.code == codes.IN_PROGRESS.number
+    over, wrong, going_here = (
+        view.counts(mask).tolist() for mask in (view.over(), view.wrong(), going)
+    )
+    values, z = found.values.tolist(), found.z.tolist()
+    rows, words = [], []
+    for place, name in enumerate(view.names):
+        state = states.get(name, NodeState())
+        judged = ["defective"] * (name in found.survey.defective) + ["suspect"] * (name in blamed)
+        rows.append(
+            NodeRow(
+                name=name,
+                titles=titles[place],
+                state=state.word,
+                why=state.down_why if state.down else state.excluded_why,
+                runs=over[place],
+                failed=wrong[place],
+                figure=values[place] if math.isfinite(values[place]) else None,
+                z=z[place] if math.isfinite(z[place]) else None,
+                judged=", ".join(judged),
+            )
+        )
+        up = "running" if going_here[place] else "up" if over[place] else "unused"
+        words.append(up if state.word == "up" else state.word)
+    return rows, words
+
+
+def _shading(
+    show: str, rows: Sequence[NodeRow], words: Sequence[str], found: NodeFigures
+) -> Shading:
+    if show == "state":
+        return node_map.by_state(words)
+    if show == "runs":
+        return node_map.by_count([row.runs for row in rows], "many")
+    if show == "failures":
+        return node_map.by_count([row.failed for row in rows], "wrong")
+    if not np.isfinite(found.values).any():
+        return Shading([node_map.NONE] * len(words), [])
+    if show == "z":
+        return node_map.by_deviation(found.z, found.survey.bound)
+    return node_map.by_value(found.values, found.of.better, found.of.unit)
+
+
+def _told(rows: Sequence[NodeRow], words: Sequence[str], found: NodeFigures | None) -> list[str]:
+    """Return a short text for each node, for a pointer on it."""
+    said = []
+    for place, (row, word) in enumerate(zip(rows, words, strict=True)):
+        text = "up" if word == "unused" else word
+        text += f", {row.failed} of {count(row.runs, 'run')} went wrong"
+        if found is not None and row.figure is not None:
+            figure = show_figure(row.figure, found.of.unit)
+            text += f", {found.of.metric} {figure} of n {found.counts[place]}"
+        if found is not None and row.z is not None:
+            text += f", z {row.z:+.1f}"
+        said.append(text)
+    return said
+
+
+def _marks(show: str, rows: Sequence[NodeRow]) -> dict[str, list[int]]:
+    """Return the nodes with each mark: down, excluded, and the worst by what is shown."""
+    said = "defective" if show in OF_FIGURES else "suspect"
+    worst = [place for place, row in enumerate(rows) if said in row.judged]
+    most = max((row.failed for row in rows), default=0)
+    if show == "failures" and not worst and most > 1:
+        said = "most"
+        worst = [place for place, row in enumerate(rows) if row.failed == most]
+    down = [place for place, row in enumerate(rows) if row.state == "down"]
+    out = [place for place, row in enumerate(rows) if row.state == "excluded"]
+    return {said: worst, "down": down, "excluded": [one for one in out if one not in worst]}
+
+
+def _sorted(rows: list[NodeRow], sort: str) -> list[NodeRow]:
+    def share(row: NodeRow) -> float:
+        return row.failed / row.runs if row.runs else 0.0
+
+    def worst(row: NodeRow) -> Any:
+        z = row.z if row.z is not None else 0.0
+        return (not row.judged, row.state == "up", -share(row), z)
+
+    keys: dict[str, Any] = {
+        "worst": worst,
+        "name": lambda row: 0,
+        "runs": lambda row: -row.runs,
+        "failed": lambda row: (-row.failed, -share(row)),
+        "share": lambda row: -share(row),
+        "figure": lambda row: (row.figure is None, -(row.figure or 0.0)),
+        "z": lambda row: (row.z is None, row.z or 0.0),
+    }
+    return sorted(rows, key=keys[sort])
+
+
+# ---- suspects -----------------------------------------------------------------------------
+
+
+class Accused(NamedTuple):
+    """The nodes that explain what went wrong in the chosen runs, and the places in the network that
+    go with their times; None while they are being judged. ``since``: the time (ns) since which runs
+    were judged, 0 for all."""
+
+    suspects: Suspects | None
+    places: SlowPlaces | None
+    since: int
+
+
+def accused_of(view: View) -> Accused:
+    """Return what explains the chosen runs."""
+    over = np.sort(view.runs.created[view.over()])
+    since = int(over[-MAX_JUDGED]) if len(over) > MAX_JUDGED else 0
+    version = (len(over), int(view.wrong().sum()), since)
+    wanted = Filters(
+        since=max(view.since, since),
+        until=view.until,
+        tests=[view.test] if view.test else None,
+        rehearsed=True,
+    )
+    of_trials = f"runs.trial IN ({listed(trial.row for trial in view.trials) or 0})"
+
+    def judge() -> tuple[Suspects, SlowPlaces]:
+        store = view.state.store()
+        found = series.outcomes(store, wanted, of_trials)
+        everything = replace(wanted, tests=None)
+        beside = series.outcomes(store, everything, of_trials) if view.test else found
+        jobs = slow_places.jobs_of(slow_places.classified(found)).jobs
+        groups = groups_of(view.machine)
+        accused = suspects.find(jobs, {node: [group] for node, group in groups.items()})
+        return accused, places_of(found, view.machine, beside)
+
+    judged = view.state.studies.latest(("suspects", view.key), version, judge)
+    accused, places = judged or (None, None)
+    return Accused(accused, places, since)

@@ -1,0 +1,303 @@
+"""Run: one run: what was requested and what ran, its time, metrics, output and siblings."""
+
+import re
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from seatrial.errors import TrialError, UsageError
+from seatrial.escaping import plain
+from seatrial.execute.trial_folder import TrialFolder
+from seatrial.execute.trial_record import Record
+from seatrial.judge.references import References
+from seatrial.model.codes import code_of
+from seatrial.model.decoding import copied
+from seatrial.model.job_options import described, effective
+from seatrial.model.nodes import unfold_or_empty
+from seatrial.model.test import JobOptions, Test
+from seatrial.plugins.orders.run_pattern import RunPattern, recorded_pattern
+from seatrial.results import one_run
+from seatrial.results.store import pagination, queries
+from seatrial.results.store.pagination import BuildRow
+from seatrial.results.store.same_case_runs import Siblings, earlier, siblings
+from seatrial.results.store.schema import Store
+from seatrial.results.store.tables import (
+    STATES,
+    CaseRow,
+    GapRow,
+    MetricRow,
+    RunRow,
+    TrialRow,
+    outcome_of,
+)
+from seatrial.results.store.upserts import gaps
+from seatrial.show.web.filters import MAX_GAPS
+from seatrial.show.web.output import (
+    BUILD_LOG,
+    EarlierValue,
+    FileMissing,
+    Output,
+    RunMetric,
+    RunPlacement,
+    head,
+    output_of,
+    placement_of,
+    search_of,
+)
+from seatrial.show.web.page import PageQuery
+from seatrial.show.web.state.caches import in_time
+from seatrial.show.web.state.server_state import ServerState
+from seatrial.units import SECOND_NS
+
+MAX_SCRIPT = 128 << 10
+MAX_EVENTS = 2000
+MAX_METRICS = 200
+MAX_NODES = 256
+MAX_SHOWN = 40  # siblings in the table
+
+
+class EventLine(Struct, frozen=True, kw_only=True):
+    """An event: its time in ns, the seconds since the run's creation, its name and its text."""
+
+    time: int
+    after: float
+    event: str
+    text: str
+
+
+class Script(Struct, frozen=True):
+    """A script; ``note`` says what is left out, or why it is absent."""
+
+    title: str
+    text: str
+    note: str = ""
+
+
+class Nodes(Struct, frozen=True):
+    """The nodes of the run: the set as written, and the first names in it."""
+
+    text: str
+    names: list[str]
+    number: int
+
+
+class RunPage(Struct, frozen=True, kw_only=True):
+    """A run. Times in ns; ``launcher``, ``launch`` ($LAUNCH), ``modules`` and the scripts are "" if
+    they are not known. ``asked`` is what was asked of the scheduler besides size and time; ``gpus``
+    are the unique ids of those on its first node."""
+
+    run: RunRow
+    verdict: str
+    meaning: str
+    reason: str
+    former: one_run.FormerVerdict | None
+    state: str
+    trial: TrialRow
+    case: CaseRow
+    build: BuildRow | None
+    launcher: str
+    launch: str
+    asked: str
+    modules: str
+    same_environment: int
+    known_environments: int
+    now: int
+    phases: list[one_run.RunPhase]
+    events: list[EventLine]
+    events_left_out: int
+    metrics: list[RunMetric]
+    metrics_left_out: int
+    nodes: Nodes
+    gpus: list[str]
+    placement: RunPlacement | None
+    pattern: RunPattern | None
+    scripts: list[Script]
+    outputs: list[Output]
+    siblings: Siblings
+    gaps: list[GapRow]
+    find: str
+
+
+_STATES = tuple(STATES)
+OUTPUTS = ("stdout", "stderr")
+_SLOW = "is not shown: its file system was too slow to answer"
+
+
+def data(state: ServerState, query: PageQuery) -> RunPage:
+    search = search_of(query)
+    whole = query.flag("whole")
+    store = state.store()
+    with store.reading():
+        run = _run(store, query)
+        trial = queries.trial_of(store, run)
+        case = queries.case_of(store, run)
+        events = queries.events_of(store, run)
+        metrics = queries.metrics_of(store, run)
+        build = pagination.build_of(store, trial.row, case.build)
+        beside = siblings(store, run)
+        past = earlier(store, beside.runs, run)
+        damage = gaps(store, trial)[:MAX_GAPS] if trial.damaged else []
+    record = state.records.record(trial)
+    slow: Files = [Output(name=name, absent=_SLOW) for name in OUTPUTS], []
+    has_log = build is not None and not run.path and not run.rehearsed
+    of_build = f"{trial.path}/builds/{case.build}" if has_log else ""
+    outputs, job = in_time(lambda: _files(run, search, whole, of_build), slow)
+    how = one_run.launched(record, case, job[0].text if job else "")
+    asked = in_time(lambda: _asked(record, trial, run), "") if record else ""
+    if removal := one_run.removed_by_keep(events):
+        outputs = [replace(one, absent=removal) if one.absent else one for one in outputs]
+    same, known = _environments(run, beside.runs)
+    code, nodes = code_of(run.code), unfold_or_empty(run.nodes)
+    references = state.records.references(store, trial)
+    return RunPage(
+        run=run,
+        verdict=code.name,
+        meaning=code.meaning,
+        reason=plain(run.why),
+        former=_plain(one_run.former_verdict(events)),
+        state=_STATES[outcome_of(run.code, run.again)],
+        trial=trial,
+        case=case,
+        build=build,
+        launcher=how.kind,
+        launch=how.line,
+        asked=asked,
+        modules=one_run.modules_of(events),
+        same_environment=same,
+        known_environments=known,
+        # Open phases last until now; in virtual time until the last event.
+        now=(trial.last or run.created) if run.rehearsed else time.time_ns(),
+        phases=one_run.phases(run, events),
+        events=[
+            copied(
+                EventLine,
+                event,
+                after=(event.time - run.created) / SECOND_NS,
+                text=plain(one_run.told(event)),
+            )
+            for event in events[:MAX_EVENTS]
+        ],
+        events_left_out=max(0, len(events) - MAX_EVENTS),
+        metrics=_metrics(metrics[:MAX_METRICS], case, past, run, references),
+        metrics_left_out=max(0, len(metrics) - MAX_METRICS),
+        nodes=Nodes(run.nodes, list(nodes[:MAX_NODES]), len(nodes)),
+        gpus=[plain(gpu) for gpu in one_run.told_by_rank(one_run.gpus_of(events), how, case)],
+        placement=in_time(lambda: placement_of(run, _test_of(record, run)), None),
+        pattern=recorded_pattern(state, run, _test_of(record, run)),
+        scripts=[*_scripts_of_test(record, run), *job],
+        outputs=outputs,
+        siblings=_nearest(beside, run),
+        gaps=damage,
+        find=query.text("find"),
+    )
+
+
+def _plain(former: one_run.FormerVerdict | None) -> one_run.FormerVerdict | None:
+    """Return a former verdict with texts that are safe to show."""
+    if former is None:
+        return None
+    reason, by_and_why = plain(former.reason), plain(former.by_and_why)
+    return replace(former, reason=reason, by_and_why=by_and_why)
+
+
+def _run(store: Store, query: PageQuery) -> RunRow:
+    """Return the run of this id, or of a unique beginning of it."""
+    tag, run_id = query.path["trial"], query.path["run_id"]
+    if not tag.strip() or not run_id.strip():
+        raise UsageError("a run's address is /runs/TRIAL/RUN")
+    return queries.run(store, f"{tag}/{run_id}")
+
+
+# ---- what ran -----------------------------------------------------------------------------
+
+
+def _asked(record: Record, trial: TrialRow, run: RunRow) -> str:
+    """Return what was asked of the scheduler for a run; "" where nothing was, or it is not
+    known."""
+    try:
+        case = TrialFolder(Path(trial.path)).case(run.case)
+    except TrialError:
+        return ""
+    options = case.job if case is not None else JobOptions()
+    batch = record.machine.jobs_run_elsewhere
+    return described(effective(record.machine.batch, options) if batch else options)
+
+
+def _environments(run: RunRow, others: Sequence[RunRow]) -> tuple[int, int]:
+    """Return how many other runs of the case had the same environment, of how many known ones."""
+    if not run.environment:
+        return 0, 0
+    known = [one.environment for one in others if one.environment and one.row != run.row]
+    return known.count(run.environment), len(known)
+
+
+# ---- figures ------------------------------------------------------------------------------
+
+
+def _metrics(
+    metrics: Sequence[MetricRow],
+    case: CaseRow,
+    past: dict[tuple[str, str], list[tuple[RunRow, float]]],
+    run: RunRow,
+    references: References,
+) -> list[RunMetric]:
+    return [
+        copied(
+            RunMetric,
+            one,
+            expected=one_run.expected(one, case, references, run.stage),
+            past=[
+                EarlierValue(before.created, before.trial, before.run_id, value)
+                for before, value in past.get((one.name, one.unit), ())
+                if before.row != run.row
+            ],
+        )
+        for one in one_run.with_elapsed(metrics, run, references)
+    ]
+
+
+def _nearest(beside: Siblings, run: RunRow) -> Siblings:
+    """Return the siblings nearest to the run, for a table."""
+    at = next((i for i, one in enumerate(beside.runs) if one.row == run.row), 0)
+    start = max(0, min(at - MAX_SHOWN // 2, len(beside.runs) - MAX_SHOWN))
+    return replace(beside, runs=beside.runs[start : start + MAX_SHOWN])
+
+
+# ---- files --------------------------------------------------------------------------------
+
+
+Files = tuple[list[Output], list[Script]]
+
+
+def _files(run: RunRow, search: re.Pattern[str] | None, whole: bool, of_build: str) -> Files:
+    """Return the outputs of a run and its job script; of one without a job the log of its build,
+    which is in ``of_build``."""
+    if of_build:
+        built = replace(run, path=of_build)
+        return [output_of(built, BUILD_LOG, search, whole)], []
+    outputs = [output_of(run, name, search, whole) for name in OUTPUTS]
+    job = head(run, "job.sh", MAX_SCRIPT)
+    if isinstance(job, FileMissing):
+        expected = run.path and not run.rehearsed
+        return outputs, [Script("job.sh", "", job.why)] if expected else []
+    cut = job.size > MAX_SCRIPT
+    return outputs, [Script("job.sh", plain(job.text), "only its beginning" if cut else "")]
+
+
+def _test_of(record: Record | None, run: RunRow) -> Test | None:
+    return record.tests.get(run.test) if record else None
+
+
+def _scripts_of_test(record: Record | None, run: RunRow) -> list[Script]:
+    test = _test_of(record, run)
+    if test is None:
+        return []
+    texts = {"build": test.build.script if test.build else "", "run": test.run.script}
+    return [
+        Script(f"{kind} script of {run.test}", text[:MAX_SCRIPT])
+        for kind, text in texts.items()
+        if text
+    ]

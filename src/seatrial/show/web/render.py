@@ -1,0 +1,166 @@
+"""Turn data into HTML, JSON and CSV.
+
+html = Renderer().html(page, state, query, data)
+text = as_json(data)                         # bytes; single times as ISO 8601 in UTC
+"""
+
+import csv
+import hashlib
+import io
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from msgspec import Struct, structs
+
+from seatrial import __version__
+from seatrial.escaping import csv_cell, plain_page
+from seatrial.hooks import WebPage
+from seatrial.results.store.export import iso
+from seatrial.results.store.tables import RUN_TIMES
+from seatrial.show.data import page_csv
+from seatrial.show.formatting import FILTERS, GLOBALS
+from seatrial.show.html import page_html
+from seatrial.show.web import output
+from seatrial.show.web.page import PageQuery
+from seatrial.show.web.routes import areas, pages
+from seatrial.show.web.state.server_state import ServerState
+from seatrial.show.web.study_view import StudyView
+
+FOLDER = Path(str(files("seatrial.show.web")))
+STATIC = FOLDER / "static"
+
+# Fields that hold a time in ns if they hold one number.
+_NESTED = (dict, list)
+_TIMES = frozenset((*RUN_TIMES, "started", "ended", "last", "now", "since", "time", "until"))
+
+
+def _template_folders() -> list[Path]:
+    """Return the folders of templates: that of the core, and those beside the pages of plug-ins."""
+    modules = {page.data.partition(":")[0]: None for page in pages() if page.template}
+    origins = [spec.origin for module in modules if (spec := find_spec(module)) is not None]
+    beside = dict.fromkeys(Path(origin).parent / "templates" for origin in origins if origin)
+    return [FOLDER / "templates", *(folder for folder in beside if folder.is_dir())]
+
+
+@cache
+def environment() -> Environment:
+    """Return what makes text from the templates; each is compiled once."""
+    made = Environment(
+        loader=FileSystemLoader(_template_folders()),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters.update(FILTERS | output.FILTERS | {"page_html": page_html})
+    made.globals.update(
+        GLOBALS | output.GLOBALS,
+        version=__version__,
+        static=_static,
+        areas=areas(),
+        json_link=json_link,
+        run_times=RUN_TIMES,
+    )
+    return made
+
+
+class Renderer:
+    """Makes pages as HTML."""
+
+    def __init__(self) -> None:
+        self._template = environment().get_template
+
+    def html(
+        self, page: WebPage, state: ServerState, query: PageQuery, data: Struct, refused: str = ""
+    ) -> bytes:
+        """Return a page as HTML. ``refused`` is why its query has no answer, or ""."""
+        text = self._template(page.template).render(
+            page=page, state=state, query=query, data=data, refused=refused
+        )
+        return plain_page(text).encode()
+
+    def error(self, state: ServerState, status: int, title: str, text: str) -> bytes:
+        """Return a page that says what is wrong and what to do."""
+        page = self._template("error.html").render(
+            page=WebPage("", "", ""), state=state, query=None, status=status, title=title, text=text
+        )
+        return plain_page(page).encode()
+
+    def sign_in(self, wrong: bool, way: str) -> bytes:
+        """Return the page that asks for the token. ``way`` is the address to return to."""
+        return self._template("sign_in.html").render(wrong=wrong, way=way).encode()
+
+
+def json_link(query: PageQuery, ending: str = ".json") -> str:
+    """Return the address of a page's data as JSON, or of its rows as CSV."""
+    parameters = query.link().removeprefix(query.address)
+    return ("/now" if query.address == "/" else query.address) + ending + parameters
+
+
+@cache
+def _static(name: str) -> str:
+    """Return the address of a static file, which changes with its content."""
+    digest = hashlib.sha256((STATIC / name).read_bytes()).hexdigest()[:10]
+    return f"/static/{name}?v={digest}"
+
+
+def as_json(data: Struct) -> bytes:
+    """Encode a page's data as JSON. Columns of a plot keep their numbers."""
+    if isinstance(data, StudyView):
+        return msgspec.json.encode(data.record)
+    return msgspec.json.encode(_with_iso(msgspec.to_builtins(data)))
+
+
+def as_csv(data: Struct, rows: str) -> bytes:
+    """Encode the rows of a page as CSV, without the store's own numbers of them. No text of a user
+    or a job becomes a formula."""
+    if isinstance(data, StudyView):
+        return (page_csv(data.answer) if data.answer else "").encode()
+    (kind,) = (field.type for field in structs.fields(data) if field.name == rows)
+    text = io.StringIO()
+    columns = [name for name in _columns(kind.__args__[0]) if name != "row"]
+    writer = csv.DictWriter(text, columns, lineterminator="\r\n", extrasaction="ignore")
+    writer.writeheader()
+    writer.writerows(
+        dict(_flat(row)) for row in _with_iso(msgspec.to_builtins(getattr(data, rows)))
+    )
+    return text.getvalue().encode()
+
+
+def _columns(kind: Any, before: str = "") -> Iterator[str]:
+    for field in structs.fields(kind):
+        if isinstance(field.type, type) and issubclass(field.type, Struct):
+            yield from _columns(field.type, f"{before}{field.name}_")
+        else:
+            yield before + field.name
+
+
+def _flat(row: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in row.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{before}{name}_")
+        else:
+            yield before + name, csv_cell(value) if isinstance(value, str) else value
+
+
+def _with_iso(value: Any) -> Any:
+    """Return builtins with the times in them as ISO 8601."""
+    if isinstance(value, dict):
+        return {
+            key: _with_iso(inner)
+            if inner.__class__ in _NESTED
+            else iso(inner)
+            if key in _TIMES and isinstance(inner, int) and inner > 0
+            else inner
+            for key, inner in value.items()
+        }
+    if isinstance(value, list):
+        plain = value and isinstance(value[0], int | float | str)
+        return value if plain else list(map(_with_iso, value))
+    return value

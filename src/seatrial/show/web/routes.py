@@ -1,0 +1,70 @@
+"""Every page of the core, in one table, and those of plug-ins. Each of the core has a module in
+``pages/`` and a template of the same name."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from seatrial.hooks import WebPage, each
+
+# The navigation: the area of pages, its title, its address.
+_AREAS = (
+    ("now", "Now", "/"),
+    ("trials", "Trials", "/trials"),
+    ("failures", "Failures", "/failures"),
+    ("runs", "Runs", "/runs"),
+    ("machines", "Machines", "/machines"),
+    ("networks", "Networks", "/network"),
+    ("compare", "Compare", "/compare"),
+    ("history", "History", "/history"),
+    ("matrix", "Matrix", "/matrix"),
+    ("scaling", "Scaling", "/scaling"),
+    ("ratio", "Ratio", "/ratio"),
+    ("best", "Best", "/best"),
+)
+
+
+def _page(path: str, area: str, name: str, template: str = "", **other: Any) -> WebPage:
+    """Return a page of the core: its module is ``pages/NAME.py``, or NAME:FUNCTION tells both."""
+    module, _, function = name.partition(":")
+    data = f"seatrial.show.web.pages.{module}:{function or 'data'}"
+    return WebPage(path, area, data, template, **other)
+
+
+_PAGES = (
+    _page("/", "now", "now", "now.html"),
+    _page("/trials", "trials", "trials", "trials.html", form=True),
+    _page("/trials/{tag}", "trials", "trial", "trial.html", plots=True),
+    _page("/trials/{tag}/utilisation", "trials", "trial_plots:utilisation"),
+    _page("/trials/{tag}/in-flight", "trials", "trial_plots:in_flight"),
+    _page("/trials/{tag}/elapsed", "trials", "trial_plots:elapsed"),
+    _page("/trials/{tag}/loads", "trials", "trial_plots:loads"),
+    _page("/trials/{tag}/tune", "trials", "tune", "tune.html"),
+    _page("/failures", "failures", "failures", "failures.html", form=True, rows="failures"),
+    _page("/runs", "runs", "runs", "runs.html", form=True, rows="runs"),
+    _page("/runs/{trial}/{run_id}", "runs", "run", "run.html", form=True),
+    _page("/machines", "machines", "machines", "machines.html", form=True),
+    _page("/machines/{machine}", "machines", "machine", "machine.html", form=True),
+    _page("/machines/{machine}/nodes/{node}", "machines", "node", "node.html", form=True),
+    _page("/bands", "networks", "bands", "bands.html", form=True),
+    _page("/compare", "compare", "compare", "compare.html", form=True),
+    _page("/history", "history", "history", "study.html", form=True, rows="lines"),
+    _page("/matrix", "matrix", "matrix", "matrix.html", form=True),
+    _page("/best", "best", "best", "best.html", form=True),
+    _page("/ratio", "ratio", "ratio", "ratio.html", form=True),
+    _page("/scaling", "scaling", "scaling", "scaling.html", form=True),
+)
+
+
+@cache
+def pages() -> tuple[WebPage, ...]:
+    """Return all pages: the core's, then those of plug-ins."""
+    return (*_PAGES, *each("seatrial_pages"))
+
+
+@cache
+def areas() -> tuple[tuple[str, str, str], ...]:
+    """Return the navigation: the area of pages, its title, its address."""
+    added = ((page.area, page.title, page.path) for page in pages() if page.title)
+    return (*_AREAS, *added)

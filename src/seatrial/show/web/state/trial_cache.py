@@ -1,0 +1,486 @@
+"""The trials that pages look at: each journal is folded once, then on from where it was.
+
+    tailed = state.trials.of(row)
+    tailed.standing()                        # None: its journal is still being read
+    tailed.status(), tailed.uses()           # None: being judged
+
+A journal of a million events takes seconds at first; ``tailed.share_read`` says how far it is.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Hashable, Sequence
+from itertools import groupby, pairwise
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from seatrial.errors import SeatrialError
+from seatrial.execute.plan.load import ItemStatus, items_of
+from seatrial.execute.trial_folder import TrialFolder
+from seatrial.execute.trial_record import Record
+from seatrial.lazy import np
+from seatrial.results import node_hours, utilisation
+from seatrial.results.criteria.decision import judged
+from seatrial.results.criteria.mix import Overall, overall
+from seatrial.results.criteria.view import TrialView, bounds_of
+from seatrial.results.holds import Hold
+from seatrial.results.outages import whole_outages
+from seatrial.results.status import OpenAlert, Status, TestStatus, alerts_of, holds_of, status_of
+from seatrial.results.store.tables import TrialRow
+from seatrial.results.utilisation import USES, LevelSpan, timeline_of
+from seatrial.show.web.state.caches import MIN_IDLE_FACTOR, BackgroundCompute, LruCache, ResultSlots
+from seatrial.show.web.state.trial_fold import TrialFold
+from seatrial.units import SECOND_NS
+
+# ---- trial results -------------------------------------------------------------------------------
+#
+# The results of one trial for its page: where it stands, and its numbers over time.
+#
+#     status_at(fold, now, driven=True)
+#     uses_at(fold, now).bins(600)             # utilisation by the wall clock
+#     flights_at(fold, now), loads_at(fold, now)
+#
+# Times are seconds since the epoch, so that all figures of a page share an axis.
+
+
+FINEST = 8192  # bins that are kept
+MAX_STEPS = 3000  # of one line
+
+
+def status_at(fold: TrialFold, now: int, driven: bool) -> Status:
+    """Return the status of a trial, as ``acceptance.status.status`` does from its journal."""
+    found = status_of(fold.record, fold.history, now, fold.references, driven)
+    held = [*fold.held(now), *holds_of(found)] if driven else holds_of(found)
+    return replace(found, held_back_by=held)
+
+
+# ---- how nodes were used ------------------------------------------------------------------
+
+
+class NodeUses(Struct, frozen=True, kw_only=True):
+    """How the nodes were used up to ``now`` (ns): the share of each use in the ``available``
+    node-seconds; ``sentence`` names the largest loss."""
+
+    now: int
+    available: float
+    shares: dict[str, float]
+    sentence: str
+    meanings: dict[str, str]
+
+
+class UtilisationSteps(Struct, frozen=True):
+    """How nodes were used, in the ``whole`` time and over it. ``rows`` are node-seconds, shape
+    (uses, FINEST): a row for each of ``acceptance.utilisation.USES``, a column for each of FINEST
+    spans of ``step`` seconds from ``first`` on."""
+
+    whole: NodeUses
+    first: float
+    step: float
+    rows: "NDArray[np.float64]"
+
+    def bins(
+        self, most: int, since: float = 0.0, until: float = 0.0
+    ) -> tuple[list[float], dict[str, list[float | None]], float]:
+        """Return the starts of at most so many spans, the share of each use in them (None where no
+        node was available), and their length in seconds; of the time between ``since`` and
+        ``until``, if given."""
+        if self.step <= 0:
+            return [], {use: [] for use in USES}, 0.0
+        low = max(0, int((since - self.first) / self.step)) if since else 0
+        high = self.rows.shape[1]
+        if until:
+            high = min(high, max(low + 1, int(np.ceil((until - self.first) / self.step))))
+        low = min(low, high - 1)
+        together = -(-(high - low) // most)
+        sums = np.add.reduceat(self.rows[:, low:high], np.arange(0, high - low, together), axis=1)
+        total = sums.sum(axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            parts = np.round(sums / total, 4)
+        there = total > 0
+        step = together * self.step
+        starts = [round(self.first + low * self.step + i * step, 3) for i in range(len(total))]
+        found: dict[str, list[float | None]] = {
+            use: [float(part) if ok else None for part, ok in zip(row, there, strict=True)]
+            for use, row in zip(USES, parts, strict=True)
+        }
+        return starts, found, step
+
+
+def uses_at(fold: TrialFold, now: int) -> UtilisationSteps:
+    """Return how the nodes were used up to ``now`` (ns)."""
+    timeline = timeline_of(fold.history, now)
+    whole = NodeUses(
+        now=now,
+        available=timeline.total.available / SECOND_NS,
+        shares={use: timeline.total.share(use) for use in USES},
+        sentence=node_hours.sentence(fold.history, timeline, now),
+        meanings=USES,
+    )
+    if not timeline.starts:
+        return UtilisationSteps(whole, 0.0, 0.0, np.zeros((len(USES), 0)))
+    first, last = timeline.starts[0], timeline.ends[-1]
+    pieces = np.array([timeline.starts, timeline.ends], dtype=np.int64).T
+    spans = (pieces - first) / SECOND_NS
+    step = max((last - first) / SECOND_NS, 1e-6) / FINEST
+    edges = np.arange(FINEST + 1) * step
+    # The sums up to the ends of the pieces; between two pieces, in a pause, they do not grow.
+    times = np.concatenate(([0.0], spans.ravel()))
+    rows = np.empty((len(USES), FINEST))
+    for number, use in enumerate(USES):
+        nodes = np.array(timeline.nodes_in(use), dtype=float)
+        grown = np.cumsum(nodes * (spans[:, 1] - spans[:, 0]))
+        before = np.concatenate(([0.0], grown[:-1]))
+        sums = np.concatenate(([0.0], np.column_stack((before, grown)).ravel()))
+        rows[number] = np.diff(np.interp(edges, times, sums))
+    return UtilisationSteps(whole, first / SECOND_NS, step, np.maximum(rows, 0.0))
+
+
+# ---- runs in flight, loads of targets -----------------------------------------------------
+
+
+class Steps(Struct, frozen=True, rename={"times": "t", "values": "y"}):
+    """A number over time: from ``times[i]`` (s) on it was ``values[i]``, None while the trial was
+    paused. In JSON these are ``t`` and ``y``. ``name`` is a test, a metadata target, a gauge, or ""
+    for all. ``expected`` is the planned value (0: none), ``most`` the limit (0: none)."""
+
+    name: str
+    times: list[float]
+    values: list[float | None]
+    expected: float = 0.0
+    most: float = 0.0
+
+
+def flights_at(fold: TrialFold, now: int) -> list[Steps]:
+    """Return the number of runs that held nodes, of all tests and of each."""
+    history = fold.history
+    by_test: dict[str, list[tuple[int, int, float]]] = {test: [] for test in fold.verdicts}
+    for run in history.runs:
+        held = run.held_nodes(now)
+        if held is not None:
+            by_test[history.test_of(run)].append((*held, 1.0))
+    spans, without = history.window(now), whole_outages(history)
+    everything = [one for each in by_test.values() for one in each]
+    found = [_steps("", utilisation.levels(everything, spans, without), _least_of_all(fold))]
+    for test in fold.tests():
+        levels = utilisation.levels(by_test[test.test], spans, without)
+        found.append(_steps(test.test, levels, test.expected))
+    return found
+
+
+def _least_of_all(fold: TrialFold) -> float:
+    """Return the number of jobs in flight that a criterion on all tests asks for."""
+    component = fold.record.component
+    for criterion in component.criteria if component else ():
+        if criterion.criterion == "jobs_in_flight" and not criterion.tests:
+            return bounds_of(criterion).least or 0.0
+    return 0.0
+
+
+def loads_at(fold: TrialFold, now: int) -> list[Steps]:
+    """Return the open files on each metadata target that a run was placed on, then the readings of
+    gauges."""
+    safe = _safe_loads(fold)
+    found = [
+        _steps(name, each, most=safe.get(name, 0.0))
+        for name, each in utilisation.target_loads(fold.history, now).items()
+    ]
+    highs = {throttle.gauge: throttle.high for throttle in fold.history.policy.throttles}
+    for name, readings in fold.gauges.items():
+        each = [
+            LevelSpan(time, following, value)
+            for (time, value), (following, _) in pairwise([*readings, readings[-1]])
+            if value is not None
+        ]
+        found.append(_steps(f"gauge {name}", each, most=highs.get(name, 0.0)))
+    return found
+
+
+def _safe_loads(fold: TrialFold) -> dict[str, float]:
+    """Return the safe load of each target, by the plan or else by the machine's description."""
+    systems = fold.record.machine.file_systems
+    found = {
+        f"{name}/{target.name}": system.safe_load
+        for name, system in systems.items()
+        for target in system.metadata_targets
+    }
+    capped = {target.name: target.safe for target in fold.history.policy.targets}
+    return found | {name: safe for name, safe in capped.items() if safe}
+
+
+def _steps(
+    name: str, found: Sequence[LevelSpan], expected: float = 0.0, most: float = 0.0
+) -> Steps:
+    """Return levels as steps, with None in the gaps between them."""
+    found = _thinned(found)
+    times: list[float] = []
+    values: list[float | None] = []
+    last = None
+    for start, end, value in found:
+        if last is not None and start > last:
+            times.append(round(last / SECOND_NS, 3))
+            values.append(None)
+        times.append(round(start / SECOND_NS, 3))
+        values.append(value)
+        last = end
+    if last is not None:
+        times.append(round(last / SECOND_NS, 3))
+        values.append(values[-1])
+    return Steps(name, times, values, expected, most)
+
+
+def _thinned(found: Sequence[LevelSpan]) -> Sequence[LevelSpan]:
+    """Return few enough levels to draw: the least and the largest of each of many equal spans."""
+    if len(found) <= MAX_STEPS:
+        return found
+    first, length = found[0].start, found[-1].end - found[0].start
+    kept: list[LevelSpan] = []
+    for _, group in groupby(found, lambda level: (level.start - first) * MAX_STEPS // 3 // length):
+        own = list(group)
+        kept += sorted({min(own, key=_value), max(own, key=_value), own[-1]})
+    ends = [level.start for level in kept[1:]] + [found[-1].end]
+    gaps = {level.end for level, after in pairwise(found) if after.start > level.end}
+    return [
+        level if level.end in gaps else LevelSpan(level.start, end, level.value)
+        for level, end in zip(kept, ends, strict=True)
+    ]
+
+
+def _value(level: LevelSpan) -> float:
+    return level.value
+
+
+# ---- trial cache ---------------------------------------------------------------------------------
+
+
+T = TypeVar("T")
+
+MAX_TRIALS = 24
+MAX_RUNS = 400_000  # of all trials that are kept
+MAX_VERDICTS = 500
+MAX_PLOTS = 4  # of a trial, each for other tests
+AT_ONCE_BYTES = 1 << 20  # a page reads at most so much of a journal itself
+TURN_S = 0.2  # how long a page waits for a thread that judges the trial
+LOOK_AGAIN_S = 30  # a trial that runs is judged again after this time even without events
+ANNOUNCE_S = 1.0  # between two announcements of how far a long journal is read
+
+
+class Standing(Struct, frozen=True, kw_only=True):
+    """Where a trial stands by its events: at ``now`` (ns), ``clock`` and ``duration`` in seconds
+    (0: no limit). ``judged`` are the ids of the runs that were judged last."""
+
+    now: int
+    state: str
+    clock: float
+    duration: float
+    tests: list[TestStatus]
+    alerts: list[OpenAlert]
+    held: list[Hold]
+    judged: list[str]
+    damaged: int
+
+
+class TailedTrial:
+    """One trial. ``trouble`` says why its journal cannot be read here, or is "". ``driven`` is
+    false if its driver died."""
+
+    def __init__(
+        self, path: str, background: BackgroundCompute, announce: Callable[[], None]
+    ) -> None:
+        self.path = path
+        self.trouble = ""
+        self.driven = True
+        self.fold: TrialFold | None = None
+        self.results = ResultSlots()
+        self.plots = ResultSlots(MAX_PLOTS)
+        self._background = background
+        self._announce = announce
+        self._lock = threading.Lock()
+        self._standing: Standing | None = None
+
+    @property
+    def share_read(self) -> float:
+        """How much of the journal was read, from 0 to 1."""
+        fold = self.fold
+        return fold.end / fold.size if fold is not None and fold.size else 0.0
+
+    def runs(self) -> int:
+        """Return how many runs are kept of it."""
+        return 0 if self.fold is None else len(self.fold.history.runs)
+
+    def standing(self) -> Standing | None:
+        """Return where the trial stands: now if the rest of the journal is short, else when all of
+        it was read last; None if it never was."""
+        try:
+            if (size := self._far()) > 0:
+                self.latest("journal", size, self._read_all, idle_factor=0)
+            if self._lock.acquire(timeout=0 if self._is_behind() else TURN_S):
+                try:
+                    self._read_on()
+                finally:
+                    self._lock.release()
+            self.trouble = ""
+        except (SeatrialError, OSError) as error:
+            self.trouble = str(error)
+        return self._standing
+
+    def _open(self) -> TrialFold:
+        if self.fold is None:
+            self.fold = TrialFold(TrialFolder(Path(self.path)))
+        return self.fold
+
+    def _far(self) -> int:
+        """Return the size of the journal if a page cannot read on to its end itself, else 0."""
+        read = self.fold.end if self.fold is not None else 0
+        try:
+            size = (Path(self.path) / "journal.jsonl").stat().st_size
+        except OSError:
+            return 0  # opening it says why
+        return size if size - read >= AT_ONCE_BYTES else 0
+
+    def _read_on(self) -> None:
+        """Read to the end of the journal, if that is near."""
+        fold = self._open()
+        if fold.left() >= AT_ONCE_BYTES:
+            return
+        while fold.go_on():
+            pass
+        self._standing = self._standing_of(fold)
+
+    def _read_all(self) -> bool:
+        """Read to the end of the journal, however far."""
+        announced = time.monotonic()
+        more = True
+        while more:
+            with self._lock:
+                more = self._open().go_on()
+            if time.monotonic() - announced > ANNOUNCE_S:
+                announced = time.monotonic()
+                self._announce()
+        return True
+
+    def _standing_of(self, fold: TrialFold) -> Standing:
+        history, now = fold.history, fold.present()
+        return Standing(
+            now=now,
+            state=history.state,
+            clock=history.clock(now),
+            duration=history.duration,
+            tests=fold.tests(),
+            alerts=alerts_of(history, now)[::-1],
+            held=fold.held(now) if self.driven else [],
+            judged=list(reversed(fold.judged)),
+            damaged=fold.damaged,
+        )
+
+    # ---- what is judged -------------------------------------------------------------------
+
+    def status(self) -> Status | None:
+        """Return where it stands by its criteria; None while that is made for the first time."""
+        driven = self.driven
+        return self._judged("status", lambda fold, now: status_at(fold, now, driven))
+
+    def uses(self) -> UtilisationSteps | None:
+        """Return how its nodes were used over time."""
+        return self._judged("uses", uses_at)
+
+    def flights(self) -> list[Steps] | None:
+        """Return its runs in flight over time, beside how many are expected."""
+        return self._judged("flights", flights_at)
+
+    def loads(self) -> list[Steps] | None:
+        """Return the loads of metadata targets and the readings of gauges over time."""
+        return self._judged("loads", loads_at)
+
+    def _judged(self, name: str, make: Callable[[TrialFold, int], T]) -> T | None:
+        fold = self.fold
+        if fold is None or self._standing is None:
+            return None
+        runs = fold.history.state == "running" and not fold.record.rehearsed
+        turn = fold.present() // (LOOK_AGAIN_S * SECOND_NS) if runs else 0
+
+        def locked() -> T:
+            with self._lock:
+                return make(fold, fold.present())
+
+        return self.latest(name, (fold.end, self.driven, turn), locked)
+
+    def _is_behind(self) -> bool:
+        return self.results.is_behind() or self.plots.is_behind()
+
+    def latest(
+        self,
+        name: Hashable,
+        version: Hashable,
+        make: Callable[[], T],
+        slots: ResultSlots | None = None,
+        idle_factor: float = MIN_IDLE_FACTOR,
+    ) -> T | None:
+        """Return the latest result of this name, which is made in the background and kept with the
+        trial. While another one takes long for the first time, none is waited for."""
+        wait_s = 0.0 if self._is_behind() else None
+        slots = self.results if slots is None else slots
+        return self._background.latest(slots, name, version, make, wait_s, idle_factor)
+
+
+class JudgedTrial(NamedTuple):
+    """What the criteria say of a trial, and the items of its checklist; documents were not looked
+    at."""
+
+    overall: Overall
+    record: Record
+    items: list[ItemStatus]
+
+
+class TrialCache:
+    """The trials that were looked at last. ``announce`` is called when there is something new to
+    show."""
+
+    def __init__(self, announce: Callable[[], None]) -> None:
+        self._announce = announce
+        self._background = BackgroundCompute(announce)
+        self._lock = threading.Lock()
+        self._trials: LruCache[str, TailedTrial] = LruCache(
+            MAX_TRIALS, MAX_RUNS, size_of=TailedTrial.runs
+        )
+        self._verdicts = ResultSlots(MAX_VERDICTS)
+
+    def of(self, row: TrialRow) -> TailedTrial:
+        """Return the trial, which is kept from now on."""
+        with self._lock:
+            tailed = self._trials.get_or_make(
+                row.path, lambda: TailedTrial(row.path, self._background, self._announce)
+            )
+            tailed.driven = row.state != "interrupted"
+            self._trials.measure()
+        return tailed
+
+    def verdict(self, row: TrialRow) -> JudgedTrial | None:
+        """Return what the criteria say of a trial that does not run; None while that is unknown,
+        or if its folder is gone. The trial is not kept."""
+        version = (row.last, row.state)
+        wait_s = 0.0 if self._verdicts.is_behind() else None  # a page shows many
+        try:
+            return self._background.latest(
+                self._verdicts, row.path, version, lambda: _verdict_of(row), wait_s
+            )
+        except (SeatrialError, OSError):
+            return None
+
+    def close(self) -> None:
+        """Begin no new work."""
+        self._background.close()
+
+
+def _verdict_of(row: TrialRow) -> JudgedTrial:
+    fold = TrialFold(TrialFolder(Path(row.path)))
+    if fold.record.component is None:
+        return JudgedTrial(Overall("undecided", []), fold.record, [])
+    while fold.go_on():
+        pass
+    component, history = fold.record.component, fold.history
+    found = overall(judged(component, TrialView(history, fold.present(), fold.references)))
+    return JudgedTrial(found, fold.record, items_of(history.items, history.ticks))

@@ -1,0 +1,77 @@
+"""A study as a page of the server: its form, whether it is judged yet, and the answer.
+
+A module of ``pages/`` that answers with a ``StudyView`` needs no template of its own: it has the
+answer as a ``show.page.Page``, which the command prints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from seatrial.show.page import Page
+from seatrial.show.web.page import PageQuery
+
+SHOWN = 24  # series, cases on a page
+MAX_NAMED = 400  # values that a field suggests
+
+
+class Field(Struct, frozen=True):
+    """A field of a form: a text, one of ``choices``, or a box to tick."""
+
+    label: str
+    name: str
+    placeholder: str = ""
+    size: int = 14
+    suggested: Sequence[str] = ()
+    choices: Sequence[str] = ()
+    box: bool = False
+    required: bool = False
+
+    def value(self, query: PageQuery) -> str:
+        return query.text(self.name)
+
+
+class StudyJson(Struct, frozen=True, kw_only=True):
+    """The JSON of the page. ``records`` are those of the command, of the part that is shown:
+    ``found`` things from the ``first`` on."""
+
+    state: str
+    reason: str
+    rehearsed: bool
+    found: int
+    first: int
+    records: Any
+
+
+class StudyView(Struct, frozen=True, kw_only=True):
+    """What the page shows. Without an ``answer`` its ``state`` tells why."""
+
+    title: str
+    fields: Sequence[Field]
+    state: Literal["asked", "judging", "judged", "refused"] = "asked"
+    reason: str = ""
+    """Why it was refused."""
+    answer: Page | None = None
+    found: int = 0
+    """How many series, cases or the like there are."""
+    first: int = 0
+    shown: int = SHOWN
+    rehearsed: bool = False
+    """Whether figures of rehearsals are among them."""
+    notices: Sequence[str] = ()
+    choices: Sequence[str] = ()
+    """Values of the first field to choose from, where nothing was asked yet."""
+
+    @property
+    def record(self) -> StudyJson:
+        return StudyJson(
+            state=self.state,
+            reason=self.reason,
+            rehearsed=self.rehearsed,
+            found=self.found,
+            first=self.first,
+            records=self.answer.records() if self.answer else [],
+        )

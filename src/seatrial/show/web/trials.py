@@ -1,0 +1,368 @@
+"""The documents of a trial on its pages: are they as they were signed for, and what follows?
+
+status = with_documents_now(state, row, record, status)      # as the report has it
+"""
+
+import contextlib
+import os
+from collections import Counter
+from collections.abc import Hashable, Iterator
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from seatrial.errors import JournalError, SeatrialError, TrialError
+from seatrial.execute.plan_trials import records
+from seatrial.execute.trial_folder import TrialFolder
+from seatrial.execute.trial_record import Record
+from seatrial.judge.statistics.spread import Spread
+from seatrial.judge.statistics.suspects import Suspects
+from seatrial.model.codes import KNOWN, PASS, RECALLED, code_of
+from seatrial.model.decoding import copied
+from seatrial.plugins.sinks.lifetime import SinkLag, sink_lags
+from seatrial.results.criteria.mix import OverallState
+from seatrial.results.documents import with_evidence, with_people
+from seatrial.results.evidence import (
+    EvidenceStatus,
+    awaited_of,
+    evidence_of,
+    items_of_now,
+    unsound_of,
+)
+from seatrial.results.records import PlanRecords, records_in
+from seatrial.results.slow_places import PlaceTrend, RunKind, classified
+from seatrial.results.status import Status, TestStatus
+from seatrial.results.store.schema import Store
+from seatrial.results.store.series import outcomes
+from seatrial.results.store.tables import FAILED, PASSED, RUNNING, WAITING, Filters, TrialRow
+from seatrial.results.variability import Variability, VariabilityRow, variability
+from seatrial.show.web.state.server_state import ServerState
+from seatrial.show.web.state.trial_cache import JudgedTrial, Standing, TailedTrial
+from seatrial.units import SECOND_NS
+
+
+def records_of_plan(row: TrialRow, record: Record) -> PlanRecords:
+    """Return what people recorded about the plan of a trial. Raises JournalError, TrialError."""
+    return records_in(records(Path(row.path).parent, record.plan))
+
+
+def with_documents_now(
+    state: ServerState, row: TrialRow, record: Record | None, status: Status | None
+) -> Status | None:
+    """Return a status with the documents of a trial's component and of its items."""
+    if status is None or record is None or not record.plan or record.rehearsed:
+        return status
+    items = items_of_now(status.items, _home(record), state.documents.state_of)
+    return with_evidence(replace(status, items=items), _evidence(state, row, record))
+
+
+def verdict_now(state: ServerState, row: TrialRow, judged: JudgedTrial) -> tuple[OverallState, str]:
+    """Return the verdict of a trial and its words, as its documents are now."""
+    overall, record = judged.overall, judged.record
+    items = items_of_now(judged.items, _home(record), state.documents.state_of)
+    evidence = _evidence(state, row, record)
+    unsound, awaited = unsound_of(items, evidence), awaited_of(items, evidence)
+    return with_people(overall.state, overall.words, unsound, awaited)
+
+
+def _home(record: Record) -> Path:
+    return Path(record.plan_file).parent
+
+
+def _evidence(state: ServerState, row: TrialRow, record: Record) -> list[EvidenceStatus]:
+    written = record.component.evidence if record.component else []
+    if not written:
+        return []
+    try:
+        given = records_of_plan(row, record).given
+    except (TrialError, JournalError):
+        given = {}
+    return evidence_of(written, given, _home(record), state.documents.state_of)
+
+
+# ---- trial facts ---------------------------------------------------------------------------------
+#
+# Data that the pages Now and Trial share: status, builds, tests, and what cannot be read.
+#
+# facts = facts_of(state, row, tailed) copied(TrialPage, facts, ...)
+
+
+MAX_BUILDS = 40
+MAX_NAMED = 6
+
+
+class TrialFacts(Struct, frozen=True, kw_only=True):
+    """A trial on the pages Now and Trial. ``standing`` is None while its journal is read for the
+    first time (of which ``share_read`` is done) or cannot be read (``trouble``); ``status`` is None
+    while it is judged."""
+
+    trial: TrialRow
+    standing: Standing | None
+    status: Status | None
+    tests: list[TestStatus]
+    builds: "Builds"
+    sinks: list[SinkLag]
+    share_read: float
+    trouble: str
+
+
+def facts_of(state: ServerState, row: TrialRow, tailed: TailedTrial) -> TrialFacts:
+    """Return what is known of a trial."""
+    store, standing = state.store(), tailed.standing()
+    record = tailed.fold.record if tailed.fold is not None else None
+    sinks: list[SinkLag] = []
+    with contextlib.suppress(SeatrialError, OSError):
+        sinks = sink_lags(TrialFolder(Path(row.path)))
+    return TrialFacts(
+        trial=row,
+        standing=standing,
+        status=with_documents_now(state, row, record, tailed.status()),
+        tests=standing.tests if standing and not tailed.trouble else tests_of_store(store, row),
+        builds=builds_of(store, row),
+        sinks=sinks,
+        share_read=tailed.share_read,
+        trouble=trouble_of(store, row, tailed),
+    )
+
+
+# ---- builds -------------------------------------------------------------------------------
+
+
+class BuildShown(Struct, frozen=True):
+    """A build and the tests that use it; ``state`` is building, built or failed."""
+
+    key: str
+    tests: list[str]
+    state: str
+    started: int | None
+    seconds: float | None
+    path: str
+    text: str
+
+
+class Builds(Struct, frozen=True, kw_only=True):
+    """The number of builds in each state; ``shown`` are those that are not built."""
+
+    built: int
+    building: int
+    failed: int
+    shown: list[BuildShown]
+
+
+def builds_of(store: Store, row: TrialRow) -> Builds:
+    """Return the builds of a trial."""
+    sql = "SELECT key, path, started, ended, value, text FROM builds WHERE trial = ?"
+    found = []
+    for key, path, started, ended, value, text in store.rows(sql, (row.row,)):
+        state = "building" if ended is None else "failed" if value else "built"
+        seconds = None if started is None or ended is None else (ended - started) / SECOND_NS
+        found.append(BuildShown(key, [], state, started, seconds, path, text))
+    open_ones = [one for one in found if one.state != "built"][:MAX_BUILDS]
+    if open_ones:
+        names = _tests_of_builds(store, row)
+        for one in open_ones:
+            one.tests.extend(names.get(one.key, [])[:MAX_NAMED])
+    states = Counter(one.state for one in found)
+    return Builds(
+        built=states["built"],
+        building=states["building"],
+        failed=states["failed"],
+        shown=sorted(open_ones, key=lambda one: (one.state, -(one.started or 0))),
+    )
+
+
+def _tests_of_builds(store: Store, row: TrialRow) -> dict[str, list[str]]:
+    sql = (
+        "SELECT DISTINCT cases.build, tests.name FROM cases LEFT JOIN tests"
+        " ON tests.id = cases.test WHERE cases.trial = ? ORDER BY 1, 2"
+    )
+    rows = groupby(store.rows(sql, (row.row,)), itemgetter(0))
+    return {key: [test for _, test in own] for key, own in rows}
+
+
+# ---- tests --------------------------------------------------------------------------------
+
+
+def tests_of_store(store: Store, row: TrialRow) -> list[TestStatus]:
+    """Return how the tests of a trial stand by the store, for when its journal cannot be read."""
+    names: dict[int, str] = dict(store.rows("SELECT id, name FROM tests"))
+    counts: dict[str, Counter[str]] = {}
+    for test, state, code, number in _counted(store, row):
+        name = names[test]
+        named = state == FAILED or code in (RECALLED.number, KNOWN.number)
+        verdict = code_of(code).name if named else "again"
+        verdict = {WAITING: "waiting", RUNNING: "running", PASSED: "pass"}.get(state, verdict)
+        counts.setdefault(name, Counter())[verdict] += number
+    return [
+        TestStatus(
+            test=name,
+            in_flight=found["waiting"] + found["running"],
+            running=found["running"],
+            expected=0,
+            accepted=found["pass"],
+            verdicts={
+                name: number
+                for name, number in found.most_common()
+                if name not in ("waiting", "running")
+            },
+            stopped="",
+        )
+        for name, found in sorted(counts.items())
+    ]
+
+
+def _counted(store: Store, row: TrialRow) -> Iterator[tuple[int, int, int, int]]:
+    """Yield how many runs of each test, state and code a trial has. The passed ones, which are
+    most, are all runs of a test (counted by an index) less the others."""
+    tests = "SELECT DISTINCT test FROM cases WHERE trial = ?"
+    sql = (
+        f"SELECT test, state, code, count(*) FROM runs WHERE trial = ? AND state <> {PASSED}"
+        " GROUP BY test, state, code"
+    )
+    every = "SELECT count(*) FROM runs WHERE test = ? AND trial = ?"
+    with store.reading():
+        passed = {test: 0 for (test,) in store.rows(tests, (row.row,))}
+        for test in passed:
+            passed[test] = store.rows(every, (test, row.row))[0][0]
+        for test, state, code, number in store.rows(sql, (row.row,)):
+            passed[test] -= number
+            yield test, state, code, number
+    yield from ((test, PASSED, PASS.number, number) for test, number in passed.items() if number)
+
+
+# ---- where it is --------------------------------------------------------------------------
+
+
+def trouble_of(store: Store, row: TrialRow, tailed: TailedTrial) -> str:
+    """Return why a trial's journal cannot be read here and what that means, "" if it can."""
+    if not tailed.trouble:
+        return ""
+    (found,) = store.rows("SELECT host, owner FROM trials WHERE id = ?", (row.row,))
+    host, owner = found
+    here = os.uname().nodename
+    if not Path(row.path).exists():
+        where = f"{row.path} is not there"
+        if host and host != here:
+            where = f"{row.path} is on {host} ({owner}), and cannot be seen from {here}"
+        return (
+            f"The folder of this trial cannot be read: {where}. What is shown is what the store "
+            "knows; utilisation, loads and criteria, which are judged from the journal, are left "
+            "out, or are as they were judged before."
+        )
+    return f"The journal of this trial cannot be read: {tailed.trouble}"
+
+
+# ---- trial variability ---------------------------------------------------------------------------
+#
+# The variability of a trial's tests and its outliers, made in the background.
+#
+# variability_of(state, row, tailed) # None: being judged classes_of(state, row, tailed) # run ids
+# of outliers: {"tu62xsh5xrpf": "slow"}
+
+
+MAX_JUDGED = 50_000  # runs; for more there is the command
+MAX_ROWS = 400
+MAX_SUSPECTS = 12
+CLASSES = ("walltime", "slow", "short", "failed")
+
+
+class RowShown(Struct, frozen=True, kw_only=True):
+    """A metric of one kind of runs. ``excluded`` counts runs by reason, ``more`` are remarks:
+    changes of level, modes, defective nodes."""
+
+    test: str
+    kind: str
+    metric: str
+    unit: str
+    spread: Spread
+    excluded: dict[str, int]
+    more: list[str]
+
+
+class OutliersShown(Struct, frozen=True, kw_only=True):
+    """The number of outliers of a test, by class."""
+
+    test: str
+    runs: int
+    classes: dict[str, int]
+
+
+class VariabilityShown(Struct, frozen=True, kw_only=True):
+    """The variability of a trial: ``elapsed`` has a row for each kind of runs, ``others`` are
+    further metrics, ``places`` tell which times go with where nodes were in the network. With too
+    many runs all is empty, and ``left_to`` is the command to use."""
+
+    elapsed: list[RowShown] = []
+    others: list[RowShown] = []
+    outliers: list[OutliersShown] = []
+    suspects: Suspects | None = None
+    places: list[PlaceTrend] = []
+    places_questions: int = 0
+    left_to: str = ""
+
+
+def variability_of(
+    state: ServerState, row: TrialRow, tailed: TailedTrial
+) -> VariabilityShown | None:
+    """Return the variability of a trial; None while it is being made."""
+    if row.passed + row.failed > MAX_JUDGED:
+        return VariabilityShown(left_to=f"seatrial variability {row.tag}")
+    machine = tailed.fold.record.machine if tailed.fold is not None else None
+    return tailed.latest(
+        "variability", _version(row), lambda: _shown(variability(state.store(), row, machine))
+    )
+
+
+def classes_of(state: ServerState, row: TrialRow, tailed: TailedTrial) -> dict[str, str] | None:
+    """Return the class of each outlier by its run id; None while that is being made."""
+
+    def make() -> dict[str, str]:
+        kinds = classified(outcomes(state.store(), Filters(trial=row.path)))
+        return {
+            outlier.run.rpartition("/")[2]: outlier.kind
+            for kind in kinds
+            for outlier in kind.found.outliers
+        }
+
+    return tailed.latest("classes", _version(row), make)
+
+
+def _version(row: TrialRow) -> Hashable:
+    """Return a version that changes with every verdict."""
+    return row.row, row.passed, row.failed
+
+
+def _shown(found: Variability) -> VariabilityShown:
+    rows = [_row(row) for row in found.rows]
+    return VariabilityShown(
+        elapsed=[row for row in rows if row.metric == "elapsed"][:MAX_ROWS],
+        others=[row for row in rows if row.metric != "elapsed"][:MAX_ROWS],
+        outliers=_outliers(found.kinds),
+        suspects=replace(found.suspects, suspects=found.suspects.suspects[:MAX_SUSPECTS]),
+        places=found.places.trends[:MAX_SUSPECTS],
+        places_questions=found.places.questions,
+    )
+
+
+def _row(row: VariabilityRow) -> RowShown:
+    more = row.hidden
+    if row.spread.why and row.spread.n:
+        more.append(row.spread.why)
+    return copied(RowShown, row, more=more)
+
+
+def _outliers(kinds: list[RunKind]) -> list[OutliersShown]:
+    runs: Counter[str] = Counter()
+    classes: dict[str, Counter[str]] = {}
+    for kind in kinds:
+        runs[kind.test] += len(kind.runs)
+        of_test = classes.setdefault(kind.test, Counter())
+        of_test.update(outlier.kind for outlier in kind.found.outliers)
+    return [
+        OutliersShown(test=test, runs=runs[test], classes={name: found[name] for name in CLASSES})
+        for test, found in classes.items()
+        if found
+    ]

@@ -1,1 +1,0 @@
-"""Nodes on pages: their layout, states and figures."""

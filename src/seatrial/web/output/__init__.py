@@ -1,1 +1,0 @@
-"""The files of a run: opened without following links, read within bounds."""

@@ -1,1 +1,0 @@
-"""What a server holds between two requests: its caches, and the work done in the background."""
