@@ -27,7 +27,7 @@ from seatrial.show.draw.charts import (
     chart,
     scaling,
 )
-from seatrial.show.draw.maps import CpuDomain, CpuUse, NodeCores, heat_map, node_cores
+from seatrial.show.draw.maps import AmountScale, CpuDomain, CpuUse, NodeCores, heat_map, node_cores
 from seatrial.show.draw.plots import PALETTE, Interval, forest
 from seatrial.show.draw.svg import Axis, cut, scale_of, thin_dots, thin_line, width_of
 
@@ -303,11 +303,19 @@ def test_rows_are_bounded_and_it_is_told(draw: Callable[[int], Markup], most: in
         (Axis(low=0, high=100), [46], ["0", "20", "40", "60", "80", "100"]),
         (Axis(kind="log"), [1, 1e6], ["1", "10", "100", "1,000", "10,000", "100,000", "1,000,000"]),
         (Axis(kind="log"), [1, 90], ["1", "2", "5", "10", "20", "50"]),
+        (Axis(kind="log"), [2, 5], ["2", "5"]),
+        (Axis(kind="log"), [3, 4], ["3", "3.2", "3.4", "3.6", "3.8", "4"]),
+        (Axis(kind="clock"), [0, 3000 * 86400], ["0", "500 d", "1,000 d", "1,500 d", "2,000 d",
+                                                 "2,500 d", "3,000 d"]),
         (Axis(kind="clock"), [0, 10 * 86400], ["0", "2 d", "4 d", "6 d", "8 d", "10 d"]),
         (Axis(kind="clock"), [0, 7200], ["0", "15 min", "30 min", "45 min", "60 min", "75 min",
                                          "90 min", "105 min", "120 min"]),
         (TIME, [T0, T0 + 10 * 86400], ["23 Sep", "25 Sep", "27 Sep", "29 Sep", "1 Oct"]),
         (TIME, [T0, T0 + 3 * 3600], ["21 Sep 14:30", "15:00", "15:30", "16:00", "16:30", "17:00"]),
+        (TIME, [T0, T0 + 4 * 60], ["21 Sep 14:13", "14:14:00", "14:14:30", "14:15:00",
+                                   "14:15:30", "14:16:00", "14:16:30", "14:17:00"]),
+        (TIME, [T0, T0 + 7 * 60], ["21 Sep 14:14", "14:15", "14:16", "14:17", "14:18", "14:19",
+                                   "14:20"]),
         (TIME, [T0, T0 + 400 * 86400],
          ["Nov 2026", "Jan 2027", "Mar 2027", "May 2027", "Jul 2027", "Sep 2027"]),
     ],
@@ -378,6 +386,59 @@ def test_bars_put_their_parts_end_to_end() -> None:
     assert first[0] + first[1] == pytest.approx(second[0], abs=0.11)
     assert first[1] == pytest.approx(3 * second[1], rel=0.01)
     assert "30 of 40" in texts(svg)
+
+
+def test_bars_without_numbers_are_left_out_and_it_is_told() -> None:
+    rows = [Bar("a", [2, 1], "3"), Bar("b", [], ""), Bar("c", [1, math.nan], "")]
+    svg = bars(rows, title="t", parts=["x", "y"], colours=[1, 2])
+    assert "3 bars, 1 drawn" in texts(svg)
+    assert not {"b", "c"} & set(texts(svg).splitlines())
+
+
+def test_a_heat_map_has_a_cell_for_each_amount() -> None:
+    cells = [[0.0, 80.0, 1.0], [80.0, 0.0, 0.0], [0.0, 10.0, 0.0]]
+    svg = heat_map(cells, show=lambda value: f"{value:g} B", title="t", borders=[2])
+    drawn = {
+        (each[0].text or ""): str(each.get("fill")).split(",")[0]
+        for each in ET.fromstring(svg).iter("rect")
+        if len(each)
+    }
+    assert drawn == {
+        "rank 0 to rank 1: 80 B": "var(--heat-7",
+        "rank 0 to rank 2: 1 B": "var(--heat-1",
+        "rank 1 to rank 0: 80 B": "var(--heat-7",
+        "rank 2 to rank 1: 10 B": "var(--heat-4",
+    }
+    coarse = heat_map([[5.0]], show=str, title="t", per=4)
+    assert "ranks 0 to 3 to ranks 0 to 3: 5.0" in coarse
+
+
+def test_levels_of_amounts_are_equal_factors() -> None:
+    scale = AmountScale([0, 1, 128])
+    starts = scale.starts()
+    assert [number for number, _ in starts] == list(range(1, 8))
+    assert [least for _, least in starts] == pytest.approx([1, 2, 4, 8, 16, 32, 64])
+    assert [scale.level(1.01 * least) for _, least in starts] == list(range(1, 8))
+    assert (scale.level(0), scale.level(128)) == (0, 7)
+    alike = AmountScale([0, 5, 5])
+    assert alike.starts() == [(7, 5)] and alike.level(5) == 7
+
+
+def test_the_label_of_a_level_stands_above_it_where_there_is_room() -> None:
+    def above(level: float) -> bool:
+        svg = chart(
+            [ChartSeries("a", [(0, 0), (1, 100)])],
+            title="t",
+            y=Axis(low=0, high=100),
+            levels=[ReferenceLine(level, "bound")],
+        )
+        root = ET.fromstring(svg)
+        (line,) = (e for e in root.iter("path") if e.get("stroke-dasharray") == "5 3")
+        (label,) = (e for e in root.iter("text") if e.text == "bound")
+        at = float(re.findall(r"[\d.]+", line.get("d") or "")[1])
+        return float(label.get("y") or 0) < at
+
+    assert above(50) and above(0) and not above(100)
 
 
 def test_a_box_holds_the_middle_half_and_marks_what_is_beyond() -> None:

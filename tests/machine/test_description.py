@@ -179,6 +179,45 @@ def test_options_of_qsub_that_are_seatrials_own(tmp_path: Path) -> None:
     ]
 
 
+WHOLE = """\
+machine: m
+scheduler: slurm
+nodes: [{names: 'n[1-2]', cores: 1}]
+guard: /opt/guard
+builds: {folder: /work/builds}
+file_use: {every: 10s, paths: [/lus]}
+gauges: {load: {command: 'cat load'}}
+file_systems:
+  lus: {path: /lus, targets: [m0, {name: m1, gauge: load}]}
+"""
+
+
+def test_a_file_with_much_in_it_has_no_fault(tmp_path: Path) -> None:
+    path = tmp_path / "m.yaml"
+    path.write_text(WHOLE)
+    machine = load_machine(path).machine
+    assert (machine.guard, machine.builds.folder) == ("/opt/guard", "/work/builds")
+    assert [target.name for target in machine.file_systems["lus"].metadata_targets] == ["m0", "m1"]
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "fault"),
+    [
+        ("/opt/guard", "opt/guard", "4: guard: 'opt/guard' is no absolute path"),
+        ("/work/builds", "builds", "5: builds.folder: 'builds' is no absolute path"),
+        ("10s", "900ms", "6: file_use.every: 900ms is less than a second"),
+        ("[/lus]", "[lus]", "6: file_use.paths[0]: 'lus' is no absolute path"),
+        ("path: /lus", "path: lus", "9: file_systems.lus.path: 'lus' must be an absolute path"),
+        ("name: m1", "name: m0", "9: file_systems.lus.targets[1]: m0 is given twice"),
+        ("gauge: load", "gauge: heat", "no gauge 'heat'; there are load"),
+        ("gauges: {load: {command: 'cat load'}}", "", "no gauge 'load'; there are none"),
+    ],
+)
+def test_each_of_its_faults(tmp_path: Path, right: str, wrong: str, fault: str) -> None:
+    (found,) = faults(tmp_path, WHOLE.replace(right, wrong))
+    assert fault in found
+
+
 def test_this_host_is_one_node(tmp_path: Path) -> None:
     nodes = "nodes:\n  - {names: n1, cores: 1}\n  - {names: 'm[1-2]', cores: 1}\n"
     assert faults(tmp_path, f"machine: m\n{nodes}") == [

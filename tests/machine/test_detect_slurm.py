@@ -121,6 +121,16 @@ def test_all_nodes_where_no_partition_is_the_default(path: Path) -> None:
     assert machine.about == "As Slurm describes it; other partitions: batch, gpu"
 
 
+def test_chassis_are_groups_where_there_are_several(path: Path) -> None:
+    answers(path, *(node(f"x1000c{chassis}s0b0n0") for chassis in (0, 1)))
+    assert detect_cluster(None)[0].groups == {
+        "x1000c0": "x1000c0s0b0n0",
+        "x1000c1": "x1000c1s0b0n0",
+    }
+    answers(path, *(node(f"x1000c0s{slot}b0n0") for slot in (0, 1)))
+    assert detect_cluster(None)[0].groups == {}
+
+
 def test_the_command_prints_what_can_be_read_back(path: Path, tmp_path: Path) -> None:
     answers(path, node("n1"), node("n2"))
     command = [str(Path(sys.executable).with_name("seatrial")), "machine", "c", "--detect"]

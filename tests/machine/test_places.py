@@ -56,6 +56,8 @@ def test_places_of_a_json() -> None:
     ("text", "by", "told"),
     [
         ("[]", "", "no object"),
+        ("[1]", "", "no object"),
+        ("{}", "", "no object"),
         ("{", "", "no JSON"),
         ('{"n1": {"x": 1, "y": 2}}', "", "n1: its place has x, y"),
         ('{"n1": {"cabinet": 1}}', "slot", "n1"),

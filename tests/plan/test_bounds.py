@@ -24,6 +24,11 @@ from seatrial.model.plan import bound_of
         ("slowdown", 0, 0.0),
         ("figure_of_merit", -3.5, -3.5),
         ("figure_of_merit", "95%", 0.95),
+        ("mix", "5 points", 0.05),
+        ("mix", "1 point", 0.01),
+        ("mix", "5%", 0.05),
+        ("mix", "100 points", 1.0),
+        ("mix", 0.05, 0.05),
     ],
 )
 def test_bounds(criterion: str, written: str | float, bound: float) -> None:
@@ -47,6 +52,9 @@ def test_bounds(criterion: str, written: str | float, bound: float) -> None:
         ("slowdown", "--5%"),
         ("slowdown", "slow"),
         ("figure_of_merit", "310 GB/s"),
+        ("mix", "101 points"),
+        ("mix", "five points"),
+        ("mix", 5),
     ],
 )
 def test_what_is_no_bound(criterion: str, written: str | float) -> None:

@@ -131,6 +131,20 @@ def test_who_says_so_may_load_a_target_beyond_what_is_safe(place: PlanPlace) -> 
     assert place.prepare().parts
 
 
+@pytest.mark.parametrize(
+    "keys",
+    [
+        "  file_system: scratch\n  tests: {small: {copies: 2, opens: 100}}\n",
+        "  tests: {small: {copies: 6, file_system: scratch}}\n",
+        "  tests: {wide: {share: 50%}, small: {share: 50%}}\n",
+        "  tests: {small: {}}\n  criteria: [{criterion: mtbf, at_least: 1d, at_most: 24h}]\n",
+    ],
+)
+def test_what_reaches_a_limit_is_within_it(place: PlanPlace, keys: str) -> None:
+    place.write(f"{SUSTAINED}  duration: 1d\n{keys}")
+    assert place.prepare().parts
+
+
 def test_a_plan_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"plan\.yaml: no such file; name a plan"):
         prepare_plan(tmp_path / "plan.yaml")

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from seatrial.journal.events import AlertRaised, RunJudged, RunJudgedAgain, TrialEnded, TrialPaused
+from seatrial.plugins.sinks.keys import Sink
 from seatrial.plugins.sinks.text import MAX_LINES, is_news, message, text_of
 from tests.programs import Workplace
 from tests.sinks.receiver import Receiver, Request
+from tests.sinks.sending import deliver
+from tests.store.trials import a_trial
 from tests.waiting import until
 
 OF: Any = {"trial": "t", "machine": "frost"}
@@ -50,6 +54,35 @@ def test_a_chat_hears_of_failures_and_the_end_alone(place: Workplace) -> None:
         assert all(r.headers["Content-Type"] == "application/json" for r in receiver.taken)
 
 
+@pytest.mark.parametrize(
+    ("keys", "path"),
+    [
+        ({"kind": "slack"}, "text"),
+        ({"kind": "mattermost"}, "text"),
+        ({"kind": "teams"}, "attachments 0 content body 0 text"),
+        ({"kind": "teams", "template": '{"own": ["$TEXT"]}'}, "own 0"),
+        (
+            {
+                "kind": "webhook",
+                "body": "text",
+                "events": "alerts",
+                "template": '{"own": ["$TEXT"]}',
+            },
+            "own 0",
+        ),
+    ],
+)
+def test_each_chat_gets_the_text_where_it_looks_for_it(
+    tmp_path: Path, keys: dict[str, str], path: str
+) -> None:
+    with Receiver() as receiver:
+        assert deliver(a_trial(tmp_path).folder, Sink(name="s", url=receiver.url, **keys))  # type: ignore[arg-type]
+        found = json.loads(receiver.taken[-1].body)
+    for word in path.split():
+        found = found[int(word) if word.isdecimal() else word]
+    assert "nightly on frontier: ended, and not all passed" in found
+
+
 def test_a_text_is_one_line_without_markup() -> None:
     alert = AlertRaised(**OF, text="<!channel>\nload & more\x1b[31m")
     said = text_of(alert)
@@ -84,6 +117,8 @@ def test_a_template_is_filled_and_long_messages_are_cut() -> None:
     }
     many = json.loads(message("", [str(n) for n in range(MAX_LINES + 5)]))["text"].splitlines()
     assert len(many) == MAX_LINES + 1 and many[-1] == "and 5 more"
+    enough = json.loads(message("", ["x"] * MAX_LINES))["text"].splitlines()
+    assert enough == ["x"] * MAX_LINES
 
 
 @pytest.mark.parametrize(

@@ -121,6 +121,23 @@ def test_programs_get_json_and_csv(tmp_path: Path) -> None:
     assert float(milc["second_median"]) == pytest.approx(220 * 1.93)
 
 
+@pytest.mark.parametrize("measured", BOTH)
+def test_where_one_way_gave_no_figure_the_other_is_still_shown(
+    tmp_path: Path, measured: str
+) -> None:
+    cases = ways("lammps", 2, 4)
+    trial = Measuring(tmp_path, "t", cases)
+    for case in cases:
+        trial.measure(case, {WALL: 10.0} if case.toolchain == measured else None)
+    trial.done()
+    (table,) = tables(tmp_path, "t")
+    of_both = [(cell.first.n, cell.second.n) for cell in table.cells]
+    assert of_both == [(1, 0) if measured == "native" else (0, 1)] * 2
+    assert table.known == [] and (table.lowest, table.highest) == (None, None)
+    with pytest.raises(UsageError, match="other"):
+        tables(tmp_path, "t", metric="other")
+
+
 def test_of_a_rate_the_ratio_is_of_times_too(tmp_path: Path) -> None:
     """Half the rate is twice the time; the interval turns with it."""
     cases = ways("lammps", 2, 4)
