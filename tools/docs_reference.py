@@ -45,6 +45,15 @@ TITLES = {
     "score": "score.yaml",
     "tune": "tune.yaml",
 }
+TYPES = {
+    "string": "text",
+    "integer": "whole number",
+    "number": "number",
+    "boolean": "true or false",
+    "object": "mapping",
+    "array": "list",
+}
+SCALARS = set(TYPES.values()) - {"mapping", "list"}
 # Files of which `seatrial schema` prints nothing.
 OTHER_FILES: dict[str, tuple[str, type[Struct]]] = {
     "rules": ("Rules over facts of nodes", RuleFile),
@@ -137,7 +146,9 @@ def _struct(name: str, part: Mapping[str, Any], parts: Mapping[str, Any]) -> lis
 
 def _default(value: Mapping[str, Any]) -> str:
     default = value.get("default")
-    return "" if default in (None, "", []) or isinstance(default, dict) else f"`{default}`"
+    if default in (None, "", []) or isinstance(default, dict):
+        return ""
+    return f"`{str(default).lower()}`" if isinstance(default, bool) else f"`{default}`"
 
 
 def meaning(value: Mapping[str, Any], parts: Mapping[str, Any]) -> str:
@@ -153,6 +164,10 @@ def _type(value: Mapping[str, Any]) -> str:
         return f"[{name}](#{name.lower()})"
     if "anyOf" in value:
         kinds = [_type(one) for one in value["anyOf"] if one.get("type") != "null"]
+        if SCALARS <= set(kinds):
+            kinds = ["value", *(one for one in kinds if one not in SCALARS)]
+        if "number" in kinds and "whole number" in kinds:
+            kinds.remove("whole number")
         return " or ".join(dict.fromkeys(filter(None, kinds)))
     if "enum" in value:
         return ", ".join(f"`{one}`" for one in value["enum"])
@@ -160,7 +175,7 @@ def _type(value: Mapping[str, Any]) -> str:
         return f"list of {_type(value.get('items') or {}) or 'values'}"
     if value.get("type") == "object" and isinstance(value.get("additionalProperties"), dict):
         return f"mapping to {_type(value['additionalProperties']) or 'values'}"
-    return str(value.get("type", ""))
+    return TYPES.get(str(value.get("type", "")), "")
 
 
 # ---- names ------------------------------------------------------------------------------------
