@@ -164,7 +164,7 @@ def _type(value: Mapping[str, Any]) -> str:
         return f"[{name}](#{name.lower()})"
     if "anyOf" in value:
         kinds = [_type(one) for one in value["anyOf"] if one.get("type") != "null"]
-        if SCALARS <= set(kinds):
+        if set(kinds) >= SCALARS:
             kinds = ["value", *(one for one in kinds if one not in SCALARS)]
         if "number" in kinds and "whole number" in kinds:
             kinds.remove("whole number")
