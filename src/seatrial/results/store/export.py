@@ -5,6 +5,7 @@
 
 import functools
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
@@ -26,6 +27,8 @@ from seatrial.results.store.tables import CaseRow, Filters, MetricRow, RunRow, T
 from seatrial.units import SECOND_NS, show_number, show_unit
 
 LONGEST_OUTPUT = 16384
+
+Entry = tuple[CaseRow, RunRow | None]
 
 
 # ---- JSON ---------------------------------------------------------------------------------
@@ -69,40 +72,66 @@ def junit(
     """Yield JUnit XML: a suite for each test, a test case for each run, each case without a run,
     and for what was left out. What is not the test's fault is an error, not a failure.
     ``unreferenced`` are the metrics of each run, by its id, for which there is no reference."""
-    found = queries.runs(store, Filters(trial=trial.path))[::-1]
-    figures = queries.figures(store, [run.row for run in found])
-    entries = _entries(queries.cases_of(store, trial), found)
+    runs = queries.runs(store, Filters(trial=trial.path))[::-1]
+    figures = queries.figures(store, [run.row for run in runs])
+    entries = _entries(queries.cases_of(store, trial), runs)
     record = _record(trial)
     about = {"trial": trial.tag, "machine": trial.machine, "seatrial": record.version}
     about |= {"plan": trial.plan, "component": trial.component, "phase": trial.phase}
     about |= {f"label {name}": value for name, value in record.labels.items()}
-    left_out = record.left_out
-    total = _counts([run for _, run in entries], len(left_out))
+    total = _counts([run for _, run in entries], len(record.left_out))
     yield '<?xml version="1.0" encoding="UTF-8"?>\n'
     name = f"{trial.tag} (rehearsed)" if trial.rehearsed else trial.tag
     yield f"<testsuites name={xml_value(name)} {total}>\n"
-    for (test, app), group in groupby(entries, key=lambda entry: (entry[0].test, entry[0].app)):
-        part = list(group)
-        yield f"  <testsuite name={xml_value(test)} package={xml_value(app)}"
-        yield f" hostname={xml_value(trial.machine)} timestamp={xml_value(_began(trial, part))}"
-        yield f" {_counts([run for _, run in part])}>\n"
-        of_test = {name for _, run in part if run for name in unreferenced.get(run.run_id, ())}
-        without = {"without reference": ", ".join(sorted(of_test))}
-        yield from _properties(about | without, "    ")
-        attempts: dict[str, int] = {}
-        for case, run in part:
-            attempts[case.id] = number = attempts.get(case.id, 0) + 1
-            name = case.name if number == 1 else f"{case.name} #{number}"
-            lacking = unreferenced.get(run.run_id, ()) if run is not None else ()
-            yield from _test_case(case, run, name, figures, lacking)
-        yield "  </testsuite>\n"
-    if left_out:
-        yield f'  <testsuite name="left out" {_counts([], len(left_out))}>\n'
-        for name, why in left_out:
-            yield f'    <testcase classname="left out" name={xml_value(name)} time="0">'
-            yield f"<skipped message={xml_value(why)}/></testcase>\n"
-        yield "  </testsuite>\n"
+    for _, group in groupby(entries, key=lambda entry: (entry[0].test, entry[0].app)):
+        yield from _suite(trial, about, list(group), figures, unreferenced)
+    yield from _left_out(record.left_out)
     yield "</testsuites>\n"
+
+
+def _suite(
+    trial: TrialRow,
+    about: Mapping[str, str],
+    entries: Sequence[Entry],
+    figures: Mapping[int, Sequence[MetricRow]],
+    unreferenced: Mapping[str, Sequence[str]],
+) -> Iterator[str]:
+    """Yield the suite of a test: its cases with their runs."""
+    (first, _), runs = entries[0], [run for _, run in entries]
+    yield f"  <testsuite name={xml_value(first.test)} package={xml_value(first.app)}"
+    yield f" hostname={xml_value(trial.machine)} timestamp={xml_value(_began(trial, entries))}"
+    yield f" {_counts(runs)}>\n"
+    lacking = {name for run in runs if run for name in unreferenced.get(run.run_id, ())}
+    without = {"without reference": ", ".join(sorted(lacking))}
+    yield from _properties({**about, **without}, "    ")
+    attempts: Counter[str] = Counter()
+    for case, run in entries:
+        attempts[case.id] += 1
+        name = case.name if attempts[case.id] == 1 else f"{case.name} #{attempts[case.id]}"
+        group = xml_value(f"{case.app}.{case.test}")
+        yield f"    <testcase classname={group} name={xml_value(name)}"
+        if run is None:
+            yield ' time="0"><skipped message="was not started"/></testcase>\n'
+        else:
+            words = _words_of(case, run, figures.get(run.row, ()))
+            words["without reference"] = ", ".join(unreferenced.get(run.run_id, ()))
+            yield f' time="{run.elapsed or 0.0:.3f}">\n'
+            yield from _properties(words, "      ")
+            yield from _outcome(run)
+            yield from _output(run)
+            yield "    </testcase>\n"
+    yield "  </testsuite>\n"
+
+
+def _left_out(tests: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Yield the suite of what was left out, each with the reason."""
+    if not tests:
+        return
+    yield f'  <testsuite name="left out" {_counts([], len(tests))}>\n'
+    for name, reason in tests:
+        yield f'    <testcase classname="left out" name={xml_value(name)} time="0">'
+        yield f"<skipped message={xml_value(reason)}/></testcase>\n"
+    yield "  </testsuite>\n"
 
 
 class _Record(Struct):
@@ -111,9 +140,6 @@ class _Record(Struct):
     left_out: list[tuple[str, str]] = []
     version: str = ""
     labels: dict[str, str] = {}
-
-
-Entry = tuple[CaseRow, RunRow | None]
 
 
 def _entries(cases: Sequence[CaseRow], found: Sequence[RunRow]) -> list[Entry]:
@@ -155,29 +181,20 @@ def _began(trial: TrialRow, part: Sequence[Entry]) -> str:
     return iso(min(times, default=trial.created)).partition(".")[0]
 
 
-def _test_case(
-    case: CaseRow,
-    run: RunRow | None,
-    name: str,
-    figures: dict[int, list[MetricRow]],
-    unreferenced: Sequence[str] = (),
-) -> Iterator[str]:
-    group = xml_value(f"{case.app}.{case.test}")
-    yield f"    <testcase classname={group} name={xml_value(name)}"
-    if run is None:
-        yield ' time="0"><skipped message="was not started"/></testcase>\n'
-        return
-    yield f' time="{run.elapsed or 0.0:.3f}">\n'
+def _words_of(case: CaseRow, run: RunRow, figures: Sequence[MetricRow]) -> dict[str, str]:
+    """Return the properties of a run."""
     words = {"run_id": run.run_id, "job_id": run.job_id, "nodes": run.nodes, "path": run.path}
     words |= {"toolchain": case.toolchain, "cause": run.cause, "advice": run.advice}
     words |= {"exit code": str(run.exit_code) if run.exit_code else ""}
     words |= {f"parameter {name}": str(value) for name, value in case.parameters.items()}
     words |= {"target": run.target, "stage": run.stage, "first verdict": run.first_verdict}
-    for figure in figures.get(run.row, ()):
-        unit = show_unit(figure.unit)
-        words[f"metric {figure.name}"] = show_number(figure.value) + unit
-    words["without reference"] = ", ".join(unreferenced)
-    yield from _properties(words, "      ")
+    for figure in figures:
+        words[f"metric {figure.name}"] = show_number(figure.value) + show_unit(figure.unit)
+    return words
+
+
+def _outcome(run: RunRow) -> Iterator[str]:
+    """Yield what JUnit says of a run that did not pass."""
     message = f"{run.verdict}: {run.why}" if run.why else run.verdict
     if run.again:
         message += "; the case is run again"
@@ -188,8 +205,6 @@ def _test_case(
         element = "error" if run.code in codes.ERRORS else "failure"
         yield f"      <{element} type={xml_value(run.verdict)} message={xml_value(message)}>"
         yield f"{xml_text(message)}</{element}>\n"
-    yield from _output(run)
-    yield "    </testcase>\n"
 
 
 def _properties(words: Mapping[str, str], indent: str) -> Iterator[str]:

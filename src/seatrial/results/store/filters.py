@@ -173,12 +173,16 @@ def trial_row(store: Store, wanted: str) -> int:
     begun = read(store, _KnownTrial, "trials", f"FROM trials {where}", values) if wanted else []
     exact = [trial for trial in begun if wanted == trial.tag or trial.path in paths]
     if not begun:
-        latest = store.rows("SELECT tag FROM trials ORDER BY created DESC LIMIT 1")
-        hint = "".join(f"; the latest is {tag}" for (tag,) in latest)
-        raise UsageError(f"no trial {wanted!r}{hint}; see `seatrial trials`")
+        raise _no_trial(store, wanted)
     if exact:
         return _only(wanted, exact, [trial.path for trial in exact], f" ({COPIED})")
     return _only(wanted, begun, [trial.tag for trial in begun], "")
+
+
+def _no_trial(store: Store, wanted: str) -> UsageError:
+    latest = store.rows("SELECT tag FROM trials ORDER BY created DESC LIMIT 1")
+    hint = "".join(f"; the latest is {tag}" for (tag,) in latest)
+    return UsageError(f"no trial {wanted!r}{hint}; see `seatrial trials`")
 
 
 def _only(wanted: str, trials: Sequence[_KnownTrial], names: Sequence[str], hint: str) -> int:

@@ -5,8 +5,7 @@ outcomes(store, Filters(trial="stability"))             # the runs that are over
 elapsed_points(store, trial.row, ["stream"])            # columns, for plots of any size
 """
 
-from collections.abc import Iterable, Sequence
-from itertools import repeat
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Annotated, NamedTuple
 
@@ -23,6 +22,7 @@ from seatrial.results.store.tables import (
     Column,
     Filters,
     Measured,
+    MetricName,
     RunOutcome,
     TrialTag,
     maker,
@@ -52,31 +52,39 @@ def measured(store: Store, metric: str, filters: Filters) -> list[Measured]:
     """Return the figures of a metric of all matching runs whose answer was right, by time. The
     metric ``elapsed`` of a run that has no such figure of its own is its script's time in
     seconds."""
-    found: list[Measured] = []
-
-    def add(value: str, unit: str, better: str, tables: str, *more: str) -> None:
-        right = f"runs.code IN ({listed(MEASURED)})"
-        where, values = conditions(store, filters, *more, right, tests="runs.test")
-        asked = (
-            "runs.trial, runs.case_row, runs.run_id, coalesce(runs.script_started, runs.created),"
-            " runs.stage"
-        )
-        columns = store.columns(f"SELECT {asked}, {value} FROM {tables} {where}", values)
-        found.extend(map(Measured._make, zip(*columns, repeat(unit), repeat(better))))
-
     with store.reading():
-        kinds = "SELECT id, unit, better FROM metric_names WHERE name = ?"
-        named = store.rows(kinds, (metric,))
-        for row, unit, better in named:
-            of = ("metrics.run = runs.id", f"metrics.metric = {row:d}")
-            add("metrics.value", unit, better, "runs CROSS JOIN metrics", *of)
+        query = "FROM metric_names WHERE name = ?"
+        names = read(store, MetricName, "metric_names", query, (metric,))
+        found: list[Measured] = []
+        for name in names:
+            of_metric = ("metrics.run = runs.id", f"metrics.metric = {name.id:d}")
+            found += _figures(store, filters, name, "metrics.value", *of_metric)
         if metric == "elapsed":
-            ids = listed(row for row, *_ in named) or "0"
+            ids = listed(name.id for name in names) or "0"
             own = f"SELECT 1 FROM metrics WHERE run = runs.id AND metric IN ({ids})"
-            less = ("runs.elapsed IS NOT NULL", f"NOT EXISTS ({own})")
-            add("runs.elapsed", "s", "lower", "runs", *less)
+            without = ("runs.elapsed IS NOT NULL", f"NOT EXISTS ({own})")
+            found += _figures(store, filters, _ELAPSED, "runs.elapsed", *without)
     found.sort(key=attrgetter("time", "run_id"))
     return found
+
+
+_ELAPSED = MetricName(id=0, name="elapsed", unit="s", better="lower")
+
+
+def _figures(
+    store: Store, filters: Filters, name: MetricName, value: str, *more: str
+) -> Iterator[Measured]:
+    """Yield the figures of matching runs whose answer was right and for which ``more`` conditions
+    hold. ``value`` is a column of ``runs`` or ``metrics``."""
+    right = f"runs.code IN ({listed(MEASURED)})"
+    where, values = conditions(store, filters, *more, right, tests="runs.test")
+    tables = "runs CROSS JOIN metrics" if value.startswith("metrics.") else "runs"
+    sql = (
+        "SELECT runs.trial, runs.case_row, runs.run_id,"
+        f" coalesce(runs.script_started, runs.created), runs.stage, {value} FROM {tables} {where}"
+    )
+    for trial, case, run_id, time, stage, figure in store.rows(sql, values):
+        yield Measured(trial, case, run_id, time, stage, figure, name.unit, name.better)
 
 
 def not_measured(store: Store, filters: Filters) -> dict[tuple[int, str], dict[str, int]]:

@@ -483,7 +483,7 @@ class CaseName(Struct, frozen=True):
     node: str
 
 
-class Measured(NamedTuple):
+class Measured(Struct, frozen=True):
     """A figure of a run whose answer was right. ``trial`` and ``case`` are the rows of both;
     ``time`` is when the run's script started, in ns; ``stage`` is that of the run."""
 

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, NamedTuple
 
 from msgspec.structs import asdict, replace
 
@@ -341,14 +341,15 @@ def _fold_runs(
     place in the journal."""
     others: list[tuple[int, events.Event]] = []
     for seq, event in enumerate(runs.look_up(block), trial.events + 1):
-        storing = _STORING[type(event)]
-        if not event.run_id:
+        if not isinstance(event, events.RunEvent) or not event.run_id:
             others.append((seq, event))
             continue
-        run = runs.of(cast(events.RunEvent, event))
+        storing = _STORING[type(event)]
+        run = runs.of(event)
         if not event.is_late and event.time > run.last:
             run.last = event.time
-            trial.last = max(trial.last or 0, event.time)
+            if event.time > (trial.last or 0):
+                trial.last = event.time
         if storing.is_of_life:
             run.apply(event)
         if storing.further is not None:

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from seatrial.escaping import plain
 from seatrial.model.codes import code_of
-from seatrial.model.decoding import copied
 from seatrial.results.store import pagination
 from seatrial.results.store.pagination import BY_VERDICT, End
 from seatrial.results.store.tables import RunRow
@@ -104,9 +103,8 @@ def data(state: ServerState, query: PageQuery) -> FailuresPage:
         causes = pagination.causes_of(store, filters, window)
         ends = pagination.ends_of(store, found)
     outputs = _outputs(found) if "output" in shown else {}
-    return copied(
-        FailuresPage,
-        frame,
+    return FailuresPage(
+        **structs.asdict(frame),
         failures=[_failure(run, ends[run.row], outputs.get(run.row)) for run in found],
         causes=[CauseTally(*each) for each in causes.items() if each[0]][:MAX_CAUSES],
         found=sum(causes.values()),

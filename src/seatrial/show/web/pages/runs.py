@@ -5,7 +5,6 @@ from typing import ClassVar
 from msgspec import Struct, structs
 from msgspec.structs import replace
 
-from seatrial.model.decoding import copied
 from seatrial.results.store import queries
 from seatrial.results.store.pagination import ORDERS, builds_under_way
 from seatrial.results.store.queries import excluded_runs
@@ -77,9 +76,8 @@ def data(state: ServerState, query: PageQuery) -> RunsPage:
         )
         for name in STATES
     ]
-    return copied(
-        RunsPage,
-        frame,
+    return RunsPage(
+        **structs.asdict(frame),
         runs=[line_of(run, run.why.partition("\n")[0][:300], run.row in excluded) for run in found],
         counts=tallies,
         building=building,
