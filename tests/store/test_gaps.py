@@ -79,7 +79,7 @@ def test_a_line_longer_than_any_event_is_a_gap(
     monkeypatch.setattr("seatrial.journal.journal.LONGEST_LINE", 4000)
     monkeypatch.setattr(damage_module, "LONGEST_LINE", 4000)
     monkeypatch.setattr(damage_module, "READ_AT_ONCE", 900)
-    monkeypatch.setattr(ingest, "READ_AT_ONCE", 1000)
+    monkeypatch.setattr(ingest, "READ_OF_TRIAL", 1000)
     trial = a_trial(tmp_path)
     whole = without_checksums(trial.folder.journal)
     cut = whole.index(b"\n") + 1
@@ -92,7 +92,7 @@ def test_of_very_many_gaps_some_are_kept_and_all_are_counted(
     tmp_path: Path, location: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gaps_module, "MAX_GAPS", 5)
-    monkeypatch.setattr(ingest, "READ_AT_ONCE", 300)
+    monkeypatch.setattr(ingest, "READ_OF_TRIAL", 300)
     trial = a_trial(tmp_path)
     lines = without_checksums(trial.folder.journal).split(b"\n")
     trial.folder.journal.write_bytes(b"\nbad\n".join(lines))
@@ -145,7 +145,7 @@ def test_nothing_is_read_for_each_gap_again(
     tmp_path: Path, location: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The lines before a gap are counted from the gap before it."""
-    monkeypatch.setattr(ingest, "READ_AT_ONCE", 4000)
+    monkeypatch.setattr(ingest, "READ_OF_TRIAL", 4000)
     monkeypatch.setattr(ingest, "FOLD_AT_ONCE", 400)
     monkeypatch.setattr(gaps_module, "READ_AT_ONCE", 1 << 20)
     trial = a_trial(tmp_path)

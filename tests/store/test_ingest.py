@@ -338,7 +338,7 @@ def test_any_split_of_the_bytes_gives_the_same_store(
         trial.folder.journal.write_bytes(b"")
         done = 0
         with pytest.MonkeyPatch.context() as patch, open_store(folder / "store.sqlite") as store:
-            patch.setattr(ingest, "READ_AT_ONCE", at_once)
+            patch.setattr(ingest, "READ_OF_TRIAL", at_once)
             patch.setattr(ingest, "FOLD_AT_ONCE", fold_at_once)
             for cut in [*cuts, len(STREAM)]:
                 with trial.folder.journal.open("ab") as file:
@@ -354,7 +354,7 @@ def test_a_crash_in_the_middle_loses_and_doubles_nothing(
     tmp_path: Path, location: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     a_trial(tmp_path)
-    monkeypatch.setattr(ingest, "READ_AT_ONCE", 1000)
+    monkeypatch.setattr(ingest, "READ_OF_TRIAL", 1000)
     calls = iter(range(1000))
 
     def failing(*given: Any) -> None:
@@ -377,7 +377,7 @@ def test_two_at_once_double_nothing(
 ) -> None:
     for number in range(8):
         a_trial(tmp_path, f"t{number}")
-    monkeypatch.setattr(ingest, "READ_AT_ONCE", 700)
+    monkeypatch.setattr(ingest, "READ_OF_TRIAL", 700)
     open_store(location).close()
     errors: list[BaseException] = []
 
@@ -404,7 +404,7 @@ def test_a_journal_may_change_between_two_transactions(
 ) -> None:
     journal = a_trial(tmp_path).folder.journal
     data = journal.read_bytes()
-    monkeypatch.setattr(ingest, "READ_AT_ONCE", 1000)
+    monkeypatch.setattr(ingest, "READ_OF_TRIAL", 1000)
     changed: list[bool] = []
 
     def changing(*_: object) -> None:
@@ -630,8 +630,8 @@ def test_a_file_that_is_no_database_is_told_and_rebuilt_aside(tmp_path: Path) ->
     with reopen_empty(path) as store:
         sync(store, tmp_path)
         assert queries.count_runs(store, Filters()) == 3
-        assert "results.store.sqlite.damaged" in store.notices[0]
-    assert path.with_name("results.store.sqlite.damaged").read_text().startswith("no database")
+        assert "store.sqlite.damaged" in store.notices[0]
+    assert path.with_name("store.sqlite.damaged").read_text().startswith("no database")
 
 
 def test_a_damaged_store_is_told_and_can_be_rebuilt(tmp_path: Path) -> None:
@@ -662,7 +662,7 @@ def test_another_programs_database_is_not_touched(tmp_path: Path) -> None:
 def test_a_journal_line_longer_than_a_block_is_read(
     tmp_path: Path, location: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ingest, "READ_AT_ONCE", 64)
+    monkeypatch.setattr(ingest, "READ_OF_TRIAL", 64)
     trial = TrialMaker(tmp_path, "long", [a_case(1)])
     line = encode(AlertRaised(time=NOON, text="x" * 5000))
     trial.folder.journal.write_bytes(line + b"\n" + line + b"\n")

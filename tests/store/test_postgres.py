@@ -112,7 +112,7 @@ def test_a_server_killed_half_way_loses_and_doubles_nothing(
 ) -> None:
     url = fragile.database()
     a_trial(tmp_path)
-    monkeypatch.setattr(ingest, "READ_AT_ONCE", 1000)
+    monkeypatch.setattr(ingest, "READ_OF_TRIAL", 1000)
     blocks = iter(range(1000))
 
     def killing(*given: Any) -> None:
