@@ -26,6 +26,7 @@ ALLOWED = {
     "results": {"model", "journal", "judge", "decide", "execute"},
     "show": {"model", "journal", "judge", "execute", "results"},
     "api": {"model", "journal", "judge", "decide", "execute", "results"},
+    "testing": {"model", "execute"},
     "cli": {"model", "journal", "judge", "decide", "execute", "results", "show", "api"},
 }
 ROOMS = {*ALLOWED, "plugins"}

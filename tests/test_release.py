@@ -54,7 +54,7 @@ def zipapp(wheel: Path) -> Path:
 
 
 def test_the_wheel_has_every_file_of_the_source_and_the_suites(wheel: Path) -> None:
-    places = {"src/seatrial": "seatrial", "suites": "seatrial/suite/shipped"}
+    places = {"src/seatrial": "seatrial", "suites": "seatrial/model/shipped"}
     wanted = {
         f"{place}/{path.relative_to(ROOT / folder)}"
         for folder, place in places.items()

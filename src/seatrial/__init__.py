@@ -14,12 +14,29 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from seatrial.api import Figure, Results, open_results
-    from seatrial.errors import SeatrialError, UsageError
+    from seatrial.api.trials import Trial, expand, load_machine, load_plan, load_suite, verdict_of
+    from seatrial.errors import InvalidFiles, SeatrialError, UsageError
 
 __version__ = "0.2.0"
-__all__ = ["Figure", "Results", "SeatrialError", "UsageError", "open_results"]
+__all__ = [
+    "Figure",
+    "InvalidFiles",
+    "Results",
+    "SeatrialError",
+    "Trial",
+    "UsageError",
+    "expand",
+    "load_machine",
+    "load_plan",
+    "load_suite",
+    "open_results",
+    "verdict_of",
+]
 
-_ERRORS = ("SeatrialError", "UsageError")
+_PLACES = {
+    "seatrial.api": ("Figure", "Results", "open_results"),
+    "seatrial.errors": ("InvalidFiles", "SeatrialError", "UsageError"),
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -28,5 +45,5 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib
 
-    module = "seatrial.errors" if name in _ERRORS else "seatrial.api"
-    return getattr(importlib.import_module(module), name)
+    places = (module for module, names in _PLACES.items() if name in names)
+    return getattr(importlib.import_module(next(places, "seatrial.api.trials")), name)

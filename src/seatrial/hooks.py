@@ -20,8 +20,9 @@ import functools
 import importlib
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 import pluggy
@@ -113,6 +114,13 @@ class Database(NamedTuple):
     extra: str
 
 
+class Importer(NamedTuple):
+    """A command below ``seatrial import``."""
+
+    #: ``module:attribute`` of a click command.
+    command: str
+
+
 class Key(NamedTuple):
     """A key at the top of a file that people write. The decoded value is an attribute of that name
     of the machine, test or plan."""
@@ -138,6 +146,80 @@ class OutputFormat(NamedTuple):
     #: A module with ``parse(text) -> list[MetricValue]``, as those of the core in
     #: ``verify/outputs``; the first line of its docstring describes it.
     module: str
+
+
+class Option(NamedTuple):
+    """What a study can be asked: an option of its command, a field of its page."""
+
+    #: Its name: ``--name`` of the command, a parameter of the page's address.
+    name: str
+    #: Its line in the help.
+    help: str
+    #: Its value where none is given.
+    default: str = ""
+    #: The values that it can have; any where it is empty.
+    choices: tuple[str, ...] = ()
+
+
+class SinkKind(NamedTuple):
+    """A kind of system that events are sent to."""
+
+    #: What ``kind:`` of a sink says.
+    name: str
+    #: ``module:class`` of a SinkTarget, made from the Sink, a TrialInfo, and a function that
+    #: returns the name of a case by its id.
+    target: str
+    #: Keys of a sink that it needs, and that it may have, beside those of all sinks.
+    needs: frozenset[str] = frozenset()
+    may: frozenset[str] = frozenset()
+    #: The key that tells people where it is: path, url or to.
+    place: str = "url"
+    #: What its URL begins with.
+    schemes: tuple[str, ...] = ("http", "https")
+    #: Whether people read it: it takes alerts, failures and ends alone, unless its sink says more.
+    people: bool = False
+    #: The seconds between two checks for events.
+    every: float = 2.0
+
+
+class StoreTable(NamedTuple):
+    """A table in the store of results. The store can be deleted at any time: whatever the table
+    holds comes from journals, or from files that the plug-in keeps beside them."""
+
+    #: The name of the table, which begins with that of the plug-in.
+    name: str
+    #: ``module:attribute`` of a `seatrial.results.store.tables.Table`.
+    table: str
+    #: ``module:function``, called with the Store and the folder of the trials whenever the store is
+    #: brought up to date: it fills the table with what is not there yet.
+    fill: str
+
+
+class ShippedSuite(NamedTuple):
+    """A suite that ships with a plug-in."""
+
+    #: The name of its folder in a copy: ``seatrial probes --all``.
+    name: str
+    #: The folder with its tests.
+    folder: Path
+
+
+class Study(NamedTuple):
+    """A question to the store of results: a command, a page of the server, JSON and CSV."""
+
+    #: The name: ``seatrial NAME``, and the page ``/NAME``.
+    name: str
+    #: Its title in the navigation of the server.
+    title: str
+    #: The line in ``seatrial --help``.
+    help: str
+    #: ``module:function``, called with the Store and the value of each option as keywords. It
+    #: returns a `seatrial.show.page.Page`. Its docstring is the help of the command. It raises
+    #: `seatrial.UsageError` for what cannot be answered.
+    run: str
+    options: tuple[Option, ...] = ()
+    #: The heading in ``seatrial --help`` under which it stands.
+    group: str = "Judge results"
 
 
 class WebPage(NamedTuple):
@@ -186,6 +268,19 @@ def seatrial_databases() -> list[Database]:  # type: ignore[empty-body]
 
 
 @hookspec
+def seatrial_events() -> list[str]:  # type: ignore[empty-body]
+    """Return kinds of events, each as ``module:class``: a subclass of an event of
+    `seatrial.journal.events` with a number of its own and with ``tag=``, its name on disk. Its
+    attributes say how it is stored and told. Asked when the events are imported. Where the plug-in
+    is not there, its events are kept as they are."""
+
+
+@hookspec
+def seatrial_importers() -> list[Importer]:  # type: ignore[empty-body]
+    """Return importers of what other harnesses have. Asked by ``seatrial import``."""
+
+
+@hookspec
 def seatrial_keys() -> list[Key]:  # type: ignore[empty-body]
     """Return keys of files. Asked when the model of that file is imported."""
 
@@ -201,9 +296,34 @@ def seatrial_pages() -> list[WebPage]:  # type: ignore[empty-body]
 
 
 @hookspec
+def seatrial_rules() -> list[Path]:  # type: ignore[empty-body]
+    """Return files of rules over facts of nodes, judged beside those that ship."""
+
+
+@hookspec
 def seatrial_schedulers() -> list[Any]:  # type: ignore[empty-body]
     """Return classes of batch systems, subclasses of `seatrial.model.schedulers.Scheduler`. Asked
     when the model of machine files is imported."""
+
+
+@hookspec
+def seatrial_sinks() -> list[SinkKind]:  # type: ignore[empty-body]
+    """Return kinds of sinks. Asked when the model of machine files is imported."""
+
+
+@hookspec
+def seatrial_studies() -> list[Study]:  # type: ignore[empty-body]
+    """Return studies. Asked when ``seatrial`` starts, and when the server starts."""
+
+
+@hookspec
+def seatrial_suites() -> list[ShippedSuite]:  # type: ignore[empty-body]
+    """Return suites. Asked when suites that ship are copied."""
+
+
+@hookspec
+def seatrial_tables() -> list[StoreTable]:  # type: ignore[empty-body]
+    """Return tables of the store. Asked when a store is opened."""
 
 
 # ---- the plug-ins that are there -----------------------------------------------------------------
@@ -255,6 +375,24 @@ def _imported(point: EntryPoint) -> Any:
         ) from error
 
 
+def missing(names: Iterable[str]) -> list[str]:
+    """Return those of these plug-ins that are not loaded."""
+    loaded = {name for name, _ in plugins().list_name_plugin()}
+    return [name for name in names if name not in loaded]
+
+
+def plugin_with(word: str) -> str:
+    """Return the plug-in that is switched off and brings something of that name, such as a key or a
+    batch system; "" if there is none."""
+    for point in installed():
+        if point.name in switched_off():
+            module = _imported(point)
+            asked = [getattr(module, name) for name in dir(module) if name.startswith("seatrial_")]
+            if any(item.name == word for hook in asked for item in hook() if hasattr(item, "name")):
+                return point.name
+    return ""
+
+
 def each(hook: str) -> Iterator[Any]:
     """Yield what plug-ins return for a hook, item by item: the core's first, then in the order in
     which they were loaded."""
@@ -292,11 +430,17 @@ def with_fields(fields: Mapping[str, tuple[Any, Any]]) -> Callable[[type[_T]], t
             bases=(cast(type[Struct], shape),),
             module=shape.__module__,
             namespace={"__doc__": shape.__doc__, "__qualname__": shape.__qualname__},
-            kw_only=True,
         )
         return cast(type[_T], made)
 
     return extended
+
+
+def check_keys(kind: str, file: Struct, spot: Any) -> None:
+    """Add the faults of keys that plug-ins added to a kind of file, whose ``spot`` is given."""
+    for key in keys_of(kind):
+        if key.check:
+            load(key.check)(file, spot.inside(key.name))
 
 
 def value_of(file: Struct, key: str, shape: type[_T]) -> _T:

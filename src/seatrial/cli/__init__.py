@@ -89,6 +89,7 @@ EXIT_CODES = {
     141: "the reader of its output went away, as in `seatrial runs | head -1`",
 }
 """The exit codes of all commands; the help of a command says more of its own."""
+_STUDY = "study:"  # of a command that is made from a study
 _MODULES = {"list": "list_cases"}  # of commands whose module has another name
 
 
@@ -114,7 +115,11 @@ def command_groups() -> Mapping[str, list[Command]]:
         ]
         for heading, commands in _GROUPS.items()
     }
-    for command in hooks.each("seatrial_commands"):
+    studies = [
+        Command(study.name, f"{_STUDY}{study.name}", study.help, study.group)
+        for study in hooks.each("seatrial_studies")
+    ]
+    for command in (*hooks.each("seatrial_commands"), *studies):
         found.setdefault(command.group, []).append(command)
     return found
 
@@ -134,7 +139,12 @@ class Commands(click.Group):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in commands():
             return None
-        command: click.Command = hooks.load(commands()[name].command)
+        place = commands()[name].command
+        if place.startswith(_STUDY):
+            (study,) = (one for one in hooks.each("seatrial_studies") if one.name == name)
+            command: click.Command = hooks.load("seatrial.cli.study:command_of")(study)
+        else:
+            command = hooks.load(place)
         return command
 
     def resolve_command(

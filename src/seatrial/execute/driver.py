@@ -27,7 +27,15 @@ from seatrial.execute.heartbeat import beat, beat_regularly
 from seatrial.execute.job_stats import GaugeWatch, JobStats, Observer
 from seatrial.execute.jobs import Attempts, Jobs, watch_followed
 from seatrial.execute.ledger import JudgedDirectory, Ledger
-from seatrial.execute.protocol import Disturbed, Doubled, NodesDown, NodesUp, Trouble, Unfollowed
+from seatrial.execute.protocol import (
+    Backend,
+    Disturbed,
+    Doubled,
+    NodesDown,
+    NodesUp,
+    Trouble,
+    Unfollowed,
+)
 from seatrial.execute.requests import (
     INTERRUPTED,
     TWICE,
@@ -69,14 +77,19 @@ class Driver:
     """Drives one trial, from its folder, until nothing is left to do."""
 
     def __init__(
-        self, folder: TrialFolder, observer: Observer | None = None, alert: str = ""
+        self,
+        folder: TrialFolder,
+        observer: Observer | None = None,
+        alert: str = "",
+        backend: Backend | None = None,
     ) -> None:
-        """``alert`` is a command for alerts, where the trial's record names none."""
+        """``alert`` is a command for alerts, where the trial's record names none. ``backend`` runs
+        the jobs in place of the machine's."""
         self.folder = folder
         self.record, self.origin = record, _ = folder.record_and_origin()
         require_plain(folder.path)
         require_real(folder.tag, record)
-        self.backend = choose_backend(record.machine, folder.submissions)
+        self.backend = backend or choose_backend(record.machine, folder.submissions)
         # Two trials may have one tag, in another folder or after a deletion; their jobs may not.
         unique = f"{record.tag} {record.created}"
         jobs = record.asked.jobs or record.machine.jobs or self.backend.jobs

@@ -20,6 +20,7 @@ from typing import Annotated, Any, ClassVar
 from msgspec import Meta, Struct, field
 from msgspec.structs import force_setattr
 
+from seatrial.hooks import each, load
 from seatrial.units import show_seconds
 
 Number = int | float
@@ -809,6 +810,10 @@ def _kinds(base: type[Event]) -> Iterator[type[Event]]:
             yield kind
         yield from _kinds(kind)
 
+
+# Plug-ins' kinds are subclasses, too, once they are imported.
+for _kind in each("seatrial_events"):
+    load(_kind)
 
 EVENT_KINDS: dict[str, type[Event]] = {
     str(kind.__struct_config__.tag): kind for kind in _kinds(Event)

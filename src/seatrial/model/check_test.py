@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from seatrial.errors import suggest
+from seatrial.hooks import check_keys
 from seatrial.model import run_settings
 from seatrial.model.build import FLAGS, name_of
 from seatrial.model.documents import Spot
@@ -137,6 +138,7 @@ def check(test: Test, spot: Spot, names_known: bool = True) -> None:
     check_keep(test.keep, spot)
     check_known_failures(test.known_failures, spot, of_one_test=True)
     _failures(test, spot)
+    check_keys("test", test, spot)
 
 
 def _failures(test: Test, spot: Spot) -> None:

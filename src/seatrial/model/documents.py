@@ -32,6 +32,7 @@ from msgspec.inspect import Type
 from msgspec.structs import FieldInfo
 
 from seatrial.errors import InvalidFiles, suggest
+from seatrial.hooks import WITHOUT, missing, plugin_with
 from seatrial.lazy import yaml
 from seatrial.model.decoding import plain
 from seatrial.model.file_model import Quantity, Scalar
@@ -376,6 +377,7 @@ T = TypeVar("T")
 Step = str | int
 
 
+PLUGINS = "plugins"  # the key that names the plug-ins which a file needs
 INVALID: Any = object()  # stands for a value that could not be decoded; its fault has been added
 
 # For each kind of type: the types of the values of YAML that it takes, and what it is called.
@@ -472,7 +474,8 @@ def _decode_form(node: YamlNode, shape: Type, faults: Faults, key: str) -> Any:
         if isinstance(option, shapes.IntType) and isinstance(value, float) and value.is_integer():
             return _decode_option(YamlNode(int(value), node.place), option, faults, key)
     expected = " or ".join(dict.fromkeys(_say(option) for option in options))
-    faults.add(node.place, key, f"{_show(value)} is not {expected}{_remedy(value, options)}")
+    remedy = _remedy(value, options) or _of_plugin(value)
+    faults.add(node.place, key, f"{_show(value)} is not {expected}{remedy}")
     return INVALID
 
 
@@ -568,10 +571,14 @@ def _decode_struct(
         faults.add(node.place, key, f"{_show(node.value)} is not a mapping of keys to values")
         return INVALID
     values: dict[str, Any] = dict(given)
+    needed = node.child(PLUGINS) if not key and PLUGINS in fields else None
+    lacking = _lacking(needed, faults) if needed is not None else False
     for name, inner in node.value.items():
         known = fields.get(name)
+        if known is None and lacking:
+            continue  # it may be of the plug-in that is not there
         if known is None or known.name in given:
-            message = f"is not a key here{_nearest(name, fields, given)}"
+            message = f"is not a key here{_of_plugin(name) or _nearest(name, fields, given)}"
             faults.add(node.keys[name], prefix + name, message)
         else:
             if (
@@ -584,6 +591,23 @@ def _decode_struct(
                 faults.add(node.place, prefix + name, "is missing; it must be given")
             values[known.name] = _blank(_type_of(known, shape))
     return shape(**values)
+
+
+def _lacking(needed: YamlNode, faults: Faults) -> bool:
+    """Return whether a file names plug-ins that are not there, and add a fault for each."""
+    names = needed.value if isinstance(needed.value, list) else []
+    lacking = missing([str(name.value) for name in names])
+    for name in names:
+        if name.value in lacking:
+            text = f"the plug-in {name.value} is not there; install its package"
+            faults.add(name.place, PLUGINS, text)
+    return bool(lacking)
+
+
+def _of_plugin(word: Any) -> str:
+    """Return which plug-in has a name that is not known, where that is switched off."""
+    plugin = plugin_with(word) if isinstance(word, str) else ""
+    return f"; it is of the plug-in {plugin}, which {WITHOUT} switches off" if plugin else ""
 
 
 def _blank(shape: Type) -> Any:

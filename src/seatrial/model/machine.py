@@ -379,6 +379,9 @@ class Machine(FileModel, frozen=True):
     rehearsal: Annotated[MachineModel, doc("how it behaves when a plan is rehearsed on it")] = (
         MachineModel()
     )
+    plugins: Annotated[
+        list[str], doc("plug-ins that this file needs; a fault where one is not there")
+    ] = []
 
     @property
     def batch(self) -> BatchSettings:

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from seatrial.account import home
 from seatrial.errors import UsageError
 from seatrial.escaping import has_controls
+from seatrial.hooks import check_keys
 from seatrial.model.documents import Faults, Spot, YamlNode, decode_partly, key_text, lay_over, read
 from seatrial.model.failures import check_known_failures, check_log_rules
 from seatrial.model.file_model import Scalar
@@ -294,6 +295,7 @@ def check(machine: Machine, spot: Spot) -> None:
     check_known_failures(machine.known_failures, spot)
     check_sinks(machine.sinks, spot.inside("sinks"))
     _rehearsal(machine.rehearsal, names, spot.inside("rehearsal"))
+    check_keys("machine", machine, spot)
 
 
 def _batch_settings(kind: type[Scheduler], settings: BatchSettings, spot: Spot) -> None:

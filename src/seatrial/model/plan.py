@@ -10,7 +10,7 @@ from typing import Annotated, Final, Literal, get_args
 from msgspec import NODEFAULT, Meta
 from msgspec.structs import replace
 
-from seatrial.hooks import with_fields
+from seatrial.hooks import with_fields, with_keys
 from seatrial.model.criterion_kinds import criterion_kinds, kind_of, named
 from seatrial.model.failures import KnownFailure
 from seatrial.model.figures import ELAPSED
@@ -435,6 +435,7 @@ class Component(FileModel, frozen=True):
         return self.tests if isinstance(self.tests, dict) else {}
 
 
+@with_keys("plan")
 class Plan(FileModel, frozen=True):
     """A ``plan.yaml``."""
 
@@ -442,6 +443,9 @@ class Plan(FileModel, frozen=True):
     components: Annotated[list[Component], doc("what is run and judged, in order")]
     machine: Annotated[str, doc("machine, by name or file; default: this host")] = ""
     about: Annotated[str, doc("one sentence: what it decides")] = ""
+    plugins: Annotated[
+        list[str], doc("plug-ins that this file needs; a fault where one is not there")
+    ] = []
     suites: Annotated[list[str], doc("folders of tests, relative to the plan")] = []
     phases: Annotated[
         list[Phase],

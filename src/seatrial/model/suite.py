@@ -20,6 +20,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError, suggest
+from seatrial.hooks import each
 from seatrial.model.check_test import check
 from seatrial.model.documents import (
     Faults,
@@ -229,12 +230,16 @@ def shipped_suites() -> Path:
 
 
 def copy_suites(target: Path, name: str = "") -> int:
-    """Copy the suite ``name`` to the folder ``target``, or all suites, each below it. Return the
-    number of tests copied. Raises OSError, so where there is something in ``target``."""
+    """Copy the suite ``name`` to the folder ``target``, or all suites, also those of plug-ins, each
+    below it. Return the number of tests copied. Raises OSError, so where there is something in
+    ``target``."""
     if target.is_dir() and not any(target.iterdir()):
         target.rmdir()
     hidden = shutil.ignore_patterns("__pycache__")
     shutil.copytree(shipped_suites() / name, target, ignore=hidden)
+    if not name:
+        for suite in each("seatrial_suites"):
+            shutil.copytree(suite.folder, target / suite.name, ignore=hidden)
     return sum(1 for _ in target.rglob("test.yaml"))
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from msgspec import Struct
 
-from seatrial.hooks import each, with_fields
+from seatrial.hooks import each, with_fields, with_keys
 from seatrial.model.failures import KnownFailure
 from seatrial.model.file_model import Duration, FileModel, Scalar, Size, Span, Unit, doc
 from seatrial.model.identifiers import case_name, show
@@ -418,6 +418,7 @@ class FailureMode(FileModel, frozen=True):
     advice: Annotated[str, doc("what to do")] = ""
 
 
+@with_keys("test")
 class TestFile(FileModel, frozen=True):
     """A ``test.yaml``."""
 
@@ -467,6 +468,9 @@ class TestFile(FileModel, frozen=True):
             "figures of merit by name; or from: FORMAT; or python: file.py:function",
         ),
     ] = {}
+    plugins: Annotated[
+        list[str], doc("plug-ins that this file needs; a fault where one is not there")
+    ] = []
 
 
 class Test(TestFile, frozen=True, kw_only=True):

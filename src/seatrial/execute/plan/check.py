@@ -19,6 +19,7 @@ from seatrial.execute.plan.component_tests import (
     written_shares,
 )
 from seatrial.execute.plan.load import Loaded, unread
+from seatrial.hooks import check_keys
 from seatrial.model.check_test import check_keep
 from seatrial.model.documents import Faults, Faulty, Spot
 from seatrial.model.failures import check_known_failures
@@ -90,6 +91,7 @@ def check_plan(loaded: Loaded, faults: Faults, documents: bool = True) -> None:
         check_conditions(component, None if partly else suite, machine, at)
         check_evidence(component, loaded.path.parent, at, documents)
     check_ids(plan, spot)
+    check_keys("plan", plan, spot)
     _known_failures(plan, machine, tests, spot)
     check_alongside(plan, machine, spot)
     at = spot.inside("rehearsal")

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
+from seatrial.hooks import each
 from seatrial.judge.log_rules import FACTS_APP, Rule, RuleFile, RuleWaiver
 from seatrial.lazy import np
 from seatrial.model.documents import Faults, Spot, decode, read
@@ -433,8 +434,8 @@ def with_shipped(own: Iterable[RuleFile]) -> RuleFile:
 
 @cache
 def shipped_rules() -> tuple[RuleFile, ...]:
-    """Return what the files of rules that ship hold."""
-    return tuple(read_files(sorted(SHIPPED.glob("*.yaml"))))
+    """Return what the files of rules that ship hold, then those of plug-ins."""
+    return tuple(read_files([*sorted(SHIPPED.glob("*.yaml")), *each("seatrial_rules")]))
 
 
 def read_files(paths: Iterable[Path]) -> list[RuleFile]:

@@ -8,6 +8,7 @@ import click
 from seatrial.cli import Folders
 from seatrial.cli.options import together
 from seatrial.errors import UsageError
+from seatrial.hooks import each, load
 from seatrial.plugins.importers import results_command
 from seatrial.plugins.importers.oth.job_script import read_list, read_machine
 from seatrial.plugins.importers.results import ImportNote, by_text
@@ -33,8 +34,10 @@ def command() -> None:
     """Bring in what another harness has: its tests become a suite, its results trials."""
 
 
-for each in results_command.COMMANDS:
-    command.add_command(each)
+for _own in results_command.COMMANDS:
+    command.add_command(_own)
+for _importer in each("seatrial_importers"):
+    command.add_command(load(_importer.command))
 
 
 @command.command("oth")

@@ -26,18 +26,15 @@ from seatrial.account import at_home
 from seatrial.errors import SeatrialError, TrialError, UsageError
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.files import open_regular
+from seatrial.hooks import load
 from seatrial.journal.journal import Block, fingerprint, read_blocks
 from seatrial.log import logger
 from seatrial.plugins.sinks import cursor as cursors
-from seatrial.plugins.sinks.influxdb import InfluxDB
-from seatrial.plugins.sinks.keys import Sink, only_news, pause_of
+from seatrial.plugins.sinks.keys import Sink, only_news, pause_of, sink_kinds
 from seatrial.plugins.sinks.lifetime import SECRET_PLACES, BadEnvironment, SinkLifetime, behind
-from seatrial.plugins.sinks.lines_file import LinesFile
-from seatrial.plugins.sinks.mail import Mail
 from seatrial.plugins.sinks.post import shown_url
 from seatrial.plugins.sinks.protocol import CaseName, Reply, SinkTarget, TrialInfo
 from seatrial.plugins.sinks.text import is_news
-from seatrial.plugins.sinks.webhook import Webhook
 from seatrial.units import count
 
 _log = logger(__name__)
@@ -337,9 +334,10 @@ class Delivery:
 
 def planned(sink: Sink) -> str:
     """Return what people may see of a sink's target, before it is made."""
-    if sink.kind == "file":
+    place = sink_kinds()[sink.kind].place
+    if place == "path":
         return str(at_home(sink.path))
-    if sink.kind == "mail":
+    if place == "to":
         return ", ".join(sink.to)
     if sink.url.startswith(SECRET_PLACES):
         return sink.url
@@ -353,12 +351,5 @@ def planned(sink: Sink) -> str:
 def target_of(sink: Sink, about: TrialInfo, case_name: CaseName) -> SinkTarget:
     """Return the target of a sink; texts to people ask ``case_name``. Raises UsageError if a secret
     or certificate cannot be read."""
-    match sink.kind:
-        case "influxdb":
-            return InfluxDB(sink, about)
-        case "mail":
-            return Mail(sink, about, case_name)
-        case "webhook" | "slack" | "mattermost" | "teams":
-            return Webhook(sink, case_name)
-        case "file":
-            return LinesFile(sink, about.tag)
+    target: SinkTarget = load(sink_kinds()[sink.kind].target)(sink, about, case_name)
+    return target

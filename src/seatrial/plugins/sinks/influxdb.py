@@ -19,7 +19,7 @@ from seatrial.journal.events import Event
 from seatrial.plugins.sinks.keys import Sink
 from seatrial.plugins.sinks.points import TrialPoints
 from seatrial.plugins.sinks.post import HttpResponse, Server, Unreachable
-from seatrial.plugins.sinks.protocol import Reply, SinkTarget, TrialInfo
+from seatrial.plugins.sinks.protocol import CaseName, Reply, SinkTarget, TrialInfo
 
 _DROPPED = re.compile(r"dropped[= ](\d+)")
 
@@ -29,7 +29,7 @@ class InfluxDB(SinkTarget):
 
     folds = True
 
-    def __init__(self, sink: "Sink", about: TrialInfo) -> None:
+    def __init__(self, sink: "Sink", about: TrialInfo, _case_name: CaseName) -> None:
         where = {"org": sink.org, "bucket": sink.bucket, "precision": "ns"}
         if not sink.bucket:
             where = {"db": sink.database, "precision": "ns"}

@@ -2,15 +2,17 @@
 
 import json
 import re
+from collections.abc import Mapping
+from functools import cache
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
+from msgspec import NODEFAULT
+
+from seatrial.hooks import SinkKind, each, with_fields
 from seatrial.model.documents import Spot
 from seatrial.model.file_model import Duration, FileModel, Size, doc
 
-CHATS = frozenset(("slack", "mattermost", "teams"))
-PEOPLE = CHATS | {"mail"}  # kinds that people read: a line for an alert, a failure, an end
-_PAUSES = {"mail": 60.0} | dict.fromkeys(CHATS, 10.0)
 _MAX_BYTES = 16 << 20
 
 
@@ -25,14 +27,21 @@ class RequestSize(Size):
             raise ValueError(f"{written} is not between 1KiB and 16MiB")
 
 
+@cache
+def sink_kinds() -> Mapping[str, SinkKind]:
+    """Return the kinds of sinks that are known, by name."""
+    return {kind.name: kind for kind in each("seatrial_sinks")}
+
+
+_KIND = Annotated[Literal[tuple(sink_kinds())], doc("what receives the events")]  # type: ignore[valid-type]
+
+
+@with_fields({"kind": (_KIND, NODEFAULT)})
 class Sink(FileModel, frozen=True):
     """A target that receives the events of every trial of a machine."""
 
     name: Annotated[str, doc("its name: letters, digits, _-")]
-    kind: Annotated[
-        Literal["influxdb", "webhook", "file", "slack", "mattermost", "teams", "mail"],
-        doc("what receives the events"),
-    ]
+    kind: str  # one of those that are known
     url: Annotated[
         str,
         doc(
@@ -97,12 +106,12 @@ class Sink(FileModel, frozen=True):
 
 def pause_of(sink: Sink) -> float:
     """Return the time between two checks for events, in seconds."""
-    return sink.every.seconds if sink.every else _PAUSES.get(sink.kind, 2.0)
+    return sink.every.seconds if sink.every else sink_kinds()[sink.kind].every
 
 
 def only_news(sink: Sink) -> bool:
     """Return whether a sink takes only what is worth a line to people."""
-    return (sink.events or ("alerts" if sink.kind in PEOPLE else "all")) == "alerts"
+    return (sink.events or ("alerts" if sink_kinds()[sink.kind].people else "all")) == "alerts"
 
 
 # ---- check sinks ---------------------------------------------------------------------------------
@@ -113,20 +122,7 @@ def only_news(sink: Sink) -> bool:
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _SECRET = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:[/~].*")
 
-# The keys of each kind: required, optional.
-_KEYS: dict[str, tuple[set[str], set[str]]] = {
-    "influxdb": (
-        {"url"},
-        {"database", "retention", "org", "bucket", "user", "token", "oth_compatible"},
-    ),
-    "webhook": ({"url"}, {"token", "body", "template", "events"}),
-    "file": ({"path"}, {"events"}),
-    **dict.fromkeys(CHATS, ({"url"}, {"events", "template"})),
-    "mail": ({"to"}, {"url", "sender", "user", "token", "events"}),
-}
 _ADDRESS = re.compile(r"(?!-)[^\s@<>,;\"]+@[A-Za-z0-9.-]+|[a-z_][a-z0-9_.-]*")  # or a local user
-_SCHEMES = {"mail": ("smtp", "smtps")}
-_OF_KINDS = set().union(*(must | may for must, may in _KEYS.values()))
 
 
 def check_sinks(sinks: list[Sink], at: Spot) -> None:
@@ -145,9 +141,11 @@ def check_sinks(sinks: list[Sink], at: Spot) -> None:
 
 def _check_keys(sink: Sink, at: Spot) -> None:
     """Check that a sink has the keys of its kind and no others."""
-    must, may = _KEYS.get(sink.kind, (set(), _OF_KINDS))
+    kind = sink_kinds()[sink.kind]
+    must, may = kind.needs, kind.may
+    of_kinds = frozenset().union(*(each.needs | each.may for each in sink_kinds().values()))
     defaults = Sink(name="", kind=sink.kind)
-    for key in sorted(_OF_KINDS):
+    for key in sorted(of_kinds):
         given = getattr(sink, key) != getattr(defaults, key)
         if given and key not in must | may:
             at.fault(f"is not a key of a sink of the kind {sink.kind}", key)
@@ -166,7 +164,7 @@ def _check_keys(sink: Sink, at: Spot) -> None:
 
 
 def _check_template(sink: Sink, at: Spot) -> None:
-    if sink.body != "text" and sink.kind not in CHATS:
+    if sink.body != "text" and "body" in sink_kinds()[sink.kind].may:
         at.fault("is of body: text alone", "template")
     try:
         if not isinstance(json.loads(sink.template), dict):
@@ -195,7 +193,7 @@ def _check_places(sink: Sink, at: Spot) -> None:
 
 def _fault_of_url(sink: Sink) -> str:
     """Return the fault of a URL, or "". The URL itself is not shown: it may hold a password."""
-    schemes = _SCHEMES.get(sink.kind, ("http", "https"))
+    schemes = sink_kinds()[sink.kind].schemes
     example = "smtp://mail.site:25" if sink.kind == "mail" else "https://influx.site:8086"
     url = sink.url
     try:

@@ -21,7 +21,14 @@ from seatrial.files import open_regular
 from seatrial.journal.journal import read_blocks
 from seatrial.plugins.sinks.keys import Sink
 from seatrial.plugins.sinks.lifetime import SinkLifetime, locked_within
-from seatrial.plugins.sinks.protocol import BEGINNING, Reply, SinkTarget, record
+from seatrial.plugins.sinks.protocol import (
+    BEGINNING,
+    CaseName,
+    Reply,
+    SinkTarget,
+    TrialInfo,
+    record,
+)
 
 LOOK_S = 1.0
 TAIL = 4 << 20  # bytes at a file's end that are searched for events of this trial
@@ -30,10 +37,10 @@ TAIL = 4 << 20  # bytes at a file's end that are searched for events of this tri
 class LinesFile(SinkTarget):
     """A path that lines are appended to."""
 
-    def __init__(self, sink: Sink, tag: str) -> None:
+    def __init__(self, sink: Sink, about: TrialInfo, _case_name: CaseName) -> None:
         self._path = at_home(sink.path)
         self._timeout = sink.timeout.seconds
-        self._mark = b',"trial":' + json.encode(tag)
+        self._mark = b',"trial":' + json.encode(about.tag)
         self._held: set[bytes] | None = None  # lines in the file that may be sent again
         self._torn = False  # the FIFO's reader may have half a line
         self.shown = str(self._path)

@@ -9,9 +9,9 @@ Any other answer except 2xx: the request is sent again in halves, until the faul
 from collections.abc import Sequence
 
 from seatrial.journal.events import Event, RunJudged
-from seatrial.plugins.sinks.keys import CHATS, Sink
+from seatrial.plugins.sinks.keys import Sink, sink_kinds
 from seatrial.plugins.sinks.post import Server, Unreachable
-from seatrial.plugins.sinks.protocol import CaseName, Reply, SinkTarget, record
+from seatrial.plugins.sinks.protocol import CaseName, Reply, SinkTarget, TrialInfo, record
 from seatrial.plugins.sinks.text import TEAMS, message, text_of
 
 _AGAIN = frozenset((401, 403, 407, 408, 425, 429))
@@ -20,9 +20,9 @@ _AGAIN = frozenset((401, 403, 407, 408, 425, 429))
 class Webhook(SinkTarget):
     """A URL to which events are posted."""
 
-    def __init__(self, sink: Sink, case_name: CaseName) -> None:
+    def __init__(self, sink: Sink, _about: TrialInfo, case_name: CaseName) -> None:
         self._case_name = case_name
-        self._body = "text" if sink.kind in CHATS else sink.body
+        self._body = sink.body if "body" in sink_kinds()[sink.kind].may else "text"
         self._template = sink.template or (TEAMS if sink.kind == "teams" else "")
         kind = "application/x-ndjson" if self._body == "lines" else "application/json"
         self._server = Server(sink, kind, "Bearer")

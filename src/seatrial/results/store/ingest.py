@@ -21,6 +21,7 @@ from msgspec import Struct
 from seatrial.errors import TrialError
 from seatrial.execute.trial_folder import TrialFolder, TrialPaths
 from seatrial.files import is_utf8, open_regular
+from seatrial.hooks import each, load
 from seatrial.journal.events import Event
 from seatrial.journal.journal import Block, fingerprint, path_of, read_blocks, read_mark
 from seatrial.model.decoding import uncollected
@@ -102,6 +103,9 @@ def sync(store: Store, trials: Path, progress: Progress | None = None) -> Synced
             f"{store.place}: cannot be written, and {trials_are} newer than it; "
             "name another with --store to see all"
         )
+    if store.writable:
+        for about in each("seatrial_tables"):
+            load(about.fill)(store, trials)
     store.left_out += store.notices[notices_before:]
     return Synced(len(counts), sum(counts))
 

@@ -18,7 +18,7 @@ from seatrial.errors import StoreError
 from seatrial.files import is_full, open_regular, remove_file
 from seatrial.results.store.location import LOCAL_FILE_SYSTEMS, NoStore, file_system
 from seatrial.results.store.schema import CannotGrow, Store, Writer, columns_of, require_known
-from seatrial.results.store.tables import VERSION, Table, statements
+from seatrial.results.store.tables import VERSION, Table, plugin_tables, statements
 
 APPLICATION = 0x5EA781A1 & 0x7FFFFFFF  # marks the file as ours
 _OWN = os.access in os.supports_effective_ids  # whether access can be asked for this process
@@ -99,8 +99,18 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> list[str]:
         if notices or not tables:
             create_tables(connection)
         connection.execute("COMMIT")
+    _add_tables(connection)
     _choose_journal(connection, path)
     return notices
+
+
+def _add_tables(connection: sqlite3.Connection) -> None:
+    """Make the tables of plug-ins that came after the store."""
+    there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    for table in plugin_tables():
+        if table.name not in there:
+            for statement in table.statements():
+                connection.execute(statement)
 
 
 def marks_of(connection: sqlite3.Connection) -> tuple[int, int]:

@@ -39,6 +39,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.errors import StoreError
+from seatrial.hooks import each, load
 from seatrial.journal.run_life import RunLife, RunState
 from seatrial.journal.trial_life import TrialState
 from seatrial.model import codes
@@ -876,7 +877,12 @@ TABLES = (
 )
 
 
+def plugin_tables() -> list[Table]:
+    """Return the tables of plug-ins."""
+    return [load(about.table) for about in each("seatrial_tables")]
+
+
 def statements() -> Iterator[str]:
     """Yield the statements that make the tables."""
-    for table in TABLES:
+    for table in (*TABLES, *plugin_tables()):
         yield from table.statements()

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from seatrial.hooks import WebPage, each
+from seatrial.show.web.study_page import page_of
 
 # The navigation: the area of pages, its title, its address.
 _AREAS = (
@@ -60,7 +61,8 @@ _PAGES = (
 @cache
 def pages() -> tuple[WebPage, ...]:
     """Return all pages: the core's, then those of plug-ins."""
-    return (*_PAGES, *each("seatrial_pages"))
+    studies = (page_of(study) for study in each("seatrial_studies"))
+    return (*_PAGES, *each("seatrial_pages"), *studies)
 
 
 @cache

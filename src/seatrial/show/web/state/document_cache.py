@@ -9,7 +9,7 @@ background; until that is done they count as they were, and then open pages ask 
 import stat
 from collections.abc import Callable, Hashable
 from pathlib import Path
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, Literal, NamedTuple, TypeVar
 
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.execute.trial_folder import TrialFolder, references_by_now
@@ -129,7 +129,7 @@ class StudyAnswer(NamedTuple, Generic[T]):
     rehearsals, where that is known."""
 
     value: T | None
-    state: str
+    state: Literal["asked", "judging", "judged", "refused"]
     reason: str = ""
     rehearsed: bool = False
 

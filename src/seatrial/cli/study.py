@@ -1,0 +1,40 @@
+"""The command of a study that a plug-in brings."""
+
+from __future__ import annotations
+
+import inspect
+
+import click
+
+from seatrial.cli import Folders
+from seatrial.cli.options import format_option
+from seatrial.cli.query_common import opened, print_page
+from seatrial.hooks import Option, Study, load
+from seatrial.show.page import Page
+
+
+def command_of(study: Study) -> click.Command:
+    """Return the command that asks a study and prints its page."""
+    answer = load(study.run)
+
+    @click.command(study.name, help=inspect.getdoc(answer))
+    @format_option("table", "json", "csv")
+    @click.pass_obj
+    def command(folders: Folders, /, form: str, **asked: str) -> int:
+        with opened(folders) as store:
+            page: Page = answer(store, **asked)
+        print_page(page, form)
+        return 0
+
+    command.params[:0] = [_option(option) for option in study.options]
+    return command
+
+
+def _option(option: Option) -> click.Option:
+    return click.Option(
+        [f"--{option.name.replace('_', '-')}", option.name],
+        default=option.default,
+        show_default=bool(option.default),
+        type=click.Choice(option.choices) if option.choices else str,
+        help=option.help,
+    )

@@ -1,0 +1,45 @@
+"""The page of a study that a plug-in brings."""
+
+from __future__ import annotations
+
+from seatrial.hooks import Study, WebPage, each, load
+from seatrial.results.store import queries
+from seatrial.show.page import Page
+from seatrial.show.web.page import PageQuery
+from seatrial.show.web.state.server_state import ServerState
+from seatrial.show.web.study_view import Field, StudyView
+
+
+def page_of(study: Study) -> WebPage:
+    """Return the page of a study."""
+    data = f"{__name__}:data"
+    return WebPage(
+        f"/{study.name}", study.name, data, "study.html", study.title, rows="lines", form=True
+    )
+
+
+def data(state: ServerState, query: PageQuery) -> StudyView:
+    """Ask the study whose page it is; it is judged beside the server's requests."""
+    name = query.address.rpartition("/")[2]
+    (study,) = (one for one in each("seatrial_studies") if one.name == name)
+    fields = [
+        Field(option.name.replace("_", " "), option.name, option.default, choices=option.choices)
+        for option in study.options
+    ]
+    asked = {option.name: query.text(option.name) or option.default for option in study.options}
+    version = tuple(
+        (trial.row, trial.last, trial.passed) for trial in queries.trials(state.store())
+    )
+
+    def judged() -> Page:
+        page: Page = load(study.run)(state.store(), **asked)
+        return page
+
+    found = state.studies.answer((study.name, *asked.values()), version, judged)
+    return StudyView(
+        title=study.title,
+        fields=fields,
+        state=found.state,
+        reason=found.reason,
+        answer=found.value,
+    )

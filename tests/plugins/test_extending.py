@@ -1,0 +1,357 @@
+"""The plug-in of docs/how-to/extending.md, built and installed into a fresh environment."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from tests.waiting import LONG_S, until
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs/how-to/extending.md"
+
+# A batch system of one host, whose jobs are processes.
+DRIFT = """\
+#!/bin/bash
+spool=$HOME/spool
+mkdir -p "$spool"
+cd "$spool" || exit
+case $1 in
+  sub)
+    number=$(($(ls | wc -l) + 1))
+    mkdir $number && echo "$2" > $number/name || exit
+    (
+      DRIFT_JOB=$number bash "$3" < /dev/null > /dev/null 2>&1
+      echo $? > $number/code
+    ) > /dev/null 2>&1 &
+    echo $number
+    ;;
+  stat)
+    for job in *; do
+      [ -e "$job/name" ] || continue
+      state=R code=0
+      [ -s "$job/code" ] && state=E code=$(< "$job/code")
+      echo "$job $(< "$job/name") $state $code n1"
+    done
+    ;;
+esac
+"""
+
+MACHINE = """\
+machine: harbour
+nodes: [{names: n1, cores: 2}]
+scheduler: drift
+drift: {berth: west, poll: 1s}
+toolchains: {system: {}}
+sinks: [{name: buoy, kind: buoy, path: SINK}]
+"""
+TEST = """\
+app: ship
+run: {walltime: 1m, script: "echo speed 12.5 knots"}
+verify: [{max_lines: 3}]
+metrics: {from: knots}
+"""
+PLAN = """\
+plan: voyage
+machine: machine.yaml
+suites: [suite]
+components:
+  - component: out
+    kind: once
+    criteria: [{criterion: short_runs, at_least: 90%}]
+"""
+
+
+def files_of_the_page() -> dict[str, str]:
+    """The files that the page shows, each below a line with its name."""
+    found = re.findall(r"^`([\w./]+)`:\n\n((?:    .*\n|\n)+)", PAGE.read_text(), re.MULTILINE)
+    return {name: re.sub(r"(?m)^    ", "", text).strip("\n") + "\n" for name, text in found}
+
+
+class Site:
+    """A fresh environment with Seatrial and the plug-in, and a home of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.python = folder / "venv/bin/python"
+        for name, text in files_of_the_page().items():
+            path = folder / "seatrial-drift" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        (folder / "bin").mkdir()
+        (folder / "bin/drift").write_text(DRIFT)
+        (folder / "bin/drift").chmod(0o755)
+        self.environment = {
+            "PATH": f"{folder}/bin:{folder}/venv/bin:/usr/bin:/bin",
+            "HOME": str(folder),
+            "LC_ALL": "C.UTF-8",
+        }
+
+    def install(self) -> None:
+        self.call(sys.executable, "-m", "venv", "--without-pip", "venv")
+        wheels = self.folder / "wheels"
+        for source in (ROOT, self.folder / "seatrial-drift"):
+            build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(wheels)]
+            self.call(*build, at=source)
+        pip = [sys.executable, "-m", "pip", "--python", str(self.python), "install", "--quiet"]
+        found = [str(path) for path in wheels.glob("*.whl")]
+        self.call(*pip, "--no-index", "--no-deps", *found)
+        # What both need of other projects is where the tests have it.
+        (site,) = self.folder.glob("venv/lib/python*/site-packages")
+        (site / "others.pth").write_text(sysconfig.get_path("purelib") + "\n")
+
+    def call(self, *words: str, at: Path | None = None, code: int = 0, **env: str) -> str:
+        done = subprocess.run(
+            words,
+            cwd=at or self.folder,
+            env=self.environment | env,
+            capture_output=True,
+            text=True,
+            timeout=4 * LONG_S,
+        )
+        assert done.returncode == code, (words, done.stdout, done.stderr)
+        return done.stdout + done.stderr
+
+    def seatrial(self, *words: str, code: int = 0, **env: str) -> str:
+        return self.call("seatrial", *words, code=code, at=None, **env)
+
+    def evaluate(self, text: str) -> str:
+        return self.call(str(self.python), "-c", text, PYTHONPATH=str(ROOT))
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
+    """The site after one trial of its plan."""
+    site = Site(tmp_path_factory.mktemp("site"))
+    site.install()
+    (site.folder / "suite/ship").mkdir(parents=True)
+    (site.folder / "suite/ship/test.yaml").write_text(TEST)
+    (site.folder / "machine.yaml").write_text(
+        MACHINE.replace("SINK", str(site.folder / "buoy.txt"))
+    )
+    (site.folder / "plan.yaml").write_text(PLAN)
+    site.seatrial("accept", "plan.yaml", "-q")
+    return site
+
+
+def test_it_is_the_installed_one(site: Site) -> None:
+    place = site.evaluate("import seatrial; print(seatrial.__file__)").strip()
+    assert Path(place).is_relative_to(site.folder)
+
+
+def test_the_study_is_in_the_help(site: Site) -> None:
+    assert "fleet" in site.seatrial("--help")
+    assert "--test" in site.seatrial("fleet", "--help")
+
+
+def test_the_schemas_have_what_it_adds(site: Site) -> None:
+    machine = site.seatrial("schema", "machine")
+    assert '"drift"' in machine and '"berth"' in machine and '"buoy"' in machine
+    assert '"max_lines"' in site.seatrial("schema", "test")
+    assert '"short_runs"' in site.seatrial("schema", "plan")
+
+
+def test_the_reference_has_its_keys_and_its_criterion(site: Site) -> None:
+    pages = site.evaluate(
+        "from tools.docs_reference import reference_pages\n"
+        "for _, pages in reference_pages(): print(*pages.values())"
+    )
+    for words in ("max_lines", "berth of jobs", "short_runs = runs of less than 60 s", "fleet"):
+        assert words in pages, words
+
+
+def test_its_batch_system_ran_the_test_and_its_format_read_the_figure(site: Site) -> None:
+    (run,) = json.loads(site.seatrial("runs", "--format", "json"))
+    assert run["verdict"] == "pass"
+    assert "12.5 knots" in site.seatrial("show", run["run_id"])
+
+
+def test_its_check_judges(site: Site) -> None:
+    (site.folder / "long/test").mkdir(parents=True)
+    text = TEST.replace("echo speed", "seq 5; echo speed")
+    (site.folder / "long/test/test.yaml").write_text(text)
+    site.seatrial("run", "long", "-m", "machine.yaml", "--name", "long", code=1)
+    (run,) = json.loads(site.seatrial("runs", "--trial", "long", "--format", "json"))
+    assert "stdout has 6 lines, more than 3" in site.seatrial("show", run["run_id"])
+
+
+def test_the_report_has_the_criterion_and_the_batch_system(site: Site) -> None:
+    site.seatrial("report", "plan.yaml", "--format", "md", "-o", "report.md")
+    report = (site.folder / "report.md").read_text()
+    assert "short runs" in report and "Drift" in report
+
+
+def test_its_sink_got_the_events(site: Site) -> None:
+    buoy = site.folder / "buoy.txt"
+    until(lambda: buoy.exists() and '"trial_end"' in buoy.read_text(), "the end of the trial")
+
+
+def test_the_study_is_a_command_and_a_page(site: Site) -> None:
+    assert "1 runs of 1 tests." in site.seatrial("fleet", "--test", "ship")
+    assert json.loads(site.seatrial("fleet", "--test", "ship", "--format", "json")) == [
+        {"test": "ship", "runs": 1}
+    ]
+    assert "ship,1" in site.seatrial("fleet", "--test", "ship", "--format", "csv")
+    page = site.evaluate(
+        "import time\n"
+        "from pathlib import Path\n"
+        "from starlette.testclient import TestClient\n"
+        "from seatrial.show.web.serve import create_app\n"
+        "from seatrial.show.web.state.server_state import ServerState\n"
+        "state = ServerState(Path('trials'), Path('trials/store.sqlite'))\n"
+        "with TestClient(create_app(state), base_url='http://127.0.0.1') as client:\n"
+        "    while 'being judged' in (page := client.get('/fleet?test=ship').text):\n"
+        "        time.sleep(0.1)\n"
+        "print(page)\n"
+    )
+    assert "<svg" in page and "Runs by test" in page
+
+
+def test_what_a_missing_plugin_would_have_is_a_fault(site: Site) -> None:
+    asked = ("list", "suite", "-m", "machine.yaml")
+    told = site.seatrial(*asked, code=2, SEATRIAL_WITHOUT_PLUGINS="drift")
+    assert "drift: is not a key here; it is of the plug-in drift" in told
+
+
+def test_a_file_names_the_plugins_that_it_needs(site: Site) -> None:
+    (site.folder / "needs").mkdir()
+    (site.folder / "needs/test.yaml").write_text("app: t\nplugins: [tides]\ntide: high\n")
+    told = site.seatrial("list", "needs", "-m", "machine.yaml", code=2)
+    assert "needs/test.yaml:2: plugins: the plug-in tides is not there" in told
+    assert "tide:" not in told
+
+
+def test_a_plugin_that_cannot_be_imported_is_named(site: Site) -> None:
+    broken = site.folder / "broken"
+    (broken / "other-1.dist-info").mkdir(parents=True)
+    (broken / "other-1.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: other\n")
+    entry = "[seatrial]\nother = not_there\n"
+    (broken / "other-1.dist-info/entry_points.txt").write_text(entry)
+    told = site.seatrial("--help", code=2, PYTHONPATH=str(broken))
+    assert "the plug-in other (not_there) cannot be imported" in told
+    told = site.seatrial("--help", PYTHONPATH=str(broken), SEATRIAL_WITHOUT_PLUGINS="other")
+    assert "fleet" in told
+
+
+# What others ran, thinly: jobs of an accounting file in a table, a question, a kind of event, a key
+# of machine files with a fault, and a suite.
+USAGE = """\
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Struct
+
+from seatrial.model.file_model import doc
+from seatrial.hooks import Key, ShippedSuite, StoreTable, Study, hookimpl
+from seatrial.results.store.tables import Table, columns_of
+
+
+class OtherJob(Struct):
+    job: int
+    user: str
+    hours: float
+
+
+JOBS = Table("usage_jobs", columns_of(OtherJob), primary_key="job")
+
+
+@hookimpl
+def seatrial_tables():
+    return [StoreTable("usage_jobs", "usage:JOBS", "usage:fill")]
+
+
+@hookimpl
+def seatrial_studies():
+    return [Study("usage", "Usage", "Show the hours of each user.", "usage:usage")]
+
+
+@hookimpl
+def seatrial_events():
+    return ["usage_events:Incident"]
+
+
+@hookimpl
+def seatrial_keys():
+    logs = Annotated[list[str], doc("system logs")]
+    return [Key("machine", "logs", logs, [], "usage:check_logs")]
+
+
+@hookimpl
+def seatrial_suites():
+    return [ShippedSuite("usage", Path(__file__).parent / "suite")]
+
+
+def check_logs(machine, spot):
+    for i, path in enumerate(machine.logs):
+        if not path.startswith("/"):
+            spot.fault(f"{path!r} is no absolute path", i)
+
+
+def fill(store, trials):
+    file = trials / "usage.txt"
+    lines = file.read_text().splitlines() if file.exists() else []
+    known = {job for (job,) in store.rows("SELECT job FROM usage_jobs")}
+    rows = [(int(job), user, float(hours)) for job, user, hours in map(str.split, lines)]
+    with store.writing() as writer:
+        writer.insert(JOBS, [OtherJob(*row) for row in rows if row[0] not in known])
+
+
+def usage(store):
+    '''Show the hours of each user.'''
+    from seatrial.show.page import Column, Page, Section, Table as ShownTable
+
+    sql = "SELECT user, sum(hours) FROM usage_jobs GROUP BY user ORDER BY 2 DESC"
+    columns = (Column("User"), Column("Hours", "number"))
+    return Page("Usage", [Section("Hours", [ShownTable(columns, store.rows(sql))])])
+"""
+EVENTS = """\
+from typing import ClassVar
+
+from seatrial.journal.events import Event
+
+
+class Incident(Event, frozen=True, kw_only=True, tag="usage_incident"):
+    '''Something cost jobs.'''
+
+    number: ClassVar[int] = 9001
+    text: str = ""
+"""
+
+
+def test_a_plugin_has_tables_events_keys_and_suites(site: Site) -> None:
+    """The thinnest `usage`, whose table comes after the store was made."""
+    place = site.folder / "other"
+    (place / "suite/job").mkdir(parents=True)
+    (place / "suite/job/test.yaml").write_text("app: job\n")
+    (place / "usage.py").write_text(USAGE)
+    (place / "usage_events.py").write_text(EVENTS)
+    info = place / "usage-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: usage\n")
+    (info / "entry_points.txt").write_text("[seatrial]\nusage = usage\n")
+    (site.folder / "trials/usage.txt").write_text("1 ana 4.5\n2 bo 1\n3 ana 2\n")
+    path = str(place)
+    shown = site.seatrial("usage", PYTHONPATH=path)
+    assert re.search(r"ana +6.5\nbo +1", shown), shown
+    assert site.seatrial("usage", PYTHONPATH=path) == shown
+    site.seatrial("probes", "--all", "copied", PYTHONPATH=path)
+    assert (site.folder / "copied/usage/job/test.yaml").exists()
+    machine = site.folder / "logs.yaml"
+    machine.write_text(MACHINE + "logs: [messages]\n")
+    told = site.seatrial("list", "suite", "-m", "logs.yaml", code=2, PYTHONPATH=path)
+    assert "logs[0]: 'messages' is no absolute path" in told
+    assert "logs: is not a key here" in site.seatrial("list", "suite", "-m", "logs.yaml", code=2)
+    read = (
+        "from seatrial.journal.encoding import decode\n"
+        'event = decode(b\'{"event":"usage_incident","time":5,"text":"fire"}\')\n'
+        "print(type(event).__name__, event.number)"
+    )
+    python = str(site.python)
+    assert site.call(python, "-c", read, at=None, PYTHONPATH=path).split() == ["Incident", "9001"]
+    assert site.call(python, "-c", read, at=None).split() == ["UnknownEvent", "0"]
