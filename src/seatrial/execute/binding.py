@@ -95,8 +95,7 @@ def mpi(
         root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
         if order is not None:
             by_file = slot_cores(launcher, machine, case, geometry) is not None
-            words = ["--rankfile", RANKFILE] if by_file else ["--map-by", "seq"]
-            return [*root, *words, *([] if by_file or bound else ["--bind-to", "none"])]
+            return [*root, *_openmpi_in_order(by_file, bool(bound))]
         if geometry is None or bound:
             return [*root, *_openmpi_by_node(machine, case, bound[1] if bound else "")]
         return [*root, *_openmpi(geometry, case)]
@@ -123,6 +122,13 @@ def _pals(
 
 def _fits(machine: Machine, case: Case) -> bool:
     return case.tasks_per_node * case.threads <= min(kind.cores for kind in machine.nodes)
+
+
+def _openmpi_in_order(by_file: bool, is_bound: bool) -> list[str]:
+    """Return the options for a rank order: ``by_file`` names the cores of each rank, too."""
+    if by_file:
+        return ["--rankfile", RANKFILE]
+    return ["--map-by", "seq", *([] if is_bound else ["--bind-to", "none"])]
 
 
 def _openmpi_by_node(machine: Machine, case: Case, bound: str) -> list[str]:

@@ -6,7 +6,7 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from seatrial.files import (
     remove_tree,
 )
 from seatrial.journal.encoding import decode
-from seatrial.journal.events import CompatStarted, JobsOwnEvent, ScriptEnded, ScriptStarted
+from seatrial.journal.events import CompatStarted, Event, JobsOwnEvent, ScriptEnded, ScriptStarted
 from seatrial.model.build import name_of
 from seatrial.model.decoding import DAMAGED
 from seatrial.model.run_settings import DIRECTORY_FILE
@@ -150,27 +150,16 @@ def job_events(path: Path) -> JobEvents:
     except OSError as error:
         return JobEvents(error.errno == errno.EINVAL, None, None)  # what is no file claims it, too
     try:
-        data = os.pread(descriptor, EVENTS_LIMIT, 0)
-        size = os.fstat(descriptor).st_size
-        if size > EVENTS_LIMIT:  # the job itself wrote more; the end of its script is last
-            data += b"\n" + os.pread(descriptor, EVENTS_LIMIT, size - EVENTS_LIMIT)
-    except OSError:
-        data = b""
+        data = _bounded_data(descriptor)
     finally:
         os.close(descriptor)
-    if data.endswith(_FILLED):
-        data = data.removesuffix(_FILLED) + b"}"
     start: ScriptStarted | None = None
     end: ScriptEnded | None = None
     compat: CompatStarted | None = None
     begun = False
     refused: dict[str, None] = {}
     now = time.time_ns()
-    for line in filter(None, data.split(b"\n")):
-        try:
-            event = decode(line)
-        except DAMAGED:
-            continue
+    for event in _decoded(data):
         likely = now - _OLDEST_NS < event.time < now + _AHEAD_NS
         if isinstance(event, ScriptStarted):
             start = _bounded(event) if likely and not begun else start
@@ -179,14 +168,43 @@ def job_events(path: Path) -> JobEvents:
             missing, text = event.missing[:TEXT_LIMIT], event.text[:TEXT_LIMIT]
             compat = replace(event, mode=event.mode[:64], missing=missing, text=text)
         elif isinstance(event, ScriptEnded) and event.exit_code in range(256):
-            at = event.time if likely else now
-            job_id = event.job_id[:64]
-            told = islice((event.sizes or {}).items(), MAX_SIZES)
-            sizes = {name[:255]: size for name, size in told} or None
-            end = ScriptEnded(time=at, exit_code=event.exit_code, job_id=job_id, sizes=sizes)
+            end = _bounded_end(event, event.time if likely else now)
         elif not isinstance(event, JobsOwnEvent) and event.name and len(refused) < MAX_REFUSED:
             refused[event.name[:64]] = None
     return JobEvents(True, start, end, compat, tuple(refused))
+
+
+def _decoded(data: bytes) -> Iterator[Event]:
+    """Yield the events of lines, without lines that are torn or no events."""
+    for line in filter(None, data.split(b"\n")):
+        try:
+            event = decode(line)
+        except DAMAGED:
+            continue
+        yield event
+
+
+def _bounded_data(descriptor: int) -> bytes:
+    """Return the first and the last bytes of a file of events; none where it cannot be read."""
+    try:
+        data = os.pread(descriptor, EVENTS_LIMIT, 0)
+        size = os.fstat(descriptor).st_size
+        if size > EVENTS_LIMIT:  # the job itself wrote more; the end of its script is last
+            data += b"\n" + os.pread(descriptor, EVENTS_LIMIT, size - EVENTS_LIMIT)
+    except OSError:
+        return b""
+    return data.removesuffix(_FILLED) + b"}" if data.endswith(_FILLED) else data
+
+
+def _bounded_end(event: ScriptEnded, time: int) -> ScriptEnded:
+    """Return a copy of an end at this time, with so many sizes of files at most."""
+    sizes = islice((event.sizes or {}).items(), MAX_SIZES)
+    return ScriptEnded(
+        time=time,
+        exit_code=event.exit_code,
+        job_id=event.job_id[:64],
+        sizes={name[:255]: size for name, size in sizes} or None,
+    )
 
 
 def _bounded(event: ScriptStarted) -> ScriptStarted:

@@ -103,38 +103,58 @@ def best_settings(sides: Sequence[Side], asked: BestQuery) -> list[BestTable]:
     """Return a table for each case that has two settings or more. Raises UsageError where none
     has, or a name is not known."""
     members = [member for side in sides for member in side.cases]
+    _require_names(members, asked)
+    tables: list[BestTable] = []
+    left_out: Counter[str] = Counter()
+    for test in dict.fromkeys(one.test for one in members):
+        of_test, lacking = _tables(members, test, asked)
+        tables += of_test
+        left_out.update(lacking)
+    if not tables:
+        raise UsageError(_nothing_differs(members, asked))
+    return [replace(table, left_out=dict(left_out)) for table in tables]
+
+
+def _tables(
+    members: Sequence[CaseRuns], test: str, asked: BestQuery
+) -> tuple[list[BestTable], Counter[str]]:
+    """Return the tables of a test, and how many of its cases were left out, by the reason."""
+    every = [one for one in members if one.test == test]
+    over = list(asked.over) or varying(every)
+    cases = [one for one in every if all(one.attribute(name) for name in over)]
+    left_out = Counter(_lacking(every, over))
+    follow = along(cases, over, over)
+    tables = []
+    for panel in panels(cases, {*over, *follow}):
+        if len({_setting(one, over) for one in panel}) > 1:
+            name = title(panel, {*over, *follow}, members)
+            own = [n for n in over if n not in follow]
+            tables.append(_table(panel, own, follow, asked, name))
+        else:
+            left_out[ALONE] += len(panel)
+    return tables, left_out
+
+
+def _require_names(members: Sequence[CaseRuns], asked: BestQuery) -> None:
+    """Raise UsageError if a name, or the metric, is not known."""
     parameters = sorted({name for one in members for name in one.parameters})
     for name in asked.over:
         if name not in (*parameters, *ATTRIBUTES):
             listed = ", ".join([*parameters, *(n for n in ATTRIBUTES if n not in parameters)])
             raise UsageError(f"--over {name}: is none of {listed}")
-    kinds = {kind[0] for one in members for kind in one.values}
-    if asked.metric and asked.metric not in kinds:
-        listed = ", ".join(sorted(kinds)) or "none"
+    metrics = {kind[0] for one in members for kind in one.values}
+    if asked.metric and asked.metric not in metrics:
+        listed = ", ".join(sorted(metrics)) or "none"
         raise UsageError(f"--metric {asked.metric}: no run has it; there are {listed}")
-    tables = []
-    left_out: Counter[str] = Counter()
-    for test in dict.fromkeys(one.test for one in members):
-        every = [one for one in members if one.test == test]
-        over = list(asked.over) or varying(every)
-        cases = [one for one in every if all(one.attribute(name) for name in over)]
-        left_out.update(_lacking(every, over))
-        follow = along(cases, over, over)
-        for panel in panels(cases, {*over, *follow}):
-            if len({_setting(one, over) for one in panel}) > 1:
-                name = title(panel, {*over, *follow}, members)
-                own = [n for n in over if n not in follow]
-                tables.append(_table(panel, own, follow, asked, name))
-            else:
-                left_out[ALONE] += len(panel)
-    if not tables:
-        over_what = f"--over {','.join(asked.over)}: " if asked.over else ""
-        differ = ", ".join(varying(members)) or "nothing"
-        raise UsageError(
-            f"{over_what}no two cases differ in that alone; they differ in {differ}: name all that "
-            "make a setting with --over, or choose cases with TRIAL:NAME=VALUE"
-        )
-    return [replace(table, left_out=dict(left_out)) for table in tables]
+
+
+def _nothing_differs(members: Sequence[CaseRuns], asked: BestQuery) -> str:
+    over = f"--over {','.join(asked.over)}: " if asked.over else ""
+    differ = ", ".join(varying(members)) or "nothing"
+    return (
+        f"{over}no two cases differ in that alone; they differ in {differ}: name all that "
+        "make a setting with --over, or choose cases with TRIAL:NAME=VALUE"
+    )
 
 
 def _lacking(cases: Sequence[CaseRuns], over: Sequence[str]) -> Iterator[str]:

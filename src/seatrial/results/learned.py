@@ -53,23 +53,20 @@ def learn_from(
     reference that would allow half of its value or more is left out, unless by ``force``."""
     learning = Learning([], [], [], [])
     for pool in _pools(store, trials, metric, since, stage):
-        if pool.figures and all(figure.better == NO_DIRECTION for figure in pool.figures):
+        if pool.has_no_direction:
             if metric:
                 learning.left_out.append((metric, "has no direction (better: none)"))
             continue
         what = f"{pool.case.name.removesuffix(f'%{pool.case.node}')} {pool.metric}"
         used = pool.figures
         if len(trials) > 1 and not pool.case.node:
-            found = changes.find([figure.value for figure in pool.figures])
-            used = pool.figures[
-                max((c.settled for c in found if c.tier == "confirmed"), default=0) :
-            ]
+            used = _since_change(pool.figures)
             if older := len(pool.figures) - len(used):
                 since_day = time.strftime("%Y-%m-%d", time.localtime(used[0].time // 10**9))
                 why = f"{count(older, 'figure')} before the change of {since_day} not used"
                 learning.older.append((what, why))
         try:
-            tag = next((trial.tag for trial in trials if used and trial.row == used[-1].trial), "")
+            tag = _tag_of(used, trials)
             reference = _reference(pool, used, tag, two_sided, stage)
             width = max(-(reference.lower or 0.0), reference.upper or 0.0)
             if width >= WIDE:
@@ -84,6 +81,18 @@ def learn_from(
     return learning
 
 
+def _tag_of(figures: Sequence[Measured], trials: Sequence[TrialRow]) -> str:
+    """Return the tag of the trial of the latest figure."""
+    latest = figures[-1].trial if figures else None
+    return next((trial.tag for trial in trials if trial.row == latest), "")
+
+
+def _since_change(figures: list[Measured]) -> list[Measured]:
+    """Return the figures since the last confirmed change."""
+    found = changes.find([figure.value for figure in figures])
+    return figures[max((c.settled for c in found if c.tier == "confirmed"), default=0) :]
+
+
 class _Pool(NamedTuple):
     """The figures of one metric, by time, over the cases that one reference is for; ``case`` is one
     of these."""
@@ -91,6 +100,10 @@ class _Pool(NamedTuple):
     case: CaseRow
     metric: str
     figures: list[Measured]
+
+    @property
+    def has_no_direction(self) -> bool:
+        return {figure.better for figure in self.figures} == {NO_DIRECTION}
 
 
 def _pools(

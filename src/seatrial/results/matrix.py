@@ -123,37 +123,52 @@ def result_matrix(
     """Return the matrix. Raises UsageError where no case has what the columns are by, or no run
     has the metric."""
     members = [member for side in sides for member in side.cases]
-    having = [one for one in members if one.attribute(asked.by)]
-    if not having:
-        raise UsageError(_nothing(members, asked.by))
-    if asked.metric and not any(kind[0] == asked.metric for one in having for kind in one.values):
-        known = sorted({kind[0] for one in having for kind in one.values})
-        raise UsageError(f"--metric {asked.metric}: no run has it; there are {', '.join(known)}")
+    having = _having(members, asked)
     columns = list(dict.fromkeys(one.attribute(asked.by) for one in having))
     if asked.by != "toolchain":
         reasons = NO_REASONS
     columns += sorted({chain for _, chain in reasons.left_out} - {*columns})
-    apart = told_apart(having)
-    grouped: dict[tuple[str, str], list[CaseRuns]] = {}
-    for one in having:
-        grouped.setdefault((one.test, _row_name(one, apart, asked)), []).append(one)
-    names = {test for test, _ in grouped}
-    grouped |= {(test, test): [] for test, _ in reasons.left_out if test not in names}
+    grouped = _grouped(having, asked, reasons)
     rows = [_row(key, cases, columns, asked, reasons) for key, cases in grouped.items()]
-    counts = []
-    for i in range(len(columns)):
-        found = Counter[str](row.cells[i].state for row in rows)
-        counts.append({state: found[state] for state in STATES if found[state]})
-    tests = {one.test for one in having}
-    without = sorted({one.test for one in members} - tests)
+    without = {one.test for one in members} - {one.test for one in having}
     return ResultMatrix(
         by=asked.by,
         columns=columns,
         rows=rows,
-        counts=counts,
-        without=without,
+        counts=[_counts(row.cells[i] for row in rows) for i in range(len(columns))],
+        without=sorted(without),
         left_out=len(members) - len(having),
     )
+
+
+def _having(members: Sequence[CaseRuns], asked: MatrixQuery) -> list[CaseRuns]:
+    """Return the cases that have what the columns are by. Raises UsageError as result_matrix."""
+    having = [one for one in members if one.attribute(asked.by)]
+    if not having:
+        raise UsageError(_nothing(members, asked.by))
+    metrics = {kind[0] for one in having for kind in one.values}
+    if asked.metric and asked.metric not in metrics:
+        known = ", ".join(sorted(metrics))
+        raise UsageError(f"--metric {asked.metric}: no run has it; there are {known}")
+    return having
+
+
+def _grouped(
+    members: Sequence[CaseRuns], asked: MatrixQuery, reasons: MatrixReasons
+) -> dict[tuple[str, str], list[CaseRuns]]:
+    """Return the cases of each row, by its test and name; none of a test that was left out."""
+    apart = told_apart(members)
+    grouped: dict[tuple[str, str], list[CaseRuns]] = {}
+    for one in members:
+        grouped.setdefault((one.test, _row_name(one, apart, asked)), []).append(one)
+    names = {test for test, _ in grouped}
+    return grouped | {(test, test): [] for test, _ in reasons.left_out if test not in names}
+
+
+def _counts(cells: Iterable[MatrixCell]) -> dict[str, int]:
+    """Return how many cells are in each state."""
+    found = Counter[str](cell.state for cell in cells)
+    return {state: found[state] for state in STATES if found[state]}
 
 
 def _nothing(members: Iterable[CaseRuns], by: str) -> str:

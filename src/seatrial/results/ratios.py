@@ -32,6 +32,8 @@ from seatrial.results.panels import APART, TableOverX, along, differing_values, 
 from seatrial.results.scaling_cells import (
     Cell,
     cells_of,
+    differing_kinds,
+    kinds_of,
     names_of,
     nothing_measured,
     speeds,
@@ -132,29 +134,44 @@ def ratios(sides: Sequence[Side], asked: RatioQuery) -> list[RatioTable]:
         f"without {asked.x}": len(members) - len(having),
         f"of another {asked.of}": len(having) - len(chosen),
     }
-    tables = []
+    tables: list[RatioTable] = []
     single = 0
     for test in dict.fromkeys(one.test for one in chosen):
-        cases = [one for one in chosen if one.test == test]
-        follow = along(cases, (asked.x, asked.of), (asked.x, asked.of))
-        along_x = {asked.x, asked.of, *follow}
-        for panel in panels(cases, along_x):
-            if {one.attribute(asked.of) for one in panel} == set(asked.values):
-                tables.append(_table(panel, asked, follow, title(panel, along_x, chosen)))
-            else:
-                single += len(panel)
+        of_test, alone = _tables(chosen, test, asked)
+        tables += of_test
+        single += alone
     if not tables:
         both = " and ".join(asked.values)
         raise UsageError(
             f"--of {asked.of}: no case has {both} that differ in that and {asked.x} alone"
             f"{_differing(chosen, asked)}; choose cases with TRIAL:NAME=VALUE"
         )
-    told = any(table.why for table in tables)
-    if not told and not any(c.first.n or c.second.n for table in tables for c in table.cells):
+    if not any(map(_says_something, tables)):
         raise UsageError(nothing_measured(chosen, asked.metric))
     left_out[f"with one {asked.of} alone"] = single
     left_out = {why: number for why, number in left_out.items() if number}
     return [replace(table, left_out=left_out) for table in _judged(tables)]
+
+
+def _tables(
+    members: Sequence[CaseRuns], test: str, asked: RatioQuery
+) -> tuple[list[RatioTable], int]:
+    """Return the tables of a test, and how many of its cases have one of the two values alone."""
+    cases = [one for one in members if one.test == test]
+    follow = along(cases, (asked.x, asked.of), (asked.x, asked.of))
+    along_x = {asked.x, asked.of, *follow}
+    tables, alone = [], 0
+    for panel in panels(cases, along_x):
+        if {one.attribute(asked.of) for one in panel} == set(asked.values):
+            tables.append(_table(panel, asked, follow, title(panel, along_x, members)))
+        else:
+            alone += len(panel)
+    return tables, alone
+
+
+def _says_something(table: RatioTable) -> bool:
+    """Return whether a table has a figure, or a reason for having none."""
+    return bool(table.why) or any(cell.first.n or cell.second.n for cell in table.cells)
 
 
 def _differing(cases: Sequence[CaseRuns], asked: RatioQuery) -> str:
@@ -220,7 +237,7 @@ def _require_names(members: Sequence[CaseRuns], asked: RatioQuery) -> None:
 def _table(
     panel: Sequence[CaseRuns], asked: RatioQuery, follow: list[str], name: str
 ) -> RatioTable:
-    kinds = {kind for member in panel for kind in member.values if kind[0] == asked.metric}
+    kinds = kinds_of(panel, asked.metric)
     unit, direction = next(((kind[1], kind[2]) for kind in kinds), ("", ""))
     table = copied(
         RatioTable,
@@ -234,9 +251,8 @@ def _table(
         names=names_of(panel, asked.x),
         fixed=not asked.weak and are_constant(panel),
     )
-    if len(kinds) > 1:
-        said = " and ".join(sorted(f"{u or 'no unit'}, {b}" for _, u, b in kinds))
-        return replace(table, why=f"unit or direction differ: {said}; nothing is compared")
+    if why := differing_kinds(kinds):
+        return replace(table, why=why)
     if direction == NO_DIRECTION:
         return replace(table, why="it has no direction (better: none), so no way is slower")
     ways = [

@@ -36,6 +36,8 @@ from seatrial.results.scaling_cells import (
     Cell,
     are_numbers,
     cells_of,
+    differing_kinds,
+    kinds_of,
     names_of,
     nothing_measured,
     speeds,
@@ -121,26 +123,40 @@ def scaling(sides: Sequence[Side], asked: ScalingQuery) -> list[ScalingTable]:
     asked = with_lines(members, asked)
     tests = list(dict.fromkeys(one.test for one in members))
     measured = [test for test in tests if test not in without_metric(sides, asked)]
-    tables = []
+    tables: list[ScalingTable] = []
     alone = 0
     for test in measured or tests:
-        cases = [one for one in members if one.test == test]
-        follow = _along(cases, asked)
-        along_x = {asked.x, *asked.by, *follow}
-        for panel in panels(cases, along_x):
-            if len({one.attribute(asked.x) for one in panel}) > 1:
-                tables.append(_table(panel, asked, follow, title(panel, along_x, members)))
-            else:
-                alone += len(panel)
+        of_test, single = _tables(members, test, asked)
+        tables += of_test
+        alone += single
     if not tables:
         raise UsageError(_nothing_varies(members, asked))
-    lines = [line for table in tables for line in table.lines]
-    told = any(table.why for table in tables)
-    if not told and not any(cell.n for line in lines for cell in line.cells):
+    if not any(map(_says_something, tables)):
         raise UsageError(nothing_measured(members, asked.metric))
     left_out[f"with one {asked.x} alone"] = alone
     left_out = {why: number for why, number in left_out.items() if number}
     return [replace(table, left_out=left_out) for table in tables]
+
+
+def _tables(
+    members: Sequence[CaseRuns], test: str, asked: ScalingQuery
+) -> tuple[list[ScalingTable], int]:
+    """Return the tables of a test, and how many of its cases have one x alone."""
+    cases = [one for one in members if one.test == test]
+    follow = _along(cases, asked)
+    along_x = {asked.x, *asked.by, *follow}
+    tables, alone = [], 0
+    for panel in panels(cases, along_x):
+        if len({one.attribute(asked.x) for one in panel}) > 1:
+            tables.append(_table(panel, asked, follow, title(panel, along_x, members)))
+        else:
+            alone += len(panel)
+    return tables, alone
+
+
+def _says_something(table: ScalingTable) -> bool:
+    """Return whether a table has a figure, or a reason for having none."""
+    return bool(table.why) or any(cell.n for line in table.lines for cell in line.cells)
 
 
 def without_metric(sides: Sequence[Side], asked: ScalingQuery) -> list[str]:
@@ -206,7 +222,7 @@ def _nothing_varies(members: Sequence[CaseRuns], asked: ScalingQuery) -> str:
 def _table(
     panel: Sequence[CaseRuns], asked: ScalingQuery, follow: list[str], name: str
 ) -> ScalingTable:
-    kinds = {kind for member in panel for kind in member.values if kind[0] == asked.metric}
+    kinds = kinds_of(panel, asked.metric)
     unit, direction = next(((kind[1], kind[2]) for kind in kinds), ("", ""))
     better = better_of(direction)
     names = names_of(panel, asked.x)
@@ -223,9 +239,8 @@ def _table(
         names=names,
         ordered=are_numbers(names),
     )
-    if len(kinds) > 1:
-        said = " and ".join(sorted(f"{u or 'no unit'}, {b}" for _, u, b in kinds))
-        return replace(table, why=f"unit or direction differ: {said}; nothing is compared")
+    if why := differing_kinds(kinds):
+        return replace(table, why=why)
     if direction == NO_DIRECTION:
         why = "it has no direction (better: none), so it has no speed-up"
         return replace(table, why=why)

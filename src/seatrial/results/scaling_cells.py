@@ -5,13 +5,20 @@ speeds(cells[0], cells[1], "higher")          # ratio, and the ends of its inter
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from statistics import median
 
 from msgspec import Struct
 
 from seatrial.judge.statistics import two_samples
-from seatrial.results.store.by_case import CaseRuns, causes, differing, excluded_of, figures_of
+from seatrial.results.store.by_case import (
+    CaseRuns,
+    Kind,
+    causes,
+    differing,
+    excluded_of,
+    figures_of,
+)
 from seatrial.units import Better, unfit_of
 
 
@@ -90,8 +97,20 @@ def _cell(x: float, members: Sequence[CaseRuns], metric: str) -> Cell:
 
 def figures_in(members: Sequence[CaseRuns], metric: str) -> list[float]:
     """Return the figures of cases in a metric, whatever its unit and direction."""
-    kinds = dict.fromkeys(kind for one in members for kind in one.values if kind[0] == metric)
-    return figures_of(members, kinds)
+    return figures_of(members, kinds_of(members, metric))
+
+
+def kinds_of(members: Sequence[CaseRuns], metric: str) -> dict[Kind, None]:
+    """Return the metric with each unit and direction that cases have of it, in their order."""
+    return dict.fromkeys(kind for one in members for kind in one.values if kind[0] == metric)
+
+
+def differing_kinds(kinds: Collection[Kind]) -> str:
+    """Return why a metric of several kinds cannot be compared; "" for one kind."""
+    if len(kinds) < 2:
+        return ""
+    said = " and ".join(sorted(f"{unit or 'no unit'}, {better}" for _, unit, better in kinds))
+    return f"unit or direction differ: {said}; nothing is compared"
 
 
 def nothing_measured(members: Sequence[CaseRuns], metric: str) -> str:

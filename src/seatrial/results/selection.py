@@ -130,31 +130,47 @@ def gather(
             f"{selection.text}: its figures were given, and never measured; `seatrial compare` "
             "sets them beside measured ones"
         )
-    since, until = (_time(selection, key) for key in ("since", "until"))
-    members = by_case(store, trials, since, until)
-    if since or until:
-        members = [one for one in members if one.runs or one.excluded]
-        if not members:
-            raise UsageError(
-                f"{selection.text}: no run of it was created in that time; see `seatrial runs`"
-            )
+    kept = _fitting(_members(store, selection, trials), selection, trials, tests)
+    trials = [trial for trial in trials if trial.tag in {one.trial for one in kept}]
+    unlike = told_kinds(store, trials, kept)
+    return Side(selection.text, trials, kept, conditions, unlike)
+
+
+def _fitting(
+    members: Sequence[CaseRuns],
+    selection: SideSelection,
+    trials: list[TrialRow],
+    tests: Sequence[str],
+) -> list[CaseRuns]:
+    """Return the cases that fit the conditions of a side. Raises UsageError if none does."""
     known = {name for one in members for name in one.parameters}
     labels = _labels(selection, trials, known)
     if labels.wanted:
         members = [one for one in members if one.trial in labels.trials]
-    matches: list[Callable[[CaseRuns], bool]] = [
+    matches = [
         _match(selection, name, value, known)
-        for name, value in conditions.items()
+        for name, value in selection.conditions.items()
         if name not in (*_TRIAL_KEYS, "since", "until", *_YES_OR_NO, *labels.wanted)
     ]
     if tests:
         matches.append(lambda one: any(is_like(one.test, pattern) for pattern in tests))
-    kept = [one for one in members if all(match(one) for match in matches)]
-    if not kept:
-        raise UsageError(f"{selection.text}: no case of it fits; {_what_there_is(members)}")
-    trials = [trial for trial in trials if trial.tag in {one.trial for one in kept}]
-    unlike = told_kinds(store, trials, kept)
-    return Side(selection.text, trials, kept, conditions, unlike)
+    if kept := [one for one in members if all(match(one) for match in matches)]:
+        return kept
+    raise UsageError(f"{selection.text}: no case of it fits; {_what_there_is(members)}")
+
+
+def _members(store: Store, selection: SideSelection, trials: Sequence[TrialRow]) -> list[CaseRuns]:
+    """Return the cases of trials; where a time is given, those that ran in it. Raises UsageError
+    for a time in which nothing ran."""
+    since, until = (_time(selection, key) for key in ("since", "until"))
+    members = by_case(store, trials, since, until)
+    if not (since or until):
+        return members
+    if ran := [one for one in members if one.runs or one.excluded]:
+        return ran
+    raise UsageError(
+        f"{selection.text}: no run of it was created in that time; see `seatrial runs`"
+    )
 
 
 class _Labels(NamedTuple):
@@ -203,25 +219,33 @@ def _trials(store: Store, selection: SideSelection) -> list[TrialRow]:
     for key in _YES_OR_NO:
         if (said := conditions.get(key, "")) not in ("", "yes", "no"):
             raise UsageError(f"{selection.text}: {key} is yes or no, not {said!r}")
-    asked, given = conditions.get("rehearsed", ""), conditions.get("given", "")
     if wanted and not is_pattern(wanted):
-        found = [queries.trial(store, wanted)]
-        if given and found[0].given != (given == "yes"):
-            said = "was given" if found[0].given else "was not given"
-            raise UsageError(f"{selection.text}: {found[0].tag} {said}; leave the condition out")
-        if asked and found[0].rehearsed != (asked == "yes"):
-            said = "is a rehearsal" if found[0].rehearsed else "is no rehearsal"
-            raise UsageError(f"{selection.text}: {found[0].tag} {said}; leave the condition out")
+        found = [_trial(store, selection)]
     else:
-        found = [trial for trial in queries.trials(store) if trial.rehearsed == (asked == "yes")]
-        found = [trial for trial in found if trial.given == (given == "yes")]
-        found = [trial for trial in found if fnmatchcase(trial.tag, wanted or "*")]
+        kind = tuple(conditions.get(key, "") == "yes" for key in ("rehearsed", "given"))
+        of_kind = [t for t in queries.trials(store) if (t.rehearsed, t.given) == kind]
+        found = [trial for trial in of_kind if fnmatchcase(trial.tag, wanted or "*")]
     for key in _TRIAL_KEYS:
-        if key in conditions:
-            found = [one for one in found if fnmatchcase(getattr(one, key), conditions[key])]
+        pattern = conditions.get(key, "*")
+        found = [one for one in found if fnmatchcase(getattr(one, key), pattern)]
     if not found:
         raise UsageError(f"{selection.text}: no trial fits; see `seatrial trials`")
     return found[::-1]
+
+
+def _trial(store: Store, selection: SideSelection) -> TrialRow:
+    """Return the trial that a side names. Raises UsageError if it is not of the kind asked for."""
+    trial = queries.trial(store, selection.trial)
+    asked = selection.conditions.get("rehearsed", "")
+    given = selection.conditions.get("given", "")
+    said = ""
+    if given and trial.given != (given == "yes"):
+        said = "was given" if trial.given else "was not given"
+    elif asked and trial.rehearsed != (asked == "yes"):
+        said = "is a rehearsal" if trial.rehearsed else "is no rehearsal"
+    if said:
+        raise UsageError(f"{selection.text}: {trial.tag} {said}; leave the condition out")
+    return trial
 
 
 def _match(

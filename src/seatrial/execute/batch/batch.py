@@ -40,6 +40,7 @@ from seatrial.execute.batch.submitter import (
     tasks_of,
 )
 from seatrial.execute.bundles import Bundles, BundleWatch, allocation_of
+from seatrial.execute.directory import JobEvents
 from seatrial.execute.hung_processes import in_order
 from seatrial.execute.protocol import UpdateQueue
 from seatrial.model.codes import CANCELLED, LOST
@@ -316,18 +317,27 @@ class BatchBackend:
         events = await self._readings.read(task.job for task in unknown)
         now = time.monotonic()
         for task in unknown:
-            run_id = task.job.run_id
-            own = events.get(run_id)
+            own = events.get(task.job.run_id)
             if own is None:  # its file system does not answer
                 continue
             task.missing_since = task.missing_since or now
-            if own.end is not None:
-                self._end(task.job, None, "gone", own.exit_code)
-            elif run_id in self._cancels and not (self._cancels[run_id] and own.claimed):
-                code = ENDED[task.kept.state] if task.kept else CANCELLED.number
-                self._end(task.job, code, "gone")
-            elif now - task.missing_since >= self.settings.lost_after.seconds:
+            if self._conclude_by_events(task, own):
+                continue
+            if now - task.missing_since >= self.settings.lost_after.seconds:
                 await self._look_by_id(task)
+
+    def _conclude_by_events(self, task: BatchTask, own: JobEvents) -> bool:
+        """Report the end of a job that nobody shows any more, by its own events or as it was
+        cancelled. Returns whether it has ended."""
+        run_id = task.job.run_id
+        if own.end is not None:
+            self._end(task.job, None, "gone", own.exit_code)
+        elif run_id in self._cancels and not (self._cancels[run_id] and own.claimed):
+            code = ENDED[task.kept.state] if task.kept else CANCELLED.number
+            self._end(task.job, code, "gone")
+        else:
+            return False
+        return True
 
     async def _look_by_id(self, task: BatchTask) -> None:
         """Ask the controller for one job, and report it as lost only if the controller does not

@@ -5,7 +5,7 @@ Both are asked of each test: the worst one decides, unless the criterion is ``po
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -107,12 +107,7 @@ def _of_worst(
     if len(tests) < 2:
         return [whole]
     each = {test: share([test], test) for test in tests}
-    gaps = only_fill_gaps(view.history)  # that none of them ran may be as planned
-    asked = [
-        one
-        for test, one in each.items()
-        if one.value is not None or (test not in gaps and not one.numbers.get("known"))
-    ]
+    asked = _asked(view, each)
     if criterion.pooled:
         filling = fillers(view.history)
         claimed = [test for test in tests if test not in filling] or tests
@@ -121,22 +116,33 @@ def _of_worst(
         asked = [pool, *(one for one in asked if one.subject not in claimed)]
         if len(asked) == 1:
             return [replace(pool, subject="", numbers=whole.numbers)]
-    if not asked:
-        return [whole]
+    return _with_whole(criterion, whole, asked) if asked else [whole]
+
+
+def _asked(view: TrialView, each: Mapping[str, Result]) -> list[Result]:
+    """Return the results of the tests that have one, or should: those that only fill gaps may have
+    run nowhere, and the failures of others may all be known."""
+    gaps = only_fill_gaps(view.history)
+    return [
+        one
+        for test, one in each.items()
+        if one.value is not None or (test not in gaps and not one.numbers.get("known"))
+    ]
+
+
+def _with_whole(criterion: Criterion, whole: Result, asked: Sequence[Result]) -> list[Result]:
+    """Return the worst of some results, with what the whole is beside it, then each of them."""
     sign = 1 if bounds_of(criterion).least is None else -1
-    found = with_worst(asked, lambda one: sign * (one.value or 0.0))
-    worst = found[0]
-    numbers = whole.numbers | {
-        name: number for name, number in worst.numbers.items() if len(found) > 1
-    }
+    worst, *each = with_worst(asked, lambda one: sign * (one.value or 0.0))
+    numbers = {**whole.numbers, **(worst.numbers if each else {})}
     if (whole.state, whole.value) == (worst.state, worst.value):
-        return [replace(worst, why=whole.why, n=whole.n, numbers=numbers, subject=""), *found[1:]]
+        return [replace(worst, why=whole.why, n=whole.n, numbers=numbers, subject=""), *each]
     why = worst.why
     if whole.value is not None:
         numbers["of all tests together"] = whole.value
         if not criterion.pooled:
             why += f"; of all tests together {whole.shown}"
-    return [replace(worst, why=why, n=whole.n, numbers=numbers, subject=""), *found[1:]]
+    return [replace(worst, why=why, n=whole.n, numbers=numbers, subject=""), *each]
 
 
 def _lowest(criterion: Criterion, each: Sequence[Result]) -> str:
@@ -168,39 +174,19 @@ def _rate(
     """Return the rate of these runs, which are those of the tests."""
     counted = [run for run in ended if counts(run)]
     bad = [run for run in counted if not run.passed]
-    by_code = Counter(run.code for run in ended)
-    attempts = len(ended) - sum(by_code[code] for code in codes.UNCOUNTED)
     unmade = {t: n for t, n in shield.unmade.items() if n and t in tests}
     passed = len(counted) - len(bad)
     good = float(passed) if len(tests) == 1 else math.fsum(shield.weights(counted))
     whole = len(counted) - passed + good + sum(unmade.values())
-    numbers: Numbers = {
-        "passed": passed,
-        "ended": len(counted),
-        "retried": attempts - len(counted),
-        "cancelled": by_code[codes.CANCELLED.number],
-        "recalled": by_code[codes.RECALLED.number],
-    }
-    known = by_code[codes.KNOWN.number]
-    if known:
-        numbers["known"] = known
-    if attempts:
-        numbers["rate of all attempts"] = by_code[codes.PASS.number] / attempts
-    why = _not_passed(view, counted, bad, subject)
-    if known:
-        why += f"; {count(known, 'known failure')} not counted"
-    if retried := attempts - len(counted):
-        why += f"; {count(retried, 'retried run')} not counted"
-    if numbers["cancelled"]:
-        why += f"; {count(int(numbers['cancelled']), 'cancelled run')} not counted"
+    numbers = {"passed": passed, "ended": len(counted), **_attempts(ended, len(counted))}
+    why = _not_passed(view, counted, bad, subject) + _not_counted(numbers)
     lost = sum(run.code == codes.CANCELLED.number and not run.will_rerun for run in ended)
     if lost and whole:
         worst = numbers["rate if cancelled runs had failed"] = good / (whole + lost)
         why += f" ({show_value('pass_rate', worst)} had they failed)"
     if unmade:
         numbers["not made"] = sum(unmade.values())
-        why += f"; {largest_listed({f'of {test}': number for test, number in unmade.items()})} "
-        why += "were not made, as it was stopped" if len(unmade) == 1 else "were not made"
+        why += _not_made(unmade)
     result = decided(
         view,
         criterion,
@@ -212,6 +198,41 @@ def _rate(
         subject=subject,
     )
     return unless_cancelled(view, result, ended)
+
+
+def _attempts(ended: Sequence[RunHistory], counted: int) -> Numbers:
+    """Return how many runs that ended a rate does not count, and the rate of all attempts."""
+    by_code = Counter(run.code for run in ended)
+    attempts = len(ended) - sum(by_code[code] for code in codes.UNCOUNTED)
+    numbers: Numbers = {
+        "retried": attempts - counted,
+        "cancelled": by_code[codes.CANCELLED.number],
+        "recalled": by_code[codes.RECALLED.number],
+    }
+    if known := by_code[codes.KNOWN.number]:
+        numbers["known"] = known
+    if attempts:
+        numbers["rate of all attempts"] = by_code[codes.PASS.number] / attempts
+    return numbers
+
+
+def _not_counted(numbers: Numbers) -> str:
+    """Return how many runs a rate leaves out, in words."""
+    words = ""
+    for name, noun in (
+        ("known", "known failure"),
+        ("retried", "retried run"),
+        ("cancelled", "cancelled run"),
+    ):
+        if number := int(numbers.get(name, 0)):
+            words += f"; {count(number, noun)} not counted"
+    return words
+
+
+def _not_made(unmade: Mapping[str, int]) -> str:
+    """Return how many runs were not made of stopped tests, in words."""
+    words = f"; {largest_listed({f'of {test}': number for test, number in unmade.items()})} "
+    return words + ("were not made, as it was stopped" if len(unmade) == 1 else "were not made")
 
 
 def unless_cancelled(view: TrialView, result: Result, ended: Sequence[RunHistory]) -> Result:

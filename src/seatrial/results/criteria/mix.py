@@ -1,7 +1,7 @@
 """The criterion on the mix: how far the achieved shares of tests are from the planned ones."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Collection, Iterator, Sequence, Set
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
@@ -153,17 +153,20 @@ def overall(results: Sequence[Sequence[Result]]) -> Overall:
     firsts = [each[0] for each in results if each]
     if all(one.criterion == "every_test" and one.state == "met" for one in firsts):
         return Overall("no criteria", [])
-    states = {one.state for one in firsts}
-    waived = [waived_words(one) for one in firsts if one.state == "waived"]
-    order: tuple[State, ...] = ("not met", "undecided", "met", "waived")
-    state: OverallState = next((each for each in order if each in states), "no criteria")
     return Overall(
-        "met with waivers" if state == "met" and waived else state,
-        waived,
+        _state_of({one.state for one in firsts}),
+        [waived_words(one) for one in firsts if one.state == "waived"],
         [words for one in firsts if (words := exclusion_words(one))],
         max((known_failures(one) for one in firsts), default=0),
         [missed_words(one) for one in firsts if one.state == "not met"],
     )
+
+
+def _state_of(states: Collection[State]) -> OverallState:
+    if {"met", "waived"} == {*states}:
+        return "met with waivers"
+    order: tuple[State, ...] = ("not met", "undecided", "met", "waived")
+    return next((each for each in order if each in states), "no criteria")
 
 
 def first_of(words: Sequence[str], most: int = MAX_NAMED) -> list[str]:

@@ -13,6 +13,7 @@ from seatrial.model import codes
 from seatrial.model.plan import Criterion
 from seatrial.model.policy import Policy
 from seatrial.results.criteria.view import (
+    Bounds,
     NodeCases,
     Numbers,
     Result,
@@ -86,19 +87,23 @@ def utilisation(view: TrialView, criterion: Criterion) -> list[Result]:
         numbers["of all tests"] = whole_use.share("accepted")
     why = "no node-hours were available yet"
     if value is not None:
-        why = f"{_hours(total.accepted)} of {_hours(total.available)} node-hours"
-        if largest and not bounds_of(criterion).holds(value):
-            why = sentence(view.history, view.timeline, view.now)
-        if criterion.tests:
-            of_all = show_share(whole_use.share("accepted"))
-            why = f"{_hours(total.accepted)} of {_hours(total.available)} node-hours, "
-            why += f"by all tests together {of_all}"
-        why += of_machine(view)
-        if shared := sharing(view.node_shares):
-            why += f"; {shared}"
+        is_missed = not bounds_of(criterion).holds(value)
+        why = _used(view, criterion, total, is_missed and bool(largest))
     passed = (view.history.test_of(run) for run in view.history.runs if run.passed)
     n = sum(map(frozenset(tests).__contains__, passed))
     return [decided(view, criterion, value, why, n=n, reach=reach, numbers=numbers)]
+
+
+def _used(view: TrialView, criterion: Criterion, total: TestsUse, is_missed: bool) -> str:
+    """Return how much of the node-hours was used, or the largest loss where too few were."""
+    why = f"{_hours(total.accepted)} of {_hours(total.available)} node-hours"
+    if criterion.tests:
+        why += f", by all tests together {show_share(view.timeline.total.share('accepted'))}"
+    elif is_missed:
+        why = sentence(view.history, view.timeline, view.now)
+    why += of_machine(view)
+    shared = sharing(view.node_shares)
+    return f"{why}; {shared}" if shared else why
 
 
 def of_machine(view: TrialView) -> str:
@@ -280,7 +285,21 @@ def jobs_in_flight(view: TrialView, criterion: Criterion) -> list[Result]:
             why = f"never more than {largest:.0f} ran"
         value = largest or 0.0
         return [decided(view, criterion, value, why, n=n, bounds=bounds, reach=(0.0, None))]
-    held = found[first:]
+    return [_held(view, criterion, bounds, found[first:], n, fewer)]
+
+
+def _held(
+    view: TrialView,
+    criterion: Criterion,
+    bounds: Bounds,
+    held: Sequence[LevelSpan],
+    n: int,
+    fewer: str,
+) -> Result:
+    """Return whether as many runs were in flight as asked, from when they first were. ``fewer``:
+    what people changed."""
+    assert bounds.least is not None
+    history = view.history
     short = min(SHORT, history.duration / 100) if history.duration else SHORT
     kept, since = kept_level(held, round(short * SECOND_NS))
     below = dips(held, bounds.least)
@@ -303,7 +322,7 @@ def jobs_in_flight(view: TrialView, criterion: Criterion) -> list[Result]:
         )
     why += fewer
     reach = (0.0, kept)
-    return [decided(view, criterion, kept, why, n=n, bounds=bounds, reach=reach, numbers=numbers)]
+    return decided(view, criterion, kept, why, n=n, bounds=bounds, reach=reach, numbers=numbers)
 
 
 def _as_planned(

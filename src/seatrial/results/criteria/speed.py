@@ -33,7 +33,7 @@ from seatrial.results.criteria.view import (
     unless_silent,
     with_worst,
 )
-from seatrial.results.trial_history import RunHistory
+from seatrial.results.trial_history import RecordedMetric, RunHistory
 from seatrial.units import NO_DIRECTION, Direction, count, show_figure, show_number, show_share
 
 BETTER_BY = "better by, %"  # than its reference; negative: worse
@@ -71,26 +71,39 @@ def variability(view: TrialView, criterion: Criterion) -> list[Result]:
         if lost := len(times) - len(known):
             doubt = f"the time of {units.count(lost, 'run')} is not known"
         doubts[group.case.test] = doubts.get(group.case.test, "") or doubt
-    results = []
-    for test, series in by_test.items():
-        enough = [times for times in series if len(times) >= MIN_RUNS]
-        n = sum(map(len, enough))
-        numbers = _spread(enough) if enough else {}
-        value = float(numbers["cv"]) if numbers else None
-        why = f"needs {MIN_RUNS} runs with a right answer, has {sum(map(len, series))}"
-        if value is not None:
-            why = f"{100 * value:.3g} % over {n} runs; the robust value is "
-            why += f"{100 * float(numbers['robust']):.3g} %"
-            if too_few := len(series) - len(enough):
-                numbers["cases left out"] = too_few
-                left_out = units.count(too_few, "case")
-                why += f"; {left_out} with fewer than {MIN_RUNS} right runs left out"
-        result = decided(view, criterion, value, why, n=n, subject=test, numbers=numbers)
-        if result.state == "met" and ("cases left out" in numbers or doubts.get(test)):
-            why = "; ".join(filter(None, (doubts.get(test), why)))
-            result = replace(result, state="undecided", why=why)
-        results.append(result)
+    results = [
+        _of_test(view, criterion, test, series, doubts.get(test, ""))
+        for test, series in by_test.items()
+    ]
     return with_worst(results, lambda one: one.value or 0.0)
+
+
+def _of_test(
+    view: TrialView,
+    criterion: Criterion,
+    test: str,
+    series: Sequence[Sequence[float]],
+    doubt: str,
+) -> Result:
+    """Return the variability of a test by the times of each of its cases. ``doubt``: why it may be
+    another."""
+    enough = [times for times in series if len(times) >= MIN_RUNS]
+    n = sum(map(len, enough))
+    numbers = _spread(enough) if enough else {}
+    value = float(numbers["cv"]) if numbers else None
+    why = f"needs {MIN_RUNS} runs with a right answer, has {sum(map(len, series))}"
+    if value is not None:
+        why = f"{100 * value:.3g} % over {n} runs; the robust value is "
+        why += f"{100 * float(numbers['robust']):.3g} %"
+        if too_few := len(series) - len(enough):
+            numbers["cases left out"] = too_few
+            left_out = units.count(too_few, "case")
+            why += f"; {left_out} with fewer than {MIN_RUNS} right runs left out"
+    result = decided(view, criterion, value, why, n=n, subject=test, numbers=numbers)
+    if result.state == "met" and ("cases left out" in numbers or doubt):
+        why = "; ".join(filter(None, (doubt, why)))
+        return replace(result, state="undecided", why=why)
+    return result
 
 
 def _spread(series: Sequence[Sequence[float]]) -> Numbers:
@@ -147,48 +160,27 @@ def _furthest(one: Result) -> float:
 
 
 def _against(view: TrialView, criterion: Criterion, group: NodeCases) -> Result:
-    metric, case = criterion.metric, group.case
+    metric = criterion.metric
     right = [run for run in group.runs if run.right]
     figures = [figure for run in right if (figure := run.figure(metric))]
     if doubt := doubt_of(metric, len(right), figures):
         return undecided(criterion, doubt, subject=group.name)
     values = [figure.value for figure in figures]
     value = median(values) if values else None
+    unit = figures[0].unit if figures else ""
     why = f"no run with a right answer has given {metric}"
     numbers: Numbers = {}
     if value is not None:
-        shown = units.show_figure(value, figures[0].unit)
+        shown = units.show_figure(value, unit)
         why = f"median {shown} of {units.count(len(values), 'run')}"
         why += STAGE_WORDS[group.stage]
-        numbers = {"unit": figures[0].unit, "least": min(values), "largest": max(values)}
-    try:
-        reference = refs.matching(
-            view.references, case.test, metric, case.parameters, case.toolchain, group.stage
-        )
-        if criterion.at_least is not None or criterion.at_most is not None:
-            alike = reference is not None and all(f.unit == reference.unit for f in figures)
-            known = reference.value if reference and alike else None
-            bounds = bounds_of(criterion, known, figures[0].unit if figures else "")
-        elif reference is None:
-            why = f"there is no reference for {metric}{STAGE_WORDS[group.stage]}"
-            return undecided(criterion, why, subject=group.name)
-        elif value is None:
-            return undecided(criterion, why, subject=group.name)
-        else:
-            if figures[0].better == units.NO_DIRECTION:
-                why = f"{metric} has no direction (better: none); give the criterion bounds"
-                return undecided(criterion, why, subject=group.name)
-            unit, better = figures[0].unit, units.better_of(figures[0].better)
-            bounds = _bounds_by(reference, better)
-            if unit != reference.unit:
-                why = f"{metric} is in {unit}, but its reference in {reference.unit}"
-                return undecided(criterion, why, bounds.words, group.name)
-            if finding := refs.judge(MetricValue(metric, value, unit, better), reference):
-                why = finding.text
-            if (off := refs.percent_off(value, reference)) is not None:
-                numbers[BETTER_BY] = units.better_by(off, better)
-    except (refs.AmbiguousReference, ValueError) as error:
-        return undecided(criterion, str(error), subject=group.name)
+        numbers = {"unit": unit, "least": min(values), "largest": max(values)}
+    judgement = _judgement(view, criterion, group, figures, value)
+    if isinstance(judgement, Result):
+        return judgement
+    bounds, fault, better_by = judgement
+    why = fault or why
+    numbers |= better_by
     result = decided(
         view,
         criterion,
@@ -198,9 +190,59 @@ def _against(view: TrialView, criterion: Criterion, group: NodeCases) -> Result:
         bounds=bounds,
         subject=group.name,
         numbers=numbers,
-        unit=figures[0].unit if figures else "",
+        unit=unit,
     )
     return unless_silent(result, group, view, metric)
+
+
+def _judgement(
+    view: TrialView,
+    criterion: Criterion,
+    group: NodeCases,
+    figures: Sequence[RecordedMetric],
+    value: float | None,
+) -> Result | tuple[Bounds, str, Numbers]:
+    """Return the bounds of a figure, what the reference says against it, and by how much it is
+    better; or the result, where there is nothing to compare it with."""
+    metric, case, unit = criterion.metric, group.case, figures[0].unit if figures else ""
+    try:
+        reference = refs.matching(
+            view.references, case.test, metric, case.parameters, case.toolchain, group.stage
+        )
+        if criterion.at_least is not None or criterion.at_most is not None:
+            alike = reference is not None and all(f.unit == reference.unit for f in figures)
+            known = reference.value if reference and alike else None
+            return bounds_of(criterion, known, unit), "", {}
+        if reference is None:
+            why = f"there is no reference for {metric}{STAGE_WORDS[group.stage]}"
+            return undecided(criterion, why, subject=group.name)
+        if value is None:
+            why = f"no run with a right answer has given {metric}"
+            return undecided(criterion, why, subject=group.name)
+        figure = figures[0]._replace(value=value)
+        return _by_reference(criterion, figure, reference, group.name)
+    except (refs.AmbiguousReference, ValueError) as error:
+        return undecided(criterion, str(error), subject=group.name)
+
+
+def _by_reference(
+    criterion: Criterion, figure: RecordedMetric, reference: refs.Reference, subject: str
+) -> Result | tuple[Bounds, str, Numbers]:
+    """Return the bounds of a reference, what it says against a figure, and by how much that is
+    better; or why they cannot be compared."""
+    if figure.better == units.NO_DIRECTION:
+        why = f"{criterion.metric} has no direction (better: none); give the criterion bounds"
+        return undecided(criterion, why, subject=subject)
+    better = units.better_of(figure.better)
+    bounds = _bounds_by(reference, better)
+    if figure.unit != reference.unit:
+        why = f"{criterion.metric} is in {figure.unit}, but its reference in {reference.unit}"
+        return undecided(criterion, why, bounds.words, subject)
+    measured = MetricValue(criterion.metric, figure.value, figure.unit, better)
+    finding = refs.judge(measured, reference)
+    off = refs.percent_off(figure.value, reference)
+    numbers: Numbers = {} if off is None else {BETTER_BY: units.better_by(off, better)}
+    return bounds, finding.text if finding else "", numbers
 
 
 def _bounds_by(reference: refs.Reference, better: units.Better) -> Bounds:
@@ -284,34 +326,20 @@ def slowdown(view: TrialView, criterion: Criterion) -> list[Result]:
 def _of_group(view: TrialView, criterion: Criterion, bounds: Bounds, group: NodeCases) -> Result:
     sides = list(_pairs(group, criterion.metric))
     pairs = [pair for pair in sides if pair.alone and pair.waves and median(pair.alone)]
-    counted = pairs or sides
-    alone = sorted(chain.from_iterable(pair.alone for pair in counted))
-    full = sorted(chain.from_iterable(pair.full for pair in counted))
-    waves = sum(len(pair.waves) for pair in counted)
+    alone, full, waves = _merged(pairs or sides)
     numbers: Numbers = {"alone n": len(alone), "full n": len(full), "waves": waves}
-    value, interval = None, None
-    why = f"needs runs alone and at full machine, has {len(alone)} and {len(full)}"
     if pairs:
-        value = median(_per_cent(pair.alone, pair.full, pair.better) for pair in pairs)
         numbers |= {"cases": len(pairs), "alone": median(alone), "full": median(full)}
-        in_waves = "one wave" if waves == 1 else f"{waves} waves"
-        why = f"median {show_number(median(alone))} alone (n {len(alone)}), "
-        why += f"{show_number(median(full))} at full machine (n {len(full)}, {in_waves})"
+    value = interval = None
+    why = _incomparable(criterion, group, sides, pairs)
+    if not why:
+        value = median(_per_cent(pair.alone, pair.full, pair.better) for pair in pairs)
+        why = _medians(alone, full, waves)
         interval = _interval(pairs, group.name)
-    elif any(pair.alone and pair.waves for pair in sides):
-        why = "the median alone is 0: there is nothing to compare with"
-    lacking = len(sides) - len(pairs)
-    right = [run for run in group.runs if run.right]
-    figures = [figure for run in right if (figure := run.figure(criterion.metric or ELAPSED))]
-    if doubt := doubt_of(criterion.metric or ELAPSED, len(right), figures):
-        value = interval = None
-        why = doubt
-    elif any(pair.better == "none" for pair in sides):
-        value = interval = None
-        why = f"{criterion.metric} has no direction (better: none)"
     if interval is not None:
         numbers |= {"low": interval[0], "high": interval[1]}
         why += f"; 95 % interval {interval[0]:+.3g} to {interval[1]:+.3g} %"
+    lacking = len(sides) - len(pairs)
     n = len(alone) + len(full)
     found = decided(
         view, criterion, value, why, n=n, bounds=bounds, subject=group.name, numbers=numbers
@@ -320,6 +348,43 @@ def _of_group(view: TrialView, criterion: Criterion, bounds: Bounds, group: Node
     if found.state == "met" and lacking and not doubt:
         doubt = f"{lacking} of {count(len(sides), 'case')} gave no figure alone or at full machine"
     return replace(found, state="undecided", why=f"{why}; {doubt}") if doubt else found
+
+
+def _merged(sides: Sequence[SlowdownPair]) -> tuple[list[float], list[float], int]:
+    """Return the figures of several cases alone and at full machine, and the number of waves."""
+    alone = sorted(chain.from_iterable(side.alone for side in sides))
+    full = sorted(chain.from_iterable(side.full for side in sides))
+    return alone, full, sum(len(side.waves) for side in sides)
+
+
+def _incomparable(
+    criterion: Criterion,
+    group: NodeCases,
+    sides: Sequence[SlowdownPair],
+    pairs: Sequence[SlowdownPair],
+) -> str:
+    """Return why the figures of a group cannot be compared; "" if they can. ``pairs``: the sides
+    that have figures alone and at full machine."""
+    right = [run for run in group.runs if run.right]
+    figures = [figure for run in right if (figure := run.figure(criterion.metric or ELAPSED))]
+    if doubt := doubt_of(criterion.metric or ELAPSED, len(right), figures):
+        return doubt
+    if any(pair.better == "none" for pair in sides):
+        return f"{criterion.metric} has no direction (better: none)"
+    if pairs:
+        return ""
+    if any(side.alone and side.waves for side in sides):
+        return "the median alone is 0: there is nothing to compare with"
+    alone, full, _ = _merged(sides)
+    return f"needs runs alone and at full machine, has {len(alone)} and {len(full)}"
+
+
+def _medians(alone: Sequence[float], full: Sequence[float], waves: int) -> str:
+    in_waves = "one wave" if waves == 1 else f"{waves} waves"
+    return (
+        f"median {show_number(median(alone))} alone (n {len(alone)}), "
+        f"{show_number(median(full))} at full machine (n {len(full)}, {in_waves})"
+    )
 
 
 def _doubt(bounds: Bounds, interval: tuple[float, float] | None, alone: int, waves: int) -> str:
@@ -474,11 +539,11 @@ def within_expected(view: TrialView, criterion: Criterion) -> list[Result]:
     by_test: dict[str, list[NodeCases]] = {test: [] for test in view.tests(criterion)}
     for group in view.groups(criterion):
         by_test[group.case.test].append(group)
-    results = [_of_test(view, criterion, test, groups) for test, groups in by_test.items()]
+    results = [_within_of_test(view, criterion, test, groups) for test, groups in by_test.items()]
     return with_worst(results, lambda one: -(one.value or 0.0))
 
 
-def _of_test(
+def _within_of_test(
     view: TrialView, criterion: Criterion, test: str, groups: Sequence[NodeCases]
 ) -> Result:
     try:

@@ -534,11 +534,7 @@ def waived(
     for waiver in covering:
         if not waiver.in_part:
             return [_in_whole(one, waiver if one is results[0] else None) for one in results]
-    left_out = {
-        number
-        for number, case in enumerate(view.history.cases)
-        if any(_is_about(each, case) for each in covering)
-    }
+    left_out = _left_out(view, covering)
     if not left_out:
         return results
     rest = view.without(left_out)
@@ -549,6 +545,15 @@ def waived(
     agreed = "; ".join(agreement(each) for each in covering)
     first = _in_part(results[0], reduced[0] if reduced else None, agreed)
     return [first, *(_in_part(one, of_rest.get(one.subject), "") for one in results[1:])]
+
+
+def _left_out(view: TrialView, waivers: Sequence[Waiver]) -> set[int]:
+    """Return the numbers of the cases that waivers in part are about."""
+    return {
+        number
+        for number, case in enumerate(view.history.cases)
+        if any(_is_about(each, case) for each in waivers)
+    }
 
 
 def covers(waiver: Waiver, criterion: Criterion | Result) -> bool:

@@ -110,19 +110,16 @@ def chart(
     the axes and the outermost data."""
     looks = [_look(one, i + 1) for i, one in enumerate(series)]
     points = [_shown(one, x, y) for one in series]
-    flat = list(chain.from_iterable(points))
-    heights = [value for _, value in flat if value is not None] + [each.y for each in levels]
-    heights += [end for one in series for _, low, high in one.intervals for end in (low, high)]
+    values = [value for _, value in chain.from_iterable(points) if value is not None]
+    heights = [*values, *(each.y for each in levels), *_ends(series)]
     named = [entry for entry in looks if entry.name]
     top_parts, top = legend(named if len(named) > 1 else [], width, 0)
     if y.words:
         top += svg.LINE
     rough = scale_of(y, heights, 0, height - 2 * margin, 36)
-    left = max((svg.width_of(tick.label) for tick in rough.ticks), default=0.0) + 10
+    left = _widest_label(rough) + 10
     right = width - 12.0
-    widths = [at for at, _ in flat] + [mark.at for mark in marks]
-    widths += [end for span in spans for end in (span.start, span.end)]
-    across = scale_of(x, widths, left + margin, right - margin)
+    across = scale_of(x, _places(points, marks, spans), left + margin, right - margin)
     above, rows = _marks(marks, across, top, width)
     box = Box(left, top + 6 + rows * svg.LINE, right, top + 6 + rows * svg.LINE + height)
     upwards = scale_of(y, heights, box.bottom - margin, box.top + margin, 36)
@@ -136,16 +133,34 @@ def chart(
         *above,
         *_lines_down(marks, across, box),
     ]
-    said: list[str] = []
-    for one, look, shown in zip(series, looks, points, strict=True):
-        drawn, left_out = _series(one, look, shown, across, upwards)
-        parts += drawn
-        said += left_out
+    drawn = [
+        _series(one, look, shown, across, upwards)
+        for one, look, shown in zip(series, looks, points, strict=True)
+    ]
+    parts += chain.from_iterable(lines for lines, _ in drawn)
+    notes = list(chain.from_iterable(left_out for _, left_out in drawn))
     parts += _levels(levels, upwards, box)
-    if not any(value is not None for _, value in flat):
+    if not values:
         middle = ((box.left + box.right) / 2, (box.top + box.bottom) / 2)
         parts.append(svg.words("nothing to show", *middle, anchor="middle", colour="muted"))
-    return figure(parts, box, x, said, width, title, about, "chart")
+    return figure(parts, box, x, notes, width, title, about, "chart")
+
+
+def _widest_label(scale: Scale) -> float:
+    return max((svg.width_of(tick.label) for tick in scale.ticks), default=0.0)
+
+
+def _ends(series: Sequence[ChartSeries]) -> list[float]:
+    """Return the ends of all intervals."""
+    return [end for one in series for _, low, high in one.intervals for end in (low, high)]
+
+
+def _places(
+    points: Sequence[Sequence[Point]], marks: Sequence[Mark], spans: Sequence[ShadedSpan]
+) -> list[float]:
+    """Return all x of what is drawn."""
+    ends = [end for span in spans for end in (span.start, span.end)]
+    return [*(at for at, _ in chain.from_iterable(points)), *(mark.at for mark in marks), *ends]
 
 
 def _look(one: ChartSeries, position: int) -> LegendEntry:
@@ -497,22 +512,36 @@ def scaling(
     sizes: set[float] = set()
     for place, curve in enumerate(curves, 1):
         points = sorted(curve.points)
-        shown = [(size, value) for size, value, *_ in points if x.holds(size) and y.holds(value)]
+        shown = [
+            point for point in _scaling_places(points) if x.holds(point[0]) and y.holds(point[1])
+        ]
         sizes.update(size for size, *_ in points if x.holds(size))
         if shown:
-            (size, value), last = shown[0], shown[-1][0]
-            line = [(size, value), (last, value * math.pow(last / size, ideal))]
+            line = _ideal_line(shown, ideal)
             lines.append(ChartSeries("" if lines else "ideal", line, "line", "muted", 3))
-        all_points = [(size, value) for size, value, *_ in points]
         intervals = [
             (size, low, high)
             for size, value, low, high in points
             if (size, value) in shown and low is not None and high is not None and low > 0
         ]
-        series.append(ChartSeries(curve.name, all_points, "both", place, place, intervals))
+        series.append(
+            ChartSeries(curve.name, _scaling_places(points), "both", place, place, intervals)
+        )
     if len(sizes) <= _SIZES:
         x = x._replace(ticks=sorted(sizes))
     drawn = [*lines, *series]
     return chart(
         drawn, title=title, about=about, x=x, y=y, width=width, height=height, margin=_MARGIN
     )
+
+
+def _scaling_places(
+    points: Sequence[tuple[float, float, float | None, float | None]],
+) -> list[tuple[float, float]]:
+    return [(size, value) for size, value, *_ in points]
+
+
+def _ideal_line(points: Sequence[tuple[float, float]], slope: float) -> list[tuple[float, float]]:
+    """Return the ends of a line through the first point, up to the size of the last."""
+    (size, value), last = points[0], points[-1][0]
+    return [(size, value), (last, value * math.pow(last / size, slope))]

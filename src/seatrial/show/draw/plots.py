@@ -141,9 +141,7 @@ def forest(
     top = 4.0 + (svg.LINE if any(ends) else 0)
     tall = _TALL if stacked else _ROW
     box = Box(left, top, right, top + max(1, len(shown)) * tall)
-    values = [row.value for row in shown]
-    values += [end for row in shown for end in (row.low, row.high) if axis.holds(end) and end]
-    values += [*bounds, centre]
+    values = [*_values(shown, axis), *bounds, centre]
     across = scale_of(axis, values, left + 4, right - 4)
     parts = level(axis, across, box, grid=True)
     if any(ends):
@@ -159,6 +157,12 @@ def forest(
         parts += _row(row, below - _ROW / 2, across)
     notes = left_out("rows", len(rows), len(shown))
     return figure(parts, box, axis, notes, width, title, about, "forest")
+
+
+def _values(rows: Sequence[Interval], axis: Axis) -> list[float]:
+    """Return the values of rows, and the ends of their intervals that can be shown."""
+    ends = [end for row in rows for end in (row.low, row.high) if axis.holds(end) and end]
+    return [*(row.value for row in rows), *ends]
 
 
 def _beside(row: Interval, below: float, box: Box, width: int) -> list[Markup]:
