@@ -69,11 +69,10 @@ def test_a_metric_is_chosen_then_a_series(served: Served, browser: Browser) -> N
     with open_page(browser, served.address) as page:
         page.goto("/history")
         page.locator(".choices").get_by_role("link", name="triad", exact=True).click()
-        page.wait_for_selector("figure.multiple")
-        assert page.locator("figure.multiple").count() == 2
-        assert page.locator("figure.multiple.changed").count() == 1
-        assert page.locator("table >> nth=0").locator("tbody tr").count() == 2
-        page.locator("figure.multiple.changed figcaption a").click()
+        page.wait_for_selector("h2 a")
+        assert page.locator("h2 a").count() == 2
+        page.locator("h2 a:has-text('threads=1')").click()
+        page.wait_for_url("**machine=frost**")
         page.wait_for_selector("h2:has-text('triads{threads=1}@gcc')")
         assert "fabric <i>reset" in (page.text_content("figure svg") or "")
         assert "confirmed" in page.inner_text("table >> nth=0")
@@ -103,7 +102,7 @@ def test_a_filter_changes_the_list_and_the_address(served: Served, browser: Brow
     judged(served)
     with open_page(browser, served.address, viewport={"width": 320, "height": 700}) as page:
         page.goto("/history?metric=triad")
-        page.wait_for_selector("figure.multiple")
+        page.wait_for_selector("h2 a")
         assert page.evaluate("document.documentElement.scrollWidth") <= 320
         page.fill("input[name=case]", "threads=2")
         page.keyboard.press("Enter")
@@ -142,6 +141,25 @@ def test_a_slow_drift_is_marked_where_it_began(tmp_path: Path) -> None:
     assert (change["kind"], change["worse"], change["tier"]) == ("drift", True, "confirmed")
     assert change["since"] < change["settled"]
     assert [round(change[key], -1) for key in ("before", "after")] == [990, 910]
+
+
+def test_many_series_have_a_table_and_small_charts(tmp_path: Path) -> None:
+    trial = Measuring(tmp_path, "many", [bound(n, threads=n) for n in range(1, 7)])
+    for case in trial.cases:
+        slow = steady(900, 15, 0.001) if case is trial.cases[3] else steady(1000, 15, 0.001)
+        trial.series(case, TRIAD, [*steady(1000, 15, 0.001), *slow])
+    trial.done()
+    with Served(tmp_path) as running:
+        running.until_read()
+        found = judged(running)
+        _, page = running.get("/history?metric=triad")
+        alone = judged(running, first=4)
+    assert (found["found"], len(found["records"]), len(alone["records"])) == (6, 6, 2)
+    assert found["records"][0]["case"] == trial.cases[3].id, "the one that changed comes first"
+    assert page.count('<figure class="multiple') == 6
+    assert page.count('<figure class="multiple changed"') == 1
+    assert "6 series: 1 confirmed change, 1 for the worse" in page
+    assert page.count("<h2>") == 1, "of many series those that changed are shown in full"
 
 
 def test_the_facts_that_changed_with_a_level(tmp_path: Path) -> None:
@@ -210,6 +228,7 @@ def test_what_cannot_be_shown_is_said_beside_the_form(served: Served) -> None:
     ):
         found = judged(served, **query)
         assert found["state"] == "refused" and said in found["reason"]
+    judged(served, case="threads=1")
     _, html = served.get("/history?metric=triad&case=threads%3D1")
     assert "fabric &lt;i&gt;reset" in html and "<i>reset" not in html
     assert served.json("/history")["state"] == "asked"

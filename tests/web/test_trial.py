@@ -76,7 +76,7 @@ def test_a_trial_is_told_as_a_whole(harbour: Served) -> None:
     assert found["reported"] == len(found["alerts"]) == 2
     assert found["status"]["excluded"][0][0] == "n6"
     assert [load["name"] for load in found["loads"]] == ["scratch/mdt0", "scratch/mdt1"]
-    kinds = {row["kind"] for row in found["variability"]["elapsed"]}
+    kinds = {row["case"] for row in found["variability"]["table"]}
     assert kinds == {"work@gcc", "tide@gcc", "short@gcc"}
     assert found["windows"][0]["text"] == "blackout of short: night"
     assert not found["trouble"]

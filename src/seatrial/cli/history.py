@@ -56,28 +56,31 @@ def command(
     *confirmed*; only confirmed ones for the worse make --check end with 1. It ends with 3 where no
     change could have been seen: too few figures, a single trial, a latest run without a figure.
     """
+    stage_of, filters = stage or "", Filters(**wanted)
     notes = diary(folders).notes
     with opened(folders) as store:
-        damaged = queries.damaged(store, Filters(**wanted))
+        damaged = queries.damaged(store, filters)
         tell_damage(store, damaged)
         if success_rate.is_success_rate(store, metric):
             if check:
                 raise UsageError(f"--check: changes of {metric} are not judged; see `pass_rate`")
-            rates = success_rate.success_rates(store, Filters(**wanted), case, stage or "")
+            rates = success_rate.success_rates(store, filters, case, stage_of)
             print_page(rates_page(rates), form)
             return 0
-        found = histories(store, metric, Filters(**wanted), case, notes, stage or "")
-        found = with_facts(store, found)
-        unseen: list[str] = []
-        if check and not any(history.alarms for history in found):
-            unseen = doubts(store, metric, Filters(**wanted), found)
-            unseen += [f"{row.tag}: its journal is damaged" for row in damaged]
-            unseen += store.left_out
+        found = with_facts(store, histories(store, metric, filters, case, notes, stage_of))
+        worse = any(history.alarms for history in found)
+        unseen = []
+        if check and not worse:
+            unseen = [
+                *doubts(store, metric, filters, found),
+                *(f"{row.tag}: its journal is damaged" for row in damaged),
+                *store.left_out,
+            ]
     print_page(history_page(found, metric), form)
     for text in unseen[:MAX_DOUBTS]:
         tell(f"--check: {text}")
     if len(unseen) > MAX_DOUBTS:
         tell(f"--check: and {len(unseen) - MAX_DOUBTS} more reasons")
-    if check and any(history.alarms for history in found):
+    if check and worse:
         return 1
     return UNDECIDED if unseen else 0

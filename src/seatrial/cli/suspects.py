@@ -1,9 +1,10 @@
 """``seatrial suspects``: find nodes that explain failed or slow runs."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import click
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from seatrial.cli import Folders
 from seatrial.cli.options import (
@@ -14,35 +15,33 @@ from seatrial.cli.options import (
     since_filter,
     test_filter,
 )
-from seatrial.cli.query_common import opened, tell_damage
+from seatrial.cli.query_common import opened, print_page, tell_damage
 from seatrial.errors import UsageError
 from seatrial.escaping import plain_line
 from seatrial.judge import checks
-from seatrial.judge.statistics.suspects import Suspect, Suspects, find
+from seatrial.judge.statistics.suspects import find
 from seatrial.model import nodes
 from seatrial.model.machine import Machine
 from seatrial.plugins.facts import changed
 from seatrial.plugins.facts.changed import SlowFacts, slow_facts
 from seatrial.plugins.facts.node_facts import FactTable
 from seatrial.results import slow_places
-from seatrial.results.slow_places import NodeEvidence, SlowPlaces, places_of
+from seatrial.results.slow_places import places_of
 from seatrial.results.store import queries, series
-from seatrial.results.store.export import to_json
 from seatrial.results.store.schema import Store
 from seatrial.results.store.tables import Filters, RunOutcome, TrialRow
-from seatrial.results.variability import SlowConditions, slow_conditions
-from seatrial.units import count, listed, show_number
-
-MAX_SUSPECTS = 30
-
-
-MAX_FACTS = 10
-
-
-LEVEL = 0.05
-
-
-BESIDE = "chance by these runs alone, but it explains best what the other suspects leave"
+from seatrial.results.variability import Figures, slow_conditions
+from seatrial.show.page import Page, Part, Section
+from seatrial.show.suspects import (
+    MAX_FACTS,
+    conditions_parts,
+    found_or_none,
+    places_parts,
+    slower,
+    suspects_parts,
+    suspects_record,
+)
+from seatrial.units import listed
 
 
 @click.command("suspects")
@@ -74,47 +73,64 @@ def command(folders: Folders, /, trials: tuple[str, ...], as_json: bool, **wante
         machines: dict[str, list[RunOutcome]] = {}
         for one in found:
             machines.setdefault(one.machine, []).append(one)
-        described = {name: _machine(store, name, ours) for name, ours in machines.items()}
         failed = series.failed_nodes(store)
         figures = series.figures_by_run(store, checks.UNITS)
-        tables = {name: _facts(store, name) for name in machines}
-        gauges = {
-            name: series.gauge_readings(store, {one.trial for one in ours})
+        answers = {
+            name: _answer(store, name, ours, beside, failed, figures)
             for name, ours in machines.items()
         }
-    records = {}
-    for number, (name, ours) in enumerate(machines.items()):
-        kinds = slow_places.classified(ours)
-        jobs = slow_places.jobs_of(kinds, failed)
-        site = described[name]
-        groups = nodes.groups_of(site) if site else {}
-        suspects = find(jobs.jobs, {node: [group] for node, group in groups.items()})
-        table = tables[name]
-        slow = slow_facts(ours, table) if table else None
-        conditions = slow_conditions(ours, gauges[name], figures)
-        places = places_of(ours, site, [one for one in beside if one.machine == name])
-        if as_json:
-            told: dict[str, Any] = {
-                "conditions": conditions.conditions,
-                "conditions_questions": conditions.questions,
-                "places": places.trends,
-                "places_questions": places.questions,
-            }
-            told |= {"facts": slow.facts, "facts_questions": slow.questions} if slow else {}
-            records[name] = {**suspects_record(suspects, jobs), **told}
-            continue
-        if number:
-            click.echo()
-        if len(machines) > 1:
-            click.echo(click.style(plain_line(name), bold=True))
-        print_suspects(suspects, jobs)
-        if slow is not None:
-            _print_slow_facts(slow)
-        _print_conditions(conditions)
-        print_places(places)
-    if as_json:
-        click.echo(to_json(records), nl=False)
+    sections = [
+        Section(name if len(answers) > 1 else "", parts) for name, (parts, _) in answers.items()
+    ]
+    records = {name: record for name, (_, record) in answers.items()}
+    page = Page("Suspects", sections, records=lambda: records)
+    print_page(page, "json" if as_json else "table")
     return 0
+
+
+def _answer(
+    store: Store,
+    machine: str,
+    runs: list[RunOutcome],
+    beside: list[RunOutcome],
+    failed: dict[int, set[str]],
+    figures: Figures,
+) -> tuple[list[Part], dict[str, Any]]:
+    """Return what explains the runs of a machine, for people and as JSON."""
+    jobs = slow_places.jobs_of(slow_places.classified(runs), failed)
+    site = _machine(store, machine, runs)
+    groups = nodes.groups_of(site) if site else {}
+    suspects = find(jobs.jobs, {node: [group] for node, group in groups.items()})
+    gauges = series.gauge_readings(store, {one.trial for one in runs})
+    conditions = slow_conditions(runs, gauges, figures)
+    places = places_of(runs, site, [one for one in beside if one.machine == machine])
+    parts = [*suspects_parts(suspects, jobs)]
+    record = {
+        **suspects_record(suspects, jobs),
+        "conditions": conditions.conditions,
+        "conditions_questions": conditions.questions,
+        "places": places.trends,
+        "places_questions": places.questions,
+    }
+    table = _facts(store, machine)
+    if table is not None:
+        slow = slow_facts(runs, table)
+        parts += _facts_parts(slow)
+        record |= {"facts": slow.facts, "facts_questions": slow.questions}
+    return [*parts, *conditions_parts(conditions), *places_parts(places)], record
+
+
+def _facts_parts(found: SlowFacts) -> Iterator[Part]:
+    """Yield the facts of nodes that go with slow or fast runs."""
+    sentences = []
+    for one in found.facts[:MAX_FACTS]:
+        more = f" (so do {listed(one.keys[1:], 4)})" if len(one.keys) > 1 else ""
+        sentences.append(
+            f"runs on nodes with {one.keys[0]} {plain_line(one.value)!r}{more} take "
+            f"{slower(one.ratio)}: {one.count} of {one.of} nodes, {one.nodes}; "
+            f"p = {one.p:.2g}, corrected"
+        )
+    return found_or_none(sentences, "fact of nodes", found.questions)
 
 
 def _outcomes(store: Store, trials: list[TrialRow], base: Filters) -> list[RunOutcome]:
@@ -141,85 +157,3 @@ def _facts(store: Store, machine: str) -> FactTable | None:
         except UsageError:  # its files are gone
             continue
     return None
-
-
-def print_suspects(found: Suspects, evidence: NodeEvidence) -> None:
-    """Print the suspects with their odds against chance, or why there are none."""
-    share = f"{found.bad} of {count(found.runs, 'run')} failed or were slow"
-    if more := sum(evidence.left_out.values()):
-        share += f" ({count(more, 'run')} more left out, as told below)"
-    if found.why:
-        click.echo(f"{share}; no node can be accused: {found.why}")
-    elif not found.suspects:
-        click.echo(f"{share}; no node or group explains that better than chance")
-    else:
-        click.echo(
-            f"{share}; {found.unexplained} of these without any of the suspects "
-            f"({found.candidates} nodes and groups compared)"
-        )
-        for suspect in found.suspects[:MAX_SUSPECTS]:
-            click.echo(f"  {_sentence(suspect)}")
-        if len(found.suspects) > MAX_SUSPECTS:
-            click.echo(f"  and {len(found.suspects) - MAX_SUSPECTS} more")
-    if left_out := evidence.left_out:
-        reasons = ", ".join(f"{number} {plain_line(why)}" for why, number in left_out.items())
-        click.echo(f"left out: {count(sum(left_out.values()), 'run')}: {reasons}")
-
-
-def _print_slow_facts(found: SlowFacts) -> None:
-    """Print the facts of nodes that go with slow or fast runs."""
-    for one in found.facts[:MAX_FACTS]:
-        more = f" (so do {listed(one.keys[1:], 4)})" if len(one.keys) > 1 else ""
-        percent = abs(one.ratio - 1) * 100
-        how = "longer" if one.ratio > 1 else "shorter"
-        click.echo(
-            f"  runs on nodes with {plain_line(one.keys[0])} {plain_line(one.value)!r}{more} take "
-            f"{percent:.2g} % {how}: {one.count} of {one.of} nodes, "
-            f"{plain_line(one.nodes)}; p = {one.p:.2g}, corrected"
-        )
-    if found.questions and not found.facts:
-        click.echo(f"  no fact of nodes goes with slow runs ({found.questions} compared)")
-
-
-def _print_conditions(found: SlowConditions) -> None:
-    """Print the targets, gauges and figures of file use that go with slow or fast runs."""
-    for one in found.conditions[:MAX_FACTS]:
-        where = f"on the target {plain_line(one.name)}"
-        if one.above is not None:
-            where = f"while {plain_line(one.name)} was above {show_number(one.above)}"
-        elif one.kind == "figure":
-            where = f"with more {plain_line(one.name)} than half of their case"
-        percent, how = abs(one.ratio - 1) * 100, "longer" if one.ratio > 1 else "shorter"
-        click.echo(
-            f"  runs {where} took {percent:.2g} % {how}: {one.runs} of {count(one.of, 'run')}; "
-            f"p = {one.p:.2g}, corrected"
-        )
-    if found.questions and not found.conditions:
-        click.echo(
-            f"  no target, gauge or use of files goes with slow runs ({found.questions} compared)"
-        )
-
-
-def print_places(found: SlowPlaces) -> None:
-    """Print whether times go with where nodes were in the network."""
-    for one in found.trends[:MAX_FACTS]:
-        click.echo(f"  {plain_line(one.sentence)}")
-    if found.questions and not found.trends:
-        click.echo(f"  no place in the network goes with slow runs ({found.questions} compared)")
-
-
-def _sentence(suspect: Suspect) -> str:
-    names = plain_line(listed(suspect.names, 8))
-    what = "group " if suspect.kind == "group" else ""
-    together = " (always together, and not to be told apart)" if len(suspect.names) > 1 else ""
-    p = f"p = {suspect.p:.2g}" if suspect.p >= 1e-12 else "p < 1e-12"
-    return (
-        f"{what}{names}{together}: {suspect.bad} of {count(suspect.runs, 'run')} with it "
-        f"went wrong, where chance would give {show_number(suspect.expected)}; {p}, corrected"
-        + (f": {BESIDE}" if suspect.p >= LEVEL else "")
-    )
-
-
-def suspects_record(found: Suspects, evidence: NodeEvidence) -> dict[str, Any]:
-    """Return the suspects for JSON."""
-    return {**asdict(found), "left_out": evidence.left_out}

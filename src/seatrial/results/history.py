@@ -106,6 +106,24 @@ class History(Struct, frozen=True):
         return statistics.median(self.series.values) if self.series.points else None
 
     @property
+    def changed(self) -> bool:
+        return any(each.confirmed for each in self.told)
+
+    @property
+    def levels(self) -> list[tuple[int, int, float]]:
+        """Return (from, to, level), in ns, between each two confirmed changes."""
+        points = self.series.points
+        confirmed = [each.change for each in self.told if each.confirmed]
+        if not confirmed:
+            return []
+        edges = [0, *(change.settled for change in confirmed), len(points)]
+        heights = [confirmed[0].before, *(change.after for change in confirmed)]
+        return [
+            (points[start].time, points[end - 1].time, height)
+            for (start, end), height in zip(pairwise(edges), heights, strict=True)
+        ]
+
+    @property
     def alarms(self) -> list[ReportedChange]:
         """Confirmed changes for the worse."""
         return [told for told in self.told if told.confirmed and told.worse]

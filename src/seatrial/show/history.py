@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -21,27 +21,25 @@ from seatrial.results.history import (
 from seatrial.results.one_run import Expected
 from seatrial.results.series import Point
 from seatrial.results.store.export import iso
-from seatrial.show.draw import plots
 from seatrial.show.formatting import run_address, trial_address
 from seatrial.show.page import (
     Cell,
-    Chart,
     Column,
+    Dots,
     Figure,
     Link,
-    Only,
+    Mark,
     Page,
     Part,
     Section,
     State,
     Table,
     Text,
+    TimeChart,
     Tone,
 )
-from seatrial.show.plots import TextMark, time_line
 from seatrial.show.text import show_minute
 from seatrial.units import (
-    SECOND_NS,
     better_by,
     count,
     direction_text,
@@ -63,8 +61,6 @@ REHEARSED = State("rehearsed", "rehearsed")
 class View(NamedTuple):
     """Which part of an answer is shown, and what is known beside it."""
 
-    large: int = MAX_LARGE
-    """So many series are shown in full."""
     first: int = 0
     number: int = MAX_ROWS
     """The series of an overview, from the ``first`` on."""
@@ -97,7 +93,7 @@ def _severity(history: History) -> float:
 
 def history_page(histories: Sequence[History], metric: str, view: View = _TERMINAL) -> Page:
     """Return the page of some series of a metric."""
-    if len(histories) <= view.large:
+    if len(histories) <= MAX_LARGE:
         sections = [_whole(history, view) for history in histories]
     else:
         sections = _overview(histories, view)
@@ -126,21 +122,18 @@ def _summary(histories: Sequence[History]) -> str:
 
 
 def _overview(histories: Sequence[History], view: View) -> list[Section]:
-    """Return a table of many series, and those in full that changed most; in a browser a small
-    chart of each instead."""
+    """Return a table of many series, and in full those that changed most; in a browser a small
+    chart of each, too."""
     ordered = by_change(histories)
     shown = ordered[view.first : view.first + view.number]
-    changed = [each for each in ordered if any(told.confirmed for told in each.told)]
+    changed = [each for each in ordered if each.changed]
     sections = [Section("", [_series_table(shown, len(histories))])]
-    sections += [_whole(each, view, only="terminal") for each in changed[:MAX_LARGE]]
+    if not view.first:
+        sections += [_whole(each, view) for each in changed[:MAX_LARGE]]
     if more := changed[MAX_LARGE:]:
         words = f"{len(more)} more series changed; --case shows one"
         sections.append(Section("", [words], only="terminal"))
-    sections += [_small(each, view) for each in shown]
-    if told := [each for each in shown if each.told]:
-        changes = [_changes(told, view, named=True)]
-        sections.append(Section("Changes of these series", changes, only="browser"))
-    return sections
+    return [*sections, *(_small(each, view) for each in shown)]
 
 
 def _series_table(shown: Sequence[History], total: int) -> Table:
@@ -158,11 +151,11 @@ def _series_table(shown: Sequence[History], total: int) -> Table:
     return Table.of(columns, shown, total=total, remainder=remainder)
 
 
-def _link(history: History) -> Link:
+def _link(history: History, title: str = "") -> Link:
     """Return the link to a series alone."""
     series = history.series
     query = {"case": series.case, "machine": series.machine, "stage": series.stage}
-    return Link(series.case_name, query=query | {"first": "", "test": ""})
+    return Link(title or series.case_name, query=query | {"first": "", "test": ""})
 
 
 def _noise(history: History) -> str:
@@ -200,108 +193,71 @@ def _mark(history: History, view: View) -> Cell:
 # ---- a series -----------------------------------------------------------------------------
 
 
-def _whole(history: History, view: View, only: Only = "") -> Section:
+def _whole(history: History, view: View) -> Section:
     """Return a series with all that is known of it."""
     series, analysis = history.series, history.analysis
-    title = f"{series.metric} of {series.case_name} on {series.machine}"
+    unit, direction = show_unit(series.unit, "{}, "), direction_text(series.better)
     noise = f", noise {show_figure(analysis.noise, '')}" if analysis.noise else ""
     centre = "" if history.median is None else f", median {show_figure(history.median, '')}"
-    unit = show_unit(series.unit, "{}, ")
-    parts: list[Part] = [
-        f"{unit}{direction_text(series.better)}, n {len(series.points)}{noise}{centre}"
-    ]
+    parts: list[Part] = [f"{unit}{direction}, n {len(series.points)}{noise}{centre}"]
     if series.excluded:
         reasons = ", ".join(f"{number} {reason}" for reason, number in series.excluded.items())
         parts.append(f"left out: {count(sum(series.excluded.values()), 'run')}: {reasons}")
-    if series.points:
-        parts.append(_chart(history, view))
+    parts.append(_chart(history, view))
     if analysis.why:
         parts.append(f"nothing can be concluded: {analysis.why}")
     elif not history.told:
         parts.append("no change")
-    parts += [_changes([history], view), *_facts(history)]
-    parts.append(_modes(history))
-    parts += [analysis.limit] if analysis.limit else []
-    parts.append(_notes(history))
-    return Section(title, parts, mark=_mark(history, view), only=only)
+    parts += [_changes(history), *_facts(history), _modes(history), analysis.limit, _notes(history)]
+    title = f"{series.metric} of {series.case_name} on {series.machine}"
+    return Section(title, parts, _link(history, title), _mark(history, view))
 
 
 def _small(history: History, view: View) -> Section:
     series = history.series
     few = "; too few to judge" if history.analysis.few else ""
     about = f"on {series.machine}{show_unit(series.unit, ', {}')}, n {len(series.points)}{few}"
-    stressed = any(each.confirmed for each in history.told)
     mark = [State(about, "quiet"), _mark(history, view)]
     chart = [_chart(history, view, small=True)]
-    return Section("", chart, _link(history), mark, small=True, stressed=stressed)
+    return Section("", chart, _link(history), mark, small=True, stressed=history.changed)
 
 
-def _chart(history: History, view: View, small: bool = False) -> Chart:
-    series, told = history.series, history.told
-    lines = [
-        plots.ChartSeries(
-            "" if small else name,
-            [
-                (p.time / SECOND_NS, p.value)
-                for p in series.points
-                if view.made_up(history, p) is rehearsed
-            ],
-            "dots",
-            *look,
-        )
-        for name, rehearsed, look in ((series.metric, False, (1, 1)), ("rehearsed", True, (4, 3)))
-    ]
-    for number, (start, end, level) in enumerate(_levels(history)):
-        name = "level" if not small and not number else ""
-        lines.append(plots.ChartSeries(name, [(start, level), (end, level)], "line", 2, 1))
+def _chart(history: History, view: View, small: bool = False) -> TimeChart:
+    series, changes = history.series, history.told
+    dots: dict[bool, list[tuple[int, float]]] = {False: [], True: []}  # by whether rehearsed
+    for point in series.points:
+        dots[view.made_up(history, point)].append((point.time, point.value))
     wanted = view.reference(history) or Expected("")
-    bounds = (wanted.value, "reference"), (wanted.low, "least"), (wanted.high, "most")
-    drawn = partial(
-        plots.chart,
-        [line for line in lines if line.points],
-        title=f"{series.metric} of {series.case_name} on {series.machine}",
-        about=f"{len(series.points)} figures, {len(told)} changes, {len(history.notes)} notes",
-        x=plots.Axis(kind="time"),
-        y=plots.Axis() if small else plots.Axis(series.metric, series.unit),
-        marks=_marks(history, small),
-        levels=[plots.ReferenceLine(y, text) for y, text in bounds if y is not None],
-        height=110 if small else 280,
+    return TimeChart(
+        f"{series.metric} of {series.case_name} on {series.machine}",
+        f"{len(series.points)} figures, {len(changes)} changes, {len(history.notes)} notes",
+        [Dots(series.metric, dots[False]), Dots("rehearsed", dots[True], 4, 3)],
+        series.metric,
+        series.unit,
+        [*_change_marks(history), *_note_marks(history)],
+        history.levels,
+        ((wanted.value, "reference"), (wanted.low, "least"), (wanted.high, "most")),
+        "Figures over time; lines: levels; marks: changes and notes",
+        small,
     )
-    if small:
-        return Chart(drawn)
-    caption = "Figures over time; lines: levels; marks: changes and notes"
-    return Chart(drawn, caption, partial(_time_line, history))
 
 
-def _levels(history: History) -> list[tuple[float, float, float]]:
-    """Return (from, to, level) between each two confirmed changes."""
-    points = history.series.points
-    changes = [each.change for each in history.told if each.confirmed]
-    if not changes:
-        return []
-    edges = [0, *(change.settled for change in changes), len(points)]
-    heights = [changes[0].before, *(change.after for change in changes)]
+def _change_marks(history: History) -> list[Mark]:
     return [
-        (points[start].time / SECOND_NS, points[end - 1].time / SECOND_NS, height)
-        for start, end, height in zip(edges, edges[1:], heights, strict=False)
-    ]
-
-
-def _marks(history: History, small: bool) -> list[plots.Mark]:
-    """Return the changes, and in a large chart the notes, by time."""
-    inks = {"better": "good", "worse": "bad"}
-    marks = [
-        plots.Mark(
-            change.since / SECOND_NS,
-            _percent(history, change) + "?" * (not change.confirmed),
-            inks.get(_tone(change), "warn"),
+        Mark(
+            each.since,
+            _percent(history, each) + "?" * (not each.confirmed),
+            _tone(each),
+            "C" if each.confirmed else "s",
+            bar=each.confirmed,
         )
-        for change in history.told
-        if change.confirmed or not small
+        for each in history.told
     ]
-    if not small:
-        marks += [plots.Mark(note.time / SECOND_NS, note.text) for note in history.notes]
-    return sorted(marks, key=lambda mark: mark.at)
+
+
+def _note_marks(history: History) -> list[Mark]:
+    notes = zip(string.ascii_lowercase, history.notes[-MAX_NOTES:], strict=False)
+    return [Mark(note.time, note.text, letter=letter) for letter, note in notes]
 
 
 def _tone(change: ReportedChange) -> Tone:
@@ -310,57 +266,32 @@ def _tone(change: ReportedChange) -> Tone:
     return "worse" if change.worse else "better"
 
 
-def _time_line(history: History) -> list[str]:
-    """Return a plot for a terminal."""
-    points = [(point.time / SECOND_NS, point.value) for point in history.series.points]
-    changes = [
-        TextMark(each.since / SECOND_NS, "C" if each.confirmed else "s", bar=each.confirmed)
-        for each in history.told
-    ]
-    notes = [
-        TextMark(note.time / SECOND_NS, letter)
-        for letter, note in zip(string.ascii_lowercase, history.notes[-MAX_NOTES:], strict=False)
-    ]
-    times = [time for time, _ in points]
-    first, last = (show_minute(int(end) * SECOND_NS) for end in (min(times), max(times)))
-    return time_line(points, [changes, notes], (first, last if last != first else ""))
+def _changes(history: History) -> Table:
+    points, unit = history.series.points, history.series.unit
+    several = len({point.trial for point in points}) > 1
 
+    def note(change: ReportedChange) -> str:
+        return f"{change.near.note.text} ({change.near.distance})" if change.near else ""
 
-def _changes(histories: Sequence[History], view: View, named: bool = False) -> Table:
-    """Return the changes of series; ``named`` with their cases."""
-    directions = {history.series.better for history in histories}
     columns = [
-        Column("case" if named else "", fold=True),
-        Column("change", "state"),
-        Column("since", "time"),
-        Column("trial"),
-        Column("before", "number"),
-        Column("after", "number"),
-        Column("by" if directions == {"none"} else "better by", "number"),
-        Column(""),
-        Column("nearest note", fold=True),
+        Column("change", "state", lambda each: State(_kind(each), _tone(each))),
+        Column("since", "time", lambda each: each.since),
+        Column("trial", value=lambda each: points[each.change.index].trial if several else ""),
+        Column("before", "number", lambda each: Figure(each.change.before, unit)),
+        Column("after", "number", lambda each: Figure(each.change.after, unit)),
+        Column(
+            "by" if history.series.better == "none" else "better by",
+            "number",
+            lambda each: _percent(history, each) or "no ratio",
+        ),
+        Column("", value=lambda each: State(each.word, _tone(each)) if each.word else ""),
+        Column("nearest note", value=note, fold=True),
     ]
-    rows: list[list[Cell]] = []
-    for history in histories:
-        points, unit = history.series.points, history.series.unit
-        several = len({point.trial for point in points}) > 1
-        case = [_link(history), _mark(history, view)]
-        for each in history.told:
-            near = each.near
-            rows.append(
-                [
-                    case if named else "",
-                    State(f"{each.change.tier}{' drift' * each.drift}", _tone(each)),
-                    each.since,
-                    points[each.change.index].trial if several else "",
-                    Figure(each.change.before, unit),
-                    Figure(each.change.after, unit),
-                    _percent(history, each) or "no ratio",
-                    State(each.word, _tone(each)) if each.word else "",
-                    f"{near.note.text} ({near.distance})" if near is not None else "",
-                ]
-            )
-    return Table(columns, rows)
+    return Table.of(columns, history.told)
+
+
+def _kind(change: ReportedChange) -> str:
+    return f"{change.change.tier}{' drift' * change.drift}"
 
 
 def _facts(history: History) -> Iterator[str]:
@@ -536,29 +467,22 @@ def _rate_table(series: SuccessRates) -> Table:
     return Table.of(columns, series.rates)
 
 
-def _rate_chart(series: SuccessRates) -> Chart:
-    """Draw the rates as dots, and the ends of their intervals."""
+def _rate_chart(series: SuccessRates) -> TimeChart:
+    """Return the rates as dots, and the ends of their intervals."""
     latest = series.rates[-MAX_RATES:]
-    times = [rate.time / SECOND_NS for rate in latest]
-
-    def dots(name: str, shares: Iterable[float], colour: int, form: int) -> plots.ChartSeries:
-        points = [(time, 100 * share) for time, share in zip(times, shares, strict=True)]
-        return plots.ChartSeries(name, points, "dots", colour, form)
-
-    drawn = partial(
-        plots.chart,
+    return TimeChart(
+        f"Success rate of {series.test} on {series.machine}",
+        f"{len(latest)} rates, each of a trial and a day",
         [
-            dots("95 %", (rate.interval[0] for rate in latest), 4, 3),
-            dots("", (rate.interval[1] for rate in latest), 4, 3),
-            dots("passed", (rate.rate for rate in latest), 1, 1),
+            Dots("95 %", [(rate.time, 100 * rate.interval[0]) for rate in latest], 4, 3),
+            Dots("", [(rate.time, 100 * rate.interval[1]) for rate in latest], 4, 3),
+            Dots("passed", [(rate.time, 100 * rate.rate) for rate in latest]),
         ],
-        title=f"Success rate of {series.test} on {series.machine}",
-        about=f"{len(latest)} rates, each of a trial and a day",
-        x=plots.Axis(kind="time"),
-        y=plots.Axis("passed", "%"),
-        height=200,
+        "passed",
+        "%",
+        caption="Success rate over time",
+        only="browser",
     )
-    return Chart(drawn, "Success rate over time")
 
 
 def _rate_records(rates: Sequence[SuccessRates]) -> list[dict[str, Any]]:

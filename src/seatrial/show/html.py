@@ -7,11 +7,14 @@ No script is needed. Colours and widths are those of ``web/static/style.css``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
+from operator import itemgetter
 
 from markupsafe import Markup, escape
 
+from seatrial.show.draw import plots
 from seatrial.show.formatting import (
     NARROW,
     NOTHING,
@@ -37,8 +40,11 @@ from seatrial.show.page import (
     State,
     Table,
     Text,
+    TimeChart,
 )
-from seatrial.units import show_change, show_seconds, show_share, show_unit
+from seatrial.units import SECOND_NS, show_change, show_seconds, show_share
+
+MAX_DRAWN = 2000  # values of a series over time
 
 Address = Callable[..., str]
 """Returns the address of the page itself with some parameters of its query changed."""
@@ -78,12 +84,12 @@ def _joined(parts: Iterable[Markup]) -> Markup:
 
 def _part(part: Part, address: Address) -> Markup:
     if isinstance(part, str):
-        return _sentence(part)
+        return _sentence(part) if part else Markup()
     if part.only == "terminal":
         return Markup()
     if isinstance(part, Text):
         return _sentence(part.words, part.tone)
-    if isinstance(part, Chart):
+    if isinstance(part, Chart | TimeChart):
         return _chart(part)
     if isinstance(part, Items):
         lines = _joined(Markup("<li>{}</li>").format(message(words)) for words in part.words)
@@ -103,15 +109,71 @@ def _remainder(part: Items | Table, address: Address) -> Markup:
     )
 
 
-def _chart(chart: Chart) -> Markup:
+def _chart(chart: Chart | TimeChart) -> Markup:
     """Return a chart, drawn for screens with room and for those without."""
-    if not chart.caption:
-        return chart.drawn(width=NARROW)
-    caption = Markup("<figcaption>{}</figcaption>").format(chart.caption)
-    drawn = (
-        '<figure class="drawn">{}<div class="roomy">{}</div><div class="close">{}</div></figure>'
+    drawn = chart.drawn if isinstance(chart, Chart) else partial(_time_chart, chart)
+    if isinstance(chart, TimeChart) and chart.small:
+        return drawn(width=NARROW)
+    caption = Markup()
+    if chart.caption:
+        caption = Markup("<figcaption>{}</figcaption>").format(chart.caption)
+    both = '<div class="roomy">{}</div><div class="close">{}</div>'
+    return Markup(f'<figure class="drawn">{{}}{both}</figure>').format(
+        caption, drawn(width=WIDE), drawn(width=NARROW)
     )
-    return Markup(drawn).format(caption, chart.drawn(width=WIDE), chart.drawn(width=NARROW))
+
+
+def _time_chart(chart: TimeChart, width: int) -> Markup:
+    large = not chart.small
+    inks = {"better": "good", "worse": "bad", "suspect": "warn"}
+    marks = [
+        plots.Mark(mark.time / SECOND_NS, mark.text, inks.get(mark.tone, "muted"))
+        for mark in sorted(chart.marks, key=lambda mark: mark.time)
+        if large or mark.bar
+    ]
+    return plots.chart(
+        [*_dots(chart), *_levels(chart)],
+        title=chart.title,
+        about=chart.about,
+        x=plots.Axis(kind="time"),
+        y=plots.Axis(chart.metric, chart.unit) if large else plots.Axis(),
+        marks=marks,
+        levels=[plots.ReferenceLine(y, text) for y, text in chart.bounds if y is not None],
+        width=width,
+        height=280 if large else 110,
+    )
+
+
+def _dots(chart: TimeChart) -> Iterator[plots.ChartSeries]:
+    for dots in chart.dots:
+        points = [(time / SECOND_NS, value) for time, value in _thinned(dots.points)]
+        if points:
+            name = "" if chart.small else dots.name
+            yield plots.ChartSeries(name, points, "dots", dots.colour, dots.form)
+
+
+def _thinned(points: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
+    """Return few enough values: the least and the greatest in each of many spans of time."""
+    if len(points) <= MAX_DRAWN:
+        return [*points]
+    first, length = points[0][0], points[-1][0] - points[0][0] or 1
+    spans: dict[int, list[tuple[int, float]]] = {}
+    for point in points:
+        span = (point[0] - first) * (MAX_DRAWN // 2 - 1) // length
+        spans.setdefault(span, []).append(point)
+    return [
+        point
+        for within in spans.values()
+        for point in sorted({min(within, key=itemgetter(1)), max(within, key=itemgetter(1))})
+    ]
+
+
+def _levels(chart: TimeChart) -> Iterator[plots.ChartSeries]:
+    name = "" if chart.small else "level"  # of the first one, for the legend
+    for start, end, level in chart.levels:
+        ends = [(start / SECOND_NS, level), (end / SECOND_NS, level)]
+        yield plots.ChartSeries(name, ends, "line", 2, 1)
+        name = ""
 
 
 def _table(table: Table, address: Address) -> Markup:
@@ -119,25 +181,27 @@ def _table(table: Table, address: Address) -> Markup:
         return Markup()
     columns, rows = table.for_medium("browser")
     heads = _joined(
-        Markup('<th scope="col"{}>{}</th>').format(
-            _class(column), column.title + show_unit(column.unit, " ({})")
-        )
+        Markup('<th scope="col"{}>{}</th>').format(_class(column), column.words)
         for column in columns
     )
-    lines = _joined(
-        Markup("<tr>{}</tr>").format(
-            Markup().join(
-                Markup("<td{}>{}</td>").format(_class(column), _cell(cell, column, address))
-                for cell, column in zip(row, columns, strict=True)
-            )
-        )
-        for row in rows
-    )
+    lines = _joined(_row(row, columns, address) for row in rows)
     title = Markup("<h3>{}</h3>").format(table.title) if table.title else Markup()
     return title + Markup(
         '<div class="wide"><table class="narrow-table">'
         "<thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>{}"
     ).format(heads, lines, _remainder(table, address))
+
+
+def _row(row: Sequence[Cell], columns: Sequence[Column], address: Address) -> Markup:
+    """Return a row. A text in its first column names it."""
+    cells = []
+    for place, (cell, column) in enumerate(zip(row, columns, strict=True)):
+        inner = _cell(cell, column, address)
+        if place or column.kind != "text":
+            cells.append(Markup("<td{}>{}</td>").format(_class(column), inner))
+        else:
+            cells.append(Markup('<th scope="row" class="name">{}</th>').format(inner))
+    return Markup("<tr>{}</tr>").format(Markup().join(cells))
 
 
 def _class(column: Column) -> Markup:

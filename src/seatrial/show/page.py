@@ -16,9 +16,12 @@ from typing import Any, Literal
 
 from markupsafe import Markup
 from msgspec import Struct
+from msgspec.structs import replace
+
+from seatrial.units import show_unit
 
 Only = Literal["", "terminal", "browser"]
-"""The one medium that shows a thing; "" for each."""
+"""The one medium that shows a thing; "" for each. A report is like a browser."""
 
 Kind = Literal["text", "count", "number", "share", "per cent", "seconds", "time", "clock", "state"]
 """How numbers of a column are shown. "share": a fraction of 1. "time": in ns since the epoch, to
@@ -79,6 +82,11 @@ class Column(Struct, frozen=True):
     def right(self) -> bool:
         return self.kind not in ("text", "time", "clock", "state")
 
+    @property
+    def words(self) -> str:
+        """Its title with its unit."""
+        return self.title + show_unit(self.unit, " ({})")
+
 
 class Table(Struct, frozen=True):
     """A table, or its first rows."""
@@ -90,13 +98,16 @@ class Table(Struct, frozen=True):
     """How many rows there are, where ``rows`` are the first of them."""
     remainder: Cell = ""
     """What is said of the rows that are not shown, behind "and 3 more"."""
+    about: str = ""
+    """How to read it; for reports."""
     only: Only = ""
 
     @classmethod
     def of(cls, columns: Sequence[Column], things: Iterable[Any], **more: Any) -> Table:
         """Return a table of which each thing is a row."""
         values = [column.value for column in columns if column.value is not None]
-        return cls(columns, [[value(each) for value in values] for each in things], **more)
+        rows = [[value(each) for value in values] for each in things]
+        return cls([replace(column, value=None) for column in columns], rows, **more)
 
     @property
     def left_out(self) -> int:
@@ -117,13 +128,50 @@ class Table(Struct, frozen=True):
 
 
 class Chart(Struct, frozen=True):
-    """A figure."""
+    """A figure for a browser."""
 
     drawn: Callable[..., Markup]
     """Draws it as SVG, with a ``width``; by a function of ``seatrial.show.draw.plots``."""
     caption: str = ""
-    terminal: Callable[[], list[str]] | None = None
-    """Draws it as lines of 80 columns. Without it a terminal shows nothing."""
+    only: Only = "browser"
+
+
+class Dots(Struct, frozen=True):
+    """Values of a chart over time: (ns, value)."""
+
+    name: str
+    points: Sequence[tuple[int, float]]
+    colour: int = 1
+    form: int = 1
+
+
+class Mark(Struct, frozen=True):
+    """An incident in a chart over time."""
+
+    time: int
+    text: str
+    tone: Tone = "quiet"
+    letter: str = ""
+    """Stands for it below the plot of a terminal."""
+    bar: bool = False
+    """Whether it has a bar in that plot, and is drawn in small charts."""
+
+
+class TimeChart(Struct, frozen=True):
+    """Values over time. A terminal plots the first of ``dots`` that has points."""
+
+    title: str
+    about: str
+    dots: Sequence[Dots]
+    metric: str
+    unit: str
+    marks: Sequence[Mark] = ()
+    levels: Sequence[tuple[int, int, float]] = ()
+    """Lines from one time to another (ns) at a height."""
+    bounds: Sequence[tuple[float | None, str]] = ()
+    """Heights with their names, such as those of a reference."""
+    caption: str = ""
+    small: bool = False
     only: Only = ""
 
 
@@ -148,7 +196,7 @@ class Items(Struct, frozen=True):
         return max(0, self.total - len(self.words))
 
 
-Part = str | Text | Items | Table | Chart
+Part = str | Text | Items | Table | Chart | TimeChart
 
 
 class Section(Struct, frozen=True):

@@ -63,13 +63,18 @@ def time_line(
     lines.append(" " * margin + " +" + "-" * columns)
     space = max(1, columns - len(ends[0]) - len(ends[1]))
     lines.append(" " * (margin + 2) + ends[0] + " " * space + ends[1])
-    for line in marks:
-        cells = [" "] * columns
-        for mark in line:
-            cells[column(mark.at)] = mark.letter if cells[column(mark.at)] == " " else "+"
-        if line:
-            lines.append((" " * (margin + 2) + "".join(cells)).rstrip())
+    for line in filter(None, marks):
+        letters = _letters([(column(mark.at), mark.letter) for mark in line], columns)
+        lines.append((" " * (margin + 2) + letters).rstrip())
     return lines
+
+
+def _letters(marks: Iterable[tuple[int, str]], columns: int) -> str:
+    """Return a line of letters at their places, with + where several fall together."""
+    cells = [" "] * columns
+    for place, letter in marks:
+        cells[place] = letter if cells[place] == " " else "+"
+    return "".join(cells)
 
 
 def _labels(low: float, high: float) -> dict[int, str]:

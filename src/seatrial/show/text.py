@@ -37,7 +37,9 @@ from seatrial.show.page import (
     State,
     Table,
     Text,
+    TimeChart,
 )
+from seatrial.show.plots import TextMark, time_line
 from seatrial.units import SECOND_NS, show_figure, show_number, show_seconds, show_share
 
 GAP = "  "
@@ -74,7 +76,9 @@ def part_text(part: Part) -> str:
     if isinstance(part, Text):
         return folded(plain_line(part.words))
     if isinstance(part, Chart):
-        return "\n".join(part.terminal()) if part.terminal is not None else ""
+        return ""
+    if isinstance(part, TimeChart):
+        return "\n".join(_time_chart(part))
     if isinstance(part, Items):
         lines = [folded(plain_line(words)) for words in part.words]
         return textwrap.indent("\n".join([*lines, *_remainder(part)]), GAP)
@@ -82,6 +86,18 @@ def part_text(part: Part) -> str:
     if not part.title or not text:
         return text
     return f"{GAP}{plain_line(part.title)}\n{textwrap.indent(text, 2 * GAP)}"
+
+
+def _time_chart(chart: TimeChart) -> list[str]:
+    points = [(time / SECOND_NS, value) for dots in chart.dots for time, value in dots.points]
+    if chart.small or not points:
+        return []
+    lines: dict[bool, list[TextMark]] = {False: [], True: []}  # notes are below the others
+    for mark in chart.marks:
+        lines[mark.tone == "quiet"].append(TextMark(mark.time / SECOND_NS, mark.letter, mark.bar))
+    times = [time for time, _ in points]
+    first, last = (show_minute(int(end) * SECOND_NS) for end in (min(times), max(times)))
+    return time_line(points, list(lines.values()), (first, last if last != first else ""))
 
 
 def _remainder(part: Items | Table) -> list[str]:
@@ -197,14 +213,19 @@ def _whole(widths: Iterable[int]) -> int:
 def _that_fit(columns: list[_TextColumn], room: int) -> list[_TextColumn]:
     """Return the columns without those that can be spared, as far as the table is too wide."""
     while room and _whole(column.widest for column in columns) > room:
-        spare = [column for column in columns if column.spare > 0]
-        if not spare and _whole(column.readable for column in columns) > room:
-            spare = [column for column in columns if column.spare < 0]
-        if not spare:
+        left_out = _least_needed(columns, room)
+        if left_out is None:
             break
-        left_out = max(spare, key=lambda column: abs(column.spare))
         columns = [column for column in columns if column is not left_out]
     return columns
+
+
+def _least_needed(columns: Sequence[_TextColumn], room: int) -> _TextColumn | None:
+    """Return the column that goes first, None if none can be spared."""
+    spare = [column for column in columns if column.spare > 0]
+    if not spare and _whole(column.readable for column in columns) > room:
+        spare = [column for column in columns if column.spare < 0]
+    return max(spare, key=lambda column: abs(column.spare), default=None)
 
 
 def _widths(columns: Sequence[_TextColumn], room: int) -> list[int]:
@@ -212,16 +233,21 @@ def _widths(columns: Sequence[_TextColumn], room: int) -> list[int]:
     wide: first text down to its longest word, then down to the narrowest, then whatever is
     widest."""
     widths = [column.widest for column in columns]
-    if not room or _whole(widths) <= room:
+    if not room:
         return widths
     readable, narrow = ([each.readable for each in columns], [each.narrowest for each in columns])
     for least in (readable, narrow, [1] * len(columns)):
-        while _whole(widths) > room:
-            wide = [i for i, width in enumerate(widths) if width > least[i]]
-            if not wide:
-                break
-            widths[max(wide, key=widths.__getitem__)] -= 1
+        _shrink(widths, least, room)
     return widths
+
+
+def _shrink(widths: list[int], least: Sequence[int], room: int) -> None:
+    """Make the widest columns narrower until the table fits, none below its least width."""
+    while _whole(widths) > room:
+        wide = [place for place, width in enumerate(widths) if width > least[place]]
+        if not wide:
+            return
+        widths[max(wide, key=widths.__getitem__)] -= 1
 
 
 def folded(sentence: str) -> str:

@@ -11,7 +11,8 @@ from typing import Final
 from seatrial.escaping import plain_line
 from seatrial.journal.events import BuildEnded, Event, ScriptStarted
 from seatrial.model.nodes import fold
-from seatrial.show.report.content import Cell, Table, bounded
+from seatrial.show.page import Cell, Column, Table
+from seatrial.show.report.content import bounded
 
 Facts = dict[str, str]
 MAX_ROWS: Final = 200
@@ -69,10 +70,16 @@ def as_found(facts: Sequence[Facts]) -> list[Table]:
     ]
     about = "As the jobs of the trials found the nodes that they ran on"
     made = [
-        bounded("Machine as found", "what | as found | on", rows, about, MAX_ROWS),
+        bounded(
+            "Machine as found",
+            [Column("what"), Column("as found"), Column("on")],
+            rows,
+            about,
+            MAX_ROWS,
+        ),
         bounded(
             "Compilers and MPI as found",
-            "toolchain | what | version | on",
+            [Column("toolchain"), Column("what"), Column("version"), Column("on")],
             chains,
             "What the toolchains that ran say of their versions, in jobs and in builds",
             MAX_ROWS,

@@ -41,16 +41,10 @@ from seatrial.results.store.schema import Store
 from seatrial.results.trial_history import TrialHistory
 from seatrial.results.variability import Variability, variability
 from seatrial.show.draw.charts import ShadedSpan
+from seatrial.show.page import Cell, Column, Table
 from seatrial.show.report import figures as tables
 from seatrial.show.report import people
-from seatrial.show.report.content import (
-    Cell,
-    ReportComponent,
-    ReportMachine,
-    Table,
-    bounded,
-    titled,
-)
+from seatrial.show.report.content import ReportComponent, ReportMachine, bounded, titled
 from seatrial.show.report.figures import MAX_ROWS, courses, figures, scaling_figures, spread
 from seatrial.show.report.people import JudgedComponent, conditions, excluded
 from seatrial.show.report.planned import beside_given, expected
@@ -114,7 +108,7 @@ def gathered_trial(
         *tables.sub_phases(found),
     ]
     made += conditions(record, history, found.now)
-    made += [tables.spreads(varied), tables.shared(varied), tables.places(varied)]
+    made += tables.variability_tables(varied)
     made.append(tables.notes_table(notes))
     drawn = [*figures(found, _pairs(view, found)), *courses(varied.kinds, notes, _outages(history))]
     drawn += [*spread(varied.kinds), *scaling_figures(_scaled(store, folder, cases, varied))]
@@ -295,10 +289,17 @@ def machine(
 
 
 def _nodes(about: MachineFile) -> Table:
-    columns = (
-        "nodes | number: count | cores: count | sockets: count | NUMA domains: count"
-        " | threads a core: count | memory | GPUs: count | features"
-    )
+    columns = [
+        Column("nodes"),
+        Column("number", "count"),
+        Column("cores", "count"),
+        Column("sockets", "count"),
+        Column("NUMA domains", "count"),
+        Column("threads a core", "count"),
+        Column("memory"),
+        Column("GPUs", "count"),
+        Column("features"),
+    ]
     rows: list[Sequence[Cell]] = []
     for kind in about.nodes:
         memory = kind.memory.written
@@ -313,7 +314,12 @@ def _nodes(about: MachineFile) -> Table:
 def _file_systems(about: MachineFile) -> Iterator[Table]:
     if not about.file_systems:
         return
-    columns = "file system | path | metadata targets | safe load of a target: count, open files"
+    columns = [
+        Column("file system"),
+        Column("path"),
+        Column("metadata targets"),
+        Column("safe load of a target", "count", unit="open files"),
+    ]
     rows = (
         (name, each.path, ", ".join(t.name for t in each.metadata_targets), each.safe_load or None)
         for name, each in about.file_systems.items()

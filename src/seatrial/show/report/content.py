@@ -4,7 +4,7 @@ Numbers are unrounded; a column says how they are shown.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, ClassVar, Final, Literal, get_args
+from typing import Any, ClassVar, Final, Literal
 
 import msgspec
 from msgspec import Struct
@@ -25,72 +25,16 @@ from seatrial.results.evidence import EvidenceStatus
 from seatrial.results.records import Issue
 from seatrial.results.status import Status, TestStatus
 from seatrial.results.store.export import iso, to_json
+from seatrial.show.page import Cell, Column, Kind, Table
 from seatrial.show.report.sign import File, block, digest
-from seatrial.units import SECOND_NS, count, show_number, show_seconds, show_share, show_unit
+from seatrial.show.text import cell_text
+from seatrial.units import SECOND_NS, count
 
 SHAPE: Final = 2  # version of the JSON; raised when the meaning of an existing key changes
 FEW_RUNS: Final = 5  # a figure of fewer shows nothing
 MAX_ROWS: Final = 200  # of a table, such as the data of a figure
 
-Kind = Literal["text", "count", "number", "share", "per cent", "seconds", "time", "state"]
 Decision = Literal["", "accepted", "accepted with reservations", "rejected"]
-Cell = str | int | float | None
-
-
-class ReportColumn(Struct, frozen=True):
-    """A column, and how its cells are shown.
-
-    "share": a fraction of 1. "seconds": a duration. "time": in ns since the epoch.
-    """
-
-    title: str
-    kind: Kind = "text"
-    unit: str = ""
-
-    @property
-    def right(self) -> bool:
-        return self.kind not in ("text", "time", "state")
-
-    @property
-    def words(self) -> str:
-        return self.title + show_unit(self.unit, " ({})")
-
-
-_KINDS: dict[str, Kind] = {kind: kind for kind in get_args(Kind)}
-
-
-def columns_of(text: str) -> list[ReportColumn]:
-    """Return the columns of ``case | n: count | rate: number, MB/s``: each has a title and may have
-    a kind and a unit."""
-    found = []
-    for column in text.split(" | "):
-        title, _, form = column.partition(": ")
-        kind, _, unit = form.partition(", ")
-        found.append(ReportColumn(title, _KINDS[kind or "text"], unit))
-    return found
-
-
-class Table(Struct, frozen=True):
-    """The first rows of a table that has ``total`` rows."""
-
-    title: str
-    columns: list[ReportColumn]
-    rows: list[list[Cell]]
-    total: int
-    about: str = ""
-
-    @property
-    def left_out(self) -> int:
-        return self.total - len(self.rows)
-
-    @property
-    def filled(self) -> list[tuple[int, ReportColumn]]:
-        """Return the columns that are not empty, with their positions: these are shown."""
-        return [
-            (i, column)
-            for i, column in enumerate(self.columns)
-            if any(row[i] not in (None, "") for row in self.rows)
-        ]
 
 
 class Listing(Struct, frozen=True):
@@ -219,20 +163,18 @@ class Report(Struct, frozen=True, kw_only=True):
 
 def bounded(
     title: str,
-    columns: str | list[ReportColumn],
+    columns: Sequence[Column],
     rows: Iterable[Sequence[Cell]],
     about: str = "",
     max_rows: int = MAX_ROWS,
 ) -> Table:
-    """Return a table of the first rows, whose texts become plain lines, with the number of all.
-    ``columns`` may be as for ``columns_of``."""
+    """Return a table of the first rows, whose texts become plain lines, with the number of all."""
     found = list(rows)
     shown = [
         [plain_line(cell) if isinstance(cell, str) else cell for cell in row]
         for row in found[:max_rows]
     ]
-    named = columns_of(columns) if isinstance(columns, str) else columns
-    return Table(title, named, shown, len(found), about)
+    return Table(columns, shown, title, len(found), about=about)
 
 
 def titled(component: str, phase: str) -> str:
@@ -334,21 +276,11 @@ def not_passed(part: ReportComponent) -> int:
 
 def shown(value: Cell, kind: Kind = "text") -> str:
     """Return a cell as text, "" for an empty one."""
-    if value is None or value == "":
-        return ""
-    if isinstance(value, str):
-        return value
-    if kind == "count":
+    if isinstance(value, int | float) and kind == "count":
         return f"{value:,.0f}"
-    if kind == "share":
-        return show_share(value)
-    if kind == "per cent":
-        return f"{round(value, 2) + 0.0:+.2f} %"
-    if kind == "seconds":
-        return show_seconds(value)
-    if kind == "time":
+    if isinstance(value, int | float) and kind == "time":
         return moment(int(value))
-    return show_number(value)
+    return cell_text(value, kind)
 
 
 def moment(time_ns: int | None) -> str:
@@ -363,27 +295,43 @@ def moment(time_ns: int | None) -> str:
 
 def as_json(report: Report) -> str:
     """Return the report as JSON text, as docs/how-to/report.md describes it."""
-    record: dict[str, Any] = msgspec.to_builtins(report)
+    record: dict[str, Any] = _for_json(msgspec.to_builtins(report))
     record["name"] = report.name
     record["made"] = iso(report.made)
     record["sentence"] = sentence(report)
     record["decision"] = report.decided
-    for table in (*record["phases"], *record["records"], *record["tests"]):
-        _timed(table)
     for part in record["components"]:
         for key in ("created", "begun", "ended"):
             part[key] = None if part[key] is None else iso(part[key])
         for figure in part["figures"]:
             del figure["drawing"], figure["narrow"]
-            _timed(figure["table"])
-        for table in (*part["tables"], *part["excluded"], *part["ran"], *part["versions"]):
-            _timed(table)
     return to_json(record)
 
 
-def _timed(table: dict[str, Any]) -> None:
-    """Make the times of a table ISO 8601."""
-    for i, column in enumerate(table["columns"]):
-        if column["kind"] == "time":
-            for row in table["rows"]:
-                row[i] = iso(row[i]) if isinstance(row[i], int) else row[i]
+def _for_json(value: Any) -> Any:
+    """Return builtins with each table as it is in the JSON."""
+    if isinstance(value, list):
+        return [_for_json(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if value.keys() >= {"columns", "rows"}:
+        return _table(value)
+    return {name: _for_json(each) for name, each in value.items()}
+
+
+def _table(table: dict[str, Any]) -> dict[str, Any]:
+    """Return a table without its layout, with times as ISO 8601."""
+    columns = [
+        {name: each[name] for name in ("title", "kind", "unit")} for each in table["columns"]
+    ]
+    times = [place for place, column in enumerate(columns) if column["kind"] == "time"]
+    for row in table["rows"]:
+        for place in times:
+            row[place] = iso(row[place]) if isinstance(row[place], int) else row[place]
+    return {
+        "title": table["title"],
+        "columns": columns,
+        "rows": table["rows"],
+        "total": table["total"],
+        "about": table["about"],
+    }

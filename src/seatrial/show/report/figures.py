@@ -25,19 +25,16 @@ from seatrial.show.draw import plots
 from seatrial.show.draw.charts import ChartSeries, Mark, ReferenceLine, ShadedSpan, chart
 from seatrial.show.draw.charts import scaling as scaling_plot
 from seatrial.show.draw.svg import Axis
+from seatrial.show.page import Cell, Column, Table
 from seatrial.show.report.content import (
     FEW_RUNS,
-    Cell,
-    ReportColumn,
     ReportComponent,
     ReportFigure,
-    Table,
     bounded,
-    columns_of,
     ended_by_verdict,
-    moment,
 )
-from seatrial.units import SECOND_NS, count, show_number, show_seconds, show_share, show_unit
+from seatrial.show.variability import places_table, shared_table, spread_table
+from seatrial.units import SECOND_NS, count, show_number, show_seconds, show_share
 
 MAX_SCALING_FIGURES: Final = 12
 MAX_CURVES: Final = 8  # in a figure of scaling
@@ -71,11 +68,19 @@ def _difference(pairs: Sequence[Result]) -> Iterator[ReportFigure]:
             form = {"met": 1, "not met": 8}.get(one.state, 4)
             label = f"{one.value + 0.0:+.2f} %"
             drawn.append(plots.Interval(one.subject, one.value, low, high, label, colour, form))
-    columns = (
-        "case | alone: number | n alone: count | at full machine: number | n full: count"
-        " | waves: count | better by: per cent | 95 % from: per cent | to: per cent | state"
-        " | why"
-    )
+    columns = [
+        Column("case"),
+        Column("alone", "number"),
+        Column("n alone", "count"),
+        Column("at full machine", "number"),
+        Column("n full", "count"),
+        Column("waves", "count"),
+        Column("better by", "per cent"),
+        Column("95 % from", "per cent"),
+        Column("to", "per cent"),
+        Column("state"),
+        Column("why"),
+    ]
     title = "Each application alone and at full machine"
     about = (
         "Median at full machine against the median alone, in per cent; positive is better. Bars "
@@ -122,8 +127,8 @@ def _runs(status: Status) -> Iterator[ReportFigure]:
         label = f"{passed:,} of {ended:,} passed"
         missed = f", {show_share(1 - passed / ended)} did not" if passed < ended else ""
         drawn.append(plots.Bar(part.test, values, label + missed))
-    columns = f"test | ended: count | {': count | '.join(names)}: count"
-    columns += " | passed: share | not passed: share"
+    columns = [Column("test"), *(Column(name, "count") for name in ("ended", *names))]
+    columns += [Column("passed", "share"), Column("not passed", "share")]
     title = "Runs and failures of each application"
     about = (
         "Runs that ended, by their verdict; those that another run of their case replaced are "
@@ -145,7 +150,9 @@ def _utilisation(status: Status) -> Iterator[ReportFigure]:
         f"Share of the available node-hours in runs that passed, in {len(points)} spans of the "
         "trial's clock."
     )
-    data = bounded("Accepted over time", "until: seconds | accepted: share", points)
+    data = bounded(
+        "Accepted over time", [Column("until", "seconds"), Column("accepted", "share")], points
+    )
     whole = status.utilisation
     levels = (
         [] if whole is None else [plots.ReferenceLine(100 * whole, f"in all {100 * whole:.1f} %")]
@@ -200,10 +207,16 @@ def spread(kinds: Sequence[RunKind]) -> Iterator[ReportFigure]:
         rows.append([kind.name, len(times), middle, *at])
     if not groups:
         return
-    columns = (
-        "runs of | n: count | median: number, s | least: per cent | 25 %: per cent"
-        " | 50 %: per cent | 75 %: per cent | greatest: per cent"
-    )
+    columns = [
+        Column("runs of"),
+        Column("n", "count"),
+        Column("median", "number", unit="s"),
+        Column("least", "per cent"),
+        Column("25 %", "per cent"),
+        Column("50 %", "per cent"),
+        Column("75 %", "per cent"),
+        Column("greatest", "per cent"),
+    ]
     title = "How alike runs are"
     about = (
         "Elapsed times of runs with a right answer, against the median of their kind: positive is "
@@ -244,11 +257,18 @@ def _scaled(test: str, metric: str, x: str, panels: Sequence[Scaled]) -> ReportF
                     points.append((cell.x, cell.speedup, cell.low, cell.high))
             if points:
                 curves.append(plots.Curve(panel.case, points))
-    columns = columns_of(
-        f"case | {x}: number | median: number | n: count | speed-up: number | 95 % from: number"
-        " | to: number | ideal: number | efficiency: share | why not"
-    )
-    columns[2] = ReportColumn("median", "number", panels[0].unit)
+    columns = [
+        Column("case"),
+        Column(x, "number"),
+        Column("median", "number", unit=panels[0].unit),
+        Column("n", "count"),
+        Column("speed-up", "number"),
+        Column("95 % from", "number"),
+        Column("to", "number"),
+        Column("ideal", "number"),
+        Column("efficiency", "share"),
+        Column("why not"),
+    ]
     title = f"Scaling of {test} over {x}"
     better = f"{metric}, {panels[0].better} is better"
     fixed = all(panel.fixed for panel in panels)
@@ -399,7 +419,14 @@ def _series(points: _Points) -> list[ChartSeries]:
 
 def _table(kind: RunKind) -> Table:
     """Return the table of the runs, outliers first."""
-    columns = "script started (UTC): time | run | elapsed: number, s | verdict | class | why"
+    columns = [
+        Column("script started (UTC)", "time"),
+        Column("run"),
+        Column("elapsed", "number", unit="s"),
+        Column("verdict"),
+        Column("class"),
+        Column("why"),
+    ]
     rows: list[Sequence[Cell]] = []
     for run, name, why in sorted(_in_order(kind), key=lambda each: not each[1]):
         found = (run.script_started, run.run_id, run.elapsed, run.verdict)
@@ -427,13 +454,24 @@ def phases(parts: Sequence[ReportComponent]) -> list[Table]:
         names = ", ".join(part.status.component for part in some)
         nodes = max(part.status.nodes for part in some)
         rows.append([phase, names, nodes, min(begun, default=None), last])
-    columns = "phase | components | nodes: count | from (UTC): time | to (UTC): time"
+    columns = [
+        Column("phase"),
+        Column("components"),
+        Column("nodes", "count"),
+        Column("from (UTC)", "time"),
+        Column("to (UTC)", "time"),
+    ]
     found = [bounded("Phases", columns, rows)] if rows else []
     uses: list[list[Cell]] = [
         [use.words, use.nodes, round(use.node_hours, 1), use.utilisation]
         for use in beside([part.status for part in parts])
     ]
-    columns = "components | nodes: count | node-hours: number | accepted: share"
+    columns = [
+        Column("components"),
+        Column("nodes", "count"),
+        Column("node-hours", "number"),
+        Column("accepted", "share"),
+    ]
     about = "by one clock: the nodes of each count until the last of them ended"
     return found + ([bounded("Components beside each other", columns, uses, about)] if uses else [])
 
@@ -452,7 +490,7 @@ def node_hours(status: Status) -> Iterator[Table]:
         for name, hours in numbers.items()
         if name.endswith(" node-hours") and isinstance(hours, int | float)
     )
-    columns = "use | node-hours: number | of those available: share"
+    columns = [Column("use"), Column("node-hours", "number"), Column("of those available", "share")]
     yield bounded("Where node-hours went", columns, rows)
 
 
@@ -467,9 +505,13 @@ def node_shares(status: Status) -> Iterator[Table]:
         planned = "fill" if each.only_fills else each.planned
         rows.append((each.test, planned, each.achieved, points, each.node_hours))
     rows.append(("no run", found.unclaimed, found.unused, None, None))
-    columns = (
-        "test | planned: share | achieved: share | difference: number, points | node-hours: number"
-    )
+    columns = [
+        Column("test"),
+        Column("planned", "share"),
+        Column("achieved", "share"),
+        Column("difference", "number", unit="points"),
+        Column("node-hours", "number"),
+    ]
     about = (
         "Of the node-hours that were available: what the plan gives to each test, and what its "
         "jobs held, whatever their verdicts."
@@ -482,10 +524,14 @@ def sub_phases(status: Status) -> Iterator[Table]:
     parts = status.sub_phases
     if len(parts) < 2 and not status.plan:
         return
-    columns = (
-        "sub-phase: count | from (UTC): time | to (UTC): time | clock: seconds | passed: count"
-        " | ended by"
-    )
+    columns = [
+        Column("sub-phase", "count"),
+        Column("from (UTC)", "time"),
+        Column("to (UTC)", "time"),
+        Column("clock", "seconds"),
+        Column("passed", "count"),
+        Column("ended by"),
+    ]
     rows = (
         (each.number, each.start, each.end, each.clock, each.accepted, each.ended_by)
         for each in parts
@@ -493,58 +539,28 @@ def sub_phases(status: Status) -> Iterator[Table]:
     yield bounded("Sub-phases", columns, rows, "the stretches between pauses and interruptions")
 
 
-def spreads(varied: Variability) -> Table:
-    columns = (
-        "test | metric | unit | n: count | mean: number | sd: number | CV: share"
-        " | median: number | MAD: number | min: number | max: number | excluded | hidden in it"
-    )
-    rows: list[list[Cell]] = []
-    for row in varied.rows:
-        one = row.spread
-        unit = show_unit(row.unit, "{}")
-        excluded = ", ".join(f"{n} {rule}" for rule, n in row.excluded.items())
-        hidden = "; ".join(row.hidden)
-        numbers = [one.mean, one.deviation, one.cv, one.median, one.mad, one.low, one.high]
-        rows.append([row.kind, row.metric, unit, one.n, *numbers, excluded, hidden])
-    about = (
+def variability_tables(found: Variability) -> list[Table]:
+    """Return how much runs vary, what those that stand out share, and where their nodes were."""
+    about_spread = (
         "Over the runs with a right answer; sd: standard deviation (n - 1), CV: sd over mean, "
         "MAD: median absolute deviation."
     )
-    return bounded("Variability", columns, rows, about, MAX_ROWS)
-
-
-def shared(varied: Variability) -> Table:
-    """Return the spans of time, nodes and groups with more outliers than chance explains."""
-    columns = "shared | which | runs: count | stand out: count | by chance: number | p: number"
-    rows: list[list[Cell]] = []
-    for span in varied.spans:
-        first, last = (moment(round(at * SECOND_NS)) for at in (span.first, span.last))
-        numbers = (span.runs, span.bad, span.expected, span.p)
-        rows.append(["started from", f"{first} to {last} UTC", *numbers])
-    for one in varied.suspects.suspects:
-        rows.append([one.kind, ", ".join(one.names[:8]), one.runs, one.bad, one.expected, one.p])
-    about = (
+    about_shared = (
         "p: the chance of as many in any span, node or group at all. Of nodes that were always "
         "together none can be told from the others."
     )
-    return bounded("What runs that stand out share", columns, rows, about, MAX_ROWS)
-
-
-def places(varied: Variability) -> Table:
-    """Return the tests whose times go with where their nodes were in the network."""
-    columns = (
-        "test | elapsed goes with | from: number | to: number | ratio: number | low: number"
-        " | high: number | runs: count | p: number | and with"
-    )
-    rows: list[list[Cell]] = []
-    for one in varied.places.trends:
-        numbers = (one.start, one.end, one.ratio, one.low, one.high, one.runs, one.p)
-        rows.append([one.test, one.covariate, *numbers, ", ".join(one.also)])
-    about = (
+    about_places = (
         "ratio: of the times at the two ends, with its interval of 95 %; p: by permutations, "
         "corrected for all covariates of all tests."
     )
-    return bounded("Times and places in the network", columns, rows, about, MAX_ROWS)
+    tables = [
+        (spread_table(found.rows), "Variability", about_spread),
+        (shared_table(found), "What runs that stand out share", about_shared),
+        (places_table(found), "Times and places in the network", about_places),
+    ]
+    return [
+        bounded(title, table.columns, table.rows, about, MAX_ROWS) for table, title, about in tables
+    ]
 
 
 def notes_table(notes: Iterable[Note]) -> Table:
@@ -552,5 +568,5 @@ def notes_table(notes: Iterable[Note]) -> Table:
     rows = (
         (note.time, note.text, f"{note.user}@{note.host}" if note.user else "") for note in notes
     )
-    columns = "time (UTC): time | noted | by"
+    columns = [Column("time (UTC)", "time"), Column("noted"), Column("by")]
     return bounded("Notes on the machine", columns, rows, "by `seatrial note`", MAX_ROWS)

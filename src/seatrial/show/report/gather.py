@@ -21,6 +21,7 @@ from seatrial.model.decoding import uncollected
 from seatrial.results.criteria.mix import overall
 from seatrial.results.records import PlanRecords
 from seatrial.results.store.schema import Store
+from seatrial.show.page import Table
 from seatrial.show.report import figures, people
 from seatrial.show.report.component import (
     GatheredTrial,
@@ -29,7 +30,7 @@ from seatrial.show.report.component import (
     machines_of,
     unread,
 )
-from seatrial.show.report.content import Decision, Other, Report, ReportComponent, Table
+from seatrial.show.report.content import Decision, Other, Report, ReportComponent
 from seatrial.show.report.people import traceability
 from seatrial.show.report.planned import Planned, given_side
 from seatrial.show.report.ran import plan_texts, scripts, tests, versions

@@ -16,6 +16,7 @@ from seatrial.escaping import plain, plain_page
 from seatrial.lazy import jinja2
 from seatrial.results.criteria.view import covered
 from seatrial.show.draw.plots import PALETTE
+from seatrial.show.page import Cell
 from seatrial.show.report import content
 from seatrial.show.report.people import issues
 from seatrial.show.report.sign import PLACE, block
@@ -80,7 +81,7 @@ def breakable(text: str) -> Markup:
 
 
 def _filters() -> dict[str, Any]:
-    def figure(value: content.Cell) -> str:
+    def figure(value: Cell) -> str:
         return plain(value) if isinstance(value, str) else content.shown(value, "number")
 
     return {

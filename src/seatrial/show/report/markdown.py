@@ -12,6 +12,7 @@ from typing import Final
 from seatrial.escaping import plain_line
 from seatrial.results.criteria.mix import overall
 from seatrial.results.criteria.view import Result, covered
+from seatrial.show.page import Table
 from seatrial.show.report import content
 from seatrial.show.report.people import issues
 from seatrial.show.report.sign import PLACE, block
@@ -260,12 +261,15 @@ def _annexes(report: content.Report) -> Iterator[str]:
 # ---- tables -------------------------------------------------------------------------------
 
 
-def _table(one: content.Table) -> Iterator[str]:
+def _table(one: Table) -> Iterator[str]:
     yield from ("", f"**{plain(one.title)}** {plain(one.about)}".rstrip(), "")
-    columns = one.filled
-    rows = [[content.shown(row[i], column.kind) for i, column in columns] for row in one.rows]
-    right = [column.right for _, column in columns]
-    yield from _grid([plain(column.words) for _, column in columns], rows, right)
+    columns, cells = one.for_medium("browser")
+    rows = [
+        [content.shown(cell, column.kind) for cell, column in zip(row, columns, strict=True)]
+        for row in cells
+    ]
+    right = [column.right for column in columns]
+    yield from _grid([plain(column.words) for column in columns], rows, right)
     if one.left_out:
         yield from ("", f"{one.total:,} rows, of which the first {len(one.rows):,} are shown.")
 

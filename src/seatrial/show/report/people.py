@@ -26,7 +26,8 @@ from seatrial.results.status import Status
 from seatrial.results.trial_history import RunHistory, TrialHistory
 from seatrial.results.utilisation import LevelSpan, target_loads
 from seatrial.results.variability import Variability
-from seatrial.show.report.content import Cell, Other, ReportComponent, Table, bounded, moment
+from seatrial.show.page import Cell, Column, Table
+from seatrial.show.report.content import Other, ReportComponent, bounded, moment
 from seatrial.show.report.figures import MAX_ROWS
 from seatrial.units import SECOND_NS, count, listed
 
@@ -42,10 +43,21 @@ def items(found: Sequence[ItemStatus]) -> Table:
         rows += [
             [*about, "", each.result, *_cells(each, "does not count")] for each in item.uncounted
         ]
-    columns = (
-        "item | clause | what | asked | result: state | counts | value | by | recorded by"
-        " | when: time | remark | document | SHA-256"
-    )
+    columns = [
+        Column("item"),
+        Column("clause"),
+        Column("what"),
+        Column("asked"),
+        Column("result", "state"),
+        Column("counts"),
+        Column("value"),
+        Column("by"),
+        Column("recorded by"),
+        Column("when", "time"),
+        Column("remark"),
+        Column("document"),
+        Column("SHA-256"),
+    ]
     about_all = "The first result stands; another one replaces it only with a reason."
     return bounded("Items", columns, rows, about_all)
 
@@ -67,10 +79,19 @@ def issues(found: Sequence[Issue], title: str = "Issues") -> Table:
         runs, by, said = ", ".join(each.runs), ", ".join(each.opened_by), "; ".join(each.comments)
         about = (each.state, each.severity, each.text, each.component, each.owner, each.nodes)
         rows.append([each.issue, *about, runs, by, each.opened, said])
-    columns = (
-        "issue: count | state | severity | what | component | owner | nodes | runs | opened by"
-        " | opened: time | remarks"
-    )
+    columns = [
+        Column("issue", "count"),
+        Column("state"),
+        Column("severity"),
+        Column("what"),
+        Column("component"),
+        Column("owner"),
+        Column("nodes"),
+        Column("runs"),
+        Column("opened by"),
+        Column("opened", "time"),
+        Column("remarks"),
+    ]
     return bounded(title, columns, rows)
 
 
@@ -80,7 +101,14 @@ def entries(records: PlanRecords) -> Table:
         [each.at, each.kind, each.text, each.nodes, ", ".join(each.by), each.user]
         for each in records.entries
     ]
-    columns = "when: time | kind | what | nodes | by | recorded by"
+    columns = [
+        Column("when", "time"),
+        Column("kind"),
+        Column("what"),
+        Column("nodes"),
+        Column("by"),
+        Column("recorded by"),
+    ]
     return bounded("Milestones, replaced parts, incidents", columns, rows)
 
 
@@ -103,7 +131,16 @@ def excluded_by_agreement(reviews: Sequence[RunReview]) -> Table:
     for each in (review for review in reviews if review.is_excluded):
         said = (each.case, each.verdict, each.cause, each.comment, ", ".join(each.by))
         rows.append([each.run, *said, each.user, each.time])
-    columns = "run | case | verdict | cause | comment | agreed by | recorded by | when: time"
+    columns = [
+        Column("run"),
+        Column("case"),
+        Column("verdict"),
+        Column("cause"),
+        Column("comment"),
+        Column("agreed by"),
+        Column("recorded by"),
+        Column("when", "time"),
+    ]
     about = (
         "Criteria on verdicts and figures leave these runs out, and say what they would be with "
         "them. What was measured did not change; their nodes were used all the same."
@@ -128,7 +165,15 @@ def causes(reviews: Sequence[RunReview]) -> Table:
         ]
         for cause, some in sorted(found.items(), key=lambda item: -len(item[1]))
     ]
-    columns = "cause | runs: count | excluded: count | tests | run | comments | by"
+    columns = [
+        Column("cause"),
+        Column("runs", "count"),
+        Column("excluded", "count"),
+        Column("tests"),
+        Column("run"),
+        Column("comments"),
+        Column("by"),
+    ]
     return bounded("Causes that people gave", columns, rows, "Verdicts and figures stay.")
 
 
@@ -141,7 +186,13 @@ def operator_actions(history: TrialHistory) -> Table:
         [each.time, each.by, each.text, "; ".join(each.changes), each.reason]
         for each in history.actions
     ]
-    columns = "when: time | who | what | changed | why"
+    columns = [
+        Column("when", "time"),
+        Column("who"),
+        Column("what"),
+        Column("changed"),
+        Column("why"),
+    ]
     about = (
         "Criteria are judged over the spans: by each policy for as long as it held. A hold changes "
         "no planned share."
@@ -162,7 +213,15 @@ def judged_again(history: TrialHistory) -> Table:
             key = (history.test_of(run), run.first_code, run.code, event.by_and_why)
             found.setdefault(key, []).append(run)
     rows = [_judged_again_row(*key[:3], runs) for key, runs in found.items()]
-    columns = "test | first verdict | verdict | runs: count | when: time | by | why"
+    columns = [
+        Column("test"),
+        Column("first verdict"),
+        Column("verdict"),
+        Column("runs", "count"),
+        Column("when", "time"),
+        Column("by"),
+        Column("why"),
+    ]
     about = "A person judged these runs again; what was measured did not change."
     return bounded("Runs that were judged again", columns, rows, about)
 
@@ -212,9 +271,18 @@ def _judged_again_row(test: str, first: int, last: int, runs: list[RunHistory]) 
 
 MAX_TESTS = 6  # that a row names
 _NUMBER = re.compile(r"([0-9]+)")
-COLUMNS = (
-    "clause | id | requirement | component | by | tests | asked | found | n: count | state: state"
-)
+COLUMNS = [
+    Column("clause"),
+    Column("id"),
+    Column("requirement"),
+    Column("component"),
+    Column("by"),
+    Column("tests"),
+    Column("asked"),
+    Column("found"),
+    Column("n", "count"),
+    Column("state", "state"),
+]
 
 
 class JudgedComponent(NamedTuple):
@@ -315,7 +383,7 @@ def excluded(
     ]
     if damaged:
         rows.append(["journal", record.tag, damaged, "lines that could not be read"])
-    columns = "what | which | number: count | why"
+    columns = [Column("what"), Column("which"), Column("number", "count"), Column("why")]
     made = [bounded("Excluded", columns, rows, max_rows=MAX_ROWS), *_outages(history)]
     return [table for table in made if table.rows]
 
@@ -353,7 +421,12 @@ def _outages(history: TrialHistory) -> Iterator[Table]:
     if not outages:
         return
     whys = ", ".join(dict.fromkeys(each.why for each in outages if each.why))
-    columns = "from (UTC): time | to (UTC): time | nodes | length: seconds"
+    columns = [
+        Column("from (UTC)", "time"),
+        Column("to (UTC)", "time"),
+        Column("nodes"),
+        Column("length", "seconds"),
+    ]
     rows: list[list[Cell]] = []
     for each in outages_of(history):
         length = (each.end - each.start) / SECOND_NS
@@ -380,7 +453,13 @@ def _blackouts(history: TrialHistory, now: int) -> Table:
             continue
         subject = policy.subject_of(window)
         rows.append([start, end, (end - start) / SECOND_NS, subject, window.why])
-    columns = "from (UTC): time | to (UTC): time | length: seconds | of | why"
+    columns = [
+        Column("from (UTC)", "time"),
+        Column("to (UTC)", "time"),
+        Column("length", "seconds"),
+        Column("of"),
+        Column("why"),
+    ]
     about = (
         "As planned: nothing of theirs was started in that time. Unlike planned outages, criteria "
         "count it."
@@ -398,9 +477,12 @@ def _loads(record: Record, history: TrialHistory, now: int) -> Table:
             safe = system.safe_load if system is not None else 0.0
             above = _above(levels, safe) if safe else None
             rows.append([name, highest, safe or None, above])
-    columns = (
-        "target | highest: count, open files | safe: count, open files | time above safe: share"
-    )
+    columns = [
+        Column("target"),
+        Column("highest", "count", unit="open files"),
+        Column("safe", "count", unit="open files"),
+        Column("time above safe", "share"),
+    ]
     about = "Of this trial's own runs, as the plan or test gives their open files; others' are not "
     about += "in it."
     if record.rehearsed:

@@ -29,7 +29,8 @@ from seatrial.model.machine import Toolchain
 from seatrial.model.test import Case, Check, Metric, PlacementCheck, Test
 from seatrial.results.node_hours import NodeShares, TestShare
 from seatrial.results.trial_history import RunHistory, TrialHistory
-from seatrial.show.report.content import Cell, Listing, Table, bounded
+from seatrial.show.page import Cell, Column, Table
+from seatrial.show.report.content import Listing, bounded
 from seatrial.show.report.figures import MAX_ROWS
 from seatrial.show.report.sign import digest, sum_of
 from seatrial.units import count, listed, show_unit
@@ -95,10 +96,18 @@ def tests(records: Iterable[Record]) -> list[Table]:
 def _sizes(
     record: Record, of_tests: Iterable[tuple[Test, list[Case]]], shares: NodeShares | None
 ) -> Table:
-    columns = (
-        "test | purpose | nodes x tasks x threads | toolchains | parameters | cases: count"
-        " | runs of each: count | walltime: seconds | planned share: share | share: share"
-    )
+    columns = [
+        Column("test"),
+        Column("purpose"),
+        Column("nodes x tasks x threads"),
+        Column("toolchains"),
+        Column("parameters"),
+        Column("cases", "count"),
+        Column("runs of each", "count"),
+        Column("walltime", "seconds"),
+        Column("planned share", "share"),
+        Column("share", "share"),
+    ]
     had = {each.test: each for each in shares.tests} if shares is not None else {}
     rows: list[list[Cell]] = []
     for test, cases in of_tests:
@@ -145,7 +154,7 @@ def _launches(record: Record, of_tests: Iterable[tuple[Test, list[Case]]]) -> Ta
         for name, line in sorted(lines.items()):
             size = f"{first[name].nodes} x {first[name].tasks} x {first[name].threads}"
             rows.append([test.name, name, size, line or "none: the script starts itself"])
-    columns = "test | toolchain | of the case of | started by"
+    columns = [Column("test"), Column("toolchain"), Column("of the case of"), Column("started by")]
     return bounded("Launch lines", columns, rows, "$LAUNCH, as scripts get it", MAX_RAN_ROWS)
 
 
@@ -163,7 +172,14 @@ def _own_flags(record: Record, of_tests: Iterable[tuple[Test, list[Case]]]) -> T
             for key, setting in own.environment.items():
                 before = usual.environment.get(key, "")
                 rows.append([test.name, name, f"${key}", show(before), show(setting), own.reason])
-    columns = "test | toolchain | what | the machine's | the test's | reason"
+    columns = [
+        Column("test"),
+        Column("toolchain"),
+        Column("what"),
+        Column("the machine's"),
+        Column("the test's"),
+        Column("reason"),
+    ]
     about = "What tests need other than the machine's file says of a toolchain."
     return bounded("Toolchains' own flags", columns, rows, about, MAX_RAN_ROWS)
 
@@ -174,7 +190,7 @@ def _checks(tests: Iterable[NamedTest]) -> Table:
         if all(check.exit_code is None for check in test.verify):
             rows.append([name, "", "exit code", "0", ""])
         rows += [[name, *_check(check)] for check in test.verify]
-    columns = "test | in | check | of | expected"
+    columns = [Column("test"), Column("in"), Column("check"), Column("of"), Column("expected")]
     about = "All of them must hold, or the answer is wrong. Patterns are regular expressions."
     return bounded("What a right answer is", columns, rows, about, MAX_RAN_ROWS)
 
@@ -215,7 +231,14 @@ def _figures(tests: Iterable[NamedTest]) -> Table:
                 rows.append([label, name, unit, one.better, one.in_file, how])
             else:  # from: FORMAT, or python: FILE:FUNCTION
                 rows.append([label, "", "", "", "", f"{name}: {one}"])
-    columns = "test | metric | unit | better | in | found by"
+    columns = [
+        Column("test"),
+        Column("metric"),
+        Column("unit"),
+        Column("better"),
+        Column("in"),
+        Column("found by"),
+    ]
     return bounded("Figures of merit", columns, rows, max_rows=MAX_RAN_ROWS)
 
 
@@ -225,7 +248,7 @@ def _inputs(tests: Iterable[NamedTest]) -> Table:
         for item in test.inputs:
             digest = record.inputs.get(path_of(item), "")
             rows.append([name, name_of(item), digest[:SHA256_DIGITS] or "too large"])
-    columns = "test | input | checksum"
+    columns = [Column("test"), Column("input"), Column("checksum")]
     about = "SHA-256 when the trial was made; of a folder: a hash of its names and files."
     return bounded("Inputs", columns, rows, about, MAX_RAN_ROWS)
 
@@ -297,7 +320,15 @@ def failed(history: TrialHistory) -> Table:
         totals[test] += len(runs)
     ranked = sorted(found.items(), key=lambda each: (order[each[0][0]], -len(each[1])))
     rows = [_row(test, verdict, runs) for (test, verdict, *_), runs in ranked]
-    columns = "test | verdict | cause | reason | runs: count | retried: count | first of them"
+    columns = [
+        Column("test"),
+        Column("verdict"),
+        Column("cause"),
+        Column("reason"),
+        Column("runs", "count"),
+        Column("retried", "count"),
+        Column("first of them"),
+    ]
     if not rows:
         return bounded("Runs that did not pass", columns, rows)
     listed = ", ".join(f"{test} {number:,}" for test, number in totals.most_common(12))
@@ -355,7 +386,7 @@ def versions(
     and what could not run."""
     made = [_software([record for record, _, _ in used], plan_file), _toolchains(used)]
     if skipped:
-        columns = "component | left out | why"
+        columns = [Column("component"), Column("left out"), Column("why")]
         made.append(bounded("What the plan left out", columns, skipped, max_rows=MAX_ROWS))
     return [table for table in made if table.rows]
 
@@ -373,7 +404,7 @@ def _software(records: Sequence[Record], plan_file: Path | None) -> Table:
         rows.append([f"plan's file now, {path.name}", _now(path)])
     for suite in dict.fromkeys(chain.from_iterable(record.asked.suites for record in records)):
         rows.append(["suite", suite])
-    return bounded("Software and files", "what | version or SHA-256", rows)
+    return bounded("Software and files", [Column("what"), Column("version or SHA-256")], rows)
 
 
 def _now(path: Path) -> str:
@@ -384,7 +415,14 @@ def _now(path: Path) -> str:
 
 
 def _toolchains(used: Sequence[UsedToolchains]) -> Table:
-    columns = "toolchain | version | compilers | flags | modules | variables set"
+    columns = [
+        Column("toolchain"),
+        Column("version"),
+        Column("compilers"),
+        Column("flags"),
+        Column("modules"),
+        Column("variables set"),
+    ]
     found: dict[tuple[str, str], tuple[str, Toolchain]] = {}
     for record, ran, facts in used:
         for name, one in record.machine.toolchains.items():
@@ -409,7 +447,13 @@ def digest_of_struct(value: msgspec.Struct) -> str:
 
 def definitions(folder: TrialFolder, record: Record, cases: Sequence[Case]) -> list[Table]:
     """Return the tables of a trial's tests, with hashes of definitions, builds, environments."""
-    columns = "test | application | cases: count | definition, SHA-256 | builds"
+    columns = [
+        Column("test"),
+        Column("application"),
+        Column("cases", "count"),
+        Column("definition, SHA-256"),
+        Column("builds"),
+    ]
     by_test: dict[str, list[Case]] = {name: [] for name in record.tests}
     for case in cases:
         by_test.setdefault(case.test, []).append(case)
@@ -435,4 +479,4 @@ def _environments(folder: TrialFolder) -> Iterator[Table]:
     if names:
         rows = ((name.partition(".")[0],) for name in names)
         about = "Each is a file of the trial's folder `environments`."
-        yield bounded("Environments of runs", "hash", rows, about, 20)
+        yield bounded("Environments of runs", [Column("hash")], rows, about, 20)

@@ -30,7 +30,7 @@ from seatrial.show.web import output
 from seatrial.show.web.page import PageQuery
 from seatrial.show.web.routes import areas, pages
 from seatrial.show.web.state.server_state import ServerState
-from seatrial.show.web.study_view import StudyView
+from seatrial.show.web.study_view import PagePart, StudyView
 
 FOLDER = Path(str(files("seatrial.show.web")))
 STATIC = FOLDER / "static"
@@ -114,7 +114,11 @@ def as_json(data: Struct) -> bytes:
     """Encode a page's data as JSON. Columns of a plot keep their numbers."""
     if isinstance(data, StudyView):
         return msgspec.json.encode(data.record)
-    return msgspec.json.encode(_with_iso(msgspec.to_builtins(data)))
+    return msgspec.json.encode(_with_iso(msgspec.to_builtins(data, enc_hook=_record)))
+
+
+def _record(part: PagePart) -> Any:
+    return part.record
 
 
 def as_csv(data: Struct, rows: str) -> bytes:

@@ -75,3 +75,12 @@ class StudyView(Struct, frozen=True, kw_only=True):
             first=self.first,
             records=self.answer.records() if self.answer else [],
         )
+
+
+class PagePart:
+    """An answer as a part of a page made by hand: the template shows its ``page``, the JSON of the
+    whole page has its ``record``."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.record = page.records()

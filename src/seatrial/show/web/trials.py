@@ -3,6 +3,8 @@
 status = with_documents_now(state, row, record, status)      # as the report has it
 """
 
+from __future__ import annotations
+
 import contextlib
 import os
 from collections import Counter
@@ -18,10 +20,7 @@ from seatrial.errors import JournalError, SeatrialError, TrialError
 from seatrial.execute.plan_trials import records
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.execute.trial_record import Record
-from seatrial.judge.statistics.spread import Spread
-from seatrial.judge.statistics.suspects import Suspects
 from seatrial.model.codes import KNOWN, PASS, RECALLED, code_of
-from seatrial.model.decoding import copied
 from seatrial.plugins.sinks.lifetime import SinkLag, sink_lags
 from seatrial.results.criteria.mix import OverallState
 from seatrial.results.documents import with_evidence, with_people
@@ -33,14 +32,17 @@ from seatrial.results.evidence import (
     unsound_of,
 )
 from seatrial.results.records import PlanRecords, records_in
-from seatrial.results.slow_places import PlaceTrend, RunKind, classified
+from seatrial.results.slow_places import classified
 from seatrial.results.status import Status, TestStatus
 from seatrial.results.store.schema import Store
 from seatrial.results.store.series import outcomes
 from seatrial.results.store.tables import FAILED, PASSED, RUNNING, WAITING, Filters, TrialRow
-from seatrial.results.variability import Variability, VariabilityRow, variability
+from seatrial.results.variability import variability
+from seatrial.show.page import Page, Section
+from seatrial.show.variability import variability_page
 from seatrial.show.web.state.server_state import ServerState
 from seatrial.show.web.state.trial_cache import JudgedTrial, Standing, TailedTrial
+from seatrial.show.web.study_view import PagePart
 from seatrial.units import SECOND_NS
 
 
@@ -103,7 +105,7 @@ class TrialFacts(Struct, frozen=True, kw_only=True):
     standing: Standing | None
     status: Status | None
     tests: list[TestStatus]
-    builds: "Builds"
+    builds: Builds
     sinks: list[SinkLag]
     share_read: float
     trouble: str
@@ -264,56 +266,20 @@ def trouble_of(store: Store, row: TrialRow, tailed: TailedTrial) -> str:
 
 
 MAX_JUDGED = 50_000  # runs; for more there is the command
-MAX_ROWS = 400
-MAX_SUSPECTS = 12
-CLASSES = ("walltime", "slow", "short", "failed")
 
 
-class RowShown(Struct, frozen=True, kw_only=True):
-    """A metric of one kind of runs. ``excluded`` counts runs by reason, ``more`` are remarks:
-    changes of level, modes, defective nodes."""
-
-    test: str
-    kind: str
-    metric: str
-    unit: str
-    spread: Spread
-    excluded: dict[str, int]
-    more: list[str]
-
-
-class OutliersShown(Struct, frozen=True, kw_only=True):
-    """The number of outliers of a test, by class."""
-
-    test: str
-    runs: int
-    classes: dict[str, int]
-
-
-class VariabilityShown(Struct, frozen=True, kw_only=True):
-    """The variability of a trial: ``elapsed`` has a row for each kind of runs, ``others`` are
-    further metrics, ``places`` tell which times go with where nodes were in the network. With too
-    many runs all is empty, and ``left_to`` is the command to use."""
-
-    elapsed: list[RowShown] = []
-    others: list[RowShown] = []
-    outliers: list[OutliersShown] = []
-    suspects: Suspects | None = None
-    places: list[PlaceTrend] = []
-    places_questions: int = 0
-    left_to: str = ""
-
-
-def variability_of(
-    state: ServerState, row: TrialRow, tailed: TailedTrial
-) -> VariabilityShown | None:
+def variability_of(state: ServerState, row: TrialRow, tailed: TailedTrial) -> PagePart | None:
     """Return the variability of a trial; None while it is being made."""
     if row.passed + row.failed > MAX_JUDGED:
-        return VariabilityShown(left_to=f"seatrial variability {row.tag}")
+        command = f"seatrial variability {row.tag}"
+        words = f"These are too many runs to be judged beside a page: `{command}` does."
+        return PagePart(Page("", [Section("", [words])], records=lambda: {"left_to": command}))
     machine = tailed.fold.record.machine if tailed.fold is not None else None
-    return tailed.latest(
-        "variability", _version(row), lambda: _shown(variability(state.store(), row, machine))
-    )
+
+    def make() -> PagePart:
+        return PagePart(variability_page(variability(state.store(), row, machine)))
+
+    return tailed.latest("variability", _version(row), make)
 
 
 def classes_of(state: ServerState, row: TrialRow, tailed: TailedTrial) -> dict[str, str] | None:
@@ -333,36 +299,3 @@ def classes_of(state: ServerState, row: TrialRow, tailed: TailedTrial) -> dict[s
 def _version(row: TrialRow) -> Hashable:
     """Return a version that changes with every verdict."""
     return row.row, row.passed, row.failed
-
-
-def _shown(found: Variability) -> VariabilityShown:
-    rows = [_row(row) for row in found.rows]
-    return VariabilityShown(
-        elapsed=[row for row in rows if row.metric == "elapsed"][:MAX_ROWS],
-        others=[row for row in rows if row.metric != "elapsed"][:MAX_ROWS],
-        outliers=_outliers(found.kinds),
-        suspects=replace(found.suspects, suspects=found.suspects.suspects[:MAX_SUSPECTS]),
-        places=found.places.trends[:MAX_SUSPECTS],
-        places_questions=found.places.questions,
-    )
-
-
-def _row(row: VariabilityRow) -> RowShown:
-    more = row.hidden
-    if row.spread.why and row.spread.n:
-        more.append(row.spread.why)
-    return copied(RowShown, row, more=more)
-
-
-def _outliers(kinds: list[RunKind]) -> list[OutliersShown]:
-    runs: Counter[str] = Counter()
-    classes: dict[str, Counter[str]] = {}
-    for kind in kinds:
-        runs[kind.test] += len(kind.runs)
-        of_test = classes.setdefault(kind.test, Counter())
-        of_test.update(outlier.kind for outlier in kind.found.outliers)
-    return [
-        OutliersShown(test=test, runs=runs[test], classes={name: found[name] for name in CLASSES})
-        for test, found in classes.items()
-        if found
-    ]

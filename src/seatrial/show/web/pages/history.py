@@ -4,7 +4,7 @@ often the runs of each test passed."""
 from __future__ import annotations
 
 from functools import partial
-from typing import get_args
+from typing import NamedTuple, get_args
 
 from msgspec.structs import replace
 
@@ -34,6 +34,17 @@ from seatrial.show.web.study_view import MAX_NAMED, SHOWN, Field, StudyView
 POINTS = 50  # rows of the table of figures
 MAX_POINTS = 5000
 
+
+class _Answer(NamedTuple):
+    """The judged series. ``references`` are those that were looked up for them, by machine, case
+    and stage."""
+
+    histories: list[History]
+    damaged: int
+    references: dict[tuple[str, str, str], Expected | None]
+
+
+Asked = tuple[str, Filters, str, str]  # metric, which runs, case, stage
 Trials = dict[tuple[str, str], TrialRow]  # by tag and machine
 
 
@@ -54,7 +65,6 @@ def _fields(metrics: list[str]) -> list[Field]:
 
 def data(state: ServerState, query: PageQuery) -> StudyView:
     store = state.store()
-    trials = queries.trials(store)
     filters = Filters(
         **query.texts("test", "machine", "toolchain", "trial"),
         since=query.moment("since"),
@@ -71,33 +81,53 @@ def data(state: ServerState, query: PageQuery) -> StudyView:
     if not metric:
         return view
     view = replace(view, title=f"History of {metric}", first=first)
-    version = (_notes_mark(state), *((trial.row, trial.last, trial.passed) for trial in trials))
-    name = (metric, case, stage, filters)
+    asked = metric, filters, case, stage
     if is_success_rate(store, metric):
-        rates = state.studies.answer(
-            name, version, lambda: success_rates(state.store(), filters, case, stage)
-        )
-        if rates.value is None:
-            return replace(view, state=rates.state, reason=rates.reason)
-        page = rates_page(rates.value, first, SHOWN)
-        return replace(view, state="judged", answer=page, found=len(rates.value))
+        return _rates(state, view, asked)
+    return _series(state, view, asked, points)
+
+
+def _rates(state: ServerState, view: StudyView, asked: Asked) -> StudyView:
+    """Return how often runs passed."""
+    _, filters, case, stage = asked
     study = state.studies.answer(
-        ("history", *name), version, lambda: _judged(state, metric, filters, case, stage)
+        asked, _version(state), lambda: success_rates(state.store(), filters, case, stage)
     )
     if study.value is None:
-        made_up = bool(filters.trial) and names_rehearsal(store, [filters.trial], rehearsed=False)
+        return replace(view, state=study.state, reason=study.reason)
+    page = rates_page(study.value, view.first, SHOWN)
+    return replace(view, state="judged", answer=page, found=len(study.value))
+
+
+def _series(state: ServerState, view: StudyView, asked: Asked, points: int) -> StudyView:
+    """Return the series of a metric."""
+    metric, filters, _, _ = asked
+    study = state.studies.answer(
+        ("history", *asked), _version(state), lambda: _judged(state, *asked)
+    )
+    if study.value is None:
+        named = [filters.trial] if filters.trial else []
+        made_up = names_rehearsal(state.store(), named, rehearsed=False)
         return replace(view, state=study.state, reason=study.reason, rehearsed=made_up)
-    found, damaged = study.value
-    if first >= len(found):
-        first = max(0, (len(found) - 1) // SHOWN * SHOWN)
+    found, damaged, references = study.value
+    last_page = (len(found) - 1) // SHOWN * SHOWN
+    first = view.first if view.first < len(found) else last_page
+    trials = queries.trials(state.store())
     trial_of = {(trial.tag, trial.machine): trial for trial in reversed(trials)}
+
+    def reference(history: History) -> Expected | None:
+        series = history.series
+        key = series.machine, series.case, series.stage
+        if key not in references:
+            references[key] = _expected(state, history, trial_of)
+        return references[key]
+
     beside = View(
-        large=1,
         first=first,
         number=SHOWN,
         points=points,
         rehearsed=frozenset(key for key, trial in trial_of.items() if trial.rehearsed),
-        reference=lambda history: _expected(state, history, trial_of),
+        reference=reference,
     )
     shown = found[first : first + SHOWN]
     page = replace(history_page(found, metric, beside), records=partial(history_records, shown))
@@ -112,6 +142,12 @@ def data(state: ServerState, query: PageQuery) -> StudyView:
     )
 
 
+def _version(state: ServerState) -> tuple[object, ...]:
+    """Return what changes with every run and every note."""
+    trials = queries.trials(state.store())
+    return _notes_mark(state), *((trial.row, trial.last, trial.passed) for trial in trials)
+
+
 def _notes_mark(state: ServerState) -> int:
     try:
         return (state.folder / note_file.FILE).stat().st_mtime_ns
@@ -119,17 +155,14 @@ def _notes_mark(state: ServerState) -> int:
         return 0
 
 
-def _judged(
-    state: ServerState, metric: str, filters: Filters, case: str, stage: str
-) -> tuple[list[History], int]:
-    """Return the series, and how many lines of the diary are damaged."""
+def _judged(state: ServerState, metric: str, filters: Filters, case: str, stage: str) -> _Answer:
     try:
         notes = note_file.read(state.folder / note_file.FILE)
     except TrialError:
         notes = note_file.Diary([])
     store = state.store()
     found = with_facts(store, histories(store, metric, filters, case, notes.notes, stage))
-    return by_change(found), notes.damaged
+    return _Answer(by_change(found), notes.damaged, {})
 
 
 def _expected(state: ServerState, history: History, trial_of: Trials) -> Expected | None:

@@ -18,13 +18,8 @@ from seatrial.show.web.page import PageQuery
 from seatrial.show.web.pages.trial_plots import WindowSpan, windows_of
 from seatrial.show.web.state.server_state import ServerState
 from seatrial.show.web.state.trial_cache import NodeUses, Steps, TailedTrial
-from seatrial.show.web.trials import (
-    TrialFacts,
-    VariabilityShown,
-    facts_of,
-    records_of_plan,
-    variability_of,
-)
+from seatrial.show.web.study_view import PagePart
+from seatrial.show.web.trials import TrialFacts, facts_of, records_of_plan, variability_of
 from seatrial.units import count, listed
 
 MAX_GAPS = 20
@@ -81,7 +76,7 @@ class TrialPage(TrialFacts, frozen=True, kw_only=True):
     windows: list[WindowSpan]
     alerts: list[OpenAlert]
     reported: int
-    variability: VariabilityShown | None
+    variability: PagePart | None
     loads: list[Load] | None
     gaps: list[GapRow]
     chosen: list[str]

@@ -13,11 +13,12 @@ from seatrial.results.store import queries
 from seatrial.results.store.series import elapsed_points
 from seatrial.results.store.tables import TrialRow
 from seatrial.results.utilisation import USES
+from seatrial.show.variability import CLASSES
 from seatrial.show.web.page import BadQuery, PageQuery
 from seatrial.show.web.state.caches import MIN_IDLE_FACTOR
 from seatrial.show.web.state.server_state import ServerState
 from seatrial.show.web.state.trial_cache import Steps, TailedTrial
-from seatrial.show.web.trials import CLASSES, classes_of
+from seatrial.show.web.trials import classes_of
 from seatrial.units import SECOND_NS
 
 BINS = 480

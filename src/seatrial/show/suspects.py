@@ -1,0 +1,97 @@
+"""Which nodes and places explain slow and failed runs better than chance, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec.structs import asdict
+
+from seatrial.judge.statistics.suspects import Suspect, Suspects
+from seatrial.results.slow_places import NodeEvidence, SlowPlaces
+from seatrial.results.variability import SlowConditions
+from seatrial.show.page import Items, Part
+from seatrial.units import count, listed, show_number
+
+MAX_SUSPECTS = 30
+MAX_FACTS = 10
+
+_LEVEL = 0.05
+_BESIDE = "chance by these runs alone, but it explains best what the other suspects leave"
+
+
+def suspects_parts(found: Suspects, evidence: NodeEvidence) -> Iterator[Part]:
+    """Yield the suspects with their odds against chance, or why there are none."""
+    left_out = evidence.left_out
+    share = f"{found.bad} of {count(found.runs, 'run')} failed or were slow"
+    if left_out:
+        share += f" ({count(sum(left_out.values()), 'run')} more left out, as told below)"
+    if found.why:
+        yield f"{share}; no node can be accused: {found.why}"
+    elif not found.suspects:
+        yield f"{share}; no node or group explains that better than chance"
+    else:
+        yield (
+            f"{share}; {found.unexplained} of these without any of the suspects "
+            f"({found.candidates} nodes and groups compared)"
+        )
+        shown = [_sentence(each) for each in found.suspects[:MAX_SUSPECTS]]
+        yield Items(shown, len(found.suspects))
+    if left_out:
+        reasons = ", ".join(f"{number} {reason}" for reason, number in left_out.items())
+        yield f"left out: {count(sum(left_out.values()), 'run')}: {reasons}"
+
+
+def _sentence(suspect: Suspect) -> str:
+    what = "group " if suspect.kind == "group" else ""
+    together = " (always together, and not to be told apart)" if len(suspect.names) > 1 else ""
+    return (
+        f"{what}{listed(suspect.names, 8)}{together}: {suspect.bad} of "
+        f"{count(suspect.runs, 'run')} with it went wrong, where chance would give "
+        f"{show_number(suspect.expected)}; {chance(suspect.p)}, corrected"
+        + (f": {_BESIDE}" if suspect.p >= _LEVEL else "")
+    )
+
+
+def chance(p: float) -> str:
+    return f"p = {p:.2g}" if p >= 1e-12 else "p < 1e-12"
+
+
+def conditions_parts(found: SlowConditions) -> Iterator[Part]:
+    """Yield the targets, gauges and figures of file use that go with slow or fast runs."""
+    sentences = []
+    for one in found.conditions[:MAX_FACTS]:
+        where = f"on the target {one.name}"
+        if one.above is not None:
+            where = f"while {one.name} was above {show_number(one.above)}"
+        elif one.kind == "figure":
+            where = f"with more {one.name} than half of their case"
+        sentences.append(
+            f"runs {where} took {slower(one.ratio)}: {one.runs} of {count(one.of, 'run')}; "
+            f"p = {one.p:.2g}, corrected"
+        )
+    return found_or_none(sentences, "target, gauge or use of files", found.questions)
+
+
+def places_parts(found: SlowPlaces) -> Iterator[Part]:
+    """Yield whether times go with where nodes were in the network."""
+    sentences = [each.sentence for each in found.trends[:MAX_FACTS]]
+    return found_or_none(sentences, "place in the network", found.questions)
+
+
+def slower(ratio: float) -> str:
+    """Return by how much times are longer or shorter."""
+    return f"{abs(ratio - 1) * 100:.2g} % {'longer' if ratio > 1 else 'shorter'}"
+
+
+def found_or_none(sentences: list[str], noun: str, questions: int) -> Iterator[Part]:
+    """Yield what goes with slow runs, or that nothing of what was compared does."""
+    if sentences:
+        yield Items(sentences)
+    elif questions:
+        yield Items([f"no {noun} goes with slow runs ({questions} compared)"])
+
+
+def suspects_record(found: Suspects, evidence: NodeEvidence) -> dict[str, Any]:
+    """Return the suspects for JSON."""
+    return {**asdict(found), "left_out": evidence.left_out}

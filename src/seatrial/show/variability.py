@@ -1,0 +1,245 @@
+"""How much the tests of a trial vary, and which runs stand out: the page of
+``seatrial variability``, a part of the page Trial, and tables of the report."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from msgspec.structs import asdict
+
+from seatrial.judge.statistics.outliers import BadSpan, Outlier
+from seatrial.judge.statistics.suspects import Suspect
+from seatrial.results.slow_places import RunKind
+from seatrial.results.store.export import iso
+from seatrial.results.store.tables import RunOutcome
+from seatrial.results.variability import Variability, VariabilityRow
+from seatrial.show.page import Column, Link, Page, Part, Section, Table
+from seatrial.show.suspects import chance, places_parts, suspects_parts, suspects_record
+from seatrial.units import count, listed, show_figure, show_unit
+
+MAX_RUNS = 20  # of a class, defective nodes of a row
+MAX_ROWS = 400  # of a page
+
+CLASSES = {
+    "walltime": "at walltime",
+    "slow": "slow but complete (performance failure)",
+    "short": "far too short",
+    "failed": "failed",
+}
+
+
+def variability_page(found: Variability) -> Page:
+    remarks = [*_reasons(found.rows), *(words for row in found.rows for words in _hidden(row))]
+    return Page(
+        "Variability",
+        [
+            Section("", [spread_table(found.rows[:MAX_ROWS], len(found.rows)), *remarks]),
+            Section("", [_outliers_by_test(found.kinds)], only="browser"),
+            *(_outliers(kind) for kind in found.kinds if kind.found.outliers),
+            Section("", [*_spans(found), *places_parts(found.places)]),
+        ],
+        records=partial(variability_record, found),
+    )
+
+
+def spread_table(rows: Sequence[VariabilityRow], total: int = 0) -> Table:
+    """Return a row for each metric of each kind of runs."""
+    columns = [
+        Column("test", value=lambda row: row.kind, fold=True),
+        Column("metric", value=lambda row: row.metric),
+        Column("unit", value=lambda row: show_unit(row.unit, "{}")),
+        Column("n", "count", lambda row: row.spread.n),
+        Column("mean", "number", lambda row: row.spread.mean, spare=2),
+        Column("sd", "number", lambda row: row.spread.deviation, spare=4),
+        Column("CV", "share", lambda row: row.spread.cv),
+        Column("median", "number", lambda row: row.spread.median),
+        Column("MAD", "number", lambda row: row.spread.mad, spare=3),
+        Column("min", "number", lambda row: row.spread.low),
+        Column("max", "number", lambda row: row.spread.high, spare=1),
+        Column("excluded", value=_excluded, fold=True),
+        Column("hidden in it", value=lambda row: "; ".join(row.hidden), only="browser"),
+    ]
+    return Table.of(columns, rows, total=total)
+
+
+def _excluded(row: VariabilityRow) -> str:
+    return ", ".join(f"{number} {rule}" for rule, number in row.excluded.items())
+
+
+def _reasons(rows: Sequence[VariabilityRow]) -> Iterator[str]:
+    """Yield why numbers are missing, each reason once."""
+    names: dict[str, list[str]] = {}
+    for row in rows:
+        if row.spread.why:
+            names.setdefault(row.spread.why, []).append(f"{row.metric} of {row.kind}")
+    for reason, rows_of in names.items():
+        yield f"{listed(rows_of, 3)}: {reason}"
+
+
+def _hidden(row: VariabilityRow) -> Iterator[str]:
+    """Yield what the numbers of a row hide: a change of level, several modes, defective nodes."""
+    name = f"{row.metric} of {row.kind}"
+    if row.changes:
+        yield f"{name}: its level changed {count(row.changes, 'time')}; see `seatrial history`"
+    if len(row.modes) > 1:
+        shares = ", ".join(
+            f"{show_figure(mode.centre, row.unit)} ({100 * mode.share:.0f} %)" for mode in row.modes
+        )
+        yield f"{name}: {len(row.modes)} modes: {shares}"
+    defective = row.nodes.defective if row.nodes is not None else {}
+    for node, defect in list(defective.items())[:MAX_RUNS]:
+        away = "" if defect.deviations is None else f", {-defect.deviations:.1f} deviations"
+        effect = f"{abs(100 * defect.effect):.1f} % worse than the healthy nodes{away}"
+        yield f"{name}: {node} is defective: {effect}"
+    if len(defective) > MAX_RUNS:
+        yield f"{name}: and {len(defective) - MAX_RUNS} more defective nodes"
+
+
+# ---- runs that stand out ------------------------------------------------------------------
+
+
+def _outliers(kind: RunKind) -> Section:
+    """Return the outliers of a kind of runs, by their class."""
+    parts: list[Part] = []
+    for name, words in CLASSES.items():
+        runs = [each for each in kind.outlying if each[0].kind == name]
+        title = f"{len(runs)} {words}"
+        if name == "failed":  # with their causes in the first line
+            causes = Counter(outlier.why for outlier, _ in runs).most_common()
+            title += f" ({', '.join(f'{number} {cause}' for cause, number in causes)})"
+        columns = [
+            Column("run", value=lambda each: each[0].run.rpartition("/")[2][:12]),
+            Column("started", "clock", lambda each: each[1].script_started),
+            Column("elapsed (s)", "number", lambda each: each[1].elapsed),
+            Column("why", value=_cause, fold=True),
+        ]
+        parts.append(Table.of(columns, runs[:MAX_RUNS], title=title, total=len(runs)))
+    title = f"{kind.name}: {len(kind.outlying)} of {count(len(kind.runs), 'run')} stand out"
+    return Section(title, [*parts, kind.found.why], only="terminal")
+
+
+def _cause(outlying: tuple[Outlier, RunOutcome]) -> str:
+    reason = outlying[0].why
+    return reason.partition("; ")[2] or reason
+
+
+def _outliers_by_test(kinds: Sequence[RunKind]) -> Table:
+    """Return how many runs of each test stand out, by their class."""
+    runs: Counter[str] = Counter()
+    classes: dict[str, Counter[str]] = {}
+    for kind in kinds:
+        runs[kind.test] += len(kind.runs)
+        of_test = classes.setdefault(kind.test, Counter())
+        of_test.update(outlier.kind for outlier in kind.found.outliers)
+    columns = [
+        Column("test", value=lambda test: Link(test, query={"test": test})),
+        Column("runs", "count", lambda test: runs[test]),
+    ]
+    for name, words in CLASSES.items():
+        number = partial(_number, classes, name)
+        columns.append(Column(words.partition(" (")[0], "count", number))
+    outlying = [test for test, found in classes.items() if found]
+    return Table.of(columns, outlying, title="Runs that stand out")
+
+
+def _number(classes: dict[str, Counter[str]], name: str, test: str) -> int | None:
+    return classes[test][name] or None
+
+
+def _spans(found: Variability) -> Iterator[Part]:
+    """Yield what the runs that stand out share: a span of time, a node."""
+    if not any(kind.found.outliers for kind in found.kinds):
+        yield "no run stands out"
+        return
+    for span in found.spans:
+        first, last = (_minute(at) for at in (span.first, span.last))
+        yield (
+            f"from {first} to {last}: {span.bad} of {count(span.runs, 'run')} that started then "
+            f"stand out, where chance would give {span.expected:.3g}; {chance(span.p)}, corrected"
+        )
+    if not found.spans:
+        yield "no span of time holds more of them than chance would give"
+    yield from suspects_parts(found.suspects, found.evidence)
+
+
+def _minute(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds):%m-%d %H:%M}"
+
+
+# ---- tables of the report -----------------------------------------------------------------
+
+
+def shared_table(found: Variability) -> Table:
+    """Return the spans of time, nodes and groups with more outliers than chance explains."""
+
+    def which(one: BadSpan | Suspect) -> str:
+        if isinstance(one, Suspect):
+            return ", ".join(one.names[:8])
+        return f"{_utc(one.first)} to {_utc(one.last)} UTC"
+
+    columns = [
+        Column("shared", value=lambda one: getattr(one, "kind", "started from")),
+        Column("which", value=which),
+        Column("runs", "count", lambda one: one.runs),
+        Column("stand out", "count", lambda one: one.bad),
+        Column("by chance", "number", lambda one: one.expected),
+        Column("p", "number", lambda one: one.p),
+    ]
+    return Table.of(columns, [*found.spans, *found.suspects.suspects])
+
+
+def _utc(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(round(seconds), UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def places_table(found: Variability) -> Table:
+    """Return the tests whose times go with where their nodes were in the network."""
+    columns = [
+        Column("test", value=lambda one: one.test),
+        Column("elapsed goes with", value=lambda one: one.covariate),
+        Column("from", "number", lambda one: one.start),
+        Column("to", "number", lambda one: one.end),
+        Column("ratio", "number", lambda one: one.ratio),
+        Column("low", "number", lambda one: one.low),
+        Column("high", "number", lambda one: one.high),
+        Column("runs", "count", lambda one: one.runs),
+        Column("p", "number", lambda one: one.p),
+        Column("and with", value=lambda one: ", ".join(one.also)),
+    ]
+    return Table.of(columns, found.places.trends)
+
+
+# ---- for programs -------------------------------------------------------------------------
+
+
+def variability_record(found: Variability) -> dict[str, Any]:
+    rows = []
+    for row in found.rows:
+        record = {**asdict(row.spread), **row._asdict(), "case": row.kind}
+        del record["kind"], record["spread"]
+        rows.append(record)
+    outliers = [
+        {
+            "case": kind.name,
+            "run": outlier.run.rpartition("/")[2],
+            "class": outlier.kind,
+            "why": outlier.why,
+            "started": None if run.script_started is None else iso(run.script_started),
+            "elapsed": run.elapsed,
+            "verdict": run.verdict,
+        }
+        for kind in found.kinds
+        for outlier, run in kind.outlying
+    ]
+    return {
+        "table": rows,
+        "outliers": outliers,
+        "spans": found.spans,
+        "suspects": suspects_record(found.suspects, found.evidence),
+        "places": found.places.trends,
+        "places_questions": found.places.questions,
+    }

@@ -1,0 +1,86 @@
+"""Pages as text and as HTML."""
+
+from __future__ import annotations
+
+from click import unstyle
+
+from seatrial.show.html import page_html
+from seatrial.show.page import (
+    Column,
+    Dots,
+    Figure,
+    Items,
+    Link,
+    Page,
+    Part,
+    Section,
+    State,
+    Table,
+    Text,
+    TimeChart,
+)
+from seatrial.show.text import page_text
+
+RUNS = [("copy <b>", 3, 2.5, None), ("add", 12, None, "slow")]
+
+
+def table(total: int = 0) -> Table:
+    columns = [
+        Column("test", value=lambda run: Link(run[0], query={"test": run[0]}), fold=True),
+        Column("runs", "count", lambda run: run[1]),
+        Column("rate", "number", lambda run: Figure(run[2], "GB/s")),
+        Column("state", "state", lambda run: State(run[3], "worse") if run[3] else None),
+        Column("empty", value=lambda run: ""),
+        Column("here alone", value=lambda run: run[1], only="browser"),
+    ]
+    return Table.of(columns, RUNS, total=total)
+
+
+def address(**query: str) -> str:
+    return "/runs?" + "&".join(f"{name}={value}" for name, value in query.items())
+
+
+def test_one_page_as_text_and_as_html() -> None:
+    parts: list[Part] = [
+        table(5),
+        Items(["one", "two"], 3),
+        Text("no `screen`", only="terminal"),
+        "",
+    ]
+    page = Page("Runs", [Section("All of them", parts)], "2 runs")
+    assert unstyle(page_text(page)).splitlines() == [
+        "All of them",
+        "test      runs      rate  state",
+        "copy <b>     3  2.5 GB/s",
+        "add         12            slow",
+        "and 3 more",
+        "  one",
+        "  two",
+        "  and 1 more",
+        "no `screen`",
+        "",
+        "2 runs",
+    ]
+    html = page_html(page, address)
+    assert html.startswith('<p class="wide-text">2 runs</p>')
+    assert "<h2>All of them</h2>" in html and "and 3 more" in html
+    assert '<th scope="row" class="name"><a href="/runs?test=copy &lt;b&gt;">copy &lt;b&gt;' in html
+    assert '<span class="judged worse">slow</span>' in html
+    assert "here alone" in html and "empty" not in html and "screen" not in html
+
+
+def test_a_table_below_its_own_title_is_indented() -> None:
+    titled = Table([Column("run")], [["r1"]], "1 slow", total=2)
+    assert unstyle(page_text(Page("", [Section("", [titled])]))).splitlines() == [
+        "  1 slow",
+        "    run",
+        "    r1",
+        "    and 1 more",
+    ]
+
+
+def test_of_very_many_values_the_extremes_are_drawn() -> None:
+    values = [(i * 10**9, 500.0 if i == 7777 else 100.0 + i % 7) for i in range(20_000)]
+    chart = TimeChart("t", "", [Dots("rate", values)], "rate", "MB/s")
+    html = page_html(Page("", [Section("", [chart])]), address)
+    assert len(html) < 200_000 and ">500</text>" in html
