@@ -75,6 +75,28 @@ def test_histories_and_comparisons_are_those_of_the_commands(results: Results) -
     assert compared.count("worse") == 0
 
 
+def test_who_names_nothing_gets_the_trials_and_the_store_of_the_environment(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEATRIAL_TRIALS", str(folder))
+    monkeypatch.setenv("SEATRIAL_STORE", str(tmp_path / "own.sqlite"))
+    with open_results() as found:
+        assert len(found.runs()) == 10
+    assert (tmp_path / "own.sqlite").is_file()
+    with open_results(store=tmp_path / "named.sqlite") as found:
+        assert len(found.runs()) == 10
+    assert (tmp_path / "named.sqlite").is_file()
+    (tmp_path / "own.sqlite").unlink()
+    with open_results(folder) as found:
+        assert len(found.runs()) == 10
+    assert not (tmp_path / "own.sqlite").exists(), "a folder that is named has its own"
+    monkeypatch.delenv("SEATRIAL_STORE")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with open_results(store="~/at-home.sqlite") as found:
+        assert len(found.runs()) == 10
+    assert (tmp_path / "at-home.sqlite").is_file()
+
+
 def test_what_is_wrong_is_told(results: Results, folder: Path) -> None:
     for wrong in (
         lambda: results.runs(tests_="x"),

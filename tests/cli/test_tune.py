@@ -257,3 +257,21 @@ def test_a_plan_that_is_a_tuning_names_the_command(tmp_path: Path) -> None:
     file = tuning(place)
     done = place.seatrial("rehearse", file)
     assert (done.code, f"`seatrial tune {file} --rehearse` rehearses it" in done.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ([1, 4, 2], "needs numbers in rising order"),
+        ([1, "many"], "needs numbers in rising order"),
+        (["few", "many"], "needs numbers in rising order"),
+        ([1, 2, 2], "2 stands there twice"),
+    ],
+)
+def test_the_largest_is_sought_among_rising_numbers(
+    tmp_path: Path, values: list[int | str], told: str
+) -> None:
+    place = Workplace(tmp_path)
+    file = tuning(place, axes={"way": values}, search="largest", metric=None)
+    done = place.seatrial("tune", file, "-m", str(place.machine))
+    assert done.code == 2 and told in done.err, done.said
