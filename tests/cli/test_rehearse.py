@@ -405,6 +405,27 @@ def test_a_test_that_only_fills_has_no_planned_share(stage: Stage, seatrial: Com
     assert row[:2] == ["filler", "fill"], said
 
 
+def test_each_event_is_told_with_what_it_changes_and_nothing_else(
+    stage: Stage, seatrial: Command
+) -> None:
+    stage.plan["rehearsal"]["events"] = [
+        {"from": "1m", "to": "2m", "slow_by": 2, "tests": ["small"], "why": "cooling"},
+        {"from": "2m", "to": "3m", "fails": "5%", "hangs": "1%"},
+        {"from": "3m", "to": "4m", "keeps": "30s", "nodes": "n[1-2]"},
+        {"from": "4m", "to": "5m", "refused": "10%"},
+        {"from": "5m", "to": "6m", "held": True},
+    ]
+    stage.write()
+    assumed = json.loads(seatrial("rehearse", "plan.yaml", "--json").out)["assumed"]
+    assert [words for words in assumed if words.startswith("From ")] == [
+        "From 1m to 2m, small: 2 times the elapsed time (cooling).",
+        "From 2m to 3m, all tests: 5% more fail; 1% more hang.",
+        "From 3m to 4m, all tests on n[1-2]: nodes are kept 30s.",
+        "From 4m to 5m, all tests: 10% of the submissions are refused.",
+        "From 5m to 6m, all tests: jobs are held.",
+    ]
+
+
 def test_what_is_assumed_of_the_machine_is_said(stage: Stage, seatrial: Command) -> None:
     stage.plan["rehearsal"]["assumed"] = ["Nothing is known."]
     stage.machine["rehearsal"] = {"poll": "7s", "start_delay": "3s", "node_failures": "2d"}

@@ -203,10 +203,10 @@ def told(event: RehearsedEvent) -> str:
     who = ", ".join(event.tests) or "all tests"
     effects = {
         f"{event.slow_by:g} times the elapsed time": event.slow_by != 1,
-        f"{event.fails} more fail": event.fails,
-        f"{event.hangs} more hang": event.hangs,
+        f"{event.fails} more fail": event.fails.fraction,
+        f"{event.hangs} more hang": event.hangs.fraction,
         f"nodes are kept {event.keeps}": event.keeps is not None,
-        f"{event.refused} of the submissions are refused": event.refused,
+        f"{event.refused} of the submissions are refused": event.refused.fraction,
         "jobs are held": event.held,
     }
     text = "; ".join(effect for effect, there in effects.items() if there)
