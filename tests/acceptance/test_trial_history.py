@@ -341,7 +341,15 @@ def a_story(runs: list[tuple[int, int, int, int, object]]) -> Story:
 
 def sums(history: TrialHistory, now: int) -> object:
     found = timeline_of(history, now)
-    return (found, found.bins(7), in_flight(history, now), verdicts(history), history.state)
+    pieces = [column.tolist() for column in (found.starts, found.ends, *found.nodes)]
+    return (
+        pieces,
+        found.sums,
+        found.bins(7),
+        in_flight(history, now),
+        verdicts(history),
+        history.state,
+    )
 
 
 @settings(max_examples=60, deadline=None)

@@ -29,6 +29,7 @@ from seatrial.journal.clock import boot_id, uptime_ns
 from seatrial.journal.encoding import encode
 from seatrial.journal.journal import Journal, read
 from seatrial.journal.run_life import RunLife, RunState
+from seatrial.journal.trial import Trial
 from seatrial.journal.trial_life import TrialLife
 from seatrial.judge.references import References
 from seatrial.model.codes import code_of
@@ -59,6 +60,12 @@ class JudgedDirectory(NamedTuple):
     case: str
     path: Path
     code: int
+
+
+def _replayed_run(event: events.RunEvent) -> RunLife | None:
+    """Return the run that an event begins. A run that was judged is let go, so what follows its
+    verdict begins none."""
+    return None if event.follows_verdict else RunLife()
 
 
 class Ledger:
@@ -103,41 +110,39 @@ class Ledger:
     def replay(self) -> list[Unresolved]:
         """Apply the journal. Return the runs that were submitted and have no verdict."""
         reading = read(self.journal.path)
-        lives: dict[str, RunLife] = {}
+        trial = Trial(_replayed_run)
         ends: dict[str, events.JobEnded] = {}
         before_boot: set[str] = set()
         rebooted, boot = False, boot_id()
         for event in reading:
             self._fresh = False
             self._fold(event)
-            if isinstance(event, events.RunEvent) and not event.follows_verdict:
-                life = lives.setdefault(event.run_id, RunLife())
-                life.apply(event)
-                if isinstance(event, events.RunSubmitted):
-                    self.runs[event.run_id] = self._number(event)
-                    (before_boot.add if rebooted else before_boot.discard)(event.run_id)
-                elif isinstance(event, events.JobEnded):
-                    ends[event.run_id] = event
-                elif isinstance(event, events.RunJudged):
-                    del lives[event.run_id]
-                    ends.pop(event.run_id, None)
-                    before_boot.discard(event.run_id)
-                    if self.runs.pop(event.run_id, None) is not None and life.path:
-                        of = (event.run_id, event.test, event.case, Path(life.path))
-                        self.judged.append(JudgedDirectory(*of, event.code))
+            trial.apply(event)
+            if isinstance(event, events.RunSubmitted):
+                self.runs[event.run_id] = self._number(event)
+                (before_boot.add if rebooted else before_boot.discard)(event.run_id)
+            elif isinstance(event, events.JobEnded):
+                ends[event.run_id] = event
+            elif isinstance(event, events.RunJudged):
+                life = trial.runs_by_id.pop(event.run_id, None)
+                ends.pop(event.run_id, None)
+                before_boot.discard(event.run_id)
+                known = self.runs.pop(event.run_id, None) is not None
+                if known and life is not None and life.path:
+                    of = (event.run_id, event.test, event.case, Path(life.path))
+                    self.judged.append(JudgedDirectory(*of, event.code))
             elif isinstance(event, events.TrialOpened):
                 rebooted = event.boot not in ("", boot)  # since then
                 self.journal.clock.go_on(event.boot, event.time, event.uptime)
             elif isinstance(event, events.ClockStepped):
                 self.journal.clock.told(round(event.seconds * SECOND_NS))
-            elif isinstance(event, events.ReferencesCorrected):
-                self.references = corrected(event) or self.references
-            elif isinstance(event, events.AlertRaised):
-                self.alerts.append((event.kind, event.time))
+        self.alerts.extend((alert.kind, alert.time) for alert in trial.alerts)
+        for correction in trial.corrections:
+            self.references = corrected(correction) or self.references
         self._damaged = reading.damaged
         unresolved = [
             Unresolved(run_id, life, ends.get(run_id), run_id in before_boot)
-            for run_id, life in lives.items()
+            for run_id, life in trial.runs_by_id.items()
             if run_id in self.runs and life.state >= RunState.SUBMITTED
         ]
         self._unjudged = [each.run_id for each in unresolved]

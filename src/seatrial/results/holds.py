@@ -1,7 +1,9 @@
 """What holds launches back now: closed gauges, and blackouts.
 
-    holds = Holds(policy, cases)
-    for event in journal: holds.apply(event)
+    holds = Holds(history)
+    for event in journal:
+        history.apply(event)
+        holds.apply(event)
     holds.held(now)
 
 The conductor decides by the same throttles. Here they are reported with their numbers and times.
@@ -9,18 +11,15 @@ The conductor decides by the same throttles. Here they are reported with their n
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 
 from msgspec import Struct
 
 from seatrial.decide.admission import ThrottleState, planned_for
 from seatrial.decide.builds import unbuilt
-from seatrial.decide.policy_change import followed
 from seatrial.journal import events
 from seatrial.journal.trial_life import end_by
-from seatrial.model.codes import PASS
 from seatrial.model.policy import Policy
-from seatrial.model.test import Case
 from seatrial.results.outages import Span
 from seatrial.results.trial_history import RunHistory, TrialHistory
 from seatrial.units import SECOND_NS, show_seconds
@@ -43,37 +42,32 @@ class Hold(Struct, frozen=True, kw_only=True):
 
 
 class Holds:
-    """The fold of a trial's events."""
+    """The throttles of a trial, beside its history."""
 
-    def __init__(self, policy: Policy, cases: Sequence[Case] = ()) -> None:
-        self.policy = policy
-        self._cases = cases
-        self._why_failed: dict[str, str] = {}  # by build
-        self._throttles = [ThrottleState(about) for about in policy.throttles]
+    def __init__(self, history: TrialHistory) -> None:
+        self._history = history
+        self._throttles = [ThrottleState(about) for about in history.policy.throttles]
         self._closed: list[int | None] = [None] * len(self._throttles)  # since when
         self._values: dict[str, float] = {}  # by gauge
-        self._begin: int | None = None  # of the trial
-        self._since = 0  # when it started last, or went on
 
     def apply(self, event: events.Event) -> None:
-        """Fold one event."""
-        if isinstance(event, events.TrialOpened):
-            self._begin = event.time if self._begin is None else self._begin
-            self._since = event.time
-        elif isinstance(event, events.GaugeRead):
+        """Follow an event that the history has folded."""
+        if isinstance(event, events.GaugeRead):
             self._read(event)
         elif isinstance(event, events.PolicyChanged):
-            self._follow(followed(self.policy, event.parts))
-        elif isinstance(event, events.BuildEnded):
-            good = event.code == PASS.number
-            self._why_failed[event.key] = "" if good else event.log or "no log"
+            self._follow(self._history.policy)
+
+    @property
+    def _since(self) -> int:
+        """When the trial started last, or went on."""
+        opened = self._history.opened
+        return opened.time if opened is not None else 0
 
     def _follow(self, policy: Policy) -> None:
         closed = dict(
             zip((each.about.gauge for each in self._throttles), self._closed, strict=True)
         )
         former = {throttle.about.gauge: throttle for throttle in self._throttles}
-        self.policy = policy
         self._throttles = [
             ThrottleState(about, former.get(about.gauge)) for about in policy.throttles
         ]
@@ -82,9 +76,11 @@ class Holds:
     def unbuilt(self) -> list[Hold]:
         """Return the tests of which no case could be built, those with the same failure
         together."""
+        failed = self._history.failed_builds.items()
+        logs = {key: build.log or "no log" for key, build in failed}
         return [
             Hold(kind="unbuilt", what=", ".join(tests), text=f"{', '.join(tests)}: {cause}")
-            for cause, tests in unbuilt(self._cases, self._why_failed).items()
+            for cause, tests in unbuilt(self._history.cases, logs).items()
         ]
 
     def _read(self, event: events.GaugeRead) -> None:
@@ -137,11 +133,12 @@ class Holds:
 
     def _blackouts(self, now: int) -> list[Hold]:
         found = []
-        for window in self.policy.blackouts:
-            start, end = window.span(self._begin or 0)
+        policy = self._history.policy
+        for window in policy.blackouts:
+            start, end = window.span(self._history.start or 0)
             if not start <= now < end:
                 continue
-            about = self.policy.subject_of(window)
+            about = policy.subject_of(window)
             why = f" ({window.why})" if window.why else ""
             text = f"blackout of {about}{why} ends in {show_seconds((end - now) / SECOND_NS)}"
             found.append(Hold(kind="blackout", what=about, text=text, since=start, until=end))

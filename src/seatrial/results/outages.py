@@ -1,6 +1,7 @@
 """Planned outages: spans of time that no criterion counts, of all nodes or of some."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from heapq import heappop, heappush, merge
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -62,10 +63,11 @@ def outside(node: str, start: int, end: int, outages: Iterable[PlannedOutage]) -
 #
 # The nodes on which runs overlap, or that were down while a run held them.
 #
-#     claims = claims_of(held, history.bits)             # which nodes each run held, and when
+#     claims = claims_of(runs, now, history.bits)        # which nodes each run held, and when
 #     contested(claims, downs, history.bits)             # the nodes that two of them had at a time
 #
-# Most trials have few such nodes or none, because their scheduler gives whole nodes.
+# Most trials have few such nodes or none, because their scheduler gives whole nodes. A trial may
+# have a million claims, and each has the bits of thousands of nodes: they are made one at a time.
 
 
 class Claim(NamedTuple):
@@ -77,28 +79,25 @@ class Claim(NamedTuple):
     run: RunHistory
 
 
-def claims_of(held: Iterable[tuple[RunHistory, Span | None]], bits: NodeBits) -> list[Claim]:
-    """Return what runs held, given when each held nodes (None: never)."""
-    of = bits.of
-    return [Claim(*span, of(run.nodes), run) for run, span in held if span is not None]
+def claims_of(runs: Iterable[RunHistory], now: int, bits: NodeBits) -> Iterator[Claim]:
+    """Yield what runs held up to ``now`` (ns)."""
+    for run in runs:
+        if (span := run.held_nodes(now)) is not None:
+            yield Claim(*span, bits.of(run.nodes), run)
 
 
-def contested(claims: Sequence[Claim], downs: Sequence[tuple[str, Span]], bits: NodeBits) -> int:
+def contested(claims: Iterable[Claim], downs: Sequence[tuple[str, Span]], bits: NodeBits) -> int:
     """Return the bits of the nodes that two runs held at a time, or that were down while a run held
-    them."""
-    changes: list[tuple[int, int, int]] = []
-    for start, end, own, _ in claims:
+    them. Claims and downs are in the order of their starts."""
+    of_runs = ((start, end, own) for start, end, own, _ in claims)
+    of_downs = ((*span, bits.of_names([name])) for name, span in downs)
+    ends: list[tuple[int, int]] = []  # of what is busy, the first end first
+    busy = several = 0
+    for start, end, own in merge(of_runs, of_downs, key=lambda each: each[0]):
+        while ends and ends[0][0] <= start:
+            busy &= ~heappop(ends)[1]  # a contested node may be thought free: it is known already
         if own and end > start:
-            changes += ((start, 1, own), (end, 0, own))
-    for name, (start, end) in downs:
-        if (own := bits.of_names([name])) and end > start:
-            changes += ((start, 1, own), (end, 0, own))
-    changes.sort()
-    busy = found = 0
-    for _, begins, own in changes:
-        if begins:
-            found |= busy & own
+            several |= busy & own
             busy |= own
-        else:  # a contested node may be thought free from here on: it is known already
-            busy &= ~own
-    return found
+            heappush(ends, (end, own))
+    return several

@@ -22,6 +22,7 @@ from seatrial.journal.clock import present
 from seatrial.journal.events import Event, TrialAbandoned, TrialCancelled, TrialEnded, TrialPaused
 from seatrial.journal.journal import Reading
 from seatrial.journal.run_life import RunLife, RunState
+from seatrial.journal.trial import RaisedAlert
 from seatrial.journal.trial_life import INTERRUPTED, ClockSpan, end_by
 from seatrial.judge.learning import unlearned_sums
 from seatrial.judge.references import References
@@ -37,9 +38,9 @@ from seatrial.results.criteria.view import Result, TrialView
 from seatrial.results.evidence import EvidenceStatus, awaited_of, unsound_of
 from seatrial.results.holds import Hold, Holds
 from seatrial.results.node_hours import NodeShares, sharing
-from seatrial.results.operator_actions import OperatorAction
+from seatrial.results.operator_actions import OperatorAction, action_of
 from seatrial.results.records import RunReview, reviews_of
-from seatrial.results.trial_history import RaisedAlert, RunHistory, TrialHistory
+from seatrial.results.trial_history import RunHistory, TrialHistory
 from seatrial.units import SECOND_NS
 
 # ---- sub phases ----------------------------------------------------------------------------------
@@ -283,7 +284,7 @@ def status(
     does not say that it stopped. An empty ``history`` of the trial is filled, for callers that need
     it afterwards. ``reading`` is the reading of the journal that the events are from."""
     history = history or accounts_of(record, cases)
-    holds = Holds(record.policy, cases)
+    holds = Holds(history)
     for event in events:
         history.apply(event)
         holds.apply(event)
@@ -367,7 +368,13 @@ def status_of(
         node_shares=view.node_shares,
         reviews=reviews_of(history),
         items=items_of(component.items, history.ticks),
-        held=[] if history.over else list(history.held.values()),
+        held=[]
+        if history.over
+        else [
+            action
+            for each in history.held.values()
+            if (action := action_of(each, history.policy)) is not None
+        ],
         actions=history.actions,
         alongside=named_beside(component),
         node_hours=total.available / SECOND_NS / 3600,

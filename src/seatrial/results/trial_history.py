@@ -11,15 +11,16 @@ follows over time.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from seatrial.decide.policy_change import followed
 from seatrial.execute.plan.load import Ticks
 from seatrial.execute.trial_folder import corrected
 from seatrial.journal import events
-from seatrial.journal.run_life import RUN_KINDS, RunLife, RunState
-from seatrial.journal.trial_life import TrialLife, end_by
+from seatrial.journal.run_life import RunLife, RunState
+from seatrial.journal.trial import Trial
+from seatrial.journal.trial_life import end_by
 from seatrial.judge.references import References
 from seatrial.model import codes
 from seatrial.model.figures import ELAPSED
@@ -123,14 +124,6 @@ class RunHistory(RunLife, kw_only=True):
         return start, max(start, min(ends, default=now))
 
 
-class Down(NamedTuple):
-    """A node was down from a time to another (ns); ``end`` is None while it is."""
-
-    node: str
-    start: int
-    end: int | None
-
-
 class PolicySpan(NamedTuple):
     """A policy of the trial, and from when (ns) it holds; 0: from its begin."""
 
@@ -138,22 +131,12 @@ class PolicySpan(NamedTuple):
     policy: Policy
 
 
-class RaisedAlert(NamedTuple):
-    """An alert; ``over``: the condition of an earlier one has passed."""
-
-    time: int
-    kind: str
-    subject: str
-    text: str
-    over: bool = False
-
-
-class TrialHistory(TrialLife):
-    """The life of a trial, with its runs, nodes and alerts. ``nodes`` are the nodes that the trial
-    has. Events of other nodes do not count. ``policy`` is the one that holds now, ``policies`` are
-    all in the order of time. Runs are in the order of their creation. ``room`` is the cores of a
-    host whose cores runs share, 0 where a scheduler gives nodes; ``cores`` is the cores of its
-    largest node, 0 where runs never share one."""
+class TrialHistory(Trial[RunHistory]):
+    """The fold of a trial, with its cases, its policies and its figures. ``nodes`` are the nodes
+    that the trial has. Events of other nodes do not count. ``policy`` is the one that holds now,
+    ``policies`` are all in the order of time. Runs are in the order of their creation. ``room`` is
+    the cores of a host whose cores runs share, 0 where a scheduler gives nodes; ``cores`` is the
+    cores of its largest node, 0 where runs never share one."""
 
     def __init__(
         self,
@@ -163,67 +146,47 @@ class TrialHistory(TrialLife):
         room: int = 0,
         cores: int = 0,
     ) -> None:
-        super().__init__(policy.duration)
+        self.names = frozenset(nodes)
+        super().__init__(self._begin_run, policy.duration, self.names)
         self.cases = cases
         self.policy = policy
         self.policies = [PolicySpan(0, policy)]
         self.actions: list[OperatorAction] = []  # of people
         self.room = room
         self._cores = cores
-        self.names = frozenset(nodes)
         self.nodes = len(self.names)
         self.machine_nodes = (
             0  # of the whole machine, which the trial may have a part of; 0: unknown
         )
         self.bits = NodeBits(self.names)
         self.runs: list[RunHistory] = []
-        self.alerts: list[RaisedAlert] = []
-        self.excluded: dict[str, str] = {}  # nodes that get no more runs, and why
-        self.stopped: dict[str, str] = {}  # tests that are launched no more, and why
         self.references: References | None = None  # that people judged it again by
         self.items: Sequence[ChecklistItem] = ()  # of a checklist
         self.ticks = Ticks()
-        self.held: dict[str, OperatorAction] = {}  # tests that people hold; "": all with I/O
-        self.stops: dict[str, list[tuple[int, int | None]]] = {}  # when tests were stopped (ns)
-        self.unbuilt: dict[str, str] = {}  # keys of builds that failed, and the ends of their logs
-        self.last = 0  # the time of its latest event (ns)
         self.damaged = 0  # lines of its journal that cannot be read
-        self._by_id: dict[str, RunHistory] = {}
         self._index = {case.id: number for number, case in enumerate(cases)}
-        self._down: dict[str, int] = {}
-        self._downs: list[Down] = []
 
     def apply(self, event: events.Event) -> bool:
-        """Fold one event. Return True."""
-        self.fold((event,))
+        """Fold one event. Return whether it says anything of a run or of the trial."""
+        if isinstance(event, events.PolicyChanged):
+            self._note_action(event)  # by the policy before it
+            return self._follow_policy(event)
+        if not super().apply(event) and event.run_id:
+            return False  # of a run of another trial
+        if event.action:
+            self._note_action(event)
+        if isinstance(event, events.MetricRecorded) and event.run_id:
+            _add_figure(self.runs_by_id[event.run_id], event)
+        elif isinstance(event, events.ReferencesCorrected):
+            self.references = corrected(event) or self.references
+        elif isinstance(event, events.ItemTicked):
+            self.ticks.apply(event)
         return True
 
     def fold(self, block: Iterable[events.Event]) -> None:
         """Fold many events."""
-        last, known = self.last, self._by_id.get
         for event in block:
-            kind = event.__class__
-            if event.time > last and not event.is_late:
-                last = event.time
-            if run_id := event.run_id:
-                run = known(run_id) or self._new_run(event)
-                if run is None:
-                    continue
-                if kind in RUN_KINDS:
-                    run.apply(event)
-                elif isinstance(event, events.MetricRecorded):
-                    _add_figure(run, event)
-                elif kind is events.RunCancelAsked:
-                    self._note_action(event)
-            else:
-                self._note_action(event)  # by the policy before it
-                _HANDLERS.get(kind, TrialLife.apply)(self, event)
-        self.last = last
-
-    @property
-    def downs(self) -> list[Down]:
-        """The times in which nodes were down."""
-        return [*self._downs, *(Down(name, since, None) for name, since in self._down.items())]
+            self.apply(event)
 
     def clock(self, now: int) -> float:
         """Return the seconds that the trial has run, pauses not counted, up to its duration if it
@@ -265,10 +228,10 @@ class TrialHistory(TrialLife):
 
     # ---- events ---------------------------------------------------------------------------
 
-    def _new_run(self, event: events.Event) -> RunHistory | None:
+    def _begin_run(self, event: events.RunEvent) -> RunHistory | None:
         """Return the run that an event begins; None of another trial's, and where people speak of
         a run that there is not."""
-        number = self._index.get(event.case) if isinstance(event, events.RunEvent) else None
+        number = self._index.get(event.case)
         if number is None or event.is_late:
             return None
         of = self.policy.entry_of
@@ -280,70 +243,22 @@ class TrialHistory(TrialLife):
             size=self.cases[number].nodes,
             created=event.time,
         )
-        self._by_id[event.run_id] = run
         self.runs.append(run)
         return run
 
-    def _on_alert(self, event: events.AlertRaised) -> None:
-        over = event.active == 0
-        self.alerts.append(RaisedAlert(event.time, event.kind, event.subject, event.text, over))
-
-    def _on_down(self, event: events.NodeDown) -> None:
-        for name in self._ours(event.nodes):
-            self._down.setdefault(name, event.time)
-
-    def _on_up(self, event: events.NodeUp) -> None:
-        for name in self._ours(event.nodes):
-            since = self._down.pop(name, None)
-            if since is not None:
-                self._downs.append(Down(name, since, max(since, event.time)))
-
-    def _on_excluded(self, event: events.NodeExcluded) -> None:
-        self.excluded.update((name, event.reason) for name in self._ours(event.nodes))
-
-    def _on_admitted(self, event: events.NodeAdmitted) -> None:
-        for name in self._ours(event.nodes):
-            self.excluded.pop(name, None)
-
-    def _on_test_stopped(self, event: events.TestStopped) -> None:
-        if event.test not in self.stopped:
-            self.stops.setdefault(event.test, []).append((event.time, None))
-        self.stopped[event.test] = event.reason
-
-    def _on_test_admitted(self, event: events.TestAdmitted) -> None:
-        if self.stopped.pop(event.test, None) is not None:
-            spans = self.stops[event.test]
-            spans[-1] = (spans[-1][0], max(spans[-1][0], event.time))
-
-    def _on_test_held(self, event: events.TestHeld) -> None:
-        self.held["" if event.io else event.test] = self.actions[-1]
-
-    def _on_test_released(self, event: events.TestReleased) -> None:
-        self.held.pop("" if event.io else event.test, None)
-
-    def _follow_policy(self, event: events.PolicyChanged) -> None:
+    def _follow_policy(self, event: events.PolicyChanged) -> bool:
         changed = followed(self.policy, event.parts)
-        if changed is not self.policy:
-            TrialLife.apply(self, event)
-            self.policy = changed
-            self.policies.append(PolicySpan(event.time, changed))
-
-    def _follow_references(self, event: events.ReferencesCorrected) -> None:
-        self.references = corrected(event) or self.references
+        if changed is self.policy:
+            self.last = max(self.last, event.time)
+            return False
+        super().apply(event)
+        self.policy = changed
+        self.policies.append(PolicySpan(event.time, changed))
+        return True
 
     def _note_action(self, event: events.Event) -> None:
         if (action := action_of(event, self.policy)) is not None:
             self.actions.append(action)
-
-    def _on_build_ended(self, event: events.BuildEnded) -> None:
-        if event.code == codes.PASS.number:
-            self.unbuilt.pop(event.key, None)
-        else:
-            self.unbuilt[event.key] = event.log or "the build failed"
-
-    def _ours(self, folded: str) -> Iterable[str]:
-        """Return those of a node set that the trial has."""
-        return [name for name in unfold_or_empty(folded) if name in self.names]
 
 
 def _add_figure(run: RunHistory, event: events.MetricRecorded) -> None:
@@ -351,23 +266,6 @@ def _add_figure(run: RunHistory, event: events.MetricRecorded) -> None:
     if value is not None:
         figure = RecordedMetric(value, event.unit, event.better)
         run.figures = {**(run.figures or {}), event.metric: figure}
-
-
-_HANDLERS: dict[type[events.Event], Callable[[TrialHistory, Any], None]] = {
-    events.AlertRaised: TrialHistory._on_alert,
-    events.BuildEnded: TrialHistory._on_build_ended,
-    events.NodeDown: TrialHistory._on_down,
-    events.NodeUp: TrialHistory._on_up,
-    events.NodeExcluded: TrialHistory._on_excluded,
-    events.NodeAdmitted: TrialHistory._on_admitted,
-    events.TestStopped: TrialHistory._on_test_stopped,
-    events.TestAdmitted: TrialHistory._on_test_admitted,
-    events.ItemTicked: lambda history, event: history.ticks.apply(event),
-    events.TestHeld: TrialHistory._on_test_held,
-    events.TestReleased: TrialHistory._on_test_released,
-    events.PolicyChanged: TrialHistory._follow_policy,
-    events.ReferencesCorrected: TrialHistory._follow_references,
-}
 
 
 # ---- node bits -----------------------------------------------------------------------------------

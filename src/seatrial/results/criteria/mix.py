@@ -386,7 +386,8 @@ def _fault(view: TrialView, test: str, cases: list[Case], runs: list[RunHistory]
         return f"was stopped: {history.stopped[test] or 'no reason was given'}"
     if any(run.right for run in runs):
         return ""
-    logs = [history.unbuilt[case.build] for case in cases if case.build in history.unbuilt]
+    failed = [history.failed_builds.get(case.build) for case in cases]
+    logs = [build.log or "the build failed" for build in failed if build is not None]
     if len(logs) == len(cases):
         last = (logs[0].strip().splitlines() or ["?"])[-1]
         return f"was never built: {plain_line(last)[:LONGEST_CAUSE]}"

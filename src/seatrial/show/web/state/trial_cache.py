@@ -120,10 +120,10 @@ def uses_at(fold: TrialFold, now: int) -> UtilisationSteps:
         sentence=node_hours.sentence(fold.history, timeline, now),
         meanings=USES,
     )
-    if not timeline.starts:
+    if not len(timeline.starts):
         return UtilisationSteps(whole, 0.0, 0.0, np.zeros((len(USES), 0)))
-    first, last = timeline.starts[0], timeline.ends[-1]
-    pieces = np.array([timeline.starts, timeline.ends], dtype=np.int64).T
+    first, last = int(timeline.starts[0]), int(timeline.ends[-1])
+    pieces = np.array([timeline.starts, timeline.ends]).T
     spans = (pieces - first) / SECOND_NS
     step = max((last - first) / SECOND_NS, 1e-6) / FINEST
     edges = np.arange(FINEST + 1) * step
@@ -131,8 +131,7 @@ def uses_at(fold: TrialFold, now: int) -> UtilisationSteps:
     times = np.concatenate(([0.0], spans.ravel()))
     rows = np.empty((len(USES), FINEST))
     for number, use in enumerate(USES):
-        nodes = np.array(timeline.nodes_in(use), dtype=float)
-        grown = np.cumsum(nodes * (spans[:, 1] - spans[:, 0]))
+        grown = np.cumsum(timeline.nodes_in(use) * (spans[:, 1] - spans[:, 0]))
         before = np.concatenate(([0.0], grown[:-1]))
         sums = np.concatenate(([0.0], np.column_stack((before, grown)).ravel()))
         rows[number] = np.diff(np.interp(edges, times, sums))
@@ -189,7 +188,7 @@ def loads_at(fold: TrialFold, now: int) -> list[Steps]:
         for name, each in utilisation.target_loads(fold.history, now).items()
     ]
     highs = {throttle.gauge: throttle.high for throttle in fold.history.policy.throttles}
-    for name, readings in fold.gauges.items():
+    for name, readings in fold.history.readings.items():
         each = [
             LevelSpan(time, following, value)
             for (time, value), (following, _) in pairwise([*readings, readings[-1]])

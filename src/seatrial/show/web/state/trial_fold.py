@@ -16,7 +16,6 @@ from seatrial.errors import JournalError, TrialError
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.files import open_regular
 from seatrial.journal.clock import present
-from seatrial.journal.events import GaugeRead, finite
 from seatrial.journal.journal import fingerprint, read_blocks
 from seatrial.judge.references import References
 from seatrial.model.policy import Policy
@@ -42,14 +41,13 @@ class TrialFold:
         self.cases = self.folder.cases()
         self.history = status.accounts_of(self.record, self.cases)
         self.verdicts: dict[str, Counter[str]] = {case.test: Counter() for case in self.cases}
-        self.gauges: dict[str, list[tuple[int, float | None]]] = {}  # time, value if it was read
         self._runs = 0  # how many runs of the history were looked at
         self._open: list[RunHistory] = []  # those of them without a verdict
         self._expected: dict[str, int] = {}  # by the policy below
         self._policy: Policy | None = None
         self.judged: deque[str] = deque(maxlen=LATEST)  # ids of runs, by their verdicts
         self.end = self.size = self.damaged = 0
-        self._holds = Holds(self.record.policy, self.cases)
+        self._holds = Holds(self.history)
         self._mark = (0, 0)  # inode and fingerprint of what was read
 
     # ---- reading --------------------------------------------------------------------------
@@ -88,12 +86,9 @@ class TrialFold:
         block = next(read_blocks(file, self.end, at_once), None)
         if block is None:
             return False
-        self.history.fold(block.events)
         for event in block.events:
+            self.history.apply(event)
             self._holds.apply(event)
-            if isinstance(event, GaugeRead):
-                readings = self.gauges.setdefault(event.gauge, [])
-                readings.append((event.time, finite(event.value)))
         self._count_verdicts()
         self.end = block.end
         self.damaged += block.damaged
