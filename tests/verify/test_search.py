@@ -8,6 +8,7 @@ import pytest
 
 from seatrial.judge import search
 from seatrial.judge.search import PAGE, SearchFailed, SearchTookLong, find_all
+from seatrial.judge.search_process import LONGEST_MATCH
 
 
 @pytest.mark.parametrize("padding", [0, PAGE])
@@ -52,7 +53,7 @@ def test_high_counts_are_not_tried_in_the_main_thread(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("padding", [0, PAGE])
 def test_matches_are_bounded_in_number_and_length(padding: int) -> None:
     found = find_all([r"(\S+)"], "a" * 500 + " b c" + " " * padding, most=2)
-    assert found == [["a" * search.LONGEST_MATCH, "b"]]
+    assert found == [["a" * LONGEST_MATCH, "b"]]
 
 
 def test_a_search_that_would_never_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:

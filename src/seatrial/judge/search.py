@@ -1,7 +1,7 @@
 r"""Search text for patterns in bounded time. Python's matching may take time that grows with the
 square of the text, or exponentially, and holds the interpreter's lock meanwhile. The main thread
 searches a page of text at most, for a fraction of a second. All other searches run in a separate
-process, which can be killed. This file is its main program too, and imports nothing of Seatrial.
+process, which can be killed: the program ``search_process``.
 
 values, = find_all([r"Triad:\s+(\S+)"], text)        # ["5693.6"]
 """
@@ -10,19 +10,18 @@ import json
 import os
 import re
 import signal
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import islice
 
+from seatrial.judge import search_process
 from seatrial.judge.isolated_process import Apart, run_apart
+from seatrial.judge.search_process import Match, find
 
 PAGE = 8192
 QUICK_SECONDS = 0.25
 SEARCH_SECONDS = 30.0
 MAX_MATCHES = 1_000_000
-LONGEST_MATCH = 120
 
 
 # Python can interrupt a search between its steps alone, and takes a repetition as one step, which
@@ -60,21 +59,18 @@ def find_placed(pattern: str, text: str) -> list[tuple[str, int]]:
     return found
 
 
-_Match = tuple[str, int]  # its text, and where it begins
-
-
-def _search(patterns: list[str], text: str, most: int) -> list[list[_Match]]:
+def _search(patterns: list[str], text: str, most: int) -> list[list[Match]]:
     compiled = [re.compile(pattern, re.MULTILINE) for pattern in patterns]
     main_thread = threading.current_thread() is threading.main_thread()
     if main_thread and len(text) <= PAGE and not any(map(_HIGH_COUNT.search, patterns)):
         with _interrupted_after(QUICK_SECONDS):
-            return [_find(pattern, text, most) for pattern in compiled]
+            return [find(pattern, text, most) for pattern in compiled]
 
     asked = {"patterns": patterns, "most": most, "seconds": SEARCH_SECONDS, "parent": os.getpid()}
     question = json.dumps(asked).encode() + b"\n" + text.encode("utf-8", errors="surrogatepass")
     try:
-        answer = run_apart(__file__, ["-I", "-S"], question, SEARCH_SECONDS)
-        found: list[list[_Match]] = json.loads(answer)
+        answer = run_apart(search_process.__file__, ["-I", "-S"], question, SEARCH_SECONDS)
+        found: list[list[Match]] = json.loads(answer)
     except (Apart, ValueError) as error:
         raise SearchFailed(f"{error} for {len(text)} characters; make it more specific") from None
     return found
@@ -95,33 +91,3 @@ def _interrupted_after(seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-
-
-def _find(pattern: re.Pattern[str], text: str, most: int) -> list[_Match]:
-    group = 1 if pattern.groups else 0
-    return [
-        ((found[group] or "")[:LONGEST_MATCH], max(found.start(), found.start(group)))
-        for found in islice(pattern.finditer(text), most)
-    ]
-
-
-def _answer() -> None:
-    """Answer in the separate process: patterns on the first line of stdin, the text after it."""
-
-    header = json.loads(sys.stdin.buffer.readline())
-    signal.alarm(int(header["seconds"]) + 5)  # ends it whatever happens
-
-    def end_without_parent(number: int, frame: object) -> None:
-        if os.getppid() != header["parent"]:
-            os._exit(1)
-
-    signal.signal(signal.SIGVTALRM, end_without_parent)
-    signal.setitimer(signal.ITIMER_VIRTUAL, 1, 1)  # after each second of a core
-    text = sys.stdin.buffer.read().decode("utf-8", errors="surrogatepass")
-    compiled = [re.compile(pattern, re.MULTILINE) for pattern in header["patterns"]]
-    json.dump([_find(pattern, text, header["most"]) for pattern in compiled], sys.stdout)
-    sys.stdout.write("\0")  # the end of the answer
-
-
-if __name__ == "__main__":
-    _answer()
