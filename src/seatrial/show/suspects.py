@@ -20,23 +20,23 @@ _LEVEL = 0.05
 _BESIDE = "chance by these runs alone, but it explains best what the other suspects leave"
 
 
-def suspects_parts(found: Suspects, evidence: NodeEvidence) -> Iterator[Part]:
+def suspects_parts(suspects: Suspects, evidence: NodeEvidence) -> Iterator[Part]:
     """Yield the suspects with their odds against chance, or why there are none."""
     left_out = evidence.left_out
-    share = f"{found.bad} of {count(found.runs, 'run')} failed or were slow"
+    share = f"{suspects.bad} of {count(suspects.runs, 'run')} failed or were slow"
     if left_out:
         share += f" ({count(sum(left_out.values()), 'run')} more left out, as told below)"
-    if found.why:
-        yield f"{share}; no node can be accused: {found.why}"
-    elif not found.suspects:
+    if suspects.why:
+        yield f"{share}; no node can be accused: {suspects.why}"
+    elif not suspects.suspects:
         yield f"{share}; no node or group explains that better than chance"
     else:
         yield (
-            f"{share}; {found.unexplained} of these without any of the suspects "
-            f"({found.candidates} nodes and groups compared)"
+            f"{share}; {suspects.unexplained} of these without any of the suspects "
+            f"({suspects.candidates} nodes and groups compared)"
         )
-        shown = [_sentence(each) for each in found.suspects[:MAX_SUSPECTS]]
-        yield Items(shown, len(found.suspects))
+        shown = [_sentence(each) for each in suspects.suspects[:MAX_SUSPECTS]]
+        yield Items(shown, len(suspects.suspects))
     if left_out:
         reasons = ", ".join(f"{number} {reason}" for reason, number in left_out.items())
         yield f"left out: {count(sum(left_out.values()), 'run')}: {reasons}"
@@ -57,10 +57,10 @@ def chance(p: float) -> str:
     return f"p = {p:.2g}" if p >= 1e-12 else "p < 1e-12"
 
 
-def conditions_parts(found: SlowConditions) -> Iterator[Part]:
+def conditions_parts(conditions: SlowConditions) -> Iterator[Part]:
     """Yield the targets, gauges and figures of file use that go with slow or fast runs."""
     sentences = []
-    for one in found.conditions[:MAX_FACTS]:
+    for one in conditions.conditions[:MAX_FACTS]:
         where = f"on the target {one.name}"
         if one.above is not None:
             where = f"while {one.name} was above {show_number(one.above)}"
@@ -70,13 +70,13 @@ def conditions_parts(found: SlowConditions) -> Iterator[Part]:
             f"runs {where} took {slower(one.ratio)}: {one.runs} of {count(one.of, 'run')}; "
             f"p = {one.p:.2g}, corrected"
         )
-    return found_or_none(sentences, "target, gauge or use of files", found.questions)
+    return found_or_none(sentences, "target, gauge or use of files", conditions.questions)
 
 
-def places_parts(found: SlowPlaces) -> Iterator[Part]:
+def places_parts(places: SlowPlaces) -> Iterator[Part]:
     """Yield whether times go with where nodes were in the network."""
-    sentences = [each.sentence for each in found.trends[:MAX_FACTS]]
-    return found_or_none(sentences, "place in the network", found.questions)
+    sentences = [each.sentence for each in places.trends[:MAX_FACTS]]
+    return found_or_none(sentences, "place in the network", places.questions)
 
 
 def slower(ratio: float) -> str:
@@ -92,6 +92,6 @@ def found_or_none(sentences: list[str], noun: str, questions: int) -> Iterator[P
         yield Items([f"no {noun} goes with slow runs ({questions} compared)"])
 
 
-def suspects_record(found: Suspects, evidence: NodeEvidence) -> dict[str, Any]:
+def suspects_record(suspects: Suspects, evidence: NodeEvidence) -> dict[str, Any]:
     """Return the suspects for JSON."""
-    return {**asdict(found), "left_out": evidence.left_out}
+    return {**asdict(suspects), "left_out": evidence.left_out}

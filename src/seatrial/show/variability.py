@@ -32,17 +32,17 @@ CLASSES = {
 }
 
 
-def variability_page(found: Variability) -> Page:
-    remarks = [*_reasons(found.rows), *(words for row in found.rows for words in _hidden(row))]
+def variability_page(answer: Variability) -> Page:
+    remarks = [*_reasons(answer.rows), *(words for row in answer.rows for words in _hidden(row))]
     return Page(
         "Variability",
         [
-            Section("", [spread_table(found.rows[:MAX_ROWS], len(found.rows)), *remarks]),
-            Section("", [_outliers_by_test(found.kinds)], only="browser"),
-            *(_outliers(kind) for kind in found.kinds if kind.found.outliers),
-            Section("", [*_spans(found), *places_parts(found.places)]),
+            Section("", [spread_table(answer.rows[:MAX_ROWS], len(answer.rows)), *remarks]),
+            Section("", [_outliers_by_test(answer.kinds)], only="browser"),
+            *(_outliers(kind) for kind in answer.kinds if kind.found.outliers),
+            Section("", [*_spans(answer), *places_parts(answer.places)]),
         ],
-        records=partial(variability_record, found),
+        records=partial(variability_record, answer),
     )
 
 
@@ -142,7 +142,7 @@ def _outliers_by_test(kinds: Sequence[RunKind]) -> Table:
     for name, words in CLASSES.items():
         number = partial(_number, classes, name)
         columns.append(Column(words.partition(" (")[0], "count", number))
-    outlying = [test for test, found in classes.items() if found]
+    outlying = [test for test, counts in classes.items() if counts]
     return Table.of(columns, outlying, title="Runs that stand out")
 
 
@@ -150,20 +150,20 @@ def _number(classes: dict[str, Counter[str]], name: str, test: str) -> int | Non
     return classes[test][name] or None
 
 
-def _spans(found: Variability) -> Iterator[Part]:
+def _spans(answer: Variability) -> Iterator[Part]:
     """Yield what the runs that stand out share: a span of time, a node."""
-    if not any(kind.found.outliers for kind in found.kinds):
+    if not any(kind.found.outliers for kind in answer.kinds):
         yield "no run stands out"
         return
-    for span in found.spans:
+    for span in answer.spans:
         first, last = (_minute(at) for at in (span.first, span.last))
         yield (
             f"from {first} to {last}: {span.bad} of {count(span.runs, 'run')} that started then "
             f"stand out, where chance would give {span.expected:.3g}; {chance(span.p)}, corrected"
         )
-    if not found.spans:
+    if not answer.spans:
         yield "no span of time holds more of them than chance would give"
-    yield from suspects_parts(found.suspects, found.evidence)
+    yield from suspects_parts(answer.suspects, answer.evidence)
 
 
 def _minute(seconds: float) -> str:
@@ -173,7 +173,7 @@ def _minute(seconds: float) -> str:
 # ---- tables of the report -----------------------------------------------------------------
 
 
-def shared_table(found: Variability) -> Table:
+def shared_table(answer: Variability) -> Table:
     """Return the spans of time, nodes and groups with more outliers than chance explains."""
 
     def which(one: BadSpan | Suspect) -> str:
@@ -189,14 +189,14 @@ def shared_table(found: Variability) -> Table:
         Column("by chance", "number", lambda one: one.expected),
         Column("p", "number", lambda one: one.p),
     ]
-    return Table.of(columns, [*found.spans, *found.suspects.suspects])
+    return Table.of(columns, [*answer.spans, *answer.suspects.suspects])
 
 
 def _utc(seconds: float) -> str:
     return f"{datetime.fromtimestamp(round(seconds), UTC):%Y-%m-%d %H:%M:%S}"
 
 
-def places_table(found: Variability) -> Table:
+def places_table(answer: Variability) -> Table:
     """Return the tests whose times go with where their nodes were in the network."""
     columns = [
         Column("test", value=lambda one: one.test),
@@ -210,15 +210,15 @@ def places_table(found: Variability) -> Table:
         Column("p", "number", lambda one: one.p),
         Column("and with", value=lambda one: ", ".join(one.also)),
     ]
-    return Table.of(columns, found.places.trends)
+    return Table.of(columns, answer.places.trends)
 
 
 # ---- for programs -------------------------------------------------------------------------
 
 
-def variability_record(found: Variability) -> dict[str, Any]:
+def variability_record(answer: Variability) -> dict[str, Any]:
     rows = []
-    for row in found.rows:
+    for row in answer.rows:
         record = {**asdict(row.spread), **row._asdict(), "case": row.kind}
         del record["kind"], record["spread"]
         rows.append(record)
@@ -232,14 +232,14 @@ def variability_record(found: Variability) -> dict[str, Any]:
             "elapsed": run.elapsed,
             "verdict": run.verdict,
         }
-        for kind in found.kinds
+        for kind in answer.kinds
         for outlier, run in kind.outlying
     ]
     return {
         "table": rows,
         "outliers": outliers,
-        "spans": found.spans,
-        "suspects": suspects_record(found.suspects, found.evidence),
-        "places": found.places.trends,
-        "places_questions": found.places.questions,
+        "spans": answer.spans,
+        "suspects": suspects_record(answer.suspects, answer.evidence),
+        "places": answer.places.trends,
+        "places_questions": answer.places.questions,
     }
