@@ -96,6 +96,7 @@ toolchains:
     environment: {1X: 2}
 """
     assert faults(tmp_path, text) == [
+        "m.yaml:1: machine: a name must be letters, digits, ._-",
         "m.yaml:2: scheduler: 'lsf' is not one of gridengine, local, pbs, slurm",
         "m.yaml:3: jobs: -1 is less than 0",
         "m.yaml:5: nodes[0].cores: 0 is less than 1",
@@ -103,6 +104,7 @@ toolchains:
         "m.yaml:7: nodes[2].corse: is not a key here; did you mean 'cores'?",
         "m.yaml:7: nodes[2].cores: is missing; it must be given",
         "m.yaml:8: slurm.poll: 'soon' is not a duration; write e.g. 90s, 5m, 1h30m or 01:30:00",
+        "m.yaml:11: toolchains.gcc 13: a name must be letters, digits, ._-",
         "m.yaml:13: toolchains.clang.launcher.kind: 'yod' is not one of aprun, compat, "
         "jsrun, mpiexec, mpirun, none, srun",
     ]

@@ -8,7 +8,6 @@ An event of a change holds the parts as JSON, so that a journal tells what chang
 the changed members of tests by their names; any other part replaces the member of the policy.
 """
 
-import math
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -17,43 +16,29 @@ import msgspec
 from msgspec import Struct
 
 from seatrial.journal.trial_life import TrialLife
-from seatrial.model.policy import Policy, Window
+from seatrial.model.policy import (
+    Caps,
+    Changes,
+    Entry,
+    Exclusion,
+    Kind,
+    Member,
+    Policy,
+    PolicyTarget,
+    RateLimit,
+    ThrottleRule,
+    WatchLimits,
+    Window,
+    members_of,
+)
 from seatrial.units import show_seconds, show_share
 
 Parts = dict[str, Any]
 
-# What may change of a policy, and of its entries; "sustained": only in a sustained trial, "once":
-# also where each case has its runs, but not in waves, whose sizes follow from it.
-_MEMBERS = {
-    "duration": "sustained",
-    "reserve": "sustained",
-    "caps": "once",
-    "targets": "once",
-    "placement": "",
-    "stagger": "",
-    "throttles": "",
-    "blackouts": "",
-    "outages": "",
-    "exclusion": "",
-    "watch": "",
-    "known_failures": "",
-}
-_ENTRY_MEMBERS = {
-    "copies": "sustained",
-    "weight": "sustained",
-    "most": "once",
-    "io": "",
-    "opens": "once",
-    "answers": "",
-    "attempts": "",
-    "stop_after": "",
-    "stop_failures": "",
-    "quiet_after": "",
-    "end_quiet": "",
-}
-_MOST = float(1 << 62)
+# When what may change of a policy, and of its entries.
+_MEMBERS = {name: about.changes for name, about in members_of(Policy).items() if about.changes}
+_ENTRY_MEMBERS = {name: about.changes for name, about in members_of(Entry).items() if about.changes}
 _LATEST = 1e11  # seconds: in the year 5138
-_KINDS = {"sustained": ("sustained",), "once": ("sustained", "once")}
 
 
 def changed_parts(before: Policy, after: Policy) -> Parts:
@@ -143,7 +128,7 @@ def refused(before: Policy, after: Policy, now: int, start: int | None) -> list[
     found = []
     old, new = _built(before), _built(after)
     for name, kinds in _MEMBERS.items():
-        if old[name] != new[name] and kinds and before.kind not in _KINDS[kinds]:
+        if old[name] != new[name] and not _may(before.kind, kinds):
             found.append(Refusal((name,), _only(kinds)))
     for was, becomes in zip(old["entries"], new["entries"], strict=True):
         for name in was:
@@ -152,7 +137,7 @@ def refused(before: Policy, after: Policy, now: int, start: int | None) -> list[
             key = ("tests", was["name"], "deck" if name == "bytes" else name)
             if name not in _ENTRY_MEMBERS:
                 found.append(Refusal(key, "runs were prepared by it"))
-            elif (kinds := _ENTRY_MEMBERS[name]) and before.kind not in _KINDS[kinds]:
+            elif not _may(before.kind, kinds := _ENTRY_MEMBERS[name]):
                 found.append(Refusal(key, _only(kinds)))
     if [each.name for each in before.targets] != [each.name for each in after.targets]:
         found.append(Refusal(("targets",), "runs were prepared on those of before"))
@@ -161,6 +146,11 @@ def refused(before: Policy, after: Policy, now: int, start: int | None) -> list[
             why = f": {window.why}" if window.why else ""
             found.append(Refusal(("outages",), f"an outage has begun, and stays{why}"))
     return found
+
+
+def _may(kind: Kind, changes: Changes) -> bool:
+    """Return whether what may change then may do so in a trial of a kind."""
+    return changes == "always" or kind == "sustained" or kind == changes
 
 
 def too_short(life: TrialLife, before: Policy, after: Policy, now: int) -> str:
@@ -181,7 +171,7 @@ def _other_tests(before: list[str], after: list[str]) -> str:
     return "; ".join(words) or "their cases are others"
 
 
-def _only(kinds: str) -> str:
+def _only(kinds: Changes) -> str:
     if kinds == "sustained":
         return "only a sustained component can change it"
     return "the sizes of its waves follow from it"
@@ -198,29 +188,11 @@ def _moved(before: list[Window], after: list[Window]) -> Iterator[Window]:
 def _faults(before: Policy, after: Policy) -> Iterator[str]:
     """Yield why a policy cannot be followed: parts come from files that anybody may have
     written."""
-    numbers = [after.duration, after.reserve, after.caps.machine, after.caps.per_target]
-    numbers += [*after.caps.file_systems.values(), *after.caps.bytes.values()]
-    for entry in after.entries:
-        numbers += [entry.copies, entry.weight, entry.most, entry.opens, entry.attempts]
-        numbers += [entry.stop_after, entry.stop_failures, entry.quiet_after]
     for window in (*after.blackouts, *after.outages):
         if not max(abs(window.start), abs(window.end)) < _LATEST:
             yield "a blackout or an outage is too late"
         if not all(0 <= number < len(after.entries) for number in window.entries):
             yield "a blackout or an outage is of no test"
-    numbers += [each.stale_after for each in after.throttles]
-    numbers += [number for each in after.throttles for number in (abs(each.low), abs(each.high))]
-    numbers += [each.safe for each in after.targets]
-    exclusion, watch = after.exclusion, after.watch
-    numbers += [exclusion.after, exclusion.within, exclusion.most]
-    numbers += [watch.short_for, watch.silent_for, watch.wait_factor, watch.wait_least, watch.again]
-    if not all(0 <= number < _MOST and math.isfinite(number) for number in numbers):
-        yield "a number is negative or too large"
-    stagger = after.stagger
-    if stagger is not None and not (stagger.starts >= 1 and 0 < stagger.per < _MOST):
-        yield "stagger: starts and per must be more than 0"
-    if not all(0 < each.weight < _MOST for each in after.targets):
-        yield "the weights of targets must be more than 0"
     if [each.name for each in before.targets] != [each.name for each in after.targets]:
         yield "the metadata targets are others"
     if bool(before.duration) != bool(after.duration):
@@ -232,7 +204,7 @@ def _built(policy: Policy) -> Any:
     return msgspec.json.decode(msgspec.json.encode(msgspec.to_builtins(policy)))
 
 
-def _member(built: Mapping[str, Any], name: str, known: Mapping[str, str], of: str) -> Any:
+def _member(built: Mapping[str, Any], name: str, known: Mapping[str, Changes], of: str) -> Any:
     if name not in known:
         raise ValueError(f"{name} of {of} cannot change")
     return built[name]
@@ -252,30 +224,14 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 # somebody else changed in the meantime
 
 
-# The words of a plan for members of a policy.
-WORDS = {
-    "entries": "tests",
-    "weight": "share",
-    "exclusion": "exclude",
-    "answers": "retry.answers",
-    "attempts": "retry.attempts",
-    "stop_after": "retry.stop_after, of wrong answers",
-    "stop_failures": "retry.stop_after",
-    "quiet_after": "quiet_for",
-    "end_quiet": "quiet_answer end",
-    "file_systems": "runs on file systems",
-    "bytes": "bytes of decks",
-    "safe": "safe load",
-}
-_SECONDS = frozenset(
-    {"duration", "per", "stale_after", "within", "short_for", "silent_for", "wait_least", "again"}
-    | {"quiet_after"}
-)
-# Members of which 0 means none or never.
-_NONE_AT_0 = frozenset(
-    {"most", "machine", "per_target", "safe", "after", "stop_after", "quiet_after", "short_for"}
-    | {"silent_for", "wait_factor", "copies", "stop_failures"}
-)
+# A name means the same in all parts of a policy.
+_policy_difference_MEMBERS = {
+    name: about
+    for part in (
+        Policy, Entry, PolicyTarget, Caps, RateLimit, ThrottleRule, WatchLimits, Exclusion
+    )
+    for name, about in members_of(part).items()
+}  # fmt: skip
 # The members by which items of a list are told apart.
 _NAMED_BY = ("name", "gauge", "why", "reason")
 
@@ -325,7 +281,7 @@ def _built_parts(policy: Policy, parts: Parts) -> Parts:
 def _flat(value: Any, key: str = "", name: str = "") -> dict[str, str]:
     """Return the values in nested parts as words, by their keys in the plan."""
     if isinstance(value, Mapping):
-        items = [(WORDS.get(str(each), str(each)), str(each), one) for each, one in value.items()]
+        items = [(word_of(str(each)), str(each), one) for each, one in value.items()]
     elif isinstance(value, list | tuple) and any(isinstance(one, Mapping) for one in value):
         if name in ("blackouts", "outages"):
             return {key: ", ".join(_window(msgspec.convert(one, Window)) for one in value)}
@@ -352,14 +308,24 @@ def _word(value: Any, name: str) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value))
     if isinstance(value, int | float):
-        if not value and name in _NONE_AT_0:
-            return ""
-        if name == "most" and isinstance(value, float):
-            return show_share(value)
-        if name == "weight":
-            return show_share(value)
-        return show_seconds(value) if name in _SECONDS else f"{value:g}"
+        return _number_word(value, _policy_difference_MEMBERS.get(name))
     return str(value)
+
+
+def _number_word(value: float, about: Member | None) -> str:
+    if about is None:
+        return f"{value:g}"
+    if not value and about.none_at_0:
+        return ""
+    if about.unit == "share" and isinstance(value, float):  # `most` of a test is a count
+        return show_share(value)
+    return show_seconds(value) if about.unit == "seconds" else f"{value:g}"
+
+
+def word_of(name: str) -> str:
+    """Return the key of a plan for a member of a policy."""
+    about = _policy_difference_MEMBERS.get(name)
+    return about.word if about and about.word else name
 
 
 def _window(window: Window) -> str:

@@ -8,10 +8,7 @@ What msgspec knows of a Struct it makes when the type is first decoded, and it l
 use that before it is whole: the process then dies of a segmentation fault (seen with 0.22).
 """
 
-import gc
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -70,21 +67,3 @@ def copied(kind: type[S], source: object, /, **others: Any) -> S:
         if name not in others and (value := getattr(source, name, _MISSING)) is not _MISSING
     }
     return kind(**values, **others)
-
-
-# ---- gc pause ------------------------------------------------------------------------------------
-#
-# Work on millions of values that have no cycles.
-
-
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """Without searches for cycles of garbage: where there are none, they would take longer than
-    the work itself."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()

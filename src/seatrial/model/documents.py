@@ -75,9 +75,9 @@ class Faulty(NamedTuple):
 
     def explains(self, key: str) -> bool:
         """Return whether a fault of ``key`` may only follow from one of these. A value says nothing
-        of what it is a part of."""
-        return any(_inside(key, other) or _inside(other, key) for other in self.shapes) or any(
-            _inside(key, other) for other in self.values
+        of what it is a part of, and the name of a part nothing of what is inside."""
+        return key in self.values or any(
+            _inside(key, other) or _inside(other, key) for other in self.shapes
         )
 
     def has(self, key: str) -> bool:

@@ -13,7 +13,7 @@ import re2
 from seatrial.model import codes
 from seatrial.model.codes import Code
 from seatrial.model.documents import Spot
-from seatrial.model.file_model import FileModel, doc
+from seatrial.model.file_model import FileModel, checked, doc, filled
 from seatrial.units import SECOND_NS
 
 MAX_STEPS = 2000
@@ -39,23 +39,71 @@ KNOWABLE: dict[str, Code] = {
 }
 
 
+def log_pattern(text: str) -> Any:
+    """Return a compiled pattern, for bytes; ``^`` and ``$`` match at the ends of lines. Raises
+    ValueError."""
+
+    try:
+        found = re2.compile(_OF_LINES + text.encode(), _options())
+    except re2.error as error:
+        reason = error.args[0] if error.args else "it cannot be read"
+        told = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
+        raise ValueError(f"{text!r} is no regular expression of RE2: {told}") from None
+    if found.programsize > MAX_STEPS:
+        raise ValueError(f"{text[:60]!r} would take too long; use smaller repetitions")
+    if found.search(b""):
+        raise ValueError(f"{text!r} matches an empty line, so each run would have this cause")
+    return found
+
+
+def _options() -> Any:
+
+    options = re2.Options()
+    options.log_errors, options.max_mem = False, MAX_MEMORY
+    options.encoding = re2.Options.Encoding.LATIN1  # any bytes, each a character
+    return options
+
+
+@lru_cache(maxsize=64)
+def end_of(day: str) -> int:
+    """Return the end of a day (UTC) in ns since the epoch. Raises ValueError for what is no
+    date."""
+    try:
+        found = date.fromisoformat(day)
+    except ValueError as error:
+        raise ValueError(f"{day!r} is not a date; write e.g. 2026-05-01") from error
+    after = datetime(found.year, found.month, found.day, tzinfo=UTC) + timedelta(days=1)
+    return round(after.timestamp()) * SECOND_NS
+
+
+LogPattern = Annotated[str, checked(log_pattern)]
+LastDay = Annotated[str, checked(end_of)]
+
+
 class LogRule(FileModel, frozen=True):
     """What a line in the output of a run that failed says of the cause."""
 
-    name: Annotated[str, doc("name; one of a machine's file replaces the shipped one")]
-    pattern: Annotated[str, doc("regular expression of RE2 that a line holds")]
-    cause: Annotated[str, doc("what it shows, in a few words")]
-    advice: Annotated[str, doc("what to do")]
-    source: Annotated[str, doc("who says so: a manual, an issue, an experience")]
+    name: Annotated[
+        Annotated[str, filled()], doc("name; one of a machine's file replaces the shipped one")
+    ]
+    pattern: Annotated[LogPattern, doc("regular expression of RE2 that a line holds")]
+    cause: Annotated[Annotated[str, filled()], doc("what it shows, in a few words")]
+    advice: Annotated[Annotated[str, filled()], doc("what to do")]
+    source: Annotated[
+        Annotated[str, filled()], doc("who says so: a manual, an issue, an experience")
+    ]
     example: Annotated[str, doc("a line that the pattern must match, or the file is refused")] = ""
 
 
 class KnownFailure(FileModel, frozen=True):
     """A failure that people know of, and that no one is to be told of until a day."""
 
-    reason: Annotated[str, doc("why it fails, such as the number of a bug")]
+    reason: Annotated[
+        Annotated[str, filled("say why the failure is known")],
+        doc("why it fails, such as the number of a bug"),
+    ]
     until: Annotated[
-        str,
+        LastDay,
         doc(
             "the last day (UTC) on which it is known; after it the failure is one again, and its "
             "reason says that it was known until then"
@@ -80,23 +128,6 @@ class KnownFailure(FileModel, frozen=True):
     ] = []
 
 
-def log_pattern(text: str) -> Any:
-    """Return a compiled pattern, for bytes; ``^`` and ``$`` match at the ends of lines. Raises
-    ValueError."""
-
-    try:
-        found = re2.compile(_OF_LINES + text.encode(), _options())
-    except re2.error as error:
-        reason = error.args[0] if error.args else "it cannot be read"
-        told = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
-        raise ValueError(f"{text!r} is no regular expression of RE2: {told}") from None
-    if found.programsize > MAX_STEPS:
-        raise ValueError(f"{text[:60]!r} would take too long; use smaller repetitions")
-    if found.search(b""):
-        raise ValueError(f"{text!r} matches an empty line, so each run would have this cause")
-    return found
-
-
 def any_and_set(patterns: Iterable[str]) -> tuple[Any, Any]:
     """Return a compiled pattern that matches where any of these does, and a set of re2 that tells
     the numbers of those that match. The set tells none where its automaton takes too much
@@ -110,23 +141,18 @@ def any_and_set(patterns: Iterable[str]) -> tuple[Any, Any]:
     return re2.compile(_OF_LINES + b"|".join(b"(?:%s)" % each for each in coded), _options()), found
 
 
-def _options() -> Any:
-
-    options = re2.Options()
-    options.log_errors, options.max_mem = False, MAX_MEMORY
-    options.encoding = re2.Options.Encoding.LATIN1  # any bytes, each a character
-    return options
+def _matched(rule: LogRule) -> bool:
+    """Return whether the example of a rule, if it has one, is matched by its pattern."""
+    if not rule.example or not rule.pattern:
+        return True
+    return log_pattern(rule.pattern).search(rule.example.encode()) is not None
 
 
 def check_log_rules(rules: Sequence[LogRule], at: Spot) -> None:
     """Add every fault of log rules."""
     for i, rule in enumerate(rules):
         spot = at.inside("log_rules", i)
-        for key in ("name", "cause", "advice", "source"):
-            if not getattr(rule, key).strip():
-                spot.fault("is empty", key)
-        pattern = spot.parsed(log_pattern, rule.pattern, "pattern")
-        if pattern is not None and rule.example and not pattern.search(rule.example.encode()):
+        if not _matched(rule):
             spot.fault("is not matched by the pattern; mend one of them", "example")
     if len(rules) > MAX_RULES:
         at.fault(f"has {len(rules)} rules; the most is {MAX_RULES}", "log_rules")
@@ -136,18 +162,6 @@ def check_log_rules(rules: Sequence[LogRule], at: Spot) -> None:
             at.fault(f"{name!r} is there twice; rename one", "log_rules", i, "name")
 
 
-@lru_cache(maxsize=64)
-def end_of(day: str) -> int:
-    """Return the end of a day (UTC) in ns since the epoch. Raises ValueError for what is no
-    date."""
-    try:
-        found = date.fromisoformat(day)
-    except ValueError as error:
-        raise ValueError(f"{day!r} is not a date; write e.g. 2026-05-01") from error
-    after = datetime(found.year, found.month, found.day, tzinfo=UTC) + timedelta(days=1)
-    return round(after.timestamp()) * SECOND_NS
-
-
 def check_known_failures(
     entries: Sequence[KnownFailure], at: Spot, of_one_test: bool = False
 ) -> None:
@@ -155,9 +169,6 @@ def check_known_failures(
     machine names tests, toolchains or causes, as it would hide each failure otherwise."""
     for i, each in enumerate(entries):
         spot = at.inside("known_failures", i)
-        if not each.reason.strip():
-            spot.fault("is empty; say why the failure is known", "reason")
-        spot.parsed(end_of, each.until, "until")
         if not each.verdicts:
             which = f"say which failures are known, of {', '.join(KNOWABLE)}"
             spot.fault(f"names none, so that each new failure would be known; {which}", "verdicts")

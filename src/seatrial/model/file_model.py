@@ -12,10 +12,13 @@ the Struct holds what it means:
 A text that has rules and stays a text is ``Annotated[str, checked(rule)]``.
 """
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
 from msgspec import Meta, Struct
+from msgspec.structs import fields
 
 from seatrial.units import bytes_of, seconds, share_of, span_of
 
@@ -29,6 +32,8 @@ def checked(rule: Callable[[Any], object]) -> Meta:
     """Return a rule for a value that is kept as written: it raises ValueError with a remedy."""
     return Meta(extra={"rule": rule})
 
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 Scalar = str | int | float | bool
 Unit = Annotated[
@@ -148,6 +153,46 @@ def as_written(value: object) -> object:
 def from_written(kind: type, written: object) -> object:
     """Return the quantity that is written on disk: msgspec's hook of decoders."""
     return kind(written)
+
+
+def notes_of(shape: type[Struct], name: str) -> dict[str, Any]:
+    """Return what stands at the fields of a Struct under a name, by their keys: that of
+    ``Annotated[int, Meta(extra={"of_kind": "once"})]`` is ``once``."""
+    return {
+        field.encode_name: meta.extra[name]
+        for field in fields(shape)
+        for meta in getattr(field.type, "__metadata__", ())
+        if isinstance(meta, Meta) and meta.extra and name in meta.extra
+    }
+
+
+# ---- texts with rules ----------------------------------------------------------------------------
+
+
+def _is_name(text: str) -> None:
+    if not NAME.fullmatch(text):
+        raise ValueError("a name must be letters, digits, ._-")
+
+
+def is_absolute(path: str) -> None:
+    """Raise ValueError if a path is not absolute."""
+    if not Path(path).is_absolute():
+        raise ValueError(f"{path!r} is no absolute path")
+
+
+def filled(remedy: str = "") -> Meta:
+    """Return the rule that a text is not empty."""
+
+    def rule(text: str) -> None:
+        if not text.strip():
+            raise ValueError(f"is empty; {remedy}" if remedy else "is empty")
+
+    return checked(rule)
+
+
+Name = Annotated[str, checked(_is_name)]
+AbsolutePath = Annotated[str, checked(is_absolute)]
+FolderOrNone = Annotated[str, checked(lambda path: path and is_absolute(path))]
 
 
 class FileModel(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):

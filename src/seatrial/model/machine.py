@@ -1,10 +1,25 @@
 """A machine as its file describes it (``machines/<name>.yaml``), or as this host was detected."""
 
+import re
+from pathlib import Path
 from typing import Annotated, Literal
 
+from seatrial.escaping import has_controls
 from seatrial.hooks import with_keys
 from seatrial.model.failures import KnownFailure, LogRule
-from seatrial.model.file_model import Duration, FileModel, Scalar, Size, Span, WrittenDuration, doc
+from seatrial.model.file_model import (
+    AbsolutePath,
+    Duration,
+    FileModel,
+    FolderOrNone,
+    Name,
+    Scalar,
+    Size,
+    Span,
+    WrittenDuration,
+    checked,
+    doc,
+)
 from seatrial.model.schedulers import BatchSettings, Slurm
 from seatrial.plugins.rehearsal.keys import FileSystemModel, MachineModel
 from seatrial.plugins.sinks.keys import Sink
@@ -19,6 +34,65 @@ class WrittenLayout(FileModel, frozen=True):
     sockets: Annotated[
         list[list[str]], doc("for each socket, the CPUs of each of its NUMA domains: 0-5")
     ] = []
+
+
+PAGES = ("4k", "thp", "2M", "1G")
+"""The pages that a run can ask for; thp are transparent huge pages."""
+
+_QUORUM = re.compile(r"[1-9][0-9]{0,6}|([1-9][0-9]?|100)%")
+_VARIABLES = re.compile(r"(?=\**[A-Za-z_])[A-Za-z0-9_*]+")
+
+
+# ---- what texts must be --------------------------------------------------------------------------
+
+
+def check_quorum(quorum: int | str) -> None:
+    """Raise ValueError if this is no quorum of a compat job."""
+    if not _QUORUM.fullmatch(str(quorum)):
+        raise ValueError(f"{quorum!r} is no quorum; write a number of nodes, or 1% to 100%")
+
+
+def check_variables(pattern: str) -> None:
+    """Raise ValueError if this names no variables for the nodes of a compat job. ``*`` stands for
+    any letters, anywhere but alone."""
+    if not _VARIABLES.fullmatch(pattern):
+        text = "is no name of variables; write e.g. LM_LICENSE_FILE or FLUENT_*"
+        raise ValueError(f"{pattern!r} {text}")
+
+
+def _is_mount(mount: str) -> None:
+    paths = mount.split(":")
+    if len(paths) > 2 or not all(Path(each).is_absolute() for each in paths):
+        text = "is neither an absolute path nor two with a colon between them"
+        raise ValueError(f"{mount!r} {text}")
+
+
+def _are_pages(pages: str) -> None:
+    if pages not in PAGES:
+        raise ValueError(f"{pages!r} is not one of {', '.join(PAGES)}")
+
+
+def _is_folder(path: str) -> None:
+    if not path.startswith("/"):
+        raise ValueError(f"{path!r} must be an absolute path")
+    if has_controls(path):
+        raise ValueError(f"{path!r} has control characters; name another folder")
+
+
+def _prints_a_number(command: str) -> None:
+    if not command.strip():
+        raise ValueError("is empty; write bash that prints one number")
+
+
+def _has_number(job_id: str) -> None:
+    if "%j" not in job_id:
+        raise ValueError(f"{job_id!r} has no %j, the number of the job")
+
+
+Quorum = Annotated[int | str, checked(check_quorum)]
+VariablePattern = Annotated[str, checked(check_variables)]
+Mount = Annotated[str, checked(_is_mount)]
+Pages = Annotated[str, checked(_are_pages)]
 
 
 class Memory(Size):
@@ -103,10 +177,10 @@ class Compat(FileModel, frozen=True):
         ),
     ] = Duration("30s")
     quorum: Annotated[
-        int | str, doc("number of nodes that is enough, or per cent of them, such as 95%")
+        Quorum, doc("number of nodes that is enough, or per cent of them, such as 95%")
     ] = "100%"
     environment: Annotated[
-        list[str],
+        list[VariablePattern],
         doc(
             "further variables that programs get on the nodes: names, and patterns in which `*` "
             "stands for any letters, such as `FLUENT_*`"
@@ -126,7 +200,7 @@ class ContainerRuntime(FileModel, frozen=True):
     command: Annotated[str, doc("path of it; default: its name, by PATH")] = ""
     options: Annotated[list[str], doc("arguments added to its line, such as --nv")] = []
     mounts: Annotated[
-        list[str],
+        list[Mount],
         doc("folders that each container sees: PATH, or PATH:PATH where it differs inside"),
     ] = []
 
@@ -147,7 +221,9 @@ class BuildSettings(FileModel, frozen=True):
     ] = "host"
     partition: Annotated[str, doc("Slurm partition of builds in jobs; default: the runs'")] = ""
     shared: Annotated[bool, doc("trials share builds")] = True
-    folder: Annotated[str, doc("folder of shared builds; default: .builds beside the trials")] = ""
+    folder: Annotated[
+        FolderOrNone, doc("folder of shared builds; default: .builds beside the trials")
+    ] = ""
 
 
 class SlurmOverride(FileModel, frozen=True):
@@ -172,7 +248,10 @@ class MetadataTarget(FileModel, frozen=True):
 class FileSystem(FileModel, frozen=True):
     """A file system that runs work on, and how a run directory is placed on one of its targets."""
 
-    path: Annotated[str, doc("folder on it, below which run directories are made")]
+    path: Annotated[
+        Annotated[str, checked(_is_folder)],
+        doc("folder on it, below which run directories are made"),
+    ]
     type: Annotated[str, doc("its type as df names it: lustre, xfs, tmpfs; default: any")] = ""
     targets: Annotated[list[str | MetadataTarget], doc("its metadata targets, by index")] = []
     place: Annotated[
@@ -202,7 +281,10 @@ class FileSystem(FileModel, frozen=True):
 class Gauge(FileModel, frozen=True):
     """A command that prints one number, such as the load of a metadata server."""
 
-    command: Annotated[str, doc("bash; its first line of output is the number")]
+    command: Annotated[
+        Annotated[str, checked(_prints_a_number)],
+        doc("bash; its first line of output is the number"),
+    ]
     every: Annotated[Duration, doc("time between two readings")] = Duration("30s")
     timeout: Annotated[Duration, doc("maximum time of a reading")] = Duration("10s")
     rehearsal: Annotated[
@@ -230,13 +312,14 @@ class FileUse(FileModel, frozen=True):
         Looks, doc("time between two looks at the open files and locks of a run; default: none")
     ] = Looks("")
     paths: Annotated[
-        list[str], doc("folders whose open files count; default: the `file_systems`, else all")
+        list[AbsolutePath],
+        doc("folders whose open files count; default: the `file_systems`, else all"),
     ] = []
     job_stats: Annotated[
         str, doc("bash that prints the `job_stats` of all Lustre servers, asked after each run")
     ] = ""
     job_id: Annotated[
-        str,
+        Annotated[str, checked(_has_number)],
         doc(
             "Lustre's `jobid_name`: `%j` is the number of the job, other codes (`%u`, `%H`) "
             "stand for any text"
@@ -293,10 +376,6 @@ class NetworkModel(FileModel, frozen=True):
     ] = {}
 
 
-PAGES = ("4k", "thp", "2M", "1G")
-"""The pages that a run can ask for; thp are transparent huge pages."""
-
-
 class PageSettings(FileModel, frozen=True):
     """How a run gets pages of a size on this machine, in place of glibc's tunable."""
 
@@ -309,7 +388,7 @@ class Machine(FileModel, frozen=True):
     """A system under test."""
 
     machine: Annotated[
-        str,
+        Name,
         doc(
             "name of the machine: part of the identity of every case, and the folder of its "
             "references"
@@ -331,7 +410,7 @@ class Machine(FileModel, frozen=True):
     containers: Annotated[
         ContainerRuntime | None, doc("how programs are started in containers")
     ] = None
-    toolchains: Annotated[dict[str, Toolchain], doc("by name; the first is the default")] = {}
+    toolchains: Annotated[dict[Name, Toolchain], doc("by name; the first is the default")] = {}
     modules: Annotated[list[str], doc("modules loaded for everything")] = []
     environment: Annotated[dict[str, Scalar], doc("variables for everything")] = {}
     setup: Annotated[str, doc("bash that runs before modules are loaded, in builds and runs")] = ""
@@ -343,15 +422,15 @@ class Machine(FileModel, frozen=True):
         ),
     ] = {}
     pages: Annotated[
-        dict[str, PageSettings],
+        dict[Pages, PageSettings],
         doc("how runs get pages of a size; default: by a tunable of glibc's malloc"),
     ] = {}
     groups: Annotated[
-        dict[str, str],
+        dict[Name, str],
         doc("node sets by name: nodes near each other in the network, such as a rack"),
     ] = {}
     roles: Annotated[
-        dict[str, str],
+        dict[Name, str],
         doc(
             "node sets by role: routers, servers, login nodes, for facts and rules; most are not "
             'in `nodes`, e.g. `{router: "r[01-14]"}`'
@@ -362,9 +441,10 @@ class Machine(FileModel, frozen=True):
     )
     topology: Annotated[NetworkModel | None, doc("the network between its nodes")] = None
     guard: Annotated[
-        str, doc("folder of `seatrial guard write`; runs that it refuses are not submitted")
+        FolderOrNone,
+        doc("folder of `seatrial guard write`; runs that it refuses are not submitted"),
     ] = ""
-    file_systems: Annotated[dict[str, FileSystem], doc("by name")] = {}
+    file_systems: Annotated[dict[Name, FileSystem], doc("by name")] = {}
     file_use: Annotated[
         FileUse | None, doc("how it is measured what runs do to shared file systems")
     ] = None
@@ -374,7 +454,7 @@ class Machine(FileModel, frozen=True):
     known_failures: Annotated[
         list[KnownFailure], doc("failures that are known here, of any suite and plan")
     ] = []
-    gauges: Annotated[dict[str, Gauge], doc("by name")] = {}
+    gauges: Annotated[dict[Name, Gauge], doc("by name")] = {}
     sinks: Annotated[list[Sink], doc("where the events of its trials are sent")] = []
     rehearsal: Annotated[MachineModel, doc("how it behaves when a plan is rehearsed on it")] = (
         MachineModel()

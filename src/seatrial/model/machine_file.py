@@ -18,12 +18,11 @@ from msgspec.structs import replace
 
 from seatrial.account import home
 from seatrial.errors import UsageError
-from seatrial.escaping import has_controls
 from seatrial.hooks import check_keys
 from seatrial.model.documents import Faults, Spot, YamlNode, decode_partly, key_text, lay_over, read
 from seatrial.model.failures import check_known_failures, check_log_rules
-from seatrial.model.file_model import Scalar
-from seatrial.model.machine import PAGES, FileSystem, FileUse, Gauge, Machine, Places
+from seatrial.model.file_model import NAME, Scalar
+from seatrial.model.machine import FileSystem, FileUse, Gauge, Machine, Places
 from seatrial.model.machine_topology import check_topology, with_topology
 from seatrial.model.nodes import check_layout, unfold, with_layout
 from seatrial.model.places import placed
@@ -232,63 +231,28 @@ def _plain(node: YamlNode) -> Any:
 # Check a decoded machine file: names, node sets, quantities and references between keys.
 
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_QUORUM = re.compile(r"[1-9][0-9]{0,6}|([1-9][0-9]?|100)%")
-_VARIABLES = re.compile(r"(?=\**[A-Za-z_])[A-Za-z0-9_*]+")
-_NO_NAME = "a name must be letters, digits, ._-"
 
 
 def check(machine: Machine, spot: Spot) -> None:
     """Add every fault of a decoded machine file that no value shows by itself."""
-    if not _NAME.fullmatch(machine.machine):
-        spot.fault(_NO_NAME, "machine")
     names = _nodes(machine, spot)
     _subset(machine.slurm.nodelist, names, spot.inside("slurm", "nodelist"))
     if machine.slurm.exclude:
         spot.parsed(unfold, machine.slurm.exclude, "slurm", "exclude")
     _groups(machine, names, spot)
     for name, folded in machine.roles.items():
-        at = spot.inside("roles", name)
-        if not _NAME.fullmatch(name):
-            at.fault(_NO_NAME)
-        at.parsed(unfold, folded)
+        spot.parsed(unfold, folded, "roles", name)
     if machine.topology is not None:
         check_topology(machine, spot.inside("topology"))
     for kind in schedulers().values():
         if kind.name != "local":
             _batch_settings(kind, getattr(machine, kind.name), spot.inside(kind.name))
-    if machine.builds.folder and not Path(machine.builds.folder).is_absolute():
-        spot.fault(f"{machine.builds.folder!r} is no absolute path", "builds", "folder")
-    if machine.guard and not Path(machine.guard).is_absolute():
-        spot.fault(f"{machine.guard!r} is no absolute path", "guard")
-    if told := fault_of_quorum(machine.compat.quorum):
-        spot.fault(told, "compat", "quorum")
-    for i, name in enumerate(machine.compat.environment):
-        if told := fault_of_names(name):
-            spot.fault(told, "compat", "environment", i)
-    for i, mount in enumerate(machine.containers.mounts if machine.containers else ()):
-        paths = mount.split(":")
-        if len(paths) > 2 or not all(Path(each).is_absolute() for each in paths):
-            text = f"{mount!r} is neither an absolute path nor two with a colon between them"
-            spot.fault(text, "containers", "mounts", i)
-    for name, chain in machine.toolchains.items():
-        at = spot.inside("toolchains", name)
-        if not _NAME.fullmatch(name):
-            at.fault(_NO_NAME)
-        for variable, text in faults_of_variables(chain.environment):
-            at.fault(text, "environment", variable)
-    for variable, text in faults_of_variables(machine.environment):
-        spot.fault(text, "environment", variable)
-    for pages, settings in machine.pages.items():
-        if pages not in PAGES:
-            spot.fault(f"{pages!r} is not one of {', '.join(PAGES)}", "pages", pages)
-        for variable, text in faults_of_variables(settings.environment):
-            spot.fault(text, "pages", pages, "environment", variable)
+    _environments(machine, spot)
     for name, system in machine.file_systems.items():
-        _file_system(name, system, machine, spot.inside("file_systems", name))
+        _file_system(system, machine, spot.inside("file_systems", name))
     for name, gauge in machine.gauges.items():
-        _gauge(name, gauge, machine, spot.inside("gauges", name))
+        _gauge(gauge, machine, spot.inside("gauges", name))
     if machine.file_use is not None:
         _file_use(machine.file_use, machine.jobs_run_elsewhere, spot.inside("file_use"))
     check_log_rules(machine.log_rules, spot)
@@ -296,6 +260,17 @@ def check(machine: Machine, spot: Spot) -> None:
     check_sinks(machine.sinks, spot.inside("sinks"))
     _rehearsal(machine.rehearsal, names, spot.inside("rehearsal"))
     check_keys("machine", machine, spot)
+
+
+def _environments(machine: Machine, spot: Spot) -> None:
+    """Check the variables that are set: for everything, by a toolchain, and for pages."""
+    places = [(spot.inside("environment"), machine.environment)]
+    for key in ("toolchains", "pages"):
+        for name, settings in getattr(machine, key).items():
+            places.append((spot.inside(key, name, "environment"), settings.environment))
+    for at, environment in places:
+        for variable, text in faults_of_variables(environment):
+            at.fault(text, variable)
 
 
 def _batch_settings(kind: type[Scheduler], settings: BatchSettings, spot: Spot) -> None:
@@ -307,28 +282,8 @@ def _batch_settings(kind: type[Scheduler], settings: BatchSettings, spot: Spot) 
 
 
 def _file_use(about: FileUse, in_jobs: bool, spot: Spot) -> None:
-    for i, path in enumerate(about.paths):
-        if not Path(path).is_absolute():
-            spot.fault(f"{path!r} is no absolute path", "paths", i)
     if about.job_stats and not in_jobs:
         spot.fault("its jobs have no numbers by which Lustre counts; leave it out", "job_stats")
-    if "%j" not in about.job_id:
-        spot.fault(f"{about.job_id!r} has no %j, the number of the job", "job_id")
-
-
-def fault_of_quorum(quorum: int | str) -> str:
-    """Return why this is no quorum of a compat job; "" if it is one."""
-    if _QUORUM.fullmatch(str(quorum)):
-        return ""
-    return f"{quorum!r} is no quorum; write a number of nodes, or 1% to 100%"
-
-
-def fault_of_names(pattern: str) -> str:
-    """Return why this names no variables for the nodes of a compat job; "" if it does. ``*`` stands
-    for any letters, anywhere but alone."""
-    if _VARIABLES.fullmatch(pattern):
-        return ""
-    return f"{pattern!r} is no name of variables; write e.g. LM_LICENSE_FILE or FLUENT_*"
 
 
 def faults_of_variables(environment: Mapping[str, Scalar]) -> list[tuple[str, str]]:
@@ -377,9 +332,7 @@ def _subset(folded: str, names: set[str], at: Spot) -> tuple[str, ...]:
     return members
 
 
-def _named_nodes(name: str, folded: str, names: set[str], at: Spot) -> tuple[str, ...]:
-    if not _NAME.fullmatch(name):
-        at.fault(_NO_NAME)
+def _named_nodes(folded: str, names: set[str], at: Spot) -> tuple[str, ...]:
     if not folded:
         at.fault("has no nodes; write e.g. n[001-128]")
     return _subset(folded, names, at)
@@ -402,7 +355,7 @@ def _groups(machine: Machine, names: set[str], spot: Spot) -> None:
     group_of: dict[str, str] = {}
     for name, folded in machine.groups.items():
         at = spot.inside("groups", name)
-        members = _named_nodes(name, folded, names, at)
+        members = _named_nodes(folded, names, at)
         if twice := [node for node in members if node in group_of]:
             at.fault(f"{twice[0]} is in the group {group_of[twice[0]]}, too; give each node one")
         group_of.update(dict.fromkeys(members, name))
@@ -411,17 +364,11 @@ def _groups(machine: Machine, names: set[str], spot: Spot) -> None:
 # ---- file systems and gauges --------------------------------------------------------------
 
 
-def _file_system(name: str, system: FileSystem, machine: Machine, at: Spot) -> None:
-    if not _NAME.fullmatch(name):
-        at.fault(_NO_NAME)
-    if not system.path.startswith("/"):
-        at.fault(f"{system.path!r} must be an absolute path", "path")
-    if has_controls(system.path):
-        at.fault(f"{system.path!r} has control characters; name another folder", "path")
+def _file_system(system: FileSystem, machine: Machine, at: Spot) -> None:
     seen: set[str] = set()
     for i, target in enumerate(system.metadata_targets):
-        if not _NAME.fullmatch(target.name):
-            at.fault(f"{target.name!r}: {_NO_NAME}", "targets", i)
+        if not NAME.fullmatch(target.name):
+            at.fault(f"{target.name!r}: a name must be letters, digits, ._-", "targets", i)
         elif target.name in seen:
             at.fault(f"{target.name} is given twice", "targets", i)
         seen.add(target.name)
@@ -436,11 +383,7 @@ def _file_system(name: str, system: FileSystem, machine: Machine, at: Spot) -> N
             spot.fault(text, "target")
 
 
-def _gauge(name: str, gauge: Gauge, machine: Machine, at: Spot) -> None:
-    if not _NAME.fullmatch(name):
-        at.fault(_NO_NAME)
-    if not gauge.command.strip():
-        at.fault("is empty; write bash that prints one number", "command")
+def _gauge(gauge: Gauge, machine: Machine, at: Spot) -> None:
     if not gauge.rehearsal:
         return
     known = list(machine.file_systems)
@@ -456,7 +399,7 @@ def _gauge(name: str, gauge: Gauge, machine: Machine, at: Spot) -> None:
 
 def _rehearsal(model: MachineModel, names: set[str], at: Spot) -> None:
     for name, folded in model.partitions.items():
-        _named_nodes(name, folded, names, at.inside("partitions", name))
+        _named_nodes(folded, names, at.inside("partitions", name))
     if model.background is not None:
         _background(model.background, len(names), at.inside("background"))
 

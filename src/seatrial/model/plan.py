@@ -4,6 +4,7 @@ The structs are the file's shape: the loader decodes by them and ``seatrial sche
 them. ``seatrial.execute.plan.policy`` turns a component into a policy for the conductor.
 """
 
+import re
 from collections.abc import Container
 from typing import Annotated, Final, Literal, get_args
 
@@ -22,11 +23,13 @@ from seatrial.model.file_model import (
     Span,
     WrittenDuration,
     WrittenShare,
+    checked,
     doc,
+    filled,
 )
 from seatrial.model.job_options import overridden_settings
 from seatrial.model.machine import Machine, NodeGroup, SlurmOverride
-from seatrial.model.moments import TimeSpan
+from seatrial.model.moments import TimeSpan, day_of
 from seatrial.model.nodes import fold, node_names, unfold, unfold_or_empty
 from seatrial.model.policy import Answer, ComponentKind, Placement, Weight
 from seatrial.model.requirements import has_partitions
@@ -48,9 +51,15 @@ Cause = Literal[
     "lost",
     "cancelled",
 ]
+_SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 Bound = WrittenShare | WrittenDuration  # which of them says the criterion
 WHOLE_MACHINE: Final = named(machine=True)
 """Criteria on the whole machine: no test's runs can be left out of them."""
+
+
+def of_kind(kind: ComponentKind) -> Meta:
+    """Return that a key is of components of a kind alone."""
+    return Meta(extra={"of_kind": kind})
 
 
 class Phase(FileModel, frozen=True):
@@ -64,11 +73,19 @@ class Phase(FileModel, frozen=True):
     )
 
 
+def _is_checksum(text: str) -> None:
+    if text and not _SHA256.fullmatch(text):
+        raise ValueError("is not a SHA-256 checksum: 64 hex digits, as sha256sum prints")
+
+
 class Evidence(FileModel, frozen=True):
     """A document that shows what no run of Seatrial can show, such as a vendor's report."""
 
     document: Annotated[str, doc("path, relative to the plan")]
-    sha256: Annotated[str, doc("checksum of the document, in hex; without it: awaited")] = ""
+    sha256: Annotated[
+        Annotated[str, checked(_is_checksum)],
+        doc("checksum of the document, in hex; without it: awaited"),
+    ] = ""
     signed_by: Annotated[str, doc("who signed it; of an awaited one: who gives it")] = ""
     signed_on: Annotated[
         str, doc("when, such as `2026-05-04`; required, unless it comes later")
@@ -88,9 +105,11 @@ class Waiver(FileModel, frozen=True):
     """Criteria, or tests and toolchains, that both sides agreed not to count against the
     machine."""
 
-    reason: Annotated[str, doc("why it does not count")]
-    by: Annotated[str, doc("who agreed")]
-    on: Annotated[str, doc("when: a date, 2026-05-01")]
+    reason: Annotated[
+        Annotated[str, filled("a waiver says why, and who agreed")], doc("why it does not count")
+    ]
+    by: Annotated[Annotated[str, filled("a waiver says why, and who agreed")], doc("who agreed")]
+    on: Annotated[Annotated[str, checked(day_of)], doc("when: a date, 2026-05-01")]
     criteria: Annotated[list[str], doc("names or ids of criteria; default: all")] = []
     tests: Annotated[
         list[str], doc("names or patterns of tests whose runs do not count; default: all")
@@ -162,7 +181,7 @@ class ChecklistItem(FileModel, frozen=True):
     """What a person checks, in a component of kind checklist: it passes, fails or is waived; with
     bounds, by a number that the person read."""
 
-    text: Annotated[str, doc("what is checked")]
+    text: Annotated[Annotated[str, filled("say what is checked")], doc("what is checked")]
     id: Annotated[str, doc("name by which it is ticked; default: its number, from 1")] = ""
     clause: Annotated[str, doc("clause of the contract")] = ""
     about: Annotated[str, doc("one sentence: how it is checked")] = ""
@@ -237,21 +256,26 @@ class ComponentTest(FileModel, frozen=True):
 
     copies: Annotated[
         int,
+        of_kind("sustained"),
         doc(
             "runs kept on nodes; in kind `sustained`. They take nodes or, on a host without a "
             "scheduler, cores",
             ge=0,
         ),
     ] = 0
-    weight: Annotated[float, doc("its relative part of the node-hours", ge=0)] = 0
-    share: Annotated[PartOfMachine, doc("its share of the node-hours, such as 25%")] = (
-        PartOfMachine(0)
-    )
+    weight: Annotated[
+        float, of_kind("sustained"), doc("its relative part of the node-hours", ge=0)
+    ] = 0
+    share: Annotated[
+        PartOfMachine, of_kind("sustained"), doc("its share of the node-hours, such as 25%")
+    ] = PartOfMachine(0)
     most: Annotated[
         Annotated[int, Meta(ge=0)] | None,
         doc("maximum runs in flight, waiting ones included; default: no cap"),
     ] = None
-    fill: Annotated[bool, doc("it has no claim and runs on idle nodes")] = False
+    fill: Annotated[bool, of_kind("sustained"), doc("it has no claim and runs on idle nodes")] = (
+        False
+    )
     io: Annotated[
         Weight, doc("weight of its I/O: throttles and stagger do not hold back `light`")
     ] = "normal"
@@ -276,8 +300,10 @@ class ComponentTest(FileModel, frozen=True):
     quiet_answer: Annotated[
         QuietAnswer | None, doc("reaction to a hung run; default: the test's")
     ] = None
-    alone: Annotated[int, doc("runs alone (isolated_then_full)", ge=1)] = 3
-    full: Annotated[int, doc("waves at full machine", ge=1)] = 1
+    alone: Annotated[
+        int, of_kind("isolated_then_full"), doc("runs alone (isolated_then_full)", ge=1)
+    ] = 3
+    full: Annotated[int, of_kind("isolated_then_full"), doc("waves at full machine", ge=1)] = 1
 
 
 class Cap(FileModel, frozen=True):
@@ -350,7 +376,7 @@ class Tell(FileModel, frozen=True):
     """How alerts reach people."""
 
     command: Annotated[
-        str,
+        Annotated[str, filled()],
         doc(
             "bash; gets `$ALERT` (the text), `$ALERT_KIND`, `$ALERT_SUBJECT` (the test, the run "
             "of kind `hung`, the nodes of kind `excluded` or `failing`, the gauge; empty for the "
@@ -392,10 +418,15 @@ class Component(FileModel, frozen=True):
     settings: Annotated[
         dict[str, Scalar | list[Scalar]], doc("values for parameters, as --set does")
     ] = {}
-    repeat: Annotated[int, doc("runs of each case (once); 0: the test's", ge=0)] = 0
-    duration: Annotated[Duration | None, doc("time of a sustained component")] = None
+    repeat: Annotated[
+        int, of_kind("once"), doc("runs of each case (once); 0: the test's", ge=0)
+    ] = 0
+    duration: Annotated[
+        Duration | None, of_kind("sustained"), doc("time of a sustained component")
+    ] = None
     reserve: Annotated[
         Annotated[int, Meta(ge=0)] | None,
+        of_kind("sustained"),
         doc("runs that wait at the scheduler; default: one a test"),
     ] = None
     file_system: Annotated[str, doc("file system of the runs; default: the trial's")] = ""
@@ -427,7 +458,9 @@ class Component(FileModel, frozen=True):
     waivers: Annotated[
         list[Waiver], doc("agreements of both sides that a criterion, or runs, do not count")
     ] = []
-    items: Annotated[list[ChecklistItem], doc("what people check, in kind checklist")] = []
+    items: Annotated[
+        list[ChecklistItem], of_kind("checklist"), doc("what people check, in kind checklist")
+    ] = []
 
     @property
     def parts(self) -> dict[str, ComponentTest]:

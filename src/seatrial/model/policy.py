@@ -6,12 +6,13 @@ seconds.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from seatrial.model.failures import KnownFailure
+from seatrial.model.file_model import doc, notes_of
 from seatrial.model.nodes import unfold
 from seatrial.model.test import Case, Test
 from seatrial.model.topology import Topology
@@ -60,99 +61,186 @@ Answer = Literal["again", "elsewhere", "never"]
 Placement = Literal["round_robin", "weighted", "least_loaded"]
 
 
+# When a member may change in a trial under way: in any, only where each case has its runs (but not
+# in waves, whose sizes follow from it), or only in a sustained one.
+Changes = Literal["always", "once", "sustained"]
+
+_LARGEST = 1 << 62
+Count = Annotated[int, Meta(ge=0, lt=_LARGEST)]
+Number = Annotated[float, Meta(ge=0, lt=_LARGEST)]
+
+
+class Member(NamedTuple):
+    """How a change of a member of a policy is made and told."""
+
+    #: When it may change; None: never.
+    changes: Changes | None
+    #: Its key in a plan; "" if that is its name.
+    word: str
+    unit: Literal["", "seconds", "share"]
+    #: Whether 0 is told as none.
+    none_at_0: bool
+
+
+def limit(
+    about: str,
+    changes: Changes | None = None,
+    word: str = "",
+    unit: Literal["", "seconds", "share"] = "",
+    none_at_0: bool = False,
+) -> Meta:
+    """Return all that is to say of a member of a policy: what it is, when it may change in a trial
+    under way, and how a change is told: its key in a plan, its unit, and whether 0 is none."""
+    return doc(about, extra={"member": Member(changes, word, unit, none_at_0)})
+
+
+def members_of(part: type[Struct]) -> dict[str, Member]:
+    """Return the members of a part of a policy of which there is more to say than their types."""
+    return notes_of(part, "member")
+
+
 class NodePlacing(Struct, frozen=True, kw_only=True):
-    """The network of a trial with placed runs. ``sets`` are sets of nodes that some cases can run
-    on, and ``set_of`` has for each case the number of its set, from 1 on (0: it is not placed)."""
+    """The network of a trial with placed runs."""
 
     topology: Topology
+    #: Sets of nodes that some cases can run on.
     sets: list[str] = []
+    #: For each case the number of its set, from 1 on; 0: it is not placed.
     set_of: list[int] = []
 
 
 class Entry(Struct, frozen=True, kw_only=True):
-    """The rules for one test. All its cases share an entry and take turns.
-
-    ``copies`` is the number of runs to keep on nodes. ``weight`` is the share of the machine's
-    node-hours (0: no claim; the test gets what the others leave). ``most`` is the maximum number of
-    runs in flight, those that wait included (0: no cap). ``io`` is how heavy its I/O is: a closed
-    throttle holds back ``heavy`` and ``normal`` tests. ``opens`` is the load of one run on its
-    metadata target. ``answers`` says for each cause of failure (a verdict's name) whether the run
-    is retried, at most ``attempts`` times. After ``stop_after`` wrong answers in a row the test is
-    stopped (0: never), and after ``stop_failures`` failures of any cause in a row. A run whose
-    output has not grown for ``quiet_after`` is hung (0: not watched), and is ended if
-    ``end_quiet``. ``alone`` and ``full`` are the numbers of runs alone and of waves at full
-    machine, for ``isolated_then_full``. ``bytes`` is the size of the copied deck of a run.
-    """
+    """The rules for one test. All its cases share an entry and take turns."""
 
     name: str
-    copies: int = 0
-    weight: float = 0.0
-    most: int = 0
-    io: Weight = "normal"
+    copies: Annotated[Count, limit("runs kept on nodes", "sustained", none_at_0=True)] = 0
+    weight: Annotated[
+        Number,
+        limit(
+            "share of the machine's node-hours; 0: no claim, it gets what the others leave",
+            "sustained",
+            word="share",
+            unit="share",
+        ),
+    ] = 0.0
+    most: Annotated[
+        Count,
+        limit("maximum runs in flight, waiting ones included; 0: no cap", "once", none_at_0=True),
+    ] = 0
+    io: Annotated[
+        Weight, limit("how heavy its I/O is: a closed throttle holds back all but light", "always")
+    ] = "normal"
     file_system: str = ""
-    opens: float = 0.0
-    answers: dict[str, Answer] = {}
-    attempts: int = 3
-    stop_after: int = 0
-    stop_failures: int = 0
-    quiet_after: float = 0.0
-    end_quiet: bool = True
+    opens: Annotated[Number, limit("load of one run on its metadata target", "once")] = 0.0
+    answers: Annotated[
+        dict[str, Answer],
+        limit("whether a run is retried, by the name of its verdict", "always", "retry.answers"),
+    ] = {}
+    attempts: Annotated[Count, limit("maximum attempts of a run", "always", "retry.attempts")] = 3
+    stop_after: Annotated[
+        Count,
+        limit(
+            "wrong answers in a row that stop the test; 0: never",
+            "always",
+            word="retry.stop_after, of wrong answers",
+            none_at_0=True,
+        ),
+    ] = 0
+    stop_failures: Annotated[
+        Count,
+        limit(
+            "failures of any cause in a row that stop the test; 0: never",
+            "always",
+            word="retry.stop_after",
+            none_at_0=True,
+        ),
+    ] = 0
+    quiet_after: Annotated[
+        Number,
+        limit(
+            "time without output after which a run is hung; 0: it is not watched",
+            "always",
+            word="quiet_for",
+            unit="seconds",
+            none_at_0=True,
+        ),
+    ] = 0.0
+    end_quiet: Annotated[
+        bool, limit("whether a hung run is ended", "always", "quiet_answer end")
+    ] = True
+    #: Of ``isolated_then_full``: runs alone, and waves at full machine.
     alone: int = 1
     full: int = 1
-    bytes: int = 0
+    bytes: Annotated[int, limit("size of the copied deck of a run", word="bytes of decks")] = 0
 
 
 class PolicyTarget(Struct, frozen=True, kw_only=True):
-    """A metadata target for run directories; ``name`` is FILESYSTEM/TARGET. ``weight`` is for
-    weighted placement; ``safe`` is the maximum load, as the sum of the ``opens`` of its runs (0: no
-    limit). ``gauge`` reads its open files, "" if none does."""
+    """A metadata target for run directories."""
 
+    #: FILESYSTEM/TARGET.
     name: str
     file_system: str
-    weight: float = 1.0
-    safe: float = 0.0
+    weight: Annotated[float, Meta(gt=0, lt=_LARGEST), doc("its part in weighted placement")] = 1.0
+    safe: Annotated[
+        Number,
+        limit(
+            "maximum load, as the sum of the `opens` of its runs; 0: no limit",
+            word="safe load",
+            none_at_0=True,
+        ),
+    ] = 0.0
+    #: The gauge that reads its open files; "" if none does.
     gauge: str = ""
 
 
 class Caps(Struct, frozen=True, kw_only=True):
-    """The maximum numbers of runs in flight: of the trial, on each target, on each file system; 0
-    or none: no cap. ``bytes`` is the maximum size of copied decks on each file system."""
+    """The maximum numbers of runs in flight."""
 
-    machine: int = 0
-    per_target: int = 0
-    file_systems: dict[str, int] = {}
-    bytes: dict[str, int] = {}
+    machine: Annotated[Count, limit("of the trial; 0: no cap", none_at_0=True)] = 0
+    per_target: Annotated[Count, limit("on each target; 0: no cap", none_at_0=True)] = 0
+    file_systems: Annotated[
+        dict[str, Count], limit("on each file system", word="runs on file systems")
+    ] = {}
+    bytes: Annotated[
+        dict[str, Count],
+        limit("maximum size of copied decks on each file system", word="bytes of decks"),
+    ] = {}
 
 
 class RateLimit(Struct, frozen=True, kw_only=True):
-    """A token bucket: at most ``starts`` launches at once, and as many again in each ``per``
-    seconds. Entries that are ``light`` do not count."""
+    """A token bucket. Entries that are ``light`` do not count."""
 
-    starts: int
-    per: float
+    starts: Annotated[int, Meta(ge=1), doc("launches at once")]
+    per: Annotated[
+        float, Meta(gt=0, lt=_LARGEST), limit("time until as many may follow", unit="seconds")
+    ]
 
 
 class ThrottleRule(Struct, frozen=True, kw_only=True):
-    """A throttle of I/O by a gauge: it closes above ``high`` and opens below ``low``. Without a
-    good reading for ``stale_after``, ``on_failure`` says whether it is open."""
+    """A throttle of I/O by a gauge."""
 
     gauge: str
-    high: float
-    low: float
-    on_failure: Literal["open", "closed"] = "closed"
-    stale_after: float = 300.0
+    high: Annotated[float, Meta(gt=-_LARGEST, lt=_LARGEST), doc("it closes above it")]
+    low: Annotated[float, Meta(gt=-_LARGEST, lt=_LARGEST), doc("it opens below it")]
+    on_failure: Annotated[Literal["open", "closed"], doc("what it is without a good reading")] = (
+        "closed"
+    )
+    stale_after: Annotated[Number, limit("time for which a reading is good", unit="seconds")] = (
+        300.0
+    )
 
 
 class Window(Struct, frozen=True, kw_only=True):
-    """A span of time, since the start of the trial or by the calendar (``absolute``: seconds since
-    the epoch). ``nodes`` are those concerned, "" for all; ``entries`` the positions of the entries
-    concerned, none for all."""
+    """A span of time, in seconds."""
 
     start: float
     end: float
     why: str = ""
+    #: The nodes concerned; "" for all.
     nodes: str = ""
+    #: The positions of the entries concerned; none for all.
     entries: list[int] = []
+    #: Whether the times are since the epoch, in place of since the start of the trial.
     absolute: bool = False
 
     def span(self, origin: int) -> tuple[int, int]:
@@ -162,81 +250,118 @@ class Window(Struct, frozen=True, kw_only=True):
 
 
 class Exclusion(Struct, frozen=True, kw_only=True):
-    """The rule to exclude nodes: after ``after`` failures for one of ``causes`` within ``within``
-    seconds (0 failures: never); at most the share ``most`` of the nodes. Beyond that people are
-    alerted."""
+    """The rule to exclude nodes."""
 
-    after: int = 0
-    within: float = 86400.0
-    most: float = 0.05
-    causes: tuple[str, ...] = ("node failure", "boot failure", "hung", "timeout")
+    after: Annotated[Count, limit("failures there; 0: never", none_at_0=True)] = 0
+    within: Annotated[Number, limit("time in which they are counted", unit="seconds")] = 86400.0
+    most: Annotated[
+        Number,
+        limit(
+            "maximum share of the nodes; beyond that people are alerted",
+            unit="share",
+            none_at_0=True,
+        ),
+    ] = 0.05
+    causes: Annotated[tuple[str, ...], doc("failures held against nodes")] = (
+        "node failure",
+        "boot failure",
+        "hung",
+        "timeout",
+    )
 
 
 class WatchLimits(Struct, frozen=True, kw_only=True):
-    """When people are alerted (0: never): a test is short of its runs for ``short_for``; nothing
-    happened for ``silent_for``; a run has waited in the queue ``wait_factor`` times as long as is
-    usual in this trial, and at least ``wait_least``. ``failing``: whether people are alerted if a
-    test, a node or all tests fail more often than is usual (None: where any of these is on). The
-    same alert is raised again after ``again``."""
+    """When people are alerted; 0: never."""
 
-    short_for: float = 0.0
-    silent_for: float = 0.0
-    wait_factor: float = 0.0
-    wait_least: float = 600.0
-    again: float = 3600.0
-    failing: bool | None = None
+    short_for: Annotated[
+        Number, limit("time for which a test lacks runs", unit="seconds", none_at_0=True)
+    ] = 0.0
+    silent_for: Annotated[
+        Number, limit("time in which nothing happens", unit="seconds", none_at_0=True)
+    ] = 0.0
+    wait_factor: Annotated[
+        Number,
+        limit("a run waits in the queue so many times as long as is usual here", none_at_0=True),
+    ] = 0.0
+    wait_least: Annotated[Number, limit("and at least so long", unit="seconds")] = 600.0
+    again: Annotated[Number, limit("time until the same alert is repeated", unit="seconds")] = (
+        3600.0
+    )
+    failing: Annotated[
+        bool | None,
+        doc(
+            "whether a test, a node or all tests fail more often than is usual; None: where "
+            "there is any other alert"
+        ),
+    ] = None
 
 
 class Limits(NamedTuple):
-    """Limits on what is in flight. ``room`` is in cores for a backend that shares a node, 0 for one
-    with a queue; ``gpus`` are those of that node. ``jobs`` is the maximum number of runs at
-    the backend, 0: no cap. ``refill`` is the number of free places below which a queue is not
-    filled up, so that jobs form large arrays. ``max_failures`` is the number of verdicts other than
-    pass at which the trial stops, 0: never."""
+    """Limits on what is in flight."""
 
+    #: Cores for a backend that shares a node, 0 for one with a queue.
     room: int = 0
+    #: Maximum number of runs at the backend; 0: no cap.
     jobs: int = 0
     builds: int = 2
+    #: Number of free places below which a queue is not filled up, so that jobs form large arrays.
     refill: int = 1
+    #: Number of verdicts other than pass at which the trial stops; 0: never.
     max_failures: int = 0
+    #: GPUs of the node that is shared.
     gpus: int = 0
 
 
 class Policy(Struct, frozen=True, kw_only=True):
-    """The policy of a trial. ``entry_of`` has the position of the entry of each case. ``unfit`` are
-    sets of nodes that some cases cannot run on, and ``unfit_of`` has for each case the number of
-    its set, from 1 on (0: it can run on all nodes; none: no case has a set). ``bundle_of`` has for
-    each case the number of its group, from 1 on, of cases whose runs share allocations (0: each run
-    has its own; none: no case shares); the repeats of a group are spread over so many
-    ``allocations``. ``duration`` is the time of the trial in seconds, pauses not counted; ``nodes``
-    is the number of nodes (0: unknown); ``race`` are the rules of a tuning, whose settings are the
-    cases; ``reserve`` is the number of runs that wait at the scheduler, so that it always has
-    work; ``placing`` is the network in which nodes of runs are chosen (None: by the scheduler).
-    ``known_failures`` are those that people gave while the trial was under way, in place of those
-    that it was made with (None: nobody did)."""
+    """The policy of a trial."""
 
     kind: Kind = "once"
-    entries: list[Entry] = []
+    entries: Annotated[list[Entry], limit("the rules for each test", word="tests")] = []
+    #: For each case the position of its entry.
     entry_of: list[int] = []
+    #: Sets of nodes that some cases cannot run on.
     unfit: list[str] = []
+    #: For each case the number of its set, from 1 on; 0: it can run on all nodes. Empty: all can.
     unfit_of: list[int] = []
+    #: For each case the number of its group, from 1 on, of cases whose runs share allocations; 0:
+    #: each run has its own. Empty: none shares.
     bundle_of: list[int] = []
+    #: The repeats of a group are spread over so many.
     allocations: int = 1
-    duration: float = 0.0
+    duration: Annotated[
+        Number, limit("time of the trial, pauses not counted", "sustained", unit="seconds")
+    ] = 0.0
+    #: Number of nodes; 0: unknown.
     nodes: int = 0
-    reserve: int = 0
-    caps: Caps = Caps()
-    targets: list[PolicyTarget] = []
-    placement: Placement = "round_robin"
-    stagger: RateLimit | None = None
-    throttles: list[ThrottleRule] = []
-    blackouts: list[Window] = []
-    outages: list[Window] = []
-    exclusion: Exclusion = Exclusion()
-    watch: WatchLimits = WatchLimits()
+    reserve: Annotated[
+        Count,
+        limit("runs that wait at the scheduler, so that it always has work", "sustained"),
+    ] = 0
+    caps: Annotated[Caps, limit("caps on runs in flight", "once")] = Caps()
+    targets: Annotated[list[PolicyTarget], limit("metadata targets", "once")] = []
+    placement: Annotated[Placement, limit("how metadata targets are chosen", "always")] = (
+        "round_robin"
+    )
+    stagger: Annotated[RateLimit | None, limit("spreads starts over time", "always")] = None
+    throttles: Annotated[list[ThrottleRule], limit("throttles of I/O by gauges", "always")] = []
+    blackouts: Annotated[list[Window], limit("times without starts", "always")] = []
+    outages: Annotated[list[Window], limit("planned outages", "always")] = []
+    exclusion: Annotated[
+        Exclusion, limit("the rule to exclude nodes", "always", word="exclude")
+    ] = Exclusion()
+    watch: Annotated[WatchLimits, limit("when people are alerted", "always")] = WatchLimits()
+    #: The rules of a tuning, whose settings are the cases.
     race: RaceRules | None = None
+    #: The network in which nodes of runs are chosen; None: the scheduler chooses.
     placing: NodePlacing | None = None
-    known_failures: list[KnownFailure] | None = None
+    known_failures: Annotated[
+        list[KnownFailure] | None,
+        limit(
+            "those that people gave while the trial was under way, in place of those that it was "
+            "made with; None: nobody did",
+            "always",
+        ),
+    ] = None
 
     @property
     def component_kind(self) -> ComponentKind:

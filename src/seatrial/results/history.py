@@ -24,7 +24,7 @@ from seatrial.judge.statistics.changes import MIN_POINTS
 from seatrial.judge.statistics.significance import wilson
 from seatrial.judge.statistics.spread import Mode
 from seatrial.model import codes
-from seatrial.model.decoding import copied, uncollected
+from seatrial.model.decoding import copied
 from seatrial.model.figures import ELAPSED
 from seatrial.model.parameters import is_like
 from seatrial.results import bands
@@ -139,12 +139,11 @@ def histories(
 ) -> list[History]:
     """The history of a metric in every case that matches, by machine and case. ``case`` is a part
     of a case's name, a pattern, or a beginning of its id. Raises UsageError where none matches."""
-    with uncollected():
-        found = series_of(store, metric, filters, case, stage)
-        return [
-            _history(series, analysis, notes)
-            for series, analysis in zip(found, _courses(found), strict=True)
-        ]
+    found = series_of(store, metric, filters, case, stage)
+    return [
+        _history(series, analysis, notes)
+        for series, analysis in zip(found, _courses(found), strict=True)
+    ]
 
 
 def series_of(

@@ -23,6 +23,7 @@ from seatrial.hooks import check_keys
 from seatrial.model.check_test import check_keep
 from seatrial.model.documents import Faults, Faulty, Spot
 from seatrial.model.failures import check_known_failures
+from seatrial.model.file_model import FileModel, notes_of
 from seatrial.model.identifiers import show
 from seatrial.model.job_options import faults_of_override
 from seatrial.model.machine import Gauge, Machine, SlurmOverride
@@ -39,18 +40,6 @@ ROUNDING = 1e-9  # tolerance of a sum of shares above 1
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 
-# Keys that apply to components of one kind only.
-_OF_KIND = {
-    "duration": "sustained",
-    "reserve": "sustained",
-    "repeat": "once",
-    "items": "checklist",
-}
-_PART_OF_KIND = {
-    **dict.fromkeys(("copies", "weight", "share", "fill"), "sustained"),
-    **dict.fromkeys(("alone", "full"), "isolated_then_full"),
-}
-
 
 def check_plan(loaded: Loaded, faults: Faults, documents: bool = True) -> None:
     """Add every fault of a plan that does not depend on its cases. Without ``documents`` those of
@@ -66,10 +55,6 @@ def check_plan(loaded: Loaded, faults: Faults, documents: bool = True) -> None:
         _slurm(phase.slurm, spot.inside("phases", i, "slurm"))
     for i, span in enumerate(plan.outages):
         _span(span, machine, tests, spot.inside("outages", i))
-    if plan.alerts is not None:
-        at = spot.inside("alerts")
-        if not plan.alerts.command.strip():
-            at.fault("is empty", "command")
     if not plan.components:
         spot.fault("has no component; give at least one", "components")
     for i, component in enumerate(plan.components):
@@ -160,15 +145,12 @@ def _component(plan: Plan, component: Component, spot: Spot, at: Spot) -> None:
 
 def _of_kind(component: Component, at: Spot) -> None:
     """Check that a component has no keys that mean something only in components of another kind."""
-    keys: list[tuple[tuple[str, ...], str]] = [((key,), kind) for key, kind in _OF_KIND.items()]
-    keys += [
-        (("tests", name, key), kind)
-        for name in component.parts
-        for key, kind in _PART_OF_KIND.items()
-    ]
-    for key, kind in keys:
-        if component.kind != kind and at.given(*key):
-            at.fault(f"is of kind {kind} alone; this is {component.kind}", *key)
+    spots: list[tuple[Spot, type[FileModel]]] = [(at, Component)]
+    spots += [(at.inside("tests", name), ComponentTest) for name in component.parts]
+    for spot, shape in spots:
+        for key, kind in notes_of(shape, "of_kind").items():
+            if component.kind != kind and spot.given(key):
+                spot.fault(f"is of kind {kind} alone; this is {component.kind}", key)
     if component.kind == "sustained" and component.duration is None:
         at.fault("is missing; a sustained component needs it, e.g. 10d", "duration")
 

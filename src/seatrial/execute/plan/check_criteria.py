@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -15,15 +16,21 @@ from seatrial.model.documents import Spot
 from seatrial.model.figures import ELAPSED
 from seatrial.model.machine import Machine
 from seatrial.model.moments import day_of
-from seatrial.model.plan import WHOLE_MACHINE, Component, Criterion, Plan, bound_of, is_relative
+from seatrial.model.plan import (
+    WHOLE_MACHINE,
+    ChecklistItem,
+    Component,
+    Criterion,
+    Plan,
+    bound_of,
+    is_relative,
+)
 from seatrial.model.suite import Suite
 from seatrial.model.test import Metric, Test
 
 _OF_ITEMS = "items_passed"
 
 _ABOUT = ("criterion", "tests", "metric", "stage")  # what two criteria must differ in
-
-_SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 
 
 def check_conditions(
@@ -46,10 +53,7 @@ def _criteria(component: Component, suite: Suite | None, machine: Machine | None
     for i, criterion in enumerate(component.criteria):
         spot = at.inside("criteria", i)
         if not any(unread(spot, key) for key in _ABOUT):
-            tests, stage = frozenset(criterion.tests), criterion.of_stage
-            expected = (criterion.of, criterion.within, criterion.two_sided, criterion.pooled)
-            about = (criterion.criterion, tests, criterion.metric, stage, *expected)
-            j = first.setdefault(about, i)
+            j = first.setdefault(_about(criterion), i)
             if j != i:
                 spot.fault(f"is about the same as criteria[{j}]; make one of them")
         if unread(spot, "criterion"):
@@ -58,21 +62,34 @@ def _criteria(component: Component, suite: Suite | None, machine: Machine | None
         if component.kind == "checklist" or criterion.criterion == _OF_ITEMS:
             _of_items(component, criterion, spot)
             continue
-        kind = kind_of(criterion.criterion).component or component.kind
-        if kind != component.kind and not unread(at, "kind"):
-            text = f"{criterion.criterion} is of kind {kind} alone; this is {component.kind}"
-            spot.fault(text, "criterion")
-        _expected(criterion, spot)
-        if criterion.pooled and not kind_of(criterion.criterion).pooled:
-            spot.fault(f"is of {' and '.join(named(pooled=True))} alone; remove it", "pooled")
-        if criterion.stage is not None:
-            _stage(component, criterion, at, spot)
-        if criterion.criterion == "figure_of_merit" and not criterion.metric:
-            spot.fault("figure_of_merit needs it; name the metric", "metric")
-        if criterion.metric and not kind_of(criterion.criterion).metric:
-            spot.fault(f"{criterion.criterion} is about no metric; remove it", "metric")
+        _keys(component, criterion, at, spot)
         if suite is not None:
             _tests(component, criterion, suite, machine, spot)
+
+
+def _about(criterion: Criterion) -> tuple[object, ...]:
+    """Return what a criterion is about, whatever its bounds."""
+    expected = (criterion.of, criterion.within, criterion.two_sided, criterion.pooled)
+    tests = frozenset(criterion.tests)
+    return criterion.criterion, tests, criterion.metric, criterion.of_stage, *expected
+
+
+def _keys(component: Component, criterion: Criterion, at: Spot, spot: Spot) -> None:
+    """Check that a criterion fits its component, and has the keys of its kind."""
+    about = kind_of(criterion.criterion)
+    kind = about.component or component.kind
+    if kind != component.kind and not unread(at, "kind"):
+        text = f"{criterion.criterion} is of kind {kind} alone; this is {component.kind}"
+        spot.fault(text, "criterion")
+    _expected(criterion, spot)
+    if criterion.pooled and not about.pooled:
+        spot.fault(f"is of {' and '.join(named(pooled=True))} alone; remove it", "pooled")
+    if criterion.stage is not None:
+        _stage(component, criterion, at, spot)
+    if criterion.criterion == "figure_of_merit" and not criterion.metric:
+        spot.fault("figure_of_merit needs it; name the metric", "metric")
+    if criterion.metric and not about.metric:
+        spot.fault(f"{criterion.criterion} is about no metric; remove it", "metric")
 
 
 def _of_items(component: Component, criterion: Criterion, spot: Spot) -> None:
@@ -141,24 +158,29 @@ def _tests(
     _match(criterion.tests, chosen, "a test of this component", spot, "tests")
     if not criterion.metric or not kind_of(criterion.criterion).metric:
         return
-    known = figure_names(suite.tests[name] for name in chosen if fits(criterion.tests, name))
+    tests = {name: suite.tests[name] for name in chosen if fits(criterion.tests, name)}
+    known = figure_names(tests.values())
     of_all = {ELAPSED, *(UNITS if machine is None or machine.file_use is not None else ())}
     if chosen and known is not None and criterion.metric not in known | of_all:
         listed = ", ".join(sorted(known | of_all))
         text = f"no test here has the metric {criterion.metric!r}; there are {listed}"
         spot.fault(text, "metric")
-    if is_relative(criterion.at_least) and criterion.at_most is None:
-        named = [name for name in chosen if fits(criterion.tests, name)]
-        lower = [name for name in named if _is_lower(suite.tests[name], criterion.metric)]
-        if criterion.criterion == "figure_of_merit" and lower:
-            text = f"{criterion.metric} of {lower[0]} is better where it is lower: at_least alone"
-            spot.fault(f"{text} lets slow runs pass; write at_most, e.g. 105%", "at_least")
-    has_bounds = criterion.at_least is not None or criterion.at_most is not None
-    for name in chosen if criterion.criterion == "slowdown" or not has_bounds else ():
-        metric = suite.tests[name].metrics.get(criterion.metric)
-        if fits(criterion.tests, name) and isinstance(metric, Metric) and metric.better == "none":
-            text = f"{criterion.metric} of {name} has no direction (better: none)"
-            spot.fault(f"{text}; name another metric", "metric")
+    _directions(criterion, tests, spot)
+
+
+def _directions(criterion: Criterion, tests: Mapping[str, Test], spot: Spot) -> None:
+    """Check that the bounds of a criterion mean something for the directions of its metric."""
+    metric, bounded = criterion.metric, (criterion.at_least, criterion.at_most) != (None, None)
+    lower = [name for name, test in tests.items() if _direction(test, metric) == "lower"]
+    alone = is_relative(criterion.at_least) and criterion.at_most is None
+    if criterion.criterion == "figure_of_merit" and alone and lower:
+        text = f"{metric} of {lower[0]} is better where it is lower: at_least alone"
+        spot.fault(f"{text} lets slow runs pass; write at_most, e.g. 105%", "at_least")
+    if criterion.criterion == "slowdown" or not bounded:
+        for name, test in tests.items():
+            if _direction(test, metric) == "none":
+                text = f"{metric} of {name} has no direction (better: none)"
+                spot.fault(f"{text}; name another metric", "metric")
 
 
 def _match(patterns: list[str], known: list[str], noun: str, spot: Spot, key: str) -> None:
@@ -168,12 +190,12 @@ def _match(patterns: list[str], known: list[str], noun: str, spot: Spot, key: st
             spot.fault(f"{pattern!r} is not {noun}; it has {', '.join(known)}", key, i)
 
 
-def _is_lower(test: Test, name: str) -> bool:
-    """Return whether a metric of a test is known to be better where it is lower."""
+def _direction(test: Test, name: str) -> str:
+    """Return where a metric of a test is better; "" if that is not known before it runs."""
     metric = test.metrics.get(name)
     if metric is None:
-        return name == ELAPSED
-    return isinstance(metric, Metric) and metric.better == "lower"
+        return "lower" if name == ELAPSED else ""
+    return metric.better if isinstance(metric, Metric) else ""
 
 
 def check_evidence(component: Component, folder: Path, at: Spot, documents: bool = True) -> None:
@@ -185,17 +207,15 @@ def check_evidence(component: Component, folder: Path, at: Spot, documents: bool
         if first.setdefault(evidence.document, i) != i:
             j = first[evidence.document]
             spot.fault(f"{evidence.document!r} is that of evidence[{j}], too", "document")
-        is_checksum = _SHA256.fullmatch(evidence.sha256) is not None
-        if evidence.sha256 and not is_checksum:
-            spot.fault("is not a SHA-256 checksum: 64 hex digits, as sha256sum prints", "sha256")
-        if evidence.signed_on or not evidence.comes_later:
+        later = evidence.comes_later and not unread(spot, "sha256")
+        if evidence.signed_on or not later:
             spot.parsed(day_of, evidence.signed_on, "signed_on")
-        if evidence.comes_later:
+        if later:
             continue
         if not evidence.signed_by.strip():
             spot.fault("is empty; name who signed", "signed_by")
         if documents:
-            _document(folder / evidence.document, evidence.sha256 if is_checksum else "", spot)
+            _document(folder / evidence.document, evidence.sha256, spot)
 
 
 def _document(path: Path, sha256: str, spot: Spot) -> None:
@@ -220,12 +240,9 @@ def _waivers(component: Component, suite: Suite | None, machine: Machine | None,
     unsure = any(unread(at, "criteria", i, "criterion") for i in range(len(component.criteria)))
     unsure |= not component.criteria and unread(at, "criteria")
     chosen = chosen_tests(component, suite.tests) if suite is not None else []
+    chains = list(machine.toolchains) if machine is not None else []
     for i, waiver in enumerate(component.waivers):
         spot = at.inside("waivers", i)
-        for key, value in (("reason", waiver.reason), ("by", waiver.by)):
-            if not value.strip():
-                spot.fault("is empty; a waiver says why, and who agreed", key)
-        spot.parsed(day_of, waiver.on, "on")
         for j, name in enumerate(waiver.criteria):
             if name not in known and not unsure:
                 listed = ", ".join(dict.fromkeys(known))
@@ -235,7 +252,6 @@ def _waivers(component: Component, suite: Suite | None, machine: Machine | None,
                 text = f"{name} is about the whole machine; waive it without tests and toolchains"
                 spot.fault(text, "criteria", j)
         _match(waiver.tests, chosen, "a test of this component", spot, "tests")
-        chains = list(machine.toolchains) if machine is not None else []
         _match(waiver.toolchains, chains, "a toolchain of the machine", spot, "toolchains")
 
 
@@ -273,15 +289,17 @@ def _checklist(component: Component, at: Spot) -> None:
         at.fault("is missing; a checklist needs items, each with a text", "items")
     first: dict[str, int] = {}
     for i, item in enumerate(component.items):
-        spot = at.inside("items", i)
-        if not item.text.strip():
-            spot.fault("is empty; say what is checked", "text")
-        name = id_of(item, i)
+        spot, name = at.inside("items", i), id_of(item, i)
         if not _ID.fullmatch(name):
             spot.fault(f"{name!r}: an id must be letters, digits, ._+-", "id")
         if first.setdefault(name, i) != i:
             spot.fault(f"{name!r} is the id of items[{first[name]}], too; rename one", "id")
-        if item.unit and not item.has_number:
-            spot.fault("there is no number; give at_least or at_most, or remove unit", "unit")
-        if item.at_least is not None and item.at_most is not None and item.at_least > item.at_most:
-            spot.fault(f"{item.at_least:g} is more than at_most, {item.at_most:g}", "at_least")
+        _number(item, spot)
+
+
+def _number(item: ChecklistItem, spot: Spot) -> None:
+    """Check the number that a person is to read, and its bounds."""
+    if item.unit and not item.has_number:
+        spot.fault("there is no number; give at_least or at_most, or remove unit", "unit")
+    if item.at_least is not None and item.at_most is not None and item.at_least > item.at_most:
+        spot.fault(f"{item.at_least:g} is more than at_most, {item.at_most:g}", "at_least")

@@ -9,13 +9,14 @@ raises ValueError here.
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
-from msgspec.structs import asdict
+from msgspec import Struct
 
 from seatrial.decide.place import placing_of
 from seatrial.execute.plan.component_tests import fits, part_of
 from seatrial.model import policy as resolved
-from seatrial.model.decoding import copied
+from seatrial.model.file_model import Duration, Share, Span
 from seatrial.model.job_options import sharing_groups
 from seatrial.model.machine import FileSystem, Machine, MetadataTarget
 from seatrial.model.moments import TimeSpan
@@ -24,6 +25,8 @@ from seatrial.model.plan import Component, ComponentTest, Deck, Plan, kept
 from seatrial.model.policy import Answer, Entry, Policy, Window
 from seatrial.model.requirements import lacking
 from seatrial.model.test import Case, Test
+
+P = TypeVar("P", bound=Struct)
 
 # The default reactions to a failure. A sustained component starts further runs of a test in any
 # case, so it does not retry a run; it only avoids suspect nodes for the next run of the case.
@@ -59,61 +62,55 @@ def policy_of(
     entries = [_entry(component, tests[name], parts[name], weights[name]) for name in names]
     file_systems = dict.fromkeys(entry.file_system for entry in entries if entry.file_system)
     decks = [(parts[name].deck, tests[name].folder) for name in names]
-    stagger, exclude, watch = component.stagger, component.exclude, component.watch
-    sustained = component.kind == "sustained"
-    lacks = [lacking(machine, tests[case.test].requires.features, case) for case in cases]
-    unfit = list(dict.fromkeys(each for each in lacks if each))
-    number_of = {"": 0} | {each: number for number, each in enumerate(unfit, 1)}
-    groups = sharing_groups(tests, cases) if component.kind == "once" else []
+    unfit, unfit_of = _unfit(machine, tests, cases)
     placed = any(entry.file_system for entry in entries)  # each run is placed by itself
     reserve = len(entries) if component.reserve is None else component.reserve
+    exclude, watch = component.exclude, component.watch
+    causes = tuple(exclude.causes) or resolved.Exclusion().causes
     return Policy(
         kind=component.kind,
         entries=entries,
         entry_of=[positions[case.test] for case in cases],
         unfit=unfit,
-        unfit_of=[number_of[each] for each in lacks] if unfit else [],
-        bundle_of=[] if placed else groups,
+        unfit_of=unfit_of,
+        bundle_of=sharing_groups(tests, cases) if component.kind == "once" and not placed else [],
         duration=component.duration.seconds if component.duration else 0.0,
         nodes=len(node_names(machine)),
         placing=placing_of(machine, tests, cases),
-        reserve=reserve if sustained else 0,
+        reserve=reserve if component.kind == "sustained" else 0,
         caps=_caps(component, machine, entries, decks),
-        targets=[
-            resolved.PolicyTarget(
-                name=f"{name}/{target.name}",
-                file_system=name,
-                weight=target.weight,
-                safe=safe_load_of(component, machine.file_systems[name]),
-                gauge=target.gauge if component.placement == "least_loaded" else "",
-            )
-            for name in file_systems
-            for target in targets_of(component, machine.file_systems[name])
-        ],
+        targets=_targets(component, machine, file_systems),
         placement=component.placement,
-        stagger=(
-            resolved.RateLimit(starts=stagger.starts, per=stagger.per.seconds) if stagger else None
-        ),
-        throttles=[
-            resolved.ThrottleRule(**asdict(each) | {"stale_after": each.stale_after.seconds})
-            for each in component.throttles
-        ],
+        stagger=_in_numbers(component.stagger, resolved.RateLimit) if component.stagger else None,
+        throttles=[_in_numbers(each, resolved.ThrottleRule) for each in component.throttles],
         blackouts=windows_of(component.blackouts, names, machine),
         outages=windows_of(plan.outages, names, machine),
-        exclusion=resolved.Exclusion(
-            after=exclude.after,
-            within=exclude.within.seconds,
-            most=exclude.most.fraction,
-            causes=tuple(exclude.causes) or resolved.Exclusion().causes,
-        ),
-        watch=resolved.WatchLimits(
-            short_for=watch.short_for.seconds,
-            silent_for=watch.silent_for.seconds,
-            wait_factor=watch.wait_factor,
-            again=watch.again.seconds,
-            failing=None if watch.failing else False,
-        ),
+        exclusion=_in_numbers(exclude, resolved.Exclusion, causes=causes),
+        watch=_in_numbers(watch, resolved.WatchLimits, failing=None if watch.failing else False),
     )
+
+
+def _in_numbers(written: Struct, part: type[P], **others: Any) -> P:
+    """Return a part of a policy, by a part of a plan. A limit has one name in both, so it is taken
+    over as it is, or as its number; ``others`` are those that the policy has otherwise."""
+    same = set(part.__struct_fields__) & set(written.__struct_fields__) - others.keys()
+    return part(**{name: _number(getattr(written, name)) for name in same}, **others)
+
+
+def _number(value: object) -> object:
+    if isinstance(value, Duration | Span):
+        return value.seconds
+    return value.fraction if isinstance(value, Share) else value
+
+
+def _unfit(
+    machine: Machine, tests: Mapping[str, Test], cases: Sequence[Case]
+) -> tuple[list[str], list[int]]:
+    """Return sets of nodes that some cases cannot run on, and for each case the number of its set,
+    from 1 on (0: it has none); none if all cases can run anywhere."""
+    lacks = [lacking(machine, tests[case.test].requires.features, case) for case in cases]
+    unfit = list(dict.fromkeys(filter(None, lacks)))
+    return unfit, [unfit.index(each) + 1 if each else 0 for each in lacks] if unfit else []
 
 
 def width_of_machine(machine: Machine) -> int:
@@ -178,16 +175,15 @@ def relative_weight(part: ComponentTest) -> float:
 
 def _entry(component: Component, test: Test, part: ComponentTest, weight: float) -> Entry:
     retry = part.retry or component.retry
-    answers = dict(USUALLY if component.kind == "sustained" else ANSWERS)
-    answers.update(retry.answers.items())
-    return copied(
-        Entry,
+    usual = USUALLY if component.kind == "sustained" else ANSWERS
+    return _in_numbers(
         part,
+        Entry,
         name=test.name,
         weight=weight,
         most=part.most or 0,
         file_system=part.file_system or component.file_system,
-        answers=answers,
+        answers={**usual, **retry.answers},
         attempts=retry.attempts,
         stop_after=MAX_WRONG if retry.stop_after is None else retry.stop_after,
         stop_failures=retry.stop_after or 0,
@@ -256,10 +252,24 @@ def _caps(
         if whole := system.space.bytes:
             taken = bytes_on_targets(by_system[name], len(targets_of(component, system)))
             space[name] = max(1, whole - taken)
-    caps = component.caps
-    return resolved.Caps(
-        machine=caps.machine, per_target=caps.per_target, file_systems=runs, bytes=space
-    )
+    return _in_numbers(component.caps, resolved.Caps, file_systems=runs, bytes=space)
+
+
+def _targets(
+    component: Component, machine: Machine, file_systems: Iterable[str]
+) -> list[resolved.PolicyTarget]:
+    """Return the metadata targets of these file systems that hold runs of a component."""
+    return [
+        resolved.PolicyTarget(
+            name=f"{name}/{target.name}",
+            file_system=name,
+            weight=target.weight,
+            safe=safe_load_of(component, machine.file_systems[name]),
+            gauge=target.gauge if component.placement == "least_loaded" else "",
+        )
+        for name in file_systems
+        for target in targets_of(component, machine.file_systems[name])
+    ]
 
 
 # ---- time and people ----------------------------------------------------------------------

@@ -5,7 +5,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
@@ -17,8 +17,8 @@ from seatrial.cli.options import choice_option, list_option, machine_option, val
 from seatrial.cli.run import command as run_command
 from seatrial.errors import UsageError
 from seatrial.execute.detect import find_machine
-from seatrial.model.machine import Compat
-from seatrial.model.machine_file import fault_of_names, fault_of_quorum, machine_file
+from seatrial.model.machine import Compat, check_quorum, check_variables
+from seatrial.model.machine_file import machine_file
 from seatrial.plugins import compat
 from seatrial.plugins.compat import attach
 from seatrial.plugins.compat.run import CompatNodes, settings_of, write
@@ -94,10 +94,9 @@ def run(
     is the only node. The exit code is that of COMMAND.
     """
     for name in names:
-        if told := fault_of_names(name):
-            raise UsageError(f"-e {told}")
-    if quorum is not None and (told := fault_of_quorum(quorum)):
-        raise UsageError(f"--quorum {told}")
+        _require(check_variables, name, "-e")
+    if quorum is not None:
+        _require(check_quorum, quorum, "--quorum")
     compat = find_machine(machine).machine.compat if machine else Compat()
     compat = replace(compat, mode=mode or compat.mode, quorum=quorum or compat.quorum)
     job, nodes = _job_here()
@@ -196,6 +195,14 @@ def check(
             run_command, suites=(str(SUITE),), machine=chosen, tag=tag, settings=settings
         )
     return found
+
+
+def _require(rule: Callable[[str], None], text: str, option: str) -> None:
+    """Raise UsageError if the value of an option breaks a rule."""
+    try:
+        rule(text)
+    except ValueError as error:
+        raise UsageError(f"{option} {error}") from None
 
 
 def _job_here() -> tuple[str, CompatNodes]:

@@ -29,7 +29,6 @@ from seatrial.execute.trial_record import ImportedFrom, Record
 from seatrial.journal import events
 from seatrial.journal.journal import Journal, read
 from seatrial.model import codes
-from seatrial.model.decoding import uncollected
 from seatrial.model.expand import case_id
 from seatrial.model.identifiers import run_id_of
 from seatrial.model.machine import Machine
@@ -59,17 +58,16 @@ class MadeTrial(NamedTuple):
 def make_trial(trials: Path, tag: str, source: ImportSource, results: ImportedResults) -> MadeTrial:
     """Make the trial ``tag`` of all results that no imported trial has. Raises UsageError where
     none is new, or where a trial has this tag."""
-    with uncollected():
-        known = _known(trials, source)
-        once, notes = _once(results.runs, source)
-        there = Counter(known[run_id] for run_id in once if run_id in known)
-        new = {run_id: run for run_id, run in once.items() if run_id not in known}
-        if not new:
-            where = ", ".join(f"{number} in {of}" for of, number in there.items())
-            raise UsageError(
-                f"{source.file}: its results were all imported before ({where}); nothing was made"
-            )
-        return MadeTrial(_make(trials, tag, source, results, new), list(new.values()), there, notes)
+    known = _known(trials, source)
+    once, notes = _once(results.runs, source)
+    there = Counter(known[run_id] for run_id in once if run_id in known)
+    new = {run_id: run for run_id, run in once.items() if run_id not in known}
+    if not new:
+        where = ", ".join(f"{number} in {of}" for of, number in there.items())
+        raise UsageError(
+            f"{source.file}: its results were all imported before ({where}); nothing was made"
+        )
+    return MadeTrial(_make(trials, tag, source, results, new), list(new.values()), there, notes)
 
 
 def _make(

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from seatrial.model.file_model import (
     Duration,
     FileModel,
+    Name,
     PartOfAll,
     Quantity,
     Share,
@@ -73,7 +74,7 @@ class MachineModel(FileModel, frozen=True):
     slow_nodes: Annotated[PartOfAll, doc("share of nodes that are slow")] = PartOfAll(0)
     slow_by: Annotated[float, doc("factor of a run's time on a slow node", ge=1)] = 1.2
     partitions: Annotated[
-        dict[str, str], doc("node sets by partition; default: one of all nodes")
+        dict[Name, str], doc("node sets by partition; default: one of all nodes")
     ] = {}
     background: Annotated[Background | None, doc("jobs of others")] = None
 

@@ -23,7 +23,6 @@ from seatrial.execute.plan_trials import record_of
 from seatrial.execute.trial_record import references_of
 from seatrial.journal.events import Event
 from seatrial.journal.journal import Journal
-from seatrial.model.decoding import uncollected
 from seatrial.model.file_model import Duration
 from seatrial.model.nodes import node_names
 from seatrial.model.plan import WHOLE, Plan
@@ -75,8 +74,7 @@ def rehearse(
         ends = []
         for part in group:  # on nodes of their own, so that none waits for another's
             tag = tag_of(plan, part, trials, name) if trials is not None else part.tag
-            with uncollected():
-                rehearsed = _rehearse_part(plan, part, run_models, seed, start, trials, tag)
+            rehearsed = _rehearse_part(plan, part, run_models, seed, start, trials, tag)
             done.append(rehearsed)
             ends.append(rehearsed.end)
         start = max(ends)

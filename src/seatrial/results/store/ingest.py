@@ -24,7 +24,6 @@ from seatrial.files import is_utf8, open_regular
 from seatrial.hooks import each, load
 from seatrial.journal.events import Event
 from seatrial.journal.journal import Block, fingerprint, path_of, read_blocks, read_mark
-from seatrial.model.decoding import uncollected
 from seatrial.model.file_model import Scalar
 from seatrial.model.nodes import unfold
 from seatrial.model.test import Case
@@ -264,7 +263,7 @@ def ingest_trial(store: Store, path: str, progress: Progress | None) -> int:
     mark = read_mark(folder.journal)
     lines = LinesBefore()
     while True:
-        with uncollected(), store.writing() as writer:
+        with store.writing() as writer:
             writer.lock(folder.tag)  # the path may be another elsewhere
             if not folder.journal.exists():
                 _open_row(writer, folder, None)

@@ -17,7 +17,6 @@ from seatrial.errors import UsageError
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.execute.trial_record import Record
 from seatrial.journal.journal import read
-from seatrial.model.decoding import uncollected
 from seatrial.results.criteria.mix import overall
 from seatrial.results.records import PlanRecords
 from seatrial.results.store.schema import Store
@@ -62,12 +61,11 @@ def gather(planned: Planned, store: Store, author: Author | None = None, given: 
     records = [folder.record() for folder in planned.trials]
     _require_one_kind(records)
     kept, kept_files = _records(planned.records)
-    with uncollected():
-        side = given_side(store, given) if given else None
-        gathered = [
-            gathered_trial(*each, store, kept, side)
-            for each in zip(planned.trials, records, strict=True)
-        ]
+    side = given_side(store, given) if given else None
+    gathered = [
+        gathered_trial(*each, store, kept, side)
+        for each in zip(planned.trials, records, strict=True)
+    ]
     parts = [one.part for one in gathered]
     files = [*chain.from_iterable(one.files for one in gathered), *kept_files]
     files += [*_notes_file(planned.trials, records), *_documents(planned, parts)]
