@@ -149,7 +149,7 @@ def test_no_slurm_here(path: Path) -> None:
 
 def test_a_slurm_that_does_not_answer(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program(path, "sinfo", {}, otherwise="exec /bin/sleep 60")
-    monkeypatch.setattr(detect, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(detect, "ANSWER_SECONDS", 0.2)
     with pytest.raises(UsageError, match=r"^sinfo .*: no answer within 0\.2 s; is slurmctld up\?"):
         detect_cluster(None)[0]
 
