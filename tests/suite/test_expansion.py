@@ -320,3 +320,22 @@ def test_repeats_of_the_test_and_of_the_command(place: Place) -> None:
     place.test(repeat=3)
     assert [case.repeat for case in place.cases()] == [3]
     assert [case.repeat for case in place.cases(repeat=5)] == [5]
+
+
+def test_each_piece_is_a_case_of_its_own_in_order(place: Place) -> None:
+    run = {"pieces": "number", "nodes": 1}
+    place.test(run=run, parameters={"number": [1, 3]})
+    assert place.names() == [
+        f"t{{number={n},piece={i}}}@gcc" for n in (1, 3) for i in range(1, n + 1)
+    ]
+    place.test(run={"nodes": 1}, parameters={"number": [1, 3]})
+    assert place.names() == ["t{number=1}@gcc", "t{number=3}@gcc"]
+
+
+def test_how_many_pieces_run_at_once_is_bounded_by_a_node(place: Place) -> None:
+    place.test(run={"pieces": 4, "at_once": 4, "nodes": 1})
+    assert [case.at_once for case in place.cases()] == [4] * 4
+    place.test(run={"pieces": 9, "at_once": 9, "nodes": 1})
+    assert place.names() == [], "a node has 8 cores"
+    place.test(run={"pieces": 4, "at_once": 2, "nodes": 2})
+    assert place.names() == [], "they go with one node"

@@ -299,3 +299,15 @@ def test_the_command_line_lists_and_tells_faults(place: Place, tmp_path: Path) -
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("suite/u/test.yaml:2: is not valid YAML: ")
     assert done.stderr.endswith("\n1 fault; nothing was done.\n")
+
+
+def test_the_recipe_of_a_build_is_a_file_or_a_name_that_easybuild_looks_for(place: Place) -> None:
+    (place.suite / "t").mkdir(parents=True)
+    (place.suite / "t/here.eb").write_text("name = 'x'\n")
+    found = {}
+    for recipe in ("here.eb", "zlib-1.3.eb"):
+        place.test(build={"easybuild": recipe}, run={"nodes": 1})
+        (test,) = place.plan().tests.values()
+        assert test.build is not None
+        found[recipe] = test.build.easybuild
+    assert found == {"here.eb": str(place.suite / "t/here.eb"), "zlib-1.3.eb": "zlib-1.3.eb"}
