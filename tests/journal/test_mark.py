@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from threading import Thread
 
 import pytest
 
-from seatrial.journal.damage import damage_of
-from seatrial.journal.events import AlertRaised
+from seatrial.journal.damage import Damage, damage_of
+from seatrial.journal.events import AlertRaised, ScriptStarted
 from seatrial.journal.journal import Journal, has_lost_end, path_of, read, read_mark, write_mark
 
 LINES = 5
@@ -33,13 +34,34 @@ def damaged(path: Path) -> int:
 @pytest.mark.parametrize("lines", range(LINES))
 def test_a_cut_at_the_end_of_a_line_is_one_damaged_line(journal: Path, lines: int) -> None:
     whole = journal.read_bytes().splitlines(keepends=True)
+    assert damage_of(journal) is None
     journal.write_bytes(b"".join(whole[:lines]))
     assert damaged(journal) == 1
+    assert damage_of(journal) == Damage(1, lines + 1)
     for _ in range(2):  # the driver records it, once
         with Journal.own(journal) as owned:
             owned.append(AlertRaised(time=9))
     assert damaged(journal) == 1
     assert len(list(read(journal))) == lines + 2
+
+
+@pytest.mark.parametrize("scripts", [1, 1000])
+def test_the_clock_goes_on_behind_the_latest_event_but_those_of_nodes(
+    tmp_path: Path, scripts: int
+) -> None:
+    """However many events of jobs, whose clocks may be wrong, stand behind it."""
+    tomorrow, later = (time.time_ns() + days * 86_400 * 10**9 for days in (1, 1000))
+    path = tmp_path / "journal.jsonl"
+    with Journal.own(path) as owned:
+        for _ in range(scripts):
+            owned.append(ScriptStarted(time=later, run_id="r" * 100))
+    with Journal.own(path) as owned:
+        assert owned.clock.now() < tomorrow
+        owned.append(AlertRaised(time=tomorrow))
+        for _ in range(scripts):
+            owned.append(ScriptStarted(time=later, run_id="r" * 100))
+    with Journal.own(path) as owned:
+        assert tomorrow <= owned.clock.now() < later
 
 
 def test_what_was_read_is_counted(journal: Path) -> None:
