@@ -53,6 +53,14 @@ def test_without_noise_a_best_setting_is_never_dropped(percent: list[int], runs:
         assert effects[answer.best] == best
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_what_cannot_be_told_from_the_best_is_named(seed: int) -> None:
+    alike = run(Race(rules([[0], [1], [2]])), [0.0, 0.0, 0.5], noise=0.02, seed=seed).answer()
+    assert alike.best in (0, 1) and alike.untold == [1 - alike.best]
+    apart = run(Race(rules([[0], [1], [2]])), [0.0, 0.4, 0.5], noise=0.001, seed=seed).answer()
+    assert (apart.best, apart.untold) == (0, [])
+
+
 def test_what_is_far_behind_runs_no_more() -> None:
     race = run(Race(rules()), [0.0] + [0.5] * 11, noise=0.005)
     assert set(race.dropped) == set(range(1, 12))
