@@ -71,6 +71,7 @@ def test_a_log_and_the_results_of_its_runs(place: Workplace) -> None:
     assert good["job_id"] == "123"
     assert bad["why"] == "Pavilion2 recorded FAIL; no file"
     assert bad["exit_code"] == 3
+    assert (good["path"], bad["path"]) == (str(folder), ""), "of a log alone no folder is known"
     shown = place.seatrial("show", f"old/{good['run_id']}").out
     assert "raw_speed{file=node01}" in shown
     assert "flag" not in shown
