@@ -116,8 +116,8 @@ class Server:
             headers=httpx.Headers(self._headers, encoding="latin-1"),
             verify=self._trusted,
             proxy=through,
-            # httpx closes a connection in whose TLS handshake it gives up itself, and no other.
-            timeout=httpx.Timeout(None, connect=0.9 * self._timeout),
+            # TCP and TLS, each: httpx closes a connection that it gives up itself, and no other.
+            timeout=httpx.Timeout(None, connect=0.45 * self._timeout),
             trust_env=False,
         )
 
