@@ -119,6 +119,19 @@ def test_lines_of_aprun(shape: tuple[int, int], placement: dict[str, Any], end: 
 
 
 @pytest.mark.parametrize(
+    ("placement", "end"),
+    [
+        ({}, "-ppn 24 -bind-to core:1"),
+        ({"bind": "core"}, "-ppn 24 -bind-to core:1"),
+        ({"bind": "numa"}, "-ppn 24 -bind-to numa"),
+        ({"bind": "none"}, "-ppn 24"),
+    ],
+)
+def test_lines_of_mpich_on_a_full_node(placement: dict[str, Any], end: str) -> None:
+    assert line(a_machine_of(MPICH), of_shape(24, 1, **placement)).endswith(end)
+
+
+@pytest.mark.parametrize(
     ("job", "options", "expected"),
     [
         ({}, [], "-n 8 -a 1 -c 3 -g 0 -r 4 -d packed -b packed:3"),
