@@ -39,8 +39,6 @@ BESIDE = {
 STILL = {
     "cli/compare.py",
     "cli/history.py",
-    "cli/judge.py",
-    "cli/run_driver.py",
     "cli/suspects.py",
     "execute/creation.py",
     "execute/jobs.py",
@@ -61,7 +59,6 @@ STILL = {
     "show/web/pages/history.py",
     "show/web/pages/machine.py",
     "show/web/pages/run.py",
-    "show/web/trials.py",
 }
 
 

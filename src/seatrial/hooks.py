@@ -114,6 +114,20 @@ class Database(NamedTuple):
     extra: str
 
 
+class Delivery(NamedTuple):
+    """What sends the events of trials elsewhere."""
+
+    #: ``module:function``, called with a TrialFolder, an Observer and the level of its log before a
+    #: trial is driven. It returns the Observer that is told of the events, perhaps the same.
+    observe: str
+    #: ``module:function``, called with a TrialFolder and the level of its log when events were
+    #: added to a trial that nobody drives. It returns why they cannot be sent, "" if they can.
+    start: str
+    #: ``module:function``, called with a TrialFolder. It returns what the page of a trial shows of
+    #: its targets: how far behind each is.
+    lags: str
+
+
 class Importer(NamedTuple):
     """A command below ``seatrial import``."""
 
@@ -136,6 +150,8 @@ class Key(NamedTuple):
     #: ``module:function`` that adds faults which the type does not show. It is called with the
     #: decoded file and the Spot of the value. "" if there are none.
     check: str = ""
+    #: Whether runs depend on it. If not, a trial may go on where the value has changed.
+    of_runs: bool = True
 
 
 class OutputFormat(NamedTuple):
@@ -265,6 +281,11 @@ def seatrial_criteria() -> list[CriterionKind]:  # type: ignore[empty-body]
 @hookspec
 def seatrial_databases() -> list[Database]:  # type: ignore[empty-body]
     """Return kinds of databases for the store of results. Asked when a store is named by a URL."""
+
+
+@hookspec
+def seatrial_deliveries() -> list[Delivery]:  # type: ignore[empty-body]
+    """Return what sends events elsewhere. Asked when a trial is driven, changed or shown."""
 
 
 @hookspec

@@ -22,9 +22,9 @@ from seatrial.execute.second_judgement import (
 )
 from seatrial.execute.trial_folder import TrialFolder, find, references_by_now
 from seatrial.execute.trial_record import checksum_of
+from seatrial.hooks import each, load
 from seatrial.judge.references import References
 from seatrial.model.codes import KNOWN, PASS
-from seatrial.plugins.sinks.process import start
 from seatrial.results.learned import UnreferencedFigures, is_unreferenced
 from seatrial.results.store.export import to_json
 from seatrial.show.text import folded
@@ -144,7 +144,7 @@ def _judge_again(
             folder, record, suites, references, account(), reason.strip()
         )
         news = any(one.changed or one.figures for one in found)
-        if news and record.machine.sinks and not origin.other:
+        if news and not origin.other:
             _tell_sinks(folder, folders)
     else:
         now = definitions_now(record, folder.cases(), suites, references)
@@ -176,7 +176,7 @@ def _unreferenced(
         if one.code is not PASS:
             continue
         kinds = [(name, event.better) for name, event in run.figures.items()]
-        for metric, better in [*kinds, *((each.name, each.better) for each in one.figures)]:
+        for metric, better in [*kinds, *((figure.name, figure.better) for figure in one.figures)]:
             if better != NO_DIRECTION:
                 stage = run.life.stage
                 lacks = is_unreferenced(references, run.case, metric, better, stage)
@@ -187,10 +187,10 @@ def _unreferenced(
 
 
 def _tell_sinks(folder: "TrialFolder", folders: Folders) -> None:
-
-    if trouble := start(folder, folders.log_level):
-        again = folders.command("sink", folder.tag)
-        click.echo(f"seatrial: the sinks were not told: {trouble}; later: {again}", err=True)
+    for delivery in each("seatrial_deliveries"):
+        if trouble := load(delivery.start)(folder, folders.log_level):
+            again = folders.command("sink", folder.tag)
+            click.echo(f"seatrial: the sinks were not told: {trouble}; later: {again}", err=True)
 
 
 def _print_json(found: "Sequence[SecondJudgement]") -> None:

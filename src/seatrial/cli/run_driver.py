@@ -36,6 +36,7 @@ from seatrial.execute.requests import (
 )
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.files import opened_folder, origin_of, touch
+from seatrial.hooks import each, load
 from seatrial.journal import events
 from seatrial.journal.clock import present
 from seatrial.journal.events import Event, JobEnded, RequestRefused, RunJudged, RunSubmitted
@@ -47,7 +48,6 @@ from seatrial.log import log_to
 from seatrial.model.codes import BUILD_FAILED, CHECK_ERROR, KNOWN, PASS, PERFORMANCE, RECALLED
 from seatrial.model.figures import ELAPSED
 from seatrial.model.test import Case
-from seatrial.plugins.sinks import process
 from seatrial.results.learned import unreferenced
 from seatrial.results.one_run import expected, references_for, with_elapsed
 from seatrial.results.store import queries
@@ -158,9 +158,10 @@ def _heed_signals(drivers: Sequence[Driver]) -> None:
 def _driver(
     folder: TrialFolder, folders: Folders, observer: Observer | None = None, alert: str = ""
 ) -> Driver:
-    """Return a trial's driver. If the trial's machine names sinks, it also starts their process."""
-    if folder.record().machine.sinks:
-        observer = process.Starting(folder, observer or Observer(), folders.log_level)
+    """Return a trial's driver. What sends its events elsewhere is told of them, too."""
+    observer = observer or Observer()
+    for delivery in each("seatrial_deliveries"):
+        observer = load(delivery.observe)(folder, observer, folders.log_level)
     driver = Driver(folder, observer, alert)
     tell_shared(folder.path.parent)
     if driver.origin.loose:

@@ -29,6 +29,7 @@ from seatrial.execute.prepare import TrialOptions
 from seatrial.execute.trial_folder import TrialFolder, tags
 from seatrial.execute.trial_record import MAX_LEFT_OUT, Record, known_by
 from seatrial.files import read_regular, remove_file, replace_file
+from seatrial.hooks import keys_of
 from seatrial.journal.events import PolicyChanged
 from seatrial.journal.journal import read
 from seatrial.journal.trial_life import TrialLife, TrialState
@@ -299,7 +300,8 @@ def changed_inputs(
 
 def _deciding(machine: Machine) -> Machine:
     """Return a machine without the keys that change nothing in a trial."""
-    return replace(machine, sinks=[], facts={})
+    idle = {key.name: key.default for key in keys_of("machine") if not key.of_runs}
+    return replace(machine, facts={}, **idle)
 
 
 def policy_before(trial: PlanTrial, part: PreparedComponent) -> Policy:

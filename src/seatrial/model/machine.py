@@ -22,7 +22,6 @@ from seatrial.model.file_model import (
 )
 from seatrial.model.schedulers import BatchSettings, Slurm
 from seatrial.plugins.rehearsal.keys import FileSystemModel, MachineModel
-from seatrial.plugins.sinks.keys import Sink
 
 LauncherKind = Literal["srun", "mpirun", "mpiexec", "aprun", "jsrun", "compat", "none"]
 
@@ -455,7 +454,6 @@ class Machine(FileModel, frozen=True):
         list[KnownFailure], doc("failures that are known here, of any suite and plan")
     ] = []
     gauges: Annotated[dict[Name, Gauge], doc("by name")] = {}
-    sinks: Annotated[list[Sink], doc("where the events of its trials are sent")] = []
     rehearsal: Annotated[MachineModel, doc("how it behaves when a plan is rehearsed on it")] = (
         MachineModel()
     )

@@ -29,7 +29,6 @@ from seatrial.model.places import placed
 from seatrial.model.run_settings import fault_of_variable
 from seatrial.model.schedulers import BatchSettings, Scheduler, schedulers
 from seatrial.plugins.rehearsal.keys import Background, MachineModel
-from seatrial.plugins.sinks.keys import check_sinks
 
 FOLDER = Path("machines")
 SITE_FOLDER = Path("/etc/seatrial/machines")
@@ -100,8 +99,8 @@ def read_machine(path: Path, faults: Faults) -> Site | None:
     machine = decode_partly(node, Machine, own) if node is not None else None
     if machine is not None and node is not None:
         spot = Spot(node, own, own.faulty)
-        if own.of_shape:  # suppress consequential faults; sinks are independent of each other
-            check_sinks(machine.sinks, spot.inside("sinks"))
+        if own.of_shape:  # suppress consequential faults; keys of plug-ins are independent
+            check_keys("machine", machine, spot)
         else:
             check(machine, spot)
     faults.add_all(own)
@@ -257,7 +256,6 @@ def check(machine: Machine, spot: Spot) -> None:
         _file_use(machine.file_use, machine.jobs_run_elsewhere, spot.inside("file_use"))
     check_log_rules(machine.log_rules, spot)
     check_known_failures(machine.known_failures, spot)
-    check_sinks(machine.sinks, spot.inside("sinks"))
     _rehearsal(machine.rehearsal, names, spot.inside("rehearsal"))
     check_keys("machine", machine, spot)
 

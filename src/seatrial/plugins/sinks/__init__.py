@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from seatrial.hooks import Command, SinkKind, hookimpl
+from typing import Annotated, Any
+
+from seatrial.hooks import Command, Delivery, Key, SinkKind, hookimpl, load, value_of
+from seatrial.model.file_model import doc
 
 CHATS = ("slack", "mattermost", "teams")
 
@@ -66,3 +69,33 @@ def seatrial_sinks() -> list[SinkKind]:
             every=60.0,
         ),
     ]
+
+
+@hookimpl
+def seatrial_keys() -> list[Key]:
+    keys = "seatrial.plugins.sinks.keys"
+    about = doc("where the events of its trials are sent")
+    sinks = Annotated[list[load(f"{keys}:Sink")], about]  # type: ignore[misc, valid-type]
+    return [Key("machine", "sinks", sinks, [], f"{keys}:check", of_runs=False)]
+
+
+@hookimpl
+def seatrial_deliveries() -> list[Delivery]:
+    lags = "seatrial.plugins.sinks.lifetime:sink_lags"
+    return [Delivery(f"{__name__}:observed", f"{__name__}:start", lags)]
+
+
+def observed(folder: Any, observer: Any, log_level: str) -> Any:
+    """Return the observer of a drive: one that starts the process, where the machine has sinks."""
+    if not value_of(folder.record().machine, "sinks", list):
+        return observer
+    return load("seatrial.plugins.sinks.process:Starting")(folder, observer, log_level)
+
+
+def start(folder: Any, log_level: str) -> str:
+    """Start the process that sends a trial's events, where its machine has sinks. Returns why it
+    cannot be started, "" if it can."""
+    if not value_of(folder.record().machine, "sinks", list):
+        return ""
+    reason: str = load("seatrial.plugins.sinks.process:start")(folder, log_level)
+    return reason

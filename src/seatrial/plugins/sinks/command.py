@@ -14,6 +14,7 @@ from seatrial.cli.tables import TextTable
 from seatrial.errors import TrialError, UsageError
 from seatrial.execute import detect as machines
 from seatrial.execute.trial_folder import TrialFolder, find, tags
+from seatrial.hooks import value_of
 from seatrial.journal.journal import has_lost_end
 from seatrial.plugins.sinks import process
 from seatrial.plugins.sinks.keys import Sink
@@ -140,7 +141,7 @@ def _about(folder: TrialFolder, machine: str | None) -> TrialInfo:
     to this user's files."""
     about, origin = owned_about_of(folder)
     if machine is not None:
-        about.machine.sinks = machines.find_machine(machine).machine.sinks
+        about.machine.sinks = value_of(machines.find_machine(machine).machine, "sinks", list)
     elif about.machine.sinks and origin.other:
         raise UsageError(
             f"{folder.tag}: {origin.other}, and the sinks that it names would get what is yours; "

@@ -7,9 +7,9 @@ from functools import cache
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from msgspec import NODEFAULT
+from msgspec import NODEFAULT, Struct
 
-from seatrial.hooks import SinkKind, each, with_fields
+from seatrial.hooks import SinkKind, each, value_of, with_fields
 from seatrial.model.documents import Spot
 from seatrial.model.file_model import Duration, FileModel, Size, doc
 
@@ -123,6 +123,11 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _SECRET = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:[/~].*")
 
 _ADDRESS = re.compile(r"(?!-)[^\s@<>,;\"]+@[A-Za-z0-9.-]+|[a-z_][a-z0-9_.-]*")  # or a local user
+
+
+def check(machine: Struct, at: Spot) -> None:
+    """Add the faults of the sinks of a machine file."""
+    check_sinks(value_of(machine, "sinks", list), at)
 
 
 def check_sinks(sinks: list[Sink], at: Spot) -> None:

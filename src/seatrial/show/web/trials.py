@@ -12,6 +12,7 @@ from collections.abc import Hashable, Iterator
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,8 +21,8 @@ from seatrial.errors import JournalError, SeatrialError, TrialError
 from seatrial.execute.plan_trials import records
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.execute.trial_record import Record
+from seatrial.hooks import each, load
 from seatrial.model.codes import KNOWN, PASS, RECALLED, code_of
-from seatrial.plugins.sinks.lifetime import SinkLag, sink_lags
 from seatrial.results.criteria.mix import OverallState
 from seatrial.results.documents import with_evidence, with_people
 from seatrial.results.evidence import (
@@ -106,7 +107,7 @@ class TrialFacts(Struct, frozen=True, kw_only=True):
     status: Status | None
     tests: list[TestStatus]
     builds: Builds
-    sinks: list[SinkLag]
+    sinks: list[Any]
     share_read: float
     trouble: str
 
@@ -115,9 +116,10 @@ def facts_of(state: ServerState, row: TrialRow, tailed: TailedTrial) -> TrialFac
     """Return what is known of a trial."""
     store, standing = state.store(), tailed.standing()
     record = tailed.fold.record if tailed.fold is not None else None
-    sinks: list[SinkLag] = []
+    sinks: list[Any] = []
     with contextlib.suppress(SeatrialError, OSError):
-        sinks = sink_lags(TrialFolder(Path(row.path)))
+        for delivery in each("seatrial_deliveries"):
+            sinks += load(delivery.lags)(TrialFolder(Path(row.path)))
     return TrialFacts(
         trial=row,
         standing=standing,
