@@ -57,53 +57,56 @@ class ImportedFrom(Struct, frozen=True, kw_only=True):
 
 
 class Record(Struct, frozen=True, kw_only=True, dict=True):
-    """The record of a trial (``trial.json``), written once when the trial is created. ``created``
-    is in ns since the epoch. ``references`` is the file of the machine's references, ``expected``
-    has its contents at that time (version 0.1 wrote its text), so that a trial judges all its runs
-    by the same references. ``inputs`` are the hashes of the input files of the tests by their
-    paths, "" for files that are too large. A trial of a plan has the plan's name and file, the
-    component, the phase and the policy; ``plan_text`` is the plan's file as it was. A ``rehearsed``
-    trial ran in virtual time on a simulated machine, with random numbers from its ``seed``;
-    ``assumed`` are the assumptions of its plan, in words. ``cases_bytes`` and ``cases_sha256`` are
-    the size and the checksum of ``cases.jsonl``: a file that was cut is noticed (version 0.1 wrote
-    neither). ``left_out`` are the first cases and tests that could not run on the machine, with the
-    reasons. ``rules`` are a site's own, by which facts of nodes are judged.
-    Of a trial whose figures somebody else gave, ``given`` says who; nothing of it runs.
-    ``imported`` says which other tool made the runs of a trial.
-    Of a tuning, ``tuning`` is its file and ``tuning_text`` the file's text.
-    ``machine_nodes`` is how many nodes the whole machine of a plan has; a component and a phase may
-    have fewer (0: unknown)."""
+    """The record of a trial (``trial.json``), written once when the trial is created."""
 
     tag: str
+    #: When it was created: ns since the epoch.
     created: int
     version: str
     user: str
     host: str
     asked: TrialOptions
     machine: Machine
+    #: The file of the machine's references.
     references: str
     tests: dict[str, Test]
+    #: What that file had at that time, so that all runs of a trial are judged by the same
+    #: references. Version 0.1 wrote its text.
     expected: list[Reference] | str = []
+    #: The hashes of the input files of the tests by their paths; "" for files that are too large.
     inputs: dict[str, str] = {}
     policy: Policy = Policy()
+    #: Of a trial of a plan: the plan's name, its file, and the file's text at that time.
     plan: str = ""
     plan_file: str = ""
     plan_text: str = ""
     component: Component | None = None
     phase: str = ""
     alerts: Tell | None = None
+    #: Whether it ran in virtual time on a simulated machine.
     rehearsed: bool = False
+    #: Of a rehearsal: what its random numbers began with.
     seed: int = 0
+    #: Of a rehearsal: the assumptions of its plan, in words.
     assumed: list[str] = []
+    #: Size and checksum of ``cases.jsonl``, so that a file that was cut is noticed. Version 0.1
+    #: wrote neither.
     cases_bytes: int = -1
     cases_sha256: str = ""
+    #: The first cases and tests that could not run on the machine, with the reasons.
     left_out: list[tuple[str, str]] = []
+    #: A site's own, by which facts of nodes are judged.
     rules: list[RuleFile] = []
+    #: Who gave the figures of a trial of which nothing runs.
     given: GivenFrom | None = None
+    #: Which other tool made its runs.
     imported: ImportedFrom | None = None
     known_failures: list[KnownFailure] = []
+    #: Of a tuning: its file, and the file's text.
     tuning: TuneFile | None = None
     tuning_text: str = ""
+    #: How many nodes the whole machine of a plan has, of which a component and a phase may have
+    #: fewer; 0: unknown.
     machine_nodes: int = 0
 
     def keep_of(self, test: str) -> KeepWord | Keep:
