@@ -11,7 +11,7 @@ from typing import Any
 
 from bench.measuring import SEATRIAL, Row, median_of, scratch, timed
 from seatrial.execute.creation import create
-from seatrial.execute.prepare import TrialOptions
+from seatrial.execute.options import TrialOptions
 from seatrial.execute.trial_record import Record
 from seatrial.journal.events import (
     Event,

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.execute.creation import create
-from seatrial.execute.prepare import TrialOptions
+from seatrial.execute.options import TrialOptions
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.execute.trial_record import Record
 from seatrial.journal.encoding import encode

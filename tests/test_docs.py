@@ -9,8 +9,9 @@ import pytest
 import yaml
 from tools.docs_reference import reference_pages
 
+from seatrial.execute.options import TrialOptions
 from seatrial.execute.plan.prepare import prepare_plan
-from seatrial.execute.prepare import TrialOptions, prepare_trial, require_cases
+from seatrial.execute.prepare import prepare_trial, require_cases
 from seatrial.judge import references
 from seatrial.model.machine_file import load_machine
 from seatrial.show.web.routes import pages

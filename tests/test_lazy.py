@@ -1,8 +1,7 @@
-"""Heavy modules are imported at their first use, whole for every thread, and patterns compiled."""
+"""Heavy modules are imported at their first use, whole for every thread."""
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 import threading
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.lazy import LazyModule, np, regex, yaml
+from seatrial.lazy import _LazyModule, np, yaml
 
 SLOW_MODULE = """
 import time
@@ -47,7 +46,7 @@ def test_threads_wait_until_the_module_is_whole(
 ) -> None:
     (tmp_path / "slow_to_load.py").write_text(SLOW_MODULE)
     monkeypatch.syspath_prepend(tmp_path)
-    module = LazyModule("slow_to_load")
+    module = _LazyModule("slow_to_load")
     start = threading.Barrier(8)
     found: list[object] = []
 
@@ -62,14 +61,3 @@ def test_threads_wait_until_the_module_is_whole(
         thread.join()
     assert found == [2] * 8
     assert sys.modules.pop("slow_to_load").first == 1
-
-
-def test_a_pattern_is_compiled_at_its_first_use() -> None:
-    name = regex("([a-z]+)=", re.IGNORECASE)
-    found = name.match("Copy=1")
-    assert found is not None and found[1] == "Copy"
-    assert name.sub("", "a=1 b=2") == "1 2" and name.groups == 1
-    assert regex(rb"\d").findall(b"a1b2") == [b"1", b"2"]
-    wrong = regex("(")
-    with pytest.raises(re.error):
-        wrong.search("")

@@ -8,7 +8,7 @@ import pytest
 from seatrial.decide.admission import shapes_of
 from seatrial.decide.demand import Due, dues_of
 from seatrial.decide.failing import Watchdogs
-from seatrial.execute.prepare import TrialOptions
+from seatrial.execute.options import TrialOptions
 from seatrial.execute.trial_record import Record
 from seatrial.model.machine import Machine, NodeGroup
 from seatrial.model.policy import Entry, Policy, WatchLimits

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from seatrial.cli.status_table import print_json, print_status
-from seatrial.execute.prepare import TrialOptions
+from seatrial.execute.options import TrialOptions
 from seatrial.execute.trial_record import Record
 from seatrial.journal.events import (
     AlertRaised,

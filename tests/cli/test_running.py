@@ -21,7 +21,8 @@ from seatrial import cli
 from seatrial.execute.creation import create
 from seatrial.execute.driver import Driver
 from seatrial.execute.job_stats import Observer
-from seatrial.execute.prepare import TrialOptions, new_tag, prepare_trial
+from seatrial.execute.options import TrialOptions
+from seatrial.execute.prepare import new_tag, prepare_trial
 from seatrial.execute.trial_record import suite_record
 from seatrial.journal.events import (
     AlertRaised,

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Self, TypeVar
 
 from seatrial.execute.creation import create
-from seatrial.execute.prepare import TrialOptions
+from seatrial.execute.options import TrialOptions
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.execute.trial_record import Record
 from seatrial.journal.events import (

@@ -15,7 +15,8 @@ import pytest
 import yaml
 
 from seatrial.errors import InvalidFiles
-from seatrial.execute.prepare import Prepared, TrialOptions, prepare_trial
+from seatrial.execute.options import TrialOptions
+from seatrial.execute.prepare import Prepared, prepare_trial
 from seatrial.model.test import Case
 
 GCC = {"cc": "gcc", "cflags": "-O2"}

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import InvalidFiles
-from seatrial.execute.prepare import TrialOptions, prepare_trial
+from seatrial.execute.options import TrialOptions
+from seatrial.execute.prepare import prepare_trial
 from tests.suite.helpers import Place
 
 DATA = Path(__file__).parent / "data"

@@ -125,7 +125,8 @@ def test_files_go_after_the_verdict_is_on_the_disk(
     from seatrial.execute import kept_files as keep
     from seatrial.execute.creation import create
     from seatrial.execute.driver import Driver
-    from seatrial.execute.prepare import TrialOptions, prepare_trial
+    from seatrial.execute.options import TrialOptions
+    from seatrial.execute.prepare import prepare_trial
     from seatrial.execute.trial_folder import TrialFolder
     from seatrial.execute.trial_record import suite_record
 

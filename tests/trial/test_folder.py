@@ -16,7 +16,8 @@ import pytest
 from seatrial.errors import InvalidFiles, TrialError, UsageError
 from seatrial.execute import creation
 from seatrial.execute.creation import create
-from seatrial.execute.prepare import TrialOptions, prepare_trial
+from seatrial.execute.options import TrialOptions
+from seatrial.execute.prepare import prepare_trial
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.execute.trial_record import Record, checksum_of, references_of, suite_record
 from seatrial.judge.references import Reference, References, loads

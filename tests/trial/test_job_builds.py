@@ -15,7 +15,8 @@ from seatrial.execute.building import JobBuilds
 from seatrial.execute.builds import BuildResult
 from seatrial.execute.creation import create
 from seatrial.execute.driver import Driver
-from seatrial.execute.prepare import TrialOptions, prepare_trial
+from seatrial.execute.options import TrialOptions
+from seatrial.execute.prepare import prepare_trial
 from seatrial.execute.protocol import Ended, Job, NeverStarted, Queued, Refused, Submission, Update
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.execute.trial_record import suite_record

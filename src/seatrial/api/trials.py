@@ -20,9 +20,10 @@ from seatrial.execute import creation, trial_record
 from seatrial.execute.detect import find_machine
 from seatrial.execute.driver import Driver
 from seatrial.execute.job_stats import Observer
+from seatrial.execute.options import TrialOptions
 from seatrial.execute.plan.check import check_plan
 from seatrial.execute.plan.load import load_plan as read_plan
-from seatrial.execute.prepare import TrialOptions, new_tag, prepare_trial, require_cases
+from seatrial.execute.prepare import new_tag, prepare_trial, require_cases
 from seatrial.execute.protocol import Backend
 from seatrial.execute.requests import DriveOutcome
 from seatrial.execute.schedulers import require_scheduler

@@ -12,7 +12,7 @@ from seatrial.results.tuned import tuned
 
 
 @click.command("advise")
-@click.argument("trial", shell_complete=options.trials)
+@click.argument("trial", shell_complete=options.complete("trials"))
 @format_option("table", "json")
 @click.pass_obj
 def command(folders: Folders, trial: str, form: str) -> int:

@@ -9,7 +9,7 @@ from seatrial.execute.trial_folder import find
 
 
 @click.command("cancel")
-@click.argument("trial", metavar="TRIAL[/RUN]", shell_complete=options.trials)
+@click.argument("trial", metavar="TRIAL[/RUN]", shell_complete=options.complete("trials"))
 @click.option("--reason", default="", help="Why one run is cancelled; recorded with your name.")
 @click.pass_obj
 def command(folders: Folders, trial: str, reason: str) -> int:

@@ -28,7 +28,7 @@ UNDECIDED = 3
 
 
 @click.command("compare")
-@click.argument("sides", nargs=-1, metavar="A B...", shell_complete=options.sides)
+@click.argument("sides", nargs=-1, metavar="A B...", shell_complete=options.complete("sides"))
 @list_option("--metric", "metrics", "PATTERN", "Only these metrics.")
 @tests_filter
 @click.option(

@@ -19,7 +19,7 @@ from seatrial.units import count
 
 
 @click.command("export")
-@click.argument("trial", required=False, shell_complete=options.trials)
+@click.argument("trial", required=False, shell_complete=options.complete("trials"))
 @format_option("junit", "json", help="JUnit XML for a CI server, or all of it as one JSON object.")
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="File to write; default: stdout."

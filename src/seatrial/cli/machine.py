@@ -25,7 +25,7 @@ _WIDTH = 80
 
 
 @click.command("machine")
-@click.argument("name", required=False, shell_complete=options.machines)
+@click.argument("name", required=False, shell_complete=options.complete("machines"))
 @click.option("--detect", is_flag=True, help="Describe this host anew, whatever files say.")
 @choice_option(
     "--scheduler",

@@ -5,108 +5,35 @@
 """
 
 import math
-import os
 import re
-from collections.abc import Callable, Iterable, Sequence
-from itertools import islice
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 import msgspec
 
-from seatrial.errors import SeatrialError
-from seatrial.execute.prepare import TrialOptions
-from seatrial.execute.trial_folder import TrialFolder, tags
-from seatrial.model.codes import CODES
-from seatrial.model.machine import Machine
-from seatrial.model.machine_file import LOCAL, described
+from seatrial.execute.options import TrialOptions
+from seatrial.hooks import load
 from seatrial.model.settings import setting
-from seatrial.results.selection import KEYS
-from seatrial.results.store.tables import TrialRow
 from seatrial.units import moment_of, share_of
-
-# ---- complete ------------------------------------------------------------------------------------
-#
-# Shell completion of what people name: trials, runs, tests, machines. It reads names alone, so
-# that the shell does not wait.
-
-
-MAX_SHOWN = 200
-
-
-def trials(context: click.Context, param: click.Parameter, begun: str) -> list[str]:
-    """Return the tags that begin so."""
-    return _beginning(_tags(_folder(context)), begun)
-
-
-def runs(context: click.Context, param: click.Parameter, begun: str) -> list[str]:
-    """Return the runs that begin so: TAG/ first, then the runs of that trial."""
-    folder = _folder(context)
-    tag, slash, run = begun.partition("/")
-    if not slash:
-        return _beginning((f"{name}/" for name in _tags(folder)), begun)
-    names = (path.parent.name for path in folder.glob(f"{tag}/runs/**/job.sh"))
-    return [f"{tag}/{name}" for name in _beginning(names, run)]
-
-
-def sides(context: click.Context, param: click.Parameter, begun: str) -> list[str]:
-    """Return the sides of a comparison that begin so: tags, behind a colon or @ the names of
-    conditions."""
-
-    if ":" not in begun and begun[:1] != "@":
-        return trials(context, param, begun)
-    at = max(begun.rfind(sign) for sign in ":@,") + 1
-    return [begun[:at] + name for name in _beginning((f"{name}=" for name in KEYS), begun[at:])]
-
-
-def tests(context: click.Context, param: click.Parameter, begun: str) -> list[str]:
-    """Return the tests of all trials that begin so."""
-    scripts = _folder(context).glob("[!.]*/scripts/*.sh")
-    return _beginning({path.stem.replace("+", "/").replace("//", "+") for path in scripts}, begun)
-
-
-def verdicts(context: click.Context, param: click.Parameter, begun: str) -> list[str]:
-    """Return the verdicts that begin so, as one word each."""
-
-    return _beginning((code.name.replace(" ", "-") for code in CODES.values()), begun)
-
-
-def machines(context: click.Context, param: click.Parameter, begun: str) -> list[str]:
-    """Return the machines that begin so, by name, and `local`."""
-
-    return _beginning([LOCAL, *described()], begun)
-
-
-def folders(
-    context: click.Context, param: click.Parameter, begun: str
-) -> "list[click.shell_completion.CompletionItem]":
-    """Have the shell complete a folder."""
-    return [click.shell_completion.CompletionItem(begun, type="dir")]
-
-
-def _folder(context: click.Context) -> Path:
-    given = context.find_root().params.get("trials")
-    return Path(given or os.environ.get("SEATRIAL_TRIALS") or "trials")
-
-
-def _tags(folder: Path) -> list[str]:
-
-    return tags(folder)
-
-
-def _beginning(names: Iterable[str], begun: str) -> list[str]:
-    return sorted(islice((name for name in names if name.startswith(begun)), MAX_SHOWN))
-
-
-# ---- options -------------------------------------------------------------------------------------
-
 
 T = TypeVar("T")
 Decorator = Callable[..., Any]
 
 STAGES = ("alone", "full")  # of suite.model.Stage
 _LABEL = re.compile(r"([A-Za-z]\w{0,99})=([^,\"'\x00-\x1f\x7f]{1,100})")
+
+
+def complete(kind: str) -> Callable[[click.Context, click.Parameter, str], list[Any]]:
+    """Return what completes a word in the shell: a function of ``cli/complete.py``, which is
+    imported when the shell asks."""
+
+    def names(context: click.Context, param: click.Parameter, begun: str) -> list[Any]:
+        completed: list[Any] = load(f"seatrial.cli.complete:{kind}")(context, param, begun)
+        return completed
+
+    return names
 
 
 class Parsed(click.ParamType[Any]):
@@ -245,7 +172,7 @@ machine_option = click.option(
     "-m",
     "--machine",
     envvar="SEATRIAL_MACHINE",
-    shell_complete=machines,
+    shell_complete=complete("machines"),
     default=lambda: setting("machine") or None,
     help="Machine, by name or file; default: `seatrial config machine`, else this host.",
 )
@@ -261,17 +188,17 @@ alert_option = value_option(
 
 # which runs, by the names of ``store.rows.Filters``
 test_filter = text_option(
-    "-k", "--test", "PATTERN", "Tests: a part, or e.g. io_*.", shell_complete=tests
+    "-k", "--test", "PATTERN", "Tests: a part, or e.g. io_*.", shell_complete=complete("tests")
 )
 tests_filter = list_option(
-    "-k", "--test", "tests", "PATTERN", "Only these tests.", shell_complete=tests
+    "-k", "--test", "tests", "PATTERN", "Only these tests.", shell_complete=complete("tests")
 )
 machine_filter = text_option("-m", "--machine", "PATTERN", "Only on this machine.")
 since_filter = value_option(
     "--since", "TIME", "Created since: 2h, 3d, 2026-11-20, ...T14:03.", type=MOMENT, default=0
 )
 run_filters = together(
-    text_option("--trial", "TAG", "Only of this trial.", shell_complete=trials),
+    text_option("--trial", "TAG", "Only of this trial.", shell_complete=complete("trials")),
     test_filter,
     machine_filter,
     text_option("--toolchain", "PATTERN", "Only with this toolchain."),
@@ -280,7 +207,7 @@ run_filters = together(
 )
 
 trials_argument = click.argument(
-    "trials", nargs=-1, required=True, metavar="TRIAL...", shell_complete=trials
+    "trials", nargs=-1, required=True, metavar="TRIAL...", shell_complete=complete("trials")
 )
 per_option = choice_option(
     "--per",
@@ -291,7 +218,7 @@ per_option = choice_option(
 
 # which cases of a suite
 selection_options = together(
-    click.argument("suites", nargs=-1, metavar="[SUITE]...", shell_complete=folders),
+    click.argument("suites", nargs=-1, metavar="[SUITE]...", shell_complete=complete("folders")),
     value_option(
         "-k",
         "keyword",
@@ -364,17 +291,3 @@ def asked_of(settings: tuple[str, ...], **chosen: Any) -> "TrialOptions":
         pairs[name] = value
     given = {name: value for name, value in chosen.items() if value}
     return msgspec.convert({"suites": ["."], "settings": pairs, **given}, TrialOptions)
-
-
-# ---- known machine -------------------------------------------------------------------------------
-#
-# The machine of a trial, for commands that read the store.
-
-
-def known_machine(trial: TrialRow) -> "Machine | None":
-    """Return the machine of a trial; None if its record cannot be read: it is gone, or another
-    version wrote it."""
-    try:
-        return TrialFolder(Path(trial.path)).record().machine
-    except (SeatrialError, ValueError):
-        return None

@@ -35,7 +35,7 @@ def command() -> None:
 
 
 @command.command("accept", short_help="Write references from measured medians.")
-@click.argument("trials", nargs=-1, metavar="[TRIAL]...", shell_complete=options.trials)
+@click.argument("trials", nargs=-1, metavar="[TRIAL]...", shell_complete=options.complete("trials"))
 @click.option(
     "--metric", default="", help="Only this metric; `elapsed`, the time of the script, is one."
 )

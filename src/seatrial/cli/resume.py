@@ -14,7 +14,7 @@ from seatrial.execute.trial_folder import find
 
 
 @click.command("resume")
-@click.argument("trial", shell_complete=options.trials)
+@click.argument("trial", shell_complete=options.complete("trials"))
 @alert_option
 @fail_on_option
 @require_references_option

@@ -37,7 +37,7 @@ SHOWN = 50
     "--verdict",
     "verdicts",
     multiple=True,
-    shell_complete=options.verdicts,
+    shell_complete=options.complete("verdicts"),
     help="Only this verdict; may be repeated.",
 )
 @text_option("--cause", "TEXT", "Only failures of this cause: a part, or a pattern.")

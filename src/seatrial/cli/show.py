@@ -32,7 +32,7 @@ MAX_SCRIPT_BYTES = 1 << 18
 
 
 @click.command("show")
-@click.argument("run", metavar="[TAG/]RUN", shell_complete=options.runs)
+@click.argument("run", metavar="[TAG/]RUN", shell_complete=options.complete("runs"))
 @click.option("--scripts", is_flag=True, help="Show the build's, the test's and the job's script.")
 @click.option(
     "-n",

@@ -1,6 +1,7 @@
 """``seatrial suspects``: find nodes that explain failed or slow runs."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import click
@@ -9,7 +10,6 @@ from msgspec.structs import replace
 from seatrial.cli import Folders
 from seatrial.cli.options import (
     json_option,
-    known_machine,
     list_option,
     machine_filter,
     since_filter,
@@ -18,6 +18,7 @@ from seatrial.cli.options import (
 from seatrial.cli.query_common import opened, print_page, tell_damage
 from seatrial.errors import UsageError
 from seatrial.escaping import plain_line
+from seatrial.execute.trial_folder import known_machine
 from seatrial.judge import checks
 from seatrial.judge.statistics.suspects import find
 from seatrial.model import nodes
@@ -145,7 +146,7 @@ def _machine(store: Store, machine: str, runs: list[RunOutcome]) -> "Machine | N
     """Return the description of a machine, from the latest trial of these runs that has one."""
     tags = {one.trial for one in runs}
     trials = (each for each in queries.trials(store) if each.tag in tags)  # newest first
-    described = (known_machine(each) for each in trials if each.machine == machine)
+    described = (known_machine(Path(each.path)) for each in trials if each.machine == machine)
     return next(filter(None, described), None)
 
 

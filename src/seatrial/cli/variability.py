@@ -1,18 +1,21 @@
 """``seatrial variability``: how much the tests of a trial vary, and which runs are outliers."""
 
+from pathlib import Path
+
 import click
 
 from seatrial.cli import Folders, options
-from seatrial.cli.options import FiniteRange, json_option, known_machine, test_filter
+from seatrial.cli.options import FiniteRange, json_option, test_filter
 from seatrial.cli.query_common import opened, print_page, tell_damage
 from seatrial.errors import UsageError
+from seatrial.execute.trial_folder import known_machine
 from seatrial.results.store import queries, series
 from seatrial.results.variability import variability
 from seatrial.show.variability import variability_page
 
 
 @click.command("variability")
-@click.argument("trial", shell_complete=options.trials)
+@click.argument("trial", shell_complete=options.complete("trials"))
 @test_filter
 @click.option("--metric", default="", help="Only this metric; `elapsed` is one.")
 @click.option(
@@ -30,7 +33,7 @@ def command(
     with opened(folders) as store:
         row = queries.trial(store, trial)
         tell_damage(store, [row])
-        found = variability(store, row, known_machine(row), test, metric, exclude)
+        found = variability(store, row, known_machine(Path(row.path)), test, metric, exclude)
         known = series.metric_names(store)
     if not found.rows:
         if metric not in ("", "elapsed", *known):

@@ -10,11 +10,11 @@ from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from msgspec import field
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
 from seatrial.execute.detect import find_machine
+from seatrial.execute.options import TrialOptions
 from seatrial.judge.check_tests import check_bounds, check_judging
 from seatrial.judge.references import Reference
 from seatrial.judge.references import load as load_references
@@ -28,30 +28,8 @@ from seatrial.model.machine_file import Site
 from seatrial.model.requirements import told_unlike
 from seatrial.model.select import idle_words
 from seatrial.model.suite import load, recorded
-from seatrial.model.test import Case, CaseSelection, Test
+from seatrial.model.test import Case, Test
 from seatrial.units import count, listed
-
-# ---- options -------------------------------------------------------------------------------------
-#
-# What a person asked for a trial of a suite.
-
-
-class TrialOptions(CaseSelection, frozen=True, kw_only=True, omit_defaults=True):
-    """The options of the command line. ``together``: all runs share allocations, as far as they
-    need the same nodes; the repeats of a case are runs in each of so many ``allocations``.
-    ``labels`` say by name how the trial was run; sides of a comparison are chosen by them.
-    ``pattern``: it is recorded which rank sends how much to which."""
-
-    suites: list[str]
-    jobs: int = 0
-    max_failures: int = 0
-    failed_from: str = ""
-    rebuild: bool = False
-    together: bool = False
-    allocations: int = 1
-    labels: dict[str, str] = field(default_factory=dict)
-    pattern: bool = False
-
 
 # ---- prepare -------------------------------------------------------------------------------------
 

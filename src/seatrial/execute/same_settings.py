@@ -25,7 +25,7 @@ from seatrial.execute.creation import create
 from seatrial.execute.figures_file import GivenRow, read_figures
 from seatrial.execute.launchers import launch_of
 from seatrial.execute.ledger import Ledger, Unresolved
-from seatrial.execute.prepare import TrialOptions
+from seatrial.execute.options import TrialOptions
 from seatrial.execute.script import run_variables
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.execute.trial_record import GivenFrom, Record

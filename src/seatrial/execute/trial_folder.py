@@ -17,7 +17,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from seatrial.errors import TrialError, UsageError
+from seatrial.errors import SeatrialError, TrialError, UsageError
 from seatrial.escaping import has_controls
 from seatrial.execute import trial_record
 from seatrial.execute.hung_processes import HUNG_SCRIPT
@@ -28,6 +28,7 @@ from seatrial.journal.journal import read
 from seatrial.judge.references import Reference, References
 from seatrial.model import test
 from seatrial.model.decoding import DAMAGED, decoder
+from seatrial.model.machine import Machine
 
 # ---- paths ---------------------------------------------------------------------------------------
 #
@@ -244,4 +245,13 @@ def corrected(event: ReferencesCorrected) -> References | None:
     try:
         return References.of(msgspec.convert(event.entries, list[Reference]))
     except msgspec.ValidationError:
+        return None
+
+
+def known_machine(trial: Path) -> Machine | None:
+    """Return the machine of the trial in a folder; None if its record cannot be read: it is gone,
+    or another version wrote it."""
+    try:
+        return TrialFolder(trial).record().machine
+    except (SeatrialError, ValueError):
         return None

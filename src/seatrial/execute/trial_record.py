@@ -17,8 +17,9 @@ from msgspec.structs import replace
 from seatrial import __version__
 from seatrial.account import user_name
 from seatrial.decide.place import placing_of
+from seatrial.execute.options import TrialOptions
 from seatrial.execute.plan.load import RESULTS
-from seatrial.execute.prepare import Prepared, TrialOptions
+from seatrial.execute.prepare import Prepared
 from seatrial.journal import events
 from seatrial.judge.log_rules import RuleFile
 from seatrial.judge.references import Reference, References, loads

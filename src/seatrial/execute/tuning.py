@@ -15,7 +15,8 @@ from msgspec.structs import replace
 
 from seatrial.errors import UsageError, suggest
 from seatrial.execute.detect import find_machine
-from seatrial.execute.prepare import Prepared, TrialOptions
+from seatrial.execute.options import TrialOptions
+from seatrial.execute.prepare import Prepared
 from seatrial.execute.same_settings import merged
 from seatrial.execute.trial_record import Record, suite_record
 from seatrial.judge.check_tests import check_bounds, check_judging

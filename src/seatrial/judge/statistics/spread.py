@@ -10,10 +10,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from seatrial.judge.statistics.significance import CONFIDENCE
-from seatrial.lazy import Floats, np
+from seatrial.lazy import AnyFloats, Floats, np
 from seatrial.units import Better, unfit
 
 MAD_TO_SIGMA = 1.4826  # median absolute deviation to standard deviation of normal figures
@@ -89,7 +88,7 @@ def spread(values: Sequence[float], deviations: float | None = None) -> Spread:
     )
 
 
-def clipped(away: "NDArray[np.floating]", bound: float) -> float:
+def clipped(away: AnyFloats, bound: float) -> float:
     """Return the root mean square of distances from a centre, far ones excluded.
 
     A distance is far if it exceeds ``bound`` times the root mean square of the others. NaN is

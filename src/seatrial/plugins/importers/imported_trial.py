@@ -23,7 +23,7 @@ from seatrial import __version__
 from seatrial.account import user_name
 from seatrial.errors import JournalError, TrialError, UsageError
 from seatrial.execute.creation import create
-from seatrial.execute.prepare import TrialOptions
+from seatrial.execute.options import TrialOptions
 from seatrial.execute.trial_folder import TrialFolder, tags
 from seatrial.execute.trial_record import ImportedFrom, Record
 from seatrial.journal import events

@@ -10,12 +10,13 @@ import click
 import msgspec
 
 from seatrial.cli import Folders
-from seatrial.cli.options import json_option, known_machine, text_option
+from seatrial.cli.options import json_option, text_option
 from seatrial.cli.query_common import opened, trial_or_file
 from seatrial.cli.tables import TextTable, print_first
 from seatrial.errors import UsageError
 from seatrial.escaping import plain, plain_line
 from seatrial.execute import detect as machines
+from seatrial.execute.trial_folder import known_machine
 from seatrial.judge.formats import LESS, find_format
 from seatrial.judge.reading import Unreadable, head, read_text
 from seatrial.judge.statistics.all_pairs import GroupPair, Link, Network, Slow
@@ -135,7 +136,7 @@ def _of_trial(folders: Folders, source: str, run_id: str) -> "tuple[list[_Found]
     for case, number in more.items():
         said = f"{sources[case].source} (the latest of {number + 1}; --run names another)"
         sources[case] = sources[case]._replace(source=said)
-    return list(sources.values()), known_machine(trial)
+    return list(sources.values()), known_machine(Path(trial.path))
 
 
 def _of_run(run: RunRow) -> _Found | None:

@@ -10,8 +10,7 @@ import click
 from msgspec import Struct
 
 from seatrial.cli import Folders
-from seatrial.cli import options as complete
-from seatrial.cli.options import choice_option, together
+from seatrial.cli.options import choice_option, complete, together
 from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
 from seatrial.execute import detect
@@ -162,7 +161,7 @@ def of_file(file: Path, per_node: int, target: str, nodes: str) -> int:
 
 
 @command.command("best")
-@click.argument("pattern", metavar="RUN|FILE|WORDS", shell_complete=complete.runs)
+@click.argument("pattern", metavar="RUN|FILE|WORDS", shell_complete=complete("runs"))
 @click.option(
     "-m",
     "--machine",

@@ -80,7 +80,7 @@ def record(
 
 
 @command.command("show")
-@click.argument("source", metavar="RUN|FILE", shell_complete=options.runs)
+@click.argument("source", metavar="RUN|FILE", shell_complete=options.complete("runs"))
 @click.option(
     "--top", type=click.IntRange(0, 10_000), default=10, show_default=True, help="Pairs shown."
 )

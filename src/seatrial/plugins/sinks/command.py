@@ -28,7 +28,7 @@ FOREGROUND_PATIENCE = 60.0  # seconds
 
 
 @click.command("sink")
-@click.argument("trial", required=False, shell_complete=options.trials)
+@click.argument("trial", required=False, shell_complete=options.complete("trials"))
 @click.option("--all", "every", is_flag=True, help="Every trial, but rehearsals.")
 @list_option("--sink", "names", "NAME", "Only this one.")
 @click.option(
