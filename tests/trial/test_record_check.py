@@ -18,8 +18,11 @@ Change = Callable[[dict[str, Any], list[dict[str, Any]]], object]
 CHANGES: dict[str, tuple[Change, str]] = {
     "a record without its tests": (lambda r, _: r["tests"].clear(), "the test 'a', which trial"),
     "a case of another test": (lambda _, c: c[0].update(test="zz"), "the test 'zz', which trial"),
-    "a duration": (lambda r, _: r["policy"].update(duration=1e308), "policy.duration is 1e+308 s"),
-    "a watch": (lambda r, _: r["policy"]["watch"].update(again=1e308), "policy.watch.again is"),
+    "a duration": (
+        lambda r, _: r["policy"].update(duration=1e308),
+        "Expected `float` < 4.611686018427388e+18 - at `$.policy.duration`",
+    ),
+    "a watch": (lambda r, _: r["policy"]["watch"].update(again=1e308), "at `$.policy.watch.again`"),
     "a window": (
         lambda r, _: r["policy"].update(blackouts=[{"start": 0, "end": 1e300}]),
         "policy.blackouts.end is",
