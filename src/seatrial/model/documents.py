@@ -571,20 +571,16 @@ def _decode_struct(
         faults.add(node.place, key, f"{_show(node.value)} is not a mapping of keys to values")
         return INVALID
     values: dict[str, Any] = dict(given)
-    needed = node.child(PLUGINS) if not key and PLUGINS in fields else None
-    lacking = _lacking(needed, faults) if needed is not None else False
+    lacking = not key and PLUGINS in fields and _lacking(node.child(PLUGINS), faults)
     for name, inner in node.value.items():
         known = fields.get(name)
-        if known is None and lacking:
-            continue  # it may be of the plug-in that is not there
-        if known is None or known.name in given:
+        if known is not None and known.name not in given:
+            value = _decode(inner, _type_of(known, shape), faults, prefix + name)
+            if value is not INVALID:
+                values[known.name] = value
+        elif known is not None or not lacking:  # else it may be of the plug-in that is not there
             message = f"is not a key here{_of_plugin(name) or _nearest(name, fields, given)}"
             faults.add(node.keys[name], prefix + name, message)
-        else:
-            if (
-                value := _decode(inner, _type_of(known, shape), faults, prefix + name)
-            ) is not INVALID:
-                values[known.name] = value
     for name, known in fields.items():
         if known.required and known.name not in values:
             if name not in node.value:
@@ -593,9 +589,9 @@ def _decode_struct(
     return shape(**values)
 
 
-def _lacking(needed: YamlNode, faults: Faults) -> bool:
+def _lacking(needed: YamlNode | None, faults: Faults) -> bool:
     """Return whether a file names plug-ins that are not there, and add a fault for each."""
-    names = needed.value if isinstance(needed.value, list) else []
+    names = needed.value if needed is not None and isinstance(needed.value, list) else []
     lacking = missing([str(name.value) for name in names])
     for name in names:
         if name.value in lacking:
