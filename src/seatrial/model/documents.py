@@ -571,7 +571,7 @@ def _decode_struct(
         faults.add(node.place, key, f"{_show(node.value)} is not a mapping of keys to values")
         return INVALID
     values: dict[str, Any] = dict(given)
-    lacking = not key and PLUGINS in fields and _lacking(node.child(PLUGINS), faults)
+    lacking = PLUGINS in fields and _lacking(node.child(PLUGINS), faults)
     for name, inner in node.value.items():
         known = fields.get(name)
         if known is not None and known.name not in given:
@@ -581,12 +581,25 @@ def _decode_struct(
         elif known is not None or not lacking:  # else it may be of the plug-in that is not there
             message = f"is not a key here{_of_plugin(name) or _nearest(name, fields, given)}"
             faults.add(node.keys[name], prefix + name, message)
+    _fill(node, shape, fields, values, faults, prefix)
+    return shape(**values)
+
+
+def _fill(
+    node: YamlNode,
+    shape: type[msgspec.Struct],
+    fields: Mapping[str, FieldInfo | shapes.Field],
+    values: dict[str, Any],
+    faults: Faults,
+    prefix: str,
+) -> None:
+    """Give required fields without a value one in its place, and tell of those that the file does
+    not have."""
     for name, known in fields.items():
         if known.required and known.name not in values:
             if name not in node.value:
                 faults.add(node.place, prefix + name, "is missing; it must be given")
             values[known.name] = _blank(_type_of(known, shape))
-    return shape(**values)
 
 
 def _lacking(needed: YamlNode | None, faults: Faults) -> bool:
