@@ -26,7 +26,8 @@ from typing import Any, NamedTuple, Self, TypeVar, overload
 import yaml
 
 from seatrial.decide.conductor import Conductor
-from seatrial.execute.trial_folder import TrialFolder, tags
+from seatrial.execute.trial_folder import TrialFolder
+from seatrial.execute.trial_paths import tags
 from seatrial.journal.events import AlertRaised, Event, RunJudged
 from seatrial.journal.journal import read
 from seatrial.model import codes

@@ -14,7 +14,18 @@ import importlib
 from types import ModuleType
 from typing import TYPE_CHECKING, TypeAlias
 
-__all__ = ["AnyFloats", "Bools", "Floats", "Indices", "Ints", "jinja2", "nodeset", "np", "yaml"]
+__all__ = [
+    "AnyFloats",
+    "Bools",
+    "Floats",
+    "Indices",
+    "Ints",
+    "SmallInts",
+    "jinja2",
+    "nodeset",
+    "np",
+    "yaml",
+]
 
 
 class _LazyModule(ModuleType):
@@ -41,5 +52,6 @@ else:
 Floats: TypeAlias = "NDArray[np.float64]"
 AnyFloats: TypeAlias = "NDArray[np.floating]"  # of any width
 Ints: TypeAlias = "NDArray[np.int64]"
+SmallInts: TypeAlias = "NDArray[np.int32]"
 Indices: TypeAlias = "NDArray[np.intp]"
 Bools: TypeAlias = "NDArray[np.bool_]"

@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from seatrial.cli import Folders, options
-from seatrial.cli.query_common import code_of_damage, left_out_of, sides_of
+from seatrial.cli.sides import code_of_damage, left_out_of, sides_of
 from seatrial.cli.tables import TextTable, print_first
 from seatrial.escaping import plain_line
 from seatrial.execute.tuning import PreparedTuning

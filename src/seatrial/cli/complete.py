@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from seatrial.execute.trial_folder import tags
+from seatrial.execute.trial_paths import tags
 from seatrial.model.codes import CODES
 from seatrial.model.machine_file import LOCAL, described
 from seatrial.results.selection import KEYS

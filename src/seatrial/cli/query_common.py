@@ -8,17 +8,15 @@ import click
 from seatrial.cli import Folders, as_typed
 from seatrial.errors import UsageError
 from seatrial.escaping import plain_line
-from seatrial.execute.trial_folder import TrialPaths
+from seatrial.execute.trial_paths import TrialPaths
 from seatrial.journal.damage import Damage, damage_of, told
-from seatrial.results.panels import CasesTable
-from seatrial.results.selection import Side, gather, parse_side, trials_of
 from seatrial.results.store import queries, upserts
 from seatrial.results.store.ingest import synced
 from seatrial.results.store.schema import Store
 from seatrial.results.store.tables import Filters, TrialRow
 from seatrial.show.data import csv_text, page_csv, page_json
 from seatrial.show.page import Page
-from seatrial.show.text import folded, page_text, show_clock
+from seatrial.show.text import page_text, show_clock
 from seatrial.units import count
 
 MAX_DAMAGED = 5  # trials whose damage is told
@@ -61,28 +59,6 @@ def trial_or_file(store: Store, source: str) -> TrialRow:
         raise UsageError(f"{error}; and there is no file {source!r}") from None
     tell_damage(store, [trial])
     return trial
-
-
-def sides_of(folders: Folders, texts: Iterable[str], tests: Sequence[str] = ()) -> "list[Side]":
-    """Return the sides of a study, and tell which of their trials have damaged journals."""
-
-    with opened(folders) as store:
-        sides = [gather(store, parse_side(text), tests) for text in texts]
-        tell_damage(store, trials_of(sides))
-    for line in dict.fromkeys(text for side in sides for text in side.unlike):
-        tell(line)
-    return sides
-
-
-def left_out_of(tables: "Sequence[CasesTable]") -> list[str]:
-    """Return the line about the cases that are in no table; none if there are none."""
-    told = tables[0].told_left_out
-    return [folded(plain_line(f"left out: {told}"))] if told else []
-
-
-def code_of_damage(sides: "Iterable[Side]") -> int:
-    """Return 3 if a trial of the sides has a damaged journal, as runs may be missing; else 0."""
-    return 3 if any(trial.damaged for side in sides for trial in side.trials) else 0
 
 
 def tell_damaged_journal(folder: TrialPaths) -> None:

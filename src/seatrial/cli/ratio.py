@@ -8,7 +8,8 @@ import msgspec
 
 from seatrial.cli import Folders
 from seatrial.cli.options import format_option, tests_filter, trials_argument
-from seatrial.cli.query_common import code_of_damage, left_out_of, print_csv, sides_of
+from seatrial.cli.query_common import print_csv
+from seatrial.cli.sides import code_of_damage, left_out_of, sides_of
 from seatrial.cli.tables import TextTable
 from seatrial.escaping import plain_line
 from seatrial.judge.statistics.significance import remedy

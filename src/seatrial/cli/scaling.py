@@ -8,7 +8,7 @@ import msgspec
 
 from seatrial.cli import Folders
 from seatrial.cli.options import SHARE, format_option, list_option, tests_filter, trials_argument
-from seatrial.cli.query_common import left_out_of, sides_of
+from seatrial.cli.sides import left_out_of, sides_of
 from seatrial.cli.tables import TextTable
 from seatrial.escaping import plain_line
 from seatrial.results.scaling import (

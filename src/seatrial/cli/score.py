@@ -8,7 +8,7 @@ import msgspec
 
 from seatrial.cli import Folders
 from seatrial.cli.options import format_option, trials_argument
-from seatrial.cli.query_common import code_of_damage, sides_of
+from seatrial.cli.sides import code_of_damage, sides_of
 from seatrial.cli.tables import TextTable
 from seatrial.errors import TrialError, UsageError
 from seatrial.escaping import plain_line

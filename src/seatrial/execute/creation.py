@@ -32,7 +32,8 @@ from seatrial.execute.ranks import prepare_pattern as prepare_recorder
 from seatrial.execute.ranks import prepare_thread_count as prepare_counter
 from seatrial.execute.requests import remedy
 from seatrial.execute.toolchains import FACTS_SCRIPT, facts_script
-from seatrial.execute.trial_folder import TrialFolder, require_plain
+from seatrial.execute.trial_folder import TrialFolder
+from seatrial.execute.trial_paths import require_plain
 from seatrial.execute.trial_record import Record
 from seatrial.files import (
     make_folder,

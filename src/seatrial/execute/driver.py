@@ -55,7 +55,8 @@ from seatrial.execute.same_settings import (
     require_to_cancel,
 )
 from seatrial.execute.schedulers import choose_backend
-from seatrial.execute.trial_folder import TrialFolder, require_plain
+from seatrial.execute.trial_folder import TrialFolder
+from seatrial.execute.trial_paths import require_plain
 from seatrial.journal import events
 from seatrial.journal.journal import Journal
 from seatrial.log import logger

@@ -22,7 +22,8 @@ from seatrial.execute.job_stats import Observer
 from seatrial.execute.plan.load import Ticks, items_of
 from seatrial.execute.requests import Request
 from seatrial.execute.run_collector import CollectedRun
-from seatrial.execute.trial_folder import TrialFolder, TrialPaths, corrected
+from seatrial.execute.trial_folder import TrialFolder, corrected
+from seatrial.execute.trial_paths import TrialPaths
 from seatrial.execute.trial_record import Record, fault_of, known_by
 from seatrial.journal import events
 from seatrial.journal.clock import boot_id, uptime_ns

@@ -26,7 +26,8 @@ from seatrial.execute.heartbeat import last_beat
 from seatrial.execute.ledger import life_of
 from seatrial.execute.options import TrialOptions
 from seatrial.execute.plan.prepare import PreparedComponent, PreparedPlan
-from seatrial.execute.trial_folder import TrialFolder, tags
+from seatrial.execute.trial_folder import TrialFolder
+from seatrial.execute.trial_paths import tags
 from seatrial.execute.trial_record import MAX_LEFT_OUT, Record, known_by
 from seatrial.files import read_regular, remove_file, replace_file
 from seatrial.hooks import keys_of

@@ -16,7 +16,7 @@ from typing import Literal
 from msgspec import Struct
 
 from seatrial.errors import TrialError, UsageError
-from seatrial.execute.trial_folder import TrialPaths
+from seatrial.execute.trial_paths import TrialPaths
 from seatrial.model import codes
 from seatrial.model.identifiers import case_name
 from seatrial.model.parameters import is_like

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from seatrial.errors import TrialError
-from seatrial.execute.trial_folder import TrialPaths
+from seatrial.execute.trial_paths import TrialPaths
 from seatrial.model import machine as model
 from seatrial.model import nodes as layouts
 from seatrial.model import requirements

@@ -21,7 +21,8 @@ from seatrial.errors import SeatrialError
 from seatrial.escaping import plain_line
 from seatrial.execute.builds import RESULT
 from seatrial.execute.launchers import TASK_GPUS, launch_line
-from seatrial.execute.trial_folder import TrialFolder, TrialPaths, references_by_now
+from seatrial.execute.trial_folder import TrialFolder, references_by_now
+from seatrial.execute.trial_paths import TrialPaths
 from seatrial.execute.trial_record import Record, references_of
 from seatrial.files import read_regular
 from seatrial.journal import events

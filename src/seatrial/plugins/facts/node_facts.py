@@ -20,11 +20,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
-from numpy.typing import NDArray
-
 from seatrial.errors import UsageError
 from seatrial.files import open_regular
-from seatrial.lazy import np
+from seatrial.lazy import SmallInts, np
 from seatrial.units import count
 
 READINGS = "now."
@@ -49,7 +47,7 @@ class FactTable(NamedTuple):
     nodes: list[str]
     keys: list[str]
     lines: list[tuple[str, str]]
-    numbers: "NDArray[np.int32]"
+    numbers: SmallInts
     silent: list[str]
     troubles: list[str]
     rows: dict[str, int]
@@ -147,7 +145,7 @@ class _Reader:
     """Collects the answers of nodes."""
 
     def __init__(self) -> None:
-        self.rows: dict[str, NDArray[np.int32]] = {}
+        self.rows: dict[str, SmallInts] = {}
         self.silent: list[str] = []
         self.troubles: list[str] = []
         self._again: set[str] = set()

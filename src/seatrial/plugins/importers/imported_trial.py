@@ -24,7 +24,8 @@ from seatrial.account import user_name
 from seatrial.errors import JournalError, TrialError, UsageError
 from seatrial.execute.creation import create
 from seatrial.execute.options import TrialOptions
-from seatrial.execute.trial_folder import TrialFolder, tags
+from seatrial.execute.trial_folder import TrialFolder
+from seatrial.execute.trial_paths import tags
 from seatrial.execute.trial_record import ImportedFrom, Record
 from seatrial.journal import events
 from seatrial.journal.journal import Journal, read

@@ -13,7 +13,8 @@ from seatrial.cli.query_common import show_time, tell, tell_damaged_journal
 from seatrial.cli.tables import TextTable
 from seatrial.errors import TrialError, UsageError
 from seatrial.execute import detect as machines
-from seatrial.execute.trial_folder import TrialFolder, find, tags
+from seatrial.execute.trial_folder import TrialFolder, find
+from seatrial.execute.trial_paths import tags
 from seatrial.hooks import value_of
 from seatrial.journal.journal import has_lost_end
 from seatrial.plugins.sinks import process

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from seatrial.errors import TrialError
 from seatrial.escaping import xml_text, xml_value
-from seatrial.execute.trial_folder import TrialPaths
+from seatrial.execute.trial_paths import TrialPaths
 from seatrial.judge.reading import tail
 from seatrial.model import codes
 from seatrial.results.store import queries

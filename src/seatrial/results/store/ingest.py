@@ -19,7 +19,8 @@ import msgspec
 from msgspec import Struct
 
 from seatrial.errors import TrialError
-from seatrial.execute.trial_folder import TrialFolder, TrialPaths
+from seatrial.execute.trial_folder import TrialFolder
+from seatrial.execute.trial_paths import TrialPaths
 from seatrial.files import is_utf8, open_regular
 from seatrial.hooks import each, load
 from seatrial.journal.events import Event

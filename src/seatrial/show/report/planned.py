@@ -12,7 +12,8 @@ from seatrial.errors import InvalidFiles, TrialError, UsageError
 from seatrial.execute import plan_trials
 from seatrial.execute.plan.prepare import PreparedComponent, PreparedPlan, prepare_plan
 from seatrial.execute.plan_trials import PlanTrial
-from seatrial.execute.trial_folder import TrialFolder, tags
+from seatrial.execute.trial_folder import TrialFolder
+from seatrial.execute.trial_paths import tags
 from seatrial.journal.events import EvidenceGiven
 from seatrial.journal.trial_life import TrialLife
 from seatrial.judge import references as refs

@@ -20,7 +20,8 @@ from threading import Thread
 from seatrial.errors import SeatrialError
 from seatrial.execute.alerts import alarms, told_of
 from seatrial.execute.plan_trials import to_begin
-from seatrial.execute.trial_folder import TrialFolder, tags
+from seatrial.execute.trial_folder import TrialFolder
+from seatrial.execute.trial_paths import tags
 from seatrial.files import opened_folder
 from seatrial.log import logger
 from seatrial.show.web.nodes import read_ahead

@@ -1,0 +1,32 @@
+"""Shared by the commands that compare sides: chosen runs of trials."""
+
+from collections.abc import Iterable, Sequence
+
+from seatrial.cli import Folders
+from seatrial.cli.query_common import opened, tell, tell_damage
+from seatrial.escaping import plain_line
+from seatrial.results.panels import CasesTable
+from seatrial.results.selection import Side, gather, parse_side, trials_of
+from seatrial.show.text import folded
+
+
+def sides_of(folders: Folders, texts: Iterable[str], tests: Sequence[str] = ()) -> list[Side]:
+    """Return the sides of a study, and tell which of their trials have damaged journals."""
+
+    with opened(folders) as store:
+        sides = [gather(store, parse_side(text), tests) for text in texts]
+        tell_damage(store, trials_of(sides))
+    for line in dict.fromkeys(text for side in sides for text in side.unlike):
+        tell(line)
+    return sides
+
+
+def left_out_of(tables: Sequence[CasesTable]) -> list[str]:
+    """Return the line about the cases that are in no table; none if there are none."""
+    told = tables[0].told_left_out
+    return [folded(plain_line(f"left out: {told}"))] if told else []
+
+
+def code_of_damage(sides: Iterable[Side]) -> int:
+    """Return 3 if a trial of the sides has a damaged journal, as runs may be missing; else 0."""
+    return 3 if any(trial.damaged for side in sides for trial in side.trials) else 0
