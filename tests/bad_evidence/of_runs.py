@@ -95,7 +95,7 @@ def _(folder: Path) -> Told:
 @bad("verify", "word", "exit code 7, which `codes:` does not name")
 def _(folder: Path) -> Told:
     files(folder, judge_sh="exit 7\n")
-    check = a_check(script="judge.sh", codes={0: "pass", 2: "wrong answer"})
+    check = a_check(script="judge.sh", codes={"0": "pass", "2": "wrong answer"})
     return verdict(folder, test=a_test(folder, verify=[check]))
 
 

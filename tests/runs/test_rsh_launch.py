@@ -113,6 +113,7 @@ def test_native_and_compat_are_two_toolchains(
         },
     )
     shutil.copytree(RING, place.suite / "ring")
+    shutil.copytree(RING.parent / "common", place.suite / "common")
     file = place.suite / "ring/test.yaml"
     file.write_text(file.read_text().replace("$BUILD/ring", "$BUILD/ring -r 1 -k 1 -i 20 -s 64K"))
     done = place.run("--set", "hosts=2", "--set", "ranks=1", "--name", "t", timeout=120)

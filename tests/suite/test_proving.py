@@ -202,4 +202,4 @@ def test_what_cannot_be_proved_is_told(place: Workplace) -> None:
 def test_the_source_of_hello_is_that_of_the_probe() -> None:
     root = Path(__file__).parents[2]
     probe = root / "suites" / "probes" / "hello" / "hello.c"
-    assert (root / "src" / "seatrial" / "suite" / "seatrial_hello.c").samefile(probe)
+    assert (root / "src" / "seatrial" / "model" / "seatrial_hello.c").samefile(probe)

@@ -70,7 +70,7 @@ def test_a_module_that_does_not_load_is_the_reason(
     assert reason in place.why("t")
 
 
-SEARCH = b"verify/search.py"
+SEARCH = b"judge/search_process.py"
 
 
 def command_of(process: int) -> bytes:

@@ -529,6 +529,6 @@ def test_runs_alone_and_at_full_machine_are_kinds_of_their_own(tmp_path: Path) -
         stages = {}
         for stage in ("", "alone", "full"):
             until(lambda: history(running, stage)["state"] == "judged", "the history")  # noqa: B023
-            stages[stage] = [line["stage"] for line in history(running, stage)["lines"]]
+            stages[stage] = [each["stage"] for each in history(running, stage)["records"]]
     assert stages == {"": ["alone", "full"], "alone": ["alone"], "full": ["full"]}
     assert (found["kinds"], found["relative"]) == (2, True), "each over the median of its own stage"

@@ -25,7 +25,7 @@ from seatrial.model.failures import LogRule, any_and_set, log_pattern
 from seatrial.model.figures import Finding
 from seatrial.model.identifiers import show
 from seatrial.model.test import Check, FailureMode, Test
-from seatrial.units import bytes_of, seconds, show_bytes, show_seconds
+from seatrial.units import show_bytes, show_seconds
 
 OUTPUT = "check.out"
 ALIAS = "check_alias.txt"
@@ -132,14 +132,8 @@ def faults_of_script(check: Check, test_folder: Path) -> list[tuple[str, str]]:
     if isinstance(check.codes, dict):
         bad = [each for each in check.codes if not (each.isdigit() and int(each) < 256)]
         faults += [("codes", f"{each!r} is no exit code from 0 to 255") for each in bad]
-    for key, of in (("time_limit", seconds), ("memory_limit", bytes_of)):
-        if (given := getattr(check, key)) is None:
-            continue
-        try:
-            if of(given) <= 0:
-                faults.append((key, f"{given!r} must be more than 0"))
-        except ValueError as error:
-            faults.append((key, str(error)))
+    if (limit := check.memory_limit) is not None and limit.bytes <= 0:
+        faults.append(("memory_limit", f"{limit.written!r} must be more than 0"))
     return faults
 
 

@@ -36,7 +36,7 @@ from seatrial.model.test import Case
 from seatrial.results.selection import Side
 from seatrial.results.store import queries
 from seatrial.results.store.schema import Store
-from seatrial.results.store.tables import CaseRow, EventRow, MetricRow, RunRow, TrialRow
+from seatrial.results.store.tables import CaseRow, EventRow, MetricRow, RunRow, Time, TrialRow
 from seatrial.units import NO_DIRECTION, SECOND_NS, better_of, count, show_figure
 
 
@@ -112,7 +112,7 @@ class FormerVerdict(Struct, frozen=True):
 
     verdict: str
     reason: str
-    time: int
+    time: Time
     by_and_why: str
 
 
