@@ -154,17 +154,22 @@ def _flat(row: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]
 
 
 def _with_iso(value: Any) -> Any:
-    """Return builtins with the times in them as ISO 8601."""
+    """Return builtins with the times in them as ISO 8601, without the store's own numbers of rows,
+    which are others when it is made anew."""
     if isinstance(value, dict):
         return {
-            key: _with_iso(inner)
-            if inner.__class__ in _NESTED
-            else iso(inner)
-            if key in _TIMES and isinstance(inner, int) and inner > 0
-            else inner
+            key: _shown(key, inner)
             for key, inner in value.items()
+            if key != "row" or not isinstance(inner, int)
         }
     if isinstance(value, list):
         plain = value and isinstance(value[0], int | float | str)
         return value if plain else list(map(_with_iso, value))
     return value
+
+
+def _shown(key: str, value: Any) -> Any:
+    if value.__class__ in _NESTED:
+        return _with_iso(value)
+    is_time = key in _TIMES and isinstance(value, int) and value > 0
+    return iso(value) if is_time else value
