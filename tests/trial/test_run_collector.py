@@ -77,7 +77,7 @@ def command_of(process: int) -> bytes:
     """The command line of a process; empty once it has ended."""
     try:
         return Path(f"/proc/{process}/cmdline").read_bytes()
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # it has ended
         return b""
 
 
