@@ -52,6 +52,5 @@ class StoreError(SeatrialError):
 def suggest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     """Return "did you mean 'x'?" with the known name nearest to ``name``, or "" if none is near.
     ``cutoff``: least similarity, 0 to 1 (difflib's ratio)."""
-
     near = difflib.get_close_matches(name[:80], list(known), n=1, cutoff=cutoff)
     return f"did you mean {near[0]!r}?" if near else ""

@@ -163,18 +163,15 @@ class Results(AbstractContextManager["Results"]):
     def runs_table(self, **filters: Any) -> "pyarrow.Table":
         """Return the runs that match as a table of Arrow, with a column for each parameter of their
         cases. Raises seatrial.UsageError without pyarrow (the extra ``arrow``)."""
-
         found = self.runs(**filters)
         return runs_table(found, self._parameters(found))
 
     def figures_table(self, metric: str = "", **filters: Any) -> "pyarrow.Table":
         """Return the figures of the runs that match as a table of Arrow: a row for each figure."""
-
         return figures_table(self.figures(metric, **filters))
 
     def trials_table(self) -> "pyarrow.Table":
         """Return the trials as a table of Arrow."""
-
         return trials_table(self.trials())
 
 

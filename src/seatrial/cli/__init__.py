@@ -292,5 +292,4 @@ def _open_standard_streams() -> None:
 
 def _tell(text: str) -> None:
     """Print a message on stderr. Nothing that it quotes of files and names controls a terminal."""
-
     print(plain(text), file=sys.stderr)

@@ -137,7 +137,6 @@ def record(
                  2  a fault in the plan, or usage
                  3  it is left for the owner of the trial to record
     """
-
     entry = PlanEntry(text=text.strip(), at=at or 0, names=options.names_of(by), **about)
     return plan_records.Recording(folders, path, name).entry(entry)
 

@@ -99,7 +99,6 @@ def close_issue(folders: Folders, /, path: Path, name: str, **given: Any) -> int
 @options.format_option("table", "json")
 def list_issues(folders: Folders, /, path: Path, name: str, closed: bool, form: str) -> int:
     """List the issues of PLAN that are open, the most severe first."""
-
     records = plan_records.Recording(folders, path, name).read()
     found = list(records.issues.values()) if closed else records.open_issues
     if form == "json":
@@ -121,7 +120,6 @@ def _record(
     **fields: Any,
 ) -> int:
     """Record a new issue, or a change of one; return the exit code."""
-
     whole, names = _whole(folders, runs), options.names_of(by)
     event = IssueRecorded(severity=severity or "", runs=whole, names=names, **fields)
     return plan_records.Recording(folders, path, name).issue(event)

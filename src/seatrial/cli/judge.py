@@ -118,7 +118,6 @@ def _judge_again(
     dry_run: bool,
 ) -> int:
     """Judge the runs of a trial again; return the exit code."""
-
     folder = find(folders.trials, trial)
     record, origin = folder.record_and_origin()
     if origin.other and not suites:
@@ -169,7 +168,6 @@ def _unreferenced(
     found: "Sequence[SecondJudgement]", references: "References"
 ) -> "UnreferencedFigures":
     """Return which figures of the runs that passed have no reference."""
-
     told: dict[tuple[str, str, str], bool] = {}
     for one in found:
         run = one.run
@@ -194,7 +192,6 @@ def _tell_sinks(folder: "TrialFolder", folders: Folders) -> None:
 
 
 def _print_json(found: "Sequence[SecondJudgement]") -> None:
-
     records = [
         {
             "run_id": one.run.run_id,

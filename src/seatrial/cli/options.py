@@ -282,7 +282,6 @@ def names_of(by: tuple[str, ...]) -> list[str]:
 def asked_of(settings: tuple[str, ...], **chosen: Any) -> "TrialOptions":
     """Return the options in the form that a trial records. Raises click.UsageError for a malformed
     --set."""
-
     pairs = {}
     for text in settings:
         name, equals, value = text.partition("=")

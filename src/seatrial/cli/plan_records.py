@@ -359,7 +359,6 @@ def _item(folder: TrialFolder, name: str) -> ItemStatus:
 
 def _told(item: ItemStatus) -> str:
     """Return when an item got its result, and by whom."""
-
     assert item.tick is not None
     return f"{show_time(item.tick.time)} by {_item_names(item.tick.by)}"
 

@@ -24,7 +24,6 @@ MAX_DAMAGED = 5  # trials whose damage is told
 
 def opened(folders: Folders) -> Store:
     """Open the store, brought up to date with the journals. Notices about it go to stderr."""
-
     store = synced(folders.store, folders.trials)
     print_notices(store)
     return store
@@ -37,7 +36,6 @@ def print_notices(store: Store) -> None:
 
 def tell_damage(store: Store, about: Filters | Iterable[TrialRow]) -> None:
     """Tell on stderr which of the trials that an answer rests on have damaged journals."""
-
     trials = queries.damaged(store, about) if isinstance(about, Filters) else about
     found = [row for row in trials if row.damaged]
     for row in found[:MAX_DAMAGED]:

@@ -122,7 +122,6 @@ def command(
 
 def _only_failed(prepared: Prepared, folders: Folders, trial: str) -> Prepared:
     """Return only the cases that did not pass in a trial. Raises UsageError if there are none."""
-
     with opened(folders) as store:
         row = queries.trial(store, trial)
         tell_damage(store, [row])

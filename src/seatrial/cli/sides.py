@@ -12,7 +12,6 @@ from seatrial.show.text import folded
 
 def sides_of(folders: Folders, texts: Iterable[str], tests: Sequence[str] = ()) -> list[Side]:
     """Return the sides of a study, and tell which of their trials have damaged journals."""
-
     with opened(folders) as store:
         sides = [gather(store, parse_side(text), tests) for text in texts]
         tell_damage(store, trials_of(sides))

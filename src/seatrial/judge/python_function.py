@@ -57,7 +57,6 @@ def fault_by(named: str, folder: Path, run_directory: Path, names: Mapping[str, 
 
 
 def _call(named: str, folder: Path, asked: dict[str, Any]) -> Any:
-
     if fault := fault_of_function(named, folder):
         raise FunctionFailed(fault)
     file, function = named.rsplit(":", 1)
@@ -153,7 +152,6 @@ def _figures(returned: Any) -> list[tuple[str, float, str, str]]:
 def _last_line(error: BaseException, path: str) -> str:
     """Return an exception with its message; its first line ends with the place in the user's
     files, the file at ``path`` and those beside it, if it is known."""
-
     try:
         text = traceback.format_exception_only(error)[-1].strip()[-LONGEST_FAULT:]
         first, newline, rest = text.partition("\n")
@@ -164,7 +162,6 @@ def _last_line(error: BaseException, path: str) -> str:
 
 def _place(error: BaseException, path: str) -> str:
     """Return " (FILE:LINE)", "" where no code of the user's was reached."""
-
     if isinstance(error, SyntaxError) and error.filename:
         return f" ({Path(error.filename).name}:{error.lineno})"
     frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]

@@ -74,7 +74,6 @@ def size_of(folder: Path, name: str) -> int:
 def sha256(folder: Path, name: str) -> str:
     """Return the checksum of a file of any size, in hex, in constant memory. Bytes appended
     meanwhile do not count. Raises Missing or Unreadable."""
-
     digest = hashlib.sha256()
     with _opened(folder / name, name) as (file, left):
         while left and (chunk := file.read(min(left, CHUNK))):

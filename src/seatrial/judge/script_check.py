@@ -61,7 +61,6 @@ def find_by_script(
     """Return the finding of a test's own script on the run in ``folder``; None if it passes.
     ``names`` are those of expressions, with their values. Raises HostFailed if this host cannot
     start it."""
-
     script = test_folder / (check.script or "")
     limit = SECONDS if check.time_limit is None else check.time_limit.seconds
     memory = MEMORY if check.memory_limit is None else check.memory_limit.bytes

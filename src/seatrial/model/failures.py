@@ -42,7 +42,6 @@ KNOWABLE: dict[str, Code] = {
 def log_pattern(text: str) -> Any:
     """Return a compiled pattern, for bytes; ``^`` and ``$`` match at the ends of lines. Raises
     ValueError."""
-
     try:
         found = re2.compile(_OF_LINES + text.encode(), _options())
     except re2.error as error:
@@ -57,7 +56,6 @@ def log_pattern(text: str) -> Any:
 
 
 def _options() -> Any:
-
     options = re2.Options()
     options.log_errors, options.max_mem = False, MAX_MEMORY
     options.encoding = re2.Options.Encoding.LATIN1  # any bytes, each a character
@@ -132,7 +130,6 @@ def any_and_set(patterns: Iterable[str]) -> tuple[Any, Any]:
     """Return a compiled pattern that matches where any of these does, and a set of re2 that tells
     the numbers of those that match. The set tells none where its automaton takes too much
     memory."""
-
     coded = [pattern.encode() for pattern in patterns]
     found = re2.Set.SearchSet(_options())
     for pattern in coded:

@@ -120,7 +120,6 @@ def _require_some(tests: Sized, notes: "Sequence[ImportNote]", otherwise: str) -
 
 def _tell_rest(folders: Folders, path: Path, output: Path, notes: "Sequence[ImportNote]") -> int:
     """Show and keep what was not carried over; name the next command; return the exit code."""
-
     grouped = by_text(notes)
     show_notes(grouped)
     write_notes(output / "import.md", path, grouped)

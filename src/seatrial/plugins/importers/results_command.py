@@ -117,7 +117,6 @@ _PARAMETER = list_option("--parameter", "parameters", "COLUMN", "Parameter of th
 
 def _columns(given: dict[str, Any]) -> "Columns":
     """Return the columns that options name, with the directions of metrics."""
-
     return Columns(**_with_directions({**given, "figures": dict(given["figures"])}))
 
 
@@ -151,7 +150,6 @@ def import_csv(folders: Folders, path: Path, tag: str, machine: str, by: str, **
     seatrial import csv old.csv -o old -m frost --case benchmark --time date
     seatrial import csv old.csv -o old -m frost --test stream --figure triad=MB/s
     """
-
     results = read_csv(path, _columns(given))
     return make(folders, "CSV", path, tag, by, results._replace(machine=machine))
 
@@ -202,7 +200,6 @@ def make(
     folders: Folders, tool: str, path: Path, tag: str, by: str, results: "ImportedResults"
 ) -> int:
     """Make a trial of what a reader found, and tell people what is in it."""
-
     results = _without_future(results)
     if not results.runs:
         grouped = by_text(results.notes)
@@ -239,7 +236,6 @@ def make(
 def _without_future(results: "ImportedResults") -> "ImportedResults":
     """Return the results without those of a time to come, each with a note: they would be the
     latest for ever."""
-
     late = time.time_ns() + LATEST_AHEAD_S * SECOND_NS
     runs = [run for run in results.runs if run.time <= late]
     notes = []
@@ -268,7 +264,6 @@ def show_notes(grouped: Grouped) -> None:
 
 def write_notes(file: Path, path: Path, grouped: Grouped) -> None:
     """Write all notes on the import of ``path``."""
-
     lines = [f"# Imported from {path}\n\n"]
     for text, places in grouped:
         lines.append(f"## {text}\n\n")

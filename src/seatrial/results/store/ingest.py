@@ -140,7 +140,6 @@ def _lost_files(path: str, seen: _Seen, known: _Known | None) -> list[str]:
 def _ingest(store: Store, path: str, progress: Progress | None) -> int | None:
     """Read what is new of a trial. Returns the number of events; None where it cannot be read,
     which must not hide the others."""
-
     try:
         return ingest_trial(store, path, progress)
     except TrialError as error:
@@ -194,7 +193,6 @@ def _changed_record(path: str, created: int) -> str:
 def _require_sound(path: str, *_seen: int) -> None:
     """Raise TrialError where a record cannot be read. One that was read is not read again until it
     has changed, as a server asks several times a second."""
-
     record_of(Path(path))
 
 

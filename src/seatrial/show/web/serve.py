@@ -204,7 +204,6 @@ def _address(host: str, port: int) -> str:
 def _check_store(place: Path | str) -> None:
     """Raise StoreError for a file that is no store, or one of a newer version. A lock or a database
     that is away may pass, and a store of an older version is filled again."""
-
     if not isinstance(place, Path):
         if not place.startswith(("postgresql://", "postgres://")):
             open_store(place).close()

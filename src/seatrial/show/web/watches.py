@@ -129,7 +129,6 @@ class JournalWatch:
         self.state.close()
 
     def _read_ahead(self) -> None:
-
         try:
             read_ahead(self.state)
         except SeatrialError as error:

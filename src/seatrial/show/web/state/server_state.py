@@ -67,7 +67,6 @@ class ServerState:
     @property
     def trials(self) -> "TrialCache":
         """The trials that pages look at. What judges them is imported when it is first needed."""
-
         with self._lock:
             if self._trials is None:
                 self._trials = TrialCache(self.announce)
@@ -77,7 +76,6 @@ class ServerState:
     def documents(self) -> "DocumentCache":
         """The documents that people signed for. What looks at them is imported when it is first
         needed."""
-
         with self._lock:
             if self._documents is None:
                 self._documents = DocumentCache(self.announce)
