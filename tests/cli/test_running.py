@@ -23,7 +23,7 @@ from seatrial.execute.driver import Driver
 from seatrial.execute.job_stats import Observer
 from seatrial.execute.options import TrialOptions
 from seatrial.execute.prepare import new_tag, prepare_trial
-from seatrial.execute.trial_record import suite_record
+from seatrial.execute.suite_record import suite_record
 from seatrial.journal.events import (
     AlertRaised,
     BuildStarted,

@@ -127,8 +127,8 @@ def test_files_go_after_the_verdict_is_on_the_disk(
     from seatrial.execute.driver import Driver
     from seatrial.execute.options import TrialOptions
     from seatrial.execute.prepare import prepare_trial
+    from seatrial.execute.suite_record import suite_record
     from seatrial.execute.trial_folder import TrialFolder
-    from seatrial.execute.trial_record import suite_record
 
     place.test("good", WRITES, keep="failed")
     asked = TrialOptions(suites=[str(place.suite)])

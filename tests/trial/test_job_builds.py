@@ -18,8 +18,8 @@ from seatrial.execute.driver import Driver
 from seatrial.execute.options import TrialOptions
 from seatrial.execute.prepare import prepare_trial
 from seatrial.execute.protocol import Ended, Job, NeverStarted, Queued, Refused, Submission, Update
+from seatrial.execute.suite_record import suite_record
 from seatrial.execute.trial_folder import TrialFolder
-from seatrial.execute.trial_record import suite_record
 from seatrial.journal.events import NodeExcluded
 from seatrial.model.build import BuildKeys
 from seatrial.model.codes import CANCELLED, NODE_FAILURE, PREEMPTED, TIMEOUT, Code

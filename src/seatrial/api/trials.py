@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.errors import UsageError
-from seatrial.execute import creation, trial_record
+from seatrial.execute import creation
 from seatrial.execute.detect import find_machine
 from seatrial.execute.driver import Driver
 from seatrial.execute.job_stats import Observer
@@ -27,6 +27,7 @@ from seatrial.execute.prepare import new_tag, prepare_trial, require_cases
 from seatrial.execute.protocol import Backend
 from seatrial.execute.requests import DriveOutcome
 from seatrial.execute.schedulers import require_scheduler
+from seatrial.execute.suite_record import suite_record
 from seatrial.execute.trial_folder import TrialFolder, find
 from seatrial.journal.events import Event
 from seatrial.journal.journal import read
@@ -115,7 +116,7 @@ class Trial:
         prepared = prepare_trial(options, os.fspath(machine) if machine is not None else None)
         require_cases(prepared)
         tag = name or new_tag(Path(trials), options.suites)
-        record = trial_record.suite_record(prepared, tag)
+        record = suite_record(prepared, tag)
         return cls(creation.create(Path(trials), record, prepared.cases).path)
 
     @classmethod

@@ -18,7 +18,7 @@ from seatrial.cli import plan_records as ticking
 from seatrial.cli.command_help import DefaultGroup
 from seatrial.cli.options import plan_options, reason_option
 from seatrial.errors import InvalidFiles
-from seatrial.execute.plan.load import ItemState
+from seatrial.execute.plan.checklist import ItemState
 from seatrial.journal.events import PlanEntry
 
 # ---- accept records ------------------------------------------------------------------------------

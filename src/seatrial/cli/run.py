@@ -8,11 +8,12 @@ from seatrial.cli import Folders, options
 from seatrial.cli.query_common import opened, tell_damage
 from seatrial.cli.run_driver import drive_and_tell, write_scripts
 from seatrial.errors import UsageError
-from seatrial.execute import creation, trial_record
+from seatrial.execute import creation
 from seatrial.execute.detect import require_chosen
 from seatrial.execute.prepare import Prepared, new_tag, notes_of, prepare_trial, require_cases
 from seatrial.execute.requests import FailOn
 from seatrial.execute.schedulers import require_scheduler
+from seatrial.execute.suite_record import suite_record
 from seatrial.judge.learning import unlearned_sums
 from seatrial.model.job_options import described_groups
 from seatrial.results.store import queries
@@ -97,7 +98,7 @@ def command(
         require_scheduler(prepared.site.machine)
     folder = creation.create(
         folders.trials,
-        trial_record.suite_record(prepared, tag or new_tag(folders.trials, asked.suites)),
+        suite_record(prepared, tag or new_tag(folders.trials, asked.suites)),
         prepared.cases,
     )
     for what, why in prepared.skipped[:10]:

@@ -10,7 +10,7 @@ import msgspec
 
 from seatrial.cli.query_common import show_time, tell_damaged_journal
 from seatrial.cli.tables import TextTable
-from seatrial.execute.plan.load import ItemResult
+from seatrial.execute.plan.checklist import ItemResult
 from seatrial.execute.plan_trials import PlanTrial
 from seatrial.journal.journal import read
 from seatrial.results.criteria.mix import overall

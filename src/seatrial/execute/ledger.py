@@ -19,12 +19,13 @@ from seatrial.decide.conductor import Conductor
 from seatrial.errors import JournalError, Owned, TrialError, UsageError
 from seatrial.execute import requests
 from seatrial.execute.job_stats import Observer
-from seatrial.execute.plan.load import Ticks, items_of
+from seatrial.execute.plan.checklist import Ticks, items_of
+from seatrial.execute.record_faults import fault_of
 from seatrial.execute.requests import Request
 from seatrial.execute.run_collector import CollectedRun
 from seatrial.execute.trial_folder import TrialFolder, corrected
 from seatrial.execute.trial_paths import TrialPaths
-from seatrial.execute.trial_record import Record, fault_of, known_by
+from seatrial.execute.trial_record import Record, known_by
 from seatrial.journal import events
 from seatrial.journal.clock import boot_id, uptime_ns
 from seatrial.journal.encoding import encode

@@ -26,9 +26,10 @@ from seatrial.execute.heartbeat import last_beat
 from seatrial.execute.ledger import life_of
 from seatrial.execute.options import TrialOptions
 from seatrial.execute.plan.prepare import PreparedComponent, PreparedPlan
+from seatrial.execute.suite_record import MAX_LEFT_OUT
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.execute.trial_paths import tags
-from seatrial.execute.trial_record import MAX_LEFT_OUT, Record, known_by
+from seatrial.execute.trial_record import Record, known_by
 from seatrial.files import read_regular, remove_file, replace_file
 from seatrial.hooks import keys_of
 from seatrial.journal.events import PolicyChanged

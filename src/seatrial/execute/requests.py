@@ -30,8 +30,9 @@ from seatrial.decide.policy_change import conflicts, refused, too_short, with_pa
 from seatrial.decide.state import ConductorState
 from seatrial.errors import TrialError
 from seatrial.escaping import plain_line
+from seatrial.execute.record_faults import fault_of
 from seatrial.execute.trial_folder import TrialFolder
-from seatrial.execute.trial_record import Record, fault_of
+from seatrial.execute.trial_record import Record
 from seatrial.files import (
     SAFE_FOLDER,
     is_of_host,

@@ -1,40 +1,25 @@
 """The record of a trial, ``trial.json``: what was asked."""
 
-import datetime
 import hashlib
 import math
-import os
-import re
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
-from seatrial import __version__
-from seatrial.account import user_name
-from seatrial.decide.place import placing_of
 from seatrial.execute.options import TrialOptions
-from seatrial.execute.plan.load import RESULTS
-from seatrial.execute.prepare import Prepared
-from seatrial.journal import events
 from seatrial.judge.log_rules import RuleFile
 from seatrial.judge.references import Reference, References, loads
-from seatrial.model.build import digests
 from seatrial.model.decoding import decoder
 from seatrial.model.failures import KnownFailure
-from seatrial.model.known_failures import known_failures_of
 from seatrial.model.machine import Machine
-from seatrial.model.moments import day_of
 from seatrial.model.nodes import groups_of, node_names
 from seatrial.model.plan import Component, Tell
-from seatrial.model.policy import Policy, without_plan
+from seatrial.model.policy import Policy
 from seatrial.model.test import Case, Keep, KeepWord, Test
 from seatrial.model.tune_file import TuneFile
-from seatrial.plugins.facts.rules import own_rules
 
 
 class GivenFrom(Struct, frozen=True, kw_only=True):
@@ -236,121 +221,3 @@ def require_each(record: CasesOf, cases: Iterable[Case]) -> None:
         for name in _COUNTS:
             if not 0 <= (number := getattr(case, name)) <= LARGEST:
                 raise ValueError(f"a case has {name} {number}")
-
-
-# ---- record faults -------------------------------------------------------------------------------
-#
-# What is wrong with a record of people: names, texts and values that no command would write.
-#
-#     if fault := fault_of(event): ...        # "--by: 'x...' has 20000 characters; ..."
-#
-# A record comes from a command or from a file that anybody of the group may have written: both are
-# held to this.
-
-
-MAX_NAME = 100  # characters
-MAX_NAMES = 20
-MAX_TEXT = 2000  # characters
-DAY_SECONDS = 86400  # a date may be that of another time zone
-STATES = ("", "open", "closed")
-KINDS = ("milestone", "part", "incident")
-_SUM = re.compile(r"[0-9a-f]{64}")
-
-
-def fault_of(event: events.PersonsEvent | events.RunReviewed) -> str:
-    """Return the first fault of a record with its remedy; "" if it has none."""
-    return next(_faults(event), "")
-
-
-def _faults(event: events.PersonsEvent | events.RunReviewed) -> Iterator[str]:
-    yield from _faults_of_names(event.names)
-    for name, text in _texts(event):
-        if len(text) > MAX_TEXT:
-            yield (
-                f"{name} has {len(text)} characters; give at most {MAX_TEXT}, and put the rest "
-                "into a document"
-            )
-    if isinstance(event, events.RunReviewed):
-        if event.is_excluded and len({name.strip().casefold() for name in event.names}) < 2:
-            yield "an exclusion is by agreement of both sides; name them: --by A --by B"
-    elif isinstance(event, events.ItemTicked):
-        if event.result not in RESULTS:
-            yield f"{event.result!r} is no result; there are {', '.join(RESULTS)}"
-    elif isinstance(event, events.EvidenceGiven):
-        yield from _faults_of_document(event)
-    elif isinstance(event, events.PlanEntry):
-        if event.kind not in KINDS:
-            yield f"{event.kind!r} is no kind of record; there are {', '.join(KINDS)}"
-        if event.at < 0:
-            yield "the time of a record is before 1970"
-    elif isinstance(event, events.IssueRecorded) and (event.issue < 0 or event.state not in STATES):
-        yield f"issue {event.issue} {event.state}: is no issue with a state"
-
-
-def _faults_of_names(names: list[str]) -> Iterator[str]:
-    if len(names) > MAX_NAMES:
-        yield f"--by: {len(names)} names; give at most {MAX_NAMES}"
-    for name in names:
-        if len(name) > MAX_NAME:
-            yield f"--by: {name[:20]!r}... has {len(name)} characters; give at most {MAX_NAME}"
-        if not name.isprintable():
-            yield f"--by: {name!r} has control characters or line ends; write a name in one line"
-
-
-def _texts(event: events.PersonsEvent | events.RunReviewed) -> Iterator[tuple[str, str]]:
-    """Yield each text of a record with its name."""
-    for name in event.__struct_fields__:
-        value = getattr(event, name)
-        if isinstance(value, str):
-            yield name, value
-
-
-def _faults_of_document(event: events.EvidenceGiven) -> Iterator[str]:
-    if event.size < 0 or not _SUM.fullmatch(event.sha256):
-        yield f"{event.document}: has no size and SHA-256 of a document"
-    try:
-        day_of(event.on)
-    except ValueError as error:
-        yield f"--on: {error}"
-        return
-    latest = datetime.datetime.fromtimestamp(time.time() + DAY_SECONDS).date()
-    if datetime.date.fromisoformat(event.on) > latest:
-        yield f"--on: {event.on} is yet to come; give the day on which it was signed"
-
-
-# ---- suite record --------------------------------------------------------------------------------
-#
-# Makes the record of a trial from a prepared suite.
-#
-# prepared = prepare_trial(asked, machine_name) folder = create(trials, suite_record(prepared,
-# tag), prepared.cases)
-
-
-MAX_LEFT_OUT = 1000  # in a record
-
-
-def suite_record(prepared: Prepared, tag: str) -> Record:
-    """Return the record of a trial of a prepared suite."""
-    used = {case.test for case in prepared.cases}
-    tests = {name: test for name, test in prepared.tests.items() if name in used}
-    groups, allocations = prepared.groups, prepared.asked.allocations
-    own = without_plan(tests, prepared.cases)
-    if placing := placing_of(prepared.site.machine, tests, prepared.cases):
-        own = replace(own, placing=placing, nodes=len(placing.topology.nodes))
-    return Record(
-        tag=tag,
-        created=time.time_ns(),
-        version=__version__,
-        user=user_name(),
-        host=os.uname().nodename,
-        asked=prepared.asked,
-        machine=prepared.site.machine,
-        references=str(prepared.site.references.absolute()),
-        expected=prepared.expected,
-        inputs=digests(tests.values()),
-        tests=tests,
-        policy=replace(own, bundle_of=groups, allocations=allocations) if groups else own,
-        left_out=prepared.skipped[:MAX_LEFT_OUT],
-        rules=own_rules(tests.values()),
-        known_failures=known_failures_of(tests, of_machine=prepared.site.machine.known_failures),
-    )

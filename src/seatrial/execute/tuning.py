@@ -18,7 +18,8 @@ from seatrial.execute.detect import find_machine
 from seatrial.execute.options import TrialOptions
 from seatrial.execute.prepare import Prepared
 from seatrial.execute.same_settings import merged
-from seatrial.execute.trial_record import Record, suite_record
+from seatrial.execute.suite_record import suite_record
+from seatrial.execute.trial_record import Record
 from seatrial.judge.check_tests import check_bounds, check_judging
 from seatrial.judge.check_values import names_of
 from seatrial.judge.metrics import figure_names

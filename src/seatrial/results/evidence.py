@@ -11,7 +11,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from seatrial.execute.plan.load import ItemResult, ItemStatus
+from seatrial.execute.plan.checklist import ItemResult, ItemStatus
 from seatrial.files import open_regular
 from seatrial.journal.events import EvidenceGiven
 from seatrial.model.decoding import copied

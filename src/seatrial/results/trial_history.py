@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from seatrial.decide.policy_change import followed
-from seatrial.execute.plan.load import Ticks
+from seatrial.execute.plan.checklist import Ticks
 from seatrial.execute.trial_folder import corrected
 from seatrial.journal import events
 from seatrial.journal.run_life import RunLife, RunState

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from seatrial.escaping import plain_line
+from seatrial.execute.plan.checklist import ItemResult, ItemStatus
 from seatrial.execute.plan.component_tests import fits
-from seatrial.execute.plan.load import ItemResult, ItemStatus
 from seatrial.execute.trial_record import Record, checksum_of, references_of
 from seatrial.journal import events
 from seatrial.model.codes import code_of

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from seatrial.errors import SeatrialError
-from seatrial.execute.plan.load import ItemStatus, items_of
+from seatrial.execute.plan.checklist import ItemStatus, items_of
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.execute.trial_record import Record
 from seatrial.lazy import np
