@@ -1,10 +1,8 @@
 """Coroutines that run in the background, until they are done or all are ended."""
 
 import asyncio
-import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any
 
 from msgspec import Struct
 
@@ -37,30 +35,6 @@ class BackgroundTasks:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-# ---- daemon thread -------------------------------------------------------------------------------
-#
-# Run work that may hang, such as access to a file system, in daemon threads. Unlike the threads of
-# an executor, these do not delay the exit of the interpreter.
-
-
-T = TypeVar("T")
-
-
-async def run_in_thread(work: Callable[[], T], name: str) -> T:
-    """Return what ``work`` returns, run in a thread of its own. Raises what ``work`` raises."""
-    done: Future[T] = Future()
-    done.set_running_or_notify_cancel()  # so that it can no longer be cancelled
-
-    def run() -> None:
-        try:
-            done.set_result(work())
-        except BaseException as error:
-            done.set_exception(error)
-
-    threading.Thread(target=run, name=name, daemon=True).start()
-    return await asyncio.wrap_future(done)
 
 
 # ---- tasks ---------------------------------------------------------------------------------------

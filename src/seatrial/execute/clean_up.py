@@ -12,7 +12,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from seatrial.execute.background import Tasks, run_in_thread
+from seatrial.execute.background import Tasks
+from seatrial.execute.daemon_thread import run_in_thread
 from seatrial.execute.kept_files import RemovalRule, RemovedFiles, removal_rule, remove, removed_by
 from seatrial.execute.ledger import JudgedDirectory, Ledger
 from seatrial.journal.events import OutputRemoved

@@ -17,8 +17,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.errors import TrialError, UsageError
-from seatrial.execute.background import Tasks, run_in_thread
+from seatrial.execute.background import Tasks
 from seatrial.execute.containers import prepare as prepare_container
+from seatrial.execute.daemon_thread import run_in_thread
 from seatrial.execute.directory import prepare, working_directory
 from seatrial.execute.directory import remove as remove_directory
 from seatrial.execute.environment import write_script

@@ -18,10 +18,11 @@ from seatrial.errors import TrialError
 from seatrial.execute import building, requests
 from seatrial.execute import requests as answers
 from seatrial.execute.alerts import AlertCommand, alert_of
-from seatrial.execute.background import News, Nudge, Tasks, run_in_thread
+from seatrial.execute.background import News, Nudge, Tasks
 from seatrial.execute.building import Building
 from seatrial.execute.clean_up import CleanUp
 from seatrial.execute.creation import Staging, write_scripts
+from seatrial.execute.daemon_thread import run_in_thread
 from seatrial.execute.hangs import HangDetector
 from seatrial.execute.heartbeat import beat, beat_regularly
 from seatrial.execute.job_stats import GaugeWatch, JobStats, Observer

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from seatrial.execute.background import run_in_thread
+from seatrial.execute.daemon_thread import run_in_thread
 from seatrial.execute.directory import put
 from seatrial.execute.environment import Shell, write_script
 from seatrial.files import make_folder, require_own

@@ -15,7 +15,8 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from seatrial.decide.conductor import Conductor
-from seatrial.execute.background import Tasks, run_in_thread
+from seatrial.execute.background import Tasks
+from seatrial.execute.daemon_thread import run_in_thread
 from seatrial.execute.directory import job_events
 from seatrial.execute.jobs import Attempt
 from seatrial.journal.events import OutputQuiet

@@ -11,7 +11,8 @@ import contextlib
 import math
 from pathlib import Path
 
-from seatrial.execute.background import Tasks, run_in_thread
+from seatrial.execute.background import Tasks
+from seatrial.execute.daemon_thread import run_in_thread
 from seatrial.execute.environment import CommandResult, Shell
 from seatrial.files import replace_file
 from seatrial.journal.events import Event, GaugeRead

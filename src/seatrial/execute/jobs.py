@@ -21,10 +21,11 @@ from seatrial.errors import TrialError
 from seatrial.escaping import plain_line
 from seatrial.execute import protocol
 from seatrial.execute.alerts import UNFOLLOWED
-from seatrial.execute.background import Tasks, run_in_thread
+from seatrial.execute.background import Tasks
 from seatrial.execute.building import Building
 from seatrial.execute.clean_up import CleanUp
 from seatrial.execute.creation import Room, Staging
+from seatrial.execute.daemon_thread import run_in_thread
 from seatrial.execute.directory import JobEvents, job_events
 from seatrial.execute.hung_processes import COLLECT_SECONDS, write
 from seatrial.execute.kept_files import OF_NOTHING

@@ -16,7 +16,7 @@ from seatrial.decide.state import ConductorState
 from seatrial.errors import UsageError
 from seatrial.execute import environment as environment_capture
 from seatrial.execute import ranks
-from seatrial.execute.background import run_in_thread
+from seatrial.execute.daemon_thread import run_in_thread
 from seatrial.execute.directory import JobEvents, cut_file, job_events
 from seatrial.execute.environment import NO_MODULE
 from seatrial.execute.hung_processes import waits_in

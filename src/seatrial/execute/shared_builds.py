@@ -27,7 +27,6 @@ import msgspec
 from msgspec import Struct
 
 from seatrial.errors import TrialError, UsageError
-from seatrial.execute.background import run_in_thread
 from seatrial.execute.builds import BuildInputs, BuildResult, changes, hashed, lock_of, result_of
 from seatrial.execute.compilers import (
     FoundCompilers,
@@ -39,6 +38,7 @@ from seatrial.execute.compilers import (
     tools_named,
     versions_of,
 )
+from seatrial.execute.daemon_thread import run_in_thread
 from seatrial.execute.environment import inherited, preamble
 from seatrial.execute.kept_files import checksum
 from seatrial.execute.script import build_variables, digest_of_variables

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Literal
 
 from seatrial.escaping import shell_word
-from seatrial.execute.background import run_in_thread
 from seatrial.execute.batch.scheduler_client import (
     PREFIX,
     CommandOutages,
@@ -27,6 +26,7 @@ from seatrial.execute.batch.scheduler_client import (
     Unanswered,
 )
 from seatrial.execute.bundles import BundleWatch, arranged, bundle_files, read_progress
+from seatrial.execute.daemon_thread import run_in_thread
 from seatrial.execute.directory import JobEvents, job_events
 from seatrial.execute.environment import write_script
 from seatrial.execute.protocol import Doubled, Job, NodesDown, NodesUp, Queued, Submission, Update

@@ -14,7 +14,8 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from seatrial.execute.background import Tasks, run_in_thread
+from seatrial.execute.background import Tasks
+from seatrial.execute.daemon_thread import run_in_thread
 from seatrial.model.file_model import Scalar
 from seatrial.model.identifiers import show
 from seatrial.model.test import Case, Test
