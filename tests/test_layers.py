@@ -48,7 +48,7 @@ STILL = {
     "execute/script.py",
     "execute/simulated/cluster.py",
     "execute/simulated/queue.py",
-    "execute/trial_record.py",
+    "execute/suite_record.py",
     "model/machine.py",
     "model/machine_file.py",
     "model/plan.py",
