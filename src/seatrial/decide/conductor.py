@@ -482,8 +482,9 @@ def carry_out(decision: Decision, executor: Executor[T]) -> Iterator[T]:
 #
 # Placed runs that are launched: each gets nodes that no other run of the trial has or waits for.
 #
-# placed = PlacedLaunches(state) # of one decision placed.nodes_for(case, run_id, avoid, 0) #
-# "n003,n001", "" for a run that is not placed, or None
+#     placed = PlacedLaunches(state)  # of one decision
+#     placed.nodes_for(case, run_id, avoid, 0)
+#     # "n003,n001", "" for a run that is not placed, or None
 
 
 class PlacedLaunches:

@@ -220,8 +220,8 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 #
 # The difference that a change of the policy makes, in the words of a plan.
 #
-# differences(before, parts) # tests.hpl.copies: 3 -> 2 conflicts(policy, before, parts) # what
-# somebody else changed in the meantime
+#     differences(before, parts)          # tests.hpl.copies: 3 -> 2
+#     conflicts(policy, before, parts)    # what somebody else changed in the meantime
 
 
 # A name means the same in all parts of a policy.

@@ -1,7 +1,7 @@
 """Makes the record of a trial from a prepared suite.
 
-prepared = prepare_trial(asked, machine_name) folder = create(trials, suite_record(prepared,
-tag), prepared.cases)
+prepared = prepare_trial(asked, machine_name)
+folder = create(trials, suite_record(prepared, tag), prepared.cases)
 """
 
 import os

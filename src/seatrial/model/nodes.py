@@ -104,7 +104,8 @@ def unknown_features(
 #
 # Sets of nodes in ClusterShell's notation.
 #
-# unfold("n[001-128],login1") # ("n001", ..., "login1") fold(["n001", "n002"]) # n[001-002]
+#     unfold("n[001-128],login1")     # ("n001", ..., "login1")
+#     fold(["n001", "n002"])          # n[001-002]
 
 
 MAX_NODES = 100_000

@@ -197,9 +197,9 @@ def nodes_of_ranks(order: Sequence[int], sizes: Sequence[int]) -> list[int]:
 #
 # Rank orders as MPI libraries and Slurm read them, and what a library refuses.
 #
-# rank_order(order, sizes) # cray-mpich: MPICH_RANK_ORDER hosts_by_rank(order, names, ...) # Slurm:
-# a file for SLURM_HOSTFILE and srun -m arbitrary rankfile(order, names, sizes) # Open MPI: mpirun
-# --rankfile
+#     rank_order(order, sizes)          # cray-mpich: MPICH_RANK_ORDER
+#     hosts_by_rank(order, names, ...)  # Slurm: a file for SLURM_HOSTFILE and srun -m arbitrary
+#     rankfile(order, names, sizes)     # Open MPI: mpirun --rankfile
 
 
 MAX_MAPPING_BYTES = 1023  # of PMI_process_mapping; cray-mpich 9.1 refuses more

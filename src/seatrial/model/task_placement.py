@@ -36,7 +36,8 @@ from seatrial.units import bytes_of, count
 #
 # Quantities of ``run``: a fixed number, or an expression over parameters and facts.
 #
-# tasks = quantity("2 * node.cores", "tasks", whole) tasks({"node.cores": 4}) # 8
+#     tasks = quantity("2 * node.cores", "tasks", whole)
+#     tasks({"node.cores": 4})                # 8
 
 
 MAX_PIECES = 100_000

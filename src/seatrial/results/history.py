@@ -295,8 +295,8 @@ def _told(
 #
 # Why a history that shows no change for the worse is no proof that there is none.
 #
-# doubts(store, "triad", filters, histories(store, "triad", filters)) # ["stream{n=2}: 3 figures
-# are too few to show a change; 8 or more are needed"]
+#     doubts(store, "triad", filters, histories(store, "triad", filters))
+#     # ["stream{n=2}: 3 figures are too few to show a change; 8 or more are needed"]
 
 
 _VERDICTS = frozenset(code.name for code in codes.CODES.values())

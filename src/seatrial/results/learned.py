@@ -189,8 +189,8 @@ def _reference(
 #
 # Figures for which there is no reference: nothing judges how good they are.
 #
-# found = unreferenced(queries.summary(store, trial), cases, references) found.told # 1 of 4
-# figures has no reference: hpl{n=2} rmax
+#     found = unreferenced(queries.summary(store, trial), cases, references)
+#     found.told          # 1 of 4 figures has no reference: hpl{n=2} rmax
 
 
 MAX_NAMED = 3

@@ -351,8 +351,8 @@ def _related(cell: Cell, base: Cell, table: RatioTable) -> Cell:
 #
 # Figures by what they took: for each core, each node, or each node-hour.
 #
-# side = per_resource(gather(store, parse_side("hopper")), "core") side.cases[0].values[("triad",
-# "MB/s/core", "higher")]
+#     side = per_resource(gather(store, parse_side("hopper")), "core")
+#     side.cases[0].values[("triad", "MB/s/core", "higher")]
 #
 # A rate is divided by the resources; a time is multiplied with them, which gives core-seconds and
 # the like. A node-hour is the nodes times the time: of a time itself in hours, of a rate by the
@@ -410,7 +410,8 @@ def _based(
 #
 # A series with constant resources: ranks times threads are the same, the ideal is flat.
 #
-# found = judged(cells, "higher") found.best, found.plateau, found.drops
+#     found = judged(cells, "higher")
+#     found.best, found.plateau, found.drops
 #
 # Nothing is added from one x to the next, so there is neither a speed-up to expect nor a knee.
 # What counts is which x is best, which others are as good, and where the speed drops.

@@ -272,7 +272,8 @@ def _add_figure(run: RunHistory, event: events.MetricRecorded) -> None:
 #
 # The nodes of a trial as bits of whole numbers, so that sets of thousands are compared at once.
 #
-# bits = NodeBits(names) bits.of("n[001-128]") & bits.of("n[100-200]")
+#     bits = NodeBits(names)
+#     bits.of("n[001-128]") & bits.of("n[100-200]")
 
 
 MAX_KNOWN = 20_000  # node sets whose bits are kept

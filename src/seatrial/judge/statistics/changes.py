@@ -114,8 +114,8 @@ def _back(entered: Bools, level: list[int], shortest: int) -> list[int]:
 #
 # How sure it is that the level of a series changed at a place.
 #
-# step = step_at(series, start=0, at=60, end=120) step.holds(120) # whether it is confirmed in a
-# series of 120 figures
+#     step = step_at(series, start=0, at=60, end=120)
+#     step.holds(120)              # whether it is confirmed in a series of 120 figures
 #
 # The levels must differ by the least effect and by many standard errors, and chance must rarely
 # put the figures in such an order.

@@ -221,8 +221,9 @@ def confirmed(ps: Collection[float], tested: int) -> set[int]:
 #
 # Find the step to which figures are rounded: a benchmark prints 1.5 to 2.5 as 2.
 #
-# step([2.0, 3.0]) # 1.0 step([2.25, 3.5]) # 0.01 hides([2.0] * 4, [3.0] * 4, apart=1.0) # 1.0:
-# both may have been 2.5
+#     step([2.0, 3.0])        # 1.0
+#     step([2.25, 3.5])       # 0.01
+#     hides([2.0] * 4, [3.0] * 4, apart=1.0)      # 1.0: both may have been 2.5
 
 
 _ALMOST = 1 + 1e-9

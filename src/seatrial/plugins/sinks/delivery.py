@@ -328,8 +328,8 @@ class Delivery:
 #
 # Make the target of a sink, by the sink's kind. Only a target that needs httpx imports it.
 #
-# target = target_of(sink, about, case_name) planned(sink) # what people may see of it, before it
-# is made
+#     target = target_of(sink, about, case_name)
+#     planned(sink)                                # what people may see of it, before it is made
 
 
 def planned(sink: Sink) -> str:

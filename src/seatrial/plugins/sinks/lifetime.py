@@ -102,7 +102,8 @@ def _waiting(lines: bytes) -> float:
 #
 # Decide how long a delivery goes on, and how long it retries.
 #
-# lifetime = SinkLifetime(folder, follow=True) while not lifetime.is_over(): lifetime.wait(2)
+#     lifetime = SinkLifetime(folder, follow=True)
+#     while not lifetime.is_over(): lifetime.wait(2)
 
 
 @dataclass

@@ -207,8 +207,8 @@ def dashes(number_: int) -> str | None:
 #
 # Map values to places along an axis, with ticks at round values.
 #
-# scale = scale_of(Axis("elapsed", "s"), values, 40, 620) scale.at(17.3), scale.ticks # a place,
-# and (place, label) of each tick
+#     scale = scale_of(Axis("elapsed", "s"), values, 40, 620)
+#     scale.at(17.3), scale.ticks            # a place, and (place, label) of each tick
 
 
 Kind = Literal["linear", "log", "time", "clock"]

@@ -26,9 +26,9 @@ from seatrial.units import moment_of, share_of
 #
 # The query of a page: the words of its path and its query string, read with bounds.
 #
-# query = PageQuery({"tag": "night"}, [("limit", "200"), ("verdict", "failed")])
-# query.number("limit", 100, least=1, most=1000) # 200 query.link(limit="", verdict="timeout") #
-# "?verdict=timeout"
+#     query = PageQuery({"tag": "night"}, [("limit", "200"), ("verdict", "failed")])
+#     query.number("limit", 100, least=1, most=1000)      # 200
+#     query.link(limit="", verdict="timeout")             # "?verdict=timeout"
 #
 # BadQuery is raised for what cannot be read. It names the parameter, the value and the remedy.
 

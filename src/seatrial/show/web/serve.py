@@ -242,8 +242,8 @@ def _listen(host: str, port: int) -> socket.socket:
 #
 # The server's application: pages, their JSON, the stream of news, static files.
 #
-# app = create_app(ServerState(trials, store), token="") uvicorn.run(app) # what `seatrial serve`
-# does
+#     app = create_app(ServerState(trials, store), token="")
+#     uvicorn.run(app)                               # what `seatrial serve` does
 
 
 _app_log = logger(__name__)

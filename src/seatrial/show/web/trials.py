@@ -90,7 +90,8 @@ def _evidence(state: ServerState, row: TrialRow, record: Record) -> list[Evidenc
 #
 # Data that the pages Now and Trial share: status, builds, tests, and what cannot be read.
 #
-# facts = facts_of(state, row, tailed) copied(TrialPage, facts, ...)
+#     facts = facts_of(state, row, tailed)
+#     copied(TrialPage, facts, ...)
 
 
 MAX_BUILDS = 40
@@ -263,8 +264,8 @@ def trouble_of(store: Store, row: TrialRow, tailed: TailedTrial) -> str:
 #
 # The variability of a trial's tests and its outliers, made in the background.
 #
-# variability_of(state, row, tailed) # None: being judged classes_of(state, row, tailed) # run ids
-# of outliers: {"tu62xsh5xrpf": "slow"}
+#     variability_of(state, row, tailed)       # None: being judged
+#     classes_of(state, row, tailed)           # run ids of outliers: {"tu62xsh5xrpf": "slow"}
 
 
 MAX_JUDGED = 50_000  # runs; for more there is the command
