@@ -254,7 +254,7 @@ class WebPage(NamedTuple):
     title: str = ""
     #: The field of the data that is a table, also served as CSV; "" for none.
     rows: str = ""
-    #: Whether the template shows a form, and in place of data why a query was ``refused``.
+    #: Whether the template has a form, and shows ``refused`` if the query is invalid.
     form: bool = False
     #: Whether it has large plots, which are drawn in the browser.
     plots: bool = False

@@ -136,7 +136,7 @@ class InFlightCounts:
         self.confined_queued: dict[int, int] = {}
 
     def copy(self) -> Self:
-        """One to try things out on."""
+        """Return an independent copy."""
         other = copy(self)
         other.queued_widths = self.queued_widths.copy()
         other.in_flight, other.width = self.in_flight.copy(), self.width.copy()

@@ -181,9 +181,10 @@ class Mix(Demand):
         return self._least <= nodes - counts.running and self._least <= counts.idle(nodes)
 
     def asks_after_start(self, counts: InFlightCounts, idle_changed: bool) -> bool:
-        """Return whether the reserve lacks a run from now on, or a start changed what is idle:
-        mostly the nodes that the run took were counted as its own. A start on a shared node takes
-        nothing that was free."""
+        """Return True if the queue fell below its reserve, or the number of idle nodes changed.
+
+        Where nodes are shared a start takes no idle node, so it changes neither.
+        """
         if self._shared:
             return False
         return counts.queued == self._reserve - 1 or idle_changed or bool(counts.confined)

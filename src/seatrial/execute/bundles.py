@@ -255,9 +255,11 @@ class BundleWatch:
         *,
         restarts: bool = False,
     ) -> list[RunUpdate]:
-        """Return what becomes of the runs that are left, as the job has ended so. A run that was
-        begun ended with it; those that were not are run again, unless none ever began: then the job
-        was no use. ``restarts``: they are in any case."""
+        """Return updates for the unfinished runs of a bundle whose job ended.
+
+        A run that had begun ended with the job. Those that had not begun are run again if
+        ``restarts``, or if any run of the job had begun; otherwise they share the end of the job.
+        """
         updates = self.look(nodes)
         for run_id in list(self.left):
             begun = self.begun.get(run_id)

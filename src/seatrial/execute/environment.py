@@ -50,10 +50,12 @@ def exports(variables: Mapping[str, Scalar]) -> str:
 
 
 def inherited(machine: Machine) -> dict[str, str]:
-    """Return the environment that builds and jobs get from this process. The virtual environment of
-    Seatrial itself is no part of it. Where a compiler, an MPI or a launcher of the machine is found
-    there alone, its programs come last on PATH, so that all others (python3) are the host's: an MPI
-    finds its own programs beside itself."""
+    """Return the environment that builds and jobs get from this process.
+
+    It leaves out the virtual environment of Seatrial itself. If a compiler, MPI or launcher of the
+    machine exists only in that virtual environment, its bin folder is appended to PATH, after the
+    host's, so that all other programs (python3) are the host's.
+    """
     environment = {
         name: value for name, value in os.environ.items() if not _OF_BUILTIN.fullmatch(name)
     }

@@ -69,8 +69,11 @@ class Attempts:
         self.of: dict[str, Attempt] = {}
 
     def begin(self, launch: Launch, path: str = "") -> Job:
-        """Return the job of a run. ``path`` is the directory of a run that was created before, by
-        the journal; it counts where that is not in the trial's folder."""
+        """Return the job of a run.
+
+        ``path``: the run's directory as the journal has it, for a run that was created before. It
+        is used only if that directory is outside the trial's folder.
+        """
         case = self._cases[launch.case]
         usual = self._staging.path(case.test, launch.run_id, launch.target)
         own = bool(path) and bool(self._staging.place(case.test, launch.target).file_system)

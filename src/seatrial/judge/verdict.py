@@ -153,10 +153,12 @@ def _compared(
     ran: RunConditions,
     complete: bool,
 ) -> tuple[list[MetricValue], list[Finding]]:
-    """Return the figures with their references (without them if their units differ), and the
-    findings: also that of the script's time, which the job's own times give and no figure has. If
-    the metrics are ``complete``, a reference for a missing figure is a finding too; otherwise
-    nobody would notice."""
+    """Return the figures with their references, and the findings.
+
+    A figure in another unit than its reference gets none. There is a finding for the elapsed time
+    if no metric has that name. If the metrics are ``complete``, a reference without a figure is a
+    finding, too; otherwise nobody would notice.
+    """
     compared: list[MetricValue] = []
     findings: list[Finding] = []
     for figure in figures:

@@ -1,11 +1,10 @@
 """JSON of values that may hold quantities (``file_model``), and decoders, each made once.
 
-try:
-    record = decoder(Record).decode(text)
-except DAMAGED as error: ...
+    try:
+        record = decoder(Record).decode(text)
+    except DAMAGED as error: ...
 
-What msgspec knows of a Struct it makes when the type is first decoded, and it lets other threads
-use that before it is whole: the process then dies of a segmentation fault (seen with 0.22).
+msgspec 0.22 crashes if two threads build the decoder of one type, so they are built under a lock.
 """
 
 import threading

@@ -644,8 +644,10 @@ def _type_of(field: FieldInfo | shapes.Field, shape: type[msgspec.Struct]) -> Ty
 
 @functools.cache
 def _type(shape: type[msgspec.Struct], key: str) -> Type:
-    """Return what a field of a Struct holds. It is found out for the keys that a file has, and no
-    others: it takes a millisecond for each Struct inside."""
+    """Return the type of a field of a Struct.
+
+    Computed on demand, for the keys that a file has: inspecting a nested Struct takes about 1 ms.
+    """
     return shapes.type_info(_fields(shape)[key].type)
 
 

@@ -220,8 +220,7 @@ class _Binder:
         return [facts]
 
     def _preference(self, kind: NodeGroup) -> tuple[bool, bool]:
-        """Return the place of a kind of nodes in the order in which a test prefers them, as far as
-        that is known before its cases are."""
+        """Return the sort key of a node group: groups that the test prefers come first."""
         if self.asked.partition is None:
             elsewhere = not self.asked.any_gpus and kind.partition != ""
         else:

@@ -491,8 +491,10 @@ class Test(TestFile, frozen=True, kw_only=True):
         return {**self.defaults, **parameters}
 
     def told(self, bound: dict[str, Scalar]) -> dict[str, Scalar]:
-        """Return the parameters that a case is told by: without those at their default, so that its
-        name and identity stay when a test gets a parameter with a default."""
+        """Return the parameters in a case's name and id: those that differ from their default.
+
+        So a parameter with a default that is added to a test renames no case.
+        """
         if not self.defaults and not self.zip:
             return bound  # it is in the order of the file
         told = {n: bound[n] for n in self.parameter_names if n in bound} | bound

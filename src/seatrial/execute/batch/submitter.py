@@ -340,8 +340,11 @@ class DoubledJobs:
         self._told: set[tuple[int, ...]] = set()  # arrays of one name
 
     async def settle(self, tasks: Iterable[BatchTask], states: Mapping[TaskKey, TaskState]) -> None:
-        """Of runs that the scheduler has twice follow the job that is ahead, and cancel the other
-        one if it has not started: else it finds the directory claimed. Raises Unanswered."""
+        """Keep one job of each run that was submitted twice: the one that is further.
+
+        The other one is cancelled while it is pending. Once it started, it exits by itself, because
+        the run's directory is claimed. Raises Unanswered.
+        """
         ours = {(task.name, task.index): task for task in tasks}
         arrays = {key: task.array for key, task in ours.items()}
         found = {(twin.name, twin.task): twin for twin in twins(arrays, states.values())}

@@ -155,8 +155,8 @@ def widest_runs(store: Store, limit: int) -> list[RunRow]:
 #     places.spans({"n[001-128]", "n007,n009"})        # {"n[001-128]": [(0, 127)], ...}
 #     keep_nodes(writer, trial, runs, changed)         # rows of ``run_nodes``
 #
-# A job of neighbouring nodes is one span, however many nodes it has. So a row a span costs as much
-# as a row a run, where a row a node would cost a hundred times that for large jobs.
+# Neighbouring nodes of a job are one row (first, last). With a row for each node, large jobs would
+# have a hundred times as many rows.
 
 
 LONGEST_NODE_NAME = 200
