@@ -44,7 +44,6 @@ STILL = {
     "execute/jobs.py",
     "execute/plan/check.py",
     "execute/plan_trials.py",
-    "execute/run_collector.py",
     "execute/script.py",
     "execute/simulated/cluster.py",
     "execute/simulated/queue.py",

@@ -269,6 +269,13 @@ def seatrial_checks() -> list[CheckKind]:  # type: ignore[empty-body]
 
 
 @hookspec
+def seatrial_collectors() -> list[str]:  # type: ignore[empty-body]
+    """Return what reads further from the directories of runs that have ended, each as
+    ``module:class``: a subclass of `seatrial.execute.run_collector.RunReader`, made for each trial
+    that is driven."""
+
+
+@hookspec
 def seatrial_commands() -> list[Command]:  # type: ignore[empty-body]
     """Return commands. Asked when ``seatrial`` starts; the commands are imported when called."""
 

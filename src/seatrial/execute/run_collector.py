@@ -13,7 +13,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.decide.state import ConductorState
-from seatrial.errors import UsageError
 from seatrial.execute import environment as environment_capture
 from seatrial.execute import ranks
 from seatrial.execute.daemon_thread import run_in_thread
@@ -24,19 +23,21 @@ from seatrial.execute.job_stats import JobStats
 from seatrial.execute.kept_files import checksums, sizes_of
 from seatrial.execute.protocol import Ended
 from seatrial.execute.script import (
+    BROKEN,
     CLAIMED,
     END_NOT_WRITTEN,
     NO_DIRECTORY,
+    NOT_BOOTED,
     NOT_WRITABLE,
     judged_files,
 )
 from seatrial.execute.trial_record import Record, references_of
 from seatrial.files import is_full, open_regular
+from seatrial.hooks import each, load
 from seatrial.journal.events import JobsOwnEvent
 from seatrial.judge import checks, log_rules
 from seatrial.judge.check_values import NO_NAMES, names_of
 from seatrial.judge.checks import reading_limits
-from seatrial.judge.log_rules import FACTS_APP, FACTS_FILE, RuleFile, is_named
 from seatrial.judge.reading import HostFailed, own_words
 from seatrial.judge.script_check import (
     NO_CAUSE,
@@ -50,15 +51,8 @@ from seatrial.judge.verdict import RunConditions, judge
 from seatrial.model import codes
 from seatrial.model.codes import CANCELLED, HUNG, RECALLED, TIMEOUT, Code
 from seatrial.model.figures import MetricValue
-from seatrial.model.nodes import roles_of
 from seatrial.model.proving import COUNTED_FILE, counts_threads
 from seatrial.model.test import Case, Metric, Test
-from seatrial.plugins.compat.run import BROKEN, NOT_BOOTED
-from seatrial.plugins.facts import node_facts as facts
-from seatrial.plugins.facts import node_findings, rules
-from seatrial.plugins.facts.digests import NodeDigests, digests, keep
-from seatrial.plugins.network import levels, matrices
-from seatrial.plugins.orders import patterns
 from seatrial.units import show_seconds
 
 THREADS = 2
@@ -108,6 +102,34 @@ class LeftByJob(Struct, frozen=True):
     cut: str
 
 
+class RunReader:
+    """What a plug-in reads from the directories of a trial's runs: a class of the hook
+    ``seatrial_collectors`` overrides what it needs. Nothing is trusted that a job wrote."""
+
+    def __init__(self, record: Record, trials: Path) -> None:
+        """``trials``: the folder of trials."""
+        self.record = record
+        self.trials = trials
+
+    def is_slow(self, test: Test) -> bool:
+        """Return whether it may take long to read the runs of a test. They are then judged in a
+        thread."""
+        return False
+
+    def collect(self, run: EndedRun) -> None:
+        """Collect in the directory of a run what its processes left there, whatever its verdict."""
+
+    def figures(self, run: EndedRun, nodes: str, right: bool) -> Sequence[MetricValue]:
+        """Return figures of a run beside those of its test. ``nodes``: those on which its script
+        started, folded; ``right``: whether its answer is, by its test."""
+        return ()
+
+    def digest_of_facts(self, nodes: str) -> str:
+        """Return the digest of the facts of nodes, which a run records as it starts there; "" where
+        they are not known."""
+        return ""
+
+
 class RunCollector:
     """Collects and judges the runs of one trial. Where jobs run on other hosts, it waits for the
     files of a run to appear through the shared file system."""
@@ -118,18 +140,13 @@ class RunCollector:
         """``trials``: the folder of trials, beside which digests of nodes are."""
         self.record = record
         self.environments = environments
-        self._trials = trials
         self._job_stats = job_stats
-        self._digests = NodeDigests(trials, record.machine.machine)
         self._patience = record.machine.batch.visible_after.seconds
         self._host = "" if record.machine.jobs_run_elsewhere else os.uname().nodename
         self.references = references_of(record)
-        component = record.component
-        asked = component is not None and any(c.criterion == "network" for c in component.criteria)
-        self._roles: dict[str, str] | None = None  # of each node, once a test tells of nodes
-        self._network = (
-            levels.network_groups(record.machine) if asked else None
-        )  # of each node, if asked for
+        self._readers: list[RunReader] = [
+            load(name)(record, trials) for name in each("seatrial_collectors")
+        ]
         self._captured: list[Path] = []  # directories of runs whose outcome is not written yet
         self._named: dict[str, tuple[str, ...]] = {}  # by test
         self._free_threads: dict[str, asyncio.Semaphore] = {}  # by file system: one may hang
@@ -195,10 +212,8 @@ class RunCollector:
     def _is_quick(self, run: EndedRun, own: JobEvents) -> bool:
         """Return whether judging reads one page of stdout at most, and checksums read little, so
         that it delays neither walltimes nor people."""
-        if self._network is not None:  # its matrix may be large
-            return False
         test = self.record.tests[run.case.test]
-        if is_named(self._outputs(test)) or test.run.pattern:  # facts of many nodes, of ranks
+        if any(reader.is_slow(test) for reader in self._readers):
             return False
         sizes = sizes_of(run.path, self._outputs(test))
         if sum(sizes.values()) > SUMMED_AT_ONCE:
@@ -234,9 +249,8 @@ class RunCollector:
         if stop:
             stop = f"{run.path}: {stop}: the run could not be judged; see to this host, then resume"
         test = self.record.tests[run.case.test]
-        if test.run.pattern:
-            with contextlib.suppress(OSError):
-                patterns.collect(run.path)
+        for reader in self._readers:
+            reader.collect(run)
         bound = test.bound(run.case.parameters)
         environment = environment_capture.capture(run.path, self.environments, bound)
         if not run.file_system:
@@ -244,7 +258,8 @@ class RunCollector:
         start = own.start
         if start is not None:
             nodes = self._host or start.nodes
-            node_facts = self._digests.of(nodes)
+            known = (reader.digest_of_facts(nodes) for reader in self._readers)
+            node_facts = next(filter(None, known), "")
             start = replace(start, environment=environment, nodes=nodes, node_facts=node_facts)
         events = [event for event in (own.compat, start, own.end) if event is not None]
         sums = checksums(run.path, sizes, reading_limits(test)) or None
@@ -263,10 +278,6 @@ class RunCollector:
             return NO_CAUSE
         modes = test.failures
         return self._causes.of_run(run.path, modes, exit_code, run.output)
-
-    @cached_property
-    def _rules(self) -> RuleFile:
-        return rules.with_shipped(self.record.rules)
 
     @cached_property
     def _causes(self) -> CauseSearch:
@@ -305,23 +316,11 @@ class RunCollector:
         verdict = judge(test, run.case, run.path, own.exit_code, self.references, names, ran)
         figures = verdict.figures
         nodes = own.start.nodes if own.start else ""
-        if self._network is not None and verdict.code in (codes.PASS, codes.PERFORMANCE):
-            pairs = matrices.findings_in(run.path, self._network, nodes)
-            figures = [*figures, *pairs]
-        of_nodes = is_named(self._outputs(test)) and verdict.code in (codes.PASS, codes.PERFORMANCE)
-        if of_nodes or is_judged_by_script(test):
-            self._roles = roles_of(self.record.machine) if self._roles is None else self._roles
-            found = node_findings.findings_in(run.path, self._roles, self._rules, nodes)
-            figures = [*figures, *found]
-            if test.app == FACTS_APP:
-                self._keep_digests(run.path / FACTS_FILE)
+        right = verdict.code in (codes.PASS, codes.PERFORMANCE)
+        for reader in self._readers:
+            if more := reader.figures(run, nodes, right):
+                figures = [*figures, *more]
         return figures, verdict.code, verdict.why
-
-    def _keep_digests(self, file: Path) -> None:
-        """Keep the digests of nodes that were asked for their facts. Runs that start without them
-        have none."""
-        with contextlib.suppress(UsageError, OSError):
-            keep(self._trials, self.record.machine.machine, digests(facts.read([file])))
 
     def drop_captured(self) -> None:
         """Remove the files of environments whose hashes are in the journal. Those on other file

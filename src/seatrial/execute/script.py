@@ -53,14 +53,20 @@ cannot be written, or another job has claimed it."""
 END_NOT_WRITTEN = 94
 """The exit code of a job script that could not write the end of its run."""
 
+BROKEN, NOT_BOOTED = 95, 96
+"""The exit codes of a job whose nodes did not become a cluster: for a fault of the set-up, which
+its stderr says; as not all nodes answered in time."""
+
 SCRIPT_EXIT_CODES = {
     NO_MODULE: "a module did not load; stderr says which (builds, too)",
     NO_DIRECTORY: "its directory is not there (builds, too)",
     NOT_WRITABLE: "its directory cannot be written",
     CLAIMED: "another job has claimed this run; nothing was started",
     END_NOT_WRITTEN: "the end of the run could not be written, as its file system is full",
-    95: "a compat job cannot start; stderr says why (`compat run`, too)",
-    96: "not all nodes of a compat job answered in time; stderr names them (`compat run`, too)",
+    BROKEN: "a compat job cannot start; stderr says why (`compat run`, too)",
+    NOT_BOOTED: (
+        "not all nodes of a compat job answered in time; stderr names them (`compat run`, too)"
+    ),
 }
 """The exit codes of the scripts around those that people write."""
 

@@ -32,10 +32,6 @@ from seatrial.model.test import Case, Test
 
 DIRECTORY = "compat"  # in the directory of a run
 
-BROKEN, NOT_BOOTED = 95, 96
-"""The exit codes of a job whose nodes did not become a cluster: for a fault of the set-up, which
-its stderr says; as not all nodes answered in time."""
-
 _FILES = ("compat.sh", "sshd.sh", "client.sh", "tasks.sh", "carry.sh")
 _PROGRAMS = {"enter": "enter", "rsh": "shim", "ssh": "shim"}
 

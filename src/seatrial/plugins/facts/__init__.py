@@ -40,3 +40,8 @@ def seatrial_pages() -> list[WebPage]:
     return [
         WebPage("/facts", "machines", "seatrial.plugins.facts.page:data", "facts.html", form=True),
     ]
+
+
+@hookimpl
+def seatrial_collectors() -> list[str]:
+    return ["seatrial.plugins.facts.collector:FactsReader"]

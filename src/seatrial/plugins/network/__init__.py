@@ -26,3 +26,8 @@ def seatrial_pages() -> list[WebPage]:
         WebPage(run, "networks", f"{page}:data", "network.html", form=True),
         WebPage(f"{run}/cells", "networks", f"{page}:cells"),
     ]
+
+
+@hookimpl
+def seatrial_collectors() -> list[str]:
+    return ["seatrial.plugins.network.collector:MatrixReader"]

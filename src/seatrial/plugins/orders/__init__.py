@@ -21,3 +21,8 @@ def seatrial_commands() -> list[Command]:
             "Describe the machine",
         ),
     ]
+
+
+@hookimpl
+def seatrial_collectors() -> list[str]:
+    return ["seatrial.plugins.orders.collector:PatternReader"]
