@@ -12,7 +12,7 @@ REPEAT ?= 5
 # Six at a time on two cores, as many tests wait for something; a file's tests stay together.
 PYTEST_ARGS ?= -n 6 --dist loadfile --no-loadscope-reorder
 # In a new checkout each of those six would compile all tests; two processes compile half of them each.
-COMPILE_TESTS = ls -d tests/*/ | xargs -n 12 -P 2 $(BIN)/python -m pytest --collect-only -qq > /dev/null || true
+COMPILE_TESTS = ls -d tests/*/ | xargs -n 8 -P 2 $(BIN)/python -m pytest --collect-only -qq > /dev/null || true
 # How many mutants `make mutants` tries, or all; drawn by the seed.
 MUTANTS ?= 400
 SEED ?= 1

@@ -10,8 +10,8 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any
 
-from tests.web.harbour import rehearsed
-from tests.web.served import Served, chromium
+from tests.show.web.harbour import rehearsed
+from tests.show.web.served import Served, chromium
 
 from bench.measuring import Row, scratch
 

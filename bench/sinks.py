@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from msgspec.structs import replace
+from tests.plugins.sinks.influx import Influx
 from tests.programs import Workplace
-from tests.sinks.influx import Influx
-from tests.store.trials import TrialMaker, a_case
+from tests.results.store.trials import TrialMaker, a_case
 
 from bench.measuring import SEATRIAL, Row, Timing, ratios, scratch, timed
 from seatrial.execute.trial_folder import TrialFolder

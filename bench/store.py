@@ -193,7 +193,7 @@ def measure(trials: int = 1, each: bool = False, postgres: bool = False) -> Iter
         million = f"{trials:,} million events" if trials > 1 else "a million events"
         yield from measured(folder, folder / "store.sqlite", f"store of {million}", each, trials)
         if postgres:
-            from tests.store.postgres import PostgresServer
+            from tests.results.store.postgres import PostgresServer
 
             with PostgresServer() as server:
                 name = f"store of {million} in PostgreSQL"

@@ -61,7 +61,7 @@ def beside(
     folder: Path, store: Store, took: Callable[[Callable[[], object]], Any]
 ) -> Iterator[Row]:
     """Filling InfluxDB with the same trials, and the four questions to both."""
-    from tests.sinks.influx import Influx
+    from tests.plugins.sinks.influx import Influx
 
     if shutil.which("influxd") is None:
         yield Row("InfluxDB beside the store", "not measured", "influxd is not here", "")

@@ -21,9 +21,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from tests.programs import Workplace
-from tests.slurm.cluster import SlurmCluster, available
-from tests.trial.disturbed import (
+from tests.execute.disturbed import (
     FAULTS,
     SIZES,
     Scene,
@@ -33,7 +31,9 @@ from tests.trial.disturbed import (
     options,
     supervise,
 )
-from tests.trial.plans import ends
+from tests.execute.plans import ends
+from tests.programs import Workplace
+from tests.slurm.cluster import SlurmCluster, available
 
 from bench import peers
 from bench.measuring import Row, machine_line, scratch

@@ -125,13 +125,13 @@ LONGEST = (
     "test_changing_slurm.py",
     "test_binding.py",
     "test_webhook.py",
-    "test_placement.py",
+    "test_placement_suite.py",
     "test_rank_order.py",
     "test_c5.py",
     "test_docs_site.py",
     "test_questions.py",
     "test_outputs.py",
-    "test_tuning.py",
+    "test_tuning_suite.py",
     "test_jobs.py",
 )
 APART = 10  # files between two of them

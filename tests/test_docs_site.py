@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.web.served import chromium, open_page
+from tests.show.web.served import chromium, open_page
 
 ROOT = Path(__file__).parents[1]
 LOADED = re.compile(r'<(?:script|img|link)[^>]*(?:src|href)="(https?:[^"]*)')

@@ -14,9 +14,9 @@ from pathlib import Path
 from random import Random
 
 import yaml
+from tests.execute.test_unshared_locks import SHIM
 from tests.programs import LONG_S, Workplace, until
 from tests.slurm.cluster import ClusterOptions, SlurmCluster
-from tests.trial.test_unshared_locks import SHIM
 
 from seatrial.journal.journal import read
 from torture.attack import Outcome, end_jobs, moment, outcome, resume_to_end, workplace

@@ -7,7 +7,8 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-from ..store.trials import TrialMaker, a_case
+from tests.results.store.trials import TrialMaker, a_case
+
 from .grid import Told, bad, command, dropped, files, good, kept_folder, no
 
 # ---- import -------------------------------------------------------------------------------

@@ -14,8 +14,8 @@ from seatrial.judge.log_rules import Rule
 from seatrial.plugins.facts.node_findings import findings_in
 from seatrial.plugins.facts.rules import with_shipped
 from seatrial.plugins.network.matrices import findings_in as network_findings
+from tests.plugins.network.test_matrices import pairs_text
 
-from ..verify.test_matrices import pairs_text
 from .grid import Told, bad, command, dropped, files, good, no
 
 FOUR = ("n1", "n2", "n3", "n4")

@@ -11,9 +11,9 @@ from seatrial.judge.references import Reference, References
 from seatrial.judge.verdict import UNKNOWN, RunConditions, judge
 from seatrial.model.codes import PASS
 from seatrial.model.test import Check, PlacementCheck, Test
+from tests.judge.helpers import DATA, TRIAD, a_case, a_check, a_test
+from tests.judge.test_placement_check import APART, END, NAMES
 
-from ..verify.helpers import DATA, TRIAD, a_case, a_check, a_test
-from ..verify.test_placement_check import APART, END, NAMES
 from .grid import Told, bad, command, dropped, files, good, no
 
 STREAM = (DATA / "stream.out").read_text()

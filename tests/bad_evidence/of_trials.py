@@ -22,11 +22,11 @@ from seatrial.model.codes import CHECK_ERROR, FAILED, NO_FIGURE, PASS, WRONG_ANS
 from seatrial.model.plan import Component, Criterion
 from seatrial.model.test import Case
 from seatrial.results.status import status
+from tests.programs import Workplace
+from tests.results.figures import TRIAD, Kind, Measuring, bound, steady
+from tests.results.store.trials import NOON, TrialMaker, a_case
+from tests.results.stories import Story, cases_of
 
-from ..acceptance.stories import Story, cases_of
-from ..programs import Workplace
-from ..store.trials import NOON, TrialMaker, a_case
-from ..studies.figures import TRIAD, Kind, Measuring, bound, steady
 from .grid import Told, bad, command, files, good, kept_folder, no
 
 DAY = 86_400 * 10**9

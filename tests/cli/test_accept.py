@@ -26,9 +26,9 @@ from seatrial.journal.events import (
     TrialResumed,
     TrialStarted,
 )
+from tests.execute import plans
+from tests.execute.plans import TAG, accept, audit, control, ends, passed, start, write_plan
 from tests.programs import Workplace
-from tests.trial import plans
-from tests.trial.plans import TAG, accept, audit, control, ends, passed, start, write_plan
 
 
 @pytest.fixture

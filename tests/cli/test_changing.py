@@ -28,8 +28,8 @@ from seatrial.journal.events import (
     TrialPaused,
 )
 from seatrial.model import codes
+from tests.execute.plans import TAG, accept, audit, control, passed, short, start, write_plan
 from tests.programs import Done, Workplace
-from tests.trial.plans import TAG, accept, audit, control, passed, short, start, write_plan
 
 ME = pwd.getpwuid(os.getuid()).pw_name
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from seatrial.model import codes
+from tests.programs import Workplace
+from tests.results.figures import TIME, TRIAD, Measuring, bound, steady
+from tests.results.store.trials import NOON
 
-from ..programs import Workplace
-from ..store.trials import NOON
-from ..studies.figures import TIME, TRIAD, Measuring, bound, steady
 from .test_query_common import ask, is_safe
 
 

@@ -11,8 +11,8 @@ from seatrial.cli import commands
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.journal.events import RunJudged
 from seatrial.journal.journal import read
+from tests.execute.plans import TAG, accept, short, write_plan
 from tests.programs import Workplace
-from tests.trial.plans import TAG, accept, short, write_plan
 
 SCORE = "score: hpl\nparts:\n  t: {test: t, metric: rate}\n"
 
@@ -69,7 +69,7 @@ SILENT = {
     "rehearse": "reads a plan",
     "schema": "reads nothing",
     "compat": "enters jobs",
-    "serve": "its pages: tests/web/test_now.py and test_trial.py",
+    "serve": "its pages: tests/show/web/test_now.py and test_trial_page.py",
     "store": "lists the gaps: test_store.py",
     "tune": "a tuning: test_tune.py",
     "advise": "a tuning: test_tune.py",

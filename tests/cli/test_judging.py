@@ -24,12 +24,12 @@ from seatrial.plugins.facts.digests import digests
 from seatrial.plugins.facts.node_facts import parsed
 from seatrial.results import notes
 from seatrial.show.plots import TextMark, time_line
+from tests.judge.helpers import DATA
+from tests.plugins.network import test_network_levels
+from tests.plugins.network.test_matrices import pairs_text
+from tests.results.store.trials import NOON, SECOND, TrialMaker, a_case
+from tests.results.test_history import DAY, Story
 
-from ..store.trials import NOON, SECOND, TrialMaker, a_case
-from ..studies.test_history import DAY, Story
-from ..verify import test_network_levels
-from ..verify.helpers import DATA
-from ..verify.test_matrices import pairs_text
 from .test_query_common import ask, is_safe
 
 

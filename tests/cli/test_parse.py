@@ -12,7 +12,7 @@ import pytest
 from seatrial.judge.formats import formats
 from tests.programs import COMMAND, Done, Workplace
 
-DATA = Path(__file__).parents[1] / "verify" / "outputs" / "data"
+DATA = Path(__file__).parents[1] / "judge" / "outputs" / "data"
 
 
 @pytest.fixture(autouse=True)

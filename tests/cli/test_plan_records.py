@@ -14,8 +14,8 @@ import pytest
 import yaml
 
 from seatrial.journal.events import EvidenceGiven, IssueRecorded, PlanEntry, RunJudged
+from tests.execute.plans import short
 from tests.programs import Done, Workplace
-from tests.trial.plans import short
 
 RECORDS = "p-records"
 

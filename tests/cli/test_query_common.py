@@ -28,8 +28,7 @@ from seatrial.model import codes
 from seatrial.model.codes import Code
 from seatrial.show.text import fold
 from tests.programs import LONG_S
-
-from ..store.trials import NOON, SECOND, TrialMaker, a_case, a_trial
+from tests.results.store.trials import NOON, SECOND, TrialMaker, a_case, a_trial
 
 
 class Answer(NamedTuple):

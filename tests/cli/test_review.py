@@ -8,9 +8,9 @@ import json
 import pytest
 
 from seatrial.journal.events import RunJudged, RunReviewed
+from tests.execute.plans import TAG, accept, control, ends, short, start, write_plan
 from tests.programs import Workplace
-from tests.trial.plans import TAG, accept, control, ends, short, start, write_plan
-from tests.web.served import Served
+from tests.show.web.served import Served
 
 CRITERIA = [{"criterion": "pass_rate", "at_least": "100%"}]
 AGREED = ("--exclude", "--by", "Ann", "--by", "Bob")

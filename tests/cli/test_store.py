@@ -12,10 +12,10 @@ import pytest
 from seatrial.journal.events import AlertRaised
 from seatrial.model import codes
 from tests.journals import without_checksums
+from tests.results.store.conftest import NEEDS_POSTGRES, postgres  # noqa: F401
+from tests.results.store.postgres import VIEWER, WRITER, PostgresServer
+from tests.results.store.trials import TrialMaker, a_case, a_trial
 
-from ..store.conftest import NEEDS_POSTGRES, postgres  # noqa: F401
-from ..store.postgres import VIEWER, WRITER, PostgresServer
-from ..store.trials import TrialMaker, a_case, a_trial
 from .test_query_common import Answer, ask
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.execute.plans import TAG, accept, short, write_plan
 from tests.programs import Workplace, until
-from tests.trial.plans import TAG, accept, short, write_plan
 
 STRANGER = 61234
 GROUP = 61235

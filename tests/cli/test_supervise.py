@@ -23,8 +23,18 @@ from seatrial.journal.events import (
     TrialResumed,
 )
 from seatrial.units import show_seconds
+from tests.execute.plans import (
+    TAG,
+    accept,
+    alerts,
+    audit,
+    control,
+    passed,
+    short,
+    start,
+    write_plan,
+)
 from tests.programs import Driving, Workplace
-from tests.trial.plans import TAG, accept, alerts, audit, control, passed, short, start, write_plan
 from tests.waiting import until
 
 CONSTANTS: dict[str, Any] = {

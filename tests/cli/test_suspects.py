@@ -12,7 +12,7 @@ from seatrial.show.page import Section
 from seatrial.show.suspects import suspects_parts
 from seatrial.show.text import section_text
 from tests.programs import Workplace
-from tests.store.trials import TrialMaker, a_case
+from tests.results.store.trials import TrialMaker, a_case
 
 
 def said(found: Suspects, evidence: NodeEvidence) -> list[str]:

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from seatrial.journal.events import ItemTicked, TrialEnded
+from tests.execute.plans import short
 from tests.programs import Done, Workplace
-from tests.trial.plans import short
 
 ITEMS: list[dict[str, Any]] = [
     {"text": "A node is drained and comes back", "clause": "4.2"},

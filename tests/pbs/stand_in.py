@@ -1,5 +1,5 @@
 """Stands in for PBS where there is none: runs jobs on this host, and answers in the words that a
-real OpenPBS 23.06 answered in (``tests/backends/data``).
+real OpenPBS 23.06 answered in (``tests/plugins/pbs/data``).
 
 It is installed under the names of PBS's commands, whose options it knows as far as Seatrial uses
 them. It has eight nodes of any size, runs each job at once, ends it at its walltime, and keeps all
@@ -31,7 +31,7 @@ class StandIn:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         (folder / "jobs").mkdir(parents=True)
-        for answers in (Path(__file__).parents[1] / "backends/data").glob("pbs-*.json"):
+        for answers in (Path(__file__).parents[1] / "plugins/pbs/data").glob("pbs-*.json"):
             shutil.copy(answers, folder)
         program = f"#!{sys.executable} -I\n{Path(__file__).read_text()}"
         for name in COMMANDS:

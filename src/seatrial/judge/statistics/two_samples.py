@@ -309,7 +309,7 @@ def _side(count: int, side: int) -> Ints:
 # A bootstrap of three or four figures holds the truth in 89 to 93 of 100 cases where it should in
 # 95. Welch's interval (1947) on logarithms takes them for normal, and so the figures for log-
 # normal, and allows for sides that differ in spread. Of log-normal figures a ratio of geometric
-# means is one of medians. ``python -m pytest tests/studies/test_ratios.py`` measures how often
+# means is one of medians. ``python -m pytest tests/results/test_ratios.py`` measures how often
 # both hold the truth.
 
 

@@ -1,0 +1,78 @@
+"""The layout of nodes in a machine's file: its facts, its faults, and what a trial keeps of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from seatrial.errors import InvalidFiles
+from seatrial.model.machine import Machine, NodeGroup
+from seatrial.model.machine_file import load_machine
+from seatrial.model.node_layout import written
+from seatrial.model.nodes import facts_of, layout_of
+from tests.model.hwloc import xml_of
+
+HOPPER = "pack:2 numa:2 core:6 pu:1"
+TEXTS = [["0-5", "6-11"], ["12-17", "18-23"]]
+
+
+def load(folder: Path, layout: str, more: str = "") -> Machine:
+    """The machine of a file with one kind of 24 cores."""
+    file = folder / "m.yaml"
+    lines = ["machine: m", "nodes:", "  - names: n1", "    cores: 24", f"    layout: {layout}"]
+    file.write_text("\n".join([*lines, *([f"    {more}"] if more else []), ""]))
+    return load_machine(file).machine
+
+
+@pytest.mark.parametrize("layout", [HOPPER, "{file: node.xml}", f"{{sockets: {TEXTS}}}"])
+def test_three_ways_to_say_the_same(tmp_path: Path, layout: str) -> None:
+    (tmp_path / "node.xml").write_text(xml_of(HOPPER))
+    machine = load(tmp_path, layout)
+    (kind,) = machine.nodes
+    assert (kind.cores, kind.sockets, kind.numa_domains, kind.threads_per_core) == (24, 2, 4, 1)
+    assert written(layout_of(kind)) == TEXTS
+    facts = facts_of(machine, machine.nodes).names
+    assert (facts["node.cores_per_numa"], facts["node.cores_per_socket"]) == (6, 12)
+    assert facts["node.numa_domains"] == 4
+
+
+def test_a_trial_keeps_the_layout_and_not_the_name_of_its_file(tmp_path: Path) -> None:
+    (tmp_path / "node.xml").write_text(xml_of(HOPPER))
+    machine = load(tmp_path, "{file: node.xml}")
+    (tmp_path / "node.xml").unlink()
+    kept = msgspec.json.decode(msgspec.json.encode(machine), type=Machine)
+    assert layout_of(kept.nodes[0]) == layout_of(machine.nodes[0])
+
+
+def test_without_a_layout_it_is_made_of_numbers() -> None:
+    layout = layout_of(NodeGroup(names="n1", cores=24, sockets=2, numa_domains=4))
+    assert written(layout) == TEXTS
+    assert not layout.numbered
+
+
+@pytest.mark.parametrize(
+    ("layout", "more", "told"),
+    [
+        ("pack:2 core:6 pu:1", "", ":4: nodes[0].cores: is 24, but `layout` has 12; correct one"),
+        (HOPPER, "sockets: 4", ":6: nodes[0].sockets: is 4, but `layout` has 2; correct"),
+        (HOPPER, "numa_domains: 2", ":6: nodes[0].numa_domains: is 2, but `layout` has 4"),
+        (HOPPER, "threads_per_core: 2", ":6: nodes[0].threads_per_core: is 2, but `layout` has 1"),
+        ("pack:2 nmua:2 core:6 pu:1", "", ":5: nodes[0].layout: 'nmua' is not an object of hwloc"),
+        ("{file: torn.xml}", "", ":5: nodes[0].layout.file: FOLDER/torn.xml: is not whole XML ("),
+        ("{file: none.xml}", "", ":5: nodes[0].layout.file: FOLDER/none.xml: No such file"),
+        ("{file: one.xml}", "", "one.xml: a NUMA domain has cores of several sockets"),
+        ("{file: a.xml, sockets: [['0']]}", "", ":5: nodes[0].layout: give file or sockets, one"),
+        ("{}", "", ":5: nodes[0].layout: give file or sockets, one of them"),
+        ("{sockets: [['x']]}", "", ":5: nodes[0].layout.sockets: 'x' is no list of CPUs; write"),
+        ("[pack]", "", ":5: nodes[0].layout: a list is not"),
+    ],
+)
+def test_faults_have_their_line(tmp_path: Path, layout: str, more: str, told: str) -> None:
+    (tmp_path / "torn.xml").write_text(xml_of(HOPPER)[:2000])
+    (tmp_path / "one.xml").write_text(xml_of("numa:1 pack:2 core:12 pu:1"))
+    with pytest.raises(InvalidFiles) as raised:
+        load(tmp_path, layout, more)
+    (fault,) = raised.value.faults
+    assert told in fault.replace(str(tmp_path), "FOLDER")

@@ -1,0 +1,104 @@
+"""``seatrial lint`` and ``seatrial lnet``: findings with sources; routing from a plan."""
+
+from __future__ import annotations
+
+import json
+
+from tests.plugins.facts.test_routing import PLAN
+from tests.programs import Workplace
+
+
+def test_findings_name_rule_nodes_values_source_and_remedy(place: Workplace) -> None:
+    facts = "".join(
+        f"node\tn{i}\nnow.huge_percent\t4\n"
+        f"now.huge_obtainable_percent\t{10 if i == 3 else 90}\nend\t2\n"
+        for i in range(1, 6)
+    )
+    (place.folder / "f").write_text(facts)
+    done = place.seatrial("lint", "f")
+    assert done.code == 1
+    assert "huge-pages: n3 (1 node)" in done.out
+    assert "now.huge_obtainable_percent is 10, now.huge_percent is 4, huge_p" in done.out
+    assert "do: " in done.out and "source: Hopper" in done.out
+    assert "5 nodes of f, " in done.out and "for want of facts: " in done.out
+    (place.folder / "f").write_text(facts.replace("\t10\n", "\t30\n"))
+    assert place.seatrial("lint", "f").code == 0
+    done = place.seatrial("lint", "--list", "--json")
+    assert {"huge-pages", "pcie-width"} <= {rule["name"] for rule in json.loads(done.out)}
+
+
+def test_a_rule_about_the_machine_accuses_the_machine(place: Workplace) -> None:
+    (place.folder / "rules.yaml").write_text(
+        "rules:\n"
+        "  - {name: counted, about: a., source: s, do: d., holds: role.oss == 21}\n"
+        "  - {name: some, about: a., source: s, do: d., holds: role.router >= 1}\n"
+        "waivers:\n  - {rules: [some], reason: not delivered}\n"
+    )
+    (place.folder / "f").write_text("".join(f"node\tn{i}\nx.y\t1\nend\t1\n" for i in range(305)))
+    done = place.seatrial("lint", "f", "--rules", "rules.yaml")
+    assert done.code == 1
+    assert "counted: the machine\n  role.oss is 0: not role.oss == 21" in done.out
+    assert "waived: some on the machine: not delivered" in done.out and "305 nodes)" not in done.out
+
+
+def test_clients_and_servers_of_two_files_are_judged_together(place: Workplace) -> None:
+    place.local(roles={"oss": "o1"})
+    for node, value in (("n1", 63), ("o1", 16)):
+        text = f"node\t{node}\nko2iblnd.peer_credits\t{value}\nend\t1\n"
+        (place.folder / node).write_text(text)
+    (place.folder / "machines").mkdir()
+    place.machine.rename(place.folder / "machines" / "here.yaml")
+    done = place.seatrial("lint", "n1", "o1", "-m", "here", "--json")
+    found = json.loads(done.out)["findings"]
+    assert [(each["rule"], each["nodes"]) for each in found] == [
+        ("peer-credits-same-as-servers", "n1")
+    ]
+
+
+def test_what_lnet_generates_is_linted_clean(place: Workplace) -> None:
+    (place.folder / "routing.yaml").write_text(PLAN)
+    done = place.seatrial("lnet", "generate", "routing.yaml", "-o", "conf")
+    assert done.code == 0 and "conf: 11 files" in done.out, done.said
+    assert (
+        'routes="o2ib0 1 1013@gni0 1014@gni0; o2ib1 1'
+        in place.seatrial("lnet", "generate", "routing.yaml").out
+    )
+    done = place.seatrial("lnet", "generate", "routing.yaml", "-o", "conf")
+    assert done.code == 2 and "is there already" in done.err
+    of = {"clients": "nid[001-040]", "servers-o2ib0": "mds[1-2]", "routers-o2ib0": "r[13-14]"}
+    for i in range(1, 5):
+        of[f"servers-o2ib{i}"] = f"oss[{5 * i - 4:02}-{5 * i:02}]"
+        of[f"routers-o2ib{i}"] = f"r[{3 * i - 2:02}-{3 * i:02}]"
+    given = [word for name, nodes in of.items() for word in ("--read", f"{nodes}=conf/{name}.conf")]
+    done = place.seatrial("facts", "collect", "-m", str(place.machine), *given, "--name", "t")
+    assert done.code == 0, done.said
+    plan = place.folder / "routing.yaml"
+    plan.write_text(plan.read_text().replace("    targets: 4\n", ""))
+    done = place.seatrial("lint", "t", "--routing", "routing.yaml", "--json")
+    found = json.loads(done.out)["findings"]
+    assert not [each for each in found if each["rule"].startswith(("fgr", "lnet-", "routing"))]
+    plan.write_text(plan.read_text().replace('nodes: "oss[01-05]"', 'nodes: "oss[01-04]"'))
+    plan.write_text(plan.read_text().replace("10.10.1.101", "10.10.1.102"))
+    done = place.seatrial("lint", "t", "--routing", "routing.yaml")
+    assert done.code == 1 and "fgr-complete: oss[01-04]" in done.out, done.said
+
+
+def test_counters_are_judged_as_rates_since_the_collection_before(place: Workplace) -> None:
+    place.local()
+    own = place.folder / "own"
+    for tag, hours, errors in (("a", 0, 7), ("b", 4, 207)):
+        clock = 1_800_000_000 + 3600 * hours
+        own.write_text(f"now.clock_s\t{clock}\nnow.edac_corrected\t{errors}\n")
+        words = ("-m", str(place.machine), "--read", f"n[1-2]={own}", "--name", tag)
+        assert place.seatrial("facts", "collect", *words).code == 0
+    done = place.seatrial("facts", "rates", "a", "b")
+    assert done.code == 0 and "edac_corrected  n1        200        50" in done.out, done.said
+    assert place.seatrial("facts", "rates").out == done.out
+    done = place.seatrial("lint", "--json")
+    found = json.loads(done.out)["findings"]
+    assert [(each["rule"], each["nodes"]) for each in found] == [
+        ("corrected-errors-rate", "n[1-2]")
+    ]
+    assert place.seatrial("lint", "a").code == 0
+    done = place.seatrial("facts", "rates", "b", "a")
+    assert "from b to a: 0 counters rose" in done.out

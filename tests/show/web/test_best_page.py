@@ -1,0 +1,107 @@
+"""The page Best, and what the page Compare has of ladders and spreads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.results import test_constant_resources, test_ladder, test_spread_comparison
+from tests.results.figures import io_sweep
+from tests.results.test_best import sweep
+
+from . import frost
+from .served import Served, open_page
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("best") / "trials"
+    folder.mkdir()
+    sweep(folder, "sweep")
+    io_sweep(folder)
+    test_ladder.versions(folder, {"v0": 224.0, "v1": 140.0, "v2": 100.0})
+    test_spread_comparison.sides(folder)
+    test_constant_resources.sweep(folder, test_constant_resources.DIP)
+    with Served(folder) as running:
+        running.until_read()
+        yield running
+
+
+def judged(served: Served, **query: Any) -> Any:
+    return frost.judged(served, "/best", **{"trial": "sweep", **query})
+
+
+def test_settings_are_ranked(served: Served) -> None:
+    found = judged(served)
+    assert found["names"] == ["order", "stripe"]
+    (panel,) = found["panels"]
+    table = panel["table"]
+    assert table["settings"][0]["values"] == {"order": "grid", "stripe": "4"}
+    assert [one["verdict"] for one in table["settings"]].count("worse") == 6
+    html = served.get("/best?trial=sweep")[1]
+    assert "Cannot be told from the best: order=grid, stripe=16" in html
+    assert "1 timeout, 1 out of memory" in html and 'scope="row">snake</th>' in html
+    (least,) = judged(served, least=1)["panels"]
+    assert least["table"]["statistic"] == "least"
+    assert "Bound" in served.get("/best?trial=sweep&least=1")[1]
+
+
+def test_a_default_is_a_setting_and_cases_in_no_table_are_counted(served: Served) -> None:
+    (panel,) = judged(served, trial="io1")["panels"]
+    assert len(panel["table"]["settings"]) == 16
+    judged(served, trial="io1 sweep", over="order")
+    html = served.get("/best?trial=io1+sweep&over=order")[1]
+    assert "Left out: 16 cases without order" in html
+    matrix = frost.judged(served, "/matrix", trial="io1 sweep", by="writers")
+    assert matrix["matrix"]["columns"] == ["1", "2"]
+    assert (
+        "Left out: 9 cases without writers" in served.get("/matrix?trial=io1+sweep&by=writers")[1]
+    )
+
+
+def test_drops_of_constant_resources_are_told(served: Served) -> None:
+    judged(served, trial="t", over="threads")
+    frost.judged(served, "/scaling", trial="t", x="threads", metric="triad")
+    for page in ("/best?trial=t&over=threads", "/scaling?trial=t&x=threads&metric=triad"):
+        html = served.get(page)[1]
+        assert "% from threads 2 to 4 (95 %: " in html
+        assert "at 4 alone: 8 is faster" in html
+        assert html.count("drops by") == 3
+
+
+def test_what_cannot_be_ranked_is_said_beside_the_form(served: Served) -> None:
+    for query, said in (
+        ({"trial": "nope"}, "no trial"),
+        ({"over": "odd"}, "“Over” odd: is none of"),
+        ({"metric": "odd"}, "“Metric” odd: no run has it"),
+        ({"over": "toolchain"}, "“Over” toolchain: no two cases differ in that alone"),
+    ):
+        found = judged(served, **query)
+        assert found["state"] == "refused" and said in found["reason"], found["reason"]
+    assert served.json("/best")["state"] == "asked"
+
+
+def test_compare_has_ladders_and_spreads(served: Served) -> None:
+    found = frost.judged(served, "/compare", before="v0", between="v1", after="v2")
+    (one,) = found["ladders"]
+    assert [round(step["times"], 2) for step in (*one["steps"], one["product"])] == [1.6, 1.4, 2.24]
+    html = served.get("/compare?before=v0&between=v1&after=v2")[1]
+    assert "Step by step" in html and "x2.24 better" in html
+    found = frost.judged(served, "/compare", before="a", after="b", spread=1)
+    assert found["spread"]["rows"][0]["verdict"] == "less steady" and not found["ladders"]
+    assert "Robust deviation of after" in served.get("/compare?before=a&after=b&spread=1")[1]
+
+
+@pytest.mark.needs("chromium")
+def test_it_is_drawn_and_fits_a_telephone(served: Served, browser: Browser) -> None:
+    judged(served)
+    with open_page(browser, served.address, viewport={"width": 320, "height": 700}) as page:
+        page.goto("/best?trial=sweep")
+        page.wait_for_selector("table")
+        assert page.locator("figure svg[role=img]:visible").count() == 1
+        assert page.evaluate("document.documentElement.scrollWidth") <= 320

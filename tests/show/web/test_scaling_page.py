@@ -1,0 +1,137 @@
+"""Scaling as people use it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from seatrial.show.web.pages.scaling import LABELS
+from tests.results.figures import Measuring
+from tests.results.store.trials import a_case
+
+from . import frost
+from .served import Served, open_page
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("scaling") / "trials"
+    folder.mkdir()
+    frost.tell_scaling(folder)
+    single = Measuring(
+        folder, "single", [a_case(n, parameters={"flag": "ab"[n]}, threads=1) for n in (0, 1)]
+    )
+    dreamt = Measuring(
+        folder, "dreamt", [a_case(n, parameters={"n": n}) for n in (1, 2)], rehearsed=True
+    )
+    for trial in (single, dreamt):
+        for case in trial.cases:
+            trial.measure(case)
+        trial.done()
+    with Served(folder) as running:
+        running.until_read()
+        yield running
+
+
+def judged(served: Served, **query: Any) -> Any:
+    """The answer once it is judged."""
+    return frost.judged(served, "/scaling", **{"trial": "sweep", "metric": "triad", **query})
+
+
+@pytest.mark.needs("chromium")
+def test_a_trial_is_named_and_judged(served: Served, browser: Browser) -> None:
+    with open_page(browser, served.address) as page:
+        page.goto("/scaling")
+        page.fill("input[name=trial]", "sweep")
+        page.fill("input[name=metric]", "triad")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("table")
+        assert page.locator("figure svg[role=img]").count() == 3
+        told = page.inner_text(".facts-list")
+        assert "gcc: more stops paying at threads 4" in told
+        assert "From threads 16 on clang is ahead of gcc" in told
+        assert "Best: clang, threads 32" in told
+        failed = page.locator("tr:has-text('wrong answer')").inner_text()
+        assert failed.split()[0] == "8"
+        assert page.locator("tr.knee").count() == 2
+
+
+@pytest.mark.needs("chromium")
+def test_it_fits_a_telephone(served: Served, browser: Browser) -> None:
+    judged(served)
+    with open_page(browser, served.address, viewport={"width": 320, "height": 700}) as page:
+        page.goto("/scaling?trial=sweep&metric=triad")
+        page.wait_for_selector("table")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 320
+
+
+def test_what_grows_and_the_lines_are_chosen_by_themselves(served: Served) -> None:
+    found = judged(served)
+    assert (found["x"], found["xs"]) == ("threads", ["threads"])
+    (panel,) = found["panels"]
+    assert [line["by"] for line in panel["table"]["lines"]] == ["gcc", "clang"]
+    assert [line["knee"] for line in panel["table"]["lines"]] == [4, 8]
+    clang = panel["table"]["lines"][1]["cells"]
+    assert clang[-1]["speedup"] == pytest.approx(12100 / 900, rel=0.02)
+    assert panel["crossings"] == [
+        {"x": 16.0, "before": "gcc", "by": "clang", "median": clang[4]["median"], "other": 8386.0}
+        | {"other": panel["table"]["lines"][0]["cells"][4]["median"]}
+    ]
+    assert all(cell["values"] == [] for line in panel["table"]["lines"] for cell in line["cells"])
+
+
+def test_conditions_choose_lines(served: Served) -> None:
+    (panel,) = judged(served, trial="sweep:toolchain=gcc")["panels"]
+    assert len(panel["table"]["lines"]) == 1 and panel["crossings"] == []
+    (panel,) = judged(served, pays="10%")["panels"]
+    assert [line["knee"] for line in panel["table"]["lines"]] == [16, None]
+
+
+def test_words_are_compared_with_the_best_of_them(served: Served) -> None:
+    (panel,) = judged(served, trial="single", metric="elapsed")["panels"]
+    assert (panel["table"]["x"], panel["table"]["names"]) == ("flag", ["a", "b"])
+    html = served.get("/scaling?trial=single&metric=elapsed")[1]
+    assert "Settings: each is compared with the best" in html and "Best: flag a" in html
+    assert html.count('class="drawn"') == 1 and "100.0 %" in html
+
+
+def test_what_cannot_be_judged_is_said_beside_the_form(served: Served) -> None:
+    for query, said in (
+        ({"trial": "nope"}, "no trial"),
+        ({"x": "odd"}, "“Over” odd: is none of"),
+        ({"metric": "odd"}, "“Metric” odd: no run has it"),
+        ({"trial": "single:flag=a", "metric": "elapsed"}, "nothing varies"),
+        ({"by": "odd"}, "“Lines by” odd: is none of"),
+    ):
+        found = judged(served, **query)
+        assert found["state"] == "refused" and said in found["reason"], found["reason"]
+    status, html = served.get("/scaling?trial=sweep&pays=none")
+    assert status == 400 and "“Pays from” &#39;none&#39; is no share" in html
+    for name, label in LABELS.items():  # the words of the form
+        assert f'<label>{label} <input name="{name}"' in html
+    assert served.json("/scaling")["state"] == "asked"
+
+
+def test_a_rehearsal_is_marked_whatever_comes_of_it(served: Served) -> None:
+    mark = 'class="notice rehearsal"'
+    assert judged(served, trial="dreamt", metric="elapsed")["rehearsed"]
+    assert mark in served.get("/scaling?trial=dreamt&metric=elapsed")[1]
+    refused = judged(served, trial="dreamt", x="odd")
+    assert refused["state"] == "refused" and refused["rehearsed"]
+    assert mark in served.get("/scaling?trial=dreamt&metric=triad&x=odd")[1]
+    assert mark not in served.get("/scaling?trial=sweep&metric=triad&x=odd")[1]
+
+
+def test_patterns_choose_rehearsals_where_these_are_asked_for(served: Served) -> None:
+    question = {"trial": "dre*", "metric": "elapsed"}
+    assert "no trial fits" in judged(served, **question)["reason"]
+    found = judged(served, **question, rehearsed="1")
+    assert (found["state"], found["rehearsed"]) == ("judged", True)
+    measured = judged(served, rehearsed="1")  # of the trial that is named
+    assert (measured["state"], measured["rehearsed"]) == ("judged", False)
+    assert 'name="rehearsed" value="1" checked' in served.get("/scaling?trial=a*&rehearsed=1")[1]
