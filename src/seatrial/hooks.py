@@ -135,6 +135,17 @@ class Importer(NamedTuple):
     command: str
 
 
+class JobPart(NamedTuple):
+    """What a plug-in adds to the jobs of runs."""
+
+    #: ``module:function``, called with the Machine, the Test and the Case. It returns the
+    #: `seatrial.execute.script.JobLines` of the job's script, empty ones for a job like any other.
+    lines: str
+    #: ``module:function``, called with these and the new directory of a run, for what the lines
+    #: need there. It may raise OSError.
+    prepare: str
+
+
 class Key(NamedTuple):
     """A key at the top of a file that people write. The decoded value is an attribute of that name
     of the machine, test or plan."""
@@ -304,8 +315,20 @@ def seatrial_events() -> list[str]:  # type: ignore[empty-body]
 
 
 @hookspec
+def seatrial_guards() -> list[str]:  # type: ignore[empty-body]
+    """Return what may refuse runs before they are submitted, each as ``module:function``: called
+    with the Machine and the Tasks of a drive, it returns a `seatrial.execute.jobs.LaunchGuard`, or
+    None where the machine has none."""
+
+
+@hookspec
 def seatrial_importers() -> list[Importer]:  # type: ignore[empty-body]
     """Return importers of what other harnesses have. Asked by ``seatrial import``."""
+
+
+@hookspec
+def seatrial_job_parts() -> list[JobPart]:  # type: ignore[empty-body]
+    """Return parts of jobs. Asked when a trial is driven."""
 
 
 @hookspec

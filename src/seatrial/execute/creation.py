@@ -45,10 +45,10 @@ from seatrial.files import (
     sync_folder,
     write_durably,
 )
+from seatrial.hooks import each, load
 from seatrial.model.decoding import encode
 from seatrial.model.plan import Deck
 from seatrial.model.test import Case, Input, Test
-from seatrial.plugins.compat.run import prepare as prepare_compat
 from seatrial.units import show_seconds
 
 MAKING_SECONDS = 86_400.0  # that the making of a trial can take
@@ -198,6 +198,7 @@ class Staging:
         self._placement = Placement(record.machine.file_systems, record.tag, own)
         policy = record.policy
         self._file_systems = {entry.name: entry.file_system for entry in policy.entries}
+        self._parts = [load(part.prepare) for part in each("seatrial_job_parts")]
         self._decks: dict[str, Deck] = {}
         for name in record.tests:
             part = part_of(record.component, name) if record.component is not None else None
@@ -241,7 +242,8 @@ class Staging:
         prepare_container(self._record.machine, test, room.case, room.path, room.build)
         prepare_recorder(test, room.path, room.build)
         prepare_counter(test, room.case, room.path, room.build)
-        prepare_compat(self._record.machine, test, room.case, room.path)
+        for prepare_part in self._parts:
+            prepare_part(self._record.machine, test, room.case, room.path)
         return aside
 
     def _alert_set_aside(self, aside: Path | None) -> None:

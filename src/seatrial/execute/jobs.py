@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from msgspec.structs import replace
 
@@ -35,11 +35,12 @@ from seatrial.execute.run_collector import CollectedRun, EndedRun, RunCollector,
 from seatrial.execute.script import RunPlace, ScriptWriter
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.files import opened_folder, origin_of
+from seatrial.hooks import each, load
 from seatrial.journal import events
 from seatrial.journal.run_life import RunState
 from seatrial.model import codes
 from seatrial.model.decoding import copied
-from seatrial.plugins.guard.watch import LaunchGuard
+from seatrial.model.test import Case, Test
 from seatrial.units import count
 
 # ---- attempts ------------------------------------------------------------------------------------
@@ -130,6 +131,14 @@ def _require_own(link: Path, place: Path) -> None:
                 )
 
 
+class LaunchGuard(Protocol):
+    """What may refuse runs: a plug-in makes it by the hook ``seatrial_guards``."""
+
+    async def refusal(self, case: Case, test: Test, build: str) -> str:
+        """Return why the runs of a case may not start, "" if they may. ``build``: the directory of
+        their build, "" if there is none."""
+
+
 # ---- jobs ----------------------------------------------------------------------------------------
 
 
@@ -159,7 +168,8 @@ class Jobs:
         self._conductor = self._ledger.conductor
         self.start_build = self._building.start
         self.note = self._ledger.note
-        self._guard = LaunchGuard(self._record.machine.guard, self._tasks)
+        made = (load(name)(self._record.machine, self._tasks) for name in each("seatrial_guards"))
+        self._guards: list[LaunchGuard] = list(filter(None, made))
         self._cancelled: set[str] = set()
         self._given: set[str] = set()  # to the backend, which has not reported their ends
         self._forgers: set[str] = set()  # tests whose jobs wrote events of a driver
@@ -205,7 +215,7 @@ class Jobs:
         submit."""
         jobs, self._again = self._again, []
         jobs += [self._begin(launch) for launch in launches]
-        refused = await self._refused(jobs) if self._record.machine.guard else {}
+        refused = await self._refused(jobs) if self._guards else {}
         if refused:
             self._announce([job for job in jobs if job.run_id in refused])
         for run_id, why in refused.items():
@@ -213,13 +223,14 @@ class Jobs:
         await self._submit([job for job in jobs if job.run_id not in refused])
 
     async def _refused(self, jobs: Sequence[protocol.Job]) -> dict[str, str]:
-        """Return why the launch guard of the site refuses runs, by their ids."""
-        refused = {}
+        """Return why launch guards refuse runs, by their ids."""
+        refused: dict[str, str] = {}
         for job in jobs:
             case = self._ledger.case(job.run_id)
             build = self._attempts.build(case.build)
-            if why := await self._guard.refusal(case, self._record.tests[case.test], build):
-                refused[job.run_id] = why
+            for guard in self._guards:
+                if reason := await guard.refusal(case, self._record.tests[case.test], build):
+                    refused.setdefault(job.run_id, reason)
         return refused
 
     def judge_by_build(self, command: BuildVerdict) -> None:

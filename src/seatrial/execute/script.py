@@ -9,6 +9,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -33,6 +34,7 @@ from seatrial.execute.environment import (
 )
 from seatrial.execute.launchers import LaunchLine, container_words, host_files, launch_of
 from seatrial.execute.ranks import CLEARED
+from seatrial.hooks import each, load
 from seatrial.judge.formats import find_format
 from seatrial.judge.metrics import FROM
 from seatrial.model.build import words_of
@@ -44,7 +46,6 @@ from seatrial.model.run_settings import PREFIX, TUNABLES
 from seatrial.model.schedulers import scheduler_of
 from seatrial.model.task_placement import PIECE
 from seatrial.model.test import Case, FromParameter, Metric, RunSettings, Test
-from seatrial.plugins.compat.run import CompatParts, script_parts
 
 NO_DIRECTORY, NOT_WRITABLE, CLAIMED = 91, 92, 93
 """The exit codes of a job script that started nothing: the directory of its run is not there, or
@@ -213,12 +214,26 @@ done
 """
 
 
+class JobLines(NamedTuple):
+    """Bash that a plug-in adds to the job script of a case."""
+
+    #: At its very beginning, in the directory of the run.
+    first: str = ""
+    #: Before the script of the test, when its variables are set.
+    before: str = ""
+    #: In the environment of that script alone.
+    inside: str = ""
+    #: After that script.
+    after: str = ""
+
+
 class ScriptWriter:
     """Writes job scripts. The part that all cases of a test and toolchain share is made once."""
 
     def __init__(self, machine: Machine, trial: str) -> None:
         self.machine = machine
         self.trial = trial
+        self._parts = [load(part.lines) for part in each("seatrial_job_parts")]
         self._common: dict[tuple[str, str], str] = {}
         self._ends: dict[str, str] = {}
         self._elsewhere = machine.jobs_run_elsewhere
@@ -230,7 +245,7 @@ class ScriptWriter:
         """Return the text of ``job.sh`` for one run."""
         launch = launch_of(self.machine, test, case, run.nodes)
         line = ranks.from_anywhere(launch.line, run.path)
-        compat = script_parts(self.machine, test, case)
+        added = self._added(test, case)
         directory = working_directory(case, self.trial, run.run_id)
         return "".join(
             (
@@ -239,7 +254,7 @@ class ScriptWriter:
                 f"_run={shell_word(run.path)}\n",
                 f"_told={shell_word(run.facts)}\n",
                 'cd "$_run" || exit 91\n',
-                compat.mark,
+                added.first,
                 _WHOLE if self._elsewhere else "",
                 self._claim,
                 exports({**test.bound(case.parameters), **self._run_variables(test, case, run)}),
@@ -250,25 +265,35 @@ class ScriptWriter:
                 image_lines(self.machine, test, case),
                 settings_lines(self.machine, test, case, directory),
                 _given(launch) if tells_placement(test) else "",
-                compat.start,
-                _proof(compat) if test.run.prove else "",
+                added.before,
+                _proof(added.inside) if test.run.prove else "",
                 CLEARED if test.run.pattern else "",
                 ranks.CLEARED_FOR_COUNTER if counts_threads(test, case) else "",
                 _ENVIRONMENT,
                 _GPUS if case.gpus else "",
                 _START,
-                compat.path,
+                added.inside,
                 kept_files.before_script(self.machine, case),
                 before_script(case, directory),
                 enter_container(test, case),
                 f". {shell_word(run.script)}\n)",
                 _SCRIPT_END,
                 kept_files.after_script(self.machine),
-                compat.stop,
+                added.after,
                 after_script(case, directory, judged_files(test) if directory else ()),
                 self._end(test),
                 f"{LAST_LINE}\n",
             )
+        )
+
+    def _added(self, test: Test, case: Case) -> JobLines:
+        """Return what plug-ins add, the first one outermost."""
+        parts = [lines(self.machine, test, case) for lines in self._parts]
+        return JobLines(
+            "".join(part.first for part in parts),
+            "".join(part.before for part in parts),
+            "".join(part.inside for part in parts),
+            "".join(part.after for part in reversed(parts)),
         )
 
     def _run_variables(self, test: Test, case: Case, run: "RunPlace") -> dict[str, Scalar]:
@@ -309,10 +334,10 @@ def _given(launch: LaunchLine) -> str:
     return _GIVEN + (f"cat >> placement.txt << 'END'\n{asked}END\n" if asked else "")
 
 
-def _proof(compat: CompatParts) -> str:
-    """Return bash that starts the probe hello, with the programs of a compat job if it is one."""
+def _proof(inside: str) -> str:
+    """Return bash that starts the probe hello in the environment of the test's script."""
     line = _PROVE % HELLO
-    return f"(\n{compat.path}{line})\n" if compat.path else line
+    return f"(\n{inside}{line})\n" if inside else line
 
 
 def judged_files(test: Test) -> list[str]:

@@ -1,6 +1,5 @@
 """A machine as its file describes it (``machines/<name>.yaml``), or as this host was detected."""
 
-import re
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -38,25 +37,8 @@ class WrittenLayout(FileModel, frozen=True):
 PAGES = ("4k", "thp", "2M", "1G")
 """The pages that a run can ask for; thp are transparent huge pages."""
 
-_QUORUM = re.compile(r"[1-9][0-9]{0,6}|([1-9][0-9]?|100)%")
-_VARIABLES = re.compile(r"(?=\**[A-Za-z_])[A-Za-z0-9_*]+")
-
 
 # ---- what texts must be --------------------------------------------------------------------------
-
-
-def check_quorum(quorum: int | str) -> None:
-    """Raise ValueError if this is no quorum of a compat job."""
-    if not _QUORUM.fullmatch(str(quorum)):
-        raise ValueError(f"{quorum!r} is no quorum; write a number of nodes, or 1% to 100%")
-
-
-def check_variables(pattern: str) -> None:
-    """Raise ValueError if this names no variables for the nodes of a compat job. ``*`` stands for
-    any letters, anywhere but alone."""
-    if not _VARIABLES.fullmatch(pattern):
-        text = "is no name of variables; write e.g. LM_LICENSE_FILE or FLUENT_*"
-        raise ValueError(f"{pattern!r} {text}")
 
 
 def _is_mount(mount: str) -> None:
@@ -88,8 +70,6 @@ def _has_number(job_id: str) -> None:
         raise ValueError(f"{job_id!r} has no %j, the number of the job")
 
 
-Quorum = Annotated[int | str, checked(check_quorum)]
-VariablePattern = Annotated[str, checked(check_variables)]
 Mount = Annotated[str, checked(_is_mount)]
 Pages = Annotated[str, checked(_are_pages)]
 
@@ -158,33 +138,6 @@ class Toolchain(FileModel, frozen=True):
             "versions from the compilers themselves"
         ),
     ] = ""
-
-
-class Compat(FileModel, frozen=True):
-    """How the nodes of a compat job become a cluster of hosts with ssh."""
-
-    mode: Annotated[
-        Literal["shim", "sshd"],
-        doc("shim: ssh is a step of the job; sshd: an sshd on each node, for this job alone"),
-    ] = "shim"
-    port: Annotated[int, doc("first port that sshd tries", ge=1024, le=65_000)] = 22422
-    wait: Annotated[
-        Duration,
-        doc(
-            "time within which all nodes of a job must answer; else the run has the verdict "
-            "`boot failure`"
-        ),
-    ] = Duration("30s")
-    quorum: Annotated[
-        Quorum, doc("number of nodes that is enough, or per cent of them, such as 95%")
-    ] = "100%"
-    environment: Annotated[
-        list[VariablePattern],
-        doc(
-            "further variables that programs get on the nodes: names, and patterns in which `*` "
-            "stands for any letters, such as `FLUENT_*`"
-        ),
-    ] = []
 
 
 class ContainerRuntime(FileModel, frozen=True):
@@ -405,7 +358,6 @@ class Machine(FileModel, frozen=True):
     ] = BuildSettings()
     jobs: Annotated[int, doc("maximum runs started or queued at a time; 0: no cap", ge=0)] = 0
     launcher: Annotated[Launcher, doc("the program that starts tasks")] = Launcher(kind="none")
-    compat: Annotated[Compat, doc("how nodes of a compat job are reached")] = Compat()
     containers: Annotated[
         ContainerRuntime | None, doc("how programs are started in containers")
     ] = None
@@ -439,10 +391,6 @@ class Machine(FileModel, frozen=True):
         Places()
     )
     topology: Annotated[NetworkModel | None, doc("the network between its nodes")] = None
-    guard: Annotated[
-        FolderOrNone,
-        doc("folder of `seatrial guard write`; runs that it refuses are not submitted"),
-    ] = ""
     file_systems: Annotated[dict[Name, FileSystem], doc("by name")] = {}
     file_use: Annotated[
         FileUse | None, doc("how it is measured what runs do to shared file systems")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from seatrial.hooks import Command, hookimpl
+from typing import Annotated
 
-# ---- compat --------------------------------------------------------------------------------------
-#
-# Jobs whose nodes look like a cluster of hosts with ssh.
+from seatrial.hooks import Command, JobPart, Key, hookimpl, load
+from seatrial.model.file_model import doc
 
 
 @hookimpl
@@ -19,3 +18,17 @@ def seatrial_commands() -> list[Command]:
             "Describe the machine",
         ),
     ]
+
+
+@hookimpl
+def seatrial_keys() -> list[Key]:
+    compat = load("seatrial.plugins.compat.keys:Compat")
+    about = doc("how nodes of a compat job are reached")
+    shape = Annotated[compat, about]  # type: ignore[valid-type]
+    return [Key("machine", "compat", shape, compat())]
+
+
+@hookimpl
+def seatrial_job_parts() -> list[JobPart]:
+    run = "seatrial.plugins.compat.run"
+    return [JobPart(f"{run}:job_lines", f"{run}:prepare")]

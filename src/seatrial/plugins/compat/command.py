@@ -17,11 +17,11 @@ from seatrial.cli.options import choice_option, list_option, machine_option, val
 from seatrial.cli.run import command as run_command
 from seatrial.errors import UsageError
 from seatrial.execute.detect import find_machine
-from seatrial.model.machine import Compat, check_quorum, check_variables
 from seatrial.model.machine_file import machine_file
 from seatrial.plugins import compat
 from seatrial.plugins.compat import attach
-from seatrial.plugins.compat.run import CompatNodes, settings_of, write
+from seatrial.plugins.compat.keys import Compat, check_quorum, check_variables
+from seatrial.plugins.compat.run import CompatNodes, compat_of, settings_of, write
 
 DIRECTORY = "SEATRIAL_COMPAT_DIR"
 
@@ -97,7 +97,7 @@ def run(
         _require(check_variables, name, "-e")
     if quorum is not None:
         _require(check_quorum, quorum, "--quorum")
-    compat = find_machine(machine).machine.compat if machine else Compat()
+    compat = compat_of(find_machine(machine).machine) if machine else Compat()
     compat = replace(compat, mode=mode or compat.mode, quorum=quorum or compat.quorum)
     job, nodes = _job_here()
     settings = settings_of(compat, nodes)._replace(remove=True)

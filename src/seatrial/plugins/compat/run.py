@@ -1,7 +1,7 @@
 """A run that is a compat job: what its directory needs, and what its job script does for it.
 
 prepare(machine, test, case, run)       # writes the directory of the compat job into the run's
-parts = script_parts(machine, test, case)
+job_lines(machine, test, case)          # what its job script does
 """
 
 import math
@@ -9,17 +9,18 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from msgspec import Struct
-
 from seatrial.escaping import shell_word
 from seatrial.execute.environment import toolchain_variables, write_script
+from seatrial.execute.script import JobLines
 from seatrial.files import make_folder
+from seatrial.hooks import value_of
 from seatrial.model.build import toolchain_of
-from seatrial.model.machine import Compat, Machine
+from seatrial.model.machine import Machine
 from seatrial.model.parameters import RUN_ONLY
 from seatrial.model.schedulers import scheduler_of
 from seatrial.model.task_placement import launcher_of
 from seatrial.model.test import Case, Test
+from seatrial.plugins.compat.keys import Compat
 
 # ---- job directory -------------------------------------------------------------------------------
 #
@@ -56,6 +57,11 @@ class CompatSettings(NamedTuple):
     remove: bool = False
 
 
+def compat_of(machine: Machine) -> Compat:
+    """Return what a machine's file says of compat jobs."""
+    return value_of(machine, "compat", Compat)
+
+
 def settings_of(compat: Compat, nodes: CompatNodes) -> CompatSettings:
     """Return the settings of a job for what a machine's file says of compat jobs."""
     wait = math.ceil(compat.wait.seconds)
@@ -85,16 +91,6 @@ def _source(name: str) -> str:
 
 
 # ---- run -----------------------------------------------------------------------------------------
-
-
-class CompatParts(Struct, frozen=True):
-    """Bash for the job script of a compat job: at its very beginning, before the script of the
-    test, in the environment of that script alone, and after it. Empty for other jobs."""
-
-    mark: str = ""
-    start: str = ""
-    path: str = ""
-    stop: str = ""
 
 
 # Children are found by what was in their environment when they began, so the script begins anew.
@@ -155,22 +151,23 @@ def is_compat(machine: Machine, test: Test, case: Case) -> bool:
     return launcher_of(machine, test, case.toolchain, case.parameters).kind == "compat"
 
 
-def script_parts(machine: Machine, test: Test, case: Case) -> CompatParts:
-    """Return what a compat job adds to the job script of a case."""
+def job_lines(machine: Machine, test: Test, case: Case) -> JobLines:
+    """Return what a compat job adds to the job script of a case; nothing for other jobs."""
     if not is_compat(machine, test, case):
-        return CompatParts()
-    start, path = _START % machine.compat.mode, _PATH
-    if machine.guard:  # by `enter`, and by the launchers beside the guard
-        start = f"export SEATRIAL_GUARD={shell_word(f'{machine.guard}/guard')}\n{start}"
-        path = f"export PATH={shell_word(f'{machine.guard}/bin')}:$PATH\n{path}"
-    return CompatParts(_MARK, start, path, _STOP)
+        return JobLines()
+    start, path = _START % compat_of(machine).mode, _PATH
+    if guard := getattr(machine, "guard", ""):  # a key of another plug-in
+        # by `enter`, and by the launchers beside the guard
+        start = f"export SEATRIAL_GUARD={shell_word(f'{guard}/guard')}\n{start}"
+        path = f"export PATH={shell_word(f'{guard}/bin')}:$PATH\n{path}"
+    return JobLines(_MARK, start, path, _STOP)
 
 
 def prepare(machine: Machine, test: Test, case: Case, run: Path) -> None:
     """Write the directory of a compat job into that of its run; nothing for other jobs. Raises
     OSError."""
     if is_compat(machine, test, case):
-        settings = settings_of(machine.compat, scheduler_of(machine.scheduler).compat_nodes)
+        settings = settings_of(compat_of(machine), scheduler_of(machine.scheduler).compat_nodes)
         if case.at_once <= 1:  # pieces have some of the nodes of their job
             settings = settings._replace(expect=case.nodes)
         write(run / DIRECTORY, settings, _variables(machine, test, case))
@@ -180,7 +177,7 @@ def _variables(machine: Machine, test: Test, case: Case) -> list[str]:
     """Return the names of the variables that machine, toolchain, test and case give to a run."""
     chain = toolchain_of(machine, test, case.toolchain)
     return [
-        *machine.compat.environment,
+        *compat_of(machine).environment,
         *machine.environment,
         *chain.environment,
         *toolchain_variables(machine, test, case.toolchain),

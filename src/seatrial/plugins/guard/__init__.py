@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from seatrial.hooks import Command, hookimpl
+from typing import Annotated
+
+from seatrial.hooks import Command, Key, hookimpl
+from seatrial.model.file_model import FolderOrNone, doc
 
 
 @hookimpl
@@ -21,3 +24,14 @@ def seatrial_commands() -> list[Command]:
             "Describe the machine",
         ),
     ]
+
+
+@hookimpl
+def seatrial_keys() -> list[Key]:
+    about = doc("folder of `seatrial guard write`; runs that it refuses are not submitted")
+    return [Key("machine", "guard", Annotated[FolderOrNone, about], "")]
+
+
+@hookimpl
+def seatrial_guards() -> list[str]:
+    return ["seatrial.plugins.guard.watch:guard_of"]

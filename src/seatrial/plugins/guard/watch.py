@@ -8,6 +8,8 @@ launch by hand is told. Programs that are found by PATH depend on the modules of
 of the site judges them when the job launches them.
 """
 
+from __future__ import annotations
+
 import os
 import re
 import subprocess
@@ -16,8 +18,10 @@ from pathlib import Path
 
 from seatrial.execute.background import Tasks
 from seatrial.execute.daemon_thread import run_in_thread
+from seatrial.hooks import value_of
 from seatrial.model.file_model import Scalar
 from seatrial.model.identifiers import show
+from seatrial.model.machine import Machine
 from seatrial.model.test import Case, Test
 
 PATIENCE_S = 10.0
@@ -30,13 +34,18 @@ class GuardFailed(Exception):
     """The guard is not there, or did not answer."""
 
 
-class LaunchGuard:
+def guard_of(machine: Machine, tasks: Tasks) -> SiteGuard | None:
+    """Return the guard of a machine; None where its file names none."""
+    folder = value_of(machine, "guard", str)
+    return SiteGuard(Path(folder) / "guard", tasks) if folder else None
+
+
+class SiteGuard:
     """Tells why runs are refused. Runs of one case are told the same, until the site writes its
     guard again."""
 
-    def __init__(self, folder: str, tasks: Tasks) -> None:
-        """``folder``: that of `seatrial guard write`; "" where the site has no guard."""
-        self._program = Path(folder) / "guard" if folder else None
+    def __init__(self, program: Path, tasks: Tasks) -> None:
+        self._program = program
         self._tasks = tasks
         self._told: dict[tuple[str, int], str] = {}
         self._failed = False
@@ -45,8 +54,6 @@ class LaunchGuard:
         """Return why the guard refuses the program of a run, "" if it lets the run start. A guard
         that is not there or fails lets it start; people are told, once. ``build``: the directory of
         its build."""
-        if self._program is None:
-            return ""
         try:
             made = self._program.stat().st_mtime_ns
         except OSError as error:
