@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,7 +12,6 @@ from seatrial.journal.events import NodeDown, NodeUp, TrialEnded
 from seatrial.model.codes import FAILED, PASS, Code
 from seatrial.model.nodes import unfold_or_empty
 from seatrial.model.policy import Window
-from seatrial.results import utilisation
 from seatrial.results.trial_history import NodeBits, TrialHistory
 from seatrial.results.utilisation import USES, timeline_of
 from seatrial.units import SECOND_NS
@@ -120,20 +118,6 @@ def test_each_node_has_one_use_at_a_time_whatever_overlaps(
     found = {use: getattr(total, use) / HOUR for use in USES}
     assert found.pop("idle") + found.pop("unfilled") + found.pop("drained") == free
     assert found == {use: expected[use] for use in found}
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.lists(DRAWN, max_size=8), DOWNS)
-def test_the_fast_way_and_the_way_node_by_node_agree(
-    drawn: list[Drawn], downs: list[tuple[str, int, int]]
-) -> None:
-    """Node by node, though no two runs overlap there."""
-    history = history_of(drawn, downs)
-    fast = timeline_of(history, at(END))
-    every = history.bits.of_names(NODES)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(utilisation, "contested", lambda claims, downs, bits: every)
-        assert timeline_of(history, at(END)).total == fast.total
 
 
 def test_two_jobs_on_a_node_do_not_fill_the_hole_that_a_dead_node_leaves() -> None:

@@ -1,12 +1,11 @@
 """Planned outages: spans of time that no criterion counts, of all nodes or of some."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from heapq import heappop, heappush, merge
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
 from seatrial.model.nodes import unfold_or_empty
-from seatrial.results.trial_history import NodeBits, RunHistory, TrialHistory
+from seatrial.results.trial_history import TrialHistory
 
 Span = tuple[int, int]
 
@@ -57,47 +56,3 @@ def outside(node: str, start: int, end: int, outages: Iterable[PlannedOutage]) -
             start = max(start, outage.end)
     if end > start:
         yield start, end
-
-
-# ---- contested nodes -----------------------------------------------------------------------------
-#
-# The nodes on which runs overlap, or that were down while a run held them.
-#
-#     claims = claims_of(runs, now, history.bits)        # which nodes each run held, and when
-#     contested(claims, downs, history.bits)             # the nodes that two of them had at a time
-#
-# Most trials have few such nodes or none, because their scheduler gives whole nodes. A trial may
-# have a million claims, and each has the bits of thousands of nodes: they are made one at a time.
-
-
-class Claim(NamedTuple):
-    """A run that held nodes from a time to another (ns): the ``bits`` of those that are known."""
-
-    start: int
-    end: int
-    bits: int
-    run: RunHistory
-
-
-def claims_of(runs: Iterable[RunHistory], now: int, bits: NodeBits) -> Iterator[Claim]:
-    """Yield what runs held up to ``now`` (ns)."""
-    for run in runs:
-        if (span := run.held_nodes(now)) is not None:
-            yield Claim(*span, bits.of(run.nodes), run)
-
-
-def contested(claims: Iterable[Claim], downs: Sequence[tuple[str, Span]], bits: NodeBits) -> int:
-    """Return the bits of the nodes that two runs held at a time, or that were down while a run held
-    them. Claims and downs are in the order of their starts."""
-    of_runs = ((start, end, own) for start, end, own, _ in claims)
-    of_downs = ((*span, bits.of_names([name])) for name, span in downs)
-    ends: list[tuple[int, int]] = []  # of what is busy, the first end first
-    busy = several = 0
-    for start, end, own in merge(of_runs, of_downs, key=lambda each: each[0]):
-        while ends and ends[0][0] <= start:
-            busy &= ~heappop(ends)[1]  # a contested node may be thought free: it is known already
-        if own and end > start:
-            several |= busy & own
-            busy |= own
-            heappush(ends, (end, own))
-    return several

@@ -10,25 +10,17 @@ are available while its clock runs, without planned outages. Sums are of whole n
 they depend neither on the order of events nor on where time is cut.
 """
 
+from array import array
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from heapq import merge
-from itertools import accumulate, pairwise
-from operator import add, mul, sub
+from heapq import heapify, heappop, heappush
+from itertools import accumulate, groupby, pairwise
+from operator import add, itemgetter, mul, sub
 from typing import NamedTuple
 
 from seatrial.journal.trial_life import end_by
-from seatrial.lazy import Ints, np
-from seatrial.results.outages import (
-    Claim,
-    PlannedOutage,
-    Span,
-    claims_of,
-    contested,
-    outages_of,
-    outside,
-    whole_outages,
-)
+from seatrial.lazy import Ints, SmallInts, np
+from seatrial.results.outages import Span, outages_of, outside, whole_outages
 from seatrial.results.trial_history import NO_ENTRY, NodeBits, RunHistory, TrialHistory
 from seatrial.units import SECOND_NS
 
@@ -151,62 +143,149 @@ def target_loads(history: TrialHistory, now: int) -> dict[str, list[LevelSpan]]:
     return {name: levels(intervals, spans) for name, intervals in by_target.items()}
 
 
-# ---- use changes ---------------------------------------------------------------------------------
+# ---- pieces of time ------------------------------------------------------------------------------
 #
-# The changes of the use of nodes over the time of a trial, and the pieces between them.
+# The pieces of a trial's time in which nothing changes, with what the nodes were used for.
 #
-#     changes = [defaultdict(int) for _ in range(KINDS)]
-#     add_claims(changes, claims, several, bits, partial)
-#     add_contested(changes, claims, downs, several, bits, partial)
-#     starts, ends, counts = pieces_of(changes)
+#     changes = in_order(claims, heap)      # of runs and of all else, one after another
+#     pieces_of(changes, nodes)
 #
-# A change is by how much a number grows at a time. There is one for each use of nodes by a run,
-# for the nodes that are down, the runs that are queued, the nodes that are planned to be out, the
-# clock of the trial, and the end of all starts.
+# A trial may have a million runs on thousands of nodes. So the changes are made one after another,
+# and the nodes of each use are the bits of whole numbers, of which few exist at a time.
 
 
-# What is counted: first the uses.
+# What changes: first the uses.
 ACCEPTED, FAILED, GOING, STARTING, KEPT, DOWN, QUEUED, OUT, CLOCK, CLOSED = range(10)
-KINDS = CLOSED + 1
 # Of several uses of a node the first counts: a node that is down is down.
 ORDER = (DOWN, ACCEPTED, FAILED, GOING, STARTING, KEPT)
 
-Changes = defaultdict[int, int]
-"""By time (ns), by how much a number grows then."""
+Change = tuple[int, int, int, int, int]
+"""When (ns), of what, +1 or -1, the bits of the nodes, and the number of those without bits."""
 
 
-def pieces_of(changes: Sequence[Changes]) -> tuple[Ints, Ints, list[Ints]]:
+def begin_and_end(kind: int, span: Span, bits: int = 0, number: int = 0) -> tuple[Change, Change]:
+    """Return the changes of something that begins and ends."""
+    start, end = span
+    return (start, kind, 1, bits, number), (end, kind, -1, bits, number)
+
+
+def in_order(
+    runs: Iterable[RunHistory], now: int, bits: NodeBits, others: Iterable[Change]
+) -> Iterator[Change]:
+    """Yield the changes by runs, which are in the order of their starts, and all others, in the
+    order of time. Nodes that are not known count by the number that was asked for."""
+    heap = list(others)
+    heapify(heap)
+    for run in runs:
+        held = run.held_nodes(now)
+        if held is None:
+            continue
+        while heap and heap[0][0] < held[0]:
+            yield heappop(heap)
+        own = bits.of(run.nodes)
+        unknown = max(0, run.size - own.bit_count())
+        for use, start, end in _parts(run, held):
+            if start < end:
+                for change in begin_and_end(use, (start, end), own, unknown):
+                    heappush(heap, change)
+    while heap:
+        yield heappop(heap)
+
+
+def _parts(run: RunHistory, held: Span) -> tuple[tuple[int, int, int], ...]:
+    """Return the parts of a job: the use, the start and the end of each."""
+    start, end = held
+    if not run.over:
+        return ((GOING, start, end),)
+    if not run.passed:
+        return ((FAILED, start, end),)
+    began, left = run.script(held)
+    return (STARTING, start, began), (ACCEPTED, began, left), (KEPT, left, end)
+
+
+class UsedNodes:
+    """The nodes in one use: ``levels[n]`` has the bits of those that more than n runs put to it;
+    ``unknown`` is the number of those without bits."""
+
+    def __init__(self) -> None:
+        self.levels = [0]
+        self.unknown = 0
+
+    def change(self, sign: int, bits: int, unknown: int) -> None:
+        """Record that a run begins or ends to use nodes."""
+        self.unknown += sign * unknown
+        levels = self.levels
+        if sign > 0:
+            for level, before in enumerate(levels):
+                levels[level] = before | bits
+                bits &= before
+            if bits:
+                levels.append(bits)
+        else:
+            for level in range(len(levels) - 1, -1, -1):
+                lowered = levels[level] & bits
+                levels[level] ^= lowered
+                bits ^= lowered
+
+
+class NodeUses:
+    """What the nodes of a trial are used for at a time."""
+
+    def __init__(self, nodes: int) -> None:
+        self._nodes = nodes
+        self._used = [UsedNodes() for _ in ORDER]
+        self._out = 0  # the bits of nodes that are planned to be out, where these are named
+        self._numbers = dict.fromkeys((QUEUED, OUT, CLOCK, CLOSED), 0)
+
+    @property
+    def clock_runs(self) -> bool:
+        return self._numbers[CLOCK] > 0
+
+    def change(self, kind: int, sign: int, bits: int, number: int) -> None:
+        if kind < QUEUED:
+            self._used[kind].change(sign, bits, number)
+            return
+        self._numbers[kind] += sign * number
+        if kind == OUT:
+            self._out ^= bits
+
+    def by_use(self) -> list[int]:
+        """Return the nodes by use, a number for each member of ``Use``. More nodes may be in use
+        than there are, as it is not known on which nodes some runs were. Then the uses that come
+        first in ``ORDER`` count."""
+        available = left = max(0, self._nodes - self._numbers[OUT])
+        parts = [0] * len(ORDER)
+        elsewhere = self._out
+        for use in ORDER:
+            used = self._used[use]
+            bits = used.levels[0] & ~elsewhere
+            elsewhere |= bits
+            parts[use] = min(left, bits.bit_count() + used.unknown)
+            left -= parts[use]
+        unfilled = left if self._numbers[QUEUED] else 0
+        drained = left - unfilled if self._numbers[CLOSED] else 0
+        return [available, *parts, left - unfilled - drained, unfilled, drained]
+
+
+def pieces_of(changes: Iterable[Change], nodes: int) -> tuple[Ints, Ints, list[SmallInts]]:
     """Return the pieces between the times at which anything changes, while the clock runs: their
-    starts, their ends, and what is counted in each, by kind."""
-    times = np.unique(np.concatenate([_times_of(each) for each in changes]))
-    runs = _counts(changes[CLOCK], times)[:-1] > 0
-    counts = [_counts(each, times)[:-1][runs] for each in changes]
-    return times[:-1][runs], times[1:][runs], counts
+    starts, their ends, and the nodes by use in each, a column for each member of ``Use``."""
+    starts, ends = array("q"), array("q")
+    columns = [array("i") for _ in Use._fields]
+    uses, since = NodeUses(nodes), 0
+    for time, together in groupby(changes, itemgetter(0)):
+        if uses.clock_runs:
+            starts.append(since)
+            ends.append(time)
+            for column, number in zip(columns, uses.by_use(), strict=True):
+                column.append(number)
+        for _, kind, sign, bits, number in together:
+            uses.change(kind, sign, bits, number)
+        since = time
+    return np.asarray(starts), np.asarray(ends), [np.asarray(column) for column in columns]
 
 
-def _times_of(changes: Changes) -> Ints:
-    return np.fromiter(changes, np.int64, len(changes))
-
-
-def _counts(changes: Changes, times: Ints) -> Ints:
-    """Return a number from each of the times on, in their order."""
-    steps = np.zeros(len(times), np.int64)
-    steps[np.searchsorted(times, _times_of(changes))] = list(changes.values())
-    return np.cumsum(steps, out=steps)
-
-
-def of_queue(runs: Iterable[RunHistory], now: int) -> Changes:
-    """Return the changes by the spans in which any run waited in the queue."""
-    each_waited = (run.waited(run.held_nodes(now), now) for run in runs)
-    waits = [waited for waited in each_waited if waited is not None]
-    changes: Changes = defaultdict(int)
-    for start, end in _united(waits):
-        changes[start] += 1
-        changes[end] -= 1
-    return changes
-
-
-def _united(spans: Iterable[Span]) -> Iterator[Span]:
+def united(spans: Iterable[Span]) -> Iterator[Span]:
     """Yield the union of some spans as spans with gaps between them, without empty ones."""
     since = until = 0
     for start, end in sorted(spans):
@@ -218,137 +297,6 @@ def _united(spans: Iterable[Span]) -> Iterator[Span]:
             until = end
     if until > since:
         yield since, until
-
-
-def add_claims(
-    changes: Sequence[Changes],
-    claims: Iterable[Claim],
-    several: int,
-    bits: NodeBits,
-    partial: Sequence[PlannedOutage],
-) -> None:
-    """Add the changes by runs, without their contested nodes; ``partial`` are the planned outages
-    of some of the nodes. Nodes that are not known count by the number that was asked for."""
-    outages = [(each.start, each.end, bits.of_names(each.names)) for each in partial]
-    for start, end, own, run in claims:
-        size, known = run.size, own.bit_count()
-        if known > size:
-            size = known
-        if several:
-            size -= (own & several).bit_count()
-        if not size:
-            continue
-        for use, begin, stop in _parts(run, (start, end)):
-            if stop <= begin:
-                continue
-            of_use = changes[use]
-            of_use[begin] += size
-            of_use[stop] -= size
-            for since, until, there in outages:
-                first, last = max(begin, since), min(stop, until)
-                if first < last and (out := (own & there & ~several).bit_count()):
-                    of_use[first] -= out
-                    of_use[last] += out
-
-
-def add_contested(
-    changes: Sequence[Changes],
-    claims: Iterable[Claim],
-    downs: Iterable[tuple[str, Span]],
-    several: int,
-    bits: NodeBits,
-    partial: Sequence[PlannedOutage],
-) -> None:
-    """Add the changes on contested nodes: at each time a node has the first use of ``ORDER`` that
-    it is put to. Claims and downs are in the order of their starts, so a node whose claims have all
-    ended before the next one is done with: its changes are added, and let go."""
-    if not several:
-        return
-    names = frozenset(bits.names_in(several))
-    of_runs = (_uses_of(claim, several, bits, partial) for claim in claims)
-    of_downs = (
-        _NodesUse(start, end, [(name, [(DOWN, start, end)])])
-        for name, (start, end) in downs
-        if name in names
-    )
-    open_until: dict[str, int] = {}
-    by_node: dict[str, list[_Change]] = {name: [] for name in names}
-    for start, end, uses in merge(of_runs, of_downs, key=lambda each: each.start):
-        for name, parts in uses:
-            if open_until.get(name, start) < start:
-                _add(changes, by_node[name])
-                by_node[name] = []
-            open_until[name] = max(open_until.get(name, end), end)
-            for use, begin, stop in parts:
-                by_node[name] += ((begin, use, 1), (stop, use, -1))
-    for each in by_node.values():
-        _add(changes, each)
-
-
-_Part = tuple[int, int, int]  # use, start, end
-_Change = tuple[int, int, int]  # time, use, by how much
-
-
-class _NodesUse(NamedTuple):
-    """What some nodes were used for between two times (ns), in ``parts`` for each node."""
-
-    start: int
-    end: int
-    parts: list[tuple[str, list[_Part]]]
-
-
-def _uses_of(
-    claim: Claim, several: int, bits: NodeBits, partial: Sequence[PlannedOutage]
-) -> _NodesUse:
-    """Return what a run used its contested nodes for, while they were not planned to be out."""
-    start, end, own, run = claim
-    parts = [
-        (
-            name,
-            [
-                (use, since, until)
-                for use, begin, stop in _parts(run, (start, end))
-                for since, until in outside(name, begin, stop, partial)
-            ],
-        )
-        for name in bits.names_in(own & several)
-    ]
-    return _NodesUse(start, end, parts)
-
-
-def _add(changes: Sequence[Changes], of_node: list[_Change]) -> None:
-    """Add the changes of one node."""
-    for time, use, change in _of_one_node(of_node):
-        changes[use][time] += change
-
-
-def _of_one_node(changes: list[_Change]) -> Iterator[_Change]:
-    """Yield the changes by the use of one node, which has one use at a time."""
-    changes.sort()
-    counts = [0] * QUEUED
-    current: int | None = None
-    for number, (time, which, change) in enumerate(changes):
-        counts[which] += change
-        if number + 1 < len(changes) and changes[number + 1][0] == time:
-            continue
-        use = next((each for each in ORDER if counts[each]), None)
-        if use != current:
-            if current is not None:
-                yield time, current, -1
-            if use is not None:
-                yield time, use, 1
-            current = use
-
-
-def _parts(run: RunHistory, held: Span) -> tuple[_Part, ...]:
-    """Return the parts of a job."""
-    start, end = held
-    if not run.over:
-        return ((GOING, start, end),)
-    if not run.passed:
-        return ((FAILED, start, end),)
-    began, left = run.script(held)
-    return (STARTING, start, began), (ACCEPTED, began, left), (KEPT, left, end)
 
 
 # ---- utilisation ---------------------------------------------------------------------------------
@@ -419,7 +367,7 @@ class Timeline(NamedTuple):
 
     starts: Ints
     ends: Ints
-    nodes: list[Ints]
+    nodes: list[SmallInts]
     sums: list[Use]
     down: int
     end: int
@@ -430,7 +378,7 @@ class Timeline(NamedTuple):
         """The node-ns by use of the whole trial."""
         return self.sums[-1]
 
-    def nodes_in(self, use: str) -> Ints:
+    def nodes_in(self, use: str) -> SmallInts:
         """Return the nodes in a use in each piece."""
         return self.nodes[Use._fields.index(use)]
 
@@ -473,31 +421,18 @@ class Utilisation:
             for down in history.downs
             for span in outside(down.node, down.start, end_by(down.end, now), self._outages)
         ]
-        self._downs = sorted(downs, key=lambda down: down[1][0])
+        self._downs = downs
         held = [run for run in history.runs if run.held_nodes(now) is not None]
         self._runs = sorted(held, key=self._start)
-        self._several = contested(self._claims(), self._downs, history.bits)
 
     def _start(self, run: RunHistory) -> int:
         """Return when a run's nodes were first held, of one that held any."""
         held = run.held_nodes(self._now)
         return held[0] if held is not None else self._now
 
-    def _claims(self, tests: Collection[str] | None = None) -> Iterator[Claim]:
-        """Yield what runs held, of some tests alone if these are given, in the order of time."""
-        runs: Iterable[RunHistory] = self._runs
-        if tests is not None:
-            runs = (run for run in runs if self._history.test_of(run) in tests)
-        return claims_of(runs, self._now, self._history.bits)
-
     def timeline(self) -> Timeline:
         """Return the use of the nodes over time."""
-        changes = self._changes(None, self._several)
-        changes[QUEUED] = of_queue(self._history.runs, self._now)
-        if (last := self._last_start()) is not None:
-            changes[CLOSED][last] += 1
-        starts, ends, counts = pieces_of(changes)
-        nodes = _uses(counts, self._history.nodes)
+        starts, ends, nodes = pieces_of(self._changes(), self._history.nodes)
         widths = ends - starts
         chunks = (
             Use._make(_node_ns(nodes, widths[first : first + CHUNK], first))
@@ -514,31 +449,32 @@ class Utilisation:
 
     def total_of(self, tests: Collection[str]) -> TestsUse:
         """Return the node-ns that runs of these tests used, of those that were available."""
-        history = self._history
-        several = self._several and contested(self._claims(tests), self._downs, history.bits)
-        starts, ends, counts = pieces_of(self._changes(tests, several))
-        available, accepted, _, going, *_ = _uses(counts, history.nodes)
+        starts, ends, nodes = pieces_of(self._changes(tests), self._history.nodes)
+        available, accepted, _, going, *_ = nodes
         return TestsUse._make(_node_ns((available, accepted, going), ends - starts))
 
-    def _changes(self, tests: Collection[str] | None, several: int) -> list[Changes]:
-        """Return the changes by the runs of some tests (None: of all), by what was down or planned
-        to be out, and by the clock; ``several`` are the bits of the nodes that two of these had at
-        a time."""
-        bits = self._history.bits
-        partial = [outage for outage in self._outages if outage.names]
-        changes: list[Changes] = [defaultdict(int) for _ in range(KINDS)]
-        add_claims(changes, self._claims(tests), several, bits, partial)
-        add_contested(changes, self._claims(tests), self._downs, several, bits, partial)
-        names = frozenset(bits.names_in(several))
-        for which, intervals in (
-            (DOWN, [(*span, 1) for node, span in self._downs if node not in names]),
-            (OUT, [(outage.start, outage.end, outage.size) for outage in self._outages]),
-            (CLOCK, [(*span, 1) for span in self._spans]),
-        ):
-            for start, end, number in intervals:
-                changes[which][start] += number
-                changes[which][end] -= number
-        return changes
+    def _changes(self, tests: Collection[str] | None = None) -> Iterator[Change]:
+        """Return the changes of what the nodes are used for, by the runs of some tests (None: of
+        all)."""
+        history, now, bits = self._history, self._now, self._history.bits
+        runs: Iterable[RunHistory] = self._runs
+        others: list[Change] = []
+        if tests is not None:
+            runs = (run for run in runs if history.test_of(run) in tests)
+        else:
+            waits = (run.waited(run.held_nodes(now), now) for run in history.runs)
+            for span in united(waited for waited in waits if waited is not None):
+                others += begin_and_end(QUEUED, span, number=1)
+            if (last := self._last_start()) is not None:
+                others.append((last, CLOSED, 1, 0, 1))
+        for node, span in self._downs:
+            others += begin_and_end(DOWN, span, bits.of_names([node]))
+        for outage in self._outages:
+            named = bits.of_names(outage.names)
+            others += begin_and_end(OUT, (outage.start, outage.end), named, outage.size)
+        for span in self._spans:
+            others += begin_and_end(CLOCK, span, number=1)
+        return in_order(runs, now, bits, others)
 
     def _last_start(self) -> int | None:
         """Return when the last job started, if no more are started; else None."""
@@ -559,27 +495,11 @@ def _and(one: Use, other: Use) -> Use:
     return Use._make(map(add, one, other))
 
 
-def _node_ns(columns: Sequence[Ints], widths: Ints, first: int = 0) -> list[int]:
+def _node_ns(columns: Sequence[SmallInts], widths: Ints, first: int = 0) -> list[int]:
     """Return the node-ns of each column of nodes, in the pieces from ``first`` on that are so wide
     (ns). The sums are exact: those of 64 bits end at 10,000 nodes in ten days."""
     last, exact = first + len(widths), widths.tolist()
     return [sum(map(mul, column[first:last].tolist(), exact)) for column in columns]
-
-
-def _uses(counts: Sequence[Ints], nodes: int) -> list[Ints]:
-    """Return the nodes by use in each piece, a column for each member of ``Use``. More nodes may be
-    in use than there are, as it is not known on which nodes some runs were. Then the uses that come
-    first in ``ORDER`` count."""
-    parts, queued, closed = counts[:QUEUED], counts[QUEUED], counts[CLOSED]
-    available = np.maximum(0, nodes - counts[OUT])
-    left = available.copy()
-    for use in ORDER:
-        np.minimum(parts[use], left, out=parts[use])
-        left -= parts[use]
-    unfilled = np.where(queued > 0, left, 0)
-    idle = left - unfilled
-    drained = np.where(closed > 0, idle, 0)
-    return [available, *parts, idle - drained, unfilled, drained]
 
 
 def available_in_all(history: TrialHistory, now: int) -> int | None:
