@@ -63,8 +63,8 @@ def open_descriptor(
     try:
         mode = os.fstat(descriptor).st_mode
         if not stat.S_ISREG(mode):
-            why = "it is a folder, no regular file" if stat.S_ISDIR(mode) else _NO_FILE
-            raise OSError(errno.EINVAL, why, str(path))
+            reason = "it is a folder, no regular file" if stat.S_ISDIR(mode) else _NO_FILE
+            raise OSError(errno.EINVAL, reason, str(path))
         return descriptor
     except BaseException:
         os.close(descriptor)

@@ -227,4 +227,6 @@ def unfit_of(values: Sequence[float]) -> str:
     if values and min(values) >= 1 / MAX_FIGURE and sum(values) <= MAX_FIGURE:  # NaN is neither
         return ""
     reasons = Counter(filter(None, map(unfit, values)))
-    return ", ".join(f"{number} of {len(values)} figures: {why}" for why, number in reasons.items())
+    return ", ".join(
+        f"{number} of {len(values)} figures: {reason}" for reason, number in reasons.items()
+    )

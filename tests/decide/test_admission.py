@@ -242,7 +242,7 @@ def test_a_target_that_was_full_has_no_turns_to_make_up_for() -> None:
 
 
 def test_the_reasons_of_a_hold_are_said_where_there_are_any() -> None:
-    windows = [Window(start=0, end=20, why="cooling", nodes="n1"), Window(start=0, end=30)]
+    windows = [Window(start=0, end=20, reason="cooling", nodes="n1"), Window(start=0, end=30)]
     admission = gates_of(Policy(entries=ENTRIES, blackouts=windows))
     admission.stop(1, "")
     first, second, third = admission.why_held(101 * NS).split("; ")

@@ -43,7 +43,7 @@ BEFORE = Policy(
     reserve=2,
     targets=[PolicyTarget(name="f5/m0", file_system="f5", safe=100)],
     throttles=[ThrottleRule(gauge="opens", high=9, low=3)],
-    outages=[Window(start=600, end=700, why="cooling")],
+    outages=[Window(start=600, end=700, reason="cooling")],
 )
 AFTER = replace(
     BEFORE,
@@ -125,7 +125,7 @@ def test_parts_that_no_policy_can_have_are_refused_and_change_nothing(
 def test_windows_are_told_in_the_clock_that_they_go_by() -> None:
     at = datetime(2026, 5, 1, 6, tzinfo=UTC).timestamp()
     windows = [
-        Window(start=at, end=at + 3600, absolute=True, nodes="n1", why="cooling"),
+        Window(start=at, end=at + 3600, absolute=True, nodes="n1", reason="cooling"),
         Window(start=60, end=7200),
     ]
     (found,) = differences(BEFORE, changed_parts(BEFORE, replace(BEFORE, outages=windows)))

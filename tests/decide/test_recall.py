@@ -267,7 +267,7 @@ def _in_flight(events: list[Event]) -> Iterator[int]:
 
 def test_what_is_held_back_for_long_is_told_with_what_holds_it() -> None:
     watch = WatchLimits(silent_for=60, again=3600)
-    window = Window(start=0, end=1000, why="maintenance")
+    window = Window(start=0, end=1000, reason="maintenance")
     throttle = ThrottleRule(gauge="load", high=5, low=3, stale_after=5000)
     table = Table(1, nodes=1, watch=watch, blackouts=[window], throttles=[throttle])
     table.note(0, GaugeRead, gauge="load", value=9.0)

@@ -61,7 +61,11 @@ def test_settings_are_ranked_over_words_and_numbers(tmp_path: Path, kind: Any) -
     assert third.low is not None and third.high is not None
     assert third.low < 0.97 < third.high < 0.98
     failed = table.settings[-1]
-    assert (failed.verdict, failed.n, failed.why) == ("no figure", 0, "1 timeout, 1 out of memory")
+    assert (failed.verdict, failed.n, failed.reason) == (
+        "no figure",
+        0,
+        "1 timeout, 1 out of memory",
+    )
     assert {one.name for one in table.settings if one.on_plateau} == {
         "order=grid, stripe=4",
         "order=grid, stripe=16",

@@ -119,7 +119,7 @@ def test_a_small_drop_is_not_told(tmp_path: Path) -> None:
 def test_one_value_is_nothing_to_compare(tmp_path: Path) -> None:
     sweep(tmp_path, {1: 100.0, 2: 96.0}, left_out=[2])
     (line,) = table(tmp_path).lines
-    assert (line.why, line.plateau) == ("fewer than two values measured", [])
+    assert (line.reason, line.plateau) == ("fewer than two values measured", [])
     assert ask(tmp_path, "scaling", "t", "--x", "threads", "--metric", "triad").code == 0
 
 

@@ -168,8 +168,8 @@ def test_what_failed_stays_with_its_cause(tmp_path: Path) -> None:
     trial.done()
     (table,) = tables(tmp_path, "t")
     assert [cell.ratio is not None for cell in table.cells] == [True, False, False]
-    assert [cell.second.why for cell in table.cells] == ["", "2 timeout", "no such case"]
-    assert not any(cell.first.why for cell in table.cells)
+    assert [cell.second.reason for cell in table.cells] == ["", "2 timeout", "no such case"]
+    assert not any(cell.first.reason for cell in table.cells)
     assert table.change is None
     out = ask(tmp_path, *ASKED[:1], "t", *ASKED[2:]).out
     assert "compat: 2 timeout" in out and "compat: no such case" in out and "range" not in out
@@ -280,9 +280,9 @@ def test_units_and_directions_are_not_mixed(tmp_path: Path) -> None:
     trial.measure(cases[1], {("wall", "ms", "lower"): 1.0, ("plain", "", "none"): 1.0})
     trial.done()
     (table,) = tables(tmp_path, "t")
-    assert not table.cells and "unit or direction differ" in table.why
+    assert not table.cells and "unit or direction differ" in table.reason
     (table,) = tables(tmp_path, "t", metric="plain")
-    assert not table.cells and "no direction" in table.why
+    assert not table.cells and "no direction" in table.reason
 
 
 @pytest.mark.parametrize(

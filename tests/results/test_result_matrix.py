@@ -123,7 +123,7 @@ def test_reasons_and_what_was_left_out() -> None:
     found = made(passed(1), bad, reasons=reasons)
     assert found.columns == ["gcc", "icx", "nvhpc"]
     cells = found.rows[0].cells
-    assert [(one.state, one.why) for one in cells] == [
+    assert [(one.state, one.reason) for one in cells] == [
         ("passed", ""),
         ("build failed", "ICE"),
         ("left out", "no types"),

@@ -62,13 +62,13 @@ def test_speed_up_efficiency_and_the_knee(tmp_path: Path) -> None:
 def test_a_dip_is_no_knee_where_more_pays_later(tmp_path: Path) -> None:
     sweep(tmp_path, [100, 200, 210, 800, 1500])
     ((line,),) = (t.lines for t in tables(tmp_path, "t", x="threads", metric="triad"))
-    assert line.knee is None and line.why == "more still pays at 16"
+    assert line.knee is None and line.reason == "more still pays at 16"
 
 
 def test_a_knee_within_the_noise_is_not_certain(tmp_path: Path) -> None:
     sweep(tmp_path, [100, 149], spread=0.03)
     ((line,),) = (t.lines for t in tables(tmp_path, "t", x="threads", metric="triad"))
-    assert (line.knee, line.certain) == (1.0, False) and "repeat" in line.why
+    assert (line.knee, line.certain) == (1.0, False) and "repeat" in line.reason
     sweep(tmp_path, [100, 110], tag="once", runs=1)
     ((line,),) = (t.lines for t in tables(tmp_path, "once", x="threads", metric="triad"))
     assert (line.knee, line.certain) == (1.0, False)
@@ -141,14 +141,14 @@ def test_failed_cells_stay_with_their_cause(tmp_path: Path) -> None:
     trial.done()
     (table,) = tables(tmp_path, "t", x="threads", metric="triad")
     (line,) = table.lines
-    assert [cell.why for cell in line.cells] == [
+    assert [cell.reason for cell in line.cells] == [
         "1 out of memory",
         "",
         "0 is not above 0",
         "not run",
     ]
     assert line.base == 2.0 and line.cells[1].speedup == 1.0
-    assert line.why == "one value measured: nothing to compare"
+    assert line.reason == "one value measured: nothing to compare"
 
 
 def test_units_are_not_mixed(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_units_are_not_mixed(tmp_path: Path) -> None:
     trial.measure(trial.cases[1], {("triad", "GB/s", "higher"): 1.0})
     trial.done()
     (table,) = tables(tmp_path, "t", x="threads", metric="triad")
-    assert not table.lines and "unit or direction differ" in table.why
+    assert not table.lines and "unit or direction differ" in table.reason
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_cases_that_differ_in_more_are_told(tmp_path: Path) -> None:
     (table,) = tables(tmp_path, "t:size=[12]", x="threads")
     assert table.along == ["size"]
     (table,) = tables(tmp_path, "t", x="threads", by=("size",))
-    assert [line.why for line in table.lines] == ["one value measured: nothing to compare"] * 3
+    assert [line.reason for line in table.lines] == ["one value measured: nothing to compare"] * 3
 
 
 def test_what_differs_is_told_though_it_is_no_parameter(tmp_path: Path) -> None:

@@ -148,7 +148,7 @@ def test_ssp_of_cores_and_over_phases(tmp_path: Path) -> None:
         and found.days == pytest.approx(40)
     )
     lost = over_phases(written(tmp_path, text), [replace(scores[0], value=None), scores[1]])
-    assert lost.total is None and "phase p1" in lost.why
+    assert lost.total is None and "phase p1" in lost.reason
 
 
 def test_ssi_of_a_trial(tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ def test_a_score_of_another_sort_of_rate_is_none(
     trial(tmp_path, {"one": (1, ("rate", unit, "higher"), [100.0] * 3)})
     found = score(tmp_path, f"score: {wanted}\nparts: {{a: {{test: one, metric: rate}}}}\n")
     assert found.value == (None if said else pytest.approx(100.0))
-    assert said in found.why
+    assert said in found.reason
 
 
 def io500(folder: Path, **changes: tuple[float, str]) -> Score:
@@ -222,9 +222,9 @@ def test_io500_of_a_trial(tmp_path: Path) -> None:
     found = io500(tmp_path / "1")
     assert found.value == pytest.approx(told["value"], rel=1e-4) and len(found.parts) == 12
     zero = io500(tmp_path / "2", find=(0.0, "kIOPS"))
-    assert zero.value is None and "find: it is 0" in zero.why
+    assert zero.value is None and "find: it is 0" in zero.reason
     other = io500(tmp_path / "3", find=(1.0, "MiB/s"))
-    assert other.value is None and "find: it is in MiB/s, not kIOPS" in other.why
+    assert other.value is None and "find: it is in MiB/s, not kIOPS" in other.reason
 
 
 # ---- what is no score ---------------------------------------------------------------------
@@ -257,7 +257,7 @@ def test_a_part_without_a_figure_is_no_score(tmp_path: Path, part: str, said: st
     made.done()
     text = f"score: ssp\nparts:\n  good: {{test: code, metric: time, work: 1}}\n  bad: {part}\n"
     found = score(tmp_path, text)
-    assert found.value is None and said in found.why
+    assert found.value is None and said in found.reason
     assert found.parts[0].rate is not None and found.parts[1].rate is None
 
 

@@ -204,7 +204,7 @@ def test_a_trial_without_a_plan_stands_somewhere_too(tmp_path: Path) -> None:
 def test_what_holds_launches_back_is_told_with_its_numbers_and_times() -> None:
     cases = cases_of(1, 1)
     throttle = ThrottleRule(gauge="mds", high=10, low=5, stale_after=7200)
-    window = Window(start=3600, end=4 * 3600, why="backup", entries=[1])
+    window = Window(start=3600, end=4 * 3600, reason="backup", entries=[1])
     story = Story(cases, sustained(cases, 10, throttles=[throttle], blackouts=[window]))
     story.tell(0.5, GaugeRead, gauge="mds", value=12)
     story.tell(1, GaugeRead, gauge="mds", value=7)

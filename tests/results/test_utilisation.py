@@ -152,7 +152,7 @@ def test_the_utilisation_of_named_tests_leaves_out_what_fills_in() -> None:
     assert (named.state, named.value, named.n) == ("not met", 0.5, 1)
     assert named.numbers["of all tests"] == 0.75
     assert named.label == "utilisation of a"
-    assert "75 %" in named.why
+    assert "75 %" in named.reason
     whole = story.result("utilisation", at_least="70%")
     assert (whole.state, whole.value) == ("met", 0.75)
 

@@ -115,16 +115,16 @@ def _table(one: BestTable) -> str:
         least = one.statistic == "least"
         figures = (each.least, each.bound) if least else (each.median,)
         interval, ratio = interval_in_per_cent(each.low, each.high), in_per_cent(each.ratio)
-        why = causes(each.excluded) if each.n else each.why or causes(each.excluded)
+        reason = causes(each.excluded) if each.n else each.reason or causes(each.excluded)
         verdict = "" if each.verdict == "no figure" else each.word
-        found.add(*each.values.values(), *figures, each.n, ratio, interval, verdict, why)
+        found.add(*each.values.values(), *figures, each.n, ratio, interval, verdict, reason)
     return str(found)
 
 
 def _told(one: BestTable) -> Iterator[str]:
     """Yield what is told below the table."""
-    if one.why:
-        yield one.why
+    if one.reason:
+        yield one.reason
         return
     best = one.settings[0]
     figure = best.least if one.statistic == "least" else best.median
@@ -151,10 +151,10 @@ def _unclear(settings: list[Setting]) -> Iterator[str]:
     reasons: dict[str, list[Setting]] = {}
     for each in settings:
         if each.verdict == "unclear":
-            reasons.setdefault(each.why, []).append(each)
-    for why, own in list(reasons.items())[:MAX_NAMED]:
+            reasons.setdefault(each.reason, []).append(each)
+    for reason, own in list(reasons.items())[:MAX_NAMED]:
         whose = "all of these" if 1 < len(own) == len(settings) else _named(own)
-        yield f"{whose}: {why}"
+        yield f"{whose}: {reason}"
     if needed := max((each.needed for each in settings), default=0):
         yield remedy(needed)
 

@@ -213,13 +213,13 @@ def _reasons(rows: Sequence[ComparisonRow], letter: str) -> str:
     reasons: dict[str, list[str]] = {}
     for row in rows:
         own = row.why if _word(row) == row.verdict else ""
-        for why in (own, *(f"differs in {what}" for what in row.differs)):
-            if why:
-                told = why.replace("the first side", "A").replace("the second side", letter)
+        for reason in (own, *(f"differs in {what}" for what in row.differs)):
+            if reason:
+                told = reason.replace("the first side", "A").replace("the second side", letter)
                 reasons.setdefault(told, []).append(row.case)
     lines = [
-        folded(plain_line(f"{_cases(cases)}: {why}"))
-        for why, cases in list(reasons.items())[:MAX_REASONS]
+        folded(plain_line(f"{_cases(cases)}: {reason}"))
+        for reason, cases in list(reasons.items())[:MAX_REASONS]
     ]
     if len(reasons) > MAX_REASONS:
         lines.append(f"{len(reasons) - MAX_REASONS} more reasons are in --format json")
@@ -317,7 +317,7 @@ def _cells(step: LadderStep) -> tuple[str, str, str, str]:
     times = "" if step.times is None else f"x{step.times:.3g}"
     known = step.low is not None and step.high is not None
     interval = f"{step.low:.4g}..{step.high:.4g}" if known else ""
-    return times, interval, step.verdict, step.why
+    return times, interval, step.verdict, step.reason
 
 
 # ---- which side varies more ----------------------------------------------------------------------
@@ -340,7 +340,9 @@ def _spread(one: SpreadComparison) -> str:
         table.add(*_spread_cells(row))
     tally = ((verdict, sum(row.verdict == verdict for row in one.rows)) for verdict in _SPREADS)
     said = ", ".join(f"{n} {verdict}" for verdict, n in tally if n)
-    reasons = dict.fromkeys(f"{row.case} {row.metric}: {row.why}" for row in one.rows if row.why)
+    reasons = dict.fromkeys(
+        f"{row.case} {row.metric}: {row.reason}" for row in one.rows if row.reason
+    )
     lines = [folded(plain_line(reason)) for reason in list(reasons)[:10]]
     return "\n".join([click.style(title, bold=True), "", str(table), "", *lines, said])
 

@@ -229,8 +229,8 @@ def _print_table(
         verb = "added" if recorded else "would be added"
         click.echo(folded(f"{count(added, 'figure')} that had not been found {verb}"))
     reasons = Counter(one.cannot for one in found if one.cannot)
-    for why, number in reasons.items():
+    for reason, number in reasons.items():
         runs = "1 run keeps its verdict" if number == 1 else f"{number} runs keep their verdicts"
-        click.echo(folded(f"{runs}, as it cannot be judged again: {plain_line(why)}"))
+        click.echo(folded(f"{runs}, as it cannot be judged again: {plain_line(reason)}"))
     if (changed or added) and not recorded:
         click.echo(f"record it: {folders.command('judge', tag, '--again', '--reason', 'TEXT')}")

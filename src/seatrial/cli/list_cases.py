@@ -40,7 +40,7 @@ def command(machine: str | None, commands: bool, form: str, **selection: Any) ->
             line = launch_line(prepared.site.machine, prepared.tests[case.test], case)
             lines.append(f"{'':18}{line or '(the script starts itself)'}")
     tests = len({case.test for case in prepared.cases})
-    lines += [f"left out: {what}: {why}" for what, why in prepared.skipped]
+    lines += [f"left out: {what}: {reason}" for what, reason in prepared.skipped]
     lines += [f"note: {note}" for note in notes_of(prepared)]
     machine_name = prepared.site.machine.machine
     lines.append(

@@ -148,7 +148,7 @@ def _reasons(found: matrix.ResultMatrix) -> list[str]:
         for column, cell in zip(found.columns, row.cells, strict=True):
             if cell.state in ("known", "failed", "build failed", "left out"):
                 said = cell.state if cell.state != "failed" else causes(cell.verdicts)
-                said += f": {cell.why}" if cell.why else ""
+                said += f": {cell.reason}" if cell.reason else ""
                 lines.append(folded(plain_line(f"{row.name}, {column}: {said}")))
     if len(lines) > MAX_REASONS:
         lines[MAX_REASONS:] = [f"and {count(len(lines) - MAX_REASONS, 'more cell')}"]

@@ -56,7 +56,7 @@ def command(machine: str | None, form: str, **selection: Any) -> int:
     if form == "json":
         click.echo(msgspec.json.encode(found).decode())
         return 0
-    lines += [f"left out: {what}: {why}" for what, why in prepared.skipped]
+    lines += [f"left out: {what}: {reason}" for what, reason in prepared.skipped]
     click.echo(plain("\n".join(lines)).rstrip("\n"))
     return 0
 

@@ -101,8 +101,8 @@ class Changing(Acceptance):
             for refusal in refused(before, part.policy, now, trial.life.start):
                 at_plan = refusal.key[0] in ("outages", "phases")
                 spot = at if at_plan else component
-                why = f"cannot change while {tag} is under way: {refusal.reason}"
-                spot.fault(why, *refusal.key)
+                reason = f"cannot change while {tag} is under way: {refusal.reason}"
+                spot.fault(reason, *refusal.key)
             if fault := too_short(trial.life, before, part.policy, now):
                 component.fault(fault, "duration")
             for changed in plan_trials.changed_inputs(trial, self.prepared, part):

@@ -98,7 +98,7 @@ def _rows(one: ratios.RatioTable) -> Iterator[list[object]]:
         yield [
             *(one.case, one.named(cell.x), a.median, a.n, b.median, b.n),
             *(cell.ratio, cell.low, cell.high, cell.word, a.speedup, b.speedup),
-            *(a.ideal or b.ideal, a.why, b.why, cell.why, cell.needed or None),
+            *(a.ideal or b.ideal, a.reason, b.reason, cell.reason, cell.needed or None),
         ]
 
 
@@ -111,8 +111,8 @@ def _page(one: ratios.RatioTable) -> str:
         lines.append(folded(plain_line(f"along with them: {', '.join(one.along)}")))
     if one.fixed:
         lines.append("constant resources: no speed-up is to be expected")
-    if one.why:
-        return "\n".join([*lines, plain_line(one.why)])
+    if one.reason:
+        return "\n".join([*lines, plain_line(one.reason)])
     lines += ["", _table(one), ""]
     return "\n".join([*lines, *(folded(plain_line(line)) for line in told_of(one))]).rstrip()
 
@@ -141,8 +141,8 @@ def _table(one: ratios.RatioTable) -> str:
 def _excluded(cell: ratios.RatioCell, table: ratios.RatioTable) -> str:
     """Return why a way has no figure, or which of its runs do not count: ``compat: 2 timeout``."""
     sides = zip(table.values, (cell.first, cell.second), strict=True)
-    said = [(name, side.why or causes(side.excluded)) for name, side in sides]
-    return "; ".join(f"{name}: {why}" for name, why in said if why)
+    said = [(name, side.reason or causes(side.excluded)) for name, side in sides]
+    return "; ".join(f"{name}: {reason}" for name, reason in said if reason)
 
 
 def told_of(one: ratios.RatioTable) -> Iterator[str]:
@@ -176,9 +176,9 @@ def _unclear(one: ratios.RatioTable) -> Iterator[str]:
     reasons: dict[str, list[str]] = {}
     unclear = [cell for cell in one.known if cell.verdict == "unclear"]
     for cell in unclear:
-        reasons.setdefault(cell.why, []).append(one.named(cell.x))
-    for why, xs in reasons.items():
-        yield f"{one.x} {listed(xs, MAX_NAMED)}: {why}"
+        reasons.setdefault(cell.reason, []).append(one.named(cell.x))
+    for reason, xs in reasons.items():
+        yield f"{one.x} {listed(xs, MAX_NAMED)}: {reason}"
     if needed := max((cell.needed for cell in unclear), default=0):
         yield remedy(needed)
 

@@ -85,12 +85,12 @@ def accept(
         found = [*learning.references, *sums]
         no_figure = "" if found else _no_figure(store, rows, metric, stage)
     path = _file_of(trial_folder.TrialFolder(Path(rows[0].path)))
-    for what, why in (*learning.left_out, *without_sum):
-        click.echo(f"left out: {plain_line(what)}: {plain_line(why)}", err=True)
-    for what, why in learning.older:
-        click.echo(f"{plain_line(what)}: {why}", err=True)
-    for what, why in learning.wide:
-        click.echo(f"wide: {plain_line(what)}: {plain_line(why)}", err=True)
+    for what, reason in (*learning.left_out, *without_sum):
+        click.echo(f"left out: {plain_line(what)}: {plain_line(reason)}", err=True)
+    for what, reason in learning.older:
+        click.echo(f"{plain_line(what)}: {reason}", err=True)
+    for what, reason in learning.wide:
+        click.echo(f"wide: {plain_line(what)}: {plain_line(reason)}", err=True)
     if not found:
         raise UsageError(no_figure)
     if not dry_run:

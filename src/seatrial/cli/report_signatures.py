@@ -132,8 +132,11 @@ def verify_command(
         for line in _outputs(one):
             click.echo(line)
     for each in found.without_outputs:
-        what, why = f"outputs of the runs of {each.file.trial}", _WHY_NOT.get(each.state, _UNREAD)
-        click.echo(f"{'not checked':<15} {what}: {why}")
+        what, reason = (
+            f"outputs of the runs of {each.file.trial}",
+            _WHY_NOT.get(each.state, _UNREAD),
+        )
+        click.echo(f"{'not checked':<15} {what}: {reason}")
     if no_outputs:
         click.echo("not checked     outputs of runs: --no-outputs")
     click.echo(_in_all(found))
@@ -155,9 +158,9 @@ def _signatures(found: Verified) -> Iterator[str]:
 def _of_signature(one: SignatureFound, by_key: bool) -> str:
     checked = one.checked
     if checked.state == "bad":
-        return f"BAD: {plain_line(checked.why)}"
+        return f"BAD: {plain_line(checked.reason)}"
     if checked.state == "unknown":
-        return f"UNKNOWN: {plain_line(checked.why)}"
+        return f"UNKNOWN: {plain_line(checked.reason)}"
     if not by_key:
         return (
             f"fits the report, by the key {checked.key}; the owner of the key was not verified: "
@@ -177,7 +180,7 @@ def _of_file(each: FileFound) -> str:
         named += f", {count(each.file.events, 'event')}"
     if each.state in ("went on since", "added to"):
         said = f"{named}: its first {each.file.bytes:,} bytes are as they were, {each.more:,} more"
-        return f"{said} {each.why}".rstrip()
+        return f"{said} {each.reason}".rstrip()
     if each.state == "as it was":
         return f"{named}, {show_bytes(each.file.bytes)}"
     if each.state == "not here":

@@ -101,8 +101,8 @@ def command(
         suite_record(prepared, tag or new_tag(folders.trials, asked.suites)),
         prepared.cases,
     )
-    for what, why in prepared.skipped[:10]:
-        click.echo(f"left out: {what}: {why}", err=True)
+    for what, reason in prepared.skipped[:10]:
+        click.echo(f"left out: {what}: {reason}", err=True)
     if note := described_groups(prepared.cases, prepared.groups, asked.allocations):
         click.echo(f"together: {note}", err=True)
     for note in notes_of(prepared):

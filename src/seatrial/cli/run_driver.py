@@ -243,8 +243,8 @@ def _in_flight(folder: TrialFolder, run: str) -> str:
         return going[0]
     if going:
         raise UsageError(f"{run!r} is the beginning of {listed(going, 5)}; give more letters")
-    why = f"run {next(iter(over))} is over" if over else f"it has no run {run!r}"
-    raise UsageError(f"{folder.tag}: {why}; `seatrial runs --trial {folder.tag}` lists them")
+    reason = f"run {next(iter(over))} is over" if over else f"it has no run {run!r}"
+    raise UsageError(f"{folder.tag}: {reason}; `seatrial runs --trial {folder.tag}` lists them")
 
 
 def tell_answer(folder: TrialFolder, request: Request, done: str) -> int:
@@ -309,14 +309,14 @@ def answer_late(folder: TrialFolder) -> bool:
     return True
 
 
-def abandon(folder: TrialFolder, folders: Folders, why: str, again: str) -> int:
+def abandon(folder: TrialFolder, folders: Folders, reason: str, again: str) -> int:
     """Abandon a trial, through its driver or by driving it for that; return 0. ``again``: the
     command that begins anew."""
     folders = folders.around(folder.path)
     try:
-        _drive(_driver(folder, folders), folders, abandon=why)
+        _drive(_driver(folder, folders), folders, abandon=reason)
     except Owned:
-        requests.ask(folder, Request(request="abandon", text=why))
+        requests.ask(folder, Request(request="abandon", text=reason))
         click.echo(f"{folder.tag}: its driver was asked to abandon it; it will say when it has.")
         return 0
     click.echo(f"{folder.tag}: abandoned; `{again}` begins anew.")

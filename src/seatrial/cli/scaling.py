@@ -94,8 +94,8 @@ def _page(one: ScalingTable, query: ScalingQuery) -> str:
     lines = [click.style(plain_line(title), bold=True)]
     if one.along:
         lines.append(plain_line(f"along with {one.x}: {', '.join(one.along)}"))
-    if one.why:
-        return "\n".join([*lines, plain_line(one.why)])
+    if one.reason:
+        return "\n".join([*lines, plain_line(one.reason)])
     lines += ["", _fixed_table(one) if one.fixed else _table(one), ""]
     if one.fixed:
         lines += [plain_line(told) for line in one.lines for told in _fixed(line, one)]
@@ -121,7 +121,7 @@ def _table(one: ScalingTable) -> str:
             low, high = show_number(cell.low), show_number(cell.high)
             numbers = (cell.median, cell.n, cell.speedup, f"{low}..{high}" if low else "")
             shares = (cell.ideal, share(cell.efficiency), share(cell.gain))
-            found.add(name, f"{cell.x:g}", *numbers, *shares, cell.why or causes(cell.excluded))
+            found.add(name, f"{cell.x:g}", *numbers, *shares, cell.reason or causes(cell.excluded))
     return str(found)
 
 
@@ -131,16 +131,16 @@ def _fixed_table(one: ScalingTable) -> str:
         for cell in line.cells:
             name = line.by if cell is line.cells[0] else ""
             interval, of_best = interval_in_per_cent(cell.low, cell.high), in_per_cent(cell.speedup)
-            why = cell.why or causes(cell.excluded)
-            found.add(name, one.named(cell.x), cell.median, cell.n, of_best, interval, why)
+            reason = cell.reason or causes(cell.excluded)
+            found.add(name, one.named(cell.x), cell.median, cell.n, of_best, interval, reason)
     return str(found)
 
 
 def _fixed(line: ScalingLine, table: ScalingTable) -> Iterator[str]:
     """Yield what is told of a line with constant resources: its plateau, its drops."""
     name = f"{line.by}: " if line.by else ""
-    if line.why:
-        yield f"{name}{line.why}"
+    if line.reason:
+        yield f"{name}{line.reason}"
         return
     yield f"{name}{_plateau(line, table)}: within 5 % of the best, or as good within the noise"
     for drop in line.drops:
@@ -159,11 +159,11 @@ def _plateau(line: ScalingLine, table: ScalingTable) -> str:
 def _knee(line: ScalingLine, x: str, pays: float) -> str:
     name = f"{line.by}: " if line.by else ""
     if line.knee is None:
-        return f"{name}no knee: {line.why}"
+        return f"{name}no knee: {line.reason}"
     said = f"knee at {x} {line.knee:g}: beyond it, less than"
     if line.knee == line.base:
         said = f"{x} {line.knee:g}, the smallest measured, is enough: beyond it, less than"
-    doubt = "" if line.certain else f" ({line.why})"
+    doubt = "" if line.certain else f" ({line.reason})"
     return f"{name}{said} {100 * pays:g} % of an addition becomes speed{doubt}"
 
 

@@ -115,7 +115,7 @@ def _page(wanted: ScoreFile, side: Side, score: Score) -> str:
     lines += [plain_line(wanted.about)] if wanted.about else []
     lines += ["", _table(wanted, score.parts), ""]
     if score.value is None:
-        return "\n".join([*lines, plain_line(f"no score: {score.why}")])
+        return "\n".join([*lines, plain_line(f"no score: {score.reason}")])
     return "\n".join([*lines, plain_line(_total(wanted, score))])
 
 
@@ -143,7 +143,7 @@ def _table(wanted: ScoreFile, parts: list[TermScore]) -> str:
 
 def _phases(phased: Phased) -> str:
     if phased.total is None or phased.average is None:
-        return plain_line(f"over all phases: no score: {phased.why}")
+        return plain_line(f"over all phases: no score: {phased.reason}")
     return plain_line(
         f"over all phases, {show_number(phased.days)} days: {show_number(phased.total)} "
         f"{phased.unit}, {show_number(phased.average)} {phased.average_unit} on the average"
@@ -154,7 +154,7 @@ def _change(one: ScoreChange) -> str:
     """Return how a score changed, with its parts as factors: above 1 is better."""
     title = f"{one.first} -> {one.second}"
     if one.ratio is None:
-        return click.style(plain_line(f"{title}: {one.why}"), bold=True)
+        return click.style(plain_line(f"{title}: {one.reason}"), bold=True)
     interval = " (of single runs: repeat)"
     if one.low is not None and one.high is not None:
         ends = (show_signed(100 * (end - 1), 1) for end in (one.low, one.high))
@@ -166,6 +166,6 @@ def _change(one: ScoreChange) -> str:
     for part in one.parts:
         known = part.low is not None and part.high is not None
         ends_of_part = f"{part.low:.4g}..{part.high:.4g}" if known else ""
-        few = f" ({part.why})" if part.why and part.verdict != "unclear" else ""
+        few = f" ({part.reason})" if part.reason and part.verdict != "unclear" else ""
         found.add(part.part, f"x{part.factor:.4g}", ends_of_part, f"{part.verdict}{few}")
     return "\n".join([click.style(plain_line(said), bold=True), "", str(found)])

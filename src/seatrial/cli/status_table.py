@@ -131,7 +131,7 @@ def _items(one: Status) -> str:
         if tick:
             told += filter(None, [tick.comment, _document(tick)])
             told += [f"before: {old.result} by {', '.join(old.by)}" for old in item.earlier]
-            told += [f"again because: {tick.why}"] if tick.why else []
+            told += [f"again because: {tick.reason}"] if tick.reason else []
         told += [
             f"does not count: {late.result} by {', '.join(late.by)}" for late in item.uncounted
         ]
@@ -247,7 +247,7 @@ def _criteria(criteria: Sequence[Sequence[Result]]) -> str:
             label = " ".join(filter(None, (one.clause or one.id, one.label)))
             label = label if one is first else f"  {one.subject}"
             value = one.shown
-            rows.add(label, one.words, value, one.bound, one.n, one.reason)
+            rows.add(label, one.words, value, one.bound, one.n, one.full_reason)
     return str(rows)
 
 

@@ -94,8 +94,8 @@ def command(
     require_scheduler(prepared.prepared.site.machine)
     record = prepared.record(tag or new_tag(folders.trials, [prepared.tune.tune]))
     folder = create(folders.trials, record, prepared.cases)
-    for what, why in prepared.prepared.skipped[:10]:
-        click.echo(f"left out: {what}: {why}", err=True)
+    for what, reason in prepared.prepared.skipped[:10]:
+        click.echo(f"left out: {what}: {reason}", err=True)
     if len(set(record.policy.bundle_of)) > 1:
         note = "the settings need different nodes, so a block has more than one allocation"
         click.echo(folded(f"note: {note}, whose nodes may differ"), err=True)

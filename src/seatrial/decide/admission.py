@@ -163,12 +163,12 @@ class ThrottleState:
         about, failing = self.about, self.failing(now, since)
         if not failing and not self.failure:
             return ""
-        why = self.failure or f"no reading for {show_seconds(about.stale_after)}"
+        reason = self.failure or f"no reading for {show_seconds(about.stale_after)}"
         if failing or self._closed is None:
             follows = f"launches of what is not light are {about.on_failure} until it works"
         else:
             follows = f"what it said last holds for {show_seconds(about.stale_after)}"
-        return f"gauge {about.gauge} fails: {why}; {follows}"
+        return f"gauge {about.gauge} fails: {reason}; {follows}"
 
 
 # ---- admission -----------------------------------------------------------------------------------
@@ -290,9 +290,9 @@ class Admission:
                 throttle.apply(event)
                 self._gates = None
 
-    def stop(self, entry: int, why: str) -> None:
+    def stop(self, entry: int, reason: str) -> None:
         """Record that an entry is launched no more."""
-        self.stopped[entry] = why
+        self.stopped[entry] = reason
         self._shelve()
 
     def admit(self, entry: int) -> None:
@@ -300,9 +300,9 @@ class Admission:
         self.stopped.pop(entry, None)
         self._shelve()
 
-    def hold(self, entries: Iterable[int], why: str) -> None:
+    def hold(self, entries: Iterable[int], reason: str) -> None:
         """Record that a person holds entries: they are not launched until they are released."""
-        self.held.update(dict.fromkeys(entries, why))
+        self.held.update(dict.fromkeys(entries, reason))
         self._shelve()
 
     def release(self, entries: Iterable[int]) -> None:
@@ -311,9 +311,9 @@ class Admission:
             self.held.pop(entry, None)
         self._shelve()
 
-    def hold_heavy(self, why: str | None) -> None:
+    def hold_heavy(self, reason: str | None) -> None:
         """Record that a person holds all entries whose I/O is not light; None: no longer."""
-        self.heavy_held = why
+        self.heavy_held = reason
         self._shelve()
 
     def _shelve(self) -> None:
@@ -399,7 +399,7 @@ class Admission:
 
     def why_held(self, now: int) -> str:
         """Return what holds launches back, for people; "" where it is something else."""
-        why = [
+        reason = [
             f"gauge {each.about.gauge} is closed"
             for each in self.throttles
             if each.closed(now, self.since)
@@ -409,12 +409,12 @@ class Admission:
             if start <= now < end:
                 left = show_seconds((end - now) / SECOND_NS)
                 on = f" of {window.nodes}" if window.nodes else ""
-                for_what = f" ({window.why})" if window.why else ""
-                why.append(f"a blackout{on}{for_what} ends in {left}")
-        why += [f"{self.policy.entries[n].name} is stopped" for n in sorted(self.stopped)]
-        why += [f"{self.policy.entries[n].name} is held" for n in sorted(self.held)]
-        why += ["tests whose I/O is not light are held"] * (self.heavy_held is not None)
-        return "; ".join(why)
+                for_what = f" ({window.reason})" if window.reason else ""
+                reason.append(f"a blackout{on}{for_what} ends in {left}")
+        reason += [f"{self.policy.entries[n].name} is stopped" for n in sorted(self.stopped)]
+        reason += [f"{self.policy.entries[n].name} is held" for n in sorted(self.held)]
+        reason += ["tests whose I/O is not light are held"] * (self.heavy_held is not None)
+        return "; ".join(reason)
 
     def next_token(self, now: int, launches: Sequence[Shape]) -> int | None:
         """Return the time at which there is a token for a start (now if there is one), if runs of

@@ -177,9 +177,9 @@ class Conductor:
 
         # 8. Finish where nothing is left to do or to wait for.
         if not state.in_flight and not builds.running and decision.idle:
-            why = self._why_over(over)
-            if why is not None:
-                decision.finish, decision.wake = Finish(self._complete(over), why), None
+            reason = self._why_over(over)
+            if reason is not None:
+                decision.finish, decision.wake = Finish(self._complete(over), reason), None
         return decision
 
     # ---- what the rules are about -----------------------------------------------------------
@@ -206,20 +206,20 @@ class Conductor:
         most, failures = state.limits.max_failures, state.failures
         runs = ((number, n) for number, runs in state.by_build.items() for n in range(runs))
         for number, ahead in runs:
-            why = state.builds.why_failed[state.cases[number].build]
-            code = BUILD_FAILED if why else PASS
+            reason = state.builds.why_failed[state.cases[number].build]
+            code = BUILD_FAILED if reason else PASS
             failures += code is BUILD_FAILED
             if most and failures > most:
                 return
-            yield BuildVerdict(number, state.run_id(number, ahead), code.number, why)
+            yield BuildVerdict(number, state.run_id(number, ahead), code.number, reason)
 
     def _stops(self, now: int) -> Iterator[TestStopped | NodeExcluded]:
         state = self.state
-        for number, why in state.retry_policy.to_stop.items():
+        for number, reason in state.retry_policy.to_stop.items():
             if number not in state.admission.stopped:
-                yield TestStopped(test=state.policy.entries[number].name, reason=why)
-        for node, why in state.nodes.to_exclude(now):
-            yield NodeExcluded(nodes=node, reason=why)
+                yield TestStopped(test=state.policy.entries[number].name, reason=reason)
+        for node, reason in state.nodes.to_exclude(now):
+            yield NodeExcluded(nodes=node, reason=reason)
 
     def _launches(self, now: int, gates: Gates) -> list[Launch]:
         state = self.state
@@ -299,12 +299,12 @@ class Conductor:
         if stuck is not None:
             found.append(dogs.pending("idle", "", stuck))
         idle = not (over or stuck or runs or builds) and len(state.demand) > 0
-        why = partial(admission.why_held, now) if idle else None
+        reason = partial(admission.why_held, now) if idle else None
         if not builds:  # they have time limits of their own
-            silent = dogs.silent(runs, admission.outages, why)
+            silent = dogs.silent(runs, admission.outages, reason)
             if silent is not None and silent.time <= now and runs:
                 until = state.run_times.next_end(state.in_flight.values(), dogs.latest)
-                silent = dogs.silent(runs, admission.outages, why, until)
+                silent = dogs.silent(runs, admission.outages, reason, until)
             if silent is not None:
                 found.append(silent)
         if not over:
@@ -366,14 +366,14 @@ class Conductor:
             return None
         if len(state.demand) and not stopped and not state.nodes.excluded:
             return None
-        why = self._why_stuck()
-        if why is None:
+        reason = self._why_stuck()
+        if reason is None:
             return None
         unbuilt = state.builds.failures(state.cases)
         if not len(state.demand):
             remedy = "the trial ends; mend the builds, and begin the plan anew under another --name"
             return f"nothing can be launched: {unbuilt}; {remedy}"
-        causes = "; ".join(filter(None, (why, unbuilt)))
+        causes = "; ".join(filter(None, (reason, unbuilt)))
         remedy = "let back in what is mended: `seatrial accept admit PLAN TEST` (or NODES)"
         if unbuilt:
             remedy += "; to have the others built, begin the plan anew under another --name"
@@ -393,17 +393,19 @@ class Conductor:
     def _why_stuck(self) -> str | None:
         """Why nothing that is left can ever start by itself; None if something can."""
         state = self.state
-        why: dict[str, None] = {}
+        reason: dict[str, None] = {}
         for shape in map(state.shapes.__getitem__, state.demand.left()):
             name, stopped = state.policy.entries[shape.entry].name, state.admission.stopped
             if shape.entry in stopped:
-                why[f"{name} is stopped: {stopped[shape.entry]}"] = None
+                reason[f"{name} is stopped: {stopped[shape.entry]}"] = None
             elif (left := state.nodes.allowed_for(shape.unfit)) is not None and shape.nodes > left:
                 such = " of those that it can use" if shape.unfit else ""
-                why[f"{name} needs {shape.nodes} nodes, and {left}{such} are not excluded"] = None
+                reason[f"{name} needs {shape.nodes} nodes, and {left}{such} are not excluded"] = (
+                    None
+                )
             else:
                 return None
-        return "; ".join(why) or "nothing is left that can start"
+        return "; ".join(reason) or "nothing is left that can start"
 
     # ---- what there is to give away --------------------------------------------------------
 

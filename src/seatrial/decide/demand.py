@@ -338,7 +338,7 @@ class RetryPolicy:
     def retried(self, case: int) -> None:
         self._retried[case] += 1
 
-    def verdict(self, entry: int, code: int, why: str = "") -> None:
+    def verdict(self, entry: int, code: int, reason: str = "") -> None:
         """Record a verdict. A run without a result (such as launch failed) does not reset the count
         of consecutive wrong answers. A run that was cut off from outside, or whose failure is
         known, neither counts as a failure nor ends a row of them."""
@@ -348,12 +348,12 @@ class RetryPolicy:
             self._failed[entry] += 1
             most = self._entries[entry].stop_failures
             if most and self._failed[entry] >= most:
-                last = f", the last: {codes.code_of(code).name}{why and f': {why}'}"
+                last = f", the last: {codes.code_of(code).name}{reason and f': {reason}'}"
                 self.to_stop[entry] = f"{count(self._failed[entry], 'failure')} in a row{last}"
         if code in _NOT_STARTED:
             self._refused[entry] += 1
             if self._endless and self._refused[entry] >= MAX_REFUSED:
-                said = f": {why}" if why else ""
+                said = f": {reason}" if reason else ""
                 self.to_stop[entry] = f"{self._refused[entry]} launches in a row failed{said}"
             return
         self._refused[entry] = 0

@@ -309,9 +309,9 @@ class FailureWatch:
         verdicts = Counter(code_of(run.code or 0).name for run in bad)
         listed = ", ".join(f"{number} {name}" for name, number in verdicts.most_common(3))
         usual = f"usual is {show_share(before[0] / before[1])}" if before[1] else "and none before"
-        why = f"; the latest: {latest.reason}" if latest.reason else ""
+        reason = f"; the latest: {latest.reason}" if latest.reason else ""
         of = f"{len(bad)} of the latest {stretch.runs} {noun}"
-        return f"{of} ended badly ({listed}), {usual}{why}"
+        return f"{of} ended badly ({listed}), {usual}{reason}"
 
 
 # ---- watchdogs -----------------------------------------------------------------------------------
@@ -421,25 +421,25 @@ class Watchdogs:
         self,
         runs: int,
         quiet: Collection[tuple[int, int]],
-        why: Callable[[], str] | None = None,
+        reason: Callable[[], str] | None = None,
         until: int = 0,
     ) -> PendingAlert | None:
         """Return an alert if nothing has happened for long, though runs are under way, the first of
-        which should be over at ``until``. With ``why``: though runs are wanted; it returns what
+        which should be over at ``until``. With ``reason``: though runs are wanted; it returns what
         holds them back."""
-        if not self.silent_for or not (runs or why):
+        if not self.silent_for or not (runs or reason):
             return None
         since = until if until > self.latest else self.latest
         time = _after(since, self.silent_for, quiet)
-        says = partial(self._silent_text, time, runs, why)
+        says = partial(self._silent_text, time, runs, reason)
         return self.pending("silent", "", says, time)
 
-    def _silent_text(self, time: int, runs: int, why: Callable[[], str] | None) -> str:
+    def _silent_text(self, time: int, runs: int, reason: Callable[[], str] | None) -> str:
         span = show_seconds((time - self.latest) / SECOND_NS)
-        if why is None:
+        if reason is None:
             under_way = f"{count(runs, 'run')} {'is' if runs == 1 else 'are'} under way"
             return f"nothing has happened for {span}, though {under_way}"
-        held = why() or "caps, or a lack of nodes, hold them back"
+        held = reason() or "caps, or a lack of nodes, hold them back"
         return f"nothing has happened for {span}, though runs are wanted: {held}"
 
     def waiting(
@@ -473,11 +473,11 @@ class Watchdogs:
             f"than {show_seconds(longest / SECOND_NS)}; usual is {show_seconds(usual / SECOND_NS)}"
         )
 
-    def still_stopped(self, number: int, since: int, why: str) -> PendingAlert:
+    def still_stopped(self, number: int, since: int, reason: str) -> PendingAlert:
         """Return an alert for a test that was stopped ``since`` a time, which was told at once."""
         name = self._policy.entries[number].name
         remedy = f"let it back in: `seatrial accept admit PLAN {name}`"
-        says = f"{name} is still stopped: {why}; {remedy}"
+        says = f"{name} is still stopped: {reason}; {remedy}"
         return self.pending(STOPPED, name, says, since + self._again)
 
     def pending(

@@ -86,9 +86,9 @@ class NodeRecord:
         self.down.difference_update(unfold_or_empty(nodes))
         self._recount()
 
-    def exclude(self, nodes: str, why: str) -> None:
+    def exclude(self, nodes: str, reason: str) -> None:
         for node in unfold_or_empty(nodes):
-            self.excluded[node] = why
+            self.excluded[node] = reason
             self.suspects.pop(node, None)
         self.exclusions += 1
         self._folded.clear()

@@ -143,8 +143,8 @@ def refused(before: Policy, after: Policy, now: int, start: int | None) -> list[
         found.append(Refusal(("targets",), "runs were prepared on those of before"))
     for window in _moved(before.outages, after.outages):
         if start is not None and window.span(start)[0] <= now:
-            why = f": {window.why}" if window.why else ""
-            found.append(Refusal(("outages",), f"an outage has begun, and stays{why}"))
+            reason = f": {window.reason}" if window.reason else ""
+            found.append(Refusal(("outages",), f"an outage has begun, and stays{reason}"))
     return found
 
 
@@ -333,7 +333,7 @@ def _window(window: Window) -> str:
         span = " to ".join(_moment(each) for each in (window.start, window.end))
     else:
         span = f"{show_seconds(window.start)} to {show_seconds(window.end)}"
-    return " ".join(filter(None, (span, window.nodes, window.why and f"({window.why})")))
+    return " ".join(filter(None, (span, window.nodes, window.reason and f"({window.reason})")))
 
 
 def _moment(at: float) -> str:

@@ -298,8 +298,8 @@ class ConductorState:
         text = f"{entry.name}: run {event.run_id} hangs, {follows}"
         self.watchdogs.tell_once("hung", event.run_id, text)
         if entry.end_quiet:
-            why = f"no output for {show_seconds(entry.quiet_after)}"
-            self._end(flight, event.run_id, HUNG.number, why)
+            reason = f"no output for {show_seconds(entry.quiet_after)}"
+            self._end(flight, event.run_id, HUNG.number, reason)
         self.changed = True
 
     def _on_cancel_asked(self, event: events.RunCancelAsked) -> None:
@@ -307,13 +307,13 @@ class ConductorState:
         if flight is None or not flight.holds_room or flight.ended_for is not None:
             return
         asked = f"cancelled by {event.by or 'a person'}"
-        why = f"{asked}: {event.reason}" if event.reason else asked
-        self._end(flight, event.run_id, CANCELLED.number, why)
+        reason = f"{asked}: {event.reason}" if event.reason else asked
+        self._end(flight, event.run_id, CANCELLED.number, reason)
         self.changed = True
 
-    def _end(self, flight: RunInFlight, run_id: str, code: int, why: str) -> None:
+    def _end(self, flight: RunInFlight, run_id: str, code: int, reason: str) -> None:
         """Have this run alone ended, with a verdict."""
-        flight.ended_for, flight.ended_why = code, why
+        flight.ended_for, flight.ended_why = code, reason
         self.ending[run_id] = flight
 
     # ---- the trial ------------------------------------------------------------------------
@@ -498,8 +498,8 @@ class ConductorState:
 
 def _why(event: events.NodeExcluded | events.TestStopped) -> str:
     """Return the reason of an event, and who asked for it."""
-    why = event.reason or "no reason was given"
-    return f"{why} (by {event.by})" if event.by else why
+    reason = event.reason or "no reason was given"
+    return f"{reason} (by {event.by})" if event.by else reason
 
 
 _Handler = Callable[[ConductorState, Any], None]

@@ -66,18 +66,18 @@ class JobStats:
                     self._asked = asyncio.get_running_loop().time()
                     self._answer = await self._shell.run()
                     if len(self._answer.output) >= LONGEST_ANSWER:
-                        why = f"it printed more than {LONGEST_ANSWER >> 20} MiB"
-                        self._answer = CommandResult("", why)
+                        reason = f"it printed more than {LONGEST_ANSWER >> 20} MiB"
+                        self._answer = CommandResult("", reason)
                 return self._answer
         finally:
             self._sharing -= 1
             if not self._sharing:  # it may be large
                 self._answer = CommandResult("", "")
 
-    def _tell(self, why: str) -> None:
+    def _tell(self, reason: str) -> None:
         if not self._told:
             self._told = True
-            text = f"file_use.job_stats: {why}; runs have no figures of Lustre's servers"
+            text = f"file_use.job_stats: {reason}; runs have no figures of Lustre's servers"
             self._tasks.alert("job_stats", "", text)
 
 

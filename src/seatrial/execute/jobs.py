@@ -218,8 +218,8 @@ class Jobs:
         refused = await self._refused(jobs) if self._guards else {}
         if refused:
             self._announce([job for job in jobs if job.run_id in refused])
-        for run_id, why in refused.items():
-            self.on_update(protocol.Refused(run_id, why, codes.REFUSED.number))
+        for run_id, reason in refused.items():
+            self.on_update(protocol.Refused(run_id, reason, codes.REFUSED.number))
         await self._submit([job for job in jobs if job.run_id not in refused])
 
     async def _refused(self, jobs: Sequence[protocol.Job]) -> dict[str, str]:

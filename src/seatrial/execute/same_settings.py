@@ -66,8 +66,8 @@ def merged(
         first = next((each for each in group if _setting(each, axes) == usual), group[0])
         kept.append(first)
         told = bindings_text(_setting(first, axes))
-        why = f"it runs as {told} does: {SAME}"
-        left_out += [(each, why) for each in group if each is not first]
+        reason = f"it runs as {told} does: {SAME}"
+        left_out += [(each, reason) for each in group if each is not first]
     there = {id(case) for case in kept}
     return [case for case in cases if id(case) in there], left_out
 

@@ -250,8 +250,8 @@ def judge_again(folder: TrialFolder, record: Record, now: Definitions) -> Iterat
                 continue
             new = [figure for figure in verdict.figures if figure.name not in run.figures]
             about = (run.life.judged or 0, run.life.cause)
-            code, why, _ = known.judged(run.case, verdict.code, verdict.why, *about)
-            yield SecondJudgement(run, was, code, why, new)
+            code, reason, _ = known.judged(run.case, verdict.code, verdict.why, *about)
+            yield SecondJudgement(run, was, code, reason, new)
 
 
 def _verdict(path: Path, run: JudgedRun, record: Record, now: Definitions) -> Verdict:
@@ -315,7 +315,7 @@ def record_judgements(
     suites: Sequence[str],
     references: Path | None,
     by: str,
-    why: str,
+    reason: str,
 ) -> tuple[Definitions, list[SecondJudgement]]:
     """Judge the runs of a trial again, and append to its journal the references if they differ, the
     verdicts that differ and the figures that had not been found; return what was judged by, and all
@@ -330,13 +330,13 @@ def record_judgements(
             elif isinstance(event, events.ClockStepped):
                 journal.clock.told(round(event.seconds * SECOND_NS))
         if now.references_sha256 != before:
-            correction = _correction(now, journal.now(), by, why)
+            correction = _correction(now, journal.now(), by, reason)
             journal.append(msgspec.structs.replace(correction, **header_of(record, correction)))
         for judgement in judgements:
             for figure in _added(judgement, record):
                 journal.append(figure)
             if judgement.changed:
-                journal.append(_change(judgement, record, now, journal.now(), by, why))
+                journal.append(_change(judgement, record, now, journal.now(), by, reason))
         journal.flush(durable=True)
     return now, judgements
 
@@ -350,17 +350,17 @@ def _added(judgement: SecondJudgement, record: Record) -> Iterator[events.Metric
         yield copied(events.MetricRecorded, figure, metric=figure.name, **header)
 
 
-def _correction(now: Definitions, time: int, by: str, why: str) -> events.ReferencesCorrected:
+def _correction(now: Definitions, time: int, by: str, reason: str) -> events.ReferencesCorrected:
     """Return the event by which criteria, too, use other references from now on."""
     entries: list[dict[str, Any]] = msgspec.to_builtins(now.references.entries)
     sha256 = now.references_sha256
     return events.ReferencesCorrected(
-        time=time, references=sha256, entries=entries, by=by, reason=why
+        time=time, references=sha256, entries=entries, by=by, reason=reason
     )
 
 
 def _change(
-    judgement: SecondJudgement, record: Record, now: Definitions, time: int, by: str, why: str
+    judgement: SecondJudgement, record: Record, now: Definitions, time: int, by: str, reason: str
 ) -> events.RunJudgedAgain:
     run = judgement.run
     return events.RunJudgedAgain(
@@ -372,7 +372,7 @@ def _change(
         will_rerun=run.life.will_rerun,
         before=judgement.was.number,
         by=by,
-        why=why,
+        why=reason,
         checks=now.checks[run.case.test],
         references=now.references_sha256,
     )

@@ -104,8 +104,8 @@ def _exit_code(check: Check, folder: Path, exit_code: int | None) -> Finding | N
         return None
     signal = f" (ended by signal {exit_code - 128})" if 128 < exit_code < 160 else ""
     said = own_words(folder) if exit_code else ""
-    why = f": {said}" if said else ""
-    return Finding(FAILED, f"exit code {exit_code}{signal}, not {check.exit_code}{why}")
+    reason = f": {said}" if said else ""
+    return Finding(FAILED, f"exit code {exit_code}{signal}, not {check.exit_code}{reason}")
 
 
 # ---- the other kinds: the fault of a run, "" if there is none --------------------------------

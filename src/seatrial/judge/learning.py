@@ -35,8 +35,8 @@ def learn(
     """
     if not samples:
         raise ValueError("a reference is learned from one figure or more")
-    if why := unfit_of(samples):
-        raise ValueError(f"a reference is learned from figures that can be judged; {why}")
+    if reason := unfit_of(samples):
+        raise ValueError(f"a reference is learned from figures that can be judged; {reason}")
     middle = median(samples)
     if middle == 0:
         raise ValueError("the median of the figures is 0; give min or max by hand")

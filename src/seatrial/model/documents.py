@@ -221,8 +221,8 @@ def parse(data: bytes, path: Path, faults: Faults) -> YamlNode | None:
 class _Refused(Exception):
     """The file is YAML that is not read; the text says what and why."""
 
-    def __init__(self, place: SourceLocation, why: str) -> None:
-        super().__init__(why)
+    def __init__(self, place: SourceLocation, reason: str) -> None:
+        super().__init__(reason)
         self.place = place
 
 
@@ -302,8 +302,8 @@ class _Reader:
     def _count(self, more: int, depth: int, place: SourceLocation) -> None:
         self.count += more
         if self.count > MAX_VALUES or depth > DEEPEST:
-            why = f"holds more than {MAX_VALUES} values or {DEEPEST} levels; make it smaller"
-            raise _Refused(place, why)
+            reason = f"holds more than {MAX_VALUES} values or {DEEPEST} levels; make it smaller"
+            raise _Refused(place, reason)
 
     def _items(self, key: str, depth: int) -> list[YamlNode]:
         items: list[YamlNode] = []

@@ -34,12 +34,12 @@ def _since_1970(text: str) -> float:
     return moment.timestamp()
 
 
-class TimeSpan(FileModel, frozen=True, rename={"start": "from", "end": "to"}):
+class TimeSpan(FileModel, frozen=True, rename={"start": "from", "end": "to", "reason": "why"}):
     """A span of time, such as a maintenance."""
 
     start: Moment
     end: Moment
-    why: Annotated[str, doc("the reason")] = ""
+    reason: Annotated[str, doc("the reason")] = ""
     nodes: Annotated[str, doc("its nodes; default: all")] = ""
     tests: Annotated[list[str], doc("its tests; default: all")] = []
 

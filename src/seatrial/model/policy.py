@@ -230,12 +230,12 @@ class ThrottleRule(Struct, frozen=True, kw_only=True):
     )
 
 
-class Window(Struct, frozen=True, kw_only=True):
+class Window(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
     """A span of time, in seconds."""
 
     start: float
     end: float
-    why: str = ""
+    reason: str = ""
     #: The nodes concerned; "" for all.
     nodes: str = ""
     #: The positions of the entries concerned; none for all.

@@ -391,9 +391,9 @@ def series_by_level(
                 found[key].append((run, values))
     if not found:
         reasons = sum(excluded.values(), Counter[str]())
-        why = "".join(f"; {count} left out: {reason}" for reason, count in reasons.items())
+        causes = "".join(f"; {count} left out: {reason}" for reason, count in reasons.items())
         raise UsageError(
-            f"{name}: no right run of the probe {APP} matches{why}; it needs runs of {APP} on a "
+            f"{name}: no right run of the probe {APP} matches{causes}; it needs runs of {APP} on a "
             "machine whose file tells its `topology` (docs/how-to/machines.md#topology)"
         )
     return [_series(name, key, found[key], excluded[key[:3]]) for key in sorted(found)]

@@ -44,10 +44,10 @@ class BestQuery(Struct, frozen=True, kw_only=True):
     statistic: Statistic = "median"
 
 
-class Setting(Struct, frozen=True, kw_only=True):
+class Setting(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
     """The figures of one setting. ``least`` is the best of its n, and ``bound`` that which the best
     of n further ones keeps to. ``ratio`` is its speed over that of the best setting, with its 95 %
-    interval. Without a figure ``n`` is 0 and ``why`` tells the cause; else ``why`` tells why it is
+    interval. Without a figure ``n`` is 0 and ``reason`` tells the cause; else it tells why it is
     unclear, or of how few runs it is told, and ``needed`` how many runs of each may decide."""
 
     values: dict[str, str]
@@ -61,14 +61,16 @@ class Setting(Struct, frozen=True, kw_only=True):
     verdict: SettingVerdict = "no figure"
     on_plateau: bool = False
     excluded: dict[str, int] = {}
-    why: str = ""
+    reason: str = ""
     needed: int = 0
 
     @property
     def word(self) -> str:
         """The verdict, with the number of runs where these are few: ``worse (of 3 and 3 runs)``."""
         return (
-            f"{self.verdict} ({self.why})" if self.why and self.verdict == "worse" else self.verdict
+            f"{self.verdict} ({self.reason})"
+            if self.reason and self.verdict == "worse"
+            else self.verdict
         )
 
     @property
@@ -185,7 +187,7 @@ def _table(
         cores=int(cores.pop() or 0) if are_constant(panel) else 0,
     )
     if kind[2] == NO_DIRECTION:
-        return replace(table, why="it has no direction (better: none), so none is best")
+        return replace(table, reason="it has no direction (better: none), so none is best")
     groups: dict[tuple[str, ...], list[CaseRuns]] = {}
     for member in panel:
         groups.setdefault(_setting(member, over), []).append(member)
@@ -194,7 +196,7 @@ def _table(
         key: by_case.figures_of(groups[key], [kind]) for key, each in settings.items() if each.n
     }
     if not figures:
-        return replace(table, settings=list(settings.values()), why="no setting has a figure")
+        return replace(table, settings=list(settings.values()), reason="no setting has a figure")
     return _ranked(table, settings, figures, by_block(groups, kind))
 
 
@@ -218,17 +220,17 @@ def _measured(
     excluded = by_case.excluded_of(cases)
     setting = Setting(values=dict(zip(over, key, strict=True)), excluded=excluded)
     if names := by_case.differing(cases):
-        return replace(setting, why=f"several cases, which differ in {names}")
+        return replace(setting, reason=f"several cases, which differ in {names}")
     values = by_case.figures_of(cases, [kind])
     if not values:
         right = any(case.runs for case in cases)
         return replace(
-            setting, why=by_case.causes(excluded) or ("no such figure" if right else "not run")
+            setting, reason=by_case.causes(excluded) or ("no such figure" if right else "not run")
         )
-    if why := unfit_of(values):
-        return replace(setting, why=why)
+    if reason := unfit_of(values):
+        return replace(setting, reason=reason)
     if median(values) <= 0:
-        return replace(setting, why=f"{median(values):g} is not above 0")
+        return replace(setting, reason=f"{median(values):g} is not above 0")
     best = best_of(values, better_of(kind[2]))
     return replace(setting, n=len(values), median=median(values), least=best.best, bound=best.bound)
 
@@ -297,7 +299,7 @@ def _by_median(
             ratio=ratio,
             low=low,
             high=high,
-            why=beside.why,
+            reason=beside.reason,
             needed=beside.needed,
         )
     return compared

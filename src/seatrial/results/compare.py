@@ -251,18 +251,18 @@ def _row(pair: CasePair, kinds: list[Kind], least: float, differs: list[str]) ->
     verdict: State = "not compared"
     comparable = True
     if not (one and other):
-        verdict, why = "missing", _missing(sides, figures)
-    elif why := unfit_of([*one, *other]):
+        verdict, reason = "missing", _missing(sides, figures)
+    elif reason := unfit_of([*one, *other]):
         comparable = False
     elif len({kind[1:] for kind in kinds if kind[2] or kind[:2] != kinds[0][:2]}) > 1:
         said = " and ".join(f"{u or 'no unit'}, {b or 'no direction'}" for _, u, b in kinds)
-        why, unit, comparable = f"unit or direction differ: {said}", "", False
+        reason, unit, comparable = f"unit or direction differ: {said}", "", False
     elif better == NO_DIRECTION:
-        why = UNDIRECTED
+        reason = UNDIRECTED
     elif better not in ("higher", "lower"):
-        why = "it is not known whether higher or lower is better"
+        reason = "it is not known whether higher or lower is better"
     else:
-        why = _mixed(pair.first, "the first side") or _mixed(pair.second, "the second side")
+        reason = _mixed(pair.first, "the first side") or _mixed(pair.second, "the second side")
     samples = [
         _sample(own, cases, kinds, comparable) for own, cases in zip(figures, sides, strict=True)
     ]
@@ -276,10 +276,10 @@ def _row(pair: CasePair, kinds: list[Kind], least: float, differs: list[str]) ->
         verdict=verdict,
         first=samples[0],
         second=samples[1],
-        why=why,
+        why=reason,
         differs=differs,
     )
-    if why:
+    if reason:
         return _Found(row)
     if any(sample.given for sample in samples):
         return _Found(_beside_given(row, one, other, least))
@@ -307,8 +307,8 @@ def _beside_given(
             *(side * 2 if len(side) == 1 else side for side in (one, other))
         )
     found = replace(found, low=low, high=high, p=None, needed=0)
-    why = "" if found.ratio is not None else found.why
-    return replace(_with_ratio(row, found), verdict="given", why=why)
+    reason = "" if found.ratio is not None else found.reason
+    return replace(_with_ratio(row, found), verdict="given", why=reason)
 
 
 def _with_ratio(row: ComparisonRow, found: two_samples.RatioEstimate) -> ComparisonRow:
@@ -390,7 +390,7 @@ def _with_verdict(row: ComparisonRow, found: two_samples.RatioEstimate) -> Compa
         _with_ratio(row, found),
         verdict=found.verdict,
         p=found.p,
-        why=found.why,
+        why=found.reason,
         needed=found.needed,
         unseen=found.unseen,
     )

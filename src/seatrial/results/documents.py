@@ -34,8 +34,8 @@ def given(path: Path, folder: Path) -> GivenDocument:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
             size = os.fstat(file.fileno()).st_size
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise UsageError(f"{path}: cannot be read: {why}; name the document's file") from error
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(f"{path}: cannot be read: {reason}; name the document's file") from error
     whole = path.absolute()
     home = folder.absolute()
     name = whole.relative_to(home) if whole.is_relative_to(home) else whole

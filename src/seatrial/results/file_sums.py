@@ -122,8 +122,8 @@ def learn_sums(trials: Iterable[TrialRow]) -> tuple[list[Reference], list[tuple[
                 continue
             if len(sums) > 1:
                 shown = ", ".join(f"{n} x {one[:DIGITS]}" for one, n in sums.most_common(3))
-                why = f"its runs wrote {count(len(sums), 'different file')}: {shown}"
-                left_out.append((f"{case.name} {name}", why))
+                reason = f"its runs wrote {count(len(sums), 'different file')}: {shown}"
+                left_out.append((f"{case.name} {name}", reason))
             else:
                 references[key] = _reference(case, name, sums, trial.tag)
     return list(references.values()), left_out

@@ -200,8 +200,8 @@ def _series(
             excluded[f"in {row.unit}, the latest is in {unit}"] += 1
         elif row.better != better:
             excluded[f"{row.better} was better, of the latest {better} is"] += 1
-        elif not all_fit and (why := unfit(row.value)):
-            excluded[why] += 1
+        elif not all_fit and (reason := unfit(row.value)):
+            excluded[reason] += 1
         else:
             points.append(Point(row.time, row.value, row.run_id, cases[row.case].trial))
     return copied(

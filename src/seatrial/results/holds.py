@@ -139,8 +139,8 @@ class Holds:
             if not start <= now < end:
                 continue
             about = policy.subject_of(window)
-            why = f" ({window.why})" if window.why else ""
-            text = f"blackout of {about}{why} ends in {show_seconds((end - now) / SECOND_NS)}"
+            reason = f" ({window.reason})" if window.reason else ""
+            text = f"blackout of {about}{reason} ends in {show_seconds((end - now) / SECOND_NS)}"
             found.append(Hold(kind="blackout", what=about, text=text, since=start, until=end))
         return found
 

@@ -63,18 +63,18 @@ def learn_from(
             used = _since_change(pool.figures)
             if older := len(pool.figures) - len(used):
                 since_day = time.strftime("%Y-%m-%d", time.localtime(used[0].time // 10**9))
-                why = f"{count(older, 'figure')} before the change of {since_day} not used"
-                learning.older.append((what, why))
+                reason = f"{count(older, 'figure')} before the change of {since_day} not used"
+                learning.older.append((what, reason))
         try:
             tag = _tag_of(used, trials)
             reference = _reference(pool, used, tag, two_sided, stage)
             width = max(-(reference.lower or 0.0), reference.upper or 0.0)
             if width >= WIDE:
                 scatter = f"{count(len(used), 'figure')} scatter so that it allows"
-                why = f"{scatter} {100 * width:.1f} %"
+                reason = f"{scatter} {100 * width:.1f} %"
                 if width >= USELESS and not force:
-                    raise ValueError(f"{why}, which tells nothing; find out why, or --force it")
-                learning.wide.append((what, f"{why}; more runs may narrow it"))
+                    raise ValueError(f"{reason}, which tells nothing; find out why, or --force it")
+                learning.wide.append((what, f"{reason}; more runs may narrow it"))
             learning.references.append(reference)
         except ValueError as error:
             learning.left_out.append((what, str(error)))

@@ -70,7 +70,7 @@ class MatrixQuery(Struct, frozen=True, kw_only=True):
     each_case: bool = False
 
 
-class MatrixCell(Struct, frozen=True, kw_only=True):
+class MatrixCell(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
     """The runs of a row in a column. ``state`` is the worst of them, "" where there is no case.
     ``passed`` of ``runs``; ``verdicts`` are those of the others; ``cases`` without a run are
     ``not_run``. ``figure``: the median of ``n`` values."""
@@ -83,7 +83,7 @@ class MatrixCell(Struct, frozen=True, kw_only=True):
     not_run: int = 0
     figure: float | None = None
     n: int = 0
-    why: str = ""
+    reason: str = ""
 
 
 class MatrixRow(Struct, frozen=True, kw_only=True):
@@ -222,8 +222,8 @@ def _cell(
     reasons: MatrixReasons,
 ) -> MatrixCell:
     if not cases:
-        why = reasons.left_out.get(key, "")
-        return MatrixCell(state="left out", why=why) if why else MatrixCell()
+        reason = reasons.left_out.get(key, "")
+        return MatrixCell(state="left out", reason=reason) if reason else MatrixCell()
     verdicts = excluded_of(cases)
     passed = sum(len(one.runs) for one in cases)
     runs = passed + sum(verdicts.values())
@@ -238,7 +238,7 @@ def _cell(
         not_run=not_run,
         figure=median(values) if values else None,
         n=len(values),
-        why=reasons.failed.get(key, "") if verdicts else "",
+        reason=reasons.failed.get(key, "") if verdicts else "",
     )
 
 

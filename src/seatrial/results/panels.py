@@ -15,9 +15,9 @@ from seatrial.units import Better, count
 APART = ("toolchain", "machine", "stage")  # in one table only where they are chosen
 
 
-class CasesTable(Struct, frozen=True, kw_only=True):
+class CasesTable(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
     """A table of one case: its metric, the parameters ``along`` that follow the chosen ones, and
-    ``why`` nothing can be told, "" where something can. ``left_out`` counts, by the reason, the
+    ``reason`` nothing can be told, "" where something can. ``left_out`` counts, by the reason, the
     cases of the study that are in no table."""
 
     case: str
@@ -25,7 +25,7 @@ class CasesTable(Struct, frozen=True, kw_only=True):
     unit: str
     better: Better
     along: list[str] = []
-    why: str = ""
+    reason: str = ""
     left_out: dict[str, int] = {}
 
     @property
@@ -36,7 +36,7 @@ class CasesTable(Struct, frozen=True, kw_only=True):
         cases = count(sum(self.left_out.values()), "case")
         if len(self.left_out) == 1:
             return f"{cases} {next(iter(self.left_out))}"
-        named = ", ".join(f"{number} {why}" for why, number in self.left_out.items())
+        named = ", ".join(f"{number} {reason}" for reason, number in self.left_out.items())
         return f"{cases}: {named}"
 
 

@@ -60,11 +60,11 @@ class RatioQuery(Struct, frozen=True, kw_only=True):
     weak: bool = False
 
 
-class RatioCell(Struct, frozen=True, kw_only=True):
+class RatioCell(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
     """One size: what both ways measured, and how many times as long the second one takes, with the
-    95 % interval; None where one of them has no figure. ``verdict`` is of the second way; ``why``
-    it is unclear, or of how few runs it is; ``needed`` runs of each may decide what is unclear. A
-    change of less than the share ``unseen`` could not have been seen."""
+    95 % interval; None where one of them has no figure. ``verdict`` is of the second way;
+    ``reason`` says why it is unclear, or of how few runs it is; ``needed`` runs of each may decide
+    what is unclear. A change of less than the share ``unseen`` could not have been seen."""
 
     x: float
     first: Cell
@@ -73,7 +73,7 @@ class RatioCell(Struct, frozen=True, kw_only=True):
     low: float | None = None
     high: float | None = None
     verdict: Verdict = "unclear"
-    why: str = ""
+    reason: str = ""
     needed: int = 0
     unseen: float | None = None
 
@@ -85,7 +85,11 @@ class RatioCell(Struct, frozen=True, kw_only=True):
     @property
     def told(self) -> str:
         """The same, with the number of runs where these are few: ``slower (of 3 and 3 runs)``."""
-        return f"{self.word} ({self.why})" if self.why and self.verdict != "unclear" else self.word
+        return (
+            f"{self.word} ({self.reason})"
+            if self.reason and self.verdict != "unclear"
+            else self.word
+        )
 
 
 class RatioTable(TableOverX, frozen=True, kw_only=True):
@@ -149,7 +153,7 @@ def ratios(sides: Sequence[Side], asked: RatioQuery) -> list[RatioTable]:
     if not any(map(_says_something, tables)):
         raise UsageError(nothing_measured(chosen, asked.metric))
     left_out[f"with one {asked.of} alone"] = single
-    left_out = {why: number for why, number in left_out.items() if number}
+    left_out = {reason: number for reason, number in left_out.items() if number}
     return [replace(table, left_out=left_out) for table in _judged(tables)]
 
 
@@ -171,7 +175,7 @@ def _tables(
 
 def _says_something(table: RatioTable) -> bool:
     """Return whether a table has a figure, or a reason for having none."""
-    return bool(table.why) or any(cell.first.n or cell.second.n for cell in table.cells)
+    return bool(table.reason) or any(cell.first.n or cell.second.n for cell in table.cells)
 
 
 def _differing(cases: Sequence[CaseRuns], asked: RatioQuery) -> str:
@@ -251,10 +255,10 @@ def _table(
         names=names_of(panel, asked.x),
         fixed=not asked.weak and are_constant(panel),
     )
-    if why := differing_kinds(kinds):
-        return replace(table, why=why)
+    if reason := differing_kinds(kinds):
+        return replace(table, reason=reason)
     if direction == NO_DIRECTION:
-        return replace(table, why="it has no direction (better: none), so no way is slower")
+        return replace(table, reason="it has no direction (better: none), so no way is slower")
     ways = [
         {cell.x: cell for cell in cells_of(cases, asked.x, asked.metric, table.names)}
         for cases in ([m for m in panel if m.attribute(asked.of) == v] for v in asked.values)
@@ -263,7 +267,7 @@ def _table(
 
 
 def _cell(x: float, ways: Sequence[dict[float, Cell]]) -> RatioCell:
-    first, second = (way.get(x) or Cell(x=x, n=0, why=NOT_MEASURED) for way in ways)
+    first, second = (way.get(x) or Cell(x=x, n=0, reason=NOT_MEASURED) for way in ways)
     return RatioCell(x=x, first=first, second=second)
 
 
@@ -300,7 +304,7 @@ def _with_ratio(cell: RatioCell, found: RatioEstimate | None, better: Better) ->
         low=ends[1],
         high=ends[2],
         verdict=found.verdict,
-        why=found.why,
+        reason=found.reason,
         needed=found.needed,
         unseen=found.unseen,
     )

@@ -65,10 +65,10 @@ class ScalingQuery(Struct, frozen=True, kw_only=True):
     pays: float = PAYS
 
 
-class ScalingLine(Struct, frozen=True, kw_only=True):
+class ScalingLine(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
     """The cells of one value of what the lines are by, by x. ``knee`` is None where more still
-    pays at the largest x, or nothing can be told (``why``). With constant resources ``base`` is the
-    best x, ``plateau`` those about it that are as good, ``drops`` where the next x is slower."""
+    pays at the largest x, or nothing can be told (``reason``). With constant resources ``base`` is
+    the best x, ``plateau`` those about it that are as good, ``drops`` where the next is slower."""
 
     by: str
     base: float | None
@@ -77,7 +77,7 @@ class ScalingLine(Struct, frozen=True, kw_only=True):
     certain: bool = False
     plateau: list[float] = []
     drops: list[SpeedDrop] = []
-    why: str = ""
+    reason: str = ""
 
     @property
     def beyond_ideal(self) -> list[Cell]:
@@ -134,7 +134,7 @@ def scaling(sides: Sequence[Side], asked: ScalingQuery) -> list[ScalingTable]:
     if not any(map(_says_something, tables)):
         raise UsageError(nothing_measured(members, asked.metric))
     left_out[f"with one {asked.x} alone"] = alone
-    left_out = {why: number for why, number in left_out.items() if number}
+    left_out = {reason: number for reason, number in left_out.items() if number}
     return [replace(table, left_out=left_out) for table in tables]
 
 
@@ -156,7 +156,7 @@ def _tables(
 
 def _says_something(table: ScalingTable) -> bool:
     """Return whether a table has a figure, or a reason for having none."""
-    return bool(table.why) or any(cell.n for line in table.lines for cell in line.cells)
+    return bool(table.reason) or any(cell.n for line in table.lines for cell in line.cells)
 
 
 def without_metric(sides: Sequence[Side], asked: ScalingQuery) -> list[str]:
@@ -239,11 +239,11 @@ def _table(
         names=names,
         ordered=are_numbers(names),
     )
-    if why := differing_kinds(kinds):
-        return replace(table, why=why)
+    if reason := differing_kinds(kinds):
+        return replace(table, reason=reason)
     if direction == NO_DIRECTION:
-        why = "it has no direction (better: none), so it has no speed-up"
-        return replace(table, why=why)
+        reason = "it has no direction (better: none), so it has no speed-up"
+        return replace(table, reason=reason)
     groups: dict[str, list[CaseRuns]] = {}
     for member in panel:
         groups.setdefault(_label(member, asked.by), []).append(member)
@@ -299,7 +299,7 @@ def _line(
     cells = cells_of(members, asked.x, asked.metric)
     if not usable(cells):
         return ScalingLine(
-            by=by, base=None, cells=cells, why="no figure above 0: nothing to compare"
+            by=by, base=None, cells=cells, reason="no figure above 0: nothing to compare"
         )
     base = next(iter(usable(cells if bases is members else cells_of(bases, asked.x, asked.metric))))
     related: list[Cell] = []
@@ -318,7 +318,7 @@ def _fixed_line(by: str, members: Sequence[CaseRuns], table: ScalingTable) -> Sc
     """Return the line of some cases with constant resources, compared with the best of them."""
     cells = cells_of(members, table.x, table.metric, table.names)
     if len(usable(cells)) < 2:
-        return ScalingLine(by=by, base=None, cells=cells, why="fewer than two values measured")
+        return ScalingLine(by=by, base=None, cells=cells, reason="fewer than two values measured")
     found = ratios.constant_series(cells, table.better, table.ordered)
     return ScalingLine(
         by=by, base=found.best, cells=found.cells, plateau=found.plateau, drops=found.drops
@@ -347,14 +347,14 @@ def _gain(first: Cell, second: Cell, better: Better, weak: bool) -> tuple[float,
 def _with_knee(line: ScalingLine, better: Better, asked: ScalingQuery) -> ScalingLine:
     cells = [cell for cell in line.cells if cell.speedup is not None]
     if len(cells) < 2:
-        return replace(line, why="one value measured: nothing to compare")
+        return replace(line, reason="one value measured: nothing to compare")
     for i, cell in enumerate(cells[:-1]):
         gains = [_gain(cell, later, better, asked.weak) for later in cells[i + 1 :]]
         if all(gain < asked.pays for gain, _ in gains):
             certain = all(high is not None and high < asked.pays for _, high in gains)
-            why = "" if certain else "within the noise, or of single runs: repeat"
-            return replace(line, knee=cell.x, certain=certain, why=why)
-    return replace(line, why=f"more still pays at {cells[-1].x:g}")
+            reason = "" if certain else "within the noise, or of single runs: repeat"
+            return replace(line, knee=cell.x, certain=certain, reason=reason)
+    return replace(line, reason=f"more still pays at {cells[-1].x:g}")
 
 
 def _best(lines: Sequence[ScalingLine], better: Better) -> Best | None:
@@ -385,7 +385,7 @@ def _best(lines: Sequence[ScalingLine], better: Better) -> Best | None:
 # ratio's own: what was measured in between cancels out.
 
 
-class LadderStep(Struct, frozen=True, kw_only=True):
+class LadderStep(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
     """From one side to a later one: how many times as good it is (above 1: better, also where lower
     is better), with its 95 % interval; None where it cannot be told, with the reason."""
 
@@ -395,7 +395,7 @@ class LadderStep(Struct, frozen=True, kw_only=True):
     low: float | None = None
     high: float | None = None
     verdict: State = "missing"
-    why: str = ""
+    reason: str = ""
 
 
 class Ladder(Struct, frozen=True, kw_only=True):
@@ -439,8 +439,8 @@ def ladders(count: int, compared: Callable[[int, int], Comparison]) -> list[Ladd
 def _step(compared: Comparison, row: ComparisonRow | None) -> LadderStep:
     step = LadderStep(first=compared.first, second=compared.second)
     if row is None:
-        return replace(step, why="one side has no such case or metric")
+        return replace(step, reason="one side has no such case or metric")
     times, low, high = row.ratio, row.low, row.high
     if row.better == "lower":
         times, low, high = (1 / end if end else None for end in (times, high, low))
-    return replace(step, times=times, low=low, high=high, verdict=row.verdict, why=row.why)
+    return replace(step, times=times, low=low, high=high, verdict=row.verdict, reason=row.why)

@@ -22,9 +22,9 @@ from seatrial.results.store.by_case import (
 from seatrial.units import Better, unfit_of
 
 
-class Cell(Struct, frozen=True, kw_only=True):
+class Cell(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
     """One setting. ``low`` and ``high`` are the ends of the speed-up's interval. Without a right
-    answer ``n`` is 0, and ``why`` tells the cause."""
+    answer ``n`` is 0, and ``reason`` tells the cause."""
 
     x: float
     n: int
@@ -36,7 +36,7 @@ class Cell(Struct, frozen=True, kw_only=True):
     ideal: float | None = None
     efficiency: float | None = None
     gain: float | None = None
-    why: str = ""
+    reason: str = ""
     values: list[float] = []
 
 
@@ -82,17 +82,17 @@ def usable(cells: Sequence[Cell]) -> list[Cell]:
 def _cell(x: float, members: Sequence[CaseRuns], metric: str) -> Cell:
     excluded = excluded_of(members)
     if names := differing(members):
-        return Cell(x=x, n=0, why=f"several cases, which differ in {names}")
+        return Cell(x=x, n=0, reason=f"several cases, which differ in {names}")
     values = figures_in(members, metric)
     if not values:
         right = sum(len(member.runs) for member in members)
-        why = causes(excluded) or ("no such figure" if right else "not run")
-        return Cell(x=x, n=0, excluded=excluded, why=why)
+        reason = causes(excluded) or ("no such figure" if right else "not run")
+        return Cell(x=x, n=0, excluded=excluded, reason=reason)
     if odd := unfit_of(values):
-        return Cell(x=x, n=0, excluded=excluded, why=odd)
+        return Cell(x=x, n=0, excluded=excluded, reason=odd)
     middle = median(values)
-    why = "" if middle > 0 else f"{middle:g} is not above 0"
-    return Cell(x=x, n=len(values), excluded=excluded, median=middle, values=values, why=why)
+    reason = "" if middle > 0 else f"{middle:g} is not above 0"
+    return Cell(x=x, n=len(values), excluded=excluded, median=middle, values=values, reason=reason)
 
 
 def figures_in(members: Sequence[CaseRuns], metric: str) -> list[float]:

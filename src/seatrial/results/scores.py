@@ -1,7 +1,7 @@
 """A system's score by its formula, with its parts first: a score hides them.
 
     score = score_of(wanted, side, size)
-    score.parts, score.value, score.why
+    score.parts, score.value, score.reason
 
 The formulas are in ``studies.formulas``. Where a part has no figure there is no score: a benchmark
 that failed is not left out of a mean.
@@ -230,9 +230,9 @@ _RATES = {"hpl": _OPERATIONS, "hpcg": _OPERATIONS, "graph500": _EDGES}
 # ---- parts --------------------------------------------------------------------------------
 
 
-class TermScore(Struct, frozen=True, kw_only=True):
+class TermScore(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
     """A part: its figure (the median of ``n`` runs whose answer was right), and what the formula
-    makes of it (``rate``, with ``rate_unit``); None with ``why`` where there is none."""
+    makes of it (``rate``, with ``rate_unit``); None with ``reason`` where there is none."""
 
     part: str
     test: str
@@ -244,13 +244,13 @@ class TermScore(Struct, frozen=True, kw_only=True):
     count: int | None = None
     rate: float | None = None
     rate_unit: str = ""
-    why: str = ""
+    reason: str = ""
     better: str = ""
     values: list[float] = []
 
 
-class Score(Struct, frozen=True, kw_only=True):
-    """A score with its parts; ``value`` is None where one is missing, and ``why`` says which.
+class Score(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
+    """A score with its parts; ``value`` is None where one is missing, and ``reason`` says which.
     ``share`` is that of the peak."""
 
     score: str
@@ -260,10 +260,10 @@ class Score(Struct, frozen=True, kw_only=True):
     unit: str = ""
     size: int | None = None
     share: float | None = None
-    why: str = ""
+    reason: str = ""
 
 
-class Phased(Struct, frozen=True, kw_only=True):
+class Phased(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
     """An SSP over phases: what is delivered in all of their time, and on the average."""
 
     total: float | None
@@ -271,7 +271,7 @@ class Phased(Struct, frozen=True, kw_only=True):
     average: float | None
     average_unit: str
     days: float
-    why: str = ""
+    reason: str = ""
 
 
 def score_of(wanted: ScoreFile, side: Side, machine_size: int | None, phase: int = -1) -> Score:
@@ -287,14 +287,14 @@ def score_of(wanted: ScoreFile, side: Side, machine_size: int | None, phase: int
     else:
         parts = [_part(wanted, name, part, side, size) for name, part in wanted.parts.items()]
     score = Score(score=wanted.score, side=side.text, parts=parts, size=size)
-    if missing := [f"{part.part}: {part.why}" for part in parts if part.rate is None]:
-        return replace(score, why=f"there is no score without {'; '.join(missing)}")
+    if missing := [f"{part.part}: {part.reason}" for part in parts if part.rate is None]:
+        return replace(score, reason=f"there is no score without {'; '.join(missing)}")
     rates = [part.rate for part in parts if part.rate is not None]
     if wanted.score == "io500":
         return replace(score, value=io500(rates[: len(BANDWIDTH)], rates[len(BANDWIDTH) :]))
     if wanted.score == "ssp":
         if size is None:
-            return replace(score, why=f"give size, the {wanted.per}s of the system")
+            return replace(score, reason=f"give size, the {wanted.per}s of the system")
         return replace(score, value=ssp(rates, size), unit=f"{wanted.unit}/s")
     if wanted.score == "ssi":
         weights = [part.weight for part in wanted.parts.values()]
@@ -319,7 +319,7 @@ def over_phases(wanted: ScoreFile, scores: Sequence[Score]) -> Phased:
         average=average,
         average_unit=f"{wanted.unit}/s",
         days=days,
-        why=f"there is no score of phase {', '.join(missing)}" if missing else "",
+        reason=f"there is no score of phase {', '.join(missing)}" if missing else "",
     )
 
 
@@ -338,7 +338,7 @@ def _part(wanted: ScoreFile, name: str, part: ScoreTerm, side: Side, size: int |
         if odd := unfit(rated):
             raise ValueError(f"its rate is {rated:g}: {odd}")
     except ValueError as error:
-        return replace(term, why=str(error))
+        return replace(term, reason=str(error))
     return replace(term, rate=rated, rate_unit=rate_unit, count=count)
 
 
@@ -379,9 +379,9 @@ def _rated(
     return figure, unit, None
 
 
-def _require_seconds(part: ScoreTerm, unit: str, why: str) -> None:
+def _require_seconds(part: ScoreTerm, unit: str, reason: str) -> None:
     if unit != "s":
-        raise ValueError(f"{part.metric} is in {unit or 'no unit'}; {why}: name one in s")
+        raise ValueError(f"{part.metric} is in {unit or 'no unit'}; {reason}: name one in s")
 
 
 def _order(part: ScoreTerm, members: Sequence[CaseRuns]) -> float:
@@ -418,17 +418,17 @@ def _measured(
 ) -> tuple[TermScore, list[CaseRuns], str, list[float]]:
     """A part with the median of its figures, or with what is wrong; its cases, the direction and
     the figures."""
-    members, why = _members(part, side)
+    members, reason = _members(part, side)
     kinds = {kind for one in members for kind in one.values if kind[0] == part.metric}
     values = figures_of(members, kinds)
     excluded = excluded_of(members)
     term = TermScore(part=name, test=part.test, metric=part.metric, excluded=excluded)
-    if not why and len(kinds) > 1:
-        why = f"{part.metric} differs in unit or direction among its runs"
-    if not why and not values:
-        why = _no_figure(part, members, excluded)
-    if why := why or unfit_of(values):
-        return replace(term, why=why), members, "", values
+    if not reason and len(kinds) > 1:
+        reason = f"{part.metric} differs in unit or direction among its runs"
+    if not reason and not values:
+        reason = _no_figure(part, members, excluded)
+    if reason := reason or unfit_of(values):
+        return replace(term, reason=reason), members, "", values
     ((_, unit, better),) = kinds
     middle = median(values)
     term = replace(term, unit=unit, n=len(values), figure=middle, better=better, values=values)
@@ -469,10 +469,10 @@ def _phase(part: ScoreTerm, side: Side) -> TermScore:
         return term
     expected = "GiB/s" if part.metric in BANDWIDTH else "kIOPS"
     if term.unit != expected:
-        return replace(term, why=f"it is in {term.unit or 'no unit'}, not {expected}")
+        return replace(term, reason=f"it is in {term.unit or 'no unit'}, not {expected}")
     if not term.figure > 0:
-        why = f"it is {term.figure:g}; a phase that did nothing makes the run invalid"
-        return replace(term, why=why)
+        reason = f"it is {term.figure:g}; a phase that did nothing makes the run invalid"
+        return replace(term, reason=reason)
     return replace(term, rate=term.figure, rate_unit=term.unit)
 
 
@@ -489,7 +489,7 @@ def _phase(part: ScoreTerm, side: Side) -> TermScore:
 # recovery of variances (MOVER: Zou and Donner 2008): parts are measured by themselves.
 
 
-class PartFactor(Struct, frozen=True, kw_only=True):
+class PartFactor(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
     """How many times as good a part is, with the ends of its 95 % interval; None where it cannot be
     had. ``verdict`` is that of a comparison of its figures, among those of all parts."""
 
@@ -498,10 +498,10 @@ class PartFactor(Struct, frozen=True, kw_only=True):
     low: float | None = None
     high: float | None = None
     verdict: Verdict = "unclear"
-    why: str = ""
+    reason: str = ""
 
 
-class ScoreChange(Struct, frozen=True, kw_only=True):
+class ScoreChange(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
     """How many times as high the score of the second side is; ``of_size``: the part of it that the
     size of the system is. ``ratio`` is None where a side has no score."""
 
@@ -512,14 +512,14 @@ class ScoreChange(Struct, frozen=True, kw_only=True):
     high: float | None = None
     of_size: float = 1.0
     parts: list[PartFactor] = []
-    why: str = ""
+    reason: str = ""
 
 
 def score_change(wanted: ScoreFile, first: Score, second: Score) -> ScoreChange:
     """Return the change from one side to another."""
     change = ScoreChange(first=first.side, second=second.side)
     if missing := [one.side for one in (first, second) if one.value is None]:
-        return replace(change, why=f"there is no score of {' and '.join(missing)}")
+        return replace(change, reason=f"there is no score of {' and '.join(missing)}")
     pairs = list(zip(first.parts, second.parts, strict=True))
     rows = [(one.values, other.values, better_of(one.better)) for one, other in pairs]
     parts = [_factor(*pair, one) for pair, one in zip(pairs, judged(rows), strict=True)]
@@ -545,7 +545,7 @@ def _factor(one: TermScore, other: TermScore, found: RatioEstimate) -> PartFacto
             low, high = 1 / high, 1 / low
         low, high = factor * low, factor * high
     return PartFactor(
-        part=one.part, factor=factor, low=low, high=high, verdict=found.verdict, why=found.why
+        part=one.part, factor=factor, low=low, high=high, verdict=found.verdict, reason=found.reason
     )
 
 

@@ -407,8 +407,8 @@ def _nothing_shared(first: Side, second: Side, crossed: Sequence[str]) -> str:
         if name not in crossed and not one & other:
             named = (", ".join(sorted(side)) or "none" for side in (one, other))
             said.append(f"{name} {' and '.join(named)}")
-    why = "; ".join(said) or "their parameters differ; see --across"
+    reason = "; ".join(said) or "their parameters differ; see --across"
     remedy = ""
     if any(text.startswith(("toolchain", "machine")) for text in said):
         remedy = "; choose one of each, such as A:toolchain=gcc B:toolchain=clang"
-    return f"no case is on both {first.text} and {second.text}: {why}{remedy}"
+    return f"no case is on both {first.text} and {second.text}: {reason}{remedy}"

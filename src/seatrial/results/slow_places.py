@@ -297,7 +297,7 @@ def _kind(group: list[RunOutcome]) -> RunKind:
     for one in runs:
         name = _name(one)
         if one.code == codes.TIMEOUT.number:  # by the scheduler's word, whatever the clock says
-            by_run[name] = Outlier(name, "walltime", by_run[name].why)
+            by_run[name] = Outlier(name, "walltime", by_run[name].reason)
         elif one.code == codes.PERFORMANCE.number and name not in by_run:
             by_run[name] = Outlier(name, "slow", one.why)
     ordered = [by_run[name] for one in runs if (name := _name(one)) in by_run]

@@ -29,7 +29,7 @@ _ORDER: dict[SpreadVerdict, int] = {
 }
 
 
-class SpreadRow(Struct, frozen=True, kw_only=True):
+class SpreadRow(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
     """One metric of one case. ``first`` and ``second`` are the robust deviations as shares of the
     medians, ``ratio`` the second over the first, ``low`` and ``high`` its interval."""
 
@@ -43,7 +43,7 @@ class SpreadRow(Struct, frozen=True, kw_only=True):
     high: float | None = None
     p: float | None = None
     verdict: SpreadVerdict = "not compared"
-    why: str = ""
+    reason: str = ""
 
 
 class SpreadComparison(Struct, frozen=True):
@@ -94,16 +94,16 @@ def _rows(pair: CasePair, metric: Callable[[str], bool] | None) -> list[SpreadRo
 def _row(pair: CasePair, kind: Kind) -> SpreadRow:
     one, other = (figures_of(cases, [kind]) for cases in (pair.first, pair.second))
     row = SpreadRow(case=pair.name, metric=kind[0], n=(len(one), len(other)))
-    if why := _unlike(pair.first) or _unlike(pair.second) or unfit_of([*one, *other]):
-        return replace(row, why=why)
+    if reason := _unlike(pair.first) or _unlike(pair.second) or unfit_of([*one, *other]):
+        return replace(row, reason=reason)
     if min(row.n) < LEAST:
-        why = f"fewer than {LEAST} figures tell nothing of a spread: --repeat {RECOMMENDED}"
-        return replace(row, why=why)
+        reason = f"fewer than {LEAST} figures tell nothing of a spread: --repeat {RECOMMENDED}"
+        return replace(row, reason=reason)
     if min(*one, *other) <= 0:
-        return replace(row, why="a relative spread is of figures above 0")
+        return replace(row, reason="a relative spread is of figures above 0")
     found = compare_spread(one, other)
-    why = "" if found.ratio is not None else "more than half of a side's figures are equal"
-    return replace(row, **found._asdict(), why=why)
+    reason = "" if found.ratio is not None else "more than half of a side's figures are equal"
+    return replace(row, **found._asdict(), reason=reason)
 
 
 def _unlike(cases: Sequence[CaseRuns]) -> str:

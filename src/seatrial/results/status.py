@@ -387,7 +387,7 @@ def _with_note(results: list[Result], note: str) -> list[Result]:
     first, *rest = results
     if not note or first.criterion != "every_test":
         return results
-    return [replace(first, why="; ".join(filter(None, (first.why, note)))), *rest]
+    return [replace(first, reason="; ".join(filter(None, (first.reason, note)))), *rest]
 
 
 def _state(component: Component, history: TrialHistory, driven: bool) -> str:
@@ -401,9 +401,9 @@ def _kept_back(found: Status) -> list[Hold]:
     stopped = [(part.test, part.stopped) for part in found.parts if part.stopped]
     named = [("excluded", found.excluded), ("stopped", stopped)]
     return holds_of(found) + [
-        Hold(kind=kind, what=what, text=f"{what}: {why}")
+        Hold(kind=kind, what=what, text=f"{what}: {reason}")
         for kind, each in named
-        for what, why in each
+        for what, reason in each
     ]
 
 
@@ -416,8 +416,8 @@ def holds_of(found: Status) -> list[Hold]:
 
 
 def _held_text(action: OperatorAction) -> str:
-    why = f": {action.reason}" if action.reason else ""
-    return f"{action.subject}, by {action.by or 'a person'}{why}"
+    reason = f": {action.reason}" if action.reason else ""
+    return f"{action.subject}, by {action.by or 'a person'}{reason}"
 
 
 def tests_of(
@@ -472,9 +472,9 @@ def alerts_of(history: TrialHistory, now: int) -> list[OpenAlert]:
 def _excluded(history: TrialHistory) -> list[tuple[str, str]]:
     """Return the excluded nodes, those with the same reason together."""
     by_reason: dict[str, list[str]] = {}
-    for name, why in history.excluded.items():
-        by_reason.setdefault(why, []).append(name)
-    return [(fold(sorted(names)), why) for why, names in by_reason.items()]
+    for name, reason in history.excluded.items():
+        by_reason.setdefault(reason, []).append(name)
+    return [(fold(sorted(names)), reason) for reason, names in by_reason.items()]
 
 
 # ---- beside --------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from msgspec.structs import asdict
+from msgspec import to_builtins
 
 from seatrial.judge.statistics.suspects import Suspect, Suspects
 from seatrial.results.slow_places import NodeEvidence, SlowPlaces
@@ -26,8 +26,8 @@ def suspects_parts(suspects: Suspects, evidence: NodeEvidence) -> Iterator[Part]
     share = f"{suspects.bad} of {count(suspects.runs, 'run')} failed or were slow"
     if left_out:
         share += f" ({count(sum(left_out.values()), 'run')} more left out, as told below)"
-    if suspects.why:
-        yield f"{share}; no node can be accused: {suspects.why}"
+    if suspects.reason:
+        yield f"{share}; no node can be accused: {suspects.reason}"
     elif not suspects.suspects:
         yield f"{share}; no node or group explains that better than chance"
     else:
@@ -94,4 +94,4 @@ def found_or_none(sentences: list[str], noun: str, questions: int) -> Iterator[P
 
 def suspects_record(suspects: Suspects, evidence: NodeEvidence) -> dict[str, Any]:
     """Return the suspects for JSON."""
-    return {**asdict(suspects), "left_out": evidence.left_out}
+    return {**to_builtins(suspects), "left_out": evidence.left_out}

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from msgspec.structs import asdict
+from msgspec import to_builtins
 
 from seatrial.judge.statistics.outliers import BadSpan, Outlier
 from seatrial.judge.statistics.suspects import Suspect
@@ -74,8 +74,8 @@ def _reasons(rows: Sequence[VariabilityRow]) -> Iterator[str]:
     """Yield why numbers are missing, each reason once."""
     names: dict[str, list[str]] = {}
     for row in rows:
-        if row.spread.why:
-            names.setdefault(row.spread.why, []).append(f"{row.metric} of {row.kind}")
+        if row.spread.reason:
+            names.setdefault(row.spread.reason, []).append(f"{row.metric} of {row.kind}")
     for reason, rows_of in names.items():
         yield f"{listed(rows_of, 3)}: {reason}"
 
@@ -109,7 +109,7 @@ def _outliers(kind: RunKind) -> Section:
         runs = [each for each in kind.outlying if each[0].kind == name]
         title = f"{len(runs)} {words}"
         if name == "failed":  # with their causes in the first line
-            causes = Counter(outlier.why for outlier, _ in runs).most_common()
+            causes = Counter(outlier.reason for outlier, _ in runs).most_common()
             title += f" ({', '.join(f'{number} {cause}' for cause, number in causes)})"
         columns = [
             Column("run", value=lambda each: each[0].run.rpartition("/")[2][:12]),
@@ -119,11 +119,11 @@ def _outliers(kind: RunKind) -> Section:
         ]
         parts.append(Table.of(columns, runs[:MAX_RUNS], title=title, total=len(runs)))
     title = f"{kind.name}: {len(kind.outlying)} of {count(len(kind.runs), 'run')} stand out"
-    return Section(title, [*parts, kind.found.why], only="terminal")
+    return Section(title, [*parts, kind.found.reason], only="terminal")
 
 
 def _cause(outlying: tuple[Outlier, RunOutcome]) -> str:
-    reason = outlying[0].why
+    reason = outlying[0].reason
     return reason.partition("; ")[2] or reason
 
 
@@ -219,7 +219,7 @@ def places_table(answer: Variability) -> Table:
 def variability_record(answer: Variability) -> dict[str, Any]:
     rows = []
     for row in answer.rows:
-        record = {**asdict(row.spread), **row._asdict(), "case": row.kind}
+        record = {**to_builtins(row.spread), **row._asdict(), "case": row.kind}
         del record["kind"], record["spread"]
         rows.append(record)
     outliers = [
@@ -227,7 +227,7 @@ def variability_record(answer: Variability) -> dict[str, Any]:
             "case": kind.name,
             "run": outlier.run.rpartition("/")[2],
             "class": outlier.kind,
-            "why": outlier.why,
+            "why": outlier.reason,
             "started": None if run.script_started is None else iso(run.script_started),
             "elapsed": run.elapsed,
             "verdict": run.verdict,

@@ -221,7 +221,7 @@ def test_windows_are_about_the_tests_and_nodes_that_there_are(place: PlanPlace) 
     )
     place.write("- component: c\n  tests: ['big/swept', wide]\n" + blackouts + outages)
     one, two = (part.policy for part in place.prepare().parts)
-    quiet = resolved.Window(start=0, end=1800, why="quiet", entries=[0])
+    quiet = resolved.Window(start=0, end=1800, reason="quiet", entries=[0])
     dated = resolved.Window(start=1777615200, end=1777617000, nodes="n4", absolute=True)
     whole = resolved.Window(start=3600, end=7200)
     assert one.blackouts == [quiet, dated]

@@ -88,13 +88,13 @@ def test_rates_of_network_cards() -> None:
 )
 def test_too_little_is_told(matrix: list[list[float]]) -> None:
     found = survey(matrix)
-    assert "what is slow can be told among 5 or more" in found.why
+    assert "what is slow can be told among 5 or more" in found.reason
     assert (found.senders, found.links, found.noise) == ([], [], None)
 
 
 def test_equal_links_have_no_fault() -> None:
     found = survey(np.ones((6, 6)))
-    assert (found.senders, found.receivers, found.links, found.why) == ([], [], [], "")
+    assert (found.senders, found.receivers, found.links, found.reason) == ([], [], [], "")
 
 
 def test_what_is_no_matrix_is_refused() -> None:

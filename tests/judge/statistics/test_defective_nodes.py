@@ -98,7 +98,7 @@ def test_nodes_without_figures_are_told() -> None:
 def test_what_cannot_be_judged_is_told(values: dict[str, float], said: str) -> None:
     found = survey(values, "higher")
     assert found.defective == {}
-    assert said in found.why
+    assert said in found.reason
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def test_the_classes() -> None:
 def test_few_runs_are_told() -> None:
     told = classify([RunSample("a", 1.0), RunSample("b", 100.0)])
     assert told.outliers == []
-    assert "2 runs are complete" in told.why
+    assert "2 runs are complete" in told.reason
     assert classify([]).median is None
 
 

@@ -40,4 +40,4 @@ def test_what_is_excluded_is_told_with_its_rule() -> None:
 def test_what_cannot_be_had_is_none(values: list[float], said: str) -> None:
     told = spread(values)
     assert told.cv is None
-    assert said in told.why
+    assert said in told.reason

@@ -32,7 +32,7 @@ def test_one_sample_and_single_figures() -> None:
     assert select_best({"a": [1.0]}, "lower") == BestOfSeveral("a", {})
     found = select_best({"a": [1.0], "b": [2.0, 2.1]}, "lower")
     assert (found.best, found.told) == ("a", set())
-    assert found.beside["b"].why == "one figure has no spread: repeat the run"
+    assert found.beside["b"].reason == "one figure has no spread: repeat the run"
 
 
 @pytest.mark.parametrize("n", [3, 5, 9])

@@ -74,15 +74,15 @@ def test_large_jobs_fail_more_and_that_is_no_ones_fault() -> None:
 
 
 def test_what_cannot_be_judged_is_told() -> None:
-    assert "0 runs" in find([]).why
-    assert "3 runs" in find([RunOnNodes(["a"], True)] * 3).why
-    assert find([RunOnNodes(["a"], True), *[RunOnNodes(["b"], True)] * 9]).why.startswith(
+    assert "0 runs" in find([]).reason
+    assert "3 runs" in find([RunOnNodes(["a"], True)] * 3).reason
+    assert find([RunOnNodes(["a"], True), *[RunOnNodes(["b"], True)] * 9]).reason.startswith(
         "all of the 10 runs"
     )
-    assert find([RunOnNodes(["a"], False), *[RunOnNodes(["b"], False)] * 9]).why.startswith(
+    assert find([RunOnNodes(["a"], False), *[RunOnNodes(["b"], False)] * 9]).reason.startswith(
         "none of the 10"
     )
     assert (
         "the same nodes"
-        in find([*[RunOnNodes(["a"], True)] * 5, *[RunOnNodes(["a"], False)] * 5]).why
+        in find([*[RunOnNodes(["a"], True)] * 5, *[RunOnNodes(["a"], False)] * 5]).reason
     )

@@ -33,7 +33,7 @@ def test_same_needs_an_interval_within_the_least_effect() -> None:
     noisy = [100.0, 110.0, 90.0, 105.0, 95.0]
     told = compare(noisy, noisy, "higher")
     assert told.verdict == "unclear"
-    assert told.why == "no change was found; one of less than 16 % could not be seen"
+    assert told.reason == "no change was found; one of less than 16 % could not be seen"
     assert told.unseen == pytest.approx(0.158, abs=0.001) and told.hides(0.02)
     assert told.needed > 100 and not told.hides(0.2)
 
@@ -62,7 +62,7 @@ def test_what_cannot_be_concluded_is_told(
 ) -> None:
     told = compare(first, second, "higher")
     assert told.verdict == "unclear"
-    assert said in told.why
+    assert said in told.reason
 
 
 @pytest.mark.parametrize(("before", "after"), [(1e200, 1e-200), (1e-200, 1e200), (1.7e308,) * 2])
@@ -72,7 +72,7 @@ def test_medians_whose_ratio_no_number_holds_are_not_compared(
 ) -> None:
     told = compare([before] * 2 * count, [after] * 2 * count, "higher")
     assert (told.verdict, told.ratio, told.gain("higher")) == ("unclear", None, None)
-    assert "no ratio that a number can hold" in told.why
+    assert "no ratio that a number can hold" in told.reason
 
 
 def test_one_figure_has_no_p_value() -> None:
@@ -120,21 +120,21 @@ def test_the_word_is_the_same_in_both_directions(n: int) -> None:
         first, second = np.exp(shift + rng.normal(0, noise, (2, n))).tolist()
         one, other = compare(first, second, "lower"), compare(second, first, "lower")
         assert turned.get(one.verdict, one.verdict) == other.verdict
-        assert (one.why, one.needed) == (other.why, other.needed)
+        assert (one.reason, one.needed) == (other.reason, other.needed)
         assert one.low == pytest.approx(1 / (other.high or 0))
 
 
 def test_how_many_figures_it_takes_is_told() -> None:
     for first in range(2, 6):
         assert least_p(first, enough(first)) < 0.05 <= least_p(first, enough(first) - 1)
-    why = compare([1, 1.01], [2, 2.01, 2.02], "lower").why
+    why = compare([1, 1.01], [2, 2.01, 2.02], "lower").reason
     assert why.endswith("it takes 2 and 8, or 4 on either side")
 
 
 @pytest.mark.parametrize("second", [[1.8, 1.82, 1.85], [1.8, 1.82, 1.85, 1.86]])
 def test_three_figures_show_a_large_difference(second: list[float]) -> None:
     told = compare([1.0, 1.01, 1.02], second, "lower")
-    assert (told.verdict, told.why) == ("worse", f"of 3 and {len(second)} runs")
+    assert (told.verdict, told.reason) == ("worse", f"of 3 and {len(second)} runs")
     assert compare(second, [1.0, 1.01, 1.02], "lower").verdict == "better"
 
 
@@ -167,7 +167,7 @@ figures = st.lists(st.floats(width=64), max_size=12)
 def test_any_samples_are_survived(first: list[float], second: list[float]) -> None:
     told = compare(first, second, "lower")
     assert told.p is None or 0 < told.p <= 1
-    assert (told.verdict == "unclear") == bool(told.why)
+    assert (told.verdict == "unclear") == bool(told.reason)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 9, 40])

@@ -51,7 +51,7 @@ def test_mpigraph_is_the_mean_of_both_ends() -> None:
     assert found.hosts == ["nid00001", "nid00002", "nid00003", "nid00004"]
     assert found.rates[0, 1] == pytest.approx((214.646 + 538.712) / 2)
     assert found.rates[3, 0] == pytest.approx((330.737 + 225.750) / 2)
-    assert judged(found, {}).network.why.startswith("4 nodes talk")
+    assert judged(found, {}).network.reason.startswith("4 nodes talk")
 
 
 def test_every_beginning_of_a_file_is_refused() -> None:

@@ -160,7 +160,7 @@ def test_the_pass_rate_is_that_of_the_worst_application(tmp_path: Path) -> None:
     trial = rehearsed(tmp_path, tmp_path / "plan.yaml", seed=1)
     (rate,) = (each for each in trial.criteria if each.result.criterion == "pass_rate")
     assert rate.result.state == "not met"
-    assert rate.result.why.startswith("cm4: ")
+    assert rate.result.reason.startswith("cm4: ")
     together = rate.result.numbers["of all tests together"]
     assert rate.result.value is not None and isinstance(together, float)
     assert together > rate.result.value

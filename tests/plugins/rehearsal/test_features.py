@@ -162,4 +162,4 @@ def test_where_too_few_fitting_nodes_are_left_it_is_said_which(stage: Stage) -> 
     )
     played = stage.play()
     assert played.of(NodeExcluded)
-    assert "of those that it can use are not excluded" in played.rehearsed.why
+    assert "of those that it can use are not excluded" in played.rehearsed.reason

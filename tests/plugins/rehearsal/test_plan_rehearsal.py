@@ -53,7 +53,7 @@ def test_odds_count_what_each_seed_said(stage: Stage) -> None:
     (miss,) = odds.causes
     assert (miss.seeds, miss.first) == (30 - odds.met, 1 + met.index(False))
     first = rehearsals[miss.first - 1][0].criteria[0].result
-    assert miss.why == first.why
+    assert miss.why == first.reason
     assert "did not pass" in miss.why
     values = [trials[0].criteria[0].result.value or 0.0 for trials in rehearsals]
     assert (odds.least.value, odds.most.value) == (min(values), max(values))
@@ -210,7 +210,7 @@ def test_availability_says_of_how_many_nodes_of_the_machine_it_is(stage: Stage) 
     played = stage.play()
     result = played.rehearsed.criteria[0].result
     assert (result.state, result.value) == ("met", 1.0)
-    assert result.why == "0 node-hours down in 0 failures of nodes, of 3 of 8 nodes"
+    assert result.reason == "0 node-hours down in 0 failures of nodes, of 3 of 8 nodes"
     folder = TrialFolder(stage.trials / played.rehearsed.tag)
     found = status(folder.record(), folder.cases(), played.events)
-    assert found.criteria[0][0].why == result.why
+    assert found.criteria[0][0].reason == result.reason

@@ -299,7 +299,7 @@ def test_node_failures_end_runs_which_go_elsewhere(stage: Stage) -> None:
     stage.behave("work", elapsed="30m")
     stage.component("c", tests=["work"], repeat=60, retry={"attempts": 9})
     played = stage.play()
-    assert played.rehearsed.why == ""
+    assert played.rehearsed.reason == ""
     assert played.verdicts()["pass"] == 60
     assert played.verdicts()["node failure"] > 2
     down = {event.nodes for event in played.of(NodeDown)}
@@ -445,7 +445,7 @@ def test_what_nothing_will_ever_start_is_given_up(stage: Stage) -> None:
     throttle = {"gauge": "load", "high": 5, "low": 1, "stale_after": "1h"}
     stage.component("c", tests=["work"], throttles=[throttle])
     played = stage.play()
-    assert played.rehearsed.why == "nothing was started for 30 d 0 h"
+    assert played.rehearsed.reason == "nothing was started for 30 d 0 h"
     assert isinstance(played.events[-1], TrialPaused)
     assert not played.of(RunSubmitted)
 

@@ -110,7 +110,7 @@ def test_no_server_and_no_password_in_the_clear(
     monkeypatch.setenv("MAIL_TOKEN", "s3cret")
     held = mail(url, user="me", token="env:MAIL_TOKEN").send([b"x"])
     assert held.fate == "again"
-    assert "no TLS" in held.why
+    assert "no TLS" in held.reason
     assert not box.taken
 
 

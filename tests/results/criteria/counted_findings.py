@@ -24,7 +24,7 @@ def latest_of_three_cases(
     story.run(1, 3, 4, FAILED, figures=others)
     story.run(1, 4, 5)
     story.run(2, 0, 1)
-    assert "the trial goes on" in story.result(criterion, at_most=3).why
+    assert "the trial goes on" in story.result(criterion, at_most=3).reason
     story.tell(5, TrialEnded, failed=0)
     whole, first, second = story.judged(criterion, at_most=3)
     assert [(one.state, one.value, one.n) for one in (whole, first, second)] == [
@@ -32,8 +32,8 @@ def latest_of_three_cases(
         ("met", 0, 1),
         ("undecided", 3, 2),
     ], "the latest run of the second left nothing"
-    assert second.why.startswith("the latest run, r5, left ")
-    assert first.why == "nothing in the latest of 1 run"
+    assert second.reason.startswith("the latest run, r5, left ")
+    assert first.reason == "nothing in the latest of 1 run"
     named = story.judged(criterion, at_most=3, tests=["a", "c"])
     assert [one.state for one in named] == ["undecided", "met", "undecided"]
     assert named[2].subject == story.cases[2].name

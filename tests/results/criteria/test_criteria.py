@@ -75,7 +75,7 @@ def test_a_trial_without_a_run_breaks_nothing(name: str, ended: bool) -> None:
             for now in (0.0, 1.0):
                 for result in judge(criterion, TrialView(history, at(now))):
                     assert result.n == 0
-                    assert result.why
+                    assert result.reason
                     assert result.state != "met" or name == "availability"
         assert TrialView(Story([], policy).history(()), 0).timeline.total.available == 0
 
@@ -98,7 +98,9 @@ def test_a_waived_criterion_keeps_its_numbers() -> None:
     (rate, *_), (use,), (every, *_) = results
     assert (every.state, every.value) == ("not met", 0)
     assert (rate.state, rate.value, rate.n) == ("waived", 0.0, 1)
-    assert rate.why.startswith("waived by both on 2026-05-01: known bug; 1 of 1 run did not pass")
+    assert rate.reason.startswith(
+        "waived by both on 2026-05-01: known bug; 1 of 1 run did not pass"
+    )
     assert use.state == "not met"
     assert overall(results).words == (
         "not met: utilisation 0 % (at least 90 %); every test 0 tests (all 2); "
@@ -121,7 +123,7 @@ def test_what_was_abandoned_or_ended_early_is_not_decided_but_by_what_is_certain
         story.tell(2, kind, **more)
         assert story.result("pass_rate", at_least="90%").state == "undecided"
         assert story.result("accepted_runs", at_least=1, tests=["a"]).state == "met"
-        why = story.result("pass_rate", at_least="90%").why
+        why = story.result("pass_rate", at_least="90%").reason
         assert why == f"the trial {word} after 2 h 0 m of 10 h 0 m"
 
 
@@ -207,7 +209,7 @@ def test_pass_rate_leaves_out_what_was_cancelled_or_made_good() -> None:
     assert story.result("pass_rate", at_least="100%", tests=["a"]).state == "met"
     assert found.numbers["rate if cancelled runs had failed"] == 0.5
     missed = story.result("pass_rate", at_least="70%", pooled=True)
-    assert missed.why == (
+    assert missed.reason == (
         "1 of 3 runs did not pass: 1 timeout (1 of b); 1 retried run not counted; "
         "1 cancelled run not counted (50 % had they failed); the lowest is b, 0 %"
     )
@@ -221,14 +223,14 @@ def test_a_missed_pass_rate_names_the_node_of_the_failures() -> None:
         )
         story.run(1, hour, hour + 0.5, PASS, nodes="n2")
     story.tell(10, TrialEnded, failed=5)
-    why = story.result("pass_rate", at_least="90%").why
+    why = story.result("pass_rate", at_least="90%").reason
     assert why == "a: 5 of 10 runs did not pass: 5 failed, all on n3; of all tests together 75 %"
     story.run(0, 9.5, 10, FAILED, nodes="n4")
-    why = story.result("pass_rate", at_least="90%", tests=["a"]).why
+    why = story.result("pass_rate", at_least="90%", tests=["a"]).reason
     assert why == "6 of 11 runs did not pass: 6 failed (6 of a), 5 of 6 on n3"
     for hour in range(8):  # it passes there, too
         story.run(0, hour, hour + 0.5, nodes="n3")
-    assert story.result("pass_rate", at_least="90%", tests=["a"]).why.endswith("(6 of a)")
+    assert story.result("pass_rate", at_least="90%", tests=["a"]).reason.endswith("(6 of a)")
 
 
 def test_criteria_on_nodes_say_of_how_many_of_the_machine_they_speak() -> None:
@@ -237,7 +239,7 @@ def test_criteria_on_nodes_say_of_how_many_of_the_machine_they_speak() -> None:
     history.machine_nodes = 9660
     about = Criterion(criterion="availability", at_least="75%")
     (going,) = judge(about, TrialView(history, at(5)))
-    assert going.why == "the trial goes on: 5 h 0 m of 10 h 0 m, of 4 of 9,660 nodes"
+    assert going.reason == "the trial goes on: 5 h 0 m of 10 h 0 m, of 4 of 9,660 nodes"
     story.tell(10, TrialEnded, failed=0)
     history = story.history()
     history.machine_nodes = 9660
@@ -245,10 +247,10 @@ def test_criteria_on_nodes_say_of_how_many_of_the_machine_they_speak() -> None:
     for name, least in bounds.items():
         asked = Criterion(criterion=name, at_least=least, tests=["a"] * (name == "utilisation"))
         found, *_ = judge(asked, TrialView(history, at(10)))
-        assert ", of 4 of 9,660 nodes" in found.why
+        assert ", of 4 of 9,660 nodes" in found.reason
     history.machine_nodes = 4
     found, *_ = judge(about, TrialView(history, at(10)))
-    assert found.why == "0 node-hours down in 0 failures of nodes"
+    assert found.reason == "0 node-hours down in 0 failures of nodes"
 
 
 def mixed(*failed: int) -> Story:
@@ -275,8 +277,8 @@ def test_the_worst_test_decides_a_share_of_runs(name: str) -> None:
     story.tell(10, TrialEnded, failed=4)
     first, a, b = story.judged(name, at_least="80%")
     assert (first.state, first.value, first.n) == ("not met", 0.6, 20)
-    assert first.why.startswith("b: 4 of 10 ")
-    assert first.why.endswith("; of all tests together 80 %")
+    assert first.reason.startswith("b: 4 of 10 ")
+    assert first.reason.endswith("; of all tests together 80 %")
     assert (first.numbers["worst"], first.numbers["of all tests together"]) == ("b", 0.8)
     assert [(one.subject, one.state, one.value) for one in (a, b)] == [
         ("a", "met", 1.0),
@@ -285,7 +287,7 @@ def test_the_worst_test_decides_a_share_of_runs(name: str) -> None:
     assert first.bound == a.bound
     (pooled,) = story.judged(name, at_least="80%", pooled=True)
     assert (pooled.state, pooled.value, pooled.subject) == ("met", 0.8, "")
-    assert pooled.why.endswith("; the lowest is b, 60 %")
+    assert pooled.reason.endswith("; the lowest is b, 60 %")
 
 
 def test_fillers_never_dilute_a_pass_rate() -> None:
@@ -297,7 +299,7 @@ def test_fillers_never_dilute_a_pass_rate() -> None:
     assert (fills.subject, fills.state, fills.n) == ("c", "met", 100)
     bad = mixed(0, 0, 30).judged("pass_rate", at_least="90%", pooled=True)
     assert [one.state for one in bad] == ["not met", "met", "not met"]
-    assert bad[0].why.startswith("c: 30 of 100 runs did not pass")
+    assert bad[0].reason.startswith("c: 30 of 100 runs did not pass")
 
 
 def test_a_filler_that_had_no_turn_leaves_a_pass_rate_as_it_is() -> None:
@@ -307,12 +309,12 @@ def test_a_filler_that_had_no_turn_leaves_a_pass_rate_as_it_is() -> None:
     story.run(0, 0, 1)
     story.tell(10, TrialEnded, failed=0)
     first = story.result("pass_rate", at_least="90%")
-    assert (first.state, first.why) == ("met", "all of 1 run passed")
+    assert (first.state, first.reason) == ("met", "all of 1 run passed")
     story = a_day(10)
     story.run(0, 0, 1)
     story.tell(10, TrialEnded, failed=0)
     first = story.result("pass_rate", at_least="90%")
-    assert (first.state, first.why) == (
+    assert (first.state, first.reason) == (
         "undecided",
         "b: no run has ended; of all tests together 100 %",
     )
@@ -327,7 +329,7 @@ def test_nothing_is_met_by_runs_that_others_cancelled_where_each_counts() -> Non
     for name in ("pass_rate", "correct_answers"):
         found = story.result(name, at_least="100%", pooled=True)
         assert (found.state, found.value, found.n) == ("undecided", 1.0, 1)
-        assert found.why.startswith("1 run was cancelled by others, and not retried (1 of b)")
+        assert found.reason.startswith("1 run was cancelled by others, and not retried (1 of b)")
         assert story.result(name, at_least="100%").state == "undecided"
         assert story.result(name, at_least="100%", tests=["a"]).state == "met"
 
@@ -342,7 +344,7 @@ def test_pass_rate_is_decided_early_where_the_number_of_runs_is_known() -> None:
     assert story.result("pass_rate", at_least="25%", pooled=True).state == "met"
     story.run(2, 2, 3, FAILED)
     assert story.result("pass_rate", at_least="75%", pooled=True).state == "not met"
-    assert story.result("pass_rate", at_least="25%").why.startswith("b: 1 of 1 run did not pass")
+    assert story.result("pass_rate", at_least="25%").reason.startswith("b: 1 of 1 run did not pass")
 
 
 def test_a_rate_of_100_per_cent_is_lost_with_the_first_failure() -> None:
@@ -364,9 +366,9 @@ def test_correct_answers_counts_all_that_gave_one() -> None:
     found = story.result("correct_answers", at_least="100%", pooled=True)
     assert (found.state, found.value, found.n) == ("not met", 0.75, 4)
     assert found.numbers == {"wrong": 1, "without an answer": 2}
-    assert found.why == "1 of 4 answers were wrong: 1 of b; the lowest is b, 0 %"
+    assert found.reason == "1 of 4 answers were wrong: 1 of b; the lowest is b, 0 %"
     of_a = story.result("correct_answers", at_least="100%", tests=["a"])
-    assert (of_a.state, of_a.why) == ("met", "all of 3 answers were right")
+    assert (of_a.state, of_a.reason) == ("met", "all of 3 answers were right")
 
 
 def test_accepted_runs_of_each_test_and_the_one_that_has_fewest() -> None:
@@ -383,7 +385,7 @@ def test_accepted_runs_of_each_test_and_the_one_that_has_fewest() -> None:
     story.tell(10, TrialEnded, failed=0)
     worst = story.result("accepted_runs", at_least=2)
     assert worst.state == "not met"
-    assert worst.why == "b: 1 run passed of 1 that ended; the test was stopped: wrong twice"
+    assert worst.reason == "b: 1 run passed of 1 that ended; the test was stopped: wrong twice"
 
 
 def test_of_accepted_runs_none_has_ended_that_goes_on_or_runs_again() -> None:
@@ -410,7 +412,7 @@ def test_utilisation_is_accepted_over_available_node_hours() -> None:
     missed = story.result("utilisation", at_least="50%")
     assert missed.state == "not met"
     assert missed.numbers["cause"] == "drained"
-    assert missed.why.startswith("idle 38.9 % of node-hours at the end")
+    assert missed.reason.startswith("idle 38.9 % of node-hours at the end")
 
 
 @pytest.mark.parametrize(
@@ -437,7 +439,7 @@ def test_utilisation_of_some_tests_is_of_the_hours_of_their_runs() -> None:
     found = story.result("utilisation", at_least="10%", tests=["a"])
     assert (found.state, found.value, found.n) == ("met", 8 / 40, 1)
     assert (found.numbers["accepted node-hours"], found.numbers["of all tests"]) == (8, 0.6)
-    assert found.why == "8 of 40 node-hours, by all tests together 60 %"
+    assert found.reason == "8 of 40 node-hours, by all tests together 60 %"
 
 
 def test_utilisation_is_decided_once_nothing_can_change_it() -> None:
@@ -511,10 +513,10 @@ def test_mtbf_without_a_failure_is_a_lower_bound() -> None:
     assert found.value is not None
     assert math.exp(-24 * 3600 / found.value) == pytest.approx(0.1)
     assert (found.state, found.n) == ("met", 0)
-    assert "90 % confidence" in found.why
+    assert "90 % confidence" in found.reason
     longer = story.result("mtbf", at_least="11h")
     assert longer.state == "undecided"  # nothing speaks against it
-    assert longer.why.endswith("too short a time to show at least 11 h 0 m")
+    assert longer.reason.endswith("too short a time to show at least 11 h 0 m")
 
 
 def test_jobs_in_flight_is_the_least_since_the_bound_was_reached() -> None:
@@ -535,12 +537,12 @@ def test_jobs_in_flight_is_the_least_since_the_bound_was_reached() -> None:
         "shortest counted": 60,
         "reached after": 7200,
     }
-    assert found.why == (
+    assert found.reason == (
         "only 1 ran 5 h 0 m after the start; at least 2 jobs was missed for 1 h 0 m, 12.5 % of the "
         "time"
     )
     never = story.result("jobs_in_flight", at_least=3)
-    assert (never.state, never.value, never.why) == ("not met", 2, "never more than 2 ran")
+    assert (never.state, never.value, never.reason) == ("not met", 2, "never more than 2 ran")
 
 
 def test_jobs_in_flight_asks_for_no_more_than_the_changed_plan_keeps() -> None:
@@ -558,7 +560,7 @@ def test_jobs_in_flight_asks_for_no_more_than_the_changed_plan_keeps() -> None:
     story.tell(10, TrialEnded, failed=0)
     found = story.result("jobs_in_flight", at_least=2, tests=[test])
     assert (found.state, found.value) == ("met", 2)
-    assert found.why.endswith("; the changed plan kept fewer: 1 from 4 h 0 m on")
+    assert found.reason.endswith("; the changed plan kept fewer: 1 from 4 h 0 m on")
     more = story.result("jobs_in_flight", at_least=3, tests=[test])
     assert more.state == "not met", "no plan kept as many"
 
@@ -582,8 +584,8 @@ def test_jobs_in_flight_bears_the_moment_between_two_runs() -> None:
         assert (found.state, found.value) == (state, 2 if state == "met" else 1), gap
         assert found.numbers["longest below"] == pytest.approx(gap * 3600)
         assert found.numbers["shortest counted"] == min(60, 36 * hours)
-        assert "hour 0." not in found.why
-    assert found.why.startswith(
+        assert "hour 0." not in found.reason
+    assert found.reason.startswith(
         "only 1 ran 30 m 0 s after the start; at least 2 jobs was missed for 42"
     )
 
@@ -614,7 +616,7 @@ def test_variability_is_that_of_the_worst_test() -> None:
     assert a.numbers["robust"] == pytest.approx(1.4826 * off / median(hours))
     assert [a.numbers[name] for name in ("least", "largest")] == [0.9 * 3600, 1.3 * 3600]
     assert (a.state, a.n, b.state, b.value) == ("met", 4, "undecided", None)
-    assert b.why == "needs 2 runs with a right answer, has 1"
+    assert b.reason == "needs 2 runs with a right answer, has 1"
     assert worst.state == "undecided" and worst.numbers["worst"] == "b"
 
 
@@ -636,7 +638,7 @@ def test_variability_says_how_many_cases_have_too_few_runs() -> None:
     story.tell(2, TrialEnded, failed=0)
     found = story.result("variability", at_most="20%")
     assert (found.state, found.n, found.numbers["cases left out"]) == ("undecided", 2, 1)
-    assert found.why.endswith("; 1 case with fewer than 2 right runs left out")
+    assert found.reason.endswith("; 1 case with fewer than 2 right runs left out")
 
 
 def test_cases_of_a_test_are_compared_with_their_own_mean() -> None:
@@ -677,10 +679,12 @@ def test_a_figure_of_merit_is_judged_by_its_bound_or_its_reference() -> None:
     assert (figures(95, 99, 96).state, figures(95, 99, 96).value) == ("met", 96)
     missed = figures(94, 80)
     assert (missed.state, missed.n, missed.bound) == ("not met", 2, "at least 95 MB/s")
-    assert missed.why == "triad 87 MB/s is 13.0 % below its reference 100 MB/s (at most 5 % below)"
+    assert (
+        missed.reason == "triad 87 MB/s is 13.0 % below its reference 100 MB/s (at most 5 % below)"
+    )
     assert figures(94, at_least=90).state == "met"
     assert figures(94, at_least=95).state == "not met"
-    assert "94 MB/s" in figures(94, at_least=95).why
+    assert "94 MB/s" in figures(94, at_least=95).reason
     assert figures(94, at_least=95).shown == "94 MB/s"
     numbers = figures(94, 90, at_least=95).numbers
     assert numbers == {"unit": "MB/s", "least": 90, "largest": 94}
@@ -699,12 +703,12 @@ def test_a_figure_without_a_reference_is_not_decided() -> None:
     ]
     for bounds, why in wanted:
         found = story.result("figure_of_merit", metric="triad", **bounds)
-        assert (found.state, found.why) == ("undecided", why)
+        assert (found.state, found.reason) == ("undecided", why)
 
 
 def test_a_figure_of_no_case_is_not_decided() -> None:
     found = Story(cases_of(1)).result("figure_of_merit", metric="triad", tests=["z"])
-    assert (found.state, found.why) == ("undecided", "no run has given triad")
+    assert (found.state, found.reason) == ("undecided", "no run has given triad")
 
 
 def test_a_figure_in_another_unit_than_its_reference_is_not_decided() -> None:
@@ -778,8 +782,8 @@ def test_a_waiver_covers_what_is_not_met_and_is_not_needed_for_the_rest() -> Non
         ("met", "met (waiver not needed)"),
         ("waived", "waived (not met)"),
     ]
-    assert both.why.startswith("waived by b on 2026-05-01: r; ")
-    assert not any("waived by" in one.why for one in each)
+    assert both.reason.startswith("waived by b on 2026-05-01: r; ")
+    assert not any("waived by" in one.reason for one in each)
     met = judge(
         Criterion(criterion="pass_rate", at_least="50%", pooled=True), story.view(), waivers
     )
@@ -935,7 +939,7 @@ def test_a_figure_is_judged_by_the_reference_of_its_own_case() -> None:
         TrialView(history, history.last, held),
     )
     assert (found.state, found.bound) == ("not met", "at least 95")
-    assert found.why.startswith("triad 50 is 50.0 % below its reference 100 ("), "without a unit"
+    assert found.reason.startswith("triad 50 is 50.0 % below its reference 100 ("), "without a unit"
 
 
 # ---- mix -----------------------------------------------------------------------------------
@@ -989,5 +993,5 @@ def test_criteria_say_when_runs_shared_nodes() -> None:
     view = TrialView(history, history.last)
     for name in ("utilisation", "mix"):
         (result, *_) = judge(Criterion(criterion=name, at_most="90%"), view)
-        assert "runs shared nodes" in result.why
-        assert "25 % of it" in result.why
+        assert "runs shared nodes" in result.reason
+        assert "25 % of it" in result.reason

@@ -65,7 +65,7 @@ def test_a_test_without_a_right_answer_is_not_met(verdict: object, why: str) -> 
     story.tell(2, TrialEnded, failed=1)
     first, *rest = every(story)
     assert first.state == ("not met" if why else "met")
-    assert [(one.subject, one.why) for one in rest] == ([("c", why)] if why else [])
+    assert [(one.subject, one.reason) for one in rest] == ([("c", why)] if why else [])
 
 
 def test_each_toolchain_counts() -> None:
@@ -89,7 +89,7 @@ def test_a_test_that_was_never_built_is_told_with_the_reason() -> None:
     story.tell(0.1, BuildEnded, key="key", code=1, log="make\ncc: no licence\n")
     story.run(2, 1, 1, BUILD_FAILED)
     story.tell(2, TrialEnded, failed=1)
-    assert every(story)[1].why == "was never built: cc: no licence"
+    assert every(story)[1].reason == "was never built: cc: no licence"
 
 
 def test_a_test_of_which_some_cases_were_built_never_gave_a_right_answer() -> None:
@@ -99,7 +99,7 @@ def test_a_test_of_which_some_cases_were_built_never_gave_a_right_answer() -> No
     story.tell(0.1, BuildEnded, key="key", code=1, log="cc: no licence")
     story.run(4, 0, 1, FAILED)
     story.tell(2, TrialEnded, failed=1)
-    assert every(story)[1].why == "never gave a right answer: 1 failed"
+    assert every(story)[1].reason == "never gave a right answer: 1 failed"
 
 
 def test_a_test_that_was_stopped_counts_unless_it_was_admitted_again() -> None:
@@ -108,7 +108,7 @@ def test_a_test_that_was_stopped_counts_unless_it_was_admitted_again() -> None:
     story.tell(1.5, TestStopped, test="d", reason="3 wrong answers in a row")
     story.tell(2, TrialEnded, failed=1)
     first, one = every(story)
-    assert (first.state, one.why) == ("not met", "was stopped: 3 wrong answers in a row")
+    assert (first.state, one.reason) == ("not met", "was stopped: 3 wrong answers in a row")
     story.tell(1.6, TestAdmitted, test="d")
     assert every(story)[0].state == "met"
 
@@ -154,7 +154,7 @@ def test_a_test_that_fills_gaps_must_be_built() -> None:
     story.tell(0, BuildEnded, key="b", code=1, log="cc: no licence")
     story.tell(2, TrialEnded, failed=0)
     first, one = every(story)
-    assert (first.state, one.why) == ("not met", "was never built: cc: no licence")
+    assert (first.state, one.reason) == ("not met", "was never built: cc: no licence")
 
 
 @pytest.mark.parametrize("kind", ["once", "sustained"])
@@ -170,10 +170,10 @@ def test_each_case_of_a_test_gave_a_right_answer(kind: Literal["once", "sustaine
     story.tell(2, TrialEnded, failed=1)
     first = every(story)[0]
     assert first.state == "not met"
-    assert first.why == "a never gave a right answer with size=1: 1 wrong answer"
+    assert first.reason == "a never gave a right answer with size=1: 1 wrong answer"
     story.run(1, 1, 2)
     first = every(story)[0]
     if kind == "once":
-        assert (first.state, first.why) == ("not met", "a never ran with size=2")
+        assert (first.state, first.reason) == ("not met", "a never ran with size=2")
     else:  # its turn did not come
         assert first.state == "met"

@@ -99,7 +99,7 @@ def test_the_latest_right_run_of_each_case_counts() -> None:
     others = {"findings": 5.0, memory: 5.0}
     _, whole, _, second = latest_of_three_cases("findings", {"findings": 0}, found, others)
     assert (whole.numbers["worst"], second.numbers) == (second.subject, {"memory": 2, "clock": 1})
-    assert second.why.endswith("; memory on 2 nodes, clock on 1 node in the latest of 2 runs")
+    assert second.reason.endswith("; memory on 2 nodes, clock on 1 node in the latest of 2 runs")
 
 
 def test_of_cases_that_differ_by_one_finding_the_one_with_more_is_the_worst() -> None:

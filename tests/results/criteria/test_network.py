@@ -87,7 +87,7 @@ def test_the_latest_matrix_of_each_case_counts() -> None:
     story, _, first, second = latest_of_three_cases("network", none, found, others=none)
     assert [one.subject for one in (first, second)] == [case.name for case in story.cases[:2]]
     assert first.numbers == {"mute pairs": 0, "slow nodes": 0, "slow links": 0}
-    assert second.why.endswith("; 2 slow nodes, 1 slow link in the latest of 2 runs")
+    assert second.reason.endswith("; 2 slow nodes, 1 slow link in the latest of 2 runs")
 
 
 def test_of_networks_that_differ_by_one_finding_the_one_with_more_is_the_worst() -> None:

@@ -8,7 +8,12 @@ from seatrial.results.criteria.mix import overall
 from seatrial.results.criteria.view import Result, State, WithExcluded
 
 ONE = Result(
-    criterion="pass_rate", label="pass rate", state="met", value=1.0, bound="at least 95 %", why=""
+    criterion="pass_rate",
+    label="pass rate",
+    state="met",
+    value=1.0,
+    bound="at least 95 %",
+    reason="",
 )
 
 

@@ -34,7 +34,7 @@ def test_it_is_positive_where_full_is_faster() -> None:
     assert slower.numbers["low"] == pytest.approx(-20)
     assert slower.numbers["high"] == pytest.approx(-6)
     assert slower == compared([1, 1, 1], [1.1, 1.06, 1.2], at_most="5%")  # its chance is seeded
-    assert slower.why == (
+    assert slower.reason == (
         "median 3600 alone (n 3), 3960 at full machine (n 3, one wave); 95 % interval -20 to -6 %"
     )
     faster = compared([1, 1], [0.9, 0.9], at_least="5%")
@@ -46,7 +46,7 @@ def test_it_is_positive_where_full_is_faster() -> None:
 def test_a_bound_inside_the_interval_of_few_runs_is_not_decided() -> None:
     found = compared([1, 1, 1], [1.1, 1.04, 1.2], at_most="5%")
     assert (found.state, found.value) == ("undecided", pytest.approx(-10))
-    assert found.why.endswith(
+    assert found.reason.endswith(
         "the bound is inside it, and 3 runs alone with 1 wave cannot tell on which side "
         "(from 5 of each the median decides)"
     )
@@ -63,7 +63,7 @@ def test_one_run_on_a_side_has_no_interval(alone: list[float], waves: list[list[
     found = compared(alone, *waves, at_most="5%")
     assert (found.state, found.value) == ("undecided", pytest.approx(50))
     assert "low" not in found.numbers
-    assert found.why.endswith("has no interval: raise alone or full")
+    assert found.reason.endswith("has no interval: raise alone or full")
 
 
 def test_copies_of_a_wave_are_no_independent_runs() -> None:
@@ -75,7 +75,7 @@ def test_copies_of_a_wave_are_no_independent_runs() -> None:
     assert in_waves.numbers["low"] == pytest.approx(-20)  # two waves of three as the slow one
     assert at_once.numbers["low"] == pytest.approx(-10)
     assert (at_once.numbers["waves"], at_once.state) == (1, "met")
-    assert "(n 90, one wave)" in at_once.why
+    assert "(n 90, one wave)" in at_once.reason
 
 
 def test_the_interval_covers_what_waves_vary_by() -> None:
@@ -163,7 +163,7 @@ def test_a_metric_without_a_direction_is_not_decided() -> None:
     story.tell(9, TrialEnded, failed=0)
     found = story.result("slowdown", at_most="5%", metric="triad")
     assert (found.state, found.value) == ("undecided", None)
-    assert found.why == "triad has no direction (better: none)"
+    assert found.reason == "triad has no direction (better: none)"
 
 
 TIMES = st.lists(st.floats(0.5, 2), min_size=2, max_size=5)

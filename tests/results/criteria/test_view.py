@@ -117,7 +117,7 @@ def test_references_are_of_one_stage(stage: Stage, state: str) -> None:
     references = loads(text, Path("references.yaml"))
     criterion = Criterion(criterion="figure_of_merit", metric="elapsed", tests=["a"], stage=stage)
     (result,) = judge(criterion, story.view(references=references))
-    assert result.state == state, result.why
+    assert result.state == state, result.reason
 
 
 def test_excluded_runs_count_for_nodes_and_beside_the_result_alone() -> None:

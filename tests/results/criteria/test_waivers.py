@@ -63,7 +63,7 @@ def test_failing_runs_of_others_still_make_it_not_met(
 def test_each_test_says_whether_its_waiver_was_needed() -> None:
     first, a, b, c = rate("a", waiver(tests=["a"]), waiver(tests=["b"]))
     assert first.words == "waived (not met)"
-    assert first.why.startswith("a waived by both on 2026-05-01: bug 7; b waived by both")
+    assert first.reason.startswith("a waived by both on 2026-05-01: bug 7; b waived by both")
     assert [one.words for one in (a, b, c)] == [
         "waived (not met)",
         "met (waiver not needed)",
@@ -74,8 +74,8 @@ def test_each_test_says_whether_its_waiver_was_needed() -> None:
 def test_the_rest_is_told_beside_the_whole() -> None:
     first, *_ = rate("ab", waiver(tests=["a"]))
     assert (first.value, first.n) == (0.0, 20)
-    assert first.why.startswith("b: 10 of 10 runs did not pass")
-    assert first.why.endswith("; of all tests together 50 %; with waived runs 0 %, not met")
+    assert first.reason.startswith("b: 10 of 10 runs did not pass")
+    assert first.reason.endswith("; of all tests together 50 %; with waived runs 0 %, not met")
 
 
 def test_a_waiver_of_what_was_met_was_not_needed() -> None:

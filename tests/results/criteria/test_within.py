@@ -59,7 +59,8 @@ def test_runs_that_are_slower_than_the_median_by_more_than_that() -> None:
     assert found.numbers["timeout"] == 1
     assert found.numbers["expected"] == pytest.approx(4200)
     assert (
-        "97 of 100 runs right, with elapsed at most 5 % worse than the median 4200 s" in found.why
+        "97 of 100 runs right, with elapsed at most 5 % worse than the median 4200 s"
+        in found.reason
     )
     assert result(story_of(*[70] * 96, 73.5, 73.6, 80, TIMEOUT), at_least="97%").state == "met"
 
@@ -113,10 +114,10 @@ def test_expected_may_be_the_reference() -> None:
     story = story_of(70, 70, 80)
     assert result(story, reference("value: 4200"), of="reference").value == pytest.approx(2 / 3)
     assert result(story, reference("value: 4800"), of="reference").state == "met"
-    why = result(story, of="reference").why
+    why = result(story, of="reference").reason
     assert why.startswith("there is no reference for elapsed of a")
-    assert "bounds and no value" in result(story, reference("max: 4800"), of="reference").why
-    assert "is in s, but" in result(story, reference("value: 1", "h"), of="reference").why
+    assert "bounds and no value" in result(story, reference("max: 4800"), of="reference").reason
+    assert "is in s, but" in result(story, reference("value: 1", "h"), of="reference").reason
 
 
 def test_the_verdict_performance_is_right_and_may_be_within() -> None:
@@ -136,17 +137,17 @@ def test_runs_that_do_not_count() -> None:
     assert result(story_of(*[70] * 6, WRONG_ANSWER)).value == pytest.approx(6 / 7)
     cancelled = result(story_of(*[70] * 6, CANCELLED))
     assert cancelled.state == "undecided"
-    assert "cancelled by others" in cancelled.why
+    assert "cancelled by others" in cancelled.reason
 
 
 def test_a_median_of_few_runs_is_no_expectation() -> None:
     found = result(story_of(70, 70, 70, 70))
     assert found.state == "undecided"
-    assert "fewer than 5" in found.why
+    assert "fewer than 5" in found.reason
     assert result(story_of(70, 70, 70, 70, 70)).state == "met"
     assert result(story_of(70, FAILED)).state == "not met", "whatever the median is"
     nothing = result(story_of())
-    assert (nothing.state, nothing.why) == ("undecided", "no run has ended")
+    assert (nothing.state, nothing.reason) == ("undecided", "no run has ended")
     assert result(story_of(FAILED)).value == 0
 
 
@@ -164,7 +165,7 @@ def test_a_metric_that_a_run_did_not_give() -> None:
     found = result(story, metric="v")
     assert found.value == pytest.approx(6 / 7)
     assert found.numbers["without the figure"] == 1
-    assert result(story_of(*[70] * 6, figures={"v": 0.0}), metric="v").why.endswith("of that")
+    assert result(story_of(*[70] * 6, figures={"v": 0.0}), metric="v").reason.endswith("of that")
 
 
 def test_cases_are_compared_each_with_its_own() -> None:
@@ -187,4 +188,4 @@ def test_a_case_without_runs_is_not_passed_over() -> None:
     story.tell(7, TrialEnded, failed=0)
     found = result(story)
     assert (found.state, found.value) == ("undecided", 1.0)
-    assert found.why.startswith("no run of a")
+    assert found.reason.startswith("no run of a")

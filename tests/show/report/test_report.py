@@ -215,7 +215,7 @@ def test_every_criterion_is_in_it_with_its_numbers(page: Page, rehearsed: Report
     assert {one[0].criterion for one in results} == of_runs
     for one in results:
         assert one[0].label in page.text
-        assert one[0].why in page.text
+        assert one[0].reason in page.text
     assert "waived by both sides on 2026-06-01" in page.text
     assert "A. Vendor" in page.text
     for word in ("met", "not met", "undecided", "waived"):

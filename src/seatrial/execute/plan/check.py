@@ -326,8 +326,8 @@ def _unknown_test(pattern: str, suite: Suite, at: Spot, partly: bool) -> None:
     near = suggest(pattern, suite.nodes, cutoff=0.8)
     taken = any(fits([pattern], name) for name in suite.nodes)
     if not partly:
-        why = "about tests of entries above it only" if taken else "not a test here"
-        at.fault(f"{pattern!r} is {why}; there are {listed(suite.nodes)}")
+        reason = "about tests of entries above it only" if taken else "not a test here"
+        at.fault(f"{pattern!r} is {reason}; there are {listed(suite.nodes)}")
     elif near and not taken:
         at.fault(f"{pattern!r} is not a test of the suites that exist; {near}")
 

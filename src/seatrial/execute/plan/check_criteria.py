@@ -106,8 +106,8 @@ def _of_items(component: Component, criterion: Criterion, spot: Spot) -> None:
 
 
 def _stage(component: Component, criterion: Criterion, at: Spot, spot: Spot) -> None:
-    if why := kind_of(criterion.criterion).stageless:
-        spot.fault(f"{criterion.criterion} {why}; remove it", "stage")
+    if reason := kind_of(criterion.criterion).stageless:
+        spot.fault(f"{criterion.criterion} {reason}; remove it", "stage")
     elif component.kind != "isolated_then_full" and not unread(at, "kind"):
         text = f"runs of kind {component.kind} have none; isolated_then_full has"
         spot.fault(f"{text}; remove it", "stage")
@@ -225,8 +225,8 @@ def _document(path: Path, sha256: str, spot: Spot) -> None:
         with open_regular(path) as document:
             found = hashlib.file_digest(document, "sha256").hexdigest()
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        text = f"{path}: cannot be read: {why}; if it comes later, write pending: true"
+        reason = getattr(error, "strerror", None) or error
+        text = f"{path}: cannot be read: {reason}; if it comes later, write pending: true"
         spot.fault(text, "document")
         return
     if sha256 and found != sha256.lower():

@@ -125,20 +125,20 @@ def _without_case(
 ) -> None:
     """Report the tests that are named and have no case. Without names, the tests that can run
     do."""
-    why = {_test_of(what): reason for what, reason in expansion.skipped}
+    skipped = {_test_of(what): reason for what, reason in expansion.skipped}
     left = [name for name in tests if name not in running.parts]
     if not running.component.tests:
         if tests and not running.parts:
-            reasons = "; ".join(f"{name} {why[name]}" for name in left if name in why)
+            reasons = "; ".join(f"{name} {skipped[name]}" for name in left if name in skipped)
             text = f"no case is left{running.where}: {reasons or 'select leaves none'}"
             running.at.fault(text, "component")
         return
     for name in left:
-        if name in why:
-            running.spot(name).fault(f"{name} {why[name]}{running.where}")
+        if name in skipped:
+            running.spot(name).fault(f"{name} {skipped[name]}{running.where}")
     patterns = {pattern_of(running.component, name) for name in running.parts}
     for name in left:
-        if name not in why and pattern_of(running.component, name) not in patterns:
+        if name not in skipped and pattern_of(running.component, name) not in patterns:
             text = f"select leaves no case of {name}; remove it here, or change select"
             running.spot(name).fault(text)
 
@@ -161,9 +161,11 @@ def check_sizes(component: Component, expansions: Sequence[Expansion], at: Spot)
     latest, *others = [dict(expansion.skipped) for expansion in reversed(expansions)]
     for i, name in enumerate(component.tests):
         too_large = [
-            f"{what} {why}"
-            for what, why in latest.items()
-            if _test_of(what) == name and _TOO_LARGE.match(why) and all(what in o for o in others)
+            f"{what} {reason}"
+            for what, reason in latest.items()
+            if _test_of(what) == name
+            and _TOO_LARGE.match(reason)
+            and all(what in o for o in others)
         ]
         if name in runs and too_large:
             more = f" (and {count(len(too_large) - 1, 'more case')})" if too_large[1:] else ""

@@ -23,8 +23,8 @@ ItemState = Literal["awaited", "pass", "fail", "waived"]
 RESULTS: tuple[ItemState, ...] = ("pass", "fail", "waived")
 
 
-class ItemResult(Struct, frozen=True, kw_only=True):
-    """A result that a person gave an item. ``why``: the reason for it in place of an earlier one.
+class ItemResult(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
+    """A result that a person gave an item. ``reason``: why it replaces an earlier one.
     ``now`` is the state of its document, "" if that was not looked at."""
 
     result: ItemState
@@ -36,7 +36,7 @@ class ItemResult(Struct, frozen=True, kw_only=True):
     sha256: str
     by: list[str]
     user: str
-    why: str
+    reason: str
     now: str = ""
 
 
@@ -81,7 +81,7 @@ def _status(item: ChecklistItem, name: str, ticks: Ticks) -> ItemStatus:
     uncounted: list[ItemResult] = []
     for event in ticks.of.get(name, ()):
         tick = _tick(item, event)
-        (counted if not counted or tick.why else uncounted).append(tick)
+        (counted if not counted or tick.reason else uncounted).append(tick)
     last = counted[-1] if counted else None
     return copied(
         ItemStatus,

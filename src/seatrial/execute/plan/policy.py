@@ -289,7 +289,7 @@ def windows_of(spans: Iterable[TimeSpan], names: Sequence[str], machine: Machine
             Window(
                 start=span.start.seconds,
                 end=span.end.seconds,
-                why=span.why,
+                reason=span.reason,
                 nodes=nodes,
                 entries=entries if span.tests else [],
                 absolute=span.start.absolute,

@@ -138,7 +138,7 @@ class Nic(Struct, frozen=True):
     received_most: float | None
 
 
-class Network(Struct, frozen=True, kw_only=True):
+class Network(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
     """The result for a matrix of ``nodes`` nodes.
 
     ``silent``: nodes that neither send nor receive. ``cut_off``: groups that communicate with no
@@ -146,7 +146,7 @@ class Network(Struct, frozen=True, kw_only=True):
     the largest. ``pairs``: (sender, receiver) that cannot communicate although both nodes and
     their groups do. ``groups``: pairs of groups, all of them up to 256 groups. The worst thousand
     links and the first thousand pairs are listed; ``slow_links`` and ``mute_pairs`` count all.
-    ``noise``: the relative standard deviation of the links. ``why``: the reason why speeds were not
+    ``noise``: the relative standard deviation of the links. ``reason``: why speeds were not
     judged, or "".
     """
 
@@ -163,7 +163,7 @@ class Network(Struct, frozen=True, kw_only=True):
     groups: list[GroupPair]
     nics: list[Nic]
     noise: float | None
-    why: str = ""
+    reason: str = ""
 
     @property
     def slow_groups(self) -> list[GroupPair]:
@@ -220,7 +220,7 @@ def survey(
         groups=_group_table(found, kinds.tolist()),
         nics=_nic_table(figures, labels),
         noise=effects.noise if effects else None,
-        why=reason,
+        reason=reason,
     )
 
 

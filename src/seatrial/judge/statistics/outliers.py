@@ -1,6 +1,6 @@
 """Find the runs of a test that differ from the others.
 
-classify(runs).outliers     # [Outlier(run="r17", kind="slow", why=...), ...]
+classify(runs).outliers     # [Outlier(run="r17", kind="slow", reason=...), ...]
 
 Classes: *walltime*: it ended at its limit; *slow*: complete, but far slower than the others (a
 performance failure); *short*: reported as complete in far too little time; *failed*: by its cause.
@@ -42,19 +42,19 @@ class RunSample(NamedTuple):
     limit: float | None = None
 
 
-class Outlier(Struct, frozen=True):
+class Outlier(Struct, frozen=True, rename={"reason": "why"}):
     """A run that differs from the others, its class, and the reason in words."""
 
     run: str
     kind: Class
-    why: str
+    reason: str
 
 
-class Outliers(Struct, frozen=True):
+class Outliers(Struct, frozen=True, rename={"reason": "why"}):
     """The outliers among ``runs`` runs, ``complete`` of which are complete.
 
     ``median`` and ``noise`` (a robust standard deviation): of the complete runs, in seconds.
-    ``why``: the reason why slow and short runs could not be found, or "".
+    ``reason``: why slow and short runs could not be found, or "".
     """
 
     outliers: list[Outlier]
@@ -62,7 +62,7 @@ class Outliers(Struct, frozen=True):
     complete: int
     median: float | None
     noise: float | None
-    why: str = ""
+    reason: str = ""
 
 
 def classify(runs: Sequence[RunSample]) -> Outliers:
@@ -235,12 +235,12 @@ class Defect(Struct, frozen=True):
     deviations: float | None
 
 
-class Survey(Struct, frozen=True, kw_only=True):
+class Survey(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
     """The result for many nodes.
 
     ``centre`` and ``noise`` (a standard deviation, in the figures' unit): of the ``healthy`` nodes.
     ``bound``: how many deviations make a node defective. ``without``: nodes without a finite
-    figure. ``why``: the reason why nothing can be concluded, or "".
+    figure. ``reason``: why nothing can be concluded, or "".
     """
 
     defective: dict[str, Defect] = {}
@@ -251,7 +251,7 @@ class Survey(Struct, frozen=True, kw_only=True):
     noise: float | None = None
     bound: float | None = None
     without: list[str]
-    why: str = ""
+    reason: str = ""
 
 
 def survey(values_by_node: Mapping[str, float | Sequence[float]], better: Better) -> Survey:
@@ -262,12 +262,12 @@ def survey(values_by_node: Mapping[str, float | Sequence[float]], better: Better
     if len(known) < MIN_NODES:
         reason = f"{len(known)} nodes have a figure: "
         reason += f"what is usual can be told of {MIN_NODES} or more"
-        return Survey(nodes=len(known), without=without, why=reason)
+        return Survey(nodes=len(known), without=without, reason=reason)
     healthy = _healthy(list(known.values()), better)
     centre = statistics.median(healthy)
     if centre <= 0:
         reason = f"the healthy centre is {centre:g}: a share of it means nothing"
-        return Survey(nodes=len(known), without=without, why=reason)
+        return Survey(nodes=len(known), without=without, reason=reason)
     bound = _bound(len(known))
     noise = _noise([value - centre for value in healthy], bound)
     worst = _worse(known, centre, noise, better)

@@ -306,7 +306,7 @@ def _means(figures: Floats, scale: float) -> Floats:
 # Judge several comparisons of two samples together: of many rows some differ by chance.
 #
 #     found = judged([(first, second, "lower"), (third, fourth, "higher")], least=0.02)
-#     found[0].verdict, found[0].why
+#     found[0].verdict, found[0].reason
 #
 # Each row is compared by ``two_sample.compare``. Of those that are told to differ, the ones stand
 # that a false discovery rate of 5 % leaves (Benjamini and Hochberg 1995), and where figures are
@@ -327,9 +327,9 @@ def judged(rows: Sequence[Row], least: float = MIN_RELATIVE_CHANGE) -> list[Rati
     stand = {told[i] for i in confirmed([alone[i].p or 0.0 for i in told], len(tested))}
     few = [i for i in tested if _least_n(rows[i]) < FEW]
     stand -= _by_chance(rows, few, stand, least)
-    why = f"among {len(tested)} rows chance may make such a difference: repeat"
+    reason = f"among {len(tested)} rows chance may make such a difference: repeat"
     return [
-        replace(one, verdict="unclear", why=why, needed=twice(_least_n(rows[i])))
+        replace(one, verdict="unclear", reason=reason, needed=twice(_least_n(rows[i])))
         if one.told and i not in stand
         else one
         for i, one in enumerate(alone)
@@ -399,9 +399,9 @@ def beside(
     ordered = sorted((one.p or 0.0, name) for name, one in alone.items() if one.told)
     for i, (p, _) in enumerate(ordered):
         if p > (1 - CONFIDENCE) / (len(others) - i):
-            why = f"among {len(samples)} settings chance may make such a difference: repeat"
+            reason = f"among {len(samples)} settings chance may make such a difference: repeat"
             for _, name in ordered[i:]:
                 needed = twice(min(len(samples[best]), len(samples[name])))
-                alone[name] = replace(alone[name], verdict="unclear", why=why, needed=needed)
+                alone[name] = replace(alone[name], verdict="unclear", reason=reason, needed=needed)
             break
     return alone

@@ -27,12 +27,12 @@ class Excluded(Struct, frozen=True):
     rule: str
 
 
-class Spread(Struct, frozen=True, kw_only=True):
+class Spread(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
     """The variability of ``n`` figures.
 
     ``deviation``: the standard deviation (n - 1). ``cv``: that over the mean. ``mad``: the median
     absolute deviation; times 1.4826 it estimates the standard deviation of normal figures. A number
-    that is not defined is None; ``why`` gives the reason, or "".
+    that is not defined is None; ``reason`` says why, or "".
     """
 
     n: int
@@ -44,7 +44,7 @@ class Spread(Struct, frozen=True, kw_only=True):
     low: float | None = None
     high: float | None = None
     excluded: list[Excluded] = []
-    why: str = ""
+    reason: str = ""
 
 
 def spread(values: Sequence[float], deviations: float | None = None) -> Spread:
@@ -64,7 +64,7 @@ def spread(values: Sequence[float], deviations: float | None = None) -> Spread:
     figures = list(kept.values())
     excluded.sort(key=lambda each: each.index)
     if not figures:
-        return Spread(n=0, excluded=excluded, why="there is no figure to judge")
+        return Spread(n=0, excluded=excluded, reason="there is no figure to judge")
     middle, mean = statistics.median(figures), statistics.fmean(figures)
     deviation = statistics.stdev(figures) if len(figures) > 1 else None
     reason = ""
@@ -84,7 +84,7 @@ def spread(values: Sequence[float], deviations: float | None = None) -> Spread:
         low=min(figures),
         high=max(figures),
         excluded=excluded,
-        why=reason,
+        reason=reason,
     )
 
 

@@ -63,10 +63,10 @@ class Suspect(Struct, frozen=True):
     p: float
 
 
-class Suspects(Struct, frozen=True):
+class Suspects(Struct, frozen=True, rename={"reason": "why"}):
     """The accused among ``candidates`` nodes and groups, the surest first.
 
-    ``unexplained``: how many of the ``bad`` runs had none of them. ``why``: the reason why nothing
+    ``unexplained``: how many of the ``bad`` runs had none of them. ``reason``: why nothing
     can be concluded, or "".
     """
 
@@ -75,7 +75,7 @@ class Suspects(Struct, frozen=True):
     bad: int
     unexplained: int
     candidates: int
-    why: str = ""
+    reason: str = ""
 
 
 def find(jobs: Sequence[RunOnNodes], groups: Mapping[str, Sequence[str]] | None = None) -> Suspects:

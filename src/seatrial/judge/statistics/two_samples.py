@@ -54,11 +54,11 @@ SEED = 20260101
 MANY = 2  # in RESAMPLES: with a larger product of the sizes hardly any two resamples are alike
 
 
-class RatioEstimate(Struct, frozen=True, kw_only=True):
+class RatioEstimate(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
     """The comparison of the finite figures of two samples.
 
     ``ratio``: of the second median to the first. ``low`` and ``high``: its 95 % interval. ``p``: of
-    Mann-Whitney's test. Each is None if not defined. ``why``: the reason of an unclear verdict, or
+    Mann-Whitney's test. Each is None if not defined. ``reason`` of an unclear verdict, or
     of how few figures another one is. ``unseen``: a change of less than this share could not have
     been seen (half the width of the interval). ``needed``: how many figures of each side may decide
     an unclear verdict that is due to their number or noise; 0 where it is due to something else.
@@ -69,7 +69,7 @@ class RatioEstimate(Struct, frozen=True, kw_only=True):
     low: float | None = None
     high: float | None = None
     p: float | None = None
-    why: str = ""
+    reason: str = ""
     needed: int = 0
     unseen: float = math.inf
 
@@ -105,20 +105,20 @@ def compare(
     one, other = _finite(first), _finite(second)
     if not one or not other:
         side = "the second side" if one else "the first side" if other else "either side"
-        return RatioEstimate(why=f"there is no finite figure of {side}")
+        return RatioEstimate(reason=f"there is no finite figure of {side}")
     before, after = statistics.median(one), statistics.median(other)
     p = mann_whitney(one, other)
     if before <= 0 or after <= 0:
-        why = f"medians of {before:g} and {after:g}: a ratio is of figures above 0"
+        reason = f"medians of {before:g} and {after:g}: a ratio is of figures above 0"
         unseen = 0.0 if len({*one, *other}) == 1 else math.inf
-        return RatioEstimate(why=why, p=p, unseen=unseen)
+        return RatioEstimate(reason=reason, p=p, unseen=unseen)
     ratio = after / before
     if not 1 / MAX_RATIO < ratio < MAX_RATIO:
-        why = f"medians of {before:g} and {after:g} have no ratio that a number can hold"
-        return RatioEstimate(why=why, p=p)
+        reason = f"medians of {before:g} and {after:g} have no ratio that a number can hold"
+        return RatioEstimate(reason=reason, p=p)
     if min(len(one), len(other)) < 2:
-        why = "one figure has no spread: repeat the run"
-        return RatioEstimate(why=why, ratio=ratio, needed=REPEATS)
+        reason = "one figure has no spread: repeat the run"
+        return RatioEstimate(reason=reason, ratio=ratio, needed=REPEATS)
     low, high = interval(one, other)
     unseen = math.sqrt(high / low) - 1 if low > 0 and math.isfinite(high) else math.inf
     found = RatioEstimate(ratio=ratio, low=low, high=high, p=p, unseen=unseen)
@@ -134,9 +134,9 @@ def _unless_rounded(found: RatioEstimate, one: list[float], other: list[float]) 
     step = hides(one, other, abs(after - before)) if found.told else 0.0
     if not step:
         return found
-    why = f"figures rounded to steps of {step:g} may differ so though equal"
+    reason = f"figures rounded to steps of {step:g} may differ so though equal"
     unseen = max(found.unseen, step / before)
-    return replace(found, verdict="unclear", why=why, unseen=unseen)
+    return replace(found, verdict="unclear", reason=reason, unseen=unseen)
 
 
 def is_known(ratio: float, end: float) -> bool:
@@ -164,18 +164,18 @@ def _verdict(
     if low * (1 + least) * ALMOST >= 1 and high <= (1 + least) * ALMOST:
         if not few:
             return replace(found, verdict="same")
-        why = f"{both} that agree may do so by chance: {takes}"
-        return replace(found, why=why, needed=REPEATS)
+        reason = f"{both} that agree may do so by chance: {takes}"
+        return replace(found, reason=reason, needed=REPEATS)
     if low <= 1 <= high or off < least:
         return _no_change(found, low, high, sizes, few, least)
-    if few and (why := _why_not_of_few(one, other, off)):
-        return replace(found, why=f"{both} {why}: {takes}", needed=REPEATS)
+    if few and (reason := _why_not_of_few(one, other, off)):
+        return replace(found, reason=f"{both} {reason}: {takes}", needed=REPEATS)
     if not few and (found.p is None or found.p >= 1 - CONFIDENCE):
-        why = f"Mann-Whitney's test gives p = {found.p:.2g}"
-        return replace(found, why=why, needed=twice(min(sizes)))
+        reason = f"Mann-Whitney's test gives p = {found.p:.2g}"
+        return replace(found, reason=reason, needed=twice(min(sizes)))
     is_better = (found.ratio > 1) == (better == "higher")
     of = f"of {sizes[0]} and {sizes[1]} runs" if few else ""
-    return replace(found, verdict="better" if is_better else "worse", why=of)
+    return replace(found, verdict="better" if is_better else "worse", reason=of)
 
 
 def _no_change(
@@ -187,15 +187,15 @@ def _no_change(
     least: float,
 ) -> RatioEstimate:
     """Return the estimate of a difference that is none, or too small to matter."""
-    why = f"no change was found; one of less than {_share(found.unseen)} could not be seen"
+    reason = f"no change was found; one of less than {_share(found.unseen)} could not be seen"
     if low > 1 or high < 1:
-        why = f"the difference is under the least effect of {100 * least:g} %"
+        reason = f"the difference is under the least effect of {100 * least:g} %"
     needed = REPEATS if few else 0
     if found.unseen > least * ALMOST:
         freedom = sum(sizes) - 2
         quantile = student_quantile((1 + CONFIDENCE) / 2, freedom) if few else NORMAL
         needed = max(needed, to_see(least, found.unseen, min(sizes), quantile))
-    return replace(found, why=why, needed=needed)
+    return replace(found, reason=reason, needed=needed)
 
 
 def _why_not_of_few(one: list[float], other: list[float], off: float) -> str:

@@ -206,8 +206,8 @@ def print_network(judged: MatrixJudgement, levels: Sequence[LevelFinding] | None
     if levels and len(levels) > MAX_ROWS:
         click.echo(f"and {len(levels) - MAX_ROWS} more findings by level; --json has them")
     _print_mute(judged, by_group=levels is None)
-    if net.why:
-        click.echo(f"speeds were not judged: {plain_line(net.why)}")
+    if net.reason:
+        click.echo(f"speeds were not judged: {plain_line(net.reason)}")
     else:
         _print_slow("slow senders", net.senders)
         _print_slow("slow receivers", net.receivers)

@@ -32,16 +32,16 @@ def network(view: TrialView, criterion: Criterion) -> list[Result]:
     """
     groups = view.groups(criterion)
     found = [(group, _of_case(view, criterion, group)) for group in groups]
-    why = "no run with a right answer left a matrix, as the probe pairs and mpiGraph do"
-    why = why if view.over else view.goes_on
+    reason = "no run with a right answer left a matrix, as the probe pairs and mpiGraph do"
+    reason = reason if view.over else view.goes_on
     measure = {group.case.test for group, result in found if result is not None}
     results = [
-        result or undecided(criterion, why, subject=group.name)
+        result or undecided(criterion, reason, subject=group.name)
         for group, result in found
         if (criterion.tests or group.case.test in measure) and (group.runs or not group.stage)
     ]
     if not measure:
-        return [undecided(criterion, why)]
+        return [undecided(criterion, reason)]
     return with_worst(results, lambda one: one.value or 0.0)
 
 
@@ -53,7 +53,7 @@ def _of_case(view: TrialView, criterion: Criterion, group: NodeCases) -> Result 
     figures = {name: figure for name in WORDS if (figure := latest.figure(PREFIX + name))}
     numbers: Numbers = {name.replace("_", " "): one.value for name, one in figures.items()}
     parts = [count(int(one.value), WORDS[name]) for name, one in figures.items() if one.value]
-    why = f"{', '.join(parts) or 'nothing'} in the latest of {count(len(runs), 'run')}"
+    reason = f"{', '.join(parts) or 'nothing'} in the latest of {count(len(runs), 'run')}"
     subject = group.name
-    result = decided(view, criterion, value, why, n=len(runs), subject=subject, numbers=numbers)
+    result = decided(view, criterion, value, reason, n=len(runs), subject=subject, numbers=numbers)
     return unless_newer(result, group, latest, "left no matrix")

@@ -203,7 +203,7 @@ def _judged(
     for those in _classes(medians, common):
         relative[those] /= np.median(medians[those])
     survey = all_pairs.survey(np.nan_to_num(relative))
-    if not survey.why:
+    if not survey.reason:
         yield from _slow_units(survey, several)
     else:
         yield from _slow_of_few(relative, common, several)

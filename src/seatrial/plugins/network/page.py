@@ -107,7 +107,7 @@ def data(state: ServerState, query: PageQuery) -> Pairs:
         near=min(2 * NEAR, count),
         nodes=net.nodes,
         noise=net.noise,
-        reason=net.why,
+        reason=net.reason,
         low=scale.low,
         high=scale.high,
         findings=findings,

@@ -266,7 +266,7 @@ def _read(run: RunRow) -> Matrix:
         raise UsageError(f"{of} has {show_bytes(size)}: too large to be judged here")
     found = head(run, name, size)
     if isinstance(found, FileMissing):
-        raise UsageError(f"{of} {found.why}")
+        raise UsageError(f"{of} {found.reason}")
     try:
         return matrices.parsed(found.text.replace("\r\n", "\n"), name)
     except ValueError as error:

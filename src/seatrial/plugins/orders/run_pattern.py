@@ -71,7 +71,7 @@ def recorded_pattern(state: ServerState, run: RunRow, test: Test | None) -> RunP
 def _read(run: RunRow) -> RunPattern:
     found = head(run, PATTERN_FILE, MAX_READ)
     if isinstance(found, FileMissing):
-        return RunPattern(reason=found.why)
+        return RunPattern(reason=found.reason)
     if found.size > MAX_READ:
         return RunPattern(reason=f"has {show_bytes(found.size)}, too much for this page")
     try:

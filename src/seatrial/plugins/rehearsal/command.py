@@ -94,8 +94,8 @@ def command(
         )
         for path in plans
     ]
-    for what, why in dict.fromkeys(each for report in reports for each in report.left_out):
-        click.echo(f"left out: {what}: {why}", err=True)
+    for what, reason in dict.fromkeys(each for report in reports for each in report.left_out):
+        click.echo(f"left out: {what}: {reason}", err=True)
     for tag in [one.tag for report in reports for one in report.first if days and _no_run(one)]:
         text = f"--days {days:g}: {tag} has no run: its builds and waits take longer than that"
         click.echo(f"{text}; give more days", err=True)
@@ -108,14 +108,14 @@ def command(
         click.echo(page(reports[0]))
         runs = (folders.command("runs", "--trial", one.tag) for one in reports[0].first)
         click.echo("\nIts runs: " + f"\n{'':10}".join(runs))
-    if any(one.why for report in reports for one in report.first):
+    if any(one.reason for report in reports for one in report.first):
         return 3
     return 1 if any(report.missed for report in reports) else 0
 
 
 def _no_run(trial: Rehearsed) -> bool:
     """Return True if a trial is complete and no run of it has ended."""
-    return not trial.why and not any(test.accepted + test.others for test in trial.tests)
+    return not trial.reason and not any(test.accepted + test.others for test in trial.tests)
 
 
 def _show_progress(done: int, seeds: int) -> None:
@@ -172,8 +172,8 @@ def _beside(trials: Sequence[Rehearsed]) -> Iterator[str]:
 def _head(trial: Rehearsed) -> str:
     span = show_seconds((trial.end - trial.start) / SECOND_NS)
     lines = [f"{_bold(trial.name)}: {count(trial.nodes, 'node')}, {span}, trial {trial.tag}"]
-    if trial.why:
-        lines += wrap(f"it did not come to its end: {trial.why}", WIDTH)
+    if trial.reason:
+        lines += wrap(f"it did not come to its end: {trial.reason}", WIDTH)
     if trial.alerts:
         told = ", ".join(f"{number} {kind}" for kind, number in trial.alerts.items())
         lines += wrap(f"alerts: {told}", WIDTH)
@@ -227,8 +227,8 @@ def _criteria(verdicts: Sequence[CriterionVerdict]) -> str:
     reasons = []
     for label, result in ((each.label, each.result) for each in verdicts):
         rows.add(label, result.shown, result.bound, result.words)
-        if result.state != "met" and result.why:
-            reasons.append(f"{label}: {result.why}")
+        if result.state != "met" and result.reason:
+            reasons.append(f"{label}: {result.reason}")
     return "\n".join(filter(None, [str(rows), _listed("", reasons)]))
 
 
@@ -283,7 +283,7 @@ def side_by_side(reports: Sequence[RehearsalReport]) -> str:
             seed = f", seed {trial.seed}" if seeds > 1 else ""
             parts.append(f"{_bold(name)}: {trial.name}{seed}\n{_over_time(trial)}")
         reasons = [
-            f"{each.label}: {each.result.why}"
+            f"{each.label}: {each.result.reason}"
             for trial in report.first
             for each in trial.criteria
             if each.result.state == "not met"

@@ -34,7 +34,7 @@ class Disturbance(NamedTuple):
     keeps: float | None = None
     refused: float = 0.0
     held: bool = False
-    why: str = ""
+    reason: str = ""
 
 
 def disturbance_of(number: int, event: RehearsedEvent) -> Disturbance:
@@ -52,7 +52,7 @@ def disturbance_of(number: int, event: RehearsedEvent) -> Disturbance:
         keeps=event.keeps.seconds if event.keeps else None,
         refused=event.refused.fraction,
         held=event.held,
-        why=event.why,
+        reason=event.reason,
     )
 
 
@@ -74,7 +74,7 @@ class Disturbances:
     def why_refused(self, now: int, run: RehearsedRun) -> str:
         """Return why the scheduler refuses a run that is submitted now; "" if it does not."""
         refusals = (
-            each.why or "the scheduler refuses it"
+            each.reason or "the scheduler refuses it"
             for each in self._now(now, run)
             if each.refused and self._chance(run, each, "refused")[0] < each.refused
         )

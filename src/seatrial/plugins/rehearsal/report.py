@@ -106,7 +106,7 @@ def _causes(verdicts: Iterable[tuple[int, CriterionVerdict]]) -> list[UnmetCause
         if result.state not in ("not met", "undecided"):
             continue
         cause = str(result.numbers.get("cause") or result.numbers.get("worst") or "")
-        known = found.get((result.state, cause), UnmetCause(result.state, 0, seed, result.why))
+        known = found.get((result.state, cause), UnmetCause(result.state, 0, seed, result.reason))
         found[result.state, cause] = known._replace(seeds=known.seeds + 1)
     return sorted(found.values(), key=lambda each: (each.state, -each.seeds, each.first))
 
@@ -211,8 +211,8 @@ def told(event: RehearsedEvent) -> str:
     }
     text = "; ".join(effect for effect, there in effects.items() if there)
     on = f" on {event.nodes}" if event.nodes else ""
-    why = f" ({event.why})" if event.why else ""
-    return f"From {event.start} to {event.end}, {who}{on}: {text}{why}."
+    reason = f" ({event.reason})" if event.reason else ""
+    return f"From {event.start} to {event.end}, {who}{on}: {text}{reason}."
 
 
 def assumptions(machine: Machine) -> Iterator[str]:
@@ -276,8 +276,8 @@ def _trial(trial: Rehearsed) -> dict[str, Any]:
         "seed": trial.seed,
         "nodes": trial.nodes,
         "seconds": (trial.end - trial.start) / 1e9,
-        "complete": not trial.why,
-        "why": trial.why,
+        "complete": not trial.reason,
+        "why": trial.reason,
         "utilisation": trial.utilisation,
         "uses": {use: trial.use.share(use) for use in trial.use._fields if use != "available"},
         "over_time": [

@@ -65,7 +65,7 @@ class Rehearsed(NamedTuple):
     """A rehearsed trial.
 
     ``tag``: "" if it was not written. ``node_shares``: the planned and the achieved share of each
-    test. ``start`` and ``end``: in ns. ``why``: the reason if it did
+    test. ``start`` and ``end``: in ns. ``reason``: why, if it did
     not come to its end, or "". ``remarks``: which jobs of others were left out. ``alongside``: the
     components that it ran beside.
     """
@@ -77,7 +77,7 @@ class Rehearsed(NamedTuple):
     nodes: int
     start: int
     end: int
-    why: str
+    reason: str
     use: Use
     bins: list[Bin]
     tests: list[TestTally]
@@ -126,7 +126,7 @@ def summarise(
         nodes=history.nodes,
         start=history.start or 0,
         end=ending.time,
-        why="" if ending.complete else ending.why,
+        reason="" if ending.complete else ending.reason,
         use=view.timeline.total,
         bins=view.timeline.bins(BINS),
         tests=[_of_test(part, name, runs, waited.get(name)) for name, runs in by_test.items()],

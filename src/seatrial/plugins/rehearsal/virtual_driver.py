@@ -123,7 +123,7 @@ class Ending(NamedTuple):
     metadata targets bore, and what people must know of the load of others."""
 
     complete: bool
-    why: str
+    reason: str
     time: int
     loads: list[TargetLoad]
     remarks: list[str]
@@ -187,17 +187,17 @@ class VirtualDriver:
             self._writer.tell_some()
             if self.conductor.state.changed:  # something follows from what was just recorded
                 continue
-            if why := self._go_on(decision.wake):
-                return self._finish(False, why)
+            if reason := self._go_on(decision.wake):
+                return self._finish(False, reason)
 
-    def _finish(self, complete: bool, why: str) -> Ending:
+    def _finish(self, complete: bool, reason: str) -> Ending:
         if complete:
             self.note(events.TrialEnded(failed=0 if self._runs.all_passed else 1))
         else:
-            self.note(events.TrialPaused(reason=why))
+            self.note(events.TrialPaused(reason=reason))
         self._writer.tell_all()
         loads = self.cluster.files.loads(self.cluster.now)
-        return Ending(complete, why, self.now, loads, self.cluster.remarks)
+        return Ending(complete, reason, self.now, loads, self.cluster.remarks)
 
     # ---- time -----------------------------------------------------------------------------
 

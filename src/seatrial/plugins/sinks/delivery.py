@@ -233,10 +233,10 @@ class Delivery:
                 waiting += [part[middle:], part[:middle]]
             elif reply.fate != "taken":
                 refused += part
-                self._cursor.told = reply.why
+                self._cursor.told = reply.reason
             elif reply.lost:
                 self._refused += min(reply.lost, len(part))
-                self._cursor.told = reply.why
+                self._cursor.told = reply.reason
         return refused
 
     def _answered(self, target: SinkTarget, pieces: Sequence[bytes]) -> Reply:
@@ -246,7 +246,7 @@ class Delivery:
             _log.debug("%s: %d pieces: %s", self.sink.name, len(pieces), reply)
             if reply.fate != "again":
                 return reply
-            self._fail(reply.why, target.shown)
+            self._fail(reply.reason, target.shown)
             self._pause(reply.wait)
 
     # ---- what goes wrong ------------------------------------------------------------------

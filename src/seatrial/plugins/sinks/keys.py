@@ -182,8 +182,8 @@ def _check_template(sink: Sink, at: Spot) -> None:
 
 def _check_places(sink: Sink, at: Spot) -> None:
     """Check URLs and paths, and that no secret is written in the file."""
-    if sink.url and not _SECRET.fullmatch(sink.url) and (why := _fault_of_url(sink)):
-        at.fault(why, "url")
+    if sink.url and not _SECRET.fullmatch(sink.url) and (reason := _fault_of_url(sink)):
+        at.fault(reason, "url")
     for address in [*sink.to, *filter(None, [sink.sender])]:
         if not _ADDRESS.fullmatch(address):
             key = "sender" if address == sink.sender else "to"

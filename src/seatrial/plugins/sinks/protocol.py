@@ -28,10 +28,10 @@ Fate = Literal["taken", "again", "smaller"]
 class Reply(NamedTuple):
     """What became of a request. ``fate``: "taken", "again" (send it again after ``wait`` seconds or
     more) or "smaller" (send it in halves; a single piece is refused). ``lost``: how many pieces of
-    a request that was taken were refused. ``why``: the reason, for people."""
+    a request that was taken were refused. ``reason`` is for people."""
 
     fate: Fate
-    why: str = ""
+    reason: str = ""
     lost: int = 0
     wait: float = 0.0
 

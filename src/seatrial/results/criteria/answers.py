@@ -112,7 +112,9 @@ def _of_worst(
         filling = fillers(view.history)
         claimed = [test for test in tests if test not in filling] or tests
         pool = whole if len(claimed) == len(tests) else share(claimed, TOGETHER)
-        pool = replace(pool, why=f"{pool.why}{_lowest(criterion, [each[t] for t in claimed])}")
+        pool = replace(
+            pool, reason=f"{pool.reason}{_lowest(criterion, [each[t] for t in claimed])}"
+        )
         asked = [pool, *(one for one in asked if one.subject not in claimed)]
         if len(asked) == 1:
             return [replace(pool, subject="", numbers=whole.numbers)]
@@ -136,13 +138,13 @@ def _with_whole(criterion: Criterion, whole: Result, asked: Sequence[Result]) ->
     worst, *each = with_worst(asked, lambda one: sign * (one.value or 0.0))
     numbers = {**whole.numbers, **(worst.numbers if each else {})}
     if (whole.state, whole.value) == (worst.state, worst.value):
-        return [replace(worst, why=whole.why, n=whole.n, numbers=numbers, subject=""), *each]
-    why = worst.why
+        return [replace(worst, reason=whole.reason, n=whole.n, numbers=numbers, subject=""), *each]
+    reason = worst.reason
     if whole.value is not None:
         numbers["of all tests together"] = whole.value
         if not criterion.pooled:
-            why += f"; of all tests together {whole.shown}"
-    return [replace(worst, why=why, n=whole.n, numbers=numbers, subject=""), *each]
+            reason += f"; of all tests together {whole.shown}"
+    return [replace(worst, reason=reason, n=whole.n, numbers=numbers, subject=""), *each]
 
 
 def _lowest(criterion: Criterion, each: Sequence[Result]) -> str:
@@ -179,19 +181,19 @@ def _rate(
     good = float(passed) if len(tests) == 1 else math.fsum(shield.weights(counted))
     whole = len(counted) - passed + good + sum(unmade.values())
     numbers = {"passed": passed, "ended": len(counted), **_attempts(ended, len(counted))}
-    why = _not_passed(view, counted, bad, subject) + _not_counted(numbers)
+    reason = _not_passed(view, counted, bad, subject) + _not_counted(numbers)
     lost = sum(run.code == codes.CANCELLED.number and not run.will_rerun for run in ended)
     if lost and whole:
         worst = numbers["rate if cancelled runs had failed"] = good / (whole + lost)
-        why += f" ({show_value('pass_rate', worst)} had they failed)"
+        reason += f" ({show_value('pass_rate', worst)} had they failed)"
     if unmade:
         numbers["not made"] = sum(unmade.values())
-        why += _not_made(unmade)
+        reason += _not_made(unmade)
     result = decided(
         view,
         criterion,
         good / whole if whole else None,
-        why,
+        reason,
         n=len(counted),
         reach=_reach(view, counted, len(bad), tests),
         numbers=numbers | _tally(bad),
@@ -242,12 +244,12 @@ def unless_cancelled(view: TrialView, result: Result, ended: Sequence[RunHistory
     if result.state != "met" or view.history.policy.kind == "sustained" or not cancelled:
         return result
     number = len(cancelled)
-    why = (
+    reason = (
         f"{count(number, 'run')} {'was' if number == 1 else 'were'} cancelled by others, and not "
         f"retried ({_of_tests(view, cancelled)}): begin the component anew under another --name, "
         "or waive it"
     )
-    return replace(result, state="undecided", why=why)
+    return replace(result, state="undecided", reason=reason)
 
 
 def _reach(view: TrialView, counted: Sequence[RunHistory], bad: int, tests: Sequence[str]) -> Reach:
@@ -316,21 +318,21 @@ def _right(
 ) -> Result:
     answered = [run for run in ended if run.code in _ANSWERED]
     wrong = [run for run in answered if run.code == codes.WRONG_ANSWER.number]
-    why = f"all of {count(len(answered), 'answer')} were right"
+    reason = f"all of {count(len(answered), 'answer')} were right"
     if not answered:
-        why = "no run has given an answer"
+        reason = "no run has given an answer"
     elif wrong:
-        why = f"{len(wrong)} of {count(len(answered), 'answer')} were wrong: "
-        why += _of_tests(view, wrong)
+        reason = f"{len(wrong)} of {count(len(answered), 'answer')} were wrong: "
+        reason += _of_tests(view, wrong)
     numbers: Numbers = {"wrong": len(wrong), "without an answer": len(ended) - len(answered)}
     if known := sum(run.code == codes.KNOWN.number for run in ended):
-        why += f"; {count(known, 'known failure')} not counted"
+        reason += f"; {count(known, 'known failure')} not counted"
         numbers["known"] = known
     result = decided(
         view,
         criterion,
         1 - len(wrong) / len(answered) if answered else None,
-        why,
+        reason,
         n=len(answered),
         reach=(0.0, 1.0 - (JUST_LESS if wrong else 0)),
         numbers=numbers,
@@ -340,7 +342,7 @@ def _right(
     if result.state == "met" and unknown:
         tally = largest_listed(_tally(unknown))
         named = f"{count(len(unknown), 'answer')} could not be checked: {tally}"
-        result = replace(result, state="undecided", why=f"{named}; {result.why}")
+        result = replace(result, state="undecided", reason=f"{named}; {result.reason}")
     return unless_cancelled(view, result, ended)
 
 
@@ -479,8 +481,8 @@ def items_passed(view: TrialView, criterion: Criterion) -> list[Result]:
     share = passed / len(items)
     if bounds.holds(share):
         return [result]
-    why = f"{count(states['waived'], 'item')} waived: {_named(items, 'waived')}"
-    return [replace(result, state="waived", without_waiver="not met", value=share, why=why)]
+    reason = f"{count(states['waived'], 'item')} waived: {_named(items, 'waived')}"
+    return [replace(result, state="waived", without_waiver="not met", value=share, reason=reason)]
 
 
 def _why(items: list[ItemStatus]) -> str:

@@ -2,7 +2,7 @@
 page of the reference: formula, example, and when it is undecided.
 
     view = TrialView(history, now, references)
-    for result in judged(component, view): print(result.criterion, result.state, result.why)
+    for result in judged(component, view): print(result.criterion, result.state, result.reason)
 
 A criterion returns the result on all its subjects together, then those of each subject (a test or a
 case) where there are several.
@@ -69,9 +69,11 @@ def _doubted(view: TrialView, criterion: Criterion) -> list[Result]:
     """Return the results of a criterion of a trial whose journal lacks events: what is met without
     them is undecided."""
     lines = count(view.history.damaged, "line")
-    why = f"{lines} of the journal cannot be read, which may say otherwise"
+    reason = f"{lines} of the journal cannot be read, which may say otherwise"
     return [
-        replace(one, state="undecided", why=f"{why}; {one.why}") if one.state == "met" else one
+        replace(one, state="undecided", reason=f"{reason}; {one.reason}")
+        if one.state == "met"
+        else one
         for one in judge_of(criterion.criterion)(view, criterion)
     ]
 

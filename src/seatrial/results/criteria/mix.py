@@ -253,20 +253,20 @@ def every_test(view: TrialView, criterion: Criterion) -> list[Result]:
     bad = [one for one in found if one.fault]
     n = sum(one.right for one in found)
     if not found:
-        why = "the component has no test"
-        return [_result(criterion, "undecided", n=0, total=0, good=None, why=why)]
+        reason = "the component has no test"
+        return [_result(criterion, "undecided", n=0, total=0, good=None, reason=reason)]
     faults = "; ".join(f"{one.name} {one.fault}" for one in bad[:MAX_TESTS_NAMED])
     if len(bad) > MAX_TESTS_NAMED:
         faults += f"; and {count(len(bad) - MAX_TESTS_NAMED, 'more test')}"
     good = len(found) - len(bad)
     state: State = "undecided"
-    why = faults
+    reason = faults
     if view.over:
         state = "not met" if bad else "met"
-        why = why or f"{count(n, 'run')} with a right answer"
+        reason = reason or f"{count(n, 'run')} with a right answer"
     else:
-        why = f"{view.goes_on}; {faults}" if faults else view.goes_on
-    first = _result(criterion, state, n=n, total=len(found), good=good, why=why)
+        reason = f"{view.goes_on}; {faults}" if faults else view.goes_on
+    first = _result(criterion, state, n=n, total=len(found), good=good, reason=reason)
     known = sum(run.code == KNOWN.number for run in view.runs(criterion))
     if known:
         first = replace(first, numbers={**first.numbers, "known": known})
@@ -276,7 +276,7 @@ def every_test(view: TrialView, criterion: Criterion) -> list[Result]:
 
 
 def _result(
-    criterion: Criterion, state: State, *, n: int, total: int, good: int | None, why: str
+    criterion: Criterion, state: State, *, n: int, total: int, good: int | None, reason: str
 ) -> Result:
     return Result(
         criterion=criterion.criterion,
@@ -286,7 +286,7 @@ def _result(
         bound=f"all {total}" if total > 1 else "a right answer",
         n=n,
         numbers={"tests": total, "at fault": total - (good or 0)},
-        why=why,
+        reason=reason,
     )
 
 
@@ -299,7 +299,7 @@ def _subject(criterion: Criterion, state: State, one: TestOutcome) -> Result:
         value=0.0,
         bound="a right answer",
         n=one.right,
-        why=one.fault,
+        reason=one.fault,
     )
 
 

@@ -85,25 +85,25 @@ def utilisation(view: TrialView, criterion: Criterion) -> list[Result]:
         numbers["cause"] = largest[0][0]
     if criterion.tests:
         numbers["of all tests"] = whole_use.share("accepted")
-    why = "no node-hours were available yet"
+    reason = "no node-hours were available yet"
     if value is not None:
         is_missed = not bounds_of(criterion).holds(value)
-        why = _used(view, criterion, total, is_missed and bool(largest))
+        reason = _used(view, criterion, total, is_missed and bool(largest))
     passed = (view.history.test_of(run) for run in view.history.runs if run.passed)
     n = sum(map(frozenset(tests).__contains__, passed))
-    return [decided(view, criterion, value, why, n=n, reach=reach, numbers=numbers)]
+    return [decided(view, criterion, value, reason, n=n, reach=reach, numbers=numbers)]
 
 
 def _used(view: TrialView, criterion: Criterion, total: TestsUse, is_missed: bool) -> str:
     """Return how much of the node-hours was used, or the largest loss where too few were."""
-    why = f"{_hours(total.accepted)} of {_hours(total.available)} node-hours"
+    reason = f"{_hours(total.accepted)} of {_hours(total.available)} node-hours"
     if criterion.tests:
-        why += f", by all tests together {show_share(view.timeline.total.share('accepted'))}"
+        reason += f", by all tests together {show_share(view.timeline.total.share('accepted'))}"
     elif is_missed:
-        why = sentence(view.history, view.timeline, view.now)
-    why += of_machine(view)
+        reason = sentence(view.history, view.timeline, view.now)
+    reason += of_machine(view)
     shared = sharing(view.node_shares)
-    return f"{why}; {shared}" if shared else why
+    return f"{reason}; {shared}" if shared else reason
 
 
 def of_machine(view: TrialView) -> str:
@@ -141,15 +141,15 @@ def availability(view: TrialView, criterion: Criterion) -> list[Result]:
     reach = (0.0, 1.0)
     if whole:
         reach = ((available - down - _unwatched(view)) / whole, 1 - down / whole)
-    why = "no node-hours were available yet"
+    reason = "no node-hours were available yet"
     if available:
-        why = f"{_hours(down)} node-hours down in {count(went, 'failure')} of nodes"
-    why += of_machine(view)
+        reason = f"{_hours(down)} node-hours down in {count(went, 'failure')} of nodes"
+    reason += of_machine(view)
     result = decided(
         view,
         criterion,
         max(0.0, 1 - down / available) if available else None,
-        why,
+        reason,
         n=went,
         reach=reach,
         goes_on=view.goes_on + of_machine(view),
@@ -205,22 +205,22 @@ def mtbf(view: TrialView, criterion: Criterion) -> list[Result]:
     unseen = _unseen_failures(view, seen)
     failures = len(seen) + unseen
     value = None
-    why = "the trial has not run yet"
+    reason = "the trial has not run yet"
     if time:
         value = time / failures if failures else time / math.log(10)
-        why = f"{count(failures, 'node failure')} in {show_seconds(time)}{of_machine(view)}"
+        reason = f"{count(failures, 'node failure')} in {show_seconds(time)}{of_machine(view)}"
         if not failures:
-            why += "; the value is the lower bound that holds with 90 % confidence, T / ln 10"
+            reason += "; the value is the lower bound that holds with 90 % confidence, T / ln 10"
     duration = view.history.duration
     reach = (0.0, max(duration, time) / max(1, failures) if duration else None)
     bounds = bounds_of(criterion)
     numbers: Numbers = {"time": time, "failures": failures, "not told by the scheduler": unseen}
     result = decided(
-        view, criterion, value, why, n=failures, bounds=bounds, reach=reach, numbers=numbers
+        view, criterion, value, reason, n=failures, bounds=bounds, reach=reach, numbers=numbers
     )
     if result.state == "not met" and not failures and bounds.most is None:
-        too_short = f"{why}: too short a time to show {bounds.words}"
-        return [replace(result, state="undecided", why=too_short)]
+        too_short = f"{reason}: too short a time to show {bounds.words}"
+        return [replace(result, state="undecided", reason=too_short)]
     return [result]
 
 
@@ -274,17 +274,19 @@ def jobs_in_flight(view: TrialView, criterion: Criterion) -> list[Result]:
     found, fewer = _as_planned(view, criterion, bounds.least, found)
     n = sum(run.held_nodes(view.now) is not None for run in view.runs(criterion))
     largest = max((level.value for level in found), default=None)
-    why = "no run has started"
+    reason = "no run has started"
     if bounds.least is None:
         if largest is not None:
-            why = f"at most {largest:.0f} ran at a time"
-        return [decided(view, criterion, largest, why, n=n, bounds=bounds, reach=(largest, None))]
+            reason = f"at most {largest:.0f} ran at a time"
+        return [
+            decided(view, criterion, largest, reason, n=n, bounds=bounds, reach=(largest, None))
+        ]
     first = next((i for i, level in enumerate(found) if level.value >= bounds.least), None)
     if first is None:
         if largest is not None:
-            why = f"never more than {largest:.0f} ran"
+            reason = f"never more than {largest:.0f} ran"
         value = largest or 0.0
-        return [decided(view, criterion, value, why, n=n, bounds=bounds, reach=(0.0, None))]
+        return [decided(view, criterion, value, reason, n=n, bounds=bounds, reach=(0.0, None))]
     return [_held(view, criterion, bounds, found[first:], n, fewer)]
 
 
@@ -311,18 +313,18 @@ def _held(
         "shortest counted": short,
         "reached after": history.clock(held[0].start),
     }
-    why = f"never fewer than {kept:.0f} ran"
+    reason = f"never fewer than {kept:.0f} ran"
     if below:
-        why += f" for {show_seconds(short)} or longer"
+        reason += f" for {show_seconds(short)} or longer"
     if kept < bounds.least:
-        why = (
+        reason = (
             f"only {kept:.0f} ran {show_seconds(history.clock(since))} after the start;"
             f" {bounds.words} was missed for {show_seconds(time / SECOND_NS)},"
             f" {100 * share:.3g} % of the time"
         )
-    why += fewer
+    reason += fewer
     reach = (0.0, kept)
-    return decided(view, criterion, kept, why, n=n, bounds=bounds, reach=reach, numbers=numbers)
+    return decided(view, criterion, kept, reason, n=n, bounds=bounds, reach=reach, numbers=numbers)
 
 
 def _as_planned(
@@ -393,16 +395,16 @@ def findings(view: TrialView, criterion: Criterion) -> list[Result]:
     one; a rehearsal.
     """
     found = [(group, _of_case(view, criterion, group)) for group in view.groups(criterion)]
-    why = (
+    reason = (
         "no run with a right answer left facts.txt or nodecheck.txt" if view.over else view.goes_on
     )
     results = [
-        result or undecided(criterion, why, subject=group.name)
+        result or undecided(criterion, reason, subject=group.name)
         for group, result in found
         if result is not None or (criterion.tests and (group.runs or not group.stage))
     ]
     if not any(result is not None for _, result in found):
-        return [undecided(criterion, why)]
+        return [undecided(criterion, reason)]
     return with_worst(results, lambda one: one.value or 0.0)
 
 
@@ -421,9 +423,9 @@ def _of_case(view: TrialView, criterion: Criterion, group: NodeCases) -> Result 
     parts = ", ".join(f"{name} on {count(value, 'node')}" for name, value in most)
     numbers: Numbers = {**of_rule}
     where = f" on each of {len(latest)} nodes" if len(latest) > 1 else ""
-    why = f"{parts or 'nothing'} in the latest of {count(len(runs), 'run')}{where}"
+    reason = f"{parts or 'nothing'} in the latest of {count(len(runs), 'run')}{where}"
     subject = group.name
-    result = decided(view, criterion, value, why, n=len(runs), subject=subject, numbers=numbers)
+    result = decided(view, criterion, value, reason, n=len(runs), subject=subject, numbers=numbers)
     lacks = "left neither facts.txt nor nodecheck.txt that tells of a node"
     for run in latest.values():
         result = unless_newer(result, group, run, lacks)

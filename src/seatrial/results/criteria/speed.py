@@ -91,18 +91,18 @@ def _of_test(
     n = sum(map(len, enough))
     numbers = _spread(enough) if enough else {}
     value = float(numbers["cv"]) if numbers else None
-    why = f"needs {MIN_RUNS} runs with a right answer, has {sum(map(len, series))}"
+    reason = f"needs {MIN_RUNS} runs with a right answer, has {sum(map(len, series))}"
     if value is not None:
-        why = f"{100 * value:.3g} % over {n} runs; the robust value is "
-        why += f"{100 * float(numbers['robust']):.3g} %"
+        reason = f"{100 * value:.3g} % over {n} runs; the robust value is "
+        reason += f"{100 * float(numbers['robust']):.3g} %"
         if too_few := len(series) - len(enough):
             numbers["cases left out"] = too_few
             left_out = units.count(too_few, "case")
-            why += f"; {left_out} with fewer than {MIN_RUNS} right runs left out"
-    result = decided(view, criterion, value, why, n=n, subject=test, numbers=numbers)
+            reason += f"; {left_out} with fewer than {MIN_RUNS} right runs left out"
+    result = decided(view, criterion, value, reason, n=n, subject=test, numbers=numbers)
     if result.state == "met" and ("cases left out" in numbers or doubt):
-        why = "; ".join(filter(None, (doubt, why)))
-        return replace(result, state="undecided", why=why)
+        reason = "; ".join(filter(None, (doubt, reason)))
+        return replace(result, state="undecided", reason=reason)
     return result
 
 
@@ -168,24 +168,24 @@ def _against(view: TrialView, criterion: Criterion, group: NodeCases) -> Result:
     values = [figure.value for figure in figures]
     value = median(values) if values else None
     unit = figures[0].unit if figures else ""
-    why = f"no run with a right answer has given {metric}"
+    reason = f"no run with a right answer has given {metric}"
     numbers: Numbers = {}
     if value is not None:
         shown = units.show_figure(value, unit)
-        why = f"median {shown} of {units.count(len(values), 'run')}"
-        why += STAGE_WORDS[group.stage]
+        reason = f"median {shown} of {units.count(len(values), 'run')}"
+        reason += STAGE_WORDS[group.stage]
         numbers = {"unit": unit, "least": min(values), "largest": max(values)}
     judgement = _judgement(view, criterion, group, figures, value)
     if isinstance(judgement, Result):
         return judgement
     bounds, fault, better_by = judgement
-    why = fault or why
+    reason = fault or reason
     numbers |= better_by
     result = decided(
         view,
         criterion,
         value,
-        why,
+        reason,
         n=len(values),
         bounds=bounds,
         subject=group.name,
@@ -214,11 +214,11 @@ def _judgement(
             known = reference.value if reference and alike else None
             return bounds_of(criterion, known, unit), "", {}
         if reference is None:
-            why = f"there is no reference for {metric}{STAGE_WORDS[group.stage]}"
-            return undecided(criterion, why, subject=group.name)
+            reason = f"there is no reference for {metric}{STAGE_WORDS[group.stage]}"
+            return undecided(criterion, reason, subject=group.name)
         if value is None:
-            why = f"no run with a right answer has given {metric}"
-            return undecided(criterion, why, subject=group.name)
+            reason = f"no run with a right answer has given {metric}"
+            return undecided(criterion, reason, subject=group.name)
         figure = figures[0]._replace(value=value)
         return _by_reference(criterion, figure, reference, group.name)
     except (refs.AmbiguousReference, ValueError) as error:
@@ -231,13 +231,13 @@ def _by_reference(
     """Return the bounds of a reference, what it says against a figure, and by how much that is
     better; or why they cannot be compared."""
     if figure.better == units.NO_DIRECTION:
-        why = f"{criterion.metric} has no direction (better: none); give the criterion bounds"
-        return undecided(criterion, why, subject=subject)
+        reason = f"{criterion.metric} has no direction (better: none); give the criterion bounds"
+        return undecided(criterion, reason, subject=subject)
     better = units.better_of(figure.better)
     bounds = _bounds_by(reference, better)
     if figure.unit != reference.unit:
-        why = f"{criterion.metric} is in {figure.unit}, but its reference in {reference.unit}"
-        return undecided(criterion, why, bounds.words, subject)
+        reason = f"{criterion.metric} is in {figure.unit}, but its reference in {reference.unit}"
+        return undecided(criterion, reason, bounds.words, subject)
     measured = MetricValue(criterion.metric, figure.value, figure.unit, better)
     finding = refs.judge(measured, reference)
     off = refs.percent_off(figure.value, reference)
@@ -331,23 +331,23 @@ def _of_group(view: TrialView, criterion: Criterion, bounds: Bounds, group: Node
     if pairs:
         numbers |= {"cases": len(pairs), "alone": median(alone), "full": median(full)}
     value = interval = None
-    why = _incomparable(criterion, group, sides, pairs)
-    if not why:
+    reason = _incomparable(criterion, group, sides, pairs)
+    if not reason:
         value = median(_per_cent(pair.alone, pair.full, pair.better) for pair in pairs)
-        why = _medians(alone, full, waves)
+        reason = _medians(alone, full, waves)
         interval = _interval(pairs, group.name)
     if interval is not None:
         numbers |= {"low": interval[0], "high": interval[1]}
-        why += f"; 95 % interval {interval[0]:+.3g} to {interval[1]:+.3g} %"
+        reason += f"; 95 % interval {interval[0]:+.3g} to {interval[1]:+.3g} %"
     lacking = len(sides) - len(pairs)
     n = len(alone) + len(full)
     found = decided(
-        view, criterion, value, why, n=n, bounds=bounds, subject=group.name, numbers=numbers
+        view, criterion, value, reason, n=n, bounds=bounds, subject=group.name, numbers=numbers
     )
     doubt = _doubt(bounds, interval, len(alone), waves) if found.state != "undecided" else ""
     if found.state == "met" and lacking and not doubt:
         doubt = f"{lacking} of {count(len(sides), 'case')} gave no figure alone or at full machine"
-    return replace(found, state="undecided", why=f"{why}; {doubt}") if doubt else found
+    return replace(found, state="undecided", reason=f"{reason}; {doubt}") if doubt else found
 
 
 def _merged(sides: Sequence[SlowdownPair]) -> tuple[list[float], list[float], int]:
@@ -568,11 +568,11 @@ def _within_of_test(
     )
     if result.state == "met" and found.few:
         few = f"fewer than {MIN_RUNS_WITHIN} right runs"
-        why = f"the median of {found.few[0]} is of {few}; {result.why}"
-        result = replace(result, state="undecided", why=why)
+        reason = f"the median of {found.few[0]} is of {few}; {result.reason}"
+        result = replace(result, state="undecided", reason=reason)
     if result.state == "met" and found.none:
-        why = f"no run of {', '.join(found.none[:MAX_NAMED])} counts; {result.why}"
-        result = replace(result, state="undecided", why=why)
+        reason = f"no run of {', '.join(found.none[:MAX_NAMED])} counts; {result.reason}"
+        result = replace(result, state="undecided", reason=reason)
     ended = [run for group in groups for run in group.runs if run.over]
     return unless_cancelled(view, result, ended)
 
@@ -660,7 +660,9 @@ def _reason(criterion: Criterion, found: CountedRuns) -> str:
         of += f" {show_figure(found.expected[0].value, found.expected[0].unit)}"
     worse = "off" if criterion.two_sided else "worse than"
     allowed = show_share(criterion.within.fraction if criterion.within else 0.0)
-    why = f"{good} of {count(n, 'run')} right, with {criterion.metric or ELAPSED} at most {allowed}"
-    why += f" {worse} {of}"
+    reason = (
+        f"{good} of {count(n, 'run')} right, with {criterion.metric or ELAPSED} at most {allowed}"
+    )
+    reason += f" {worse} {of}"
     others = {name: number for name, number in found.outcomes.items() if name != "within"}
-    return f"{why}; {largest_listed(others)}" if any(others.values()) else why
+    return f"{reason}; {largest_listed(others)}" if any(others.values()) else reason

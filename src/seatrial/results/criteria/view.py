@@ -249,14 +249,14 @@ class WithExcluded(Struct, frozen=True, kw_only=True):
     n: int
 
 
-class Result(Struct, frozen=True, kw_only=True):
+class Result(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
     """The result of a criterion on one subject: a test, a case, or "" for all its subjects
     together.
 
     ``value`` is a share, seconds, a number or, for ``slowdown``, per cent (positive is better);
     None where there is none; ``unit`` is that of a figure of merit. ``label`` names the criterion
     and what it is about. ``bound`` is the bound in words. ``n`` is the number of runs (or of what
-    ``numbers`` says) behind it. ``why`` is the reason, in a sentence. ``without_waiver`` is the
+    ``numbers`` says) behind it. ``reason`` is a sentence. ``without_waiver`` is the
     state that it would have without the waiver that covers it; None where no waiver does.
     ``with_excluded`` is the result if the runs counted that both sides excluded; None where that
     changes nothing. ``id``, ``clause`` and ``about`` are those that the plan gives to the
@@ -272,7 +272,7 @@ class Result(Struct, frozen=True, kw_only=True):
     bound: str = ""
     n: int = 0
     numbers: Numbers = {}
-    why: str
+    reason: str
     without_waiver: State | None = None
     with_excluded: WithExcluded | None = None
     id: str = ""
@@ -280,13 +280,13 @@ class Result(Struct, frozen=True, kw_only=True):
     about: str = ""
 
     @property
-    def reason(self) -> str:
-        """Why, and what it would be with the excluded runs."""
+    def full_reason(self) -> str:
+        """The reason, and what it would be with the excluded runs."""
         other = self.with_excluded
         if other is None:
-            return self.why
+            return self.reason
         value = show_value(self.criterion, other.value, self.unit) or "no value"
-        return f"{self.why}; with excluded runs {value}, {other.state} (n {other.n})"
+        return f"{self.reason}; with excluded runs {value}, {other.state} (n {other.n})"
 
     @property
     def shown(self) -> str:
@@ -406,7 +406,7 @@ def decided(
     view: TrialView,
     criterion: Criterion,
     value: float | None,
-    why: str,
+    reason: str,
     *,
     n: int,
     bounds: Bounds | None = None,
@@ -418,12 +418,12 @@ def decided(
 ) -> Result:
     """Return the result of a value. Before the trial is over it is decided only if every value that
     is still possible (``reach``, None is unbounded) is inside the bounds, or none is; else
-    ``goes_on`` is the reason (default: the view's). A value of None is undecided, and ``why`` is
-    the reason."""
+    ``goes_on`` is the reason (default: the view's). A value of None is undecided, and ``reason``
+    says why."""
     state: State = "undecided"
     bounds = bounds or bounds_of(criterion)
     if bounds.least is None and bounds.most is None:
-        why = "the criterion has no bound: give at_least or at_most"
+        reason = "the criterion has no bound: give at_least or at_most"
     elif view.over:
         if value is not None:
             state = "met" if bounds.holds(value) else "not met"
@@ -432,7 +432,7 @@ def decided(
     elif bounds.contains(reach):
         state = "met"
     elif value is not None:
-        why = goes_on or view.goes_on
+        reason = goes_on or view.goes_on
     return Result(
         criterion=criterion.criterion,
         label=label(criterion),
@@ -443,7 +443,7 @@ def decided(
         bound=bounds.words,
         n=n,
         numbers=numbers or {},
-        why=why,
+        reason=reason,
     )
 
 
@@ -467,15 +467,19 @@ def unless_newer(result: Result, group: NodeCases, latest: RunHistory, lacks: st
     newer = group.newer(latest)
     if result.state != "met" or newer is None:
         return result
-    why = f"the latest run, {newer.id}, {lacks}; {result.why}"
-    return replace(result, state="undecided", why=why)
+    reason = f"the latest run, {newer.id}, {lacks}; {result.reason}"
+    return replace(result, state="undecided", reason=reason)
 
 
 def unless_silent(result: Result, group: NodeCases, view: TrialView, metric: str) -> Result:
     """Return the result of cases that differ in their node alone, or an undecided one where it is
     met and some nodes gave no figure."""
     silent = group.silent(view.history, metric) if result.state == "met" else ""
-    return replace(result, state="undecided", why=f"{silent}; {result.why}") if silent else result
+    return (
+        replace(result, state="undecided", reason=f"{silent}; {result.reason}")
+        if silent
+        else result
+    )
 
 
 def with_worst(results: Iterable[Result], badness: Callable[[Result], float]) -> list[Result]:
@@ -492,15 +496,17 @@ def with_worst(results: Iterable[Result], badness: Callable[[Result], float]) ->
     numbers: Numbers = {"subjects": len(each), "worst": worst.subject}
     for state in ("met", "not met", "undecided"):
         numbers[state] = sum(one.state == state for one in each)
-    why = f"{worst.subject}: {worst.why}" if worst.why else ""
+    reason = f"{worst.subject}: {worst.reason}" if worst.reason else ""
     n = sum(one.n for one in each)
-    return [replace(worst, subject="", n=n, numbers=numbers, why=why), *each]
+    return [replace(worst, subject="", n=n, numbers=numbers, reason=reason), *each]
 
 
-def undecided(criterion: Criterion, why: str, bound: str = "", subject: str = "") -> Result:
+def undecided(criterion: Criterion, reason: str, bound: str = "", subject: str = "") -> Result:
     """Return a result without a value."""
     name = label(criterion)
-    return Result(criterion=criterion.criterion, label=name, subject=subject, bound=bound, why=why)
+    return Result(
+        criterion=criterion.criterion, label=name, subject=subject, bound=bound, reason=reason
+    )
 
 
 def largest_listed(numbers: Mapping[str, int], most: int = 3) -> str:
@@ -605,8 +611,8 @@ def _in_whole(result: Result, waiver: Waiver | None) -> Result:
     """Return a result that a waiver covers. One that is met stays met."""
     if result.state == "met":
         return replace(result, without_waiver="met")
-    why = "; ".join(filter(None, (agreement(waiver) if waiver else "", result.why)))
-    return replace(result, state="waived", without_waiver=result.state, why=why)
+    reason = "; ".join(filter(None, (agreement(waiver) if waiver else "", result.reason)))
+    return replace(result, state="waived", without_waiver=result.state, reason=reason)
 
 
 def _in_part(result: Result, rest: Result | None, agreed: str) -> Result:
@@ -616,13 +622,13 @@ def _in_part(result: Result, rest: Result | None, agreed: str) -> Result:
         return result
     if result.state == "met":
         return replace(result, without_waiver="met")
-    why = "; ".join(filter(None, (agreed, result.why)))
+    reason = "; ".join(filter(None, (agreed, result.reason)))
     if rest is None or rest.state == "met":
-        return replace(result, state="waived", without_waiver=result.state, why=why)
+        return replace(result, state="waived", without_waiver=result.state, reason=reason)
     return replace(
         rest,
         subject=result.subject,
-        why=f"{rest.why}; with waived runs {result.shown}, {result.state}",
+        reason=f"{rest.reason}; with waived runs {result.shown}, {result.state}",
     )
 
 

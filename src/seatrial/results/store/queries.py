@@ -95,9 +95,9 @@ def run_rows(
         if path != run.path:
             run = msgspec.structs.replace(run, path=path)
         if state == ENDED and run.code in UNFINISHED:
-            why = run.why or codes.NO_VERDICT.meaning
+            reason = run.why or codes.NO_VERDICT.meaning
             code, verdict = codes.NO_VERDICT.number, codes.NO_VERDICT.name
-            run = msgspec.structs.replace(run, code=code, verdict=verdict, why=why)
+            run = msgspec.structs.replace(run, code=code, verdict=verdict, why=reason)
         found.append(run)
     return found
 

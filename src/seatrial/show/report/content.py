@@ -249,7 +249,7 @@ def faulty_tests(report: Report) -> Iterator[str]:
     for part in report.components:
         for one in (each[0] for each in part.status.criteria):
             if one.criterion == "every_test" and one.numbers.get("at fault"):
-                yield f"In {part.title}: {one.why}."
+                yield f"In {part.title}: {one.reason}."
 
 
 def ended_by_verdict(test: TestStatus) -> dict[str, int]:

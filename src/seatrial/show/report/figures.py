@@ -62,7 +62,7 @@ def _difference(pairs: Sequence[Result]) -> Iterator[ReportFigure]:
         numbers = {k: value for k, value in one.numbers.items() if not isinstance(value, str)}
         low, high = numbers.get("low"), numbers.get("high")
         cells = [numbers.get(key) for key in keys]
-        rows.append([one.subject, *cells, one.value, low, high, one.words, one.why])
+        rows.append([one.subject, *cells, one.value, low, high, one.words, one.reason])
         if one.value is not None:
             colour = {"met": "good", "not met": "bad"}.get(one.state, "muted")
             form = {"met": 1, "not met": 8}.get(one.state, 4)
@@ -252,7 +252,9 @@ def _scaled(test: str, metric: str, x: str, panels: Sequence[Scaled]) -> ReportF
             points = []
             for cell in line.cells:
                 measured: list[Cell] = [panel.case, cell.x, cell.median, cell.n, cell.speedup]
-                rows.append([*measured, cell.low, cell.high, cell.ideal, cell.efficiency, cell.why])
+                rows.append(
+                    [*measured, cell.low, cell.high, cell.ideal, cell.efficiency, cell.reason]
+                )
                 if cell.speedup is not None:
                     points.append((cell.x, cell.speedup, cell.low, cell.high))
             if points:
@@ -345,7 +347,7 @@ def _course(kind: RunKind, marks: list[Mark], outages: Sequence[ShadedSpan]) -> 
         about += f" Median of the complete ones {show_seconds(middle)}."
         levels = [ReferenceLine(middle, f"median {show_number(middle)} s", "text")]
     points, untold, undrawn = _points(kind)
-    notes = [kind.found.why] if kind.found.why else []
+    notes = [kind.found.reason] if kind.found.reason else []
     if undrawn:
         listed = ", ".join(
             f"{number} {CLASSES[name] if name else 'as the others'}"
@@ -403,7 +405,7 @@ def _in_order(kind: RunKind) -> Iterator[tuple[RunOutcome, Class | Literal[""], 
     found = {outlier.run: outlier for outlier in kind.found.outliers}
     for run in sorted(kind.runs, key=lambda run: run.script_started or 0):
         outlier = found.get(f"{run.trial}/{run.run_id}")
-        yield run, outlier.kind if outlier else "", outlier.why if outlier else ""
+        yield run, outlier.kind if outlier else "", outlier.reason if outlier else ""
 
 
 def _series(points: _Points) -> list[ChartSeries]:
@@ -428,9 +430,9 @@ def _table(kind: RunKind) -> Table:
         Column("why"),
     ]
     rows: list[Sequence[Cell]] = []
-    for run, name, why in sorted(_in_order(kind), key=lambda each: not each[1]):
+    for run, name, reason in sorted(_in_order(kind), key=lambda each: not each[1]):
         found = (run.script_started, run.run_id, run.elapsed, run.verdict)
-        rows.append((*found, CLASSES[name] if name else "", why))
+        rows.append((*found, CLASSES[name] if name else "", reason))
     return bounded(f"Runs of {kind.name}", columns, rows, "those that stand out first")
 
 

@@ -170,7 +170,7 @@ def _criteria(criteria: Sequence[Sequence[Result]]) -> Iterator[str]:
         for one in results:
             label = one.label if one is results[0] else f"- {one.subject}"
             value = one.shown
-            rows.append([label, one.bound, value, f"{one.n:,}", one.words, one.reason])
+            rows.append([label, one.bound, value, f"{one.n:,}", one.words, one.full_reason])
     yield from _grid(["criterion", "asked", "found", "n", "state", "why"], rows)
     for results in criteria:
         one = results[0]

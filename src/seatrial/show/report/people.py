@@ -65,7 +65,7 @@ def items(found: Sequence[ItemStatus]) -> Table:
 def _cells(tick: ItemResult | None, counts: str) -> list[Cell]:
     if tick is None:
         return [""] * 8
-    because = f"because: {tick.why}" if tick.why else ""
+    because = f"because: {tick.reason}" if tick.reason else ""
     now = f" ({tick.now})" if tick.now not in ("", "as it was") else ""
     remark = "; ".join(filter(None, (tick.comment, because)))
     who: list[Cell] = [", ".join(tick.by), tick.user, tick.time]
@@ -392,14 +392,14 @@ def _runs_left_out(status: Status, varied: Variability) -> Iterator[list[Cell]]:
     for each in status.criteria:
         first = each[0]
         if first.criterion == "pass_rate":
-            for word, why in (
+            for word, reason in (
                 ("cancelled", "a person or the scheduler cancelled them"),
                 ("recalled", "Seatrial recalled them before they started"),
                 ("retried", "another run of the same case took their place"),
             ):
                 number = first.numbers.get(word, 0)
                 if number:
-                    yield ["runs", f"of {first.label}", number, f"{word}: {why}"]
+                    yield ["runs", f"of {first.label}", number, f"{word}: {reason}"]
     by_test: dict[str, Counter[str]] = {}
     for row in varied.rows:
         tally = by_test.setdefault(row.kind, Counter())
@@ -408,19 +408,19 @@ def _runs_left_out(status: Status, varied: Variability) -> Iterator[list[Cell]]:
     for kind, tally in by_test.items():
         if tally:
             listed = ", ".join(f"{number} {rule}" for rule, number in tally.most_common())
-            why = f"{listed}: figures are of runs with a right answer"
-            yield ["runs", kind, tally.total(), why]
+            reason = f"{listed}: figures are of runs with a right answer"
+            yield ["runs", kind, tally.total(), reason]
     for one in varied.kinds:
         if one.willed:
-            why = "ended by a person or the scheduler: neither usual nor outliers"
-            yield ["runs", one.name, one.willed, why]
+            reason = "ended by a person or the scheduler: neither usual nor outliers"
+            yield ["runs", one.name, one.willed, reason]
 
 
 def _outages(history: TrialHistory) -> Iterator[Table]:
     outages = history.policy.outages
     if not outages:
         return
-    whys = ", ".join(dict.fromkeys(each.why for each in outages if each.why))
+    whys = ", ".join(dict.fromkeys(each.reason for each in outages if each.reason))
     columns = [
         Column("from (UTC)", "time"),
         Column("to (UTC)", "time"),
@@ -452,7 +452,7 @@ def _blackouts(history: TrialHistory, now: int) -> Table:
         if start >= now or end <= begin:
             continue
         subject = policy.subject_of(window)
-        rows.append([start, end, (end - start) / SECOND_NS, subject, window.why])
+        rows.append([start, end, (end - start) / SECOND_NS, subject, window.reason])
     columns = [
         Column("from (UTC)", "time"),
         Column("to (UTC)", "time"),

@@ -99,7 +99,9 @@ def find(trials: Path, path: Path, name: str = "", rehearsed: bool = False) -> P
         if each.evidence and each.component not in run
     ]
     skipped = [
-        (part.component.component, what, why) for part, _ in found for what, why in part.skipped
+        (part.component.component, what, reason)
+        for part, _ in found
+        for what, reason in part.skipped
     ]
     remarks = [said for part, trial in found if trial and (said := _changed(trial, prepared, part))]
     if not rehearsed:
@@ -244,7 +246,7 @@ def _rows(view: TrialView) -> Iterator[list[Cell]]:
 def _row(view: TrialView, metric: str, group: NodeCases, one: Result) -> list[Cell] | None:
     """Return the row of a case, None if it has no reference."""
     case = group.case
-    reason = "" if one.state == "met" else one.why
+    reason = "" if one.state == "met" else one.reason
     try:
         reference = refs.matching(
             view.references, case.test, metric, case.parameters, case.toolchain, group.stage

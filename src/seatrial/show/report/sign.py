@@ -3,7 +3,7 @@
     sign(Path("report.html"), Path("~/.ssh/id_ed25519"), "vendor")
     for name, path in signatures_of(Path("report.html")): ...
     found = check(document, path, signers=Path("allowed_signers"), names=["vendor"])
-    found.state, found.names, found.why
+    found.state, found.names, found.reason
 
 Only ssh-keygen handles keys and passphrases. It gets absolute paths, so that none can be mistaken
 for an option.
@@ -48,13 +48,13 @@ class Checked(NamedTuple):
 
     "good": by an allowed key, or by any if none was asked for. "unknown": it fits, and its key is
     not allowed. "bad": it does not fit. ``names``: those of the signers' file that the key may sign
-    as, patterns among them. ``key``: a fingerprint. ``why``: the fault, or "".
+    as, patterns among them. ``key``: a fingerprint. ``reason``: the fault, or "".
     """
 
     state: SignatureState
     names: tuple[str, ...] = ()
     key: str = ""
-    why: str = ""
+    reason: str = ""
 
 
 def signature_of(report: Path, name: str = "") -> Path:
@@ -141,7 +141,7 @@ def check(
     _require_small(signature, MAX_SIGNATURE_BYTES)
     sig = str(signature.absolute())
     if not signature.read_bytes().startswith(_ARMOUR):
-        return Checked("bad", why=f"{signature.name} is no signature of OpenSSH's")
+        return Checked("bad", reason=f"{signature.name} is no signature of OpenSSH's")
     fits = _fits(document, sig)
     if fits.state != "good" or (signers is None and key is None):
         return fits
@@ -173,18 +173,18 @@ def _by_signers(
     words = ["-Y", "find-principals", "-s", signature, "-f", str(signers)]
     _, out, _ = _ssh_keygen(words)
     asked = dict.fromkeys([*names, *out.splitlines(), *_principals(signers)])
-    found, why = [], ""
+    found, fault = [], ""
     for name in [each for each in asked if each and each[0] not in "-!"][:MAX_PRINCIPALS]:
         words = ["-Y", "verify", "-n", NAMESPACE, "-f", str(signers), "-I", name, "-s", signature]
         code, _, said = _ssh_keygen(words, document)
         if code == 0:
             found.append(name)
         elif name in out.splitlines():
-            why = said
+            fault = said
     if found:
         return Checked("good", tuple(found), by)
     reason = f"it is by the key {by}, which is not among those allowed"
-    return Checked("unknown", (), by, f"{reason}: {why}" if why else reason)
+    return Checked("unknown", (), by, f"{reason}: {fault}" if fault else reason)
 
 
 def _principals(signers: Path) -> list[str]:
@@ -468,14 +468,14 @@ class SignatureFound(NamedTuple):
 
 
 class FileFound(NamedTuple):
-    """A file that a report is based on, and its state; ``more``: bytes added since; ``why``: what
-    speaks against them."""
+    """A file that a report is based on, and its state; ``more``: bytes added since; ``reason``:
+    what speaks against them."""
 
     file: File
     path: Path
     state: FileState
     more: int = 0
-    why: str = ""
+    reason: str = ""
 
 
 class Verified(NamedTuple):
@@ -651,8 +651,8 @@ def _journal(file: File, trials: Path, with_outputs: bool) -> tuple[FileFound, l
     folder = TrialFolder(trials / file.trial)
     try:
         reading = read_journal(found.path, file.bytes, folder.record())
-        if found.more and (why := appended(found.path, file.bytes, reading.life)):
-            found = found._replace(state="added to", why=why)
+        if found.more and (reason := appended(found.path, file.bytes, reading.life)):
+            found = found._replace(state="added to", reason=reason)
     except (OSError, TrialError):
         return found, []
     return found, [outputs_found(folder, reading.runs)] if with_outputs else []

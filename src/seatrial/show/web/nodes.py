@@ -355,7 +355,7 @@ MAX_PAIRS = 500_000  # runs times nodes of which medians are taken; of the lates
 class RunFigures(NamedTuple):
     """A figure for each run (NaN: none, or not chosen). ``relative``: over the median of its kind,
     as there are several ``kinds``. ``left_out`` counts what could not be used, by the reason;
-    ``why`` is the reason why there is no figure at all, or ""."""
+    ``reason`` is why there is no figure at all, or ""."""
 
     metric: str
     values: Floats
@@ -363,7 +363,7 @@ class RunFigures(NamedTuple):
     unit: str = ""
     better: Better = "higher"
     kinds: int = 0
-    why: str = ""
+    reason: str = ""
 
     @property
     def relative(self) -> bool:
@@ -398,11 +398,11 @@ def _figures_of(view: View, metric: str) -> RunFigures:
         values = np.where(right, runs.elapsed, np.nan)
     known = np.flatnonzero(np.isfinite(values))
     if better == NO_DIRECTION:
-        why = f"{metric[:100]} has no direction (better: none), so no node is judged by it"
-        return RunFigures(metric, np.full(len(right), np.nan), left_out, why=why)
+        reason = f"{metric[:100]} has no direction (better: none), so no node is judged by it"
+        return RunFigures(metric, np.full(len(right), np.nan), left_out, reason=reason)
     if not len(known):
-        why = f"no chosen run with a right answer has a metric {metric[:100]!r}"
-        return RunFigures(metric, values, left_out, why=why)
+        reason = f"no chosen run with a right answer has a metric {metric[:100]!r}"
+        return RunFigures(metric, values, left_out, reason=reason)
     middles, counts = medians(values[known], runs.kind[known], len(runs.kinds))
     if (several := int((counts > 0).sum())) > 1:  # they become comparable
         norm = middles[runs.kind[known]]
@@ -512,13 +512,13 @@ def metrics_by_test(view: View) -> dict[str, list[str]]:
 _TURNS = {kind.number: kind.about_nodes for kind in EVENT_KINDS.values() if kind.about_nodes}
 
 
-class NodeEvent(Struct, frozen=True):
+class NodeEvent(Struct, frozen=True, rename={"reason": "why"}):
     """A change of a set of nodes: their ``state`` from a time on (ns), and the reason."""
 
     time: int
     state: NodeTurn
     nodes: str
-    why: str
+    reason: str
     trial: str
 
 
@@ -546,8 +546,8 @@ def turns_of(store: Store, trials: Sequence[TrialRow]) -> list[NodeEvent]:
         " ORDER BY time, trial, seq"
     )
     return [
-        NodeEvent(time, _TURNS[number], nodes, why, tags[trial])
-        for time, number, nodes, why, trial in store.rows(sql)
+        NodeEvent(time, _TURNS[number], nodes, reason, tags[trial])
+        for time, number, nodes, reason, trial in store.rows(sql)
     ]
 
 
@@ -561,7 +561,7 @@ def states_of(turns: Sequence[NodeEvent]) -> dict[str, NodeState]:
         for name in unfold_or_empty(one.nodes):
             old = states.setdefault(name, NodeState())
             if one.state is NodeTurn.DOWN:
-                states[name] = replace(old, down=old.down or one.time, down_why=one.why)
+                states[name] = replace(old, down=old.down or one.time, down_why=one.reason)
             elif one.state is NodeTurn.UP:
                 states[name] = replace(old, down=0, down_why="")
             else:
@@ -570,6 +570,6 @@ def states_of(turns: Sequence[NodeEvent]) -> dict[str, NodeState]:
                 if one.state is NodeTurn.EXCLUDED:
                     by_trial[one.trial] = one
                 last = next(reversed(by_trial.values()), None)
-                since, why = (last.time, last.why) if last is not None else (0, "")
-                states[name] = replace(old, excluded=since, excluded_why=why)
+                since, reason = (last.time, last.reason) if last is not None else (0, "")
+                states[name] = replace(old, excluded=since, excluded_why=reason)
     return {name: state for name, state in states.items() if state.down or state.excluded}

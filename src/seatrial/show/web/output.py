@@ -151,7 +151,7 @@ class FilePiece(NamedTuple):
 class FileMissing(NamedTuple):
     """The reason why there is no text, as a sentence without its subject."""
 
-    why: str
+    reason: str
 
 
 def tail(run: RunRow, name: str, limit: int) -> FilePiece | FileMissing:
@@ -412,7 +412,7 @@ def output_of(run: RunRow, name: str, search: re.Pattern[str] | None, whole: boo
     limit = MAX_TEXT_READ if search or whole else USUAL
     piece = tail(run, name, limit)
     if isinstance(piece, FileMissing):
-        return Output(name=name, absent=piece.why)
+        return Output(name=name, absent=piece.reason)
     lines = lines_of(piece)
     hits, cut = _search(lines, search) if search else ({}, False)
     all_lines = [[_line(i, line, []) for i, line in enumerate(lines, 1)]]

@@ -140,9 +140,9 @@ def as_csv(data: Struct, rows: str) -> bytes:
 def _columns(kind: Any, before: str = "") -> Iterator[str]:
     for field in structs.fields(kind):
         if isinstance(field.type, type) and issubclass(field.type, Struct):
-            yield from _columns(field.type, f"{before}{field.name}_")
+            yield from _columns(field.type, f"{before}{field.encode_name}_")
         else:
-            yield before + field.name
+            yield before + field.encode_name
 
 
 def _flat(row: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:

@@ -439,8 +439,8 @@ def import_tests(root: Path, out: Path) -> TranslatedSuite:
             except NotProvable as error:
                 refusals = test.refusals or [(error.line, error.text)]
                 notes += [
-                    ImportNote(path, line, f"{test.name} was not translated: {why}")
-                    for line, why in refusals
+                    ImportNote(path, line, f"{test.name} was not translated: {reason}")
+                    for line, reason in refusals
                 ]
                 continue
             notes += _notes_of(test, path)

@@ -160,7 +160,7 @@ def _output(run: RunRow) -> tuple[str, str]:
     for name in ("stderr", "stdout"):
         piece = tail(run, name, MAX_OUTPUT)
         if not isinstance(piece, FilePiece):
-            return "", f"{name} {piece.why}"
+            return "", f"{name} {piece.reason}"
         lines = plain(piece.text).rstrip().splitlines()
         if lines:
             return name, "\n".join(lines[-LINES:])

@@ -52,14 +52,14 @@ MAX_JUDGED = 30_000  # of the latest runs are judged for suspects
 STATES_OF = 3  # of the trials that ended say what is down or excluded
 
 
-class NodeRow(Struct, frozen=True, kw_only=True):
+class NodeRow(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
     """A node: its state and why, its ended runs and how many of them went wrong, the median of its
     values and its deviation from the healthy nodes (below 0: worse)."""
 
     name: str
     titles: list[str]
     state: str
-    why: str
+    reason: str
     runs: int
     failed: int
     figure: float | None
@@ -67,7 +67,7 @@ class NodeRow(Struct, frozen=True, kw_only=True):
     judged: str
 
 
-class MachinePage(Struct, frozen=True, kw_only=True):
+class MachinePage(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
     """The nodes (``names``), their layout, and what is known of them. ``suspects`` and ``places``
     (in the network, as a cause of times) are None while they are being judged. ``by_level``: what
     the latest ``matrix`` of all pairs shows of units of the network; None while it is being judged.
@@ -89,7 +89,7 @@ class MachinePage(Struct, frozen=True, kw_only=True):
     kinds: int
     left_out: dict[str, int]
     latest_only: int
-    why: str
+    reason: str
     tests: list[str]
     metrics: list[str]
     runs: int
@@ -151,7 +151,7 @@ def data(state: ServerState, query: PageQuery) -> MachinePage:
         show=show,
         test=view.test,
         latest_only=found.latest_only,
-        why=found.of.why or found.survey.why,
+        reason=found.of.reason or found.survey.reason,
         tests=view.runs.tests,
         metrics=metrics_to_choose(view),
         runs=int(view.over().sum()),
@@ -226,7 +226,7 @@ def _rows(
                 name=name,
                 titles=titles[place],
                 state=state.word,
-                why=state.down_why if state.down else state.excluded_why,
+                reason=state.down_why if state.down else state.excluded_why,
                 runs=over[place],
                 failed=wrong[place],
                 figure=values[place] if math.isfinite(values[place]) else None,

@@ -84,7 +84,7 @@ class Over(Struct, frozen=True, kw_only=True):
 NODE_FAILURES = (NODE_FAILURE.number, BOOT_FAILURE.number)
 
 
-class NodePage(Struct, frozen=True, kw_only=True):
+class NodePage(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
     """A node. ``figures`` is None while they are being judged."""
 
     machine: str
@@ -106,7 +106,7 @@ class NodePage(Struct, frozen=True, kw_only=True):
     relative: bool
     tests: list[str]
     metrics: list[str]
-    why: str
+    reason: str
     over: Over | None
     listed: list[RunRow]
     shown: int
@@ -178,7 +178,7 @@ def data(state: ServerState, query: PageQuery) -> NodePage:
     alike = _alike(view, here)
     figures = figures_of(alike, metric)
     over = _over_time(alike, figures, here)
-    why = figures.why or f"no chosen run of this node with a right answer has {metric}"
+    reason = figures.reason or f"no chosen run of this node with a right answer has {metric}"
     newest = np.flatnonzero(view.mask & here)
     newest = newest[np.argsort(view.runs.created[newest], kind="stable")][::-1][:most]
     runs = node_runs.runs_of(state.store(), view.runs.row[newest].tolist())
@@ -205,7 +205,7 @@ def data(state: ServerState, query: PageQuery) -> NodePage:
         relative=figures.relative,
         tests=view.runs.tests,
         metrics=metrics_to_choose(view),
-        why="" if over else why,
+        reason="" if over else reason,
         over=over,
         listed=runs,
         shown=len(runs),

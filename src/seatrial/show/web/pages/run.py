@@ -282,7 +282,7 @@ def _files(run: RunRow, search: re.Pattern[str] | None, whole: bool, of_build: s
     job = head(run, "job.sh", MAX_SCRIPT)
     if isinstance(job, FileMissing):
         expected = run.path and not run.rehearsed
-        return outputs, [Script("job.sh", "", job.why)] if expected else []
+        return outputs, [Script("job.sh", "", job.reason)] if expected else []
     cut = job.size > MAX_SCRIPT
     return outputs, [Script("job.sh", plain(job.text), "only its beginning" if cut else "")]
 

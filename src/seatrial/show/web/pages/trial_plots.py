@@ -255,7 +255,7 @@ def windows_of(tailed: TailedTrial) -> list[WindowSpan]:
     for kind, windows in (("blackout", policy.blackouts), ("outage", policy.outages)):
         for window in windows:
             text = f"{kind} of {policy.subject_of(window)}"
-            text += f": {window.why}" if window.why else ""
+            text += f": {window.reason}" if window.reason else ""
             start, end = (at / SECOND_NS for at in window.span(fold.history.start))
             if start < last and end > origin:
                 found.append(WindowSpan(start=start, end=end, kind=kind, text=text))
