@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from bench import peers
 from bench.measuring import Row, scratch
-from seatrial.execute.simulated.batch import compiled_run, simulate
-from seatrial.execute.simulated.cluster import SimulatedCluster
-from seatrial.execute.simulated.queue import SimulatedJob
 from seatrial.model.machine import Machine, NodeGroup
 from seatrial.model.nodes import unfold
+from seatrial.plugins.rehearsal.simulated.batch import compiled_run, simulate
+from seatrial.plugins.rehearsal.simulated.cluster import SimulatedCluster
+from seatrial.plugins.rehearsal.simulated.queue import SimulatedJob
 from seatrial.units import SECOND_NS
 
 NODES = 2000

@@ -27,6 +27,7 @@ from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 import pluggy
 from msgspec import Struct, defstruct
+from msgspec.structs import replace
 
 from seatrial.errors import UsageError
 
@@ -147,10 +148,11 @@ class JobPart(NamedTuple):
 
 
 class Key(NamedTuple):
-    """A key at the top of a file that people write. The decoded value is an attribute of that name
-    of the machine, test or plan."""
+    """A key of a file that people write. The decoded value is an attribute of that name of the
+    machine, test or plan, or of the part of a machine."""
 
-    #: The kind of file: machine, test or plan.
+    #: Where the key stands: at the top of a machine, test or plan; in each file_system or gauge of
+    #: a machine.
     file: str
     #: The key.
     name: str
@@ -158,9 +160,13 @@ class Key(NamedTuple):
     type: Any
     #: The value of a file without the key.
     default: Any
-    #: ``module:function`` that adds faults which the type does not show. It is called with the
-    #: decoded file and the Spot of the value. "" if there are none.
+    #: ``module:function`` that adds faults which the type does not show, for a key at the top of a
+    #: file. It is called with the decoded file (of a plan, its Loaded, with its machine and suites)
+    #: and the Spot of the value. "" if there are none.
     check: str = ""
+    #: ``module:function``, called with the value and its Spot, that returns it as trials of a
+    #: machine keep it: with absolute paths, as the file may move. "" if it is kept as it is.
+    resolve: str = ""
     #: Whether runs depend on it. If not, a trial may go on where the value has changed.
     of_runs: bool = True
 
@@ -487,11 +493,21 @@ def with_fields(fields: Mapping[str, tuple[Any, Any]]) -> Callable[[type[_T]], t
     return extended
 
 
-def check_keys(kind: str, file: Struct, spot: Any) -> None:
+def check_keys(kind: str, file: Any, spot: Any) -> None:
     """Add the faults of keys that plug-ins added to a kind of file, whose ``spot`` is given."""
     for key in keys_of(kind):
         if key.check:
             load(key.check)(file, spot.inside(key.name))
+
+
+def resolved(kind: str, file: _T, spot: Any) -> _T:
+    """Return a file with the values of keys that plug-ins added to it as trials keep them."""
+    values = {
+        key.name: load(key.resolve)(getattr(file, key.name), spot.inside(key.name))
+        for key in keys_of(kind)
+        if key.resolve
+    }
+    return cast(_T, replace(cast(Struct, file), **values))
 
 
 def value_of(file: Struct, key: str, shape: type[_T]) -> _T:

@@ -8,6 +8,7 @@ import yaml
 from seatrial.errors import InvalidFiles
 from seatrial.model.machine import Machine
 from seatrial.model.machine_file import load_machine
+from seatrial.plugins.rehearsal.keys import model_of
 from tests.programs import Workplace
 
 NODES = "nodes: [{names: n1, cores: 4}]\n"
@@ -83,8 +84,9 @@ def test_a_workload_is_sought_beside_the_file_that_names_it(tmp_path: Path) -> N
     (tmp_path / "parts/jobs.swf").write_text("; none\n")
     load_text = "rehearsal: {background: {swf: jobs.swf}}\n"
     machine = load(tmp_path, machine=including("load"), load=load_text)
-    assert machine.rehearsal.background is not None
-    assert machine.rehearsal.background.swf == str(tmp_path / "parts/jobs.swf")
+    background = model_of(machine).background
+    assert background is not None
+    assert background.swf == str(tmp_path / "parts/jobs.swf")
 
 
 def test_what_two_included_files_say_must_agree_unless_the_file_itself_says_it(

@@ -10,6 +10,7 @@ from seatrial.errors import InvalidFiles
 from seatrial.model.machine import FileSystem, MetadataTarget
 from seatrial.model.machine_file import load_machine
 from seatrial.model.nodes import groups_of
+from seatrial.plugins.rehearsal.keys import model_of
 
 HEAD = "machine: m\nscheduler: slurm\nnodes: [{names: 'n[1-4]', cores: 4}]\n"  # three lines
 
@@ -115,7 +116,7 @@ def test_a_workload_is_found_beside_the_machines_file(
         HEAD + "rehearsal: {background: {swf: jobs.swf}, node_failures: 0}\n"
     )
     monkeypatch.chdir(tmp_path)
-    background = load_machine(Path("machines/m.yaml")).machine.rehearsal.background
+    background = model_of(load_machine(Path("machines/m.yaml")).machine).background
     assert background is not None
     assert background.swf == str(tmp_path / "machines/jobs.swf")
 

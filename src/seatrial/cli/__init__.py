@@ -152,7 +152,10 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if name not in commands() and not name.startswith("-"):
-            remedy = suggest(name, commands()) or "`seatrial --help` lists them"
+            if plugin := hooks.plugin_with(name):
+                remedy = f"it is of the plug-in {plugin}, which {hooks.WITHOUT} switches off"
+            else:
+                remedy = suggest(name, commands()) or "`seatrial --help` lists them"
             context.fail(f"no command {name!r}; {remedy}")
         return super().resolve_command(context, args)
 

@@ -41,7 +41,6 @@ from seatrial.model.build import digests
 from seatrial.model.decoding import decoder, encode, plain
 from seatrial.model.documents import MAX_FILE_BYTES
 from seatrial.model.failures import KnownFailure
-from seatrial.model.file_model import Span
 from seatrial.model.known_failures import known_failures_of
 from seatrial.model.machine import Machine
 from seatrial.model.nodes import node_names
@@ -49,7 +48,6 @@ from seatrial.model.plan import Component
 from seatrial.model.policy import Policy
 from seatrial.model.test import Case
 from seatrial.plugins.facts.rules import own_rules
-from seatrial.plugins.rehearsal.keys import MachineModel
 from seatrial.units import listed
 
 _NAMED = ("the machine", "the tests")  # whose changed keys are named
@@ -377,21 +375,22 @@ def _tags(tag: str, plan: str, name: str) -> Iterator[str]:
     yield from (f"{stem}-{number}" for number in count(2))
 
 
-# ---- plan record ---------------------------------------------------------------------------------
-#
-# Makes the record of a trial, real or rehearsed, from a prepared component of a plan.
+# ---- records of trials ---------------------------------------------------------------------------
 
 
 def record_of(
-    plan: PreparedPlan,
-    part: PreparedComponent,
-    tag: str,
-    created: int,
-    seed: int | None = None,
-    rebuild: bool = False,
+    plan: PreparedPlan, part: PreparedComponent, tag: str, created: int, rebuild: bool = False
 ) -> Record:
-    """Return the record of a component in a phase; ``created`` in ns. With a ``seed`` the trial is
-    a rehearsal; with ``rebuild`` it takes no build from other trials."""
+    """Return the record of a component in a phase; ``created`` in ns. With ``rebuild`` it takes no
+    build from other trials."""
+    record = record_without_inputs(plan, part, tag, created, rebuild)
+    return replace(record, inputs=digests(part.tests.values()))
+
+
+def record_without_inputs(
+    plan: PreparedPlan, part: PreparedComponent, tag: str, created: int, rebuild: bool = False
+) -> Record:
+    """Return a record that does not say which files its tests have."""
     return Record(
         tag=tag,
         created=created,
@@ -399,10 +398,10 @@ def record_of(
         user=user_name(),
         host=os.uname().nodename,
         asked=TrialOptions(suites=part.suites, rebuild=rebuild),
-        machine=part.machine if seed is None else as_rehearsed(part.machine),
+        machine=part.machine,
         references=str(plan.site.references.absolute()),
         expected=plan.expected,
-        inputs={} if seed is not None else digests(part.tests.values()),
+        inputs={},
         tests=part.tests,
         policy=part.policy,
         plan=plan.plan.plan,
@@ -411,27 +410,13 @@ def record_of(
         component=part.component,
         phase=part.phase,
         alerts=plan.plan.alerts,
-        rehearsed=seed is not None,
-        seed=seed or 0,
         known_failures=known_failures_of(
             part.tests, plan.plan.known_failures, part.machine.known_failures
         ),
         left_out=part.skipped[:MAX_LEFT_OUT],
         rules=own_rules(part.tests.values()),
         machine_nodes=len(node_names(plan.site.machine)),
-        assumed=[] if seed is None else plan.plan.rehearsal.assumed,
     )
-
-
-def as_rehearsed(machine: Machine) -> Machine:
-    """Return the machine as it is rehearsed: polled as often as it is for real; without a scheduler
-    the delays of one are 0. What its file says of rehearsals comes first."""
-    model, defaults = machine.rehearsal, MachineModel()
-    delays: dict[str, Span] = {"poll": Span(machine.batch.poll.written)}
-    if machine.scheduler == "local":
-        delays = dict.fromkeys(("submit_delay", "start_delay", "poll"), Span(0))
-    told = {key: at for key, at in delays.items() if getattr(model, key) == getattr(defaults, key)}
-    return replace(machine, rehearsal=replace(model, **told))
 
 
 # ---- next trials ---------------------------------------------------------------------------------

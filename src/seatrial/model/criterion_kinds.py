@@ -52,7 +52,6 @@ _CORE = (
     CriterionKind(
         "within_expected", f"{_PLACE}.speed:within_expected", "part", metric=True, alone=True
     ),
-    CriterionKind("network", "seatrial.plugins.network.criterion:network", "count", noun="finding"),
     CriterionKind("findings", f"{_PLACE}.nodes:findings", "count", noun="finding"),
 )
 

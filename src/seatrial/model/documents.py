@@ -685,6 +685,11 @@ class Spot(NamedTuple):
     def inside(self, *key: Step) -> "Spot":
         return self._replace(key=(*self.key, *key))
 
+    @property
+    def whole(self) -> "Spot":
+        """The whole document."""
+        return self._replace(key=())
+
     def fault(self, message: str, *key: Step) -> None:
         """Add a fault of a value inside, at its place or as near as the file goes."""
         whole = (*self.key, *key)

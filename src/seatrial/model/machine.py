@@ -20,7 +20,6 @@ from seatrial.model.file_model import (
     doc,
 )
 from seatrial.model.schedulers import BatchSettings, Slurm
-from seatrial.plugins.rehearsal.keys import FileSystemModel, MachineModel
 
 LauncherKind = Literal["srun", "mpirun", "mpiexec", "aprun", "jsrun", "compat", "none"]
 
@@ -197,6 +196,7 @@ class MetadataTarget(FileModel, frozen=True):
     gauge: Annotated[str, doc("gauge that reads its open files; least_loaded goes by it")] = ""
 
 
+@with_keys("file_system")
 class FileSystem(FileModel, frozen=True):
     """A file system that runs work on, and how a run directory is placed on one of its targets."""
 
@@ -220,7 +220,6 @@ class FileSystem(FileModel, frozen=True):
     ] = 0
     runs: Annotated[int, doc("maximum runs in flight on it; 0: no cap", ge=0)] = 0
     space: Annotated[Size, doc("maximum space of copied decks; 0: no cap")] = Size(0)
-    rehearsal: Annotated[FileSystemModel | None, doc("its capacity in a rehearsal")] = None
 
     @property
     def metadata_targets(self) -> list[MetadataTarget]:
@@ -230,6 +229,7 @@ class FileSystem(FileModel, frozen=True):
         ]
 
 
+@with_keys("gauge")
 class Gauge(FileModel, frozen=True):
     """A command that prints one number, such as the load of a metadata server."""
 
@@ -239,9 +239,6 @@ class Gauge(FileModel, frozen=True):
     ]
     every: Annotated[Duration, doc("time between two readings")] = Duration("30s")
     timeout: Annotated[Duration, doc("maximum time of a reading")] = Duration("10s")
-    rehearsal: Annotated[
-        str, doc("what it reads in a rehearsal: FILESYSTEM or FILESYSTEM/TARGET")
-    ] = ""
 
 
 class Looks(Span):
@@ -402,9 +399,6 @@ class Machine(FileModel, frozen=True):
         list[KnownFailure], doc("failures that are known here, of any suite and plan")
     ] = []
     gauges: Annotated[dict[Name, Gauge], doc("by name")] = {}
-    rehearsal: Annotated[MachineModel, doc("how it behaves when a plan is rehearsed on it")] = (
-        MachineModel()
-    )
     plugins: Annotated[
         list[str], doc("plug-ins that this file needs; a fault where one is not there")
     ] = []

@@ -18,17 +18,16 @@ from msgspec.structs import replace
 
 from seatrial.account import home
 from seatrial.errors import UsageError
-from seatrial.hooks import check_keys
+from seatrial.hooks import check_keys, resolved
 from seatrial.model.documents import Faults, Spot, YamlNode, decode_partly, key_text, lay_over, read
 from seatrial.model.failures import check_known_failures, check_log_rules
 from seatrial.model.file_model import NAME, Scalar
-from seatrial.model.machine import FileSystem, FileUse, Gauge, Machine, Places
+from seatrial.model.machine import FileSystem, FileUse, Machine, Places
 from seatrial.model.machine_topology import check_topology, with_topology
 from seatrial.model.nodes import check_layout, unfold, with_layout
 from seatrial.model.places import placed
 from seatrial.model.run_settings import fault_of_variable
 from seatrial.model.schedulers import BatchSettings, Scheduler, schedulers
-from seatrial.plugins.rehearsal.keys import Background, MachineModel
 
 FOLDER = Path("machines")
 SITE_FOLDER = Path("/etc/seatrial/machines")
@@ -107,7 +106,7 @@ def read_machine(path: Path, faults: Faults) -> Site | None:
     if machine is None or own.found:
         return None
     assert node is not None
-    machine = _with_paths(machine, node)
+    machine = resolved("machine", machine, Spot(node, faults))
     kinds = [
         with_layout(kind, Spot(node, faults).inside("nodes", i))
         for i, kind in enumerate(machine.nodes)
@@ -135,17 +134,6 @@ def _with_files(machine: Machine, node: YamlNode, faults: Faults) -> Machine | N
         faults.add(node.place_of(key), key, f"{file}: {reason}" if file else reason)
         return None
     return machine
-
-
-def _with_paths(machine: Machine, node: YamlNode) -> Machine:
-    """Return the description with an absolute path of its workload: trials keep the description,
-    and the file may move."""
-    background = machine.rehearsal.background
-    if background is None or not background.swf:
-        return machine
-    file = node.place_of("rehearsal", "background", "swf").path
-    background = replace(background, swf=str(workload_of(background.swf, file)))
-    return replace(machine, rehearsal=replace(machine.rehearsal, background=background))
 
 
 def _exists(path: Path) -> bool:
@@ -250,13 +238,10 @@ def check(machine: Machine, spot: Spot) -> None:
     _environments(machine, spot)
     for name, system in machine.file_systems.items():
         _file_system(system, machine, spot.inside("file_systems", name))
-    for name, gauge in machine.gauges.items():
-        _gauge(gauge, machine, spot.inside("gauges", name))
     if machine.file_use is not None:
         _file_use(machine.file_use, machine.jobs_run_elsewhere, spot.inside("file_use"))
     check_log_rules(machine.log_rules, spot)
     check_known_failures(machine.known_failures, spot)
-    _rehearsal(machine.rehearsal, names, spot.inside("rehearsal"))
     check_keys("machine", machine, spot)
 
 
@@ -330,7 +315,8 @@ def _subset(folded: str, names: set[str], at: Spot) -> tuple[str, ...]:
     return members
 
 
-def _named_nodes(folded: str, names: set[str], at: Spot) -> tuple[str, ...]:
+def named_nodes(folded: str, names: set[str], at: Spot) -> tuple[str, ...]:
+    """Check that a node set names nodes of the machine, and some; return their names."""
     if not folded:
         at.fault("has no nodes; write e.g. n[001-128]")
     return _subset(folded, names, at)
@@ -353,13 +339,13 @@ def _groups(machine: Machine, names: set[str], spot: Spot) -> None:
     group_of: dict[str, str] = {}
     for name, folded in machine.groups.items():
         at = spot.inside("groups", name)
-        members = _named_nodes(folded, names, at)
+        members = named_nodes(folded, names, at)
         if twice := [node for node in members if node in group_of]:
             at.fault(f"{twice[0]} is in the group {group_of[twice[0]]}, too; give each node one")
         group_of.update(dict.fromkeys(members, name))
 
 
-# ---- file systems and gauges --------------------------------------------------------------
+# ---- file systems -------------------------------------------------------------------------
 
 
 def _file_system(system: FileSystem, machine: Machine, at: Spot) -> None:
@@ -373,47 +359,3 @@ def _file_system(system: FileSystem, machine: Machine, at: Spot) -> None:
         if target.gauge and target.gauge not in machine.gauges:
             there = ", ".join(sorted(machine.gauges)) or "none"
             at.fault(f"no gauge {target.gauge!r}; there are {there}", "targets", i, "gauge")
-    levels = system.rehearsal.production if system.rehearsal else []
-    for i, level in enumerate(levels):
-        spot = at.inside("rehearsal", "production", i)
-        if level.target and level.target not in seen:
-            text = f"no target {level.target!r}; there are {', '.join(sorted(seen)) or 'none'}"
-            spot.fault(text, "target")
-
-
-def _gauge(gauge: Gauge, machine: Machine, at: Spot) -> None:
-    if not gauge.rehearsal:
-        return
-    known = list(machine.file_systems)
-    for folder, system in machine.file_systems.items():
-        known += [f"{folder}/{target.name}" for target in system.metadata_targets]
-    if gauge.rehearsal not in known:
-        text = f"no file system or target {gauge.rehearsal!r}; there are "
-        at.fault(text + (", ".join(known) or "none"), "rehearsal")
-
-
-# ---- rehearsals ---------------------------------------------------------------------------
-
-
-def _rehearsal(model: MachineModel, names: set[str], at: Spot) -> None:
-    for name, folded in model.partitions.items():
-        _named_nodes(folded, names, at.inside("partitions", name))
-    if model.background is not None:
-        _background(model.background, len(names), at.inside("background"))
-
-
-def _background(background: Background, nodes: int, at: Spot) -> None:
-    load = background.load.fraction or at.faulty.has(key_text((*at.key, "load")))
-    if bool(background.swf) == bool(load):
-        at.fault("give swf, a file of jobs, or load, the share of made ones; not both")
-    for i, size in enumerate(background.nodes):
-        if not 1 <= size <= nodes:
-            at.fault(f"{size} is not between 1 and the machine's {nodes} nodes", "nodes", i)
-    file = workload_of(background.swf, at.node.place_of(*at.key, "swf").path)
-    if background.swf and not os.path.isfile(file):  # noqa: PTH113 - Path's may raise
-        at.fault(f"{file} is no file", "swf")
-
-
-def workload_of(swf: str, file: Path) -> Path:
-    """Return the path of a workload; a relative one starts at the folder of the machine file."""
-    return (file.parent / swf).absolute()

@@ -35,7 +35,6 @@ from seatrial.model.policy import Answer, ComponentKind, Placement, Weight
 from seatrial.model.requirements import has_partitions
 from seatrial.model.schedulers import Slurm
 from seatrial.model.test import Keep, KeepWord, QuietAnswer, Stage
-from seatrial.plugins.rehearsal.keys import Rehearsal
 from seatrial.units import seconds, share_of
 
 Cause = Literal[
@@ -492,7 +491,6 @@ class Plan(FileModel, frozen=True):
     known_failures: Annotated[
         list[KnownFailure], doc("failures that are known, beside the tests' own")
     ] = []
-    rehearsal: Annotated[Rehearsal, doc("assumptions of a rehearsal")] = Rehearsal()
 
 
 # ---- bounds --------------------------------------------------------------------------------------

@@ -32,7 +32,6 @@ from seatrial.model.nodes import node_names, unfold
 from seatrial.model.plan import Component, ComponentTest, Plan, Throttle, phases_of, tag_of
 from seatrial.model.select import compile_keyword
 from seatrial.model.suite import Suite
-from seatrial.plugins.rehearsal.check_rehearsal import check_rehearsal
 from seatrial.units import show_seconds
 
 LONGEST_TAG = 100
@@ -47,14 +46,12 @@ def check_plan(loaded: Loaded, faults: Faults, documents: bool = True) -> None:
     plan, spot = loaded.plan, loaded.spot(faults)
     machine = loaded.site.machine if loaded.site else None
     _names(plan, spot)
-    # a missing suite may have a test of any name
-    whole = [] if loaded.partly else loaded.suites
-    tests = [name for suite in whole for name in suite.tests]
+    tests = [name for suite in loaded.known_suites for name in suite.tests]
     for i, phase in enumerate(plan.phases):
         _nodes(phase.nodes, machine, spot.inside("phases", i, "nodes"))
         _slurm(phase.slurm, spot.inside("phases", i, "slurm"))
     for i, span in enumerate(plan.outages):
-        _span(span, machine, tests, spot.inside("outages", i))
+        check_span(span, machine, tests, spot.inside("outages", i))
     if not plan.components:
         spot.fault("has no component; give at least one", "components")
     for i, component in enumerate(plan.components):
@@ -72,17 +69,13 @@ def check_plan(loaded: Loaded, faults: Faults, documents: bool = True) -> None:
             _tests(component, suite, at, partly)
         chosen = [] if partly else chosen_tests(component, suite.tests)
         for j, span in enumerate(component.blackouts):
-            _span(span, machine, chosen, at.inside("blackouts", j))
+            check_span(span, machine, chosen, at.inside("blackouts", j))
         check_conditions(component, None if partly else suite, machine, at)
         check_evidence(component, loaded.path.parent, at, documents)
     check_ids(plan, spot)
-    check_keys("plan", plan, spot)
+    check_keys("plan", loaded, spot)
     _known_failures(plan, machine, tests, spot)
     check_alongside(plan, machine, spot)
-    at = spot.inside("rehearsal")
-    for i, event in enumerate(plan.rehearsal.events):
-        _span(event, machine, tests, at.inside("events", i))
-    check_rehearsal(plan.rehearsal, whole, at)
 
 
 def _known_failures(plan: Plan, machine: Machine | None, tests: Sequence[str], spot: Spot) -> None:
@@ -213,7 +206,8 @@ def _part(part: ComponentTest, sustained: bool, at: Spot) -> None:
         at.fault("give a weight or a share, not both", "weight")
 
 
-def _span(span: TimeSpan, machine: Machine | None, tests: Sequence[str], at: Spot) -> None:
+def check_span(span: TimeSpan, machine: Machine | None, tests: Sequence[str], at: Spot) -> None:
+    """Check that a span ends after it starts, and names what there is."""
     if unread(at, "from") or unread(at, "to"):
         pass
     elif span.start.absolute != span.end.absolute:

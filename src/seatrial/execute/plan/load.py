@@ -35,6 +35,11 @@ class Loaded(NamedTuple):
     partly: set[int]
     faulty: Faulty
 
+    @property
+    def known_suites(self) -> list[Suite]:
+        """The suites; none where one is missing, which may have a test of any name."""
+        return [] if self.partly else self.suites
+
     def spot(self, faults: Faults) -> Spot:
         """Return the whole plan, to be checked."""
         return Spot(self.node, faults, self.faulty)

@@ -33,7 +33,6 @@ from seatrial.plugins.facts import changed, drift, readers
 from seatrial.plugins.facts import node_facts as facts
 from seatrial.plugins.facts.node_facts import FactTable, of_nodes, text_of
 from seatrial.plugins.facts.rates import rises, with_rates
-from seatrial.plugins.rehearsal.keys import MachineModel
 from seatrial.results.store.export import to_json
 from seatrial.results.store.schema import Store
 from seatrial.show.text import show_minute
@@ -163,8 +162,10 @@ def _usable(
         kinds = [kind for old in machine.nodes if (kind := _without(old, kept)).names]
         slurm = replace(machine.slurm, nodelist="")
         about = replace(machine, nodes=kinds, slurm=slurm, groups={}, topology=None)
-        about = replace(about, rehearsal=MachineModel(), gauges={})
-    return _written(place / "machine.yaml", plain(about)), len(left)
+        about = replace(about, gauges={})
+    written = plain(about)
+    written.pop("rehearsal", None)  # its partitions name all nodes
+    return _written(place / "machine.yaml", written), len(left)
 
 
 def _without(kind: NodeGroup, kept: set[str]) -> NodeGroup:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seatrial.hooks import Command, WebPage, hookimpl
+from seatrial.hooks import Command, CriterionKind, WebPage, hookimpl
 
 
 @hookimpl
@@ -15,6 +15,12 @@ def seatrial_commands() -> list[Command]:
             "Judge results",
         ),
     ]
+
+
+@hookimpl
+def seatrial_criteria() -> list[CriterionKind]:
+    judge = "seatrial.plugins.network.criterion:network"
+    return [CriterionKind("network", judge, "count", noun="finding")]
 
 
 @hookimpl

@@ -1,8 +1,12 @@
-"""The model of a machine in a rehearsal, as its file states it (``rehearsal:``)."""
+"""What files say of rehearsals: the keys ``rehearsal`` of a machine, its file systems and gauges,
+and of a plan."""
 
 import math
 from typing import Annotated, Literal
 
+from msgspec import Struct
+
+from seatrial.hooks import value_of
 from seatrial.model.file_model import (
     Duration,
     FileModel,
@@ -77,6 +81,22 @@ class MachineModel(FileModel, frozen=True):
         dict[Name, str], doc("node sets by partition; default: one of all nodes")
     ] = {}
     background: Annotated[Background | None, doc("jobs of others")] = None
+
+
+def model_of(machine: Struct) -> MachineModel:
+    """Return how a machine behaves in a rehearsal."""
+    return value_of(machine, "rehearsal", MachineModel)
+
+
+def capacity_of(file_system: Struct) -> FileSystemModel:
+    """Return the capacity of a file system in a rehearsal."""
+    model: FileSystemModel | None = getattr(file_system, "rehearsal")  # noqa: B009
+    return model or FileSystemModel()
+
+
+def reading_of(gauge: Struct) -> str:
+    """Return what a gauge reads in a rehearsal: FILESYSTEM or FILESYSTEM/TARGET; "" if nothing."""
+    return value_of(gauge, "rehearsal", str)
 
 
 # ---- rehearsal model -----------------------------------------------------------------------------
@@ -161,3 +181,8 @@ class Rehearsal(FileModel, frozen=True):
     ] = {}
     events: Annotated[list[RehearsedEvent], doc("times in which runs turn out otherwise")] = []
     assumed: Annotated[list[str], doc("assumptions, in words")] = []
+
+
+def assumed_by(plan: Struct) -> Rehearsal:
+    """Return what a plan assumes of a rehearsal."""
+    return value_of(plan, "rehearsal", Rehearsal)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent import futures
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -19,16 +20,23 @@ from seatrial.execute.creation import create
 from seatrial.execute.plan.component_tests import fits
 from seatrial.execute.plan.policy import shared_node
 from seatrial.execute.plan.prepare import PreparedComponent, PreparedPlan
-from seatrial.execute.plan_trials import record_of
+from seatrial.execute.plan_trials import record_without_inputs
 from seatrial.execute.trial_record import references_of
 from seatrial.journal.events import Event
 from seatrial.journal.journal import Journal
-from seatrial.model.file_model import Duration
+from seatrial.model.file_model import Duration, Span
+from seatrial.model.machine import Machine
 from seatrial.model.nodes import node_names
 from seatrial.model.plan import WHOLE, Plan
 from seatrial.model.test import Metric, Test
 from seatrial.plugins.rehearsal.disturbances import Disturbance, disturbance_of
-from seatrial.plugins.rehearsal.keys import Behaviour, ElapsedModel
+from seatrial.plugins.rehearsal.keys import (
+    Behaviour,
+    ElapsedModel,
+    MachineModel,
+    assumed_by,
+    model_of,
+)
 from seatrial.plugins.rehearsal.sampling import Quantity, RunModel
 from seatrial.plugins.rehearsal.summary import Rehearsed, summarise
 from seatrial.plugins.rehearsal.virtual_driver import VirtualDriver, remarks_on_gauges
@@ -106,7 +114,13 @@ def _rehearse_part(
     trials: Path | None,
     tag: str,
 ) -> Rehearsed:
-    record = record_of(plan, part, tag, start, seed)
+    record = replace(
+        record_without_inputs(plan, part, tag, start),
+        machine=as_rehearsed(part.machine),
+        rehearsed=True,
+        seed=seed,
+        assumed=assumed_by(plan.plan).assumed,
+    )
     room, _ = shared_node(part.machine)
     history = TrialHistory(part.cases, part.policy, node_names(part.machine), room)
     history.machine_nodes = record.machine_nodes
@@ -130,6 +144,18 @@ def _rehearse_part(
     ending = ending._replace(remarks=[*ending.remarks, *remarks_on_gauges(record)])
     written = tag if trials is not None else ""
     return summarise(part, seed, written, history, ending, references_of(record))
+
+
+def as_rehearsed(machine: Machine) -> Machine:
+    """Return the machine as it is rehearsed: polled as often as it is for real; without a scheduler
+    the delays of one are 0. What its file says of rehearsals comes first."""
+    model, defaults = model_of(machine), MachineModel()
+    delays: dict[str, Span] = {"poll": Span(machine.batch.poll.written)}
+    if machine.scheduler == "local":
+        delays = dict.fromkeys(("submit_delay", "start_delay", "poll"), Span(0))
+    told = {key: at for key, at in delays.items() if getattr(model, key) == getattr(defaults, key)}
+    changed: dict[str, Any] = {"rehearsal": replace(model, **told)}
+    return replace(machine, **changed)
 
 
 def luck_of(plan: PreparedPlan, part: PreparedComponent, seed: int) -> str:
@@ -210,13 +236,13 @@ def run_models_of(plan: Plan, tests: Collection[Test], measured: Measured) -> di
 
 def behaviour_of(plan: Plan, test: str) -> Behaviour | None:
     """Return what the plan assumes about a test: the first entry that matches, or None."""
-    known = plan.rehearsal.tests
+    known = assumed_by(plan).tests
     return next((each for pattern, each in known.items() if fits([pattern], test)), None)
 
 
 def disturbances_of(plan: Plan, tests: Iterable[str]) -> dict[str, list[Disturbance]]:
     """Return the events of the rehearsal that concern each test."""
-    events = plan.rehearsal.events
+    events = assumed_by(plan).events
     return {
         test: [disturbance_of(i, each) for i, each in enumerate(events) if fits(each.tests, test)]
         for test in tests

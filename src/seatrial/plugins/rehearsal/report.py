@@ -13,18 +13,18 @@ from typing import Any, NamedTuple
 from seatrial.errors import UsageError
 from seatrial.execute.plan.policy import shares_cores
 from seatrial.execute.plan.prepare import PreparedComponent, prepare_plan
-from seatrial.execute.plan_trials import as_rehearsed
-from seatrial.execute.simulated.queue import TargetLoad
 from seatrial.judge.statistics.significance import wilson
 from seatrial.model.machine import Machine
-from seatrial.plugins.rehearsal.keys import RehearsedEvent
+from seatrial.plugins.rehearsal.keys import RehearsedEvent, assumed_by, model_of
 from seatrial.plugins.rehearsal.plan_rehearsal import (
+    as_rehearsed,
     lasting,
     measured_in,
     over_seeds,
     rehearse,
     run_models_of,
 )
+from seatrial.plugins.rehearsal.simulated.queue import TargetLoad
 from seatrial.plugins.rehearsal.summary import CriterionVerdict, Rehearsed
 from seatrial.results.criteria.view import Result, State
 from seatrial.units import count, show_number, show_seconds
@@ -186,7 +186,7 @@ def rehearse_plan(
     machine = plan.site.machine.machine
     took = time.perf_counter() - began
     left_out = [each for part in plan.parts for each in part.skipped[:MAX_LEFT_OUT]]
-    rehearsal = plan.plan.rehearsal
+    rehearsal = assumed_by(plan.plan)
     events = map(told, rehearsal.events)
     assumed = [*rehearsal.assumed, *events, *assumptions(plan.site.machine)]
     awaited = [_awaited(part) for part in plan.checklists]
@@ -217,7 +217,7 @@ def told(event: RehearsedEvent) -> str:
 
 def assumptions(machine: Machine) -> Iterator[str]:
     """Yield what the rehearsal assumes of the machine, in words, with the values that it uses."""
-    model = as_rehearsed(machine).rehearsal
+    model = model_of(as_rehearsed(machine))
     submit, start, poll = (
         each.seconds for each in (model.submit_delay, model.start_delay, model.poll)
     )

@@ -17,8 +17,6 @@ from seatrial.execute.bundles import walltime_of
 from seatrial.execute.ledger import RunEventHeader, header_of
 from seatrial.execute.protocol import NodesDown, NodesUp, Queued, Refused, Started
 from seatrial.execute.run_collector import cancellation, end_reason
-from seatrial.execute.simulated.cluster import SimulatedUpdate
-from seatrial.execute.simulated.queue import FinishedJob, Hangs, SimulatedJob
 from seatrial.execute.trial_record import Record, references_of
 from seatrial.journal import events
 from seatrial.journal.events import Event
@@ -30,6 +28,8 @@ from seatrial.model.known_failures import KnownFailures
 from seatrial.model.policy import Entry
 from seatrial.model.test import Case
 from seatrial.plugins.rehearsal.sampling import RunModel, SampledOutcome, figures
+from seatrial.plugins.rehearsal.simulated.cluster import SimulatedUpdate
+from seatrial.plugins.rehearsal.simulated.queue import FinishedJob, Hangs, SimulatedJob
 from seatrial.units import SECOND_NS, ns
 
 # ---- rehearsed run -------------------------------------------------------------------------------

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from seatrial.execute.plan.component_tests import named_beside
 from seatrial.execute.plan.prepare import PreparedComponent
-from seatrial.execute.simulated.queue import TargetLoad
 from seatrial.judge.references import References
 from seatrial.model.codes import RECALLED, UNCOUNTED
+from seatrial.plugins.rehearsal.simulated.queue import TargetLoad
 from seatrial.plugins.rehearsal.virtual_driver import Ending
 from seatrial.results.criteria.decision import judged
 from seatrial.results.criteria.view import Result, TrialView

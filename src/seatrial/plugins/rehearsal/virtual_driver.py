@@ -18,8 +18,6 @@ from seatrial.decide.conductor import BuildVerdict, Conductor, Launch, carry_out
 from seatrial.decide.targets import STALE_NS
 from seatrial.execute.ledger import run_header
 from seatrial.execute.plan.policy import shared_node
-from seatrial.execute.simulated.cluster import SimulatedCluster
-from seatrial.execute.simulated.queue import JobRecord, SimulatedJob, TargetLoad
 from seatrial.execute.trial_record import Record
 from seatrial.journal import events
 from seatrial.model.codes import PASS, TIMEOUT, code_of
@@ -28,7 +26,10 @@ from seatrial.model.policy import Limits
 from seatrial.model.requirements import lacking
 from seatrial.model.test import Case
 from seatrial.plugins.rehearsal.disturbances import Disturbance, Disturbances
+from seatrial.plugins.rehearsal.keys import model_of, reading_of
 from seatrial.plugins.rehearsal.sampling import RunModel, draw
+from seatrial.plugins.rehearsal.simulated.cluster import SimulatedCluster
+from seatrial.plugins.rehearsal.simulated.queue import JobRecord, SimulatedJob, TargetLoad
 from seatrial.plugins.rehearsal.simulated_runs import (
     EventWriter,
     RehearsedRun,
@@ -86,13 +87,13 @@ def gauges_of(record: Record) -> list[RehearsedGauge]:
         every = ns(gauge.every.seconds)
         stale = ns(min(each.stale_after for each in mine))
         low = min(each.low for each in mine)
-        found.append(RehearsedGauge(name, every, stale, gauge.rehearsal, low))
+        found.append(RehearsedGauge(name, every, stale, reading_of(gauge), low))
     of_throttles = {each.gauge for each in throttles}
     for name in record.policy.gauges:
         gauge = record.machine.gauges[name]
-        if name not in of_throttles and gauge.rehearsal:
+        if name not in of_throttles and reading_of(gauge):
             found.append(
-                RehearsedGauge(name, ns(gauge.every.seconds), STALE_NS, gauge.rehearsal, 0.0)
+                RehearsedGauge(name, ns(gauge.every.seconds), STALE_NS, reading_of(gauge), 0.0)
             )
     return found
 
@@ -101,7 +102,7 @@ def remarks_on_gauges(record: Record) -> list[str]:
     """What people must know of gauges that read nothing in a rehearsal."""
     gauges = record.machine.gauges
     names = dict.fromkeys(each.gauge for each in record.policy.throttles)
-    silent = [name for name in names if not gauges[name].rehearsal]
+    silent = [name for name in names if not reading_of(gauges[name])]
     if not silent:
         return []
     verb = "do" if len(silent) > 1 else "does"
@@ -322,7 +323,7 @@ class VirtualDriver:
         machine, asked = self.record.machine, case.job.partition
         name = machine.slurm.partition if asked is None else asked
         features = self.record.tests[case.test].requires.features
-        partition = name if name in machine.rehearsal.partitions else ""
+        partition = name if name in model_of(machine).partitions else ""
         return partition, lacking(machine, features, case)
 
     def cancel(self, run_ids: Sequence[str]) -> None:

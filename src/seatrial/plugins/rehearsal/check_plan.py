@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 
+from seatrial.execute.plan.check import check_span
 from seatrial.execute.plan.component_tests import fits
-from seatrial.execute.plan.load import unread
+from seatrial.execute.plan.load import Loaded, unread
+from seatrial.hooks import value_of
 from seatrial.judge.metrics import figure_names
 from seatrial.model.documents import Spot
 from seatrial.model.moments import TimeSpan
-from seatrial.model.suite import Suite
 from seatrial.model.test import Test
 from seatrial.plugins.rehearsal.keys import Behaviour, ElapsedModel, Rehearsal, RehearsedEvent
 
@@ -15,9 +16,12 @@ _SPAN = TimeSpan.__struct_fields__
 _EFFECTS = [each for each in RehearsedEvent.__struct_fields__ if each not in _SPAN]
 
 
-def check_rehearsal(rehearsal: Rehearsal, suites: Sequence[Suite | None], at: Spot) -> None:
-    """Add the faults of the assumed behaviours."""
-    tests = {name: test for suite in suites if suite for name, test in suite.tests.items()}
+def check_plan(loaded: Loaded, at: Spot) -> None:
+    """Add the faults of the behaviours that a rehearsal of a plan assumes."""
+    rehearsal = value_of(loaded.plan, "rehearsal", Rehearsal)
+    machine = loaded.site.machine if loaded.site else None
+    suites = loaded.known_suites
+    tests = {name: test for suite in suites for name, test in suite.tests.items()}
     for pattern, behaviour in rehearsal.tests.items():
         spot = at.inside("tests", pattern)
         fitting = [test for name, test in tests.items() if fits([pattern], name)]
@@ -26,7 +30,9 @@ def check_rehearsal(rehearsal: Rehearsal, suites: Sequence[Suite | None], at: Sp
         _behaviour(behaviour, spot)
         _figures(behaviour, fitting, spot)
     for i, event in enumerate(rehearsal.events):
-        _event(event, at.inside("events", i))
+        spot = at.inside("events", i)
+        check_span(event, machine, [name for suite in suites for name in suite.tests], spot)
+        _event(event, spot)
 
 
 def _event(event: RehearsedEvent, spot: Spot) -> None:

@@ -7,10 +7,10 @@ import os
 import pytest
 from hypothesis import given, settings
 
-from seatrial.execute.simulated.batch import compiled_run, simulate
-from seatrial.execute.simulated.queue import SimulatedJob
-from tests.execute.simulated.helpers import cluster, ends, machine, starts, to_the_end
-from tests.execute.simulated.workloads import Asked, Workload, second_by_second, workloads
+from seatrial.plugins.rehearsal.simulated.batch import compiled_run, simulate
+from seatrial.plugins.rehearsal.simulated.queue import SimulatedJob
+from tests.plugins.rehearsal.simulated.helpers import cluster, ends, machine, starts, to_the_end
+from tests.plugins.rehearsal.simulated.workloads import Asked, Workload, second_by_second, workloads
 
 os.environ["NUMBA_OPT"] = "0"  # optimising takes longer than all that is run here
 

@@ -16,8 +16,8 @@ from typing import Any, cast
 
 from numpy.typing import ArrayLike
 
-from seatrial.execute.simulated.queue import extra_left, next_start, reservation
 from seatrial.lazy import Floats, np
+from seatrial.plugins.rehearsal.simulated.queue import extra_left, next_start, reservation
 
 INFINITY = float("inf")
 

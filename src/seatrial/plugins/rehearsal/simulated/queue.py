@@ -19,9 +19,9 @@ from typing import NamedTuple, Protocol, TypeVar
 from msgspec import Struct
 
 from seatrial.execute.protocol import Ended
-from seatrial.execute.simulated.names import choose
 from seatrial.model.machine import FileSystem, Machine
-from seatrial.plugins.rehearsal.keys import FileSystemModel
+from seatrial.plugins.rehearsal.keys import FileSystemModel, capacity_of
+from seatrial.plugins.rehearsal.simulated.names import choose
 from seatrial.units import FAR_FUTURE_NS, SECOND_NS
 
 # ---- jobs ----------------------------------------------------------------------------------------
@@ -556,7 +556,7 @@ class FileSystems:
     ) -> None:
         self._at, self._ended, self._start = at, ended, start
         self._shared = {
-            name: SharedFileSystem(each, each.rehearsal or FileSystemModel())
+            name: SharedFileSystem(each, capacity_of(each))
             for name, each in machine.file_systems.items()
         }
         self._entered = 0

@@ -22,8 +22,13 @@ from typing import Any, NamedTuple
 
 from seatrial.errors import UsageError
 from seatrial.execute.protocol import NodesDown, NodesUp, Queued, Refused, Started
-from seatrial.execute.simulated.names import NodeNames, SharedNode
-from seatrial.execute.simulated.queue import (
+from seatrial.files import open_regular
+from seatrial.model import codes
+from seatrial.model.machine import Machine
+from seatrial.model.policy import Window
+from seatrial.plugins.rehearsal.keys import Background, model_of
+from seatrial.plugins.rehearsal.simulated.names import NodeNames, SharedNode
+from seatrial.plugins.rehearsal.simulated.queue import (
     FileSystems,
     FinishedJob,
     Hangs,
@@ -32,11 +37,6 @@ from seatrial.execute.simulated.queue import (
     SimulatedJob,
     SimulatedOutage,
 )
-from seatrial.files import open_regular
-from seatrial.model import codes
-from seatrial.model.machine import Machine
-from seatrial.model.policy import Window
-from seatrial.plugins.rehearsal.keys import Background
 from seatrial.units import FAR_FUTURE_NS, count, ns
 
 # ---- failures ------------------------------------------------------------------------------------
@@ -237,7 +237,7 @@ class SimulatedCluster:
         cores: int = 0,
         on_start: Callable[[int, JobRecord], SimulatedJob | None] | None = None,
     ) -> None:
-        model = machine.rehearsal
+        model = model_of(machine)
         self._on_start = on_start
         self._names = SharedNode(nodes[0], cores) if cores else NodeNames(nodes)
         self._start = start_ns

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from seatrial.execute.protocol import NodesDown, NodesUp, Queued, Refused, Started
-from seatrial.execute.simulated.cluster import SimulatedUpdate
-from seatrial.execute.simulated.queue import FinishedJob, Hangs, SimulatedJob
 from seatrial.model import codes
 from seatrial.model.file_model import Duration, PartOfAll
 from seatrial.model.nodes import unfold
 from seatrial.model.policy import Window
 from seatrial.plugins.rehearsal.keys import Background
-from tests.execute.simulated.helpers import (
+from seatrial.plugins.rehearsal.simulated.cluster import SimulatedUpdate
+from seatrial.plugins.rehearsal.simulated.queue import FinishedJob, Hangs, SimulatedJob
+from tests.plugins.rehearsal.simulated.helpers import (
     START,
     S,
     cluster,

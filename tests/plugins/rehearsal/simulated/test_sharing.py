@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from seatrial.execute.simulated.queue import SimulatedJob, speed, stretch
 from seatrial.model.decoding import typed
 from seatrial.model.file_model import Span
 from seatrial.model.machine import FileSystem, Machine, MetadataTarget
 from seatrial.plugins.rehearsal.keys import FileSystemModel, LoadLevel
-from tests.execute.simulated.helpers import START, S, cluster, ends, machine, to_the_end
+from seatrial.plugins.rehearsal.simulated.queue import SimulatedJob, speed, stretch
+from tests.plugins.rehearsal.simulated.helpers import START, S, cluster, ends, machine, to_the_end
 
 
 def shared(nodes: int = 8, **model: object) -> Machine:
-    work = FileSystem(
-        path="/work",
-        targets=["mdt0", MetadataTarget(name="mdt1")],
-        rehearsal=typed(model, FileSystemModel),
-    )
+    capacity: dict[str, Any] = {"rehearsal": typed(model, FileSystemModel)}
+    work = FileSystem(path="/work", targets=["mdt0", MetadataTarget(name="mdt1")], **capacity)
     return machine(nodes, {"work": work})
 
 

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from seatrial.execute.protocol import Started
-from seatrial.execute.simulated.cluster import SimulatedCluster, SimulatedUpdate
-from seatrial.execute.simulated.queue import FinishedJob, SimulatedJob
 from seatrial.model.decoding import typed
 from seatrial.model.machine import FileSystem, Machine, NodeGroup
 from seatrial.model.nodes import unfold
 from seatrial.model.policy import Window
 from seatrial.plugins.rehearsal.keys import MachineModel
+from seatrial.plugins.rehearsal.simulated.cluster import SimulatedCluster, SimulatedUpdate
+from seatrial.plugins.rehearsal.simulated.queue import FinishedJob, SimulatedJob
 
 S = 1_000_000_000
 START = 1_700_000_000 * S
@@ -22,12 +22,13 @@ AT_ONCE = {"submit_delay": 0, "start_delay": 0, "poll": 0}
 def machine(
     nodes: int, file_systems: Mapping[str, FileSystem] | None = None, **model: Any
 ) -> Machine:
+    described: dict[str, Any] = {"rehearsal": typed({**AT_ONCE, **model}, MachineModel)}
     return Machine(
         machine="sim",
         nodes=[NodeGroup(names=f"n[001-{nodes:03}]", cores=4)],
         scheduler="slurm",
         file_systems=dict(file_systems or {}),
-        rehearsal=typed({**AT_ONCE, **model}, MachineModel),
+        **described,
     )
 
 

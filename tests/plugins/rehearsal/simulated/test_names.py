@@ -7,8 +7,8 @@ from ClusterShell.NodeSet import NodeSet
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.execute.simulated.names import NodeNames, choose, runs
 from seatrial.model.nodes import unfold
+from seatrial.plugins.rehearsal.simulated.names import NodeNames, choose, runs
 
 MACHINES = [
     unfold("n[001-120]"),

@@ -8,11 +8,11 @@ from random import Random
 
 import pytest
 
-from seatrial.execute.simulated.cluster import background, made
-from seatrial.execute.simulated.queue import SimulatedJob
 from seatrial.model.file_model import Duration, PartOfAll
 from seatrial.plugins.rehearsal.keys import Background
-from tests.execute.simulated.helpers import (
+from seatrial.plugins.rehearsal.simulated.cluster import background, made
+from seatrial.plugins.rehearsal.simulated.queue import SimulatedJob
+from tests.plugins.rehearsal.simulated.helpers import (
     cluster,
     free_nodes,
     machine,
