@@ -162,9 +162,9 @@ class Key(NamedTuple):
     default: Any
     #: ``module:function`` that adds faults which the type does not show, for a key at the top of a
     #: file. It is called with the decoded file (of a plan, its Loaded, with its machine and suites)
-    #: and the Spot of the value. "" if there are none.
+    #: and the Location of the value. "" if there are none.
     check: str = ""
-    #: ``module:function``, called with the value and its Spot, that returns it as trials of a
+    #: ``module:function``, called with the value and its Location, that returns it as trials of a
     #: machine keep it: with absolute paths, as the file may move. "" if it is kept as it is.
     resolve: str = ""
     #: Whether runs depend on it. If not, a trial may go on where the value has changed.
@@ -493,17 +493,17 @@ def with_fields(fields: Mapping[str, tuple[Any, Any]]) -> Callable[[type[_T]], t
     return extended
 
 
-def check_keys(kind: str, file: Any, spot: Any) -> None:
-    """Add the faults of keys that plug-ins added to a kind of file, whose ``spot`` is given."""
+def check_keys(kind: str, file: Any, location: Any) -> None:
+    """Add the faults of keys that plug-ins added to a kind of file, whose ``location`` is given."""
     for key in keys_of(kind):
         if key.check:
-            load(key.check)(file, spot.inside(key.name))
+            load(key.check)(file, location.inside(key.name))
 
 
-def resolved(kind: str, file: _T, spot: Any) -> _T:
+def resolved(kind: str, file: _T, location: Any) -> _T:
     """Return a file with the values of keys that plug-ins added to it as trials keep them."""
     values = {
-        key.name: load(key.resolve)(getattr(file, key.name), spot.inside(key.name))
+        key.name: load(key.resolve)(getattr(file, key.name), location.inside(key.name))
         for key in keys_of(kind)
         if key.resolve
     }

@@ -287,10 +287,10 @@ def seatrial_suites():
     return [ShippedSuite("usage", Path(__file__).parent / "suite")]
 
 
-def check_logs(machine, spot):
+def check_logs(machine, location):
     for i, path in enumerate(machine.logs):
         if not path.startswith("/"):
-            spot.fault(f"{path!r} is no absolute path", i)
+            location.fault(f"{path!r} is no absolute path", i)
 
 
 def fill(store, trials):

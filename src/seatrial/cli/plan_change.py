@@ -93,22 +93,22 @@ class Changing(Acceptance):
         faults, now = Faults(), time.time_ns()
         loaded = load_plan(self.path, Faults())
         assert loaded is not None, "it was prepared"
-        at = loaded.spot(faults)
+        at = loaded.location(faults)
         for part, trial in under_way:
             number = loaded.plan.components.index(part.component)
             component, tag = at.inside("components", number), trial.folder.tag
             before = plan_trials.policy_before(trial, part)
             for refusal in refused(before, part.policy, now, trial.life.start):
                 at_plan = refusal.key[0] in ("outages", "phases")
-                spot = at if at_plan else component
+                location = at if at_plan else component
                 reason = f"cannot change while {tag} is under way: {refusal.reason}"
-                spot.fault(reason, *refusal.key)
+                location.fault(reason, *refusal.key)
             if fault := too_short(trial.life, before, part.policy, now):
                 component.fault(fault, "duration")
             for changed in plan_trials.changed_inputs(trial, self.prepared, part):
                 key = {"the machine": "machine", "alerts": "alerts"}.get(changed.split(" (")[0])
-                spot = at.inside(key) if key else component.inside("tests")
-                spot.fault(f"{changed} changed, and {tag} keeps what it was made with")
+                location = at.inside(key) if key else component.inside("tests")
+                location.fault(f"{changed} changed, and {tag} keeps what it was made with")
         if faults.texts:
             anew = self.command("--name", f"{self.name or self.plan}-b")
             told = "\n".join(faults.texts)

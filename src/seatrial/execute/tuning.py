@@ -25,7 +25,7 @@ from seatrial.judge.check_values import names_of
 from seatrial.judge.metrics import figure_names
 from seatrial.judge.references import load as load_references
 from seatrial.model.build import BuildKeys
-from seatrial.model.documents import Faults, Spot
+from seatrial.model.documents import Faults, Location
 from seatrial.model.expand import expand
 from seatrial.model.expressions import ExpressionError, compile_expression
 from seatrial.model.figures import ELAPSED
@@ -77,7 +77,7 @@ def prepare_tuning(path: Path, machine: str | None, with_builds: bool = True) ->
     if loaded is None:
         faults.raise_any()
         raise UsageError(f"{path}: is no tuning")
-    at = loaded.spot(faults)
+    at = loaded.location(faults)
     suite, test = _load_test(loaded, faults)
     better = _check_names(loaded.tune, test, at) if test.name else "lower"
     faults.raise_any()
@@ -117,7 +117,7 @@ def _load_test(loaded: LoadedTuning, faults: Faults) -> tuple[Suite, Test]:
     try:
         suite = load([suite_folder(loaded)], own)
     except UsageError as error:
-        loaded.spot(faults).fault(str(error), "suite")
+        loaded.location(faults).fault(str(error), "suite")
         return Suite({}, {}, {}), Test(name="", folder="", app="")
     name = loaded.tune.test
     check_judging(suite, own)
@@ -125,13 +125,15 @@ def _load_test(loaded: LoadedTuning, faults: Faults) -> tuple[Suite, Test]:
     if name not in suite.nodes:
         known = ", ".join(suite.nodes)
         remedy = suggest(name, suite.nodes) or f"there are {known}"
-        loaded.spot(faults).fault(f"no test {name!r} in {suite_folder(loaded)}; {remedy}", "test")
+        loaded.location(faults).fault(
+            f"no test {name!r} in {suite_folder(loaded)}; {remedy}", "test"
+        )
         return suite, Test(name="", folder="", app="")
     test = suite.tests.get(name) or Test(name=name, folder="", app="")
     return Suite({name: test}, {name: suite.nodes[name]}, suite.faulty), test
 
 
-def _check_names(tune: TuneFile, test: Test, at: Spot) -> Better:
+def _check_names(tune: TuneFile, test: Test, at: Location) -> Better:
     """Check axes, parameters and the metric against the test. Return the metric's direction."""
     for key, names in (("axes", tune.axes), ("parameters", tune.parameters)):
         for name in names:
@@ -148,7 +150,7 @@ def _check_names(tune: TuneFile, test: Test, at: Spot) -> Better:
     return tune.better or _direction(tune, test, at)
 
 
-def _direction(tune: TuneFile, test: Test, at: Spot) -> Better:
+def _direction(tune: TuneFile, test: Test, at: Location) -> Better:
     if tune.search == "largest" or tune.metric in ("", ELAPSED):
         return "lower"
     metric = test.metrics.get(tune.metric)
@@ -175,7 +177,7 @@ def _settings(
 ) -> tuple[list[Case], list[tuple[str, str]]]:
     """Return the settings as cases, in the order of the grid, and those that cannot run on the
     machine, with the reasons."""
-    tune, at = loaded.tune, loaded.spot(faults)
+    tune, at = loaded.tune, loaded.location(faults)
     chosen: dict[str, list[Scalar]] = {name: list(each) for name, each in tune.axes.items()}
     chosen |= {name: [value] for name, value in tune.parameters.items()}
     chains = [str(each) for each in chosen.pop(TOOLCHAIN, ["default"])]
@@ -215,7 +217,7 @@ def _settings(
     return cases, found.skipped
 
 
-def _has_toolchains(names: Sequence[str], machine: Machine, at: Spot) -> bool:
+def _has_toolchains(names: Sequence[str], machine: Machine, at: Location) -> bool:
     """Add a fault for each name of the axis ``toolchain`` that the machine does not have."""
     known = machine.toolchains
     missing = [place for place, name in enumerate(names) if name not in known]
@@ -237,7 +239,7 @@ def _in_grid(tune: TuneFile) -> Callable[[Case], list[int]]:
     ]
 
 
-def _check_free(cases: list[Case], tune: TuneFile, test: Test, at: Spot) -> None:
+def _check_free(cases: list[Case], tune: TuneFile, test: Test, at: Location) -> None:
     """Add a fault for each parameter that is no axis and has several values."""
     for name in test.parameters:
         values = dict.fromkeys(show(case.parameters[name]) for case in cases)
@@ -256,7 +258,7 @@ def _follows(name: str, cases: list[Case], tune: TuneFile) -> bool:
     return True
 
 
-def _where(cases: list[Case], tune: TuneFile, test: Test, site: Site, at: Spot) -> list[Case]:
+def _where(cases: list[Case], tune: TuneFile, test: Test, site: Site, at: Location) -> list[Case]:
     """Return the cases that meet all conditions."""
     conditions = list(enumerate(map(compile_expression, tune.where)))
     faulty: set[int] = set()
@@ -287,7 +289,9 @@ def _used_today(axis: str, tune: TuneFile, test: Test) -> Scalar:
     return tune.default.get(axis, own if own is not None and is_tried else values[0])
 
 
-def _rules(tune: TuneFile, test: Test, cases: list[Case], better: Better, at: Spot) -> RaceRules:
+def _rules(
+    tune: TuneFile, test: Test, cases: list[Case], better: Better, at: Location
+) -> RaceRules:
     axes = {name: list(map(show, values)) for name, values in tune.axes.items()}
     settings = [[show(axis_value(case, axis)) for axis in axes] for case in cases]
     places = [list(dict.fromkeys(row[i] for row in settings)) for i in range(len(axes))]

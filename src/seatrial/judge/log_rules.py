@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Final
 
-from seatrial.model.documents import Faults, Spot, decode, read
+from seatrial.model.documents import Faults, Location, decode, read
 from seatrial.model.failures import LogRule, check_log_rules
 from seatrial.model.file_model import FileModel, Scalar, doc
 
@@ -31,7 +31,7 @@ def shipped_log_rules() -> tuple[LogRule, ...]:
         node = read(path, faults)
         found = decode(node, LogRuleFile, faults) if node is not None else None
         if found is not None and node is not None:
-            check_log_rules(found.log_rules, Spot(node, faults))
+            check_log_rules(found.log_rules, Location(node, faults))
             rules += found.log_rules
     faults.raise_any()
     return tuple(rules)

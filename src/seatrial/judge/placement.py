@@ -219,11 +219,11 @@ def _not_apart(places: Sequence[ThreadPlace], cpus: int, where: str) -> Placemen
         return PlacementJudgement("", f"{notice}, {count(cpus, 'CPU')}")
     in_core = max((len(place.core) for place in places if place.core), default=1)
     by_core = not cpus or len(places) <= cpus // in_core
-    spots = [_spots(place, by_core) for place in places]
-    for place, spot in zip(places, spots, strict=True):
-        if not spot:
+    locations = [_locations(place, by_core) for place in places]
+    for place, location in zip(places, locations, strict=True):
+        if not location:
             return PlacementJudgement("", f"the CPUs of rank {place.rank}{where} are not known")
-    crowd = _crowd(spots)
+    crowd = _crowd(locations)
     return PlacementJudgement("" if crowd is None else _shared(crowd, places, by_core, where), "")
 
 
@@ -242,7 +242,7 @@ def _named(cpus: Iterable[int]) -> str:
     return f"CPU {text}" if text.isdigit() else f"CPUs {text}"
 
 
-def _spots(place: ThreadPlace, by_core: bool) -> Cpus:
+def _locations(place: ThreadPlace, by_core: bool) -> Cpus:
     """Return the CPUs on which a thread may be taken to be: the one that it was on, or its core's
     first if cores count; else all that it may use."""
     if place.cpu is None:

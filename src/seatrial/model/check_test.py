@@ -10,7 +10,7 @@ from seatrial.errors import suggest
 from seatrial.hooks import check_keys
 from seatrial.model import run_settings
 from seatrial.model.build import FLAGS, name_of
-from seatrial.model.documents import Spot
+from seatrial.model.documents import Location
 from seatrial.model.expressions import FACTS, Expression, ExpressionError, compile_expression
 from seatrial.model.failures import check_known_failures, log_pattern
 from seatrial.model.file_model import Scalar
@@ -57,14 +57,15 @@ from seatrial.units import seconds
 
 
 class ExpressionChecker:
-    """Adds the faults of a test at ``spot``. ``names_known`` is False if the parameters could not
-    be read; undefined names are then not reported. ``known``: the names of parameters and facts."""
+    """Adds the faults of a test at ``location``. Where ``names_known`` is False, the parameters
+    could not be read, and undefined names are not reported."""
 
-    def __init__(self, test: Test, spot: Spot, names_known: bool) -> None:
+    def __init__(self, test: Test, location: Location, names_known: bool) -> None:
         self.test = test
-        self.spot = spot
-        self.fault = spot.fault
+        self.location = location
+        self.fault = location.fault
         self.names_known = names_known
+        #: the names of parameters and facts
         self.known = {*FACTS, *test.parameter_names}
 
     def told(self, fault: str, *key: str | int) -> None:
@@ -126,26 +127,26 @@ _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 _MEANT = re.compile(r"\$\{?([A-Za-z]\w*)\}?|\{([A-Za-z]\w*)\}")  # $name, ${name}, {name}
 
 
-def check(test: Test, spot: Spot, names_known: bool = True) -> None:
-    """Add every fault of a decoded test at ``spot``. ``names_known`` is False if the parameters
+def check(test: Test, location: Location, names_known: bool = True) -> None:
+    """Add every fault of a decoded test at ``location``. ``names_known`` is False if the parameters
     could not be read; undefined names are then not reported."""
-    checker = _Checker(test, spot, names_known)
+    checker = _Checker(test, location, names_known)
     checker.words()
     checker.parameters()
-    RunChecker(test, spot, names_known).check()
+    RunChecker(test, location, names_known).check()
     checker.build()
     checker.inputs()
-    check_keep(test.keep, spot)
-    check_known_failures(test.known_failures, spot, of_one_test=True)
-    _failures(test, spot)
-    check_keys("test", test, spot)
+    check_keep(test.keep, location)
+    check_known_failures(test.known_failures, location, of_one_test=True)
+    _failures(test, location)
+    check_keys("test", test, location)
 
 
-def _failures(test: Test, spot: Spot) -> None:
+def _failures(test: Test, location: Location) -> None:
     """Check the failure modes of a test."""
     codes: dict[int, str] = {}
     for name, mode in test.failures.items():
-        at = spot.inside("failures", name)
+        at = location.inside("failures", name)
         if not name.strip() or not name.isprintable():
             at.fault("is no name")
         if mode.pattern:
@@ -158,8 +159,8 @@ def _failures(test: Test, spot: Spot) -> None:
 
 
 class _Checker(ExpressionChecker):
-    def __init__(self, test: Test, spot: Spot, names_known: bool) -> None:
-        super().__init__(test, spot, names_known)
+    def __init__(self, test: Test, location: Location, names_known: bool) -> None:
+        super().__init__(test, location, names_known)
         self.used: dict[str, frozenset[str]] = {}  # names in the expression of each parameter
 
     # ---- names and words ------------------------------------------------------------------
@@ -358,8 +359,8 @@ class _Checker(ExpressionChecker):
             taken.append(name)
 
 
-def check_keep(keep: KeepWord | Keep | None, spot: Spot) -> None:
-    """Add every fault of ``keep`` of the test or component at ``spot``."""
+def check_keep(keep: KeepWord | Keep | None, location: Location) -> None:
+    """Add every fault of ``keep`` of the test or component at ``location``."""
     if not isinstance(keep, Keep):
         return
     for key in ("remove", "files"):
@@ -367,7 +368,7 @@ def check_keep(keep: KeepWord | Keep | None, spot: Spot) -> None:
             parts = pattern.split("/")
             if not pattern or "" in parts or ".." in parts or "\0" in pattern:
                 message = f"{pattern!r} is no pattern of paths inside the run directory"
-                spot.fault(f"{message}; write e.g. '*.dat' or 'out/*'", "keep", key, i)
+                location.fault(f"{message}; write e.g. '*.dat' or 'out/*'", "keep", key, i)
 
 
 def collide(one: str, other: str) -> bool:
@@ -401,7 +402,7 @@ class RunChecker(ExpressionChecker):
     def check(self) -> None:
         """Add every fault."""
         run = self.test.run
-        if not self.spot.given("run"):
+        if not self.location.given("run"):
             self._without_run()
             return
         if not run.script.strip():
@@ -541,9 +542,9 @@ class RunChecker(ExpressionChecker):
         if isinstance(run.stripe.count, str) and run.stripe.count != DEFAULT:
             self.expression(run.stripe.count, known, *at, "count")
         else:
-            self.spot.parsed(run_settings.stripe_count, run.stripe.count, *at, "count")
+            self.location.parsed(run_settings.stripe_count, run.stripe.count, *at, "count")
         if run.stripe.size and (size := self.text(run.stripe.size, known, *at, "size")):
-            self.spot.parsed(run_settings.stripe_size, size, *at, "size")
+            self.location.parsed(run_settings.stripe_size, size, *at, "size")
 
     def _container(self) -> None:
         image = self.text(self.test.run.container, self.known, "run", "container")

@@ -364,8 +364,8 @@ def plain_scalar(text: str) -> Scalar | None:
 __all__ = [
     "Faults",
     "Faulty",
+    "Location",
     "SourceLocation",
-    "Spot",
     "YamlNode",
     "decode",
     "decode_partly",
@@ -410,14 +410,14 @@ def decode_partly(node: YamlNode, shape: type[T], faults: Faults, **given: Any) 
     return None if value is INVALID else cast(T, value)
 
 
-def load_checked(path: Path, shape: type[T], check: "Callable[[T, Spot], None]") -> T:
+def load_checked(path: Path, shape: type[T], check: "Callable[[T, Location], None]") -> T:
     """Return what a file holds. ``check`` adds the faults that its shape does not show. Raises
     InvalidFiles with every fault, also if there is no such file."""
     faults = Faults()
     node = read(path, faults)
     found = decode_partly(node, shape, faults) if node is not None else None
     if node is not None and found is not None:
-        check(found, Spot(node, faults, faults.faulty))
+        check(found, Location(node, faults, faults.faulty))
     faults.raise_any()
     assert found is not None  # a file without a mapping has a fault
     return found
@@ -669,12 +669,12 @@ def _nearest(
     return "; " + (suggest(name, known) or f"the keys are {', '.join(known)}")
 
 
-class Spot(NamedTuple):
+class Location(NamedTuple):
     """A value of a document that is being checked: ``key`` leads to it from the root ``node``.
     ``faulty`` are keys that could not be decoded; what only follows from them is not told.
 
-    spot = Spot(node, faults).inside("components", 0)
-    spot.fault("is empty; name it", "component")     # plan.yaml:7: components[0].component: ...
+    location = Location(node, faults).inside("components", 0)
+    location.fault("is empty; name it", "component")     # plan.yaml:7: components[0].component: ...
     """
 
     node: YamlNode
@@ -682,11 +682,11 @@ class Spot(NamedTuple):
     faulty: Faulty = Faulty()
     key: tuple[Step, ...] = ()
 
-    def inside(self, *key: Step) -> "Spot":
+    def inside(self, *key: Step) -> "Location":
         return self._replace(key=(*self.key, *key))
 
     @property
-    def whole(self) -> "Spot":
+    def whole(self) -> "Location":
         """The whole document."""
         return self._replace(key=())
 

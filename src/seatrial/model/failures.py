@@ -12,7 +12,7 @@ import re2
 
 from seatrial.model import codes
 from seatrial.model.codes import Code
-from seatrial.model.documents import Spot
+from seatrial.model.documents import Location
 from seatrial.model.file_model import FileModel, checked, doc, filled
 from seatrial.units import SECOND_NS
 
@@ -145,12 +145,12 @@ def _matched(rule: LogRule) -> bool:
     return log_pattern(rule.pattern).search(rule.example.encode()) is not None
 
 
-def check_log_rules(rules: Sequence[LogRule], at: Spot) -> None:
+def check_log_rules(rules: Sequence[LogRule], at: Location) -> None:
     """Add every fault of log rules."""
     for i, rule in enumerate(rules):
-        spot = at.inside("log_rules", i)
+        location = at.inside("log_rules", i)
         if not _matched(rule):
-            spot.fault("is not matched by the pattern; mend one of them", "example")
+            location.fault("is not matched by the pattern; mend one of them", "example")
     if len(rules) > MAX_RULES:
         at.fault(f"has {len(rules)} rules; the most is {MAX_RULES}", "log_rules")
     names = [rule.name for rule in rules]
@@ -160,20 +160,22 @@ def check_log_rules(rules: Sequence[LogRule], at: Spot) -> None:
 
 
 def check_known_failures(
-    entries: Sequence[KnownFailure], at: Spot, of_one_test: bool = False
+    entries: Sequence[KnownFailure], at: Location, of_one_test: bool = False
 ) -> None:
     """Add every fault of known failures that does not depend on other files. One of a plan or a
     machine names tests, toolchains or causes, as it would hide each failure otherwise."""
     for i, each in enumerate(entries):
-        spot = at.inside("known_failures", i)
+        location = at.inside("known_failures", i)
         if not each.verdicts:
             which = f"say which failures are known, of {', '.join(KNOWABLE)}"
-            spot.fault(f"names none, so that each new failure would be known; {which}", "verdicts")
+            location.fault(
+                f"names none, so that each new failure would be known; {which}", "verdicts"
+            )
         if not (of_one_test or each.tests or each.toolchains or each.causes):
-            spot.fault("names no tests, no toolchains and no causes; say which fail", "tests")
+            location.fault("names no tests, no toolchains and no causes; say which fail", "tests")
         if of_one_test and each.tests:
-            spot.fault("is for plans and machines; here it is this test's; remove it", "tests")
+            location.fault("is for plans and machines; here it is this test's; remove it", "tests")
         for j, name in enumerate(each.verdicts):
             if name not in KNOWABLE:
                 listed = ", ".join(KNOWABLE)
-                spot.fault(f"{name!r} cannot be known; choose of {listed}", "verdicts", j)
+                location.fault(f"{name!r} cannot be known; choose of {listed}", "verdicts", j)

@@ -19,7 +19,15 @@ from msgspec.structs import replace
 from seatrial.account import home
 from seatrial.errors import UsageError
 from seatrial.hooks import check_keys, resolved
-from seatrial.model.documents import Faults, Spot, YamlNode, decode_partly, key_text, lay_over, read
+from seatrial.model.documents import (
+    Faults,
+    Location,
+    YamlNode,
+    decode_partly,
+    key_text,
+    lay_over,
+    read,
+)
 from seatrial.model.failures import check_known_failures, check_log_rules
 from seatrial.model.file_model import NAME, Scalar
 from seatrial.model.machine import FileSystem, FileUse, Machine, Places
@@ -97,18 +105,18 @@ def read_machine(path: Path, faults: Faults) -> Site | None:
     node = read_with_includes(path, own)
     machine = decode_partly(node, Machine, own) if node is not None else None
     if machine is not None and node is not None:
-        spot = Spot(node, own, own.faulty)
+        location = Location(node, own, own.faulty)
         if own.of_shape:  # suppress consequential faults; keys of plug-ins are independent
-            check_keys("machine", machine, spot)
+            check_keys("machine", machine, location)
         else:
-            check(machine, spot)
+            check(machine, location)
     faults.add_all(own)
     if machine is None or own.found:
         return None
     assert node is not None
-    machine = resolved("machine", machine, Spot(node, faults))
+    machine = resolved("machine", machine, Location(node, faults))
     kinds = [
-        with_layout(kind, Spot(node, faults).inside("nodes", i))
+        with_layout(kind, Location(node, faults).inside("nodes", i))
         for i, kind in enumerate(machine.nodes)
     ]
     machine = replace(machine, nodes=kinds)
@@ -221,52 +229,52 @@ def _plain(node: YamlNode) -> Any:
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def check(machine: Machine, spot: Spot) -> None:
+def check(machine: Machine, location: Location) -> None:
     """Add every fault of a decoded machine file that no value shows by itself."""
-    names = _nodes(machine, spot)
-    _subset(machine.slurm.nodelist, names, spot.inside("slurm", "nodelist"))
+    names = _nodes(machine, location)
+    _subset(machine.slurm.nodelist, names, location.inside("slurm", "nodelist"))
     if machine.slurm.exclude:
-        spot.parsed(unfold, machine.slurm.exclude, "slurm", "exclude")
-    _groups(machine, names, spot)
+        location.parsed(unfold, machine.slurm.exclude, "slurm", "exclude")
+    _groups(machine, names, location)
     for name, folded in machine.roles.items():
-        spot.parsed(unfold, folded, "roles", name)
+        location.parsed(unfold, folded, "roles", name)
     if machine.topology is not None:
-        check_topology(machine, spot.inside("topology"))
+        check_topology(machine, location.inside("topology"))
     for kind in schedulers().values():
         if kind.name != "local":
-            _batch_settings(kind, getattr(machine, kind.name), spot.inside(kind.name))
-    _environments(machine, spot)
+            _batch_settings(kind, getattr(machine, kind.name), location.inside(kind.name))
+    _environments(machine, location)
     for name, system in machine.file_systems.items():
-        _file_system(system, machine, spot.inside("file_systems", name))
+        _file_system(system, machine, location.inside("file_systems", name))
     if machine.file_use is not None:
-        _file_use(machine.file_use, machine.jobs_run_elsewhere, spot.inside("file_use"))
-    check_log_rules(machine.log_rules, spot)
-    check_known_failures(machine.known_failures, spot)
-    check_keys("machine", machine, spot)
+        _file_use(machine.file_use, machine.jobs_run_elsewhere, location.inside("file_use"))
+    check_log_rules(machine.log_rules, location)
+    check_known_failures(machine.known_failures, location)
+    check_keys("machine", machine, location)
 
 
-def _environments(machine: Machine, spot: Spot) -> None:
+def _environments(machine: Machine, location: Location) -> None:
     """Check the variables that are set: for everything, by a toolchain, and for pages."""
-    places = [(spot.inside("environment"), machine.environment)]
+    places = [(location.inside("environment"), machine.environment)]
     for key in ("toolchains", "pages"):
         for name, settings in getattr(machine, key).items():
-            places.append((spot.inside(key, name, "environment"), settings.environment))
+            places.append((location.inside(key, name, "environment"), settings.environment))
     for at, environment in places:
         for variable, text in faults_of_variables(environment):
             at.fault(text, variable)
 
 
-def _batch_settings(kind: type[Scheduler], settings: BatchSettings, spot: Spot) -> None:
+def _batch_settings(kind: type[Scheduler], settings: BatchSettings, location: Location) -> None:
     for i, word in enumerate(settings.options):
         if kind.own_options and re.fullmatch(kind.own_options, word):
             text = f"{word!r} is given by Seatrial itself, or makes {kind.submits} wait; remove it"
-            spot.fault(text, "options", i)
-    kind.check(settings, spot)
+            location.fault(text, "options", i)
+    kind.check(settings, location)
 
 
-def _file_use(about: FileUse, in_jobs: bool, spot: Spot) -> None:
+def _file_use(about: FileUse, in_jobs: bool, location: Location) -> None:
     if about.job_stats and not in_jobs:
-        spot.fault("its jobs have no numbers by which Lustre counts; leave it out", "job_stats")
+        location.fault("its jobs have no numbers by which Lustre counts; leave it out", "job_stats")
 
 
 def faults_of_variables(environment: Mapping[str, Scalar]) -> list[tuple[str, str]]:
@@ -286,13 +294,13 @@ def faults_of_variables(environment: Mapping[str, Scalar]) -> list[tuple[str, st
 # ---- nodes --------------------------------------------------------------------------------
 
 
-def _nodes(machine: Machine, spot: Spot) -> set[str]:
+def _nodes(machine: Machine, location: Location) -> set[str]:
     """Check the nodes; return the names of all nodes."""
     if not machine.nodes:
-        spot.fault("no node is described; give at least one kind", "nodes")
+        location.fault("no node is described; give at least one kind", "nodes")
     seen: set[str] = set()
     for i, kind in enumerate(machine.nodes):
-        at = spot.inside("nodes", i)
+        at = location.inside("nodes", i)
         names = set(at.parsed(unfold, kind.names, "names") or ())
         if twice := sorted(seen & names):
             at.fault(f"{twice[0]} is described twice", "names")
@@ -303,11 +311,11 @@ def _nodes(machine: Machine, spot: Spot) -> set[str]:
         *others, last = (f"`scheduler: {name}`" for name in schedulers() if name != "local")
         text = f"{len(seen)} nodes, but `scheduler: local` is one; give one, or "
         text += f"{', '.join(others)} or {last}"
-        spot.fault(text, "nodes")
+        location.fault(text, "nodes")
     return seen
 
 
-def _subset(folded: str, names: set[str], at: Spot) -> tuple[str, ...]:
+def _subset(folded: str, names: set[str], at: Location) -> tuple[str, ...]:
     """Check that a node set names nodes of the machine only; return their names."""
     members = at.parsed(unfold, folded) or () if folded else ()
     if other := sorted(set(members) - names):
@@ -315,30 +323,30 @@ def _subset(folded: str, names: set[str], at: Spot) -> tuple[str, ...]:
     return members
 
 
-def named_nodes(folded: str, names: set[str], at: Spot) -> tuple[str, ...]:
+def named_nodes(folded: str, names: set[str], at: Location) -> tuple[str, ...]:
     """Check that a node set names nodes of the machine, and some; return their names."""
     if not folded:
         at.fault("has no nodes; write e.g. n[001-128]")
     return _subset(folded, names, at)
 
 
-def _places(places: Places, spot: Spot) -> None:
+def _places(places: Places, location: Location) -> None:
     """Check that places name one source of groups, and that groups are not written as well."""
     if bool(places.file) == (places.xnames is not None):
-        spot.fault("give file or xnames, one of them", "places")
+        location.fault("give file or xnames, one of them", "places")
     if places.by and not places.file:
-        spot.fault("is about a file; give file", "places", "by")
-    if spot.given("groups"):
-        spot.fault("groups are written, too; remove groups or places", "places")
+        location.fault("is about a file; give file", "places", "by")
+    if location.given("groups"):
+        location.fault("groups are written, too; remove groups or places", "places")
 
 
-def _groups(machine: Machine, names: set[str], spot: Spot) -> None:
+def _groups(machine: Machine, names: set[str], location: Location) -> None:
     """Check that groups name nodes of the machine, and each node at most once."""
-    if spot.given("places"):
-        _places(machine.places, spot)
+    if location.given("places"):
+        _places(machine.places, location)
     group_of: dict[str, str] = {}
     for name, folded in machine.groups.items():
-        at = spot.inside("groups", name)
+        at = location.inside("groups", name)
         members = named_nodes(folded, names, at)
         if twice := [node for node in members if node in group_of]:
             at.fault(f"{twice[0]} is in the group {group_of[twice[0]]}, too; give each node one")
@@ -348,7 +356,7 @@ def _groups(machine: Machine, names: set[str], spot: Spot) -> None:
 # ---- file systems -------------------------------------------------------------------------
 
 
-def _file_system(system: FileSystem, machine: Machine, at: Spot) -> None:
+def _file_system(system: FileSystem, machine: Machine, at: Location) -> None:
     seen: set[str] = set()
     for i, target in enumerate(system.metadata_targets):
         if not NAME.fullmatch(target.name):

@@ -18,7 +18,7 @@ from seatrial.errors import UsageError
 from seatrial.files import read_regular
 from seatrial.model import machine as model
 from seatrial.model import topology
-from seatrial.model.documents import Spot
+from seatrial.model.documents import Location
 from seatrial.model.nodes import fold, node_names, unfold
 from seatrial.model.places import MAX_FILE_BYTES, named, places_in, switches_of
 from seatrial.model.topology import name_pattern, positions
@@ -58,7 +58,7 @@ def known_topology(machine: "model.Machine") -> topology.Topology:
     return found
 
 
-def check_topology(machine: "model.Machine", at: Spot) -> None:
+def check_topology(machine: "model.Machine", at: Location) -> None:
     """Add the fault of a machine's topology, which is at ``at``. That of a file is found when it is
     read."""
     assert machine.topology is not None

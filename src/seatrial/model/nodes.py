@@ -12,7 +12,7 @@ from seatrial.files import read_regular
 from seatrial.lazy import nodeset
 from seatrial.model import machine, node_layout
 from seatrial.model import machine as model
-from seatrial.model.documents import Spot
+from seatrial.model.documents import Location
 from seatrial.model.node_layout import NodeLayout, from_sockets, plain, written
 
 
@@ -246,7 +246,7 @@ _of_notation = functools.lru_cache(maxsize=64)(node_layout.parse_synthetic)
 _of_texts = functools.lru_cache(maxsize=64)(from_sockets)
 
 
-def check_layout(kind: "machine.NodeGroup", at: Spot) -> None:
+def check_layout(kind: "machine.NodeGroup", at: Location) -> None:
     """Add the faults of the layout of a kind of nodes, which is at ``at``."""
     layout = _read(kind.layout, at)
     if layout is None:
@@ -258,7 +258,7 @@ def check_layout(kind: "machine.NodeGroup", at: Spot) -> None:
             at.fault(text, key)
 
 
-def with_layout(kind: "machine.NodeGroup", at: Spot) -> "machine.NodeGroup":
+def with_layout(kind: "machine.NodeGroup", at: Location) -> "machine.NodeGroup":
     """Return a kind of nodes that was checked with the numbers that its layout has, and with the
     texts of a layout that is in a file."""
     layout = _read(kind.layout, at) if kind.layout is not None else None
@@ -269,7 +269,7 @@ def with_layout(kind: "machine.NodeGroup", at: Spot) -> "machine.NodeGroup":
     return replace(kind, **{key: number_in(layout) for key, number_in in _COUNTS.items()})
 
 
-def _read(said: "str | machine.WrittenLayout | None", at: Spot) -> NodeLayout | None:
+def _read(said: "str | machine.WrittenLayout | None", at: Location) -> NodeLayout | None:
     """Return what ``layout`` of the nodes at ``at`` says; None, with a fault added, if it cannot be
     read."""
     if isinstance(said, str):

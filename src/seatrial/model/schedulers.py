@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from seatrial import hooks
-from seatrial.model.documents import Spot
+from seatrial.model.documents import Location
 from seatrial.model.file_model import Duration, FileModel, doc
 
 
@@ -90,7 +90,7 @@ class Scheduler:
         return "_list=$HOSTNAME\n"
 
     @classmethod
-    def check(cls, settings: Any, spot: Spot) -> None:
+    def check(cls, settings: Any, location: Location) -> None:
         """Add the faults of its settings that their shape does not show."""
 
 

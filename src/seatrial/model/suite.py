@@ -25,8 +25,8 @@ from seatrial.model.check_test import check
 from seatrial.model.documents import (
     Faults,
     Faulty,
+    Location,
     SourceLocation,
-    Spot,
     YamlNode,
     decode_partly,
     lay_over,
@@ -54,7 +54,9 @@ class Suite(NamedTuple):
         """Add a fault of a test, at the place of the key or as near as its file allows. A fault
         that only follows from a key that could not be decoded is left out. The test is marked as
         faulty."""
-        Spot(self.nodes[test], faults, self.faulty.setdefault(test, Faulty())).fault(message, *key)
+        Location(self.nodes[test], faults, self.faulty.setdefault(test, Faulty())).fault(
+            message, *key
+        )
 
 
 def load(paths: Sequence[Path], faults: Faults) -> Suite:
@@ -70,7 +72,7 @@ def load(paths: Sequence[Path], faults: Faults) -> Suite:
         faulty = own.faulty
         if test is not None:
             suite.tests[name] = _with_paths(test, node)
-            check(suite.tests[name], Spot(node, own, faulty), names_known(node, faulty))
+            check(suite.tests[name], Location(node, own, faulty), names_known(node, faulty))
             suite.tests[name] = with_recorder(with_proof(suite.tests[name]))
         if own.found:
             suite.faulty[name] = faulty

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from msgspec import Struct
 
 from seatrial.errors import UsageError
-from seatrial.model.documents import Faults, Faulty, Spot, YamlNode, decode_partly, read
+from seatrial.model.documents import Faults, Faulty, Location, YamlNode, decode_partly, read
 from seatrial.model.expressions import ExpressionError, compile_expression
 from seatrial.model.file_model import FileModel, Scalar, Share, doc
 from seatrial.model.identifiers import show
@@ -83,9 +83,9 @@ class LoadedTuning(Struct, frozen=True):
     node: YamlNode
     faulty: Faulty
 
-    def spot(self, faults: Faults) -> Spot:
+    def location(self, faults: Faults) -> Location:
         """Return the whole file, to be checked."""
-        return Spot(self.node, faults, self.faulty)
+        return Location(self.node, faults, self.faulty)
 
 
 def load_tune(path: Path, faults: Faults) -> LoadedTuning | None:
@@ -104,11 +104,11 @@ def load_tune(path: Path, faults: Faults) -> LoadedTuning | None:
     if node is None or tune is None:
         return None
     loaded = LoadedTuning(path, tune, node, own.faulty)
-    _check(tune, loaded.spot(faults))
+    _check(tune, loaded.location(faults))
     return loaded
 
 
-def _check(tune: TuneFile, at: Spot) -> None:
+def _check(tune: TuneFile, at: Location) -> None:
     for name in ("tune", "test"):
         if not getattr(tune, name).strip():
             at.fault("is empty; name it", name)
@@ -135,7 +135,7 @@ def _check(tune: TuneFile, at: Spot) -> None:
         at.fault("is missing; name the figure of merit that decides", "metric")
 
 
-def _check_axis(name: str, values: list[Scalar], tune: TuneFile, at: Spot) -> None:
+def _check_axis(name: str, values: list[Scalar], tune: TuneFile, at: Location) -> None:
     if not values:
         at.fault("has no values; give a list of those to try", "axes", name)
     shown = [show(value) for value in values]

@@ -22,7 +22,7 @@ from seatrial.errors import UsageError
 from seatrial.judge.outputs.io500 import BANDWIDTH, METADATA
 from seatrial.judge.statistics.sequential import judged
 from seatrial.judge.statistics.two_samples import RatioEstimate, Verdict
-from seatrial.model.documents import Spot, load_checked
+from seatrial.model.documents import Location, load_checked
 from seatrial.model.file_model import Duration, FileModel, Scalar, doc
 from seatrial.model.identifiers import show
 from seatrial.results.selection import Side
@@ -122,19 +122,19 @@ def load_score(path: Path) -> ScoreFile:
     return load_checked(path, ScoreFile, _check)
 
 
-def _check(wanted: ScoreFile, spot: Spot) -> None:
+def _check(wanted: ScoreFile, location: Location) -> None:
     kind = wanted.score
     for key, kinds in _ROOT_OF.items():
-        if kind not in kinds and spot.given(key):
-            spot.fault(f"means nothing for {kind}; it is for {', '.join(kinds)}", key)
-    if kind == "ssi" and not spot.given("reference_size"):
-        spot.fault("is missing; ssi needs the size of the reference system", "reference_size")
+        if kind not in kinds and location.given(key):
+            location.fault(f"means nothing for {kind}; it is for {', '.join(kinds)}", key)
+    if kind == "ssi" and not location.given("reference_size"):
+        location.fault("is missing; ssi needs the size of the reference system", "reference_size")
     if not wanted.parts:
-        spot.fault("has no part; name a test for each", "parts")
+        location.fault("has no part; name a test for each", "parts")
     if kind not in ("ssp", "ssi") and len(wanted.parts) > 1:
-        spot.fault(f"{kind} has one part, not {len(wanted.parts)}", "parts")
+        location.fault(f"{kind} has one part, not {len(wanted.parts)}", "parts")
     for name in wanted.parts:
-        at = spot.inside("parts", name)
+        at = location.inside("parts", name)
         for key, kinds in _PART_OF.items():
             if kind not in kinds and at.given(key):
                 at.fault(f"means nothing for {kind}; it is for {', '.join(kinds)}", key)
@@ -144,7 +144,7 @@ def _check(wanted: ScoreFile, spot: Spot) -> None:
     names = [each.phase for each in wanted.phases]
     for i, phase in enumerate(wanted.phases):
         if phase.phase in names[:i]:
-            spot.fault(f"{phase.phase!r} is there twice", "phases", i, "phase")
+            location.fault(f"{phase.phase!r} is there twice", "phases", i, "phase")
 
 
 # ---- formulas ------------------------------------------------------------------------------------

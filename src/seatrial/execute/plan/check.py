@@ -21,7 +21,7 @@ from seatrial.execute.plan.component_tests import (
 from seatrial.execute.plan.load import Loaded, unread
 from seatrial.hooks import check_keys
 from seatrial.model.check_test import check_keep
-from seatrial.model.documents import Faults, Faulty, Spot
+from seatrial.model.documents import Faults, Faulty, Location
 from seatrial.model.failures import check_known_failures
 from seatrial.model.file_model import FileModel, notes_of
 from seatrial.model.identifiers import show
@@ -43,21 +43,21 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 def check_plan(loaded: Loaded, faults: Faults, documents: bool = True) -> None:
     """Add every fault of a plan that does not depend on its cases. Without ``documents`` those of
     evidence are not looked at."""
-    plan, spot = loaded.plan, loaded.spot(faults)
+    plan, location = loaded.plan, loaded.location(faults)
     machine = loaded.site.machine if loaded.site else None
-    _names(plan, spot)
+    _names(plan, location)
     tests = [name for suite in loaded.known_suites for name in suite.tests]
     for i, phase in enumerate(plan.phases):
-        _nodes(phase.nodes, machine, spot.inside("phases", i, "nodes"))
-        _slurm(phase.slurm, spot.inside("phases", i, "slurm"))
+        _nodes(phase.nodes, machine, location.inside("phases", i, "nodes"))
+        _slurm(phase.slurm, location.inside("phases", i, "slurm"))
     for i, span in enumerate(plan.outages):
-        check_span(span, machine, tests, spot.inside("outages", i))
+        check_span(span, machine, tests, location.inside("outages", i))
     if not plan.components:
-        spot.fault("has no component; give at least one", "components")
+        location.fault("has no component; give at least one", "components")
     for i, component in enumerate(plan.components):
-        at, suite = spot.inside("components", i), loaded.suites[i]
+        at, suite = location.inside("components", i), loaded.suites[i]
         partly = i in loaded.partly
-        _component(plan, component, spot, at)
+        _component(plan, component, location, at)
         _quantities(component, at)
         if component.kind == "sustained" or unread(at, "kind"):
             _sums(component, at)
@@ -72,51 +72,53 @@ def check_plan(loaded: Loaded, faults: Faults, documents: bool = True) -> None:
             check_span(span, machine, chosen, at.inside("blackouts", j))
         check_conditions(component, None if partly else suite, machine, at)
         check_evidence(component, loaded.path.parent, at, documents)
-    check_ids(plan, spot)
-    check_keys("plan", loaded, spot)
-    _known_failures(plan, machine, tests, spot)
-    check_alongside(plan, machine, spot)
+    check_ids(plan, location)
+    check_keys("plan", loaded, location)
+    _known_failures(plan, machine, tests, location)
+    check_alongside(plan, machine, location)
 
 
-def _known_failures(plan: Plan, machine: Machine | None, tests: Sequence[str], spot: Spot) -> None:
+def _known_failures(
+    plan: Plan, machine: Machine | None, tests: Sequence[str], location: Location
+) -> None:
     """Check known failures: their reasons and days, and that their tests and toolchains exist."""
-    check_known_failures(plan.known_failures, spot)
+    check_known_failures(plan.known_failures, location)
     chains = list(machine.toolchains) if machine is not None else []
     for i, each in enumerate(plan.known_failures):
         named = (("tests", each.tests, tests), ("toolchains", each.toolchains, chains))
         for key, patterns, there in named:
             for j, pattern in enumerate(patterns):
                 if there and not any(fits([pattern], name) for name in there):
-                    at = spot.inside("known_failures", i)
+                    at = location.inside("known_failures", i)
                     at.fault(f"{pattern!r} matches none of {', '.join(there)}", key, j)
 
 
 # ---- names --------------------------------------------------------------------------------
 
 
-def _names(plan: Plan, spot: Spot) -> None:
-    named: list[tuple[str, Spot]] = [(plan.plan, spot.inside("plan"))]
+def _names(plan: Plan, location: Location) -> None:
+    named: list[tuple[str, Location]] = [(plan.plan, location.inside("plan"))]
     for key, names in (
         ("phases", [phase.phase for phase in plan.phases]),
         ("components", [component.component for component in plan.components]),
     ):
         for i, name in enumerate(names):
-            at = spot.inside(key, i, key.removesuffix("s"))
+            at = location.inside(key, i, key.removesuffix("s"))
             named.append((name, at))
             if name in names[:i]:
                 at.fault(f"{name!r} is given twice; rename one")
     for name, at in named:
         if not _NAME.fullmatch(name):
             at.fault(f"{name!r}: a name must be letters, digits, ._+-")
-    _tags(plan, spot)
+    _tags(plan, location)
 
 
-def _tags(plan: Plan, spot: Spot) -> None:
+def _tags(plan: Plan, location: Location) -> None:
     """Check that each trial of the plan has a run tag of its own."""
     first: dict[str, str] = {}
     for i, component in enumerate(plan.components):
         for phase in phases_of(plan, component):
-            tag, at = tag_of(plan, component, phase.phase), spot.inside("components", i)
+            tag, at = tag_of(plan, component, phase.phase), location.inside("components", i)
             if len(tag) > LONGEST_TAG:
                 text = f"makes a run tag of {len(tag)} letters; the maximum is {LONGEST_TAG}"
                 at.fault(text, "component")
@@ -125,10 +127,10 @@ def _tags(plan: Plan, spot: Spot) -> None:
                 at.fault(f"has the run tag of {other}, {tag}; rename one", "component")
 
 
-def _component(plan: Plan, component: Component, spot: Spot, at: Spot) -> None:
+def _component(plan: Plan, component: Component, location: Location, at: Location) -> None:
     known = [phase.phase for phase in plan.phases]
-    named = bool(known) or not unread(spot, "phases")
-    named &= not any(unread(spot, "phases", i, "phase") for i in range(len(known)))
+    named = bool(known) or not unread(location, "phases")
+    named &= not any(unread(location, "phases", i, "phase") for i in range(len(known)))
     for i, name in enumerate(component.phases):
         if named and name not in known:
             at.fault(f"no phase {name!r}; there are {', '.join(known) or 'none'}", "phases", i)
@@ -136,14 +138,14 @@ def _component(plan: Plan, component: Component, spot: Spot, at: Spot) -> None:
         _of_kind(component, at)
 
 
-def _of_kind(component: Component, at: Spot) -> None:
+def _of_kind(component: Component, at: Location) -> None:
     """Check that a component has no keys that mean something only in components of another kind."""
-    spots: list[tuple[Spot, type[FileModel]]] = [(at, Component)]
-    spots += [(at.inside("tests", name), ComponentTest) for name in component.parts]
-    for spot, shape in spots:
+    locations: list[tuple[Location, type[FileModel]]] = [(at, Component)]
+    locations += [(at.inside("tests", name), ComponentTest) for name in component.parts]
+    for location, shape in locations:
         for key, kind in notes_of(shape, "of_kind").items():
-            if component.kind != kind and spot.given(key):
-                spot.fault(f"is of kind {kind} alone; this is {component.kind}", key)
+            if component.kind != kind and location.given(key):
+                location.fault(f"is of kind {kind} alone; this is {component.kind}", key)
     if component.kind == "sustained" and component.duration is None:
         at.fault("is missing; a sustained component needs it, e.g. 10d", "duration")
 
@@ -151,11 +153,11 @@ def _of_kind(component: Component, at: Spot) -> None:
 # ---- quantities ---------------------------------------------------------------------------
 
 
-def _quantities(component: Component, at: Spot) -> None:
+def _quantities(component: Component, at: Location) -> None:
     for i, throttle in enumerate(component.throttles):
-        spot = at.inside("throttles", i)
+        location = at.inside("throttles", i)
         if throttle.low >= throttle.high:
-            spot.fault(f"{throttle.low:g} is not below high, {throttle.high:g}", "low")
+            location.fault(f"{throttle.low:g} is not below high, {throttle.high:g}", "low")
     check_keep(component.keep, at)
     caps = component.caps
     for name, part in component.parts.items():
@@ -166,7 +168,7 @@ def _quantities(component: Component, at: Spot) -> None:
             at.fault(text, "caps", key)
 
 
-def _sums(component: Component, at: Spot) -> None:
+def _sums(component: Component, at: Location) -> None:
     """Check the sums of copies and shares as they are written, counting one test for each pattern.
     On any machine and in any phase the component asks for no less."""
     # unreadable entries could only increase the sum
@@ -188,7 +190,7 @@ def too_large_sum(shares: Mapping[str, float]) -> str:
     return f"the shares add up to {100 * total:.4g} %: {each}" if total > 1 + ROUNDING else ""
 
 
-def _part(part: ComponentTest, sustained: bool, at: Spot) -> None:
+def _part(part: ComponentTest, sustained: bool, at: Location) -> None:
     share = part.share.fraction
     if part.most == 0:
         at.fault("0 lets no run of it start; remove the test, or most for no cap", "most")
@@ -206,7 +208,7 @@ def _part(part: ComponentTest, sustained: bool, at: Spot) -> None:
         at.fault("give a weight or a share, not both", "weight")
 
 
-def check_span(span: TimeSpan, machine: Machine | None, tests: Sequence[str], at: Spot) -> None:
+def check_span(span: TimeSpan, machine: Machine | None, tests: Sequence[str], at: Location) -> None:
     """Check that a span ends after it starts, and names what there is."""
     if unread(at, "from") or unread(at, "to"):
         pass
@@ -224,12 +226,12 @@ def check_span(span: TimeSpan, machine: Machine | None, tests: Sequence[str], at
 # ---- what there is ------------------------------------------------------------------------
 
 
-def _slurm(slurm: SlurmOverride, at: Spot) -> None:
+def _slurm(slurm: SlurmOverride, at: Location) -> None:
     for key, fault in faults_of_override(slurm):
         at.fault(fault, *key)
 
 
-def _nodes(names: str, machine: Machine | None, at: Spot) -> None:
+def _nodes(names: str, machine: Machine | None, at: Location) -> None:
     """Check that a node set names nodes of the machine only."""
     named: Iterable[str] = ()
     if names:
@@ -239,7 +241,7 @@ def _nodes(names: str, machine: Machine | None, at: Spot) -> None:
         at.fault(f"{other[0]} is not a node of {machine.machine}")
 
 
-def _on_machine(component: Component, machine: Machine, at: Spot) -> None:
+def _on_machine(component: Component, machine: Machine, at: Location) -> None:
     file_systems: dict[tuple[str, ...], str] = {("file_system",): component.file_system}
     file_systems |= {
         ("tests", name, "file_system"): part.file_system for name, part in component.parts.items()
@@ -264,14 +266,14 @@ def _on_machine(component: Component, machine: Machine, at: Spot) -> None:
 
 
 def _there(
-    kind: str, name: str, known: Iterable[str], machine: Machine, at: Spot, *key: str | int
+    kind: str, name: str, known: Iterable[str], machine: Machine, at: Location, *key: str | int
 ) -> None:
     """Check that the machine has what is named."""
     if name not in known:
         at.fault(f"{machine.machine} has no {kind} {name!r}; it has {listed(known)}", *key)
 
 
-def _fresh(throttle: Throttle, gauge: Gauge, at: Spot) -> None:
+def _fresh(throttle: Throttle, gauge: Gauge, at: Location) -> None:
     """Check that the next reading can arrive before the last one is stale."""
     longest = gauge.every.seconds + gauge.timeout.seconds
     if throttle.stale_after.seconds < longest:
@@ -280,7 +282,7 @@ def _fresh(throttle: Throttle, gauge: Gauge, at: Spot) -> None:
         at.fault(f"{text}give that or more, or read it more often", "stale_after")
 
 
-def _targets(component: Component, targets: list[str], at: Spot) -> None:
+def _targets(component: Component, targets: list[str], at: Location) -> None:
     """Check that keys about metadata targets have targets to act on."""
     for i, name in enumerate(component.targets):
         if name not in targets:
@@ -295,7 +297,7 @@ def _targets(component: Component, targets: list[str], at: Spot) -> None:
         at.fault(f"there are no metadata targets; {remedy}", "caps", "per_target")
 
 
-def _tests(component: Component, suite: Suite, at: Spot, partly: bool) -> None:
+def _tests(component: Component, suite: Suite, at: Location, partly: bool) -> None:
     """Check the tests that are named. ``partly``: some suites are missing."""
     for i, pattern in enumerate(component.tests):
         key: str | int = pattern if isinstance(component.tests, dict) else i
@@ -314,7 +316,7 @@ def _tests(component: Component, suite: Suite, at: Spot, partly: bool) -> None:
     _settings(component, suite, at, partly)
 
 
-def _unknown_test(pattern: str, suite: Suite, at: Spot, partly: bool) -> None:
+def _unknown_test(pattern: str, suite: Suite, at: Location, partly: bool) -> None:
     """Report an entry that matches no test. If a suite is missing, the entry may name one of its
     tests; it is then reported only if it is nearly the name of a known test (a typing error)."""
     near = suggest(pattern, suite.nodes, cutoff=0.8)
@@ -326,7 +328,7 @@ def _unknown_test(pattern: str, suite: Suite, at: Spot, partly: bool) -> None:
         at.fault(f"{pattern!r} is not a test of the suites that exist; {near}")
 
 
-def _settings(component: Component, suite: Suite, at: Spot, partly: bool) -> None:
+def _settings(component: Component, suite: Suite, at: Location, partly: bool) -> None:
     chosen = chosen_tests(component, suite.tests)
     parameters = {name for test in chosen for name in suite.tests[test].parameter_names}
     for name, value in component.settings.items():

@@ -13,7 +13,7 @@ from seatrial.files import open_regular
 from seatrial.judge.checks import UNITS
 from seatrial.judge.metrics import figure_names
 from seatrial.model.criterion_kinds import criterion_kinds, kind_of, named
-from seatrial.model.documents import Spot
+from seatrial.model.documents import Location
 from seatrial.model.figures import ELAPSED
 from seatrial.model.machine import Machine
 from seatrial.model.moments import day_of
@@ -35,7 +35,7 @@ _ABOUT = ("criterion", "tests", "metric", "stage")  # what two criteria must dif
 
 
 def check_conditions(
-    component: Component, suite: Suite | None, machine: Machine | None, at: Spot
+    component: Component, suite: Suite | None, machine: Machine | None, at: Location
 ) -> None:
     """Add the faults of a component's criteria, waivers and items. ``suite`` is None if not all of
     its tests are known."""
@@ -45,27 +45,29 @@ def check_conditions(
         _checklist(component, at)
 
 
-def _criteria(component: Component, suite: Suite | None, machine: Machine | None, at: Spot) -> None:
+def _criteria(
+    component: Component, suite: Suite | None, machine: Machine | None, at: Location
+) -> None:
     runs = any(unread(at, key) for key in ("tests", "suites", "select"))
     if component.criteria and only_evidence(component) and not runs:
         at.fault("nothing runs here that could meet them; remove them", "criteria")
         return
     first: dict[object, int] = {}
     for i, criterion in enumerate(component.criteria):
-        spot = at.inside("criteria", i)
-        if not any(unread(spot, key) for key in _ABOUT):
+        location = at.inside("criteria", i)
+        if not any(unread(location, key) for key in _ABOUT):
             j = first.setdefault(_about(criterion), i)
             if j != i:
-                spot.fault(f"is about the same as criteria[{j}]; make one of them")
-        if unread(spot, "criterion"):
+                location.fault(f"is about the same as criteria[{j}]; make one of them")
+        if unread(location, "criterion"):
             continue  # the valid bounds and metrics depend on it
-        _bounds(criterion, spot)
+        _bounds(criterion, location)
         if component.kind == "checklist" or criterion.criterion == _OF_ITEMS:
-            _of_items(component, criterion, spot)
+            _of_items(component, criterion, location)
             continue
-        _keys(component, criterion, at, spot)
+        _keys(component, criterion, at, location)
         if suite is not None:
-            _tests(component, criterion, suite, machine, spot)
+            _tests(component, criterion, suite, machine, location)
 
 
 def _about(criterion: Criterion) -> tuple[object, ...]:
@@ -75,73 +77,77 @@ def _about(criterion: Criterion) -> tuple[object, ...]:
     return criterion.criterion, tests, criterion.metric, criterion.of_stage, *expected
 
 
-def _keys(component: Component, criterion: Criterion, at: Spot, spot: Spot) -> None:
+def _keys(component: Component, criterion: Criterion, at: Location, location: Location) -> None:
     """Check that a criterion fits its component, and has the keys of its kind."""
     about = kind_of(criterion.criterion)
     kind = about.component or component.kind
     if kind != component.kind and not unread(at, "kind"):
         text = f"{criterion.criterion} is of kind {kind} alone; this is {component.kind}"
-        spot.fault(text, "criterion")
-    _expected(criterion, spot)
+        location.fault(text, "criterion")
+    _expected(criterion, location)
     if criterion.pooled and not about.pooled:
-        spot.fault(f"is of {' and '.join(named(pooled=True))} alone; remove it", "pooled")
+        location.fault(f"is of {' and '.join(named(pooled=True))} alone; remove it", "pooled")
     if criterion.stage is not None:
-        _stage(component, criterion, at, spot)
+        _stage(component, criterion, at, location)
     if criterion.criterion == "figure_of_merit" and not criterion.metric:
-        spot.fault("figure_of_merit needs it; name the metric", "metric")
+        location.fault("figure_of_merit needs it; name the metric", "metric")
     if criterion.metric and not about.metric:
-        spot.fault(f"{criterion.criterion} is about no metric; remove it", "metric")
+        location.fault(f"{criterion.criterion} is about no metric; remove it", "metric")
 
 
-def _of_items(component: Component, criterion: Criterion, spot: Spot) -> None:
+def _of_items(component: Component, criterion: Criterion, location: Location) -> None:
     """Check that the criterion on items, and no other, is in a checklist."""
     if criterion.criterion != _OF_ITEMS:
-        spot.fault(f"{criterion.criterion} is about runs; a checklist has {_OF_ITEMS}", "criterion")
+        location.fault(
+            f"{criterion.criterion} is about runs; a checklist has {_OF_ITEMS}", "criterion"
+        )
     elif component.kind != "checklist":
         text = f"{_OF_ITEMS} is of kind checklist alone; this is {component.kind}"
-        spot.fault(text, "criterion")
+        location.fault(text, "criterion")
     for key in ("tests", "metric"):
-        if spot.given(key):
-            spot.fault(f"{_OF_ITEMS} is about all items; remove it", key)
+        if location.given(key):
+            location.fault(f"{_OF_ITEMS} is about all items; remove it", key)
 
 
-def _stage(component: Component, criterion: Criterion, at: Spot, spot: Spot) -> None:
+def _stage(component: Component, criterion: Criterion, at: Location, location: Location) -> None:
     if reason := kind_of(criterion.criterion).stageless:
-        spot.fault(f"{criterion.criterion} {reason}; remove it", "stage")
+        location.fault(f"{criterion.criterion} {reason}; remove it", "stage")
     elif component.kind != "isolated_then_full" and not unread(at, "kind"):
         text = f"runs of kind {component.kind} have none; isolated_then_full has"
-        spot.fault(f"{text}; remove it", "stage")
+        location.fault(f"{text}; remove it", "stage")
 
 
-def _expected(criterion: Criterion, spot: Spot) -> None:
+def _expected(criterion: Criterion, location: Location) -> None:
     """Check what ``within_expected`` alone has."""
     if criterion.criterion == "within_expected":
         if criterion.within is None:
-            spot.fault("within_expected needs it; say how far off a run may be: 5%", "within")
+            location.fault("within_expected needs it; say how far off a run may be: 5%", "within")
         return
     for key in ("within", "of", "two_sided"):
-        if spot.given(key):
-            spot.fault("is of within_expected alone; remove it", key)
+        if location.given(key):
+            location.fault("is of within_expected alone; remove it", key)
 
 
-def _bounds(criterion: Criterion, spot: Spot) -> None:
+def _bounds(criterion: Criterion, location: Location) -> None:
     found = {}
     bound = partial(bound_of, criterion.criterion, metric=criterion.metric)
     for key in ("at_least", "at_most"):
         written = getattr(criterion, key)
         if written is not None:
-            found[key] = spot.parsed(bound, written, key)
+            found[key] = location.parsed(bound, written, key)
     if criterion.criterion == "every_test":
         for key in found:
-            spot.fault("every_test has no bound; remove it", key)
+            location.fault("every_test has no bound; remove it", key)
         return
     if not found and criterion.criterion != "figure_of_merit":  # it has the bounds of its reference
-        spot.fault(f"{criterion.criterion} has no bound; give at_least, at_most, or both")
+        location.fault(f"{criterion.criterion} has no bound; give at_least, at_most, or both")
     if criterion.criterion == "mix" and criterion.at_least is not None:
-        spot.fault("a mix has no lower bound; give at_most, e.g. 5 points", "at_least")
+        location.fault("a mix has no lower bound; give at_most, e.g. 5 points", "at_least")
     least, most = found.get("at_least"), found.get("at_most")
     if least is not None and most is not None and _comparable(criterion) and least > most:
-        spot.fault(f"{criterion.at_least} is more than at_most, {criterion.at_most}", "at_least")
+        location.fault(
+            f"{criterion.at_least} is more than at_most, {criterion.at_most}", "at_least"
+        )
 
 
 def _comparable(criterion: Criterion) -> bool:
@@ -153,10 +159,14 @@ def _comparable(criterion: Criterion) -> bool:
 
 
 def _tests(
-    component: Component, criterion: Criterion, suite: Suite, machine: Machine | None, spot: Spot
+    component: Component,
+    criterion: Criterion,
+    suite: Suite,
+    machine: Machine | None,
+    location: Location,
 ) -> None:
     chosen = chosen_tests(component, suite.tests)
-    _match(criterion.tests, chosen, "a test of this component", spot, "tests")
+    _match(criterion.tests, chosen, "a test of this component", location, "tests")
     if not criterion.metric or not kind_of(criterion.criterion).metric:
         return
     tests = {name: suite.tests[name] for name in chosen if fits(criterion.tests, name)}
@@ -165,30 +175,30 @@ def _tests(
     if chosen and known is not None and criterion.metric not in known | of_all:
         listed = ", ".join(sorted(known | of_all))
         text = f"no test here has the metric {criterion.metric!r}; there are {listed}"
-        spot.fault(text, "metric")
-    _directions(criterion, tests, spot)
+        location.fault(text, "metric")
+    _directions(criterion, tests, location)
 
 
-def _directions(criterion: Criterion, tests: Mapping[str, Test], spot: Spot) -> None:
+def _directions(criterion: Criterion, tests: Mapping[str, Test], location: Location) -> None:
     """Check that the bounds of a criterion mean something for the directions of its metric."""
     metric, bounded = criterion.metric, (criterion.at_least, criterion.at_most) != (None, None)
     lower = [name for name, test in tests.items() if _direction(test, metric) == "lower"]
     alone = is_relative(criterion.at_least) and criterion.at_most is None
     if criterion.criterion == "figure_of_merit" and alone and lower:
         text = f"{metric} of {lower[0]} is better where it is lower: at_least alone"
-        spot.fault(f"{text} lets slow runs pass; write at_most, e.g. 105%", "at_least")
+        location.fault(f"{text} lets slow runs pass; write at_most, e.g. 105%", "at_least")
     if criterion.criterion == "slowdown" or not bounded:
         for name, test in tests.items():
             if _direction(test, metric) == "none":
                 text = f"{metric} of {name} has no direction (better: none)"
-                spot.fault(f"{text}; name another metric", "metric")
+                location.fault(f"{text}; name another metric", "metric")
 
 
-def _match(patterns: list[str], known: list[str], noun: str, spot: Spot, key: str) -> None:
+def _match(patterns: list[str], known: list[str], noun: str, location: Location, key: str) -> None:
     """Check that each pattern matches a name, if any names are known."""
     for i, pattern in enumerate(patterns):
         if known and not any(fits([pattern], name) for name in known):
-            spot.fault(f"{pattern!r} is not {noun}; it has {', '.join(known)}", key, i)
+            location.fault(f"{pattern!r} is not {noun}; it has {', '.join(known)}", key, i)
 
 
 def _direction(test: Test, name: str) -> str:
@@ -199,27 +209,29 @@ def _direction(test: Test, name: str) -> str:
     return metric.better if isinstance(metric, Metric) else ""
 
 
-def check_evidence(component: Component, folder: Path, at: Spot, documents: bool = True) -> None:
+def check_evidence(
+    component: Component, folder: Path, at: Location, documents: bool = True
+) -> None:
     """Check that each document that does not come later is signed; with ``documents`` also that it
     exists and has the checksum that was signed."""
     first: dict[str, int] = {}
     for i, evidence in enumerate(component.evidence):
-        spot = at.inside("evidence", i)
+        location = at.inside("evidence", i)
         if first.setdefault(evidence.document, i) != i:
             j = first[evidence.document]
-            spot.fault(f"{evidence.document!r} is that of evidence[{j}], too", "document")
-        later = evidence.comes_later and not unread(spot, "sha256")
+            location.fault(f"{evidence.document!r} is that of evidence[{j}], too", "document")
+        later = evidence.comes_later and not unread(location, "sha256")
         if evidence.signed_on or not later:
-            spot.parsed(day_of, evidence.signed_on, "signed_on")
+            location.parsed(day_of, evidence.signed_on, "signed_on")
         if later:
             continue
         if not evidence.signed_by.strip():
-            spot.fault("is empty; name who signed", "signed_by")
+            location.fault("is empty; name who signed", "signed_by")
         if documents:
-            _document(folder / evidence.document, evidence.sha256, spot)
+            _document(folder / evidence.document, evidence.sha256, location)
 
 
-def _document(path: Path, sha256: str, spot: Spot) -> None:
+def _document(path: Path, sha256: str, location: Location) -> None:
     """Check that a document can be read, and has a checksum, if that is known."""
     try:
         with open_regular(path) as document:
@@ -227,14 +239,16 @@ def _document(path: Path, sha256: str, spot: Spot) -> None:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         text = f"{path}: cannot be read: {reason}; if it comes later, write pending: true"
-        spot.fault(text, "document")
+        location.fault(text, "document")
         return
     if sha256 and found != sha256.lower():
         text = f"{path} has the checksum {found}: it is not the document that was signed"
-        spot.fault(text, "sha256")
+        location.fault(text, "sha256")
 
 
-def _waivers(component: Component, suite: Suite | None, machine: Machine | None, at: Spot) -> None:
+def _waivers(
+    component: Component, suite: Suite | None, machine: Machine | None, at: Location
+) -> None:
     """Check that each waiver has a reason and names criteria, tests and toolchains that exist."""
     by_id = {each.id: str(each.criterion) for each in component.criteria if each.id}
     known = [*(each.criterion for each in component.criteria), "every_test", *by_id]
@@ -243,20 +257,20 @@ def _waivers(component: Component, suite: Suite | None, machine: Machine | None,
     chosen = chosen_tests(component, suite.tests) if suite is not None else []
     chains = list(machine.toolchains) if machine is not None else []
     for i, waiver in enumerate(component.waivers):
-        spot = at.inside("waivers", i)
+        location = at.inside("waivers", i)
         for j, name in enumerate(waiver.criteria):
             if name not in known and not unsure:
                 listed = ", ".join(dict.fromkeys(known))
                 text = f"this component has no criterion {name}; it has {listed}"
-                spot.fault(text, "criteria", j)
+                location.fault(text, "criteria", j)
             elif waiver.in_part and by_id.get(name, name) in WHOLE_MACHINE:
                 text = f"{name} is about the whole machine; waive it without tests and toolchains"
-                spot.fault(text, "criteria", j)
-        _match(waiver.tests, chosen, "a test of this component", spot, "tests")
-        _match(waiver.toolchains, chains, "a toolchain of the machine", spot, "toolchains")
+                location.fault(text, "criteria", j)
+        _match(waiver.tests, chosen, "a test of this component", location, "tests")
+        _match(waiver.toolchains, chains, "a toolchain of the machine", location, "toolchains")
 
 
-def check_ids(plan: Plan, at: Spot) -> None:
+def check_ids(plan: Plan, at: Location) -> None:
     """Check that each id of a criterion, a waiver or a document names one thing in the plan."""
     names = criterion_kinds()
     first: dict[str, str] = {}
@@ -265,11 +279,11 @@ def check_ids(plan: Plan, at: Spot) -> None:
             for j, each in enumerate(getattr(component, key)):
                 if not each.id:
                     continue
-                spot, place = at.inside("components", i, key, j), f"components[{i}].{key}[{j}]"
+                location, place = at.inside("components", i, key, j), f"components[{i}].{key}[{j}]"
                 if each.id in names:
-                    spot.fault(f"{each.id!r} is the name of a criterion; choose another", "id")
+                    location.fault(f"{each.id!r} is the name of a criterion; choose another", "id")
                 elif first.setdefault(each.id, place) != place:
-                    spot.fault(f"{each.id!r} is the id of {first[each.id]}, too", "id")
+                    location.fault(f"{each.id!r} is the id of {first[each.id]}, too", "id")
 
 
 # ---- checklists ----------------------------------------------------------------------------
@@ -281,7 +295,7 @@ _KEYS = frozenset(
 _TOLD = frozenset(("duration", "reserve", "repeat"))  # they are of another kind
 
 
-def _checklist(component: Component, at: Spot) -> None:
+def _checklist(component: Component, at: Location) -> None:
     """Add the faults of a checklist: it runs nothing, and its items have names of their own."""
     for key in Component.__struct_fields__:
         if key not in _KEYS | _TOLD and at.given(key):
@@ -290,17 +304,17 @@ def _checklist(component: Component, at: Spot) -> None:
         at.fault("is missing; a checklist needs items, each with a text", "items")
     first: dict[str, int] = {}
     for i, item in enumerate(component.items):
-        spot, name = at.inside("items", i), id_of(item, i)
+        location, name = at.inside("items", i), id_of(item, i)
         if not _ID.fullmatch(name):
-            spot.fault(f"{name!r}: an id must be letters, digits, ._+-", "id")
+            location.fault(f"{name!r}: an id must be letters, digits, ._+-", "id")
         if first.setdefault(name, i) != i:
-            spot.fault(f"{name!r} is the id of items[{first[name]}], too; rename one", "id")
-        _number(item, spot)
+            location.fault(f"{name!r} is the id of items[{first[name]}], too; rename one", "id")
+        _number(item, location)
 
 
-def _number(item: ChecklistItem, spot: Spot) -> None:
+def _number(item: ChecklistItem, location: Location) -> None:
     """Check the number that a person is to read, and its bounds."""
     if item.unit and not item.has_number:
-        spot.fault("there is no number; give at_least or at_most, or remove unit", "unit")
+        location.fault("there is no number; give at_least or at_most, or remove unit", "unit")
     if item.at_least is not None and item.at_most is not None and item.at_least > item.at_most:
-        spot.fault(f"{item.at_least:g} is more than at_most, {item.at_most:g}", "at_least")
+        location.fault(f"{item.at_least:g} is more than at_most, {item.at_most:g}", "at_least")

@@ -19,7 +19,7 @@ from seatrial.execute.plan.component_tests import (
     written_shares,
 )
 from seatrial.model.check_test import fault_of_file_name
-from seatrial.model.documents import Spot
+from seatrial.model.documents import Location
 from seatrial.model.expand import Expansion
 from seatrial.model.machine import FileSystem, Machine
 from seatrial.model.nodes import node_names, unfold
@@ -47,9 +47,9 @@ class ComponentInPhase(NamedTuple):
     exclusive: frozenset[str]
     pools: dict[str, frozenset[str]]
     where: str
-    at: Spot
+    at: Location
 
-    def spot(self, test: str) -> Spot:
+    def location(self, test: str) -> Location:
         """Return the place in the plan that says how a test takes part."""
         pattern = pattern_of(self.component, test)
         if isinstance(self.component.tests, dict) and pattern:
@@ -64,7 +64,7 @@ class ComponentInPhase(NamedTuple):
     def fault_of(self, tests: Sequence[str], text: str, key: str) -> None:
         """Add a fault of tests: at the ``key`` of one, or at all of them together."""
         if len(tests) == 1:
-            self.spot(tests[0]).fault(text, key)
+            self.location(tests[0]).fault(text, key)
         else:
             self.at.fault(text, "tests")
 
@@ -75,7 +75,7 @@ def check_mix(
     phase: str,
     tests: Mapping[str, Test],
     expansion: Expansion,
-    at: Spot,
+    at: Location,
 ) -> None:
     """Add the faults of a component in a phase. ``tests``: those that it runs and that have no
     fault of their own."""
@@ -135,12 +135,12 @@ def _without_case(
         return
     for name in left:
         if name in skipped:
-            running.spot(name).fault(f"{name} {skipped[name]}{running.where}")
+            running.location(name).fault(f"{name} {skipped[name]}{running.where}")
     patterns = {pattern_of(running.component, name) for name in running.parts}
     for name in left:
         if name not in skipped and pattern_of(running.component, name) not in patterns:
             text = f"select leaves no case of {name}; remove it here, or change select"
-            running.spot(name).fault(text)
+            running.location(name).fault(text)
 
 
 def _runs(running: ComponentInPhase) -> None:
@@ -148,10 +148,10 @@ def _runs(running: ComponentInPhase) -> None:
     for name, test in running.tests.items():
         if test.only_builds:
             text = f"{name} has no `run`, so nothing of it can be kept in flight"
-            running.spot(name).fault(f"{text}; put it into a component of `kind: once`")
+            running.location(name).fault(f"{text}; put it into a component of `kind: once`")
 
 
-def check_sizes(component: Component, expansions: Sequence[Expansion], at: Spot) -> None:
+def check_sizes(component: Component, expansions: Sequence[Expansion], at: Location) -> None:
     """Check that each case of a named test fits the nodes of some phase. ``expansions`` are those
     of the component's phases. With ``select`` the author has chosen the cases, and nothing is
     checked."""
@@ -206,7 +206,7 @@ def _copies(running: ComponentInPhase) -> None:
             too_many = True
             alone = ", as each has them to itself (exclusive)" if name in running.exclusive else ""
             text = f"{running.parts[name].copies} of {name} take {width} {unit}{alone}; {there}"
-            running.spot(name).fault(text, "copies")
+            running.location(name).fault(text, "copies")
     total = sum(held.values())
     if total > running.whole and not too_many:
         running.at.fault(f"all copies together take {total} {unit}; {there}", "tests")
@@ -270,12 +270,12 @@ def _shares(running: ComponentInPhase) -> None:
             part = running.parts[name]
             text = f"{part.copies} of {name} are {100 * held:.4g} %{running.where}, "
             text += f"more than its share, {part.share}; give fewer, or a larger share"
-            running.spot(name).fault(text, "copies")
+            running.location(name).fault(text, "copies")
     for name, part in running.parts.items():
         if policy.relative_weight(part) and claimed > 1 - ROUNDING:
             text = f"shares and copies take the whole machine{running.where}; nothing is left for "
             text += f"{name}: give it fill: true, or a share"
-            running.spot(name).fault(text)
+            running.location(name).fault(text)
 
 
 def _shares_on_fitting_nodes(running: ComponentInPhase, shares: Mapping[str, float]) -> bool:
@@ -322,7 +322,7 @@ def _opens(running: ComponentInPhase, name: str) -> None:
     if safe and part.opens > safe:
         text = f"{part.opens:g} open files of one run are more than a target of "
         text += f"{running.file_system(name)} bears: its safe_load is {safe:g}"
-        running.spot(name).fault(text, "opens")
+        running.location(name).fault(text, "opens")
 
 
 def _on_file_system(running: ComponentInPhase, name: str, system: FileSystem) -> None:
@@ -367,18 +367,18 @@ def _bytes_on_targets(running: ComponentInPhase, name: str, system: FileSystem) 
 
 def _deck(running: ComponentInPhase, name: str) -> None:
     part, test = running.parts[name], running.tests[name]
-    deck, spot = part.deck, running.spot(name).inside("deck")
+    deck, location = part.deck, running.location(name).inside("deck")
     if deck is None:
         return
     source = Path(test.folder) / deck.source
     if not os.path.exists(source):  # noqa: PTH110 - Path's raises where it may not look
-        spot.fault(f"{source} does not exist", "source")
+        location.fault(f"{source} does not exist", "source")
         return
     if fault := fault_of_file_name(deck.name or Path(deck.source).name, test):
-        spot.fault(fault, "name" if deck.name else "source")
+        location.fault(fault, "name" if deck.name else "source")
     system = running.machine.file_systems.get(running.file_system(name))
     if deck.how == "per_target" and (system is None or not system.targets):
-        spot.fault("needs a file_system with metadata targets; give one, or how: shared", "how")
+        location.fault("needs a file_system with metadata targets; give one, or how: shared", "how")
     if system is None:
         return
     space = system.space.bytes - _bytes_on_targets(running, running.file_system(name), system)
@@ -386,4 +386,4 @@ def _deck(running: ComponentInPhase, name: str) -> None:
     if system.space.bytes and size and size * max(1, part.copies) > max(space, 0):
         text = f"{show_bytes(size)} for each of {count(max(1, part.copies), 'run')} is more than "
         text += f"the space for decks on {running.file_system(name)}, {show_bytes(max(space, 0))}"
-        spot.fault(text, "how")
+        location.fault(text, "how")

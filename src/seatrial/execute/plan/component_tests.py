@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple, TypeVar
 
-from seatrial.model.documents import Spot
+from seatrial.model.documents import Location
 from seatrial.model.machine import Machine
 from seatrial.model.nodes import fold, node_names, unfold
 from seatrial.model.plan import Component, ComponentTest, Phase, Plan, phases_of
@@ -110,11 +110,11 @@ def together(items: Sequence[T], place: Callable[[T], Place]) -> Iterator[list[T
     yield from found.values()
 
 
-def check_alongside(plan: Plan, machine: Machine | None, spot: Spot) -> None:
+def check_alongside(plan: Plan, machine: Machine | None, location: Location) -> None:
     """Add a fault for each component that cannot run beside those that it names."""
     known = {component.component: component for component in plan.components}
     for i, component in enumerate(plan.components):
-        at = spot.inside("components", i)
+        at = location.inside("components", i)
         for name in named_beside(component):
             if name == component.component:
                 at.fault("a component does not run beside itself", "alongside")
@@ -126,7 +126,7 @@ def check_alongside(plan: Plan, machine: Machine | None, spot: Spot) -> None:
             elif not _shared(plan, component, known[name]):
                 at.fault(f"{name} is in none of its phases", "alongside")
     if machine is not None:
-        _check_nodes(plan, machine, known, spot)
+        _check_nodes(plan, machine, known, location)
 
 
 def _shared(plan: Plan, one: Component, other: Component) -> list[Phase]:
@@ -134,12 +134,14 @@ def _shared(plan: Plan, one: Component, other: Component) -> list[Phase]:
     return [phase for phase in phases_of(plan, one) if phase.phase in names]
 
 
-def _check_nodes(plan: Plan, machine: Machine, known: Mapping[str, Component], spot: Spot) -> None:
+def _check_nodes(
+    plan: Plan, machine: Machine, known: Mapping[str, Component], location: Location
+) -> None:
     """Check that components of a group have nodes of their own in each phase that they share."""
     of = _groups({name: named_beside(each) for name, each in known.items()})
     names = list(known)
     for i, name in enumerate(names):
-        at, component = spot.inside("components", i), known[name]
+        at, component = location.inside("components", i), known[name]
         beside = [other for other in names if other != name and of[other] == of[name]]
         if beside and not component.nodes:
             at.fault(f"runs beside {', '.join(beside)}, and needs nodes of its own", "nodes")

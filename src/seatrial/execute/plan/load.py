@@ -15,7 +15,15 @@ from typing import NamedTuple
 from seatrial.errors import UsageError
 from seatrial.execute.detect import find_machine
 from seatrial.judge.check_tests import check_judging
-from seatrial.model.documents import Faults, Faulty, Spot, YamlNode, decode_partly, key_text, read
+from seatrial.model.documents import (
+    Faults,
+    Faulty,
+    Location,
+    YamlNode,
+    decode_partly,
+    key_text,
+    read,
+)
 from seatrial.model.machine_file import Site, is_path, machine_file, read_machine
 from seatrial.model.plan import Component, Plan
 from seatrial.model.suite import Suite, load
@@ -40,9 +48,9 @@ class Loaded(NamedTuple):
         """The suites; none where one is missing, which may have a test of any name."""
         return [] if self.partly else self.suites
 
-    def spot(self, faults: Faults) -> Spot:
+    def location(self, faults: Faults) -> Location:
         """Return the whole plan, to be checked."""
-        return Spot(self.node, faults, self.faulty)
+        return Location(self.node, faults, self.faulty)
 
 
 def load_plan(path: Path, faults: Faults) -> Loaded | None:
@@ -66,7 +74,7 @@ def load_plan(path: Path, faults: Faults) -> Loaded | None:
     return loaded._replace(site=_site(loaded, faults))
 
 
-def unread(at: Spot, *key: str | int) -> bool:
+def unread(at: Location, *key: str | int) -> bool:
     """Return True if a key, or something inside it, could not be decoded: the value is then a
     default, or only a part of what the file says."""
     return at.faulty.has(key_text((*at.key, *key)))
@@ -74,7 +82,7 @@ def unread(at: Spot, *key: str | int) -> bool:
 
 def _site(loaded: Loaded, faults: Faults) -> Site | None:
     """Return the plan's machine; None if it is at fault."""
-    if unread(loaded.spot(faults), "machine"):
+    if unread(loaded.location(faults), "machine"):
         return None
     name = loaded.plan.machine
     if is_path(name):
@@ -84,7 +92,7 @@ def _site(loaded: Loaded, faults: Faults) -> Site | None:
         file = machine_file(name or None)
         return find_machine(name or None) if file is None else read_machine(file, faults)
     except UsageError as error:
-        loaded.spot(faults).fault(str(error), "machine")
+        loaded.location(faults).fault(str(error), "machine")
         return None
 
 
@@ -93,9 +101,9 @@ def _suites(loaded: Loaded, faults: Faults) -> list[Suite]:
     known: dict[tuple[str, ...], tuple[Suite, bool]] = {}
     found = []
     for i, component in enumerate(loaded.plan.components):
-        at = loaded.spot(faults).inside("components", i, "suites")
+        at = loaded.location(faults).inside("components", i, "suites")
         if not component.suites and not unread(at):
-            at = loaded.spot(faults).inside("suites")
+            at = loaded.location(faults).inside("suites")
         named = tuple(component.suites or loaded.plan.suites)
         if named not in known:
             known[named] = _load(loaded, named, at, faults)
@@ -106,7 +114,9 @@ def _suites(loaded: Loaded, faults: Faults) -> list[Suite]:
     return found
 
 
-def _load(loaded: Loaded, named: tuple[str, ...], at: Spot, faults: Faults) -> tuple[Suite, bool]:
+def _load(
+    loaded: Loaded, named: tuple[str, ...], at: Location, faults: Faults
+) -> tuple[Suite, bool]:
     """Return the suites that exist, as one, and True if none is missing."""
     paths = dict(enumerate(suite_paths(loaded.path, named)))
     own, suite = Faults(), Suite({}, {}, {})

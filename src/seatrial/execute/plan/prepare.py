@@ -21,7 +21,7 @@ from seatrial.judge.check_tests import check_bounds
 from seatrial.judge.references import Reference
 from seatrial.judge.references import load as load_references
 from seatrial.model.build import BuildKeys
-from seatrial.model.documents import Faults, Spot
+from seatrial.model.documents import Faults, Location
 from seatrial.model.expand import Expansion, expand
 from seatrial.model.identifiers import show
 from seatrial.model.machine import Machine, SlurmOverride
@@ -114,7 +114,7 @@ def _drafts(loaded: Loaded, faults: Faults, keys: BuildKeys | None) -> list[Prep
     allow. They have no policy yet."""
     drafts: list[PreparedComponent] = []
     for i, component in enumerate(loaded.plan.components):
-        at = loaded.spot(faults).inside("components", i)
+        at = loaded.location(faults).inside("components", i)
         found = [
             draft
             for phase, machine in _stages(loaded, component, at)
@@ -125,7 +125,7 @@ def _drafts(loaded: Loaded, faults: Faults, keys: BuildKeys | None) -> list[Prep
     return drafts
 
 
-def _stages(loaded: Loaded, component: Component, at: Spot) -> list[tuple[Phase, Machine]]:
+def _stages(loaded: Loaded, component: Component, at: Location) -> list[tuple[Phase, Machine]]:
     """Return the phases of a component, each with its machine. If a fault leaves no phase, the
     whole machine is taken: what does not fit on it fits in no phase."""
     tests_unread = unread(at, "tests") and not component.tests
@@ -153,7 +153,7 @@ def _draft(
     """Return a component in a phase, checked, without its policy; None if a fault leaves its cases
     unknown."""
     component, suite = loaded.plan.components[i], loaded.suites[i]
-    at = loaded.spot(faults).inside("components", i)
+    at = loaded.location(faults).inside("components", i)
     tests = {name: suite.tests[name] for name in chosen_tests(component, suite.tests)}
     selection = _selection(component, tests, machine)
     try:

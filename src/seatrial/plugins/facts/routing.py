@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Annotated, NamedTuple
 
 from seatrial.judge.log_rules import Rule
-from seatrial.model.documents import Spot, load_checked
+from seatrial.model.documents import Location, load_checked
 from seatrial.model.file_model import FileModel, doc
 from seatrial.model.nodes import unfold
 from seatrial.plugins.facts.node_facts import FactTable
@@ -70,9 +70,9 @@ def load(path: Path) -> RoutingPlan:
     return load_checked(path, RoutingPlan, _check)
 
 
-def _check(plan: RoutingPlan, spot: Spot) -> None:
+def _check(plan: RoutingPlan, location: Location) -> None:
     """Add the faults of a plan: networks, addresses, routers that serve no group or two."""
-    _check_groups(plan, spot)
+    _check_groups(plan, location)
     attachments = [(plan.net, plan.clients, "clients"), (plan.net, plan.routers, "routers")]
     for i, group in enumerate(plan.groups):
         for key in ("servers", "routers"):
@@ -82,20 +82,20 @@ def _check(plan: RoutingPlan, spot: Spot) -> None:
         try:
             for node, nid in _nids(net, attachment).items():
                 if owners.setdefault(nid, node) != node:
-                    spot.fault(f"{key}: {nid} is the address of {owners[nid]} and of {node}")
+                    location.fault(f"{key}: {nid} is the address of {owners[nid]} and of {node}")
         except ValueError as error:
-            spot.fault(f"{key}: {error}")
+            location.fault(f"{key}: {error}")
 
 
-def _check_groups(plan: RoutingPlan, spot: Spot) -> None:
+def _check_groups(plan: RoutingPlan, location: Location) -> None:
     """Add the faults of networks, and of routers that serve no group or two."""
     nets: list[str] = [plan.net]
-    routers = set(spot.inside("routers").parsed(unfold, plan.routers.nodes, "nodes") or ())
+    routers = set(location.inside("routers").parsed(unfold, plan.routers.nodes, "nodes") or ())
     served: dict[str, str] = {}
     if not _NET.fullmatch(plan.net):
-        spot.fault(f"{plan.net!r} is no LNet network; write e.g. o2ib1", "net")
+        location.fault(f"{plan.net!r} is no LNet network; write e.g. o2ib1", "net")
     for i, group in enumerate(plan.groups):
-        at = spot.inside("groups", i)
+        at = location.inside("groups", i)
         if not _NET.fullmatch(group.net) or group.net in nets:
             at.fault(f"{group.net!r} must be an LNet network of this group alone", "net")
         nets.append(group.net)
@@ -106,7 +106,7 @@ def _check_groups(plan: RoutingPlan, spot: Spot) -> None:
                 at.fault(f"{router} serves {served[router]}, too", "routers", "nodes")
             served[router] = group.net
     if idle := sorted(routers - served.keys()):
-        spot.fault(f"{idle[0]} serves no group", "routers", "nodes")
+        location.fault(f"{idle[0]} serves no group", "routers", "nodes")
 
 
 def _nids(net: str, attachment: Attachment) -> dict[str, str]:

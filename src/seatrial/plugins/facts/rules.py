@@ -19,7 +19,7 @@ from msgspec import Struct
 from seatrial.hooks import each
 from seatrial.judge.log_rules import FACTS_APP, Rule, RuleFile, RuleWaiver
 from seatrial.lazy import np
-from seatrial.model.documents import Faults, Spot, decode, read
+from seatrial.model.documents import Faults, Location, decode, read
 from seatrial.model.expressions import MAX_NUMBER, Expression, ExpressionError, compile_expression
 from seatrial.model.file_model import Scalar
 from seatrial.model.nodes import COMPUTE, fold, unfold
@@ -447,11 +447,11 @@ def read_files(paths: Iterable[Path]) -> list[RuleFile]:
         found = decode(node, RuleFile, faults) if node is not None else None
         if found is None or node is None:
             continue
-        spot = Spot(node, faults)
+        location = Location(node, faults)
         for i, rule in enumerate(found.rules):
-            _check(rule, spot.inside("rules", i))
+            _check(rule, location.inside("rules", i))
         for i, waiver in enumerate(found.waivers):
-            _check_waiver(waiver, spot.inside("waivers", i))
+            _check_waiver(waiver, location.inside("waivers", i))
         files.append(found)
     faults.raise_any()
     return files
@@ -462,7 +462,7 @@ def own_files() -> list[Path]:
     return sorted(OWN.glob("*.yaml"))
 
 
-def _check(rule: Rule, at: Spot) -> None:
+def _check(rule: Rule, at: Location) -> None:
     if not _NAME.fullmatch(rule.name):
         at.fault("a name must be small letters, digits and -", "name")
     kinds = [name for name in _KINDS if getattr(rule, name)]
@@ -480,7 +480,7 @@ def _check(rule: Rule, at: Spot) -> None:
         at.fault("is about names of an expression; give holds", "others")
 
 
-def _names(text: str, key: str, at: Spot) -> Set[str] | None:
+def _names(text: str, key: str, at: Location) -> Set[str] | None:
     """Return the names in an expression; None, and its fault, if it is none."""
     try:
         return compile_expression(text).names if text else frozenset()
@@ -489,7 +489,7 @@ def _names(text: str, key: str, at: Spot) -> Set[str] | None:
         return None
 
 
-def _check_waiver(waiver: RuleWaiver, at: Spot) -> None:
+def _check_waiver(waiver: RuleWaiver, at: Location) -> None:
     if waiver.nodes:
         at.parsed(unfold, waiver.nodes, "nodes")
     if waiver.until:

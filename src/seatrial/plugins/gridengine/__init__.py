@@ -6,7 +6,7 @@ import re
 from typing import Annotated
 
 from seatrial.hooks import hookimpl
-from seatrial.model.documents import Spot
+from seatrial.model.documents import Location
 from seatrial.model.file_model import doc
 from seatrial.model.schedulers import BatchSettings, Scheduler
 
@@ -74,11 +74,11 @@ class GridEngineScheduler(Scheduler):
         return f"_nodes={nodes}\n{_HOSTS}"
 
     @classmethod
-    def check(cls, settings: GridEngine, spot: Spot) -> None:
+    def check(cls, settings: GridEngine, location: Location) -> None:
         for name, rule in settings.parallel.items():
             if not _RULE.fullmatch(str(rule)):
                 text = f"{rule!r} is no allocation_rule; see `qconf -sp {name}`"
-                spot.fault(text, "parallel", name)
+                location.fault(text, "parallel", name)
 
 
 @hookimpl

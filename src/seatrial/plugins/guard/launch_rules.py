@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
 from seatrial.escaping import c_text
-from seatrial.model.documents import Spot, load_checked
+from seatrial.model.documents import Location, load_checked
 from seatrial.model.expressions import ExpressionError, compile_expression
 from seatrial.model.failures import end_of
 from seatrial.model.file_model import FileModel, doc
@@ -54,7 +54,7 @@ def load(path: Path) -> list[LaunchRule]:
     return load_checked(path, LaunchRuleFile, _check).rules
 
 
-def _check(file: LaunchRuleFile, at: Spot) -> None:
+def _check(file: LaunchRuleFile, at: Location) -> None:
     names = [rule.name for rule in file.rules]
     for i, rule in enumerate(file.rules):
         _check_rule(rule, at.inside("rules", i))
@@ -64,7 +64,7 @@ def _check(file: LaunchRuleFile, at: Spot) -> None:
         at.fault(f"has {len(names)} rules; the most is {MAX_LAUNCH_RULES}", "rules")
 
 
-def _check_rule(rule: LaunchRule, at: Spot) -> None:
+def _check_rule(rule: LaunchRule, at: Location) -> None:
     if not _NAME.fullmatch(rule.name):
         at.fault("a name must be small letters, digits and -, up to 60", "name")
     if not rule.message.strip():
@@ -78,15 +78,17 @@ def _check_rule(rule: LaunchRule, at: Spot) -> None:
             at.fault(str(error), key)
     _check_day(rule.until, at)
     for i, each in enumerate(rule.exceptions):
-        spot = at.inside("exceptions", i)
+        location = at.inside("exceptions", i)
         if not each.reason.strip():
-            spot.fault("is empty; say why the rule does not apply", "reason")
+            location.fault("is empty; say why the rule does not apply", "reason")
         if not (each.paths or each.users):
-            spot.fault("names no paths and no users, so that the rule would never apply", "paths")
-        _check_day(each.until, spot)
+            location.fault(
+                "names no paths and no users, so that the rule would never apply", "paths"
+            )
+        _check_day(each.until, location)
 
 
-def _check_day(day: str, at: Spot) -> None:
+def _check_day(day: str, at: Location) -> None:
     if day:
         at.parsed(end_of, day, "until")
 

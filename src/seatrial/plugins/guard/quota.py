@@ -14,7 +14,7 @@ from seatrial.errors import SeatrialError, UsageError
 from seatrial.escaping import lua_text
 from seatrial.execute.environment import Shell
 from seatrial.files import read_start
-from seatrial.model.documents import Spot, load_checked
+from seatrial.model.documents import Location, load_checked
 from seatrial.model.expressions import ExpressionError, compile_expression
 from seatrial.model.file_model import Duration, FileModel, doc
 
@@ -82,7 +82,7 @@ def load(path: Path) -> SubmitRules:
     return load_checked(path, SubmitRules, _check)
 
 
-def _check(rules: SubmitRules, at: Spot) -> None:
+def _check(rules: SubmitRules, at: Location) -> None:
     _check_names("quotas", [each.name for each in rules.quotas], at)
     _check_names("limits", [each.name for each in rules.limits], at)
     known = [f"{each.name}.{field}" for each in rules.quotas for field in _FIELDS]
@@ -90,7 +90,7 @@ def _check(rules: SubmitRules, at: Spot) -> None:
         _check_limit(limit, known, at.inside("limits", i))
 
 
-def _check_names(key: str, names: list[str], at: Spot) -> None:
+def _check_names(key: str, names: list[str], at: Location) -> None:
     for i, name in enumerate(names):
         if not _NAME.fullmatch(name):
             at.fault("a name must be small letters, digits and _", key, i, "name")
@@ -98,7 +98,7 @@ def _check_names(key: str, names: list[str], at: Spot) -> None:
             at.fault(f"{name!r} is there twice; rename one", key, i, "name")
 
 
-def _check_limit(limit: SubmitLimit, known: list[str], at: Spot) -> None:
+def _check_limit(limit: SubmitLimit, known: list[str], at: Location) -> None:
     if not limit.message.strip():
         at.fault("is empty; tell the user what is wrong and what to do", "message")
     try:

@@ -6,14 +6,14 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from seatrial.hooks import value_of
-from seatrial.model.documents import Spot, key_text
+from seatrial.model.documents import Location, key_text
 from seatrial.model.machine import FileSystem, Machine
 from seatrial.model.machine_file import named_nodes
 from seatrial.model.nodes import unfold_or_empty
 from seatrial.plugins.rehearsal.keys import Background, MachineModel, capacity_of, reading_of
 
 
-def check_machine(machine: Machine, at: Spot) -> None:
+def check_machine(machine: Machine, at: Location) -> None:
     """Add the faults of the keys ``rehearsal`` of a machine, its file systems and its gauges."""
     if at.faulty.shapes:  # they may only follow from these
         return
@@ -29,7 +29,7 @@ def check_machine(machine: Machine, at: Spot) -> None:
     _gauges(machine, whole)
 
 
-def _background(background: Background, nodes: int, at: Spot) -> None:
+def _background(background: Background, nodes: int, at: Location) -> None:
     load = background.load.fraction or at.faulty.has(key_text((*at.key, "load")))
     if bool(background.swf) == bool(load):
         at.fault("give swf, a file of jobs, or load, the share of made ones; not both")
@@ -41,13 +41,13 @@ def _background(background: Background, nodes: int, at: Spot) -> None:
         at.fault(f"{file} is no file", "swf")
 
 
-def _workload(background: Background, at: Spot) -> Path:
+def _workload(background: Background, at: Location) -> Path:
     """Return the path of a workload; a relative one starts at the folder of the file that has
     it."""
     return (at.node.place_of(*at.key, "swf").path.parent / background.swf).absolute()
 
 
-def with_paths(model: MachineModel, at: Spot) -> MachineModel:
+def with_paths(model: MachineModel, at: Location) -> MachineModel:
     """Return the model with an absolute path of its workload."""
     background = model.background
     if background is None or not background.swf:
@@ -56,7 +56,7 @@ def with_paths(model: MachineModel, at: Spot) -> MachineModel:
     return replace(model, background=replace(background, swf=str(file)))
 
 
-def _file_system(system: FileSystem, at: Spot) -> None:
+def _file_system(system: FileSystem, at: Location) -> None:
     names = {target.name for target in system.metadata_targets}
     for i, level in enumerate(capacity_of(system).production):
         if level.target and level.target not in names:
@@ -64,7 +64,7 @@ def _file_system(system: FileSystem, at: Spot) -> None:
             at.fault(f"no target {level.target!r}; there are {known}", "production", i, "target")
 
 
-def _gauges(machine: Machine, whole: Spot) -> None:
+def _gauges(machine: Machine, whole: Location) -> None:
     known = list(machine.file_systems)
     for folder, system in machine.file_systems.items():
         known += [f"{folder}/{target.name}" for target in system.metadata_targets]

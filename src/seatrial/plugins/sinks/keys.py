@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from msgspec import NODEFAULT, Struct
 
 from seatrial.hooks import SinkKind, each, value_of, with_fields
-from seatrial.model.documents import Spot
+from seatrial.model.documents import Location
 from seatrial.model.file_model import Duration, FileModel, Size, doc
 
 _MAX_BYTES = 16 << 20
@@ -125,26 +125,26 @@ _SECRET = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:[/~].*")
 _ADDRESS = re.compile(r"(?!-)[^\s@<>,;\"]+@[A-Za-z0-9.-]+|[a-z_][a-z0-9_.-]*")  # or a local user
 
 
-def check(machine: Struct, at: Spot) -> None:
+def check(machine: Struct, at: Location) -> None:
     """Add the faults of the sinks of a machine file."""
     check_sinks(value_of(machine, "sinks", list), at)
 
 
-def check_sinks(sinks: list[Sink], at: Spot) -> None:
+def check_sinks(sinks: list[Sink], at: Location) -> None:
     """Add the faults of a machine's sinks."""
     seen: set[str] = set()
     for i, sink in enumerate(sinks):
-        spot = at.inside(i)
+        location = at.inside(i)
         if not _NAME.fullmatch(sink.name):
-            spot.fault("a name must be letters, digits, _- (at most 64)", "name")
+            location.fault("a name must be letters, digits, _- (at most 64)", "name")
         elif sink.name in seen:
-            spot.fault(f"{sink.name} is given twice", "name")
+            location.fault(f"{sink.name} is given twice", "name")
         seen.add(sink.name)
-        _check_keys(sink, spot)
-        _check_places(sink, spot)
+        _check_keys(sink, location)
+        _check_places(sink, location)
 
 
-def _check_keys(sink: Sink, at: Spot) -> None:
+def _check_keys(sink: Sink, at: Location) -> None:
     """Check that a sink has the keys of its kind and no others."""
     kind = sink_kinds()[sink.kind]
     must, may = kind.needs, kind.may
@@ -168,7 +168,7 @@ def _check_keys(sink: Sink, at: Spot) -> None:
         at.fault("user and retention are of InfluxDB 1.x; with a bucket leave them out")
 
 
-def _check_template(sink: Sink, at: Spot) -> None:
+def _check_template(sink: Sink, at: Location) -> None:
     if sink.body != "text" and "body" in sink_kinds()[sink.kind].may:
         at.fault("is of body: text alone", "template")
     try:
@@ -180,7 +180,7 @@ def _check_template(sink: Sink, at: Spot) -> None:
         at.fault(f"is not JSON: {error}", "template")
 
 
-def _check_places(sink: Sink, at: Spot) -> None:
+def _check_places(sink: Sink, at: Location) -> None:
     """Check URLs and paths, and that no secret is written in the file."""
     if sink.url and not _SECRET.fullmatch(sink.url) and (reason := _fault_of_url(sink)):
         at.fault(reason, "url")
