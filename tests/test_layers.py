@@ -37,16 +37,6 @@ BESIDE = {
 
 # Modules of the core that import a plug-in still; each goes when its hook is there.
 STILL = {
-    "cli/compare.py",
-    "cli/history.py",
-    "cli/suspects.py",
-    "execute/plan_trials.py",
-    "execute/suite_record.py",
-    "results/slow_places.py",
-    "results/variability.py",
-    "show/report/component.py",
-    "show/web/pages/compare.py",
-    "show/web/pages/history.py",
     "show/web/pages/machine.py",
     "show/web/pages/run.py",
 }

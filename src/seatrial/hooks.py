@@ -129,6 +129,21 @@ class Delivery(NamedTuple):
     lags: str
 
 
+class FactSource(NamedTuple):
+    """What is known of the nodes of runs, and may explain their figures."""
+
+    #: ``module:function``, called with the Store and the two Sides of a comparison. It returns the
+    #: Differences between their nodes.
+    differences: str
+    #: ``module:function``, called with the Store and Histories. It returns them with what changed
+    #: on the nodes when their levels did.
+    changes: str
+    #: ``module:function``, called with the Store, the name of a machine and RunOutcomes of it. It
+    #: returns `seatrial.results.fact_sources.SlowFacts`: facts of nodes with slow runs; None if
+    #: it knows none.
+    slow: str
+
+
 class Importer(NamedTuple):
     """A command below ``seatrial import``."""
 
@@ -321,6 +336,12 @@ def seatrial_events() -> list[str]:  # type: ignore[empty-body]
 
 
 @hookspec
+def seatrial_fact_sources() -> list[FactSource]:  # type: ignore[empty-body]
+    """Return sources of facts of nodes. Asked by the studies ``compare``, ``history`` and
+    ``suspects``."""
+
+
+@hookspec
 def seatrial_guards() -> list[str]:  # type: ignore[empty-body]
     """Return what may refuse runs before they are submitted, each as ``module:function``: called
     with the Machine and the Tasks of a drive, it returns a `seatrial.execute.jobs.LaunchGuard`, or
@@ -354,7 +375,7 @@ def seatrial_pages() -> list[WebPage]:  # type: ignore[empty-body]
 
 @hookspec
 def seatrial_rules() -> list[Path]:  # type: ignore[empty-body]
-    """Return files of rules over facts of nodes, judged beside those that ship."""
+    """Return files of rules over facts of nodes. Of equal names the last one counts."""
 
 
 @hookspec

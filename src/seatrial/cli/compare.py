@@ -13,9 +13,9 @@ from seatrial.cli.query_common import opened, tell_damage
 from seatrial.cli.tables import TextTable
 from seatrial.escaping import plain_line
 from seatrial.judge.statistics.significance import remedy
-from seatrial.plugins.facts.changed import facts_changed
 from seatrial.results import provenance
 from seatrial.results.compare import Comparison, ComparisonRow, Difference, Mean, compare_sides
+from seatrial.results.fact_sources import node_differences
 from seatrial.results.ratios import Resource, per_resource
 from seatrial.results.scaling import Ladder, LadderStep, ladders
 from seatrial.results.selection import Side, gather, is_named, parse_side, trials_of
@@ -86,7 +86,7 @@ def command(
         found = [gather(store, parse_side(side), tests, given=True) for side in sides]
         trials = trials_of(found)
         tell_damage(store, trials)
-        facts = [facts_changed(store, found[0], other) for other in found[1:]]
+        facts = [node_differences(store, found[0], other) for other in found[1:]]
     if per:
         found = [per_resource(side, per) for side in found]
     chosen = (lambda name: is_named(name, metrics)) if metrics else None

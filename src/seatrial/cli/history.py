@@ -12,8 +12,8 @@ from seatrial.cli.options import STAGES, format_option, run_filters, text_option
 from seatrial.cli.query_common import opened, print_page, tell, tell_damage
 from seatrial.errors import UsageError
 from seatrial.model.test import Stage
-from seatrial.plugins.facts.changed import with_facts
 from seatrial.results import history as success_rate
+from seatrial.results.fact_sources import with_node_changes
 from seatrial.results.history import doubts, histories
 from seatrial.results.store import queries
 from seatrial.results.store.tables import Filters
@@ -67,7 +67,7 @@ def command(
             rates = success_rate.success_rates(store, filters, case, stage_of)
             print_page(rates_page(rates), form)
             return 0
-        found = with_facts(store, histories(store, metric, filters, case, notes, stage_of))
+        found = with_node_changes(store, histories(store, metric, filters, case, notes, stage_of))
         worse = any(history.alarms for history in found)
         unseen = []
         if check and not worse:

@@ -23,10 +23,8 @@ from seatrial.judge import checks
 from seatrial.judge.statistics.suspects import find
 from seatrial.model import nodes
 from seatrial.model.machine import Machine
-from seatrial.plugins.facts import changed
-from seatrial.plugins.facts.changed import SlowFacts, slow_facts
-from seatrial.plugins.facts.node_facts import FactTable
 from seatrial.results import slow_places
+from seatrial.results.fact_sources import SlowFacts, slow_facts
 from seatrial.results.slow_places import places_of
 from seatrial.results.store import queries, series
 from seatrial.results.store.schema import Store
@@ -113,9 +111,8 @@ def _answer(
         "places": places.trends,
         "places_questions": places.questions,
     }
-    table = _facts(store, machine)
-    if table is not None:
-        slow = slow_facts(runs, table)
+    slow = slow_facts(store, machine, runs)
+    if slow is not None:
         parts += _facts_parts(slow)
         record |= {"facts": slow.facts, "facts_questions": slow.questions}
     return [*parts, *conditions_parts(conditions), *places_parts(places)], record
@@ -148,13 +145,3 @@ def _machine(store: Store, machine: str, runs: list[RunOutcome]) -> "Machine | N
     trials = (each for each in queries.trials(store) if each.tag in tags)  # newest first
     described = (known_machine(Path(each.path)) for each in trials if each.machine == machine)
     return next(filter(None, described), None)
-
-
-def _facts(store: Store, machine: str) -> FactTable | None:
-    """Return the newest facts of a machine's nodes; None if nobody collected them."""
-    for one in changed.collected(store, machine):
-        try:
-            return one.table()
-        except UsageError:  # its files are gone
-            continue
-    return None

@@ -35,6 +35,7 @@ from seatrial.hooks import keys_of
 from seatrial.journal.events import PolicyChanged
 from seatrial.journal.journal import read
 from seatrial.journal.trial_life import TrialLife, TrialState
+from seatrial.judge.log_rules import own_rules
 from seatrial.lazy import yaml
 from seatrial.log import logger
 from seatrial.model.build import digests
@@ -47,7 +48,6 @@ from seatrial.model.nodes import node_names
 from seatrial.model.plan import Component
 from seatrial.model.policy import Policy
 from seatrial.model.test import Case
-from seatrial.plugins.facts.rules import own_rules
 from seatrial.units import listed
 
 _NAMED = ("the machine", "the tests")  # whose changed keys are named

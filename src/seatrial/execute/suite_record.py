@@ -14,10 +14,10 @@ from seatrial.account import user_name
 from seatrial.decide.place import placing_of
 from seatrial.execute.prepare import Prepared
 from seatrial.execute.trial_record import Record
+from seatrial.judge.log_rules import own_rules
 from seatrial.model.build import digests
 from seatrial.model.known_failures import known_failures_of
 from seatrial.model.policy import without_plan
-from seatrial.plugins.facts.rules import own_rules
 
 MAX_LEFT_OUT = 1000  # in a record
 

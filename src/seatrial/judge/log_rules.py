@@ -1,17 +1,22 @@
-"""Log rules: those that ship, and those of a machine's file, which come first.
+"""Rules over logs, and over the facts of nodes, as people write them.
 
-for rule in log_rules_for(machine): rule.pattern, rule.cause
+for rule in log_rules_for(machine.log_rules): rule.pattern, rule.cause
+read_files([Path("rules/frost.yaml")])[0].rules
 """
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence, Set
+from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Final
 
 from seatrial.model.documents import Faults, Location, decode, read
+from seatrial.model.expressions import ExpressionError, compile_expression
 from seatrial.model.failures import LogRule, check_log_rules
 from seatrial.model.file_model import FileModel, Scalar, doc
+from seatrial.model.nodes import unfold
+from seatrial.model.test import Test
 
 SHIPPED = Path(__file__).parent / "logs"
 
@@ -123,6 +128,91 @@ class RuleFile(FileModel, frozen=True):
         dict[str, Scalar], doc("values of names in expressions, such as huge_percent_least: 35")
     ] = {}
     waivers: Annotated[list[RuleWaiver], doc("findings that do not count")] = []
+
+
+# ---- files of rules -----------------------------------------------------------------------------
+
+
+ROLE: Final = "role."
+"""The beginning of the names of numbers of nodes: ``role.router``."""
+
+_COUNTS = (ROLE, "uneven.")  # beginnings of the names that are about the machine
+_OWN = Path("rules")  # below the working directory, as machines are
+_KINDS = ("holds", "alike", "unique", "complete")
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
+
+
+def read_files(paths: Iterable[Path]) -> list[RuleFile]:
+    """Return what files of rules hold. Raises InvalidFiles with every fault, and UsageError for a
+    file that is not there."""
+    faults = Faults()
+    files = []
+    for path in paths:
+        node = read(path, faults)
+        found = decode(node, RuleFile, faults) if node is not None else None
+        if found is None or node is None:
+            continue
+        location = Location(node, faults)
+        for i, rule in enumerate(found.rules):
+            _check(rule, location.inside("rules", i))
+        for i, waiver in enumerate(found.waivers):
+            _check_waiver(waiver, location.inside("waivers", i))
+        files.append(found)
+    faults.raise_any()
+    return files
+
+
+def own_files() -> list[Path]:
+    """Return the files of rules below the working directory."""
+    return sorted(_OWN.glob("*.yaml"))
+
+
+def own_rules(tests: Iterable[Test]) -> list[RuleFile]:
+    """Return the site's own rules if one of the tests collects facts. Raises InvalidFiles."""
+    return read_files(own_files()) if any(test.app == FACTS_APP for test in tests) else []
+
+
+def about_machine(rule: Rule, values: Iterable[str] = ()) -> bool:
+    """Return whether a rule names no fact of a node, only counts of roles, ``values`` and facts of
+    other roles: then it is about the machine, and accuses no node."""
+    if not rule.holds:
+        return False
+    names = compile_expression(rule.holds).names - {*values} - rule.others.keys()
+    return all(name.startswith(_COUNTS) for name in names)
+
+
+def _check(rule: Rule, at: Location) -> None:
+    if not _NAME.fullmatch(rule.name):
+        at.fault("a name must be small letters, digits and -", "name")
+    kinds = [name for name in _KINDS if getattr(rule, name)]
+    if len(kinds) != 1:
+        at.fault("give one of holds, alike, unique and complete")
+    if rule.as_role and not rule.alike:
+        at.fault("is about alike; give alike", "as_role")
+    _names(rule.where, "where", at)
+    names = _names(rule.holds, "holds", at)
+    if names is not None and (unused := sorted(set(rule.others) - names)):
+        at.fault(f"{unused[0]} is not in the expression", "others", unused[0])
+    if names is not None and rule.drain and about_machine(rule):
+        at.fault("the rule is about the machine and accuses no node; leave it out", "drain")
+    if rule.others and not rule.holds:
+        at.fault("is about names of an expression; give holds", "others")
+
+
+def _names(text: str, key: str, at: Location) -> Set[str] | None:
+    """Return the names in an expression; None, and its fault, if it is none."""
+    try:
+        return compile_expression(text).names if text else frozenset()
+    except ExpressionError as error:
+        at.fault(str(error), key)
+        return None
+
+
+def _check_waiver(waiver: RuleWaiver, at: Location) -> None:
+    if waiver.nodes:
+        at.parsed(unfold, waiver.nodes, "nodes")
+    if waiver.until:
+        at.parsed(date.fromisoformat, waiver.until, "until")
 
 
 # ---- node metrics --------------------------------------------------------------------------------

@@ -26,12 +26,16 @@ from seatrial.model import codes, machine_topology
 from seatrial.model.machine import Machine
 from seatrial.model.nodes import unfold_or_empty
 from seatrial.model.topology import Topology
-from seatrial.plugins.facts.changed import LEAST, deviations
 from seatrial.results.store.queries import MEASURED
 from seatrial.results.store.tables import RunOutcome
 from seatrial.units import SECOND_NS
 
-LEVEL = 0.001  # stricter than for other causes: covariates of places are many and go together
+LEVEL = 0.05  # of causes of slow runs
+LEAST = 0.005  # a smaller difference is not told, however certain it is
+MIN_RUNS = 4  # of a case
+PLACES_LEVEL = (
+    0.001  # stricter than for other causes: covariates of places are many and go together
+)
 MIN_FIGURES = 6  # of a test: with fewer no order of them is rare
 MAX_FIGURES = 2000  # of a test, the latest
 
@@ -101,6 +105,23 @@ def places_of(
     """Return the same of the runs of a machine; nothing where its network is not known."""
     topology = machine_topology.topology_of(machine) if machine else None
     return slow_places(outcomes, topology, beside) if topology else SlowPlaces([], 0)
+
+
+# ---- times of runs beside those of their case ----------------------------------------------------
+
+
+def deviations(outcomes: Sequence[RunOutcome]) -> Iterator[tuple[RunOutcome, float]]:
+    """Yield the runs whose answer was right, each with the logarithm of its time beside the median
+    of its case. Cases of few runs are left out."""
+    cases: dict[tuple[str, ...], list[RunOutcome]] = {}
+    for one in outcomes:
+        if one.code in MEASURED and one.elapsed:
+            cases.setdefault(one.case_key, []).append(one)
+    for runs in cases.values():
+        if len(runs) >= MIN_RUNS:
+            times = [math.log(one.elapsed or 1.0) for one in runs]
+            middle = statistics.median(times)
+            yield from zip(runs, (time - middle for time in times), strict=True)
 
 
 # ---- covariates ---------------------------------------------------------------------------
@@ -206,7 +227,7 @@ def _trend(
     known: Mapping[str, Correlation],
 ) -> PlaceTrend | None:
     """Return the trend of a test with its surest covariate; None if chance explains it."""
-    sure = {name: one for name, one in known.items() if one.p < LEVEL}
+    sure = {name: one for name, one in known.items() if one.p < PLACES_LEVEL}
     names = sorted(sure, key=lambda name: -abs(sure[name].deviate))
     if not names:
         return None

@@ -27,12 +27,14 @@ from seatrial.judge.statistics.spread import Mode, Spread, spread
 from seatrial.model.figures import ELAPSED
 from seatrial.model.machine import Machine
 from seatrial.model.nodes import groups_of
-from seatrial.plugins.facts.changed import LEAST, LEVEL, deviations
 from seatrial.results.slow_places import (
+    LEAST,
+    LEVEL,
     NodeEvidence,
     RunKind,
     SlowPlaces,
     classified,
+    deviations,
     jobs_of,
     places_of,
 )

@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from seatrial.judge.log_rules import Rule, RuleFile, is_named, metric_of, node_of
+from seatrial.judge.log_rules import Rule, RuleFile, is_named, metric_of, node_of, own_rules
 from seatrial.model.figures import MetricValue
 from seatrial.plugins.facts import node_findings
 from seatrial.plugins.facts.node_findings import findings_in
-from seatrial.plugins.facts.rules import own_rules
 from tests.judge.helpers import a_test
 
 NONE = RuleFile(rules=[], values={}, waivers=[])

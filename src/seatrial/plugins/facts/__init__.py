@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from seatrial.hooks import Command, WebPage, hookimpl
+from pathlib import Path
+
+from seatrial.hooks import Command, FactSource, WebPage, hookimpl
 
 
 @hookimpl
@@ -45,3 +47,14 @@ def seatrial_pages() -> list[WebPage]:
 @hookimpl
 def seatrial_collectors() -> list[str]:
     return ["seatrial.plugins.facts.collector:FactsReader"]
+
+
+@hookimpl
+def seatrial_rules() -> list[Path]:
+    return sorted((Path(__file__).parent / "shipped").glob("*.yaml"))
+
+
+@hookimpl
+def seatrial_fact_sources() -> list[FactSource]:
+    changed = "seatrial.plugins.facts.changed"
+    return [FactSource(f"{changed}:facts_changed", f"{changed}:with_facts", f"{changed}:slow")]

@@ -1,8 +1,8 @@
 """Which facts of nodes changed between runs, by the digests that these recorded.
 
-    facts_changed(store, side, other)      # beside a comparison; ``history_facts``: of a history
+    facts_changed(store, side, other)      # beside a comparison; ``with_facts``: of a history
 
-A run records the digest of its nodes' facts (``runs/node_digests.py``). It stands for what trials
+A run records the digest of its nodes' facts (``digests.py``). It stands for what trials
 had collected of these nodes: that is found again, and compared. Runs with equal digests have equal
 facts, so nothing is named. Runs without a digest are compared by the newest trials that collected
 facts before them.
@@ -10,11 +10,10 @@ facts before them.
 
 import math
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.errors import SeatrialError, UsageError
@@ -29,11 +28,12 @@ from seatrial.plugins.facts.digests import digest_of_nodes, digests
 from seatrial.plugins.facts.drift import against, between
 from seatrial.plugins.facts.node_facts import READINGS, FactTable
 from seatrial.results.compare import Difference
+from seatrial.results.fact_sources import SlowFact, SlowFacts
 from seatrial.results.history import History, ReportedChange
 from seatrial.results.selection import Side
 from seatrial.results.series import Point
+from seatrial.results.slow_places import LEAST, LEVEL, deviations
 from seatrial.results.store import queries
-from seatrial.results.store.queries import MEASURED
 from seatrial.results.store.schema import Store, chunks, marks
 from seatrial.results.store.tables import Filters, RunOutcome, RunRow
 from seatrial.units import listed
@@ -404,8 +404,7 @@ def _runs_of_points(store: Store, points: Sequence[Point]) -> list[RunDigest]:
 #
 # Which facts of nodes go with slow runs: "on nodes with firmware 1.2 they take 7 % longer".
 #
-#     found = slow_facts(outcomes, table)
-#     found.facts[0].keys, found.facts[0].ratio     # ["node.firmware"], 1.07
+#     slow_facts(outcomes, table).facts[0].keys     # ["node.firmware"]
 #
 # Each run is compared with the median of its case. The runs of the same nodes are one figure, the
 # median of theirs, so that many runs on few nodes are no more evidence than the nodes are. Nodes
@@ -414,32 +413,19 @@ def _runs_of_points(store: Store, points: Sequence[Point]) -> list[RunDigest]:
 # (Bonferroni).
 
 
-LEVEL = 0.05
-LEAST = 0.005  # a smaller difference is not told, however certain it is
 MIN_NODES = 2  # on each side
-MIN_RUNS = 4  # of a case
 MAX_QUESTIONS = 2000
 
 
-class SlowFact(Struct, frozen=True):
-    """A value of facts (several if they divide the nodes alike) whose nodes are slower or faster.
-    ``ratio``: how many times as long runs take there as elsewhere; ``nodes`` folded, ``count`` of
-    ``of`` nodes have it; ``p`` is corrected."""
-
-    keys: list[str]
-    value: str
-    nodes: str
-    count: int
-    of: int
-    ratio: float
-    p: float
-
-
-class SlowFacts(NamedTuple):
-    """The facts that go with times, the surest first, and how many questions were asked."""
-
-    facts: list[SlowFact]
-    questions: int
+def slow(store: Store, machine: str, outcomes: Sequence[RunOutcome]) -> SlowFacts | None:
+    """Return the facts of nodes that go with slow runs of a machine, by those that were collected
+    last; None if nobody collected them."""
+    for one in collected(store, machine):
+        try:
+            return slow_facts(outcomes, one.table())
+        except UsageError:  # its files are gone
+            continue
+    return None
 
 
 def slow_facts(outcomes: Sequence[RunOutcome], table: FactTable) -> SlowFacts:
@@ -476,20 +462,6 @@ def _figures(outcomes: Sequence[RunOutcome], known: set[str]) -> dict[tuple[str,
         if nodes and known.issuperset(nodes):
             of_nodes.setdefault(nodes, []).append(deviation)
     return {nodes: statistics.median(times) for nodes, times in of_nodes.items()}
-
-
-def deviations(outcomes: Sequence[RunOutcome]) -> Iterator[tuple[RunOutcome, float]]:
-    """Yield the runs whose answer was right, each with the logarithm of its time beside the median
-    of its case. Cases of few runs are left out."""
-    cases: dict[tuple[str, ...], list[RunOutcome]] = {}
-    for one in outcomes:
-        if one.code in MEASURED and one.elapsed:
-            cases.setdefault(one.case_key, []).append(one)
-    for runs in cases.values():
-        if len(runs) >= MIN_RUNS:
-            times = [math.log(one.elapsed or 1.0) for one in runs]
-            middle = statistics.median(times)
-            yield from zip(runs, (time - middle for time in times), strict=True)
 
 
 def _questions(table: FactTable) -> dict[frozenset[str], list[tuple[str, str]]]:

@@ -15,11 +15,9 @@ from seatrial.errors import UsageError
 from seatrial.execute import detect
 from seatrial.execute.detect import DrainState, find_machine
 from seatrial.execute.prepare import new_tag
-from seatrial.judge.log_rules import RuleFile
+from seatrial.judge.log_rules import RuleFile, own_files
 from seatrial.model.nodes import fold, node_names
 from seatrial.plugins.facts import drain_reasons
-from seatrial.plugins.facts import rules as judge
-from seatrial.plugins.facts import rules as rule_files
 from seatrial.plugins.facts.command import (
     UNDECIDED,
     FactSource,
@@ -29,7 +27,7 @@ from seatrial.plugins.facts.command import (
     unfolded,
 )
 from seatrial.plugins.facts.lint_command import not_judged, print_judgement, rules_option
-from seatrial.plugins.facts.rules import RuleJudgement
+from seatrial.plugins.facts.rules import RuleJudgement, judge, load
 from seatrial.results import notes as note_file
 from seatrial.units import count
 
@@ -166,7 +164,7 @@ def nodes(
     about = find_machine(machine).machine
     if (drain or resume) and about.scheduler != "slurm":
         raise UsageError(f"--drain, --resume: {about.machine} is `scheduler: {about.scheduler}`")
-    rules = rule_files.load(files or rule_files.own_files())
+    rules = load(files or own_files())
     tag = tag or new_tag(folders.trials, ["facts"])
     own = node_names(about)
     wanted = set(unfolded(asked["nodes"])) if asked["nodes"] else set(own)
@@ -183,7 +181,7 @@ def nodes(
     with opened(folders) as store:
         found = source_of(store, collections, rates=True)
     tell_troubles(found.table)
-    judged = judge.judge(found.table, rules, found.roles, found.groups)
+    judged = judge(found.table, rules, found.roles, found.groups)
     print_judgement(judged, f"{count(len(found.table.nodes), 'node')} of {found.name}")
     acts = NodeActs(folders.trials / note_file.FILE, about.machine, tag)
     bad = acts.resume(drained, judged, found, rules)

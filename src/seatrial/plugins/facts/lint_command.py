@@ -9,10 +9,8 @@ from seatrial.cli import Folders
 from seatrial.cli.options import json_option, list_option, machine_filter, path_option
 from seatrial.cli.query_common import opened
 from seatrial.escaping import plain_line
-from seatrial.judge.log_rules import RuleFile
+from seatrial.judge.log_rules import RuleFile, own_files
 from seatrial.plugins.facts import routing
-from seatrial.plugins.facts import rules as judge
-from seatrial.plugins.facts import rules as rule_files
 from seatrial.plugins.facts.command import (
     UNDECIDED,
     is_whole,
@@ -20,7 +18,14 @@ from seatrial.plugins.facts.command import (
     tell_not_asked,
     tell_troubles,
 )
-from seatrial.plugins.facts.rules import RuleFinding, RuleJudgement
+from seatrial.plugins.facts.rules import (
+    RuleFinding,
+    RuleJudgement,
+    judge,
+    load,
+    shipped_rules,
+    with_waivers,
+)
 from seatrial.results.store.export import to_json
 from seatrial.show.text import folded
 from seatrial.units import count
@@ -64,7 +69,7 @@ def command(
     SOURCE is a trial that collected facts, a file of facts, or a machine; default: the newest
     trial. Several are judged together: clients and servers. Exits 1 if something was found.
     """
-    rules = rule_files.load(files or rule_files.own_files())
+    rules = load(files or own_files())
     if listed:
         _list(rules, as_json)
         return 0
@@ -72,9 +77,9 @@ def command(
         found = source_of(store, sources, machine, rates=True)
     tell_troubles(found.table)
     tell_not_asked(found)
-    judged = judge.judge(found.table, rules, found.roles, found.groups)
+    judged = judge(found.table, rules, found.roles, found.groups)
     if plan is not None:
-        judged = judged.joined(judge.found(routing.check(routing.load(plan), found.table), rules))
+        judged = judged.joined(with_waivers(routing.check(routing.load(plan), found.table), rules))
     if as_json:
         click.echo(to_json(msgspec.to_builtins(judged._asdict())), nl=False)
     else:
@@ -88,7 +93,7 @@ def not_judged(judged: RuleJudgement, rules: RuleFile) -> list[str]:
     """Return the rules that judged some nodes and not others, and a person's own that judged none;
     all rules, if none judged any. A shipped rule whose facts no node has is about another kind of
     machine."""
-    shipped = [rule for file in rule_files.shipped_rules() for rule in file.rules]
+    shipped = [rule for file in shipped_rules() for rule in file.rules]
     own = {rule.name for rule in rules.rules if rule not in shipped}
     if not judged.judged:
         return [rule.name for rule in rules.rules]

@@ -6,12 +6,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
+from seatrial.judge.log_rules import own_files
 from seatrial.model.nodes import fold, groups_of, nodes_besides, roles_of
 from seatrial.plugins.facts import changed
 from seatrial.plugins.facts.changed import Collection
 from seatrial.plugins.facts.drift import from_majority
 from seatrial.plugins.facts.rates import with_rates
-from seatrial.plugins.facts.rules import RuleFinding, judge, load, own_files
+from seatrial.plugins.facts.rules import RuleFinding, judge, load
 from seatrial.show.web.page import PageQuery
 from seatrial.show.web.state.server_state import ServerState
 

@@ -5,9 +5,8 @@ for finding in found.findings:
     finding.rule, finding.nodes, finding.text    # pcie-width, n004, ...
 """
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from datetime import UTC, date, datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import cache
 from itertools import islice, product
@@ -17,13 +16,18 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from seatrial.hooks import each
-from seatrial.judge.log_rules import FACTS_APP, Rule, RuleFile, RuleWaiver
+from seatrial.judge.log_rules import (
+    ROLE,
+    Rule,
+    RuleFile,
+    RuleWaiver,
+    about_machine,
+    read_files,
+)
 from seatrial.lazy import np
-from seatrial.model.documents import Faults, Location, decode, read
 from seatrial.model.expressions import MAX_NUMBER, Expression, ExpressionError, compile_expression
 from seatrial.model.file_model import Scalar
 from seatrial.model.nodes import COMPUTE, fold, unfold
-from seatrial.model.test import Test
 from seatrial.plugins.facts.drift import USUAL, from_majority
 from seatrial.plugins.facts.node_facts import FactTable
 
@@ -31,8 +35,6 @@ MAX_COMBINATIONS = 1000
 MAX_SHOWN = 4  # values of a fact that has no usual one
 
 _UNLIMITED = "unlimited"
-_ROLE = "role."  # how many nodes have a role
-_COUNTS = (_ROLE, "uneven.")  # beginnings of the names that are about the machine
 
 
 Found = tuple[Rule, list[str], str]  # with its nodes, and what is not so
@@ -87,10 +89,10 @@ def judge(
     raw = [finding for rule in rules.rules for finding in judging.findings(rule)]
     judged = len(rules.rules) - judging.without_nodes
     partly = tuple(dict.fromkeys(judging.partly))
-    return found(raw, rules, day)._replace(judged=judged, idle=judging.idle, partly=partly)
+    return with_waivers(raw, rules, day)._replace(judged=judged, idle=judging.idle, partly=partly)
 
 
-def found(raw: Iterable[Found], rules: RuleFile, day: str = "") -> RuleJudgement:
+def with_waivers(raw: Iterable[Found], rules: RuleFile, day: str = "") -> RuleJudgement:
     """Return findings, given as (rule, nodes, text), with the waived ones apart."""
     day = day or f"{datetime.now(UTC):%Y-%m-%d}"
     made = RuleJudgement([], [], 0, [])
@@ -124,15 +126,6 @@ def _waives(waiver: RuleWaiver, rule: Rule, day: str) -> bool:
     """Return whether a waiver is about a rule, and not over."""
     over = waiver.until and waiver.until < day
     return not over and any(fnmatchcase(rule.name, pattern) for pattern in waiver.rules)
-
-
-def about_machine(rule: Rule, values: Iterable[str] = ()) -> bool:
-    """Return whether a rule names no fact of a node, only counts of roles, ``values`` and facts of
-    other roles: then it is about the machine, and accuses no node."""
-    if not rule.holds:
-        return False
-    names = compile_expression(rule.holds).names - {*values} - rule.others.keys()
-    return all(name.startswith(_COUNTS) for name in names)
 
 
 def _made(rule: Rule, nodes: Sequence[str], text: str, waived: str = "") -> RuleFinding:
@@ -303,7 +296,7 @@ class _Judge:
         """Yield the finding of a rule about the machine, which accuses no node."""
         expression = compile_expression(rule.holds)
         absent = expression.names - self.fixed.keys() - rule.others.keys()
-        if unknown := sorted(name for name in absent if not name.startswith(_ROLE)):
+        if unknown := sorted(name for name in absent if not name.startswith(ROLE)):
             self._nothing(rule, f"the groups of {unknown[0].partition('.')[2]} are not known")
             return
         fixed = {**self.fixed, **dict.fromkeys(absent, 0)}  # no node has that role
@@ -407,13 +400,6 @@ def _listed_facts(rule: Rule) -> str:
 # rules = load([Path("rules/frost.yaml")]) # after the shipped ones; equal names replace
 
 
-SHIPPED = Path(__file__).parent / "shipped"
-OWN = Path("rules")  # below the working directory, as machines are
-
-_KINDS = ("holds", "alike", "unique", "complete")
-_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
-
-
 def load(paths: Iterable[Path] = ()) -> RuleFile:
     """Return the rules of files, after the shipped ones. Raises InvalidFiles with every fault, and
     UsageError for a file that is not there."""
@@ -434,68 +420,5 @@ def with_shipped(own: Iterable[RuleFile]) -> RuleFile:
 
 @cache
 def shipped_rules() -> tuple[RuleFile, ...]:
-    """Return what the files of rules that ship hold, then those of plug-ins."""
-    return tuple(read_files([*sorted(SHIPPED.glob("*.yaml")), *each("seatrial_rules")]))
-
-
-def read_files(paths: Iterable[Path]) -> list[RuleFile]:
-    """Return what files of rules hold. Raises as ``load`` does."""
-    faults = Faults()
-    files = []
-    for path in paths:
-        node = read(path, faults)
-        found = decode(node, RuleFile, faults) if node is not None else None
-        if found is None or node is None:
-            continue
-        location = Location(node, faults)
-        for i, rule in enumerate(found.rules):
-            _check(rule, location.inside("rules", i))
-        for i, waiver in enumerate(found.waivers):
-            _check_waiver(waiver, location.inside("waivers", i))
-        files.append(found)
-    faults.raise_any()
-    return files
-
-
-def own_files() -> list[Path]:
-    """Return the files of rules below the working directory."""
-    return sorted(OWN.glob("*.yaml"))
-
-
-def _check(rule: Rule, at: Location) -> None:
-    if not _NAME.fullmatch(rule.name):
-        at.fault("a name must be small letters, digits and -", "name")
-    kinds = [name for name in _KINDS if getattr(rule, name)]
-    if len(kinds) != 1:
-        at.fault("give one of holds, alike, unique and complete")
-    if rule.as_role and not rule.alike:
-        at.fault("is about alike; give alike", "as_role")
-    _names(rule.where, "where", at)
-    names = _names(rule.holds, "holds", at)
-    if names is not None and (unused := sorted(set(rule.others) - names)):
-        at.fault(f"{unused[0]} is not in the expression", "others", unused[0])
-    if names is not None and rule.drain and about_machine(rule):
-        at.fault("the rule is about the machine and accuses no node; leave it out", "drain")
-    if rule.others and not rule.holds:
-        at.fault("is about names of an expression; give holds", "others")
-
-
-def _names(text: str, key: str, at: Location) -> Set[str] | None:
-    """Return the names in an expression; None, and its fault, if it is none."""
-    try:
-        return compile_expression(text).names if text else frozenset()
-    except ExpressionError as error:
-        at.fault(str(error), key)
-        return None
-
-
-def _check_waiver(waiver: RuleWaiver, at: Location) -> None:
-    if waiver.nodes:
-        at.parsed(unfold, waiver.nodes, "nodes")
-    if waiver.until:
-        at.parsed(date.fromisoformat, waiver.until, "until")
-
-
-def own_rules(tests: Iterable[Test]) -> list[RuleFile]:
-    """Return the site's own rules if one of the tests collects facts. Raises InvalidFiles."""
-    return read_files(own_files()) if any(test.app == FACTS_APP for test in tests) else []
+    """Return what the files of rules hold that plug-ins bring, this one first."""
+    return tuple(read_files(each("seatrial_rules")))

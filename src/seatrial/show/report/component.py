@@ -20,7 +20,6 @@ from seatrial.model.plan import Criterion
 from seatrial.model.schedulers import scheduler_of
 from seatrial.model.task_placement import launchers_of
 from seatrial.model.test import Case
-from seatrial.plugins.facts.as_found import Facts, as_found, told
 from seatrial.results import notes as note_file
 from seatrial.results.criteria.decision import judge
 from seatrial.results.criteria.view import Result, TrialView
@@ -44,6 +43,7 @@ from seatrial.show.draw.charts import ShadedSpan
 from seatrial.show.page import Cell, Column, Table
 from seatrial.show.report import figures as tables
 from seatrial.show.report import people
+from seatrial.show.report.as_found import Facts, as_found, told
 from seatrial.show.report.content import ReportComponent, ReportMachine, bounded, titled
 from seatrial.show.report.figures import MAX_ROWS, courses, figures, scaling_figures, spread
 from seatrial.show.report.people import JudgedComponent, conditions, excluded

@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from seatrial.judge.statistics.significance import remedy
 from seatrial.judge.statistics.two_samples import MIN_RELATIVE_CHANGE
-from seatrial.plugins.facts.changed import facts_changed
 from seatrial.results.compare import (
     Comparison,
     ComparisonRow,
@@ -16,6 +15,7 @@ from seatrial.results.compare import (
     State,
     compare_sides,
 )
+from seatrial.results.fact_sources import node_differences
 from seatrial.results.provenance import differences
 from seatrial.results.scaling import Ladder, ladders
 from seatrial.results.selection import gather, is_named
@@ -242,7 +242,7 @@ def _judged(state: ServerState, question: _Question) -> _Answer:
         spread = compare_spreads(first, second, chosen, across, question.each_node)
     return _Answer(
         compare(0, len(sides) - 1),
-        differences(first, second) + facts_changed(state.store(), first, second),
+        differences(first, second) + node_differences(state.store(), first, second),
         any(trial.rehearsed for side in sides for trial in side.trials),
         ladders(len(sides), compare) if question.between.split() else [],
         spread,

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from seatrial.errors import TrialError
 from seatrial.model.figures import ELAPSED
 from seatrial.model.test import Stage
-from seatrial.plugins.facts.changed import with_facts
 from seatrial.results import notes as note_file
 from seatrial.results.bands import BY_LEVEL
+from seatrial.results.fact_sources import with_node_changes
 from seatrial.results.history import (
     SUCCESS_RATE,
     History,
@@ -161,7 +161,7 @@ def _judged(state: ServerState, metric: str, filters: Filters, case: str, stage:
     except TrialError:
         notes = note_file.Diary([])
     store = state.store()
-    found = with_facts(store, histories(store, metric, filters, case, notes.notes, stage))
+    found = with_node_changes(store, histories(store, metric, filters, case, notes.notes, stage))
     return _Answer(by_change(found), notes.damaged, {})
 
 

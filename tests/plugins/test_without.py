@@ -1,0 +1,129 @@
+"""Each plug-in of the product can be left out: all else works without it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+from tests.waiting import LONG_S
+
+PLUGINS = sorted(
+    point.name
+    for point in entry_points(group="seatrial")
+    if point.value.startswith("seatrial.plugins.")
+)
+MACHINE = "{machine: m, nodes: [{names: localhost, cores: 2}], toolchains: {p: {}}}\n"
+TEST = """\
+app: t
+run: {script: "echo figure 3$RANDOM"}
+verify: [{contains: figure}]
+metrics: {figure: {find: "figure (\\\\d+)", unit: s, better: lower}}
+"""
+PLAN = """\
+plan: p
+machine: machine.yaml
+suites: [suite]
+components: [{component: out, kind: once, criteria: [{criterion: pass_rate, at_least: 90%}]}]
+"""
+
+# Commands and the exit codes that they may have: undecided questions have 1 or 3.
+COMMANDS = {
+    "--help": {0},
+    "run suite -m machine.yaml --name one --repeat 4 -q": {0},
+    "run suite -m machine.yaml --name two -q": {0},
+    "history elapsed": {0},
+    "compare one two": {0, 1, 3},
+    "suspects": {0},
+    "variability one": {0},
+    "accept plan.yaml -q": {0},
+    "report plan.yaml --format md -o report.md": {0},
+}
+PAGES = "/ /trials /history?metric=elapsed /compare?before=one&after=two /machines/m"
+
+# All in one process, as each start takes half a second.
+SCRIPT = f"""
+import sys
+import time
+from pathlib import Path
+from seatrial.cli import main
+
+for line, codes in {COMMANDS!r}.items():
+    sys.argv = ["seatrial", *line.split()]
+    print("$", *sys.argv, flush=True)
+    try:
+        main()
+        code = 0
+    except SystemExit as ended:
+        code = ended.code or 0
+    assert code in codes, (line, code)
+
+from starlette.testclient import TestClient
+from seatrial.show.web.serve import create_app
+from seatrial.show.web.state.server_state import ServerState
+state = ServerState(Path("trials"), Path("trials/store.sqlite"))
+with TestClient(create_app(state), base_url="http://127.0.0.1") as client:
+    for page in {PAGES.split()!r}:
+        while "being judged" in (answer := client.get(page)).text:
+            time.sleep(0.1)
+        assert answer.status_code == 200, page
+"""
+
+LIST = ("-c", "from seatrial.cli import main; main()", "list", "suite", "-m", "machine.yaml")
+
+
+def site(folder: Path) -> None:
+    (folder / "suite/t").mkdir(parents=True)
+    (folder / "suite/t/test.yaml").write_text(TEST)
+    (folder / "machine.yaml").write_text(MACHINE)
+    (folder / "plan.yaml").write_text(PLAN)
+
+
+def call(folder: Path, plugin: str, *words: str) -> subprocess.CompletedProcess[str]:
+    names = {"HOME": str(folder), "SEATRIAL_WITHOUT_PLUGINS": plugin}
+    return subprocess.run(
+        [sys.executable, *words],
+        cwd=folder,
+        env={"PATH": os.environ["PATH"], **names},
+        capture_output=True,
+        text=True,
+        timeout=4 * LONG_S,
+    )
+
+
+@pytest.mark.parametrize("plugin", PLUGINS)
+def test_everything_else_works_without_it(plugin: str, tmp_path: Path) -> None:
+    site(tmp_path)
+    done = call(tmp_path, plugin, "-c", SCRIPT)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("plugin", "key", "value"),
+    [
+        ("compat", "compat", "{mode: sshd}"),
+        ("guard", "guard", "/opt/guard"),
+        ("sinks", "sinks", "[{name: s, kind: file, path: /s}]"),
+    ],
+)
+def test_its_keys_are_faults_that_name_it(
+    plugin: str, key: str, value: str, tmp_path: Path
+) -> None:
+    site(tmp_path)
+    (tmp_path / "machine.yaml").write_text(f"{MACHINE.rstrip()[:-1]}, {key}: {value}}}\n")
+    done = call(tmp_path, plugin, *LIST)
+    assert done.returncode == 2
+    assert f"{key}: is not a key here; it is of the plug-in {plugin}" in done.stderr
+    assert call(tmp_path, "", *LIST).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["pbs", "gridengine"])
+def test_its_scheduler_is_a_fault_that_names_it(name: str, tmp_path: Path) -> None:
+    site(tmp_path)
+    (tmp_path / "machine.yaml").write_text(f"{MACHINE.rstrip()[:-1]}, scheduler: {name}}}\n")
+    done = call(tmp_path, name, *LIST)
+    assert done.returncode == 2 and f"the plug-in {name}" in done.stderr
