@@ -19,7 +19,6 @@ from seatrial.execute.ledger import JudgedDirectory, Ledger
 from seatrial.journal.events import OutputRemoved
 from seatrial.log import logger
 from seatrial.model.codes import Code, code_of
-from seatrial.model.decoding import copied
 from seatrial.model.test import Case
 
 AT_ONCE = 200  # runs whose removal one write of the journal announces
@@ -82,7 +81,13 @@ class CleanUp:
                 self._tasks.alert("keep", "", f"outputs could not be removed: {failed}")
 
     def _announce(self, run: _Waiting, found: RemovedFiles) -> None:
-        event = copied(OutputRemoved, found, run_id=run.run_id, keep=run.rule.word)
+        event = OutputRemoved(
+            run_id=run.run_id,
+            keep=run.rule.word,
+            files=found.files,
+            size=found.size,
+            names=found.names,
+        )
         self._ledger.note(event, run.case)
 
     async def end(self) -> None:

@@ -39,7 +39,6 @@ from seatrial.hooks import each, load
 from seatrial.journal import events
 from seatrial.journal.run_life import RunState
 from seatrial.model import codes
-from seatrial.model.decoding import copied
 from seatrial.model.test import Case, Test
 from seatrial.units import count
 
@@ -183,7 +182,15 @@ class Jobs:
         for run in unresolved:
             number = self._ledger.runs[run.run_id]
             life = run.life
-            before = copied(Launch, life, case=number, run_id=run.run_id, nodes=life.placed)
+            before = Launch(
+                case=number,
+                run_id=run.run_id,
+                target=life.target,
+                stage=life.stage,
+                bundle=life.bundle,
+                position=life.position,
+                nodes=life.placed,
+            )
             job = self._attempts.begin(before, run.life.path)
             if (end := run.ended) is not None:  # recorded by an earlier driver, and not judged
                 code = codes.RECALLED.number if end.recalled else end.code or None
@@ -442,7 +449,13 @@ class Jobs:
             self._ledger.note(replace(event, run_id=run_id))
         self._ledger.note(events.CheckStarted(run_id=run_id))
         for figure in collected.figures:
-            recorded = copied(events.MetricRecorded, figure, run_id=run_id, metric=figure.name)
+            recorded = events.MetricRecorded(
+                run_id=run_id,
+                metric=figure.name,
+                value=figure.value,
+                unit=figure.unit,
+                better=figure.better,
+            )
             self._ledger.note(recorded)
         if collected.refused:
             self._tell_refused(run_id, collected.refused)

@@ -33,7 +33,7 @@ from seatrial.files import FileOrigin, replace_file
 from seatrial.journal.events import Event, FigureGiven, FiguresImported
 from seatrial.journal.journal import Journal
 from seatrial.judge.reading import Unreadable, read_text
-from seatrial.model.decoding import copied, encode, plain
+from seatrial.model.decoding import encode, plain
 from seatrial.model.file_model import Scalar
 from seatrial.model.identifiers import bindings_text, run_id_of, show
 from seatrial.model.machine import Machine
@@ -238,4 +238,18 @@ def _case(row: GivenRow, machine: str) -> Case:
 def _event(tag: str, row: GivenRow, machine: str) -> FigureGiven:
     case = _case_id(row, machine)
     run_id = run_id_of(tag, case, row.line)
-    return copied(FigureGiven, row, case=case, run_id=run_id, figure=row.value)
+    return FigureGiven(
+        test=row.test,
+        case=case,
+        run_id=run_id,
+        metric=row.metric,
+        figure=row.value,
+        unit=row.unit,
+        better=row.better,
+        n=row.n,
+        sd=row.sd,
+        least=row.least,
+        greatest=row.greatest,
+        stage=row.stage,
+        line=row.line,
+    )

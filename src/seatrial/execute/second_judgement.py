@@ -45,7 +45,7 @@ from seatrial.judge.search import SearchTookLong
 from seatrial.judge.verdict import RunConditions, Verdict, judge
 from seatrial.model import codes
 from seatrial.model.codes import Code, code_of
-from seatrial.model.decoding import copied, encode
+from seatrial.model.decoding import encode
 from seatrial.model.documents import Faults
 from seatrial.model.figures import MetricValue
 from seatrial.model.identifiers import show
@@ -345,9 +345,16 @@ def _added(judgement: SecondJudgement, record: Record) -> Iterator[events.Metric
     """Yield the figures that had not been found, as of the time of the run's verdict: what a person
     records long afterwards does not make the trial longer."""
     run = judgement.run
-    header = {**run_header(record, run.case, run.run_id), "time": run.life.judged or 0}
+    header = run_header(record, run.case, run.run_id)
     for figure in judgement.figures:
-        yield copied(events.MetricRecorded, figure, metric=figure.name, **header)
+        yield events.MetricRecorded(
+            **header,
+            time=run.life.judged or 0,
+            metric=figure.name,
+            value=figure.value,
+            unit=figure.unit,
+            better=figure.better,
+        )
 
 
 def _correction(now: Definitions, time: int, by: str, reason: str) -> events.ReferencesCorrected:

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from seatrial.execute.plan.checklist import ItemResult, ItemStatus
 from seatrial.files import open_regular
 from seatrial.journal.events import EvidenceGiven
-from seatrial.model.decoding import copied
 from seatrial.model.plan import Evidence
 from seatrial.units import count, listed
 
@@ -72,7 +71,17 @@ def evidence_of(
 def _evidence(
     written: Evidence, given: list[EvidenceGiven], folder: Path, look: Look
 ) -> EvidenceStatus:
-    found = copied(EvidenceStatus, written, file=written.document, state="awaited")
+    found = EvidenceStatus(
+        document=written.document,
+        file=written.document,
+        sha256=written.sha256,
+        signed_by=written.signed_by,
+        signed_on=written.signed_on,
+        about=written.about,
+        clause=written.clause,
+        id=written.id,
+        state="awaited",
+    )
     if not written.comes_later:
         return replace(found, state=look(folder / written.document, written.sha256))
     if not given:

@@ -17,6 +17,7 @@ from concurrent import futures
 from itertools import pairwise
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial.errors import UsageError, suggest
 from seatrial.judge.statistics import changes, spread
@@ -24,7 +25,6 @@ from seatrial.judge.statistics.changes import MIN_POINTS
 from seatrial.judge.statistics.significance import wilson
 from seatrial.judge.statistics.spread import Mode
 from seatrial.model import codes
-from seatrial.model.decoding import copied
 from seatrial.model.figures import ELAPSED
 from seatrial.model.parameters import is_like
 from seatrial.results import bands
@@ -204,11 +204,13 @@ def _series(
             excluded[reason] += 1
         else:
             points.append(Point(row.time, row.value, row.run_id, cases[row.case].trial))
-    return copied(
-        MetricSeries,
-        name,
+    return MetricSeries(
         metric=metric,
+        machine=name.machine,
+        case=name.case,
         case_name=f"{name.name} [{latest.stage}]" if latest.stage else name.name,
+        test=name.test,
+        toolchain=name.toolchain,
         stage=latest.stage,
         unit=unit,
         better=direction_of(better),
@@ -382,7 +384,7 @@ def _in_other_trials(
 ) -> set[Key]:
     """Return the series of which trials that are not chosen have figures."""
     chosen = queries.trial(store, filters.trial).tag
-    everywhere = measured(store, metric, copied(Filters, filters, trial=""))
+    everywhere = measured(store, metric, replace(filters, trial=""))
     return {
         (names[row.case].machine, names[row.case].case, row.stage)
         for row in everywhere

@@ -21,7 +21,6 @@ from seatrial.execute.schedulers import client_of
 from seatrial.execute.script import run_variables, stripe_line, tunables_line
 from seatrial.execute.tuning import setting_of
 from seatrial.model.build import toolchain_of
-from seatrial.model.decoding import copied
 from seatrial.model.identifiers import show
 from seatrial.model.machine import Machine
 from seatrial.model.task_placement import launcher_of
@@ -49,9 +48,19 @@ def job_lines(machine: "Machine", test: "Test", case: "Case", axes: Sequence[str
 
 def _request(machine: "Machine", test: "Test", case: "Case") -> list[str]:
     """Return the lines by which a job script asks the scheduler for its nodes and its time."""
-    features, options = tuple(test.requires.features), case.job
-    alone = {"run_id": "", "path": Path(), "at_once": 1}
-    job = copied(Job, case, features=features, options=options, **alone)
+    job = Job(
+        run_id="",
+        path=Path(),
+        nodes=case.nodes,
+        tasks=case.tasks,
+        tasks_per_node=case.tasks_per_node,
+        threads=case.threads,
+        walltime=case.walltime,
+        node=case.node,
+        exclusive=case.exclusive,
+        features=tuple(test.requires.features),
+        options=case.job,
+    )
     client = client_of(machine)
     lines: list[str] = []
     for word in client.request_words(job, machine):

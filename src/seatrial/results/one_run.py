@@ -29,7 +29,6 @@ from seatrial.journal import events
 from seatrial.judge import references as refs
 from seatrial.judge.references import References
 from seatrial.model.codes import code_of
-from seatrial.model.decoding import copied
 from seatrial.model.figures import ELAPSED, MetricValue
 from seatrial.model.task_placement import launcher_of
 from seatrial.model.test import Case
@@ -215,7 +214,20 @@ def _case_of(row: CaseRow) -> Case | None:
     """Return a case as it was asked for; None if the trial's files do not have it."""
     if row.nodes is None or row.tasks is None or row.tasks_per_node is None or row.threads is None:
         return None
-    return copied(Case, row, walltime=row.walltime or 0.0)
+    return Case(
+        id=row.id,
+        test=row.test,
+        parameters=row.parameters,
+        toolchain=row.toolchain,
+        nodes=row.nodes,
+        tasks=row.tasks,
+        tasks_per_node=row.tasks_per_node,
+        threads=row.threads,
+        walltime=row.walltime or 0.0,
+        node=row.node,
+        repeat=row.repeat,
+        build=row.build,
+    )
 
 
 # ---- what its figures should be -----------------------------------------------------------

@@ -27,7 +27,6 @@ from seatrial.judge.statistics.two_samples import (
     Verdict,
     ratio_of_ratios,
 )
-from seatrial.model.decoding import copied
 from seatrial.results.panels import APART, TableOverX, along, differing_values, panels, title
 from seatrial.results.scaling_cells import (
     Cell,
@@ -243,10 +242,13 @@ def _table(
 ) -> RatioTable:
     kinds = kinds_of(panel, asked.metric)
     unit, direction = next(((kind[1], kind[2]) for kind in kinds), ("", ""))
-    table = copied(
-        RatioTable,
-        asked,
+    table = RatioTable(
         case=name,
+        metric=asked.metric,
+        x=asked.x,
+        weak=asked.weak,
+        of=asked.of,
+        values=asked.values,
         test=panel[0].test,
         unit=unit,
         better=better_of(direction),

@@ -15,7 +15,6 @@ from seatrial.execute.trial_folder import TrialFolder
 from seatrial.journal.events import Event, EvidenceGiven, IssueRecorded, PlanEntry
 from seatrial.journal.journal import read
 from seatrial.model.codes import code_of
-from seatrial.model.decoding import copied
 from seatrial.results.trial_history import TrialHistory
 
 SEVERITIES = ("critical", "major", "minor")
@@ -92,10 +91,11 @@ class PlanRecords:
             if not before or event.why:
                 before.append(event)
         elif isinstance(event, PlanEntry):
-            entry = copied(
-                RecordedEntry,
-                event,
+            entry = RecordedEntry(
+                kind=event.kind,
                 at=event.at or event.time,
+                text=event.text,
+                nodes=event.nodes,
                 by=event.names,
                 user=event.by,
                 recorded=event.time,

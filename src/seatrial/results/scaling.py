@@ -27,7 +27,6 @@ from msgspec.structs import replace
 from seatrial.errors import UsageError
 from seatrial.judge.statistics import two_samples
 from seatrial.judge.statistics.two_samples import ALMOST
-from seatrial.model.decoding import copied
 from seatrial.results import ratios
 from seatrial.results.compare import Comparison, ComparisonRow, State
 from seatrial.results.panels import TableOverX, along, one_to_one, panels, title, varying
@@ -424,9 +423,11 @@ def ladders(count: int, compared: Callable[[int, int], Comparison]) -> list[Ladd
         first = rows[0].first if rows[0] else row.first
         samples = [first, *(each.second if each else None for each in rows)]
         found.append(
-            copied(
-                Ladder,
-                row,
+            Ladder(
+                case=row.case,
+                metric=row.metric,
+                unit=row.unit,
+                better=row.better,
                 medians=[sample.median if sample else None for sample in samples],
                 n=[sample.n if sample else 0 for sample in samples],
                 steps=[_step(step, each) for step, each in zip(steps, rows, strict=True)],

@@ -27,7 +27,6 @@ from seatrial.journal.trial_life import INTERRUPTED, ClockSpan, end_by
 from seatrial.judge.learning import unlearned_sums
 from seatrial.judge.references import References
 from seatrial.model.codes import RECALLED, code_of
-from seatrial.model.decoding import copied
 from seatrial.model.machine import Machine
 from seatrial.model.nodes import fold, node_names
 from seatrial.model.plan import Component
@@ -466,7 +465,14 @@ def alerts_of(history: TrialHistory, now: int) -> list[OpenAlert]:
     again, the earliest first."""
     since = now - round((history.policy.watch.again or MIN_ALERTS_S) * SECOND_NS)
     found = [] if history.over else open_alerts(history, since)
-    return [copied(OpenAlert, told, times=times) for told, times in reversed(found)]
+    return [open_alert(told, times) for told, times in reversed(found)]
+
+
+def open_alert(alert: RaisedAlert, times: int) -> OpenAlert:
+    """Return an alert that was raised so often."""
+    return OpenAlert(
+        time=alert.time, kind=alert.kind, subject=alert.subject, text=alert.text, times=times
+    )
 
 
 def _excluded(history: TrialHistory) -> list[tuple[str, str]]:

@@ -15,7 +15,6 @@ from typing import Literal
 from msgspec import Struct
 
 from seatrial.journal.events import Event, ItemTicked
-from seatrial.model.decoding import copied
 from seatrial.model.plan import ChecklistItem
 from seatrial.units import show_figure, show_number
 
@@ -83,10 +82,11 @@ def _status(item: ChecklistItem, name: str, ticks: Ticks) -> ItemStatus:
         tick = _tick(item, event)
         (counted if not counted or tick.reason else uncounted).append(tick)
     last = counted[-1] if counted else None
-    return copied(
-        ItemStatus,
-        item,
+    return ItemStatus(
         id=name,
+        text=item.text,
+        clause=item.clause,
+        about=item.about,
         bound=bound_words(item),
         state=last.result if last else "awaited",
         tick=last,
@@ -101,8 +101,18 @@ def _tick(item: ChecklistItem, event: ItemTicked) -> ItemResult:
     if item.has_number and result == "pass":
         result = "fail" if event.figure is None else result_of(item, event.figure)
     shown = "" if event.figure is None else show_figure(event.figure, event.unit)
-    who = {"by": event.names, "user": event.by}
-    return copied(ItemResult, event, result=result, shown=shown, **who)
+    return ItemResult(
+        result=result,
+        time=event.time,
+        figure=event.figure,
+        shown=shown,
+        comment=event.comment,
+        document=event.document,
+        sha256=event.sha256,
+        by=event.names,
+        user=event.by,
+        reason=event.why,
+    )
 
 
 def bound_words(item: ChecklistItem) -> str:

@@ -6,7 +6,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.judge.statistics.all_pairs import Network
-from seatrial.model.decoding import copied
 from seatrial.model.nodes import fold
 from seatrial.plugins.network import run_matrices
 from seatrial.plugins.network.levels import LevelFinding
@@ -98,10 +97,12 @@ def data(state: ServerState, query: PageQuery) -> Pairs:
     count = len(charted.names)
     net = charted.judged.network
     findings, left_out = _findings(charted, net, rows, columns)
-    return copied(
-        Pairs,
-        charted.judged,
+    return Pairs(
         run=run,
+        unit=charted.judged.unit,
+        ranks=charted.judged.ranks,
+        grouped=charted.judged.grouped,
+        hidden=charted.judged.hidden,
         ready=True,
         part=_part(query, count),
         near=min(2 * NEAR, count),

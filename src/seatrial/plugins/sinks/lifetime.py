@@ -25,7 +25,6 @@ from seatrial.errors import SeatrialError, TrialError, UsageError
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.files import make_folder, open_descriptor, open_regular
 from seatrial.journal.encoding import decode_lines
-from seatrial.model.decoding import copied
 from seatrial.plugins.sinks.cursor import Behind, Cursor, folder_of, read_cursor
 from seatrial.plugins.sinks.keys import Sink
 from seatrial.results.store.queries import owned
@@ -67,8 +66,21 @@ def sink_lags(trial: Path | TrialFolder) -> list[SinkLag]:
 
 
 def _lag(folder: TrialFolder, cursor: Cursor, working: bool) -> SinkLag:
-    told = {"behind": behind(folder, cursor), "working": working}
-    return copied(SinkLag, cursor, name=cursor.sink, sent=cursor.read, **told)
+    return SinkLag(
+        name=cursor.sink,
+        kind=cursor.kind,
+        to=cursor.to,
+        sent=cursor.read,
+        refused=cursor.refused,
+        damaged=cursor.damaged,
+        behind=behind(folder, cursor),
+        error=cursor.error,
+        since=cursor.since,
+        tries=cursor.tries,
+        told=cursor.told,
+        answered=cursor.answered,
+        working=working,
+    )
 
 
 def behind(folder: TrialFolder, cursor: Cursor) -> Behind:

@@ -91,7 +91,7 @@ def _evidence(state: ServerState, row: TrialRow, record: Record) -> list[Evidenc
 # Data that the pages Now and Trial share: status, builds, tests, and what cannot be read.
 #
 #     facts = facts_of(state, row, tailed)
-#     copied(TrialPage, facts, ...)
+#     TrialPage(**asdict(facts), ...)
 
 
 MAX_BUILDS = 40

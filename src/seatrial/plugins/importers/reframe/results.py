@@ -24,7 +24,6 @@ from seatrial.files import read_regular
 from seatrial.judge.reading import TooLarge, Unreadable, read_text
 from seatrial.judge.references import Reference, identity
 from seatrial.model import codes
-from seatrial.model.decoding import copied
 from seatrial.model.figures import number
 from seatrial.model.file_model import Scalar
 from seatrial.model.nodes import fold
@@ -127,10 +126,13 @@ def run_of(entry: ReframeEntry, directions: dict[str, str]) -> ImportedRun:
     time = entry.finished or entry.session[0]
     code, reason = _verdict(entry)
     nodes = entry.tasks // entry.tasks_per_node if entry.tasks_per_node else 0
-    return copied(
-        ImportedRun,
-        entry,
+    return ImportedRun(
         test=test,
+        tasks=entry.tasks,
+        exit_code=entry.exit_code,
+        hosts=entry.hosts,
+        path=entry.path,
+        place=entry.place,
         id="\n".join((*entry.key, str(time // SECOND_NS))),
         time=min(time, entry.submitted or time),
         code=code.number,

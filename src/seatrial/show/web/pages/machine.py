@@ -12,7 +12,6 @@ from seatrial.errors import UsageError
 from seatrial.judge.statistics import suspects
 from seatrial.judge.statistics.suspects import Suspects
 from seatrial.model import codes
-from seatrial.model.decoding import copied
 from seatrial.model.figures import ELAPSED
 from seatrial.model.machine import Machine
 from seatrial.model.machine_topology import topology_of
@@ -137,10 +136,13 @@ def data(state: ServerState, query: PageQuery) -> MachinePage:
     blocks = blocks_of(view.machine, view.names, view.described)
     matrix, by_level = _by_level(state, view)
     rows, words = _rows(view, states, found, accused.suspects, blocks)
-    return copied(
-        MachinePage,
-        found.of,  # metric, unit, relative, kinds, left_out
+    return MachinePage(
         name=view.name,
+        metric=found.of.metric,
+        unit=found.of.unit,
+        relative=found.of.relative,
+        kinds=found.of.kinds,
+        left_out=found.of.left_out,
         about=view.machine.about,
         network=_network(view.machine),
         matrix=matrix,

@@ -9,7 +9,6 @@ from seatrial.errors import UsageError, suggest
 from seatrial.journal.events import NodeTurn
 from seatrial.lazy import Bools
 from seatrial.model.codes import BOOT_FAILURE, NODE_FAILURE, code_of
-from seatrial.model.decoding import copied
 from seatrial.model.figures import ELAPSED
 from seatrial.model.nodes import unfold_or_empty
 from seatrial.results.store import nodes as node_runs
@@ -290,10 +289,11 @@ def _figure_row(test: str, found: NodeFigures, name: str, place: int) -> FigureR
         return None
     others = found.values[np.isfinite(found.values)]
     worse = others < value if found.of.better == "higher" else others > value
-    return copied(
-        FigureRow,
-        found.of,  # metric, unit, relative
+    return FigureRow(
         test=test,
+        metric=found.of.metric,
+        unit=found.of.unit,
+        relative=found.of.relative,
         n=int(found.counts[place]),
         figure=value,
         others=float(np.median(others)),

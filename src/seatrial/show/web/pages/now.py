@@ -3,8 +3,8 @@
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
-from seatrial.model.decoding import copied
 from seatrial.results.criteria.mix import OverallState
 from seatrial.results.store import queries
 from seatrial.results.store.schema import Store, marks
@@ -76,7 +76,7 @@ def _running(state: ServerState, row: TrialRow) -> Running:
     tailed = state.trials.of(row)
     facts = facts_of(state, row, tailed)
     judged = facts.standing.judged if facts.standing else []
-    return copied(Running, facts, latest=_latest(state.store(), row, judged))
+    return Running(**asdict(facts), latest=_latest(state.store(), row, judged))
 
 
 def _latest(store: Store, row: TrialRow, judged: list[str]) -> list[RunRow]:

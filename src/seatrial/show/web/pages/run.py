@@ -14,7 +14,6 @@ from seatrial.execute.trial_folder import TrialFolder
 from seatrial.execute.trial_record import Record
 from seatrial.judge.references import References
 from seatrial.model.codes import code_of
-from seatrial.model.decoding import copied
 from seatrial.model.job_options import described, effective
 from seatrial.model.nodes import unfold_or_empty
 from seatrial.model.test import JobOptions, Test
@@ -172,9 +171,9 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
         now=(trial.last or run.created) if run.rehearsed else time.time_ns(),
         phases=one_run.phases(run, events),
         events=[
-            copied(
-                EventLine,
-                event,
+            EventLine(
+                time=event.time,
+                event=event.event,
                 after=(event.time - run.created) / SECOND_NS,
                 text=plain(one_run.told(event)),
             )
@@ -245,9 +244,11 @@ def _metrics(
     references: References,
 ) -> list[RunMetric]:
     return [
-        copied(
-            RunMetric,
-            one,
+        RunMetric(
+            name=one.name,
+            value=one.value,
+            unit=one.unit,
+            better=one.better,
             expected=one_run.expected(one, case, references, run.stage),
             past=[
                 EarlierValue(before.created, before.trial, before.run_id, value)

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from seatrial.errors import JournalError, TrialError
 from seatrial.execute.trial_record import Record
 from seatrial.model.codes import CODES, KNOWN, RECALLED
-from seatrial.model.decoding import copied
 from seatrial.results.records import Issue, RecordedEntry
-from seatrial.results.status import OpenAlert, Status, TestStatus
+from seatrial.results.status import OpenAlert, Status, TestStatus, open_alert
 from seatrial.results.store import queries
 from seatrial.results.store.schema import Store
 from seatrial.results.store.tables import GapRow, TrialRow
@@ -93,15 +93,14 @@ def data(state: ServerState, query: PageQuery) -> TrialPage:
     tests, uses, loads = facts.tests, tailed.uses(), tailed.loads()
     alerts = tailed.fold.history.alerts[::-1] if tailed.fold is not None else []
     names = {test.test for test in tests}
-    return copied(
-        TrialPage,
-        facts,
+    return TrialPage(
+        **asdict(facts),
         about=_about(store, row, tailed),
         uses=None if uses is None else uses.whole,
         causes=_causes(tests),
         again=sum(test.verdicts.get(name, 0) for test in tests for name in NO_FAULT),
         windows=windows_of(tailed),
-        alerts=[copied(OpenAlert, alert, times=1) for alert in alerts[:MAX_ALERTS]],
+        alerts=[open_alert(alert, 1) for alert in alerts[:MAX_ALERTS]],
         reported=len(alerts),
         variability=variability_of(state, row, tailed),
         loads=None if loads is None else [_load(steps) for steps in loads if steps.times],

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from seatrial.lazy import np
 from seatrial.model import codes
-from seatrial.model.decoding import copied
 from seatrial.results.store import queries
 from seatrial.results.store.series import elapsed_points
 from seatrial.results.store.tables import TrialRow
@@ -109,9 +108,10 @@ def utilisation(state: ServerState, query: PageQuery) -> UsePlot:
     since, until = _second(query, "since"), _second(query, "until")
     found = tailed.uses()
     times, shares, step = found.bins(bins, since, until) if found else ([], {}, 0.0)
-    return copied(
-        UsePlot,
-        _plot(row, tailed, found),
+    return UsePlot(
+        ready=found is not None,
+        axis=_axis(row, tailed),
+        windows=windows_of(tailed),
         t=times,
         step=step,
         shares={use: each for use, each in shares.items() if any(each)},
@@ -125,8 +125,13 @@ def in_flight(state: ServerState, query: PageQuery) -> Lines:
     chosen = query.all("test")
     found = tailed.flights()
     lines = [steps for steps in found or () if not chosen or steps.name in chosen or not steps.name]
-    plot = _plot(row, tailed, found)
-    return copied(Lines, plot, lines=lines, alerts=_alerts(tailed, chosen))
+    return Lines(
+        ready=found is not None,
+        axis=_axis(row, tailed),
+        windows=windows_of(tailed),
+        lines=lines,
+        alerts=_alerts(tailed, chosen),
+    )
 
 
 def loads(state: ServerState, query: PageQuery) -> Lines:
@@ -134,7 +139,13 @@ def loads(state: ServerState, query: PageQuery) -> Lines:
     row, tailed = _trial(state, query)
     found = tailed.loads()
     lines = [steps for steps in found or () if steps.times]
-    return copied(Lines, _plot(row, tailed, found), lines=lines, alerts=[])
+    return Lines(
+        ready=found is not None,
+        axis=_axis(row, tailed),
+        windows=windows_of(tailed),
+        lines=lines,
+        alerts=[],
+    )
 
 
 def elapsed(state: ServerState, query: PageQuery) -> Elapsed:
@@ -205,11 +216,6 @@ def _trial(state: ServerState, query: PageQuery) -> tuple[TrialRow, TailedTrial]
     tailed = state.trials.of(row)
     tailed.standing()
     return row, tailed
-
-
-def _plot(row: TrialRow, tailed: TailedTrial, found: object) -> Plot:
-    """Return what the figures of what was found share."""
-    return Plot(ready=found is not None, axis=_axis(row, tailed), windows=windows_of(tailed))
 
 
 def _second(query: PageQuery, name: str) -> float:
