@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 __all__ = [
     "AnyFloats",
+    "AnyInts",
     "Bools",
     "Floats",
     "Indices",
@@ -52,6 +53,7 @@ else:
 Floats: TypeAlias = "NDArray[np.float64]"
 AnyFloats: TypeAlias = "NDArray[np.floating]"  # of any width
 Ints: TypeAlias = "NDArray[np.int64]"
+AnyInts: TypeAlias = "NDArray[np.signedinteger]"  # of any width
 SmallInts: TypeAlias = "NDArray[np.int32]"
 Indices: TypeAlias = "NDArray[np.intp]"
 Bools: TypeAlias = "NDArray[np.bool_]"

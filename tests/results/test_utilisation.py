@@ -191,3 +191,11 @@ def test_a_host_that_knows_itself_by_another_name_is_the_one_node() -> None:
     total = timeline_of(story.history(nodes=1), at(2)).total
     assert total.share("accepted") == 0.5
     assert total.available == 2 * 3600 * SECOND_NS
+
+
+def test_a_machine_of_40_000_nodes_counts_them_all() -> None:
+    cases = cases_of(1)
+    story = Story(cases, sustained(cases, 2))
+    story.run(0, 0, 1, nodes="n[1-40000]")
+    total = timeline_of(story.history(nodes=40_000), at(2)).total
+    assert (total.share("accepted"), total.available) == (0.5, 80_000 * HOUR)

@@ -19,7 +19,7 @@ from operator import add, itemgetter, mul, sub
 from typing import NamedTuple
 
 from seatrial.journal.trial_life import end_by
-from seatrial.lazy import Ints, SmallInts, np
+from seatrial.lazy import AnyInts, Ints, np
 from seatrial.results.outages import Span, outages_of, outside, whole_outages
 from seatrial.results.trial_history import NO_ENTRY, NodeBits, RunHistory, TrialHistory
 from seatrial.units import SECOND_NS
@@ -267,11 +267,12 @@ class NodeUses:
         return [available, *parts, left - unfilled - drained, unfilled, drained]
 
 
-def pieces_of(changes: Iterable[Change], nodes: int) -> tuple[Ints, Ints, list[SmallInts]]:
+def pieces_of(changes: Iterable[Change], nodes: int) -> tuple[Ints, Ints, list[AnyInts]]:
     """Return the pieces between the times at which anything changes, while the clock runs: their
     starts, their ends, and the nodes by use in each, a column for each member of ``Use``."""
     starts, ends = array("q"), array("q")
-    columns = [array("i") for _ in Use._fields]
+    two_bytes_do = nodes < 1 << 15
+    columns = [array("h" if two_bytes_do else "i") for _ in Use._fields]
     uses, since = NodeUses(nodes), 0
     for time, together in groupby(changes, itemgetter(0)):
         if uses.clock_runs:
@@ -313,7 +314,7 @@ USES = {
     "unfilled": "idle, though runs were queued",
     "drained": "idle after the last start, with nothing queued",
 }
-CHUNK = 32  # pieces that are summed at a time
+CHUNK = 256  # pieces that are summed at a time
 
 
 class Use(NamedTuple):
@@ -367,7 +368,7 @@ class Timeline(NamedTuple):
 
     starts: Ints
     ends: Ints
-    nodes: list[SmallInts]
+    nodes: list[AnyInts]
     sums: list[Use]
     down: int
     end: int
@@ -378,7 +379,7 @@ class Timeline(NamedTuple):
         """The node-ns by use of the whole trial."""
         return self.sums[-1]
 
-    def nodes_in(self, use: str) -> SmallInts:
+    def nodes_in(self, use: str) -> AnyInts:
         """Return the nodes in a use in each piece."""
         return self.nodes[Use._fields.index(use)]
 
@@ -387,7 +388,8 @@ class Timeline(NamedTuple):
         if not len(self.starts):
             return []
         edges = [self.end * i // number for i in range(number + 1)]
-        clock = np.concatenate(([0], np.cumsum(self.ends - self.starts)))
+        clock = np.zeros(len(self.starts) + 1, np.int64)
+        np.cumsum(self.ends - self.starts, out=clock[1:])
         before = [self._before(edge, clock) for edge in edges]
         return [
             Bin(since / SECOND_NS, until / SECOND_NS, Use._make(map(sub, after, ahead)))
@@ -399,9 +401,9 @@ class Timeline(NamedTuple):
         the start of each piece, and at the end of the last."""
         place = max(0, int(np.searchsorted(clock[:-1], time, side="right")) - 1)
         chunk = place // CHUNK
-        first = chunk * CHUNK
-        widths = np.diff(clock[first : place + 1], append=time)
-        return _and(self.sums[chunk], Use._make(_node_ns(self.nodes, widths, first)))
+        pieces = slice(chunk * CHUNK, place + 1)
+        widths = np.diff(clock[pieces], append=time)
+        return _and(self.sums[chunk], Use._make(_node_ns(self.nodes, pieces, widths)))
 
 
 # ---- nodes --------------------------------------------------------------------------------
@@ -416,13 +418,12 @@ class Utilisation:
         self._now = now
         self._spans = history.window(now)
         self._outages = outages_of(history)
-        downs = [
+        self._downs = [
             (down.node, span)
             for down in history.downs
             for span in outside(down.node, down.start, end_by(down.end, now), self._outages)
         ]
-        self._downs = downs
-        held = [run for run in history.runs if run.held_nodes(now) is not None]
+        held = (run for run in history.runs if run.held_nodes(now) is not None)
         self._runs = sorted(held, key=self._start)
 
     def _start(self, run: RunHistory) -> int:
@@ -433,11 +434,7 @@ class Utilisation:
     def timeline(self) -> Timeline:
         """Return the use of the nodes over time."""
         starts, ends, nodes = pieces_of(self._changes(), self._history.nodes)
-        widths = ends - starts
-        chunks = (
-            Use._make(_node_ns(nodes, widths[first : first + CHUNK], first))
-            for first in range(0, len(widths), CHUNK)
-        )
+        chunks = map(Use._make, _node_ns_of_chunks(nodes, starts, ends))
         sums = list(accumulate(chunks, _and, initial=Use()))
         down = sum(
             max(0, min(end, stop) - max(start, begin))
@@ -451,7 +448,10 @@ class Utilisation:
         """Return the node-ns that runs of these tests used, of those that were available."""
         starts, ends, nodes = pieces_of(self._changes(tests), self._history.nodes)
         available, accepted, _, going, *_ = nodes
-        return TestsUse._make(_node_ns((available, accepted, going), ends - starts))
+        sums = TestsUse(0, 0, 0)
+        for chunk in _node_ns_of_chunks((available, accepted, going), starts, ends):
+            sums = TestsUse._make(map(add, sums, chunk))
+        return sums
 
     def _changes(self, tests: Collection[str] | None = None) -> Iterator[Change]:
         """Return the changes of what the nodes are used for, by the runs of some tests (None: of
@@ -495,11 +495,18 @@ def _and(one: Use, other: Use) -> Use:
     return Use._make(map(add, one, other))
 
 
-def _node_ns(columns: Sequence[SmallInts], widths: Ints, first: int = 0) -> list[int]:
-    """Return the node-ns of each column of nodes, in the pieces from ``first`` on that are so wide
-    (ns). The sums are exact: those of 64 bits end at 10,000 nodes in ten days."""
-    last, exact = first + len(widths), widths.tolist()
-    return [sum(map(mul, column[first:last].tolist(), exact)) for column in columns]
+def _node_ns(columns: Sequence[AnyInts], pieces: slice, widths: Ints) -> list[int]:
+    """Return the node-ns of each column of nodes in some pieces, which are so wide (ns). The sums
+    are exact: those of 64 bits end at 10,000 nodes in ten days."""
+    exact = widths.tolist()
+    return [sum(map(mul, column[pieces].tolist(), exact)) for column in columns]
+
+
+def _node_ns_of_chunks(columns: Sequence[AnyInts], starts: Ints, ends: Ints) -> Iterator[list[int]]:
+    """Yield the node-ns of each column of nodes, in ``CHUNK`` pieces after another."""
+    for first in range(0, len(starts), CHUNK):
+        pieces = slice(first, first + CHUNK)
+        yield _node_ns(columns, pieces, ends[pieces] - starts[pieces])
 
 
 def available_in_all(history: TrialHistory, now: int) -> int | None:

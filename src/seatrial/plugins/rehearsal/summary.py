@@ -2,6 +2,7 @@
 
 import math
 import statistics
+from array import array
 from collections import Counter
 from typing import NamedTuple
 
@@ -146,7 +147,7 @@ def _of_test(
     part: PreparedComponent, name: str, runs: list[RunHistory], waited: Waits | None
 ) -> TestTally:
     passed = [run for run in runs if run.passed]
-    elapsed = [run.elapsed or 0.0 for run in passed]
+    elapsed = array("d", (run.elapsed or 0.0 for run in passed))
     spent = sum(run.size * seconds for run, seconds in zip(passed, elapsed, strict=True))
     return TestTally(
         test=name,
