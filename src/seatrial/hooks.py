@@ -209,6 +209,19 @@ class Option(NamedTuple):
     choices: tuple[str, ...] = ()
 
 
+class PageAddition(NamedTuple):
+    """What a plug-in adds to a page of the core."""
+
+    #: The page: run or machine.
+    page: str
+    #: ``module:function``, called in a thread with the ServerState and what the page is about: of
+    #: run a RunRow and the Record of its trial, None where that cannot be read; of machine a View.
+    #: It returns values by name, which are members of the page's JSON.
+    data: str
+    #: The template, in ``templates/`` beside that module, which shows them (as ``data.added``).
+    template: str
+
+
 class SinkKind(NamedTuple):
     """A kind of system that events are sent to."""
 
@@ -366,6 +379,11 @@ def seatrial_keys() -> list[Key]:  # type: ignore[empty-body]
 @hookspec
 def seatrial_output_formats() -> list[OutputFormat]:  # type: ignore[empty-body]
     """Return known outputs. Asked when a test names one, or all are listed."""
+
+
+@hookspec
+def seatrial_page_additions() -> list[PageAddition]:  # type: ignore[empty-body]
+    """Return additions to pages of the core. Asked when the server starts."""
 
 
 @hookspec

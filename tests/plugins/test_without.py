@@ -43,7 +43,7 @@ COMMANDS = {
     "accept plan.yaml -q": {0},
     "report plan.yaml --format md -o report.md": {0},
 }
-PAGES = "/ /trials /history?metric=elapsed /compare?before=one&after=two /machines/m"
+PAGES = "/ /trials /history?metric=elapsed /compare?before=one&after=two /machines /machines/m"
 
 # All in one process, as each start takes half a second.
 SCRIPT = f"""
@@ -67,13 +67,20 @@ from seatrial.show.web.serve import create_app
 from seatrial.show.web.state.server_state import ServerState
 state = ServerState(Path("trials"), Path("trials/store.sqlite"))
 with TestClient(create_app(state), base_url="http://127.0.0.1") as client:
-    for page in {PAGES.split()!r}:
+    run = client.get("/runs.json").json()["runs"][0]
+    links = set()
+    for page in [*{PAGES.split()!r}, f"/runs/{{run['trial']}}/{{run['run_id']}}", "/bands"]:
         while "being judged" in (answer := client.get(page)).text:
             time.sleep(0.1)
         assert answer.status_code == 200, page
+        links |= {{link.split('"')[0].split("?")[0] for link in answer.text.split('href="/')[1:]}}
+    for link in links:
+        assert link.startswith("static") or client.get(f"/{{link}}").status_code == 200, link
 """
 
-LIST = ("-c", "from seatrial.cli import main; main()", "list", "suite", "-m", "machine.yaml")
+CLI = ("-c", "from seatrial.cli import main; main()")
+LIST = (*CLI, "list", "suite", "-m", "machine.yaml")
+ACCEPT = (*CLI, "accept", "plan.yaml")
 
 
 def site(folder: Path) -> None:
@@ -107,6 +114,7 @@ def test_everything_else_works_without_it(plugin: str, tmp_path: Path) -> None:
     [
         ("compat", "compat", "{mode: sshd}"),
         ("guard", "guard", "/opt/guard"),
+        ("rehearsal", "rehearsal", "{repair: 1h}"),
         ("sinks", "sinks", "[{name: s, kind: file, path: /s}]"),
     ],
 )
@@ -127,3 +135,23 @@ def test_its_scheduler_is_a_fault_that_names_it(name: str, tmp_path: Path) -> No
     (tmp_path / "machine.yaml").write_text(f"{MACHINE.rstrip()[:-1]}, scheduler: {name}}}\n")
     done = call(tmp_path, name, *LIST)
     assert done.returncode == 2 and f"the plug-in {name}" in done.stderr
+
+
+def test_keys_inside_others_and_in_plans_are_faults_that_name_it(tmp_path: Path) -> None:
+    site(tmp_path)
+    inner = "file_systems: {w: {path: /w, rehearsal: {objects: 2}}}, "
+    inner += "gauges: {g: {command: echo 1, rehearsal: w}}"
+    (tmp_path / "machine.yaml").write_text(f"{MACHINE.rstrip()[:-1]}, {inner}}}\n")
+    plan = PLAN.replace("criterion: pass_rate, at_least: 90%", "criterion: network, at_most: 0")
+    (tmp_path / "plan.yaml").write_text(f"{plan}rehearsal: {{tests: {{t: {{elapsed: 1m}}}}}}\n")
+    told = call(tmp_path, "network,rehearsal", *ACCEPT).stderr
+    for key in ("file_systems.w.rehearsal", "gauges.g.rehearsal", "rehearsal"):
+        assert f": {key}: is not a key here; it is of the plug-in rehearsal" in told
+    assert "it is of the plug-in network" in told
+    assert "plug-in" not in call(tmp_path, "", *ACCEPT).stderr
+
+
+def test_its_command_is_a_fault_that_names_it(tmp_path: Path) -> None:
+    done = call(tmp_path, "orders", *CLI, "pattern", "show", "x")
+    assert done.returncode == 2
+    assert "no command 'pattern'; it is of the plug-in orders" in done.stderr

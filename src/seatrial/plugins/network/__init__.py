@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seatrial.hooks import Command, CriterionKind, WebPage, hookimpl
+from seatrial.hooks import Command, CriterionKind, PageAddition, WebPage, hookimpl
 
 
 @hookimpl
@@ -21,6 +21,12 @@ def seatrial_commands() -> list[Command]:
 def seatrial_criteria() -> list[CriterionKind]:
     judge = "seatrial.plugins.network.criterion:network"
     return [CriterionKind("network", judge, "count", noun="finding")]
+
+
+@hookimpl
+def seatrial_page_additions() -> list[PageAddition]:
+    data = "seatrial.plugins.network.run_matrices:on_machine"
+    return [PageAddition("machine", data, "levels.html")]
 
 
 @hookimpl

@@ -9,7 +9,7 @@ the picture that stands for several pairs shows their worst, median or best.
 
 import base64
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -25,11 +25,13 @@ from seatrial.plugins.network.levels import (
     judged_by_level,
     level_findings,
     network_groups,
+    texts,
 )
 from seatrial.plugins.network.matrices import Matrix, MatrixJudgement
 from seatrial.results.store import nodes
 from seatrial.results.store.queries import trial_of, trials
 from seatrial.results.store.tables import RunRow
+from seatrial.show.web.nodes import View
 from seatrial.show.web.output import FileMissing, head
 from seatrial.show.web.state.caches import LruCache
 from seatrial.show.web.state.server_state import ServerState
@@ -243,6 +245,27 @@ def levels_of(state: ServerState, run: RunRow, machine: Machine) -> list[LevelFi
         (run.row, run.judged),
         lambda: level_findings(_read(run), topology_of(machine)),
     )
+
+
+def on_machine(state: ServerState, view: View) -> dict[str, Any]:
+    """Return what the page of a machine shows of its network: the latest run that has a matrix, and
+    what that shows by level; None while it is being judged."""
+    run, by_level = _by_level(state, view)
+    return {"matrix": run, "by_level": by_level}
+
+
+def _by_level(state: ServerState, view: View) -> tuple[RunRow | None, list[str] | None]:
+    if view.machine.topology is None:
+        return None, []
+    runs = runs_with(state)
+    run = next((run for run in runs or () if run.machine == view.name), None)
+    if run is None:
+        return None, None if runs is None else []
+    try:
+        found = levels_of(state, run, view.machine)
+    except UsageError:  # no whole matrix: the page Networks says why
+        return None, []
+    return run, None if found is None else texts(found)
 
 
 def _charted(run: RunRow, machine: Machine | None) -> Charted:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seatrial.hooks import Command, hookimpl
+from seatrial.hooks import Command, PageAddition, hookimpl
 
 
 @hookimpl
@@ -21,6 +21,12 @@ def seatrial_commands() -> list[Command]:
             "Describe the machine",
         ),
     ]
+
+
+@hookimpl
+def seatrial_page_additions() -> list[PageAddition]:
+    data = "seatrial.plugins.orders.run_pattern:on_run"
+    return [PageAddition("run", data, "pattern.html")]
 
 
 @hookimpl

@@ -6,8 +6,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.escaping import plain
+from seatrial.execute.trial_record import Record
 from seatrial.model.suite import PATTERN_FILE
-from seatrial.model.test import Test
 from seatrial.plugins.orders.patterns import Pattern, PatternSummary, parsed, rank_map, summary_of
 from seatrial.results.store.tables import RunRow
 from seatrial.show.draw import plots
@@ -57,15 +57,16 @@ class RunPattern(Struct, frozen=True, kw_only=True):
         return [(plots.colour(0), "nothing"), *levels]
 
 
-def recorded_pattern(state: ServerState, run: RunRow, test: Test | None) -> RunPattern | None:
-    """Return what a run sent; None if its test does not record it."""
+def on_run(state: ServerState, run: RunRow, record: Record | None) -> dict[str, RunPattern | None]:
+    """Return what the page of a run shows of what it sent; None if its test does not record it."""
+    test = record.tests.get(run.test) if record else None
     if test is None or not test.run.pattern or run.judged is None:
-        return None
+        return {"pattern": None}
     version = (run.row, run.judged)
     found: RunPattern | None = state.studies.latest(
         ("pattern", run.trial, run.run_id), version, lambda: _read(run), large=True
     )
-    return found or RunPattern()
+    return {"pattern": found or RunPattern()}
 
 
 def _read(run: RunRow) -> RunPattern:

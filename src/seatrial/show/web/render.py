@@ -20,7 +20,7 @@ from msgspec import Struct, structs
 
 from seatrial import __version__
 from seatrial.escaping import csv_cell, plain_page
-from seatrial.hooks import WebPage
+from seatrial.hooks import WebPage, each
 from seatrial.results.store.export import iso
 from seatrial.results.store.tables import RUN_TIMES
 from seatrial.show.data import page_csv
@@ -28,7 +28,7 @@ from seatrial.show.formatting import FILTERS, GLOBALS
 from seatrial.show.html import page_html
 from seatrial.show.web import output
 from seatrial.show.web.page import PageQuery
-from seatrial.show.web.routes import areas, pages
+from seatrial.show.web.routes import additions_to, areas, has_page, pages
 from seatrial.show.web.state.server_state import ServerState
 from seatrial.show.web.study_view import PagePart, StudyView
 
@@ -42,7 +42,8 @@ _TIMES = frozenset((*RUN_TIMES, "started", "ended", "last", "now", "since", "tim
 
 def _template_folders() -> list[Path]:
     """Return the folders of templates: that of the core, and those beside the pages of plug-ins."""
-    modules = {page.data.partition(":")[0]: None for page in pages() if page.template}
+    shown = [*pages(), *each("seatrial_page_additions")]
+    modules = {page.data.partition(":")[0]: None for page in shown if page.template}
     origins = [spec.origin for module in modules if (spec := find_spec(module)) is not None]
     beside = dict.fromkeys(Path(origin).parent / "templates" for origin in origins if origin)
     return [FOLDER / "templates", *(folder for folder in beside if folder.is_dir())]
@@ -65,6 +66,8 @@ def environment() -> Environment:
         static=_static,
         areas=areas(),
         json_link=json_link,
+        additions_to=additions_to,
+        has_page=has_page,
         run_times=RUN_TIMES,
     )
     return made
@@ -114,7 +117,9 @@ def as_json(data: Struct) -> bytes:
     """Encode a page's data as JSON. Columns of a plot keep their numbers."""
     if isinstance(data, StudyView):
         return msgspec.json.encode(data.record)
-    return msgspec.json.encode(_with_iso(msgspec.to_builtins(data, enc_hook=_record)))
+    record = msgspec.to_builtins(data, enc_hook=_record)
+    record |= record.pop("added", {})
+    return msgspec.json.encode(_with_iso(record))
 
 
 def _record(part: PagePart) -> Any:

@@ -68,5 +68,21 @@ def pages() -> tuple[WebPage, ...]:
 @cache
 def areas() -> tuple[tuple[str, str, str], ...]:
     """Return the navigation: the area of pages, its title, its address."""
+    first: dict[str, str] = {}  # of each area, in place of a page that is not there
+    for page in pages():
+        first.setdefault(page.area, page.path)
     added = ((page.area, page.title, page.path) for page in pages() if page.title)
-    return (*_AREAS, *added)
+    of_core = (
+        (name, title, path if has_page(path) else first[name]) for name, title, path in _AREAS
+    )
+    return (*of_core, *added)
+
+
+def has_page(path: str) -> bool:
+    """Return whether the server has a page at a path, which a plug-in may bring."""
+    return any(page.path == path for page in pages())
+
+
+def additions_to(page: str) -> list[str]:
+    """Return the templates of what plug-ins add to a page of the core."""
+    return [one.template for one in each("seatrial_page_additions") if one.page == page]

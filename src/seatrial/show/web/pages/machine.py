@@ -8,7 +8,6 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from seatrial.errors import UsageError
 from seatrial.judge.statistics import suspects
 from seatrial.judge.statistics.suspects import Suspects
 from seatrial.model import codes
@@ -17,13 +16,11 @@ from seatrial.model.machine import Machine
 from seatrial.model.machine_topology import topology_of
 from seatrial.model.nodes import groups_of
 from seatrial.model.topology import summary
-from seatrial.plugins.network.levels import texts
-from seatrial.plugins.network.run_matrices import levels_of, runs_with
 from seatrial.results import slow_places
 from seatrial.results.slow_places import SlowPlaces, places_of
 from seatrial.results.store import series
 from seatrial.results.store.filters import listed
-from seatrial.results.store.tables import Filters, RunRow
+from seatrial.results.store.tables import Filters
 from seatrial.show.web import node_map
 from seatrial.show.web.node_map import Shading
 from seatrial.show.web.nodes import (
@@ -38,7 +35,7 @@ from seatrial.show.web.nodes import (
     turns_of,
     view_of,
 )
-from seatrial.show.web.page import PageQuery
+from seatrial.show.web.page import PageQuery, added_to
 from seatrial.show.web.state.server_state import ServerState
 from seatrial.units import count, show_figure
 
@@ -68,15 +65,12 @@ class NodeRow(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
 
 class MachinePage(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
     """The nodes (``names``), their layout, and what is known of them. ``suspects`` and ``places``
-    (in the network, as a cause of times) are None while they are being judged. ``by_level``: what
-    the latest ``matrix`` of all pairs shows of units of the network; None while it is being judged.
-    """
+    (in the network, as a cause of times) are None while they are being judged. ``added``: by
+    plug-ins."""
 
     name: str
     about: str
     network: str
-    matrix: RunRow | None
-    by_level: list[str] | None
     trials: list[str]
     rehearsed: bool
     described: bool
@@ -107,6 +101,7 @@ class MachinePage(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
     suspects: Suspects | None
     places: SlowPlaces | None
     judged_since: int
+    added: dict[str, Any]
 
     def standing(self) -> list[tuple[str, list[tuple[int, str]]]]:
         """Return titles, each with the number and the own title of its blocks."""
@@ -134,7 +129,6 @@ def data(state: ServerState, query: PageQuery) -> MachinePage:
     states, tags = machine_states(view)
     accused = accused_of(view)
     blocks = blocks_of(view.machine, view.names, view.described)
-    matrix, by_level = _by_level(state, view)
     rows, words = _rows(view, states, found, accused.suspects, blocks)
     return MachinePage(
         name=view.name,
@@ -145,8 +139,6 @@ def data(state: ServerState, query: PageQuery) -> MachinePage:
         left_out=found.of.left_out,
         about=view.machine.about,
         network=_network(view.machine),
-        matrix=matrix,
-        by_level=by_level,
         trials=[trial.tag for trial in view.trials],
         rehearsed=view.rehearsed,
         described=view.described > 0,
@@ -172,22 +164,8 @@ def data(state: ServerState, query: PageQuery) -> MachinePage:
         suspects=accused.suspects,
         places=accused.places,
         judged_since=accused.since,
+        added=added_to("machine", state, view),
     )
-
-
-def _by_level(state: ServerState, view: View) -> tuple[RunRow | None, list[str] | None]:
-    """Return the latest run of the machine that has a matrix, and its findings by level."""
-    if view.machine.topology is None:
-        return None, []
-    runs = runs_with(state)
-    run = next((run for run in runs or () if run.machine == view.name), None)
-    if run is None:
-        return None, None if runs is None else []
-    try:
-        found = levels_of(state, run, view.machine)
-    except UsageError:  # no whole matrix: the page Networks says why
-        return None, []
-    return run, None if found is None else texts(found)
 
 
 def _network(machine: Machine) -> str:

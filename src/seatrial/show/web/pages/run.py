@@ -4,6 +4,7 @@ import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,7 +18,6 @@ from seatrial.model.codes import code_of
 from seatrial.model.job_options import described, effective
 from seatrial.model.nodes import unfold_or_empty
 from seatrial.model.test import JobOptions, Test
-from seatrial.plugins.orders.run_pattern import RunPattern, recorded_pattern
 from seatrial.results import one_run
 from seatrial.results.store import pagination, queries
 from seatrial.results.store.pagination import BuildRow
@@ -46,7 +46,7 @@ from seatrial.show.web.output import (
     placement_of,
     search_of,
 )
-from seatrial.show.web.page import PageQuery
+from seatrial.show.web.page import PageQuery, added_to
 from seatrial.show.web.state.caches import in_time
 from seatrial.show.web.state.server_state import ServerState
 from seatrial.units import SECOND_NS
@@ -86,7 +86,7 @@ class Nodes(Struct, frozen=True):
 class RunPage(Struct, frozen=True, kw_only=True):
     """A run. Times in ns; ``launcher``, ``launch`` ($LAUNCH), ``modules`` and the scripts are "" if
     they are not known. ``asked`` is what was asked of the scheduler besides size and time; ``gpus``
-    are the unique ids of those on its first node."""
+    are the unique ids of those on its first node. ``added``: by plug-ins."""
 
     run: RunRow
     verdict: str
@@ -112,12 +112,12 @@ class RunPage(Struct, frozen=True, kw_only=True):
     nodes: Nodes
     gpus: list[str]
     placement: RunPlacement | None
-    pattern: RunPattern | None
     scripts: list[Script]
     outputs: list[Output]
     siblings: Siblings
     gaps: list[GapRow]
     find: str
+    added: dict[str, Any]
 
 
 _STATES = tuple(STATES)
@@ -185,12 +185,12 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
         nodes=Nodes(run.nodes, list(nodes[:MAX_NODES]), len(nodes)),
         gpus=[plain(gpu) for gpu in one_run.told_by_rank(one_run.gpus_of(events), how, case)],
         placement=in_time(lambda: placement_of(run, _test_of(record, run)), None),
-        pattern=recorded_pattern(state, run, _test_of(record, run)),
         scripts=[*_scripts_of_test(record, run), *job],
         outputs=outputs,
         siblings=_nearest(beside, run),
         gaps=damage,
         find=query.text("find"),
+        added=added_to("run", state, run, record),
     )
 
 
