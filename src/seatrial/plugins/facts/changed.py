@@ -34,8 +34,8 @@ from seatrial.results.selection import Side
 from seatrial.results.series import Point
 from seatrial.results.slow_places import LEAST, LEVEL, deviations
 from seatrial.results.store import queries
-from seatrial.results.store.schema import Store, chunks, marks
-from seatrial.results.store.tables import Filters, RunOutcome, RunRow
+from seatrial.results.store.schema import Store, marks
+from seatrial.results.store.tables import Filters, RunOutcome, RunRow, chunks
 from seatrial.units import listed
 
 # ---- node facts ----------------------------------------------------------------------------------

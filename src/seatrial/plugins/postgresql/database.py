@@ -20,7 +20,7 @@ from psycopg.pq import TransactionStatus
 from seatrial.errors import StoreError
 from seatrial.plugins.postgresql import server
 from seatrial.results.store.location import shown
-from seatrial.results.store.schema import ServerStore, Writer, columns_of, require_known
+from seatrial.results.store.schema import ServerStore, Writer, fetched_columns, require_known
 from seatrial.results.store.tables import VERSION, Table
 
 T = TypeVar("T")
@@ -43,7 +43,7 @@ class PostgresStore(ServerStore):
 
     def columns(self, sql: str, parameters: Sequence[Any] = ()) -> list[list[Any]]:
         return self._once_more(
-            lambda connection: columns_of(server.asked(connection, sql, parameters))
+            lambda connection: fetched_columns(server.asked(connection, sql, parameters))
         )
 
     @contextlib.contextmanager

@@ -13,8 +13,8 @@ from seatrial.model.identifiers import node_suffix
 from seatrial.model.nodes import unfold_or_empty
 from seatrial.results.store.filters import listed
 from seatrial.results.store.queries import MEASURED, NEWEST, run_rows
-from seatrial.results.store.schema import Store, Writer, chunks, marks
-from seatrial.results.store.tables import NODES, RUN_NODES, NodeSpan, RunRow, StoredNode
+from seatrial.results.store.schema import Store, Writer, marks
+from seatrial.results.store.tables import NODES, RUN_NODES, NodeSpan, RunRow, StoredNode, chunks
 from seatrial.units import SECOND_NS
 
 NO_TIME = -1

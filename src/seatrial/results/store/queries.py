@@ -27,7 +27,7 @@ from seatrial.journal.lock import LONGEST_NAME, is_gone
 from seatrial.journal.trial_life import TrialState
 from seatrial.model import codes
 from seatrial.results.store.filters import COPIED, MAX_NAMED, conditions, of_trials, trial_row
-from seatrial.results.store.schema import Store, chunks, marks
+from seatrial.results.store.schema import Store, marks
 from seatrial.results.store.tables import (
     ENDED,
     STATES,
@@ -41,9 +41,10 @@ from seatrial.results.store.tables import (
     StoredTrial,
     SummaryRow,
     TrialRow,
-    maker,
+    chunks,
     read,
     selected,
+    typed,
 )
 from seatrial.units import SECOND_NS
 
@@ -87,10 +88,10 @@ def run_rows(
         tables = f"({chosen}) AS chosen LEFT JOIN runs ON runs.id = chosen.id{OF_RUNS}"
         where = ""
     columns = f"{selected(RunRow, 'runs')}, trials.path, trials.state"
-    make = maker(RunRow)
+    rows = store.rows(f"SELECT {columns} FROM {tables} {where} {order}", values)
     found = []
-    for *row, trial, state in store.rows(f"SELECT {columns} FROM {tables} {where} {order}", values):
-        run = make(row)
+    for run, row in zip(typed(RunRow, rows), rows, strict=True):
+        trial, state = row[-2:]
         path = run_directory(trial, run.test, run.run_id, run.path)
         if path != run.path:
             run = msgspec.structs.replace(run, path=path)
@@ -193,15 +194,15 @@ def metrics_of(store: Store, run: RunRow) -> list[MetricRow]:
 def figures(store: Store, runs: Sequence[int]) -> dict[int, list[MetricRow]]:
     """Return the figures of many runs (their rows), by run and name."""
     result: dict[int, list[MetricRow]] = {}
-    make = maker(MetricRow)
-    for rows in chunks(runs):
+    for some in chunks(runs):
         sql = (
-            f"SELECT run, {selected(MetricRow, 'metric_names')} FROM metrics"
+            f"SELECT {selected(MetricRow, 'metric_names')}, run FROM metrics"
             " JOIN metric_names ON id = metric"
-            f" WHERE run IN ({marks(len(rows))}) ORDER BY run, name, id"
+            f" WHERE run IN ({marks(len(some))}) ORDER BY run, name, id"
         )
-        for run, *figure in store.rows(sql, rows):
-            result.setdefault(run, []).append(make(figure))
+        rows = store.rows(sql, some)
+        for figure, row in zip(typed(MetricRow, rows), rows, strict=True):
+            result.setdefault(row[-1], []).append(figure)
     return result
 
 

@@ -36,17 +36,14 @@ read as it is.
 import contextlib
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol, Self, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol, Self
 
 from seatrial.errors import StoreError
 from seatrial.lazy import Ints, np
-from seatrial.results.store.tables import VERSION, Table
-
-T = TypeVar("T")
+from seatrial.results.store.tables import ROWS_AT_ONCE, VERSION, Table
 
 WAIT_S = 10.0
-ROWS_AT_ONCE = 500
 
 
 class CannotGrow(StoreError):
@@ -143,13 +140,7 @@ def marks(count: int) -> str:
     return ", ".join("?" * count)
 
 
-def chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    """Yield parts of at most ROWS_AT_ONCE items: a query has a limited number of parameters."""
-    for start in range(0, len(items), ROWS_AT_ONCE):
-        yield items[start : start + ROWS_AT_ONCE]
-
-
-def columns_of(cursor: Any) -> list[list[Any]]:
+def fetched_columns(cursor: Any) -> list[list[Any]]:
     """Return the columns of what a database's cursor selects. No batch of rows is kept for long."""
     columns: list[list[Any]] = [[] for _ in cursor.description]
     while batch := cursor.fetchmany(ROWS_AT_ONCE):

@@ -6,6 +6,7 @@ elapsed_points(store, trial.row, ["stream"])            # columns, for plots of 
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
 from operator import attrgetter
 from typing import Annotated, NamedTuple
 
@@ -25,9 +26,9 @@ from seatrial.results.store.tables import (
     MetricName,
     RunOutcome,
     TrialTag,
-    maker,
     read,
     selected,
+    typed,
 )
 
 DAY_NS = 86_400 * 10**9
@@ -40,12 +41,11 @@ def metric_names(store: Store) -> list[str]:
 
 def case_names(store: Store) -> dict[int, CaseName]:
     """Return all cases of all trials, by their rows."""
-    make = maker(CaseName)
-    sql = (
-        f"SELECT cases.id, {selected(CaseName, 'cases')} FROM cases"
+    rows = store.rows(
+        f"SELECT {selected(CaseName, 'cases')}, cases.id FROM cases"
         " JOIN trials ON trials.id = cases.trial JOIN tests ON tests.id = cases.test"
     )
-    return {row: make(names) for row, *names in store.rows(sql)}
+    return {row[-1]: name for name, row in zip(typed(CaseName, rows), rows, strict=True)}
 
 
 def measured(store: Store, metric: str, filters: Filters) -> list[Measured]:
@@ -74,7 +74,7 @@ _ELAPSED = MetricName(id=0, name="elapsed", unit="s", better="lower")
 def _figures(
     store: Store, filters: Filters, name: MetricName, value: str, *more: str
 ) -> Iterator[Measured]:
-    """Yield the figures of matching runs whose answer was right and for which ``more`` conditions
+    """Return the figures of matching runs whose answer was right and for which ``more`` conditions
     hold. ``value`` is a column of ``runs`` or ``metrics``."""
     right = f"runs.code IN ({listed(MEASURED)})"
     where, values = conditions(store, filters, *more, right, tests="runs.test")
@@ -83,8 +83,8 @@ def _figures(
         "SELECT runs.trial, runs.case_row, runs.run_id,"
         f" coalesce(runs.script_started, runs.created), runs.stage, {value} FROM {tables} {where}"
     )
-    for trial, case, run_id, time, stage, figure in store.rows(sql, values):
-        yield Measured(trial, case, run_id, time, stage, figure, name.unit, name.better)
+    columns = store.columns(sql, values)
+    return map(Measured, *columns, repeat(name.unit), repeat(name.better))
 
 
 def not_measured(store: Store, filters: Filters) -> dict[tuple[int, str], dict[str, int]]:

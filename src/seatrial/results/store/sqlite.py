@@ -17,7 +17,13 @@ import msgspec
 from seatrial.errors import StoreError
 from seatrial.files import is_full, open_regular, remove_file
 from seatrial.results.store.location import LOCAL_FILE_SYSTEMS, NoStore, file_system
-from seatrial.results.store.schema import CannotGrow, Store, Writer, columns_of, require_known
+from seatrial.results.store.schema import (
+    CannotGrow,
+    Store,
+    Writer,
+    fetched_columns,
+    require_known,
+)
 from seatrial.results.store.tables import VERSION, Table, plugin_tables, statements
 
 APPLICATION = 0x5EA781A1 & 0x7FFFFFFF  # marks the file as ours
@@ -298,7 +304,7 @@ class SqliteStore(Store):
 
     def columns(self, sql: str, parameters: Sequence[Any] = ()) -> list[list[Any]]:
         with self._turn, self._raising_store_errors():
-            return columns_of(self._current().execute(sql, parameters))
+            return fetched_columns(self._current().execute(sql, parameters))
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:

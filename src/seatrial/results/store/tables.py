@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import (
     Annotated,
@@ -45,6 +45,7 @@ from seatrial.journal.trial_life import TrialState
 from seatrial.model import codes
 
 R = TypeVar("R", bound=Struct)
+T = TypeVar("T")
 
 Kind = Literal["text", "number", "time", "seconds"]
 
@@ -173,6 +174,15 @@ class Table:
 # ---- queries ------------------------------------------------------------------------------
 
 
+ROWS_AT_ONCE = 500
+
+
+def chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Yield parts of at most ROWS_AT_ONCE items: a query has a limited number of parameters."""
+    for start in range(0, len(items), ROWS_AT_ONCE):
+        yield items[start : start + ROWS_AT_ONCE]
+
+
 class Answers(Protocol):
     """What answers queries: a store, or a transaction that writes."""
 
@@ -186,8 +196,7 @@ def read(
     """Return the rows of a query as objects of a row type. ``table`` has its columns that are
     declared without a source; ``sql`` is the query from FROM on. Raises StoreError for a value that
     no Seatrial writes: the store is damaged."""
-    rows = answers.rows(f"SELECT {selected(row, table)} {sql}", parameters)
-    return list(map(maker(row), rows))
+    return typed(row, answers.rows(f"SELECT {selected(row, table)} {sql}", parameters))
 
 
 @functools.cache
@@ -196,34 +205,26 @@ def selected(row: type[Struct], table: str) -> str:
     return ", ".join(column.source or f"{table}.{column.name}" for column in columns_of(row))
 
 
-@functools.cache
-def maker(row: type[R]) -> Callable[[Sequence[Any]], R]:
-    """Return the function that makes an object of a row type from what ``selected`` selects."""
+def typed(row: type[R], rows: Sequence[Sequence[Any]]) -> list[R]:
+    """Return what ``selected`` selects as objects of a row type; what else a row has at its end is
+    left to the caller. Values are checked and converted column by column, which is twice as fast
+    as one by one."""
     columns = columns_of(row)
-    conversions = [(i, column.read) for i, column in enumerate(columns) if column.read]
-    sound: set[tuple[type, ...]] = set()
-
-    def make(values: Sequence[Any]) -> R:
-        kinds = tuple(map(type, values))
-        if kinds not in sound:
-            _require_sound(columns, kinds)
-            sound.add(kinds)
-        if conversions:
-            values = list(values)
-            for i, convert in conversions:
-                values[i] = convert(values[i])
-        return row(*values)
-
-    return make
+    objects: list[R] = []
+    for some in chunks(rows):
+        values = map(_checked, columns, zip(*some, strict=True))
+        objects += map(row, *values)
+    return objects
 
 
-def _require_sound(columns: Sequence[Column], kinds: Sequence[type]) -> None:
-    for column, kind in zip(columns, kinds, strict=True):
+def _checked(column: Column, values: Sequence[Any]) -> Iterable[Any]:
+    for kind in set(map(type, values)):
         if not column.allows(kind):
             raise StoreError(
                 f"{column.name} of a row of the store is {kind.__name__}: it is damaged; run "
                 "`seatrial store rebuild`"
             )
+    return values if column.read is None else map(column.read, values)
 
 
 # ---- rows ----------------------------------------------------------------------------------------
@@ -290,6 +291,7 @@ OptionalTime = Annotated[int | None, Column(kind="time")]
 Json = Annotated[dict[str, Any], Column(read=msgspec.json.Decoder(dict[str, Any]).decode)]
 
 
+@functools.cache
 def verdict_of(code: int | None) -> str:
     """Return the name of a verdict's code; "" of none."""
     return "" if code is None else codes.code_of(code).name

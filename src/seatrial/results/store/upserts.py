@@ -2,7 +2,7 @@
 
     runs = RunUpserts(writer, trial)
     block = runs.look_up(block)                 # one query
-    run = runs.of(event)
+    run = runs.known.get(event.run_id) or runs.make(event)
     runs.write()                                # one statement, with the trial's counts
 
 Names of tests and metrics are rows that all trials share.
@@ -27,7 +27,7 @@ from seatrial.journal.journal import Block, JournalMark, is_kept
 from seatrial.journal.run_life import RUN_KINDS
 from seatrial.journal.trial_life import TrialLife, TrialState
 from seatrial.results.store.nodes import keep_nodes
-from seatrial.results.store.schema import Store, Writer, chunks, marks
+from seatrial.results.store.schema import Store, Writer, marks
 from seatrial.results.store.tables import (
     BUILDS,
     CASES,
@@ -53,6 +53,7 @@ from seatrial.results.store.tables import (
     StoredTrial,
     Table,
     TrialRow,
+    chunks,
     outcome_of,
     read,
     stored_run,
@@ -113,11 +114,8 @@ class RunUpserts:
         """Return the ids of runs that are not known."""
         return set(map(_run_id_of, block)).difference(self.known, ("",))
 
-    def of(self, event: RunEvent) -> StoredRun:
-        """Return the run of an event of the block that was looked up; make it if it is new."""
-        return self.known.get(event.run_id) or self._make(event)
-
-    def _make(self, event: RunEvent) -> StoredRun:
+    def make(self, event: RunEvent) -> StoredRun:
+        """Make the run of an event of the block that was looked up, as it is new."""
         case, test = self._cases.get(event.case) or self._case(event)
         self._trial.runs += 1
         run = StoredRun(
@@ -344,29 +342,29 @@ def _fold_runs(
         if not isinstance(event, events.RunEvent) or not event.run_id:
             others.append((seq, event))
             continue
-        storing = _STORING[type(event)]
-        run = runs.of(event)
-        if not event.is_late and event.time > run.last:
+        run = runs.known.get(event.run_id) or runs.make(event)
+        if event.time > run.last and not event.is_late:
             run.last = event.time
             if event.time > (trial.last or 0):
                 trial.last = event.time
+        storing = _STORING[type(event)]
         if storing.is_of_life:
             run.apply(event)
         if storing.further is not None:
             storing.further(runs, run, event)
-        value, detail, text = _stored(event, storing)
-        rows.append(StoredEvent(run.id, event.time, seq, event.number, value, detail, text))
+        rows.append(_stored(run.id, seq, event, storing))
     return others
 
 
-def _stored(event: events.Event, storing: _Storing) -> tuple[int | float | str | None, str, str]:
-    """Return the value, the detail and the text of an event as its row has them."""
+def _stored(of: int, seq: int, event: events.Event, storing: _Storing) -> StoredEvent:
+    """Return the row of an event: of a run or a trial, at its place in the journal."""
     value, detail, text = storing.members(event)
     if isinstance(value, str):
         value = value[:LONGEST_TEXT] or None
     elif isinstance(value, int) and not -MAX_INTEGER < value < MAX_INTEGER:
         value = str(value)
-    return value, (detail or "")[:LONGEST_TEXT], (text or "")[:LONGEST_TEXT]
+    detail, text = (detail or "")[:LONGEST_TEXT], (text or "")[:LONGEST_TEXT]
+    return StoredEvent(of, event.time, seq, event.number, value, detail, text)
 
 
 def _fold_trial(
@@ -386,9 +384,7 @@ def _fold_trial(
             _change_build(_build_of(writer, trial.id, builds, event.key), event)
         else:
             _change_trial(trial, life, event)
-        storing = _STORING[type(event)]
-        value, detail, text = _stored(event, storing)
-        rows.append(StoredEvent(trial.id, event.time, seq, event.number, value, detail, text))
+        rows.append(_stored(trial.id, seq, event, _STORING[type(event)]))
     if builds:
         writer.upsert(BUILDS, builds.values())
 
