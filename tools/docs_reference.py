@@ -17,34 +17,21 @@ from msgspec.structs import fields
 
 from seatrial.cli import EXIT_CODES, seatrial
 from seatrial.cli.command_help import CommandHelp, pages
-from seatrial.cli.schema import SHAPES, shape_of
+from seatrial.cli.schema import FILES, shape_of
 from seatrial.execute.plan.policy import ANSWERS
 from seatrial.execute.script import SCRIPT_EXIT_CODES
 from seatrial.journal.events import EVENT_KINDS, Event, RunEvent
 from seatrial.journal.run_life import RUN_STATE_HELP
 from seatrial.journal.trial_life import TRIAL_STATE_HELP
-from seatrial.judge.log_rules import RuleFile
 from seatrial.model.codes import CODES
 from seatrial.model.criterion_kinds import criterion_kinds
 from seatrial.model.documents import json_schema
 from seatrial.model.expressions import FACTS, FUNCTIONS
 from seatrial.model.parameters import BUILD_AND_RUN, RUN_ONLY
-from seatrial.model.settings import Settings
-from seatrial.plugins.facts.routing import RoutingPlan
-from seatrial.plugins.guard.launch_rules import LaunchRuleFile
-from seatrial.plugins.guard.quota import SubmitRules
 from seatrial.results.criteria.decision import judge_of
 from seatrial.results.selection import KEYS
 from seatrial.results.utilisation import USES
 
-TITLES = {
-    "test": "test.yaml",
-    "machine": "Machine files",
-    "references": "references.yaml",
-    "plan": "plan.yaml",
-    "score": "score.yaml",
-    "tune": "tune.yaml",
-}
 TYPES = {
     "string": "text",
     "integer": "whole number",
@@ -54,14 +41,6 @@ TYPES = {
     "array": "list",
 }
 SCALARS = set(TYPES.values()) - {"mapping", "list"}
-# Files of which `seatrial schema` prints nothing.
-OTHER_FILES: dict[str, tuple[str, type[Struct]]] = {
-    "rules": ("Rules over facts of nodes", RuleFile),
-    "guard": ("guard.yaml", LaunchRuleFile),
-    "submit": ("submit.yaml", SubmitRules),
-    "routing": ("Routing plans of LNet", RoutingPlan),
-    "config": ("config.yaml: the settings", Settings),
-}
 
 
 def reference_pages() -> Iterator[tuple[str, dict[str, str]]]:
@@ -111,15 +90,14 @@ def _command(page: CommandHelp, hashes: str) -> str:
 
 def file_shapes() -> dict[str, tuple[str, type[Struct]]]:
     """Return the files that people write: name, title and shape of each."""
-    return {kind: (TITLES[kind], shape_of(kind)) for kind in SHAPES} | OTHER_FILES
+    return {kind: (file.title, shape_of(kind)) for kind, file in FILES.items()}
 
 
 def file_pages() -> Iterator[tuple[str, str]]:
     """Yield the place and the text of the page of each kind of file that people write."""
     for kind, (title, shape) in file_shapes().items():
         lines = [f"# {title}", "", _first_paragraph(shape.__doc__), ""]
-        if kind in SHAPES:
-            lines += [f"Each key, as `seatrial schema {kind}` has it.", ""]
+        lines += [f"Each key, as `seatrial schema {kind}` has it.", ""]
         parts = json_schema(shape, kind)["$defs"]
         for name, part in parts.items():
             if not name.startswith("Inheriting"):  # the same keys, with `inherit` in addition

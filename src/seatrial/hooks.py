@@ -144,6 +144,31 @@ class FactSource(NamedTuple):
     slow: str
 
 
+class FileKind(NamedTuple):
+    """A kind of file that people write: it has a schema, and a page of the reference. The plug-in
+    reads it by `seatrial.model.documents.load_checked`."""
+
+    #: What ``seatrial schema`` is asked for.
+    name: str
+    #: The title of its page.
+    title: str
+    #: ``module:class`` of its Struct.
+    shape: str
+
+
+class GaugeKind(NamedTuple):
+    """A gauge of every machine. Throttles of plans and targets of file systems can go by it, as by
+    those of the machine's file; one of these with the same name counts."""
+
+    #: The name, which begins with that of the plug-in.
+    name: str
+    #: Bash that prints the number.
+    command: str
+    #: The seconds between two readings, and those that a reading may take.
+    every: float = 30.0
+    timeout: float = 10.0
+
+
 class Importer(NamedTuple):
     """A command below ``seatrial import``."""
 
@@ -309,6 +334,13 @@ class WebPage(NamedTuple):
 
 
 @hookspec
+def seatrial_alerts() -> list[str]:  # type: ignore[empty-body]
+    """Return what watches trials that are driven, each as ``module:coroutine function``. It is
+    called with the Record and the Tasks of a drive, whose ``alert(kind, subject, text)`` tells
+    people, and is cancelled as the drive ends."""
+
+
+@hookspec
 def seatrial_checks() -> list[CheckKind]:  # type: ignore[empty-body]
     """Return kinds of checks. Asked when the model of test files is imported."""
 
@@ -352,6 +384,16 @@ def seatrial_events() -> list[str]:  # type: ignore[empty-body]
 def seatrial_fact_sources() -> list[FactSource]:  # type: ignore[empty-body]
     """Return sources of facts of nodes. Asked by the studies ``compare``, ``history`` and
     ``suspects``."""
+
+
+@hookspec
+def seatrial_files() -> list[FileKind]:  # type: ignore[empty-body]
+    """Return kinds of files. Asked by ``seatrial schema`` and the reference."""
+
+
+@hookspec
+def seatrial_gauges() -> list[GaugeKind]:  # type: ignore[empty-body]
+    """Return gauges. Asked when a machine file or a plan names one, and when a trial is driven."""
 
 
 @hookspec
@@ -489,7 +531,7 @@ def plugin_with(word: str) -> str:
     return ""
 
 
-def each(hook: str) -> Iterator[Any]:
+def provided(hook: str) -> Iterator[Any]:
     """Yield what plug-ins return for a hook, item by item: the core's first, then in the order in
     which they were loaded."""
     for returned in reversed(getattr(plugins().hook, hook)()):  # pluggy asks the latest first
@@ -507,7 +549,7 @@ def load(name: str) -> Any:
 
 def keys_of(file: str) -> Iterator[Key]:
     """Yield the keys that plug-ins add to a kind of file."""
-    yield from (key for key in each("seatrial_keys") if key.file == file)
+    yield from (key for key in provided("seatrial_keys") if key.file == file)
 
 
 def with_keys(file: str) -> Callable[[type[_T]], type[_T]]:

@@ -239,8 +239,9 @@ def test_a_plugin_that_cannot_be_imported_is_named(site: Site) -> None:
     assert "fleet" in told
 
 
-# What others ran, thinly: jobs of an accounting file in a table, a question, a kind of event, a key
-# of machine files with a fault, and a suite.
+# What others ran, thinly: jobs of an accounting file in a table, a command that imports them, a
+# question, a kind of event, a key of machine files with a fault, a kind of file, a gauge, an alert,
+# and a suite.
 USAGE = """\
 from pathlib import Path
 from typing import Annotated
@@ -248,7 +249,8 @@ from typing import Annotated
 from msgspec import Struct
 
 from seatrial.model.file_model import doc
-from seatrial.hooks import Key, ShippedSuite, StoreTable, Study, hookimpl
+from seatrial.hooks import Command, FileKind, GaugeKind, Key
+from seatrial.hooks import ShippedSuite, StoreTable, Study, hookimpl
 from seatrial.results.store.tables import Table, columns_of
 
 
@@ -259,6 +261,36 @@ class OtherJob(Struct):
 
 
 JOBS = Table("usage_jobs", columns_of(OtherJob), primary_key="job")
+
+
+class Charges(Struct):
+    '''What jobs cost.'''
+
+    factor: Annotated[float, doc("by which node-hours are multiplied", ge=0)] = 1.0
+
+
+@hookimpl
+def seatrial_commands():
+    return [Command("load-usage", "usage_load:command", "Import jobs.", "Keep and exchange data")]
+
+
+@hookimpl
+def seatrial_files():
+    return [FileKind("charges", "charges.yaml", "usage:Charges")]
+
+
+@hookimpl
+def seatrial_gauges():
+    return [GaugeKind("usage_running", "echo 12", every=1)]
+
+
+@hookimpl
+def seatrial_alerts():
+    return ["usage:watch"]
+
+
+async def watch(record, tasks):
+    tasks.alert("usage", record.machine.machine, "others run 12 jobs")
 
 
 @hookimpl
@@ -310,6 +342,18 @@ def usage(store):
     columns = (Column("User"), Column("Hours", "number"))
     return Page("Usage", [Section("Hours", [ShownTable(columns, store.rows(sql))])])
 """
+LOAD = """\
+import shutil
+
+import click
+
+
+@click.command()
+@click.argument("file")
+@click.pass_obj
+def command(folders, file):
+    shutil.copyfile(file, folders.trials / "usage.txt")
+"""
 EVENTS = """\
 from typing import ClassVar
 
@@ -321,6 +365,18 @@ class Incident(Event, frozen=True, kw_only=True, tag="usage_incident"):
 
     number: ClassVar[int] = 9001
     text: str = ""
+"""
+
+THROTTLED = """\
+plan: throttled
+machine: machine.yaml
+suites: [short]
+components:
+  - component: out
+    kind: sustained
+    duration: 4s
+    throttles: [{gauge: usage_running, high: 20, low: 10}]
+    tests: {ship: {weight: 1, io: heavy}}
 """
 
 
@@ -335,8 +391,10 @@ def test_a_plugin_has_tables_events_keys_and_suites(site: Site) -> None:
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: usage\n")
     (info / "entry_points.txt").write_text("[seatrial]\nusage = usage\n")
-    (site.folder / "trials/usage.txt").write_text("1 ana 4.5\n2 bo 1\n3 ana 2\n")
+    (place / "usage_load.py").write_text(LOAD)
+    (site.folder / "jobs.txt").write_text("1 ana 4.5\n2 bo 1\n3 ana 2\n")
     path = str(place)
+    site.seatrial("load-usage", "jobs.txt", PYTHONPATH=path)
     shown = site.seatrial("usage", PYTHONPATH=path)
     assert re.search(r"ana +6.5\nbo +1", shown), shown
     assert site.seatrial("usage", PYTHONPATH=path) == shown
@@ -355,3 +413,19 @@ def test_a_plugin_has_tables_events_keys_and_suites(site: Site) -> None:
     python = str(site.python)
     assert site.call(python, "-c", read, at=None, PYTHONPATH=path).split() == ["Incident", "9001"]
     assert site.call(python, "-c", read, at=None).split() == ["UnknownEvent", "0"]
+
+
+def test_a_plugin_has_gauges_alerts_and_kinds_of_files(site: Site) -> None:
+    path = str(site.folder / "other")
+    assert "by which node-hours" in site.seatrial("schema", "charges", PYTHONPATH=path)
+    (site.folder / "short/ship").mkdir(parents=True)
+    (site.folder / "short/ship/test.yaml").write_text(TEST.replace("1m", "2s"))
+    (site.folder / "throttled.yaml").write_text(THROTTLED)
+    told = site.seatrial("accept", "throttled.yaml", "-q", code=2)
+    assert "harbour has no gauge 'usage_running'" in told
+    site.seatrial("accept", "throttled.yaml", "-q", PYTHONPATH=path)
+    journal = (site.folder / "trials/throttled-out/journal.jsonl").read_text()
+    events = [json.loads(line) for line in journal.splitlines()]
+    (alert,) = [event for event in events if event["event"] == "alert"]
+    assert alert["text"] == "others run 12 jobs"
+    assert {event["value"] for event in events if event["event"] == "gauge"} == {12.0}

@@ -117,9 +117,9 @@ def command_groups() -> Mapping[str, list[Command]]:
     }
     studies = [
         Command(study.name, f"{_STUDY}{study.name}", study.help, study.group)
-        for study in hooks.each("seatrial_studies")
+        for study in hooks.provided("seatrial_studies")
     ]
-    for command in (*hooks.each("seatrial_commands"), *studies):
+    for command in (*hooks.provided("seatrial_commands"), *studies):
         found.setdefault(command.group, []).append(command)
     return found
 
@@ -141,7 +141,7 @@ class Commands(click.Group):
             return None
         place = commands()[name].command
         if place.startswith(_STUDY):
-            (study,) = (one for one in hooks.each("seatrial_studies") if one.name == name)
+            (study,) = (one for one in hooks.provided("seatrial_studies") if one.name == name)
             command: click.Command = hooks.load("seatrial.cli.study:command_of")(study)
         else:
             command = hooks.load(place)

@@ -22,7 +22,7 @@ from seatrial.execute.second_judgement import (
 )
 from seatrial.execute.trial_folder import TrialFolder, find, references_by_now
 from seatrial.execute.trial_record import checksum_of
-from seatrial.hooks import each, load
+from seatrial.hooks import load, provided
 from seatrial.judge.references import References
 from seatrial.model.codes import KNOWN, PASS
 from seatrial.results.learned import UnreferencedFigures, is_unreferenced
@@ -185,7 +185,7 @@ def _unreferenced(
 
 
 def _tell_sinks(folder: "TrialFolder", folders: Folders) -> None:
-    for delivery in each("seatrial_deliveries"):
+    for delivery in provided("seatrial_deliveries"):
         if trouble := load(delivery.start)(folder, folders.log_level):
             again = folders.command("sink", folder.tag)
             click.echo(f"seatrial: the sinks were not told: {trouble}; later: {again}", err=True)

@@ -36,7 +36,7 @@ from seatrial.execute.requests import (
 )
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.files import opened_folder, origin_of, touch
-from seatrial.hooks import each, load
+from seatrial.hooks import load, provided
 from seatrial.journal import events
 from seatrial.journal.clock import present
 from seatrial.journal.events import Event, JobEnded, RequestRefused, RunJudged, RunSubmitted
@@ -160,7 +160,7 @@ def _driver(
 ) -> Driver:
     """Return a trial's driver. What sends its events elsewhere is told of them, too."""
     observer = observer or Observer()
-    for delivery in each("seatrial_deliveries"):
+    for delivery in provided("seatrial_deliveries"):
         observer = load(delivery.observe)(folder, observer, folders.log_level)
     driver = Driver(folder, observer, alert)
     tell_shared(folder.path.parent)

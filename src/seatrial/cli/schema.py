@@ -1,32 +1,35 @@
 """``seatrial schema``: print the JSON Schema of the files that people write."""
 
-import importlib
+from __future__ import annotations
+
 import json
 
 import click
 from msgspec import Struct
 
+from seatrial.hooks import FileKind, load, provided
 from seatrial.model.documents import json_schema
 
-# the Struct by which the loader decodes each kind of file; only that of the file is imported
-SHAPES = {
-    "test": "seatrial.model.test.TestFile",
-    "machine": "seatrial.model.machine.Machine",
-    "references": "seatrial.judge.references.ReferencesFile",
-    "plan": "seatrial.model.plan.Plan",
-    "score": "seatrial.results.scores.ScoreFile",
-    "tune": "seatrial.model.tune_file.TuneFile",
+FILES = {
+    kind.name: kind
+    for kind in [
+        FileKind("test", "test.yaml", "seatrial.model.test:TestFile"),
+        FileKind("machine", "Machine files", "seatrial.model.machine:Machine"),
+        FileKind("references", "references.yaml", "seatrial.judge.references:ReferencesFile"),
+        FileKind("plan", "plan.yaml", "seatrial.model.plan:Plan"),
+        FileKind("score", "score.yaml", "seatrial.results.scores:ScoreFile"),
+        FileKind("tune", "tune.yaml", "seatrial.model.tune_file:TuneFile"),
+        FileKind("config", "config.yaml: the settings", "seatrial.model.settings:Settings"),
+        *provided("seatrial_files"),
+    ]
 }
 
 
-FILES = ("test", "machine", "references", "plan", "score", "tune")
-
-
 @click.command("schema")
-@click.argument("file", type=click.Choice(FILES), default="test")
+@click.argument("file", type=click.Choice(list(FILES)), default="test")
 def command(file: str) -> int:
     """Print the JSON Schema of test.yaml (or of a machine, of references, of a plan, of a score,
-    of a tuning).
+    of a tuning, ...).
 
     Editors use it to complete and check keys; for the YAML language server write
     `# yaml-language-server: $schema=test.schema.json` on the first line of a test.
@@ -38,6 +41,5 @@ def command(file: str) -> int:
 
 def shape_of(file: str) -> type[Struct]:
     """Return the Struct of a kind of file."""
-    module, _, name = SHAPES[file].rpartition(".")
-    shape: type[Struct] = getattr(importlib.import_module(module), name)
+    shape: type[Struct] = load(FILES[file].shape)
     return shape

@@ -45,7 +45,7 @@ from seatrial.files import (
     sync_folder,
     write_durably,
 )
-from seatrial.hooks import each, load
+from seatrial.hooks import load, provided
 from seatrial.model.decoding import encode
 from seatrial.model.plan import Deck
 from seatrial.model.test import Case, Input, Test
@@ -198,7 +198,7 @@ class Staging:
         self._placement = Placement(record.machine.file_systems, record.tag, own)
         policy = record.policy
         self._file_systems = {entry.name: entry.file_system for entry in policy.entries}
-        self._parts = [load(part.prepare) for part in each("seatrial_job_parts")]
+        self._parts = [load(part.prepare) for part in provided("seatrial_job_parts")]
         self._decks: dict[str, Deck] = {}
         for name in record.tests:
             part = part_of(record.component, name) if record.component is not None else None

@@ -58,6 +58,7 @@ from seatrial.execute.same_settings import (
 from seatrial.execute.schedulers import choose_backend
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.execute.trial_paths import require_plain
+from seatrial.hooks import load, provided
 from seatrial.journal import events
 from seatrial.journal.journal import Journal
 from seatrial.log import logger
@@ -238,6 +239,8 @@ class Driver:
         self._gauges.watch(policy)
         HangDetector(self.conductor, self._attempts.of, self._tasks).start(self.ledger.journal.now)
         self._tasks.spawn(watch_followed(self._jobs.unfollowed, self._tasks))
+        for name in provided("seatrial_alerts"):
+            self._tasks.spawn(load(name)(self.record, self._tasks))
 
     async def _loop(self) -> DriveOutcome:
         inbox = self._tasks.inbox

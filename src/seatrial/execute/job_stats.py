@@ -98,7 +98,7 @@ class GaugeWatch:
     """Reads gauges of a machine, each at its interval."""
 
     def __init__(self, machine: Machine, tasks: Tasks) -> None:
-        self._machine = machine
+        self._gauges = machine.all_gauges
         self._tasks = tasks
         self._watched: set[str] = set()
 
@@ -108,7 +108,7 @@ class GaugeWatch:
         for name in policy.gauges:
             if name not in self._watched:
                 self._watched.add(name)
-                self._tasks.spawn(_watch(name, self._machine.gauges.get(name), self._tasks))
+                self._tasks.spawn(_watch(name, self._gauges.get(name), self._tasks))
 
 
 async def _watch(name: str, gauge: Gauge | None, tasks: Tasks) -> None:

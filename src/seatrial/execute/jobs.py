@@ -35,7 +35,7 @@ from seatrial.execute.run_collector import CollectedRun, EndedRun, RunCollector,
 from seatrial.execute.script import RunPlace, ScriptWriter
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.files import opened_folder, origin_of
-from seatrial.hooks import each, load
+from seatrial.hooks import load, provided
 from seatrial.journal import events
 from seatrial.journal.run_life import RunState
 from seatrial.model import codes
@@ -167,7 +167,9 @@ class Jobs:
         self._conductor = self._ledger.conductor
         self.start_build = self._building.start
         self.note = self._ledger.note
-        made = (load(name)(self._record.machine, self._tasks) for name in each("seatrial_guards"))
+        made = (
+            load(name)(self._record.machine, self._tasks) for name in provided("seatrial_guards")
+        )
         self._guards: list[LaunchGuard] = list(filter(None, made))
         self._cancelled: set[str] = set()
         self._given: set[str] = set()  # to the backend, which has not reported their ends

@@ -33,7 +33,7 @@ from seatrial.execute.script import (
 )
 from seatrial.execute.trial_record import Record, references_of
 from seatrial.files import is_full, open_regular
-from seatrial.hooks import each, load
+from seatrial.hooks import load, provided
 from seatrial.journal.events import JobsOwnEvent
 from seatrial.judge import checks, log_rules
 from seatrial.judge.check_values import NO_NAMES, names_of
@@ -145,7 +145,7 @@ class RunCollector:
         self._host = "" if record.machine.jobs_run_elsewhere else os.uname().nodename
         self.references = references_of(record)
         self._readers: list[RunReader] = [
-            load(name)(record, trials) for name in each("seatrial_collectors")
+            load(name)(record, trials) for name in provided("seatrial_collectors")
         ]
         self._captured: list[Path] = []  # directories of runs whose outcome is not written yet
         self._named: dict[str, tuple[str, ...]] = {}  # by test

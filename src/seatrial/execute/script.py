@@ -34,7 +34,7 @@ from seatrial.execute.environment import (
 )
 from seatrial.execute.launchers import LaunchLine, container_words, host_files, launch_of
 from seatrial.execute.ranks import CLEARED
-from seatrial.hooks import each, load
+from seatrial.hooks import load, provided
 from seatrial.judge.formats import find_format
 from seatrial.judge.metrics import FROM
 from seatrial.model.build import words_of
@@ -233,7 +233,7 @@ class ScriptWriter:
     def __init__(self, machine: Machine, trial: str) -> None:
         self.machine = machine
         self.trial = trial
-        self._parts = [load(part.lines) for part in each("seatrial_job_parts")]
+        self._parts = [load(part.lines) for part in provided("seatrial_job_parts")]
         self._common: dict[tuple[str, str], str] = {}
         self._ends: dict[str, str] = {}
         self._elsewhere = machine.jobs_run_elsewhere

@@ -20,7 +20,7 @@ from typing import Annotated, Any, ClassVar
 from msgspec import Meta, Struct, field
 from msgspec.structs import force_setattr
 
-from seatrial.hooks import each, load
+from seatrial.hooks import load, provided
 from seatrial.units import show_seconds
 
 Number = int | float
@@ -812,7 +812,7 @@ def _kinds(base: type[Event]) -> Iterator[type[Event]]:
 
 
 # Plug-ins' kinds are subclasses, too, once they are imported.
-for _kind in each("seatrial_events"):
+for _kind in provided("seatrial_events"):
     load(_kind)
 
 EVENT_KINDS: dict[str, type[Event]] = {

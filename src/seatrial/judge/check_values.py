@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from seatrial.errors import suggest
-from seatrial.hooks import each
+from seatrial.hooks import provided
 from seatrial.model.expressions import FACTS, ExpressionError, compile_expression
 from seatrial.model.figures import shown
 from seatrial.model.identifiers import show
@@ -168,7 +168,7 @@ KINDS = (
     "python",
     "script",
     "placement",
-    *(kind.name for kind in each("seatrial_checks")),
+    *(kind.name for kind in provided("seatrial_checks")),
 )
 _COMPANIONS = {**dict.fromkeys(BOUNDS, "value"), "sha256": "identical"}
 

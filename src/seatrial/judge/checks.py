@@ -12,7 +12,7 @@ from pathlib import Path
 
 from seatrial.escaping import plain
 from seatrial.files import read_regular
-from seatrial.hooks import CheckKind, each, load
+from seatrial.hooks import CheckKind, load, provided
 from seatrial.judge import check_values, placement_check, python_function, reading
 from seatrial.judge.check_values import faults_of_check, kinds_of
 from seatrial.judge.reading import own_words
@@ -200,7 +200,7 @@ def _of_plugin(kind: CheckKind, check: Check, folder: Path, names: check_values.
     return plain(fault[:LONGEST_REASON])
 
 
-_FUNCTIONS |= {kind.name: partial(_of_plugin, kind) for kind in each("seatrial_checks")}
+_FUNCTIONS |= {kind.name: partial(_of_plugin, kind) for kind in provided("seatrial_checks")}
 
 
 def _text_of(check: Check, folder: Path) -> str:

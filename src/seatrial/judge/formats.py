@@ -12,7 +12,7 @@ from types import ModuleType
 from msgspec import Struct
 
 from seatrial.errors import suggest
-from seatrial.hooks import each
+from seatrial.hooks import provided
 from seatrial.judge import outputs
 from seatrial.judge.reading import DEFAULT_LIMIT
 from seatrial.model.figures import MetricValue, shown
@@ -65,7 +65,7 @@ def _modules() -> dict[str, str]:
     """Return the module of each format: the core's, then those of plug-ins."""
     paths = Path(outputs.__path__[0]).glob("[!_]*.py")
     of_core = {path.stem: f"{outputs.__name__}.{path.stem}" for path in paths}
-    return of_core | {known.name: known.module for known in each("seatrial_output_formats")}
+    return of_core | {known.name: known.module for known in provided("seatrial_output_formats")}
 
 
 def find_format(name: str) -> Format:

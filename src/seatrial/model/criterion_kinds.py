@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 
-from seatrial.hooks import CriterionKind, each, hookimpl
+from seatrial.hooks import CriterionKind, hookimpl, provided
 
 _PLACE = "seatrial.results.criteria"
 _STAGES = "compares both stages"
@@ -64,7 +64,7 @@ def seatrial_criteria() -> list[CriterionKind]:
 @functools.cache
 def criterion_kinds() -> Mapping[str, CriterionKind]:
     """Return the criteria that are known, by name."""
-    return {kind.name: kind for kind in each("seatrial_criteria")}
+    return {kind.name: kind for kind in provided("seatrial_criteria")}
 
 
 def kind_of(criterion: str) -> CriterionKind:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from seatrial.escaping import has_controls
-from seatrial.hooks import with_keys
+from seatrial.hooks import provided, with_keys
 from seatrial.model.failures import KnownFailure, LogRule
 from seatrial.model.file_model import (
     AbsolutePath,
@@ -414,3 +414,14 @@ class Machine(FileModel, frozen=True):
         """Whether jobs run on other hosts than the driver: they outlive this one, so what they need
         must be on the disk itself first, and their files are seen through a shared file system."""
         return self.scheduler != "local"
+
+    @property
+    def all_gauges(self) -> dict[str, Gauge]:
+        """Its gauges, and those of plug-ins, by name."""
+        others = {
+            kind.name: Gauge(
+                command=kind.command, every=Duration(kind.every), timeout=Duration(kind.timeout)
+            )
+            for kind in provided("seatrial_gauges")
+        }
+        return {**others, **self.gauges}

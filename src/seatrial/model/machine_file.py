@@ -364,6 +364,6 @@ def _file_system(system: FileSystem, machine: Machine, at: Location) -> None:
         elif target.name in seen:
             at.fault(f"{target.name} is given twice", "targets", i)
         seen.add(target.name)
-        if target.gauge and target.gauge not in machine.gauges:
-            there = ", ".join(sorted(machine.gauges)) or "none"
+        if target.gauge and target.gauge not in machine.all_gauges:
+            there = ", ".join(sorted(machine.all_gauges)) or "none"
             at.fault(f"no gauge {target.gauge!r}; there are {there}", "targets", i, "gauge")

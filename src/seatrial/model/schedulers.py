@@ -97,7 +97,7 @@ class Scheduler:
 @functools.cache
 def schedulers() -> Mapping[str, type[Scheduler]]:
     """Return the batch systems that are known, by name."""
-    return {each.name: each for each in hooks.each("seatrial_schedulers")}
+    return {each.name: each for each in hooks.provided("seatrial_schedulers")}
 
 
 def scheduler_of(name: str) -> type[Scheduler]:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError, suggest
-from seatrial.hooks import each
+from seatrial.hooks import provided
 from seatrial.model.check_test import check
 from seatrial.model.documents import (
     Faults,
@@ -240,7 +240,7 @@ def copy_suites(target: Path, name: str = "") -> int:
     hidden = shutil.ignore_patterns("__pycache__")
     shutil.copytree(shipped_suites() / name, target, ignore=hidden)
     if not name:
-        for suite in each("seatrial_suites"):
+        for suite in provided("seatrial_suites"):
             shutil.copytree(suite.folder, target / suite.name, ignore=hidden)
     return sum(1 for _ in target.rglob("test.yaml"))
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from msgspec import Struct
 
-from seatrial.hooks import each, with_fields, with_keys
+from seatrial.hooks import provided, with_fields, with_keys
 from seatrial.model.failures import KnownFailure
 from seatrial.model.file_model import Duration, FileModel, Scalar, Size, Span, Unit, doc
 from seatrial.model.identifiers import case_name, show
@@ -239,7 +239,7 @@ class SizeLimit(Size):
             raise ValueError(f"{written!r} must be more than 0")
 
 
-@with_fields({kind.name: (kind.type | None, None) for kind in each("seatrial_checks")})
+@with_fields({kind.name: (kind.type | None, None) for kind in provided("seatrial_checks")})
 class Check(FileModel, frozen=True, rename={"in_file": "in"}):
     """One condition for a right answer: exactly one of the kinds, on one file."""
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from seatrial.hooks import FactSource, each, load
+from seatrial.hooks import FactSource, load, provided
 from seatrial.results.compare import Difference
 from seatrial.results.history import History
 from seatrial.results.selection import Side
@@ -39,7 +39,7 @@ class SlowFacts(NamedTuple):
 
 
 def _sources() -> Iterator[FactSource]:
-    yield from each("seatrial_fact_sources")
+    yield from provided("seatrial_fact_sources")
 
 
 def node_differences(store: Store, first: Side, second: Side) -> list[Difference]:

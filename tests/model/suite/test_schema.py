@@ -13,14 +13,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from seatrial.cli.schema import SHAPES as ALL_SHAPES
-from seatrial.cli.schema import shape_of
+from seatrial.cli.schema import FILES, shape_of
 from seatrial.model.documents import Faults, decode, json_schema, parse
 
 if TYPE_CHECKING:
     import jsonschema
 
-SHAPES = {name: shape_of(name) for name in ALL_SHAPES if name != "references"}
+SHAPES = {name: shape_of(name) for name in FILES if name != "references"}
 
 
 @functools.cache  # it takes long, and every process of the tests collects this file

@@ -257,9 +257,10 @@ def _on_machine(component: Component, machine: Machine, at: Location) -> None:
     ]
     _targets(component, targets, at)
     for i, throttle in enumerate(component.throttles):
-        _there("gauge", throttle.gauge, machine.gauges, machine, at, "throttles", i, "gauge")
-        if throttle.gauge in machine.gauges:
-            _fresh(throttle, machine.gauges[throttle.gauge], at.inside("throttles", i))
+        gauges = machine.all_gauges
+        _there("gauge", throttle.gauge, gauges, machine, at, "throttles", i, "gauge")
+        if throttle.gauge in gauges:
+            _fresh(throttle, gauges[throttle.gauge], at.inside("throttles", i))
     for i, pattern in enumerate(component.toolchains):
         if pattern != "default" and not any(fnmatchcase(n, pattern) for n in machine.toolchains):
             _there("toolchain", pattern, machine.toolchains, machine, at, "toolchains", i)

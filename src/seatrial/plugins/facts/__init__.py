@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from seatrial.hooks import Command, FactSource, WebPage, hookimpl
+from seatrial.hooks import Command, FactSource, FileKind, WebPage, hookimpl
 
 
 @hookimpl
@@ -58,3 +58,11 @@ def seatrial_rules() -> list[Path]:
 def seatrial_fact_sources() -> list[FactSource]:
     changed = "seatrial.plugins.facts.changed"
     return [FactSource(f"{changed}:facts_changed", f"{changed}:with_facts", f"{changed}:slow")]
+
+
+@hookimpl
+def seatrial_files() -> list[FileKind]:
+    return [
+        FileKind("rules", "Rules over facts of nodes", "seatrial.judge.log_rules:RuleFile"),
+        FileKind("routing", "Routing plans of LNet", "seatrial.plugins.facts.routing:RoutingPlan"),
+    ]

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from seatrial.hooks import each
+from seatrial.hooks import provided
 from seatrial.judge.log_rules import (
     ROLE,
     Rule,
@@ -421,4 +421,4 @@ def with_shipped(own: Iterable[RuleFile]) -> RuleFile:
 @cache
 def shipped_rules() -> tuple[RuleFile, ...]:
     """Return what the files of rules hold that plug-ins bring, this one first."""
-    return tuple(read_files(each("seatrial_rules")))
+    return tuple(read_files(provided("seatrial_rules")))

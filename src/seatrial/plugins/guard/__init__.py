@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from seatrial.hooks import Command, Key, hookimpl
+from seatrial.hooks import Command, FileKind, Key, hookimpl
 from seatrial.model.file_model import FolderOrNone, doc
 
 
@@ -35,3 +35,12 @@ def seatrial_keys() -> list[Key]:
 @hookimpl
 def seatrial_guards() -> list[str]:
     return ["seatrial.plugins.guard.watch:guard_of"]
+
+
+@hookimpl
+def seatrial_files() -> list[FileKind]:
+    guard = "seatrial.plugins.guard"
+    return [
+        FileKind("guard", "guard.yaml", f"{guard}.launch_rules:LaunchRuleFile"),
+        FileKind("submit", "submit.yaml", f"{guard}.quota:SubmitRules"),
+    ]

@@ -8,7 +8,7 @@ import click
 from seatrial.cli import Folders
 from seatrial.cli.options import together
 from seatrial.errors import UsageError
-from seatrial.hooks import each, load
+from seatrial.hooks import load, provided
 from seatrial.plugins.importers import results_command
 from seatrial.plugins.importers.oth.job_script import read_list, read_machine
 from seatrial.plugins.importers.results import ImportNote, by_text
@@ -36,7 +36,7 @@ def command() -> None:
 
 for _own in results_command.COMMANDS:
     command.add_command(_own)
-for _importer in each("seatrial_importers"):
+for _importer in provided("seatrial_importers"):
     command.add_command(load(_importer.command))
 
 

@@ -82,7 +82,7 @@ def gauges_of(record: Record) -> list[RehearsedGauge]:
     found = []
     throttles = record.policy.throttles
     for name in dict.fromkeys(each.gauge for each in throttles):
-        gauge = record.machine.gauges[name]
+        gauge = record.machine.all_gauges[name]
         mine = [each for each in throttles if each.gauge == name]
         every = ns(gauge.every.seconds)
         stale = ns(min(each.stale_after for each in mine))
@@ -90,7 +90,7 @@ def gauges_of(record: Record) -> list[RehearsedGauge]:
         found.append(RehearsedGauge(name, every, stale, reading_of(gauge), low))
     of_throttles = {each.gauge for each in throttles}
     for name in record.policy.gauges:
-        gauge = record.machine.gauges[name]
+        gauge = record.machine.all_gauges[name]
         if name not in of_throttles and reading_of(gauge):
             found.append(
                 RehearsedGauge(name, ns(gauge.every.seconds), STALE_NS, reading_of(gauge), 0.0)
@@ -100,7 +100,7 @@ def gauges_of(record: Record) -> list[RehearsedGauge]:
 
 def remarks_on_gauges(record: Record) -> list[str]:
     """What people must know of gauges that read nothing in a rehearsal."""
-    gauges = record.machine.gauges
+    gauges = record.machine.all_gauges
     names = dict.fromkeys(each.gauge for each in record.policy.throttles)
     silent = [name for name in names if not reading_of(gauges[name])]
     if not silent:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from msgspec import NODEFAULT, Struct
 
-from seatrial.hooks import SinkKind, each, value_of, with_fields
+from seatrial.hooks import SinkKind, provided, value_of, with_fields
 from seatrial.model.documents import Location
 from seatrial.model.file_model import Duration, FileModel, Size, doc
 
@@ -30,7 +30,7 @@ class RequestSize(Size):
 @cache
 def sink_kinds() -> Mapping[str, SinkKind]:
     """Return the kinds of sinks that are known, by name."""
-    return {kind.name: kind for kind in each("seatrial_sinks")}
+    return {kind.name: kind for kind in provided("seatrial_sinks")}
 
 
 _KIND = Annotated[Literal[tuple(sink_kinds())], doc("what receives the events")]  # type: ignore[valid-type]

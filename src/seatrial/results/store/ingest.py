@@ -22,7 +22,7 @@ from seatrial.errors import TrialError
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.execute.trial_paths import TrialPaths
 from seatrial.files import is_utf8, open_regular
-from seatrial.hooks import each, load
+from seatrial.hooks import load, provided
 from seatrial.journal.events import Event
 from seatrial.journal.journal import Block, fingerprint, path_of, read_blocks, read_mark
 from seatrial.model.file_model import Scalar
@@ -104,7 +104,7 @@ def sync(store: Store, trials: Path, progress: Progress | None = None) -> Synced
             "name another with --store to see all"
         )
     if store.writable:
-        for about in each("seatrial_tables"):
+        for about in provided("seatrial_tables"):
             load(about.fill)(store, trials)
     store.left_out += store.notices[notices_before:]
     return Synced(len(counts), sum(counts))

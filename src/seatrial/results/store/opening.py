@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from seatrial.errors import StoreError
-from seatrial.hooks import Database, each, load
+from seatrial.hooks import Database, load, provided
 from seatrial.results.store.location import Location, NoStore, shown
 from seatrial.results.store.schema import WAIT_S, ServerStore, Store
 from seatrial.results.store.sqlite import in_memory, open_file, reopen_file
@@ -60,7 +60,7 @@ def _database(url: str) -> Database:
     """Return the kind of database that a URL names. Raises StoreError where it is not known, or
     lacks its package."""
     scheme = url.partition("://")[0]
-    known = [kind for kind in each("seatrial_databases") if scheme in kind.schemes]
+    known = [kind for kind in provided("seatrial_databases") if scheme in kind.schemes]
     if not known:
         raise NoStore(f"{shown(url)}: is no store; name a file, or postgresql://USER@HOST/DATABASE")
     database: Database = known[0]

@@ -39,7 +39,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.errors import StoreError
-from seatrial.hooks import each, load
+from seatrial.hooks import load, provided
 from seatrial.journal.run_life import RunLife, RunState
 from seatrial.journal.trial_life import TrialState
 from seatrial.model import codes
@@ -881,7 +881,7 @@ TABLES = (
 
 def plugin_tables() -> list[Table]:
     """Return the tables of plug-ins."""
-    return [load(about.table) for about in each("seatrial_tables")]
+    return [load(about.table) for about in provided("seatrial_tables")]
 
 
 def statements() -> Iterator[str]:

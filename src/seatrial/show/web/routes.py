@@ -6,7 +6,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from seatrial.hooks import WebPage, each
+from seatrial.hooks import WebPage, provided
 from seatrial.show.web.study_page import page_of
 
 # The navigation: the area of pages, its title, its address.
@@ -61,8 +61,8 @@ _PAGES = (
 @cache
 def pages() -> tuple[WebPage, ...]:
     """Return all pages: the core's, then those of plug-ins."""
-    studies = (page_of(study) for study in each("seatrial_studies"))
-    return (*_PAGES, *each("seatrial_pages"), *studies)
+    studies = (page_of(study) for study in provided("seatrial_studies"))
+    return (*_PAGES, *provided("seatrial_pages"), *studies)
 
 
 @cache

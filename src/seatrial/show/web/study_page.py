@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seatrial.hooks import Study, WebPage, each, load
+from seatrial.hooks import Study, WebPage, load, provided
 from seatrial.results.store import queries
 from seatrial.show.page import Page
 from seatrial.show.web.page import PageQuery
@@ -21,7 +21,7 @@ def page_of(study: Study) -> WebPage:
 def data(state: ServerState, query: PageQuery) -> StudyView:
     """Ask the study whose page it is; it is judged beside the server's requests."""
     name = query.address.rpartition("/")[2]
-    (study,) = (one for one in each("seatrial_studies") if one.name == name)
+    (study,) = (one for one in provided("seatrial_studies") if one.name == name)
     fields = [
         Field(option.name.replace("_", " "), option.name, option.default, choices=option.choices)
         for option in study.options

@@ -21,7 +21,7 @@ from seatrial.errors import JournalError, SeatrialError, TrialError
 from seatrial.execute.plan_trials import records
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.execute.trial_record import Record
-from seatrial.hooks import each, load
+from seatrial.hooks import load, provided
 from seatrial.model.codes import KNOWN, PASS, RECALLED, code_of
 from seatrial.results.criteria.mix import OverallState
 from seatrial.results.documents import with_evidence, with_people
@@ -119,7 +119,7 @@ def facts_of(state: ServerState, row: TrialRow, tailed: TailedTrial) -> TrialFac
     record = tailed.fold.record if tailed.fold is not None else None
     sinks: list[Any] = []
     with contextlib.suppress(SeatrialError, OSError):
-        for delivery in each("seatrial_deliveries"):
+        for delivery in provided("seatrial_deliveries"):
             sinks += load(delivery.lags)(TrialFolder(Path(row.path)))
     return TrialFacts(
         trial=row,
