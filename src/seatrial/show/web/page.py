@@ -17,7 +17,7 @@ import re2
 from msgspec import Struct
 
 from seatrial.errors import UsageError, suggest
-from seatrial.hooks import WebPage, each, load
+from seatrial.hooks import WebPage, load, provided
 from seatrial.show.web.state.caches import LruCache
 from seatrial.show.web.state.server_state import ServerState
 from seatrial.units import moment_of, share_of
@@ -207,7 +207,7 @@ def data_of(page: WebPage, state: ServerState, query: PageQuery) -> Struct:
 def added_to(page: str, state: ServerState, *subject: Any) -> dict[str, Any]:
     """Return what plug-ins add to a page of the core, by name."""
     added: dict[str, Any] = {}
-    for addition in each("seatrial_page_additions"):
+    for addition in provided("seatrial_page_additions"):
         if addition.page == page:
             added |= load(addition.data)(state, *subject)
     return added

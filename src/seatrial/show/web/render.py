@@ -20,7 +20,7 @@ from msgspec import Struct, structs
 
 from seatrial import __version__
 from seatrial.escaping import csv_cell, plain_page
-from seatrial.hooks import WebPage, each
+from seatrial.hooks import WebPage, provided
 from seatrial.results.store.export import iso
 from seatrial.results.store.tables import RUN_TIMES
 from seatrial.show.data import page_csv
@@ -42,7 +42,7 @@ _TIMES = frozenset((*RUN_TIMES, "started", "ended", "last", "now", "since", "tim
 
 def _template_folders() -> list[Path]:
     """Return the folders of templates: that of the core, and those beside the pages of plug-ins."""
-    shown = [*pages(), *each("seatrial_page_additions")]
+    shown = [*pages(), *provided("seatrial_page_additions")]
     modules = {page.data.partition(":")[0]: None for page in shown if page.template}
     origins = [spec.origin for module in modules if (spec := find_spec(module)) is not None]
     beside = dict.fromkeys(Path(origin).parent / "templates" for origin in origins if origin)

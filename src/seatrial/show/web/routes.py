@@ -85,4 +85,4 @@ def has_page(path: str) -> bool:
 
 def additions_to(page: str) -> list[str]:
     """Return the templates of what plug-ins add to a page of the core."""
-    return [one.template for one in each("seatrial_page_additions") if one.page == page]
+    return [one.template for one in provided("seatrial_page_additions") if one.page == page]
