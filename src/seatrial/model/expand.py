@@ -29,6 +29,7 @@ from seatrial.model.parameters import ParameterSpace, fault_of_value
 from seatrial.model.requirements import (
     AskedOrder,
     AskedPlace,
+    Fit,
     fit,
     has_partitions,
     in_partition,
@@ -73,12 +74,10 @@ def expand(
     component of a plan says to the scheduler, ``partition`` the one that its phase does. Without
     ``build_keys`` no sources are read, and the cases carry no build."""
     settings = _settings(suite, selection.settings)
-    keep = compile_keyword(selection.keyword) if selection.keyword.strip() else None
+    keep = compile_keyword(selection.keyword) if selection.keyword.strip() else _every_case
     chains = _selected_toolchains(machine, selection.toolchains)
     expansion = Expansion([], [])
-    for name, test in suite.tests.items():
-        if name in suite.faulty or not set(selection.tags) <= set(test.tags):
-            continue
+    for name, test in _selected_tests(suite, selection.tags).items():
         try:
             asked = AskedOptions(test.run, override, partition)
             binder = _Binder(test, machine, settings, selection.repeat or test.repeat, asked)
@@ -86,20 +85,30 @@ def expand(
         except ExpressionError as error:
             suite.fault(faults, name, error.key or ["parameters"], str(error))
             continue
-        expansion.skipped.extend(
-            (case.name, reason)
-            for case, reason in binder.skipped
-            if keep is None or keep(case, test) is not False
-        )
         if not found and not binder.skipped:
             message = "no case is left: the parameters are empty or all excluded"
             suite.fault(faults, name, ["parameters"], message)
-        for case in found:
-            if keep is None or keep(case, test):
-                if build_keys and test.build:  # only selected cases need its key
-                    case = replace(case, build=build_keys.key(test, case, machine))
-                expansion.cases.append(case)
+        expansion.skipped.extend(
+            (case.name, reason) for case, reason in binder.skipped if keep(case, test) is not False
+        )
+        chosen = [case for case in found if keep(case, test)]
+        if build_keys and test.build:  # only selected cases need its key
+            chosen = [replace(each, build=build_keys.key(test, each, machine)) for each in chosen]
+        expansion.cases.extend(chosen)
     return expansion
+
+
+def _every_case(case: Case, test: Test) -> bool:
+    return True
+
+
+def _selected_tests(suite: Suite, tags: Sequence[str]) -> dict[str, Test]:
+    """Return the tests that have all of the tags, without those that could not be read."""
+    return {
+        name: test
+        for name, test in suite.tests.items()
+        if name not in suite.faulty and set(tags) <= set(test.tags)
+    }
 
 
 def _settings(suite: Suite, given: Mapping[str, str]) -> dict[str, list[Scalar]]:
@@ -132,12 +141,29 @@ def _selected_toolchains(machine: Machine, patterns: Sequence[str]) -> list[str]
         return names
     selected: list[str] = []
     for pattern in patterns:
-        found = names[:1] if pattern == "default" else [n for n in names if fnmatchcase(n, pattern)]
-        if not found and not (pattern == "default" and not names):
+        if pattern == "default":
+            selected += names[:1]
+        elif found := [name for name in names if fnmatchcase(name, pattern)]:
+            selected += found
+        else:
             listed = ", ".join(names) or "none"
             raise UsageError(f"--toolchain {pattern}: {machine.machine} has {listed}")
-        selected += [name for name in found if name not in selected]
-    return selected
+    return list(dict.fromkeys(selected))
+
+
+class _Size(NamedTuple):
+    """How large a case is, and how long it may take (s). Of a test that only builds, it is 0."""
+
+    nodes: int = 0
+    tasks: int = 0
+    threads: int = 0
+    walltime: float = 0.0
+    at_once: int = 1
+    placement: TaskPlacement = TaskPlacement()
+
+    @property
+    def tasks_per_node(self) -> int:
+        return -(-self.tasks // self.nodes) if self.nodes else 0
 
 
 class _Binder:
@@ -154,7 +180,6 @@ class _Binder:
         self.test = test
         self.machine = machine
         self.launcher: Launcher | None = None  # of all cases of a toolchain
-        self.only_builds = test.only_builds
         self.repeat = 1 if test.only_builds else repeat
         self.skipped: list[tuple[Case, str]] = []  # with the reasons
         self.space = ParameterSpace.of(test, settings)
@@ -238,8 +263,7 @@ class _Binder:
             if not found:
                 self._skip(f"needs a toolchain {' or '.join(wanted)}")
             return found
-        build = self.test.build
-        if build is None or (build.of_others and not build.script):
+        if self.test.build is None or not self.test.build.uses_toolchain:
             return chains[:1] or [""]
         if not chains:
             self._skip(
@@ -260,63 +284,73 @@ class _Binder:
         self, binding: dict[str, Scalar], names: dict[str, Any], chain: str, facts: NodeFacts
     ) -> Iterator[Case]:
         names = {**names, **binding}
-        if self.only_builds:
-            nodes = threads = tasks = per_node = 0
-            walltime, at_once = 0.0, 1
-            placement = TaskPlacement()
-        else:
-            nodes = self.nodes(names)
-            threads = self.threads(names)
-            placement = self.placement.of(names)
-            tasks = self._tasks_of(names, nodes, placement)
-            walltime, at_once = self.walltime(names), self.at_once(names)
-            per_node = -(-tasks // nodes)
+        size = self._size(names)
         launcher = self.launcher or launcher_of(self.machine, self.test, chain, binding)
-        job = self.asked.of(names)
+        room = self._room(names, size, facts)
         settings = self.settings.of(names)
-        gpus = job.gpus_of_node(per_node)
-        available, such = facts.available, ""
-        if self.asked.wants_missing(names):
-            available, such = 0, " with GPUs"
-        elif gpus or job.memory or self.partitioned:
-            available, such, job = fit(self.machine, facts.kinds, job, gpus)
         told = self.test.told(binding)
         pinned = facts.node_names() if self.test.run.scope == "each_node" else [""]
         for node in pinned:
             place = (self.machine.machine, chain, node)
+            gpus = room.options.gpus_of_node(size.tasks_per_node)
             case = Case(
-                id=case_id(self.test.name, told, *place, (nodes, tasks, threads), gpus),
+                id=case_id(self.test.name, told, *place, size[:3], gpus),
                 test=self.test.name,
                 parameters=told,
                 toolchain=chain,
-                nodes=nodes,
-                tasks=tasks,
-                tasks_per_node=per_node,
-                threads=threads,
-                walltime=walltime,
+                nodes=size.nodes,
+                tasks=size.tasks,
+                tasks_per_node=size.tasks_per_node,
+                threads=size.threads,
+                walltime=size.walltime,
                 node=node,
                 exclusive=self.test.run.exclusive or self.placement.needs_whole_nodes,
                 repeat=self.repeat,
-                job=job,
+                job=room.options,
                 settings=settings,
-                placement=placement,
-                at_once=at_once,
+                placement=size.placement,
+                at_once=size.at_once,
                 order=self.order.of(names),
                 place=self.place.of(names, self.topology) if self.topology else None,
             )
             if case.order and (fault := misfit_of_order(case, self.test.folder, launcher)):
                 raise ExpressionError(f"{case.order}: {fault}", "run", "order")
-            unplaced = self._unplaced(case) if self.place.any else ""
-            no_tasks = why_no_tasks(launcher, self.test.run.script, tasks)
-            if reason := misfit(placement, per_node, threads, names) or _crowded(case, names):
+            if reason := self._misfit(case, names, launcher, room):
                 self._skip(reason, case)
-            elif no_tasks or unplaced:
-                self._skip(no_tasks or unplaced, case)
-            elif nodes > available:
-                wanted = count(nodes, "node") if such else f"{nodes} nodes"
-                self._skip(f"needs {wanted}{such}; there are {available}", case)
             else:
                 yield case
+
+    def _size(self, names: dict[str, Any]) -> _Size:
+        if self.test.only_builds:
+            return _Size()
+        nodes, threads = self.nodes(names), self.threads(names)
+        placement = self.placement.of(names)
+        tasks = self._tasks_of(names, nodes, placement)
+        return _Size(nodes, tasks, threads, self.walltime(names), self.at_once(names), placement)
+
+    def _room(self, names: dict[str, Any], size: _Size, facts: NodeFacts) -> Fit:
+        """Return how many nodes there are for a case of a size, with what it asks for."""
+        job = self.asked.of(names)
+        gpus = job.gpus_of_node(size.tasks_per_node)
+        if self.asked.wants_missing(names):
+            return Fit(0, " with GPUs", job)
+        if gpus or job.memory or self.partitioned:
+            return fit(self.machine, facts.kinds, job, gpus)
+        return Fit(facts.available, "", job)
+
+    def _misfit(self, case: Case, names: dict[str, Any], launcher: Launcher, room: Fit) -> str:
+        """Return why this machine cannot run a case; "" if it can."""
+        if reason := (
+            misfit(case.placement, case.tasks_per_node, case.threads, names)
+            or _crowded(case, names)
+            or why_no_tasks(launcher, self.test.run.script, case.tasks)
+            or (self._unplaced(case) if self.place.any else "")
+        ):
+            return reason
+        if case.nodes <= room.available:
+            return ""
+        wanted = count(case.nodes, "node") if room.such else f"{case.nodes} nodes"
+        return f"needs {wanted}{room.such}; there are {room.available}"
 
     def _unplaced(self, case: Case) -> str:
         """Return why this machine has no nodes that hold the wish of a case; "" if it has."""

@@ -129,7 +129,7 @@ def _function(node: ast.expr, used: set[str], depth: int) -> _Function:
             compared = [_BINARY[type(op)] for op in node.ops]
             return _joined(all, [*map(_applied, compared, map(list, pairwise(sides)))])
         case ast.BoolOp():
-            return _joined(all if isinstance(node.op, ast.And) else any, parts(*node.values))
+            return _joined(_JOINS[type(node.op)], parts(*node.values))
         case ast.IfExp():
             test, body, other = parts(node.test, node.body, node.orelse)
             return lambda names: body(names) if test(names) else other(names)
@@ -137,20 +137,24 @@ def _function(node: ast.expr, used: set[str], depth: int) -> _Function:
             return _applied(lambda *items: [*items], parts(*node.elts))
         case ast.Call(func=ast.Name(id=name), keywords=[]) if function := _FUNCTIONS.get(name):
             return _applied(function, parts(*node.args))
+    raise ExpressionError(_refusal(node))
+
+
+def _refusal(node: ast.expr) -> str:
+    """Return why a node is no part of an expression."""
+    match node:
         case ast.Constant():
-            reason = f"{node.value!r} is not a number or a text"
+            return f"{node.value!r} is not a number or a text"
         case ast.Attribute():
-            reason = "only facts such as node.cores have a dot"
+            return "only facts such as node.cores have a dot"
         case ast.BinOp():
-            reason = "the operations are + - * / // % **"
+            return "the operations are + - * / // % **"
         case ast.Compare():
-            reason = "the comparisons are == != < <= > >= in, not in"
+            return "the comparisons are == != < <= > >= in, not in"
         case ast.Call(func=ast.Name(id=name)) if name not in _FUNCTIONS:
-            reason = f"{name} is not a function; {', '.join(_FUNCTIONS)} are"
-        case _:
-            reason = f"{ast.unparse(node)!r} is not allowed here; arithmetic, comparisons, names, "
-            reason += f"and {', '.join(_FUNCTIONS)} are"
-    raise ExpressionError(reason)
+            return f"{name} is not a function; {', '.join(_FUNCTIONS)} are"
+    allowed = f"arithmetic, comparisons, names, and {', '.join(_FUNCTIONS)} are"
+    return f"{ast.unparse(node)!r} is not allowed here; {allowed}"
 
 
 def _applied(function: Callable[..., Value], parts: Sequence[_Function]) -> _Function:
@@ -207,6 +211,8 @@ _UNARY: dict[type[ast.unaryop], Callable[..., Value]] = {
     ast.USub: lambda value: -_number(value),
     ast.UAdd: lambda value: _number(value),
 }
+
+_JOINS: dict[type[ast.boolop], Callable[[Iterable[Value]], bool]] = {ast.And: all, ast.Or: any}
 
 _BINARY: dict[type[ast.operator | ast.cmpop], Callable[..., Value]] = {
     ast.Add: _sum,

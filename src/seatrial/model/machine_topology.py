@@ -133,13 +133,7 @@ def _roles(told: Mapping[str, str], nodes: Sequence[str]) -> dict[str, tuple[int
 
 def _sources(told: "model.NetworkModel") -> None:
     """Check which keys stand beside each other. Raises TopologyFault."""
-    if told.kind == "torus" and not told.axes:
-        raise TopologyFault("a torus has axes; write e.g. axes: {x: 17, y: 8, z: 24}")
-    if told.kind != "torus" and told.axes:
-        raise TopologyFault(f"a {told.kind} has no axes; remove them", "axes")
-    for axis, length in told.axes.items():
-        if length < 1:
-            raise TopologyFault(f"{length} is less than 1", "axes", axis)
+    _check_axes(told)
     if told.file and told.names:
         raise TopologyFault("give file or names, one of them", "names")
     if told.order and not told.names:
@@ -150,21 +144,35 @@ def _sources(told: "model.NetworkModel") -> None:
         raise TopologyFault("a dragonfly has at least two: those of routers and groups", "levels")
     names = set[str]()
     for i, level in enumerate(told.levels):
-        if isinstance(level, str) != bool(told.file):
-            text = (
-                "of a file is told by its name alone"
-                if told.file
-                else (f"{level}: write the nodes of each, e.g. {{{level}: 4}}, or its node sets")
-            )
-            raise TopologyFault(text, "levels", i)
-        if not isinstance(level, str) and len(level) != 1:
-            raise TopologyFault("must have one key, the name of the level", "levels", i)
-        name = level if isinstance(level, str) else next(iter(level))
-        if name in (topology.NODE, topology.SYSTEM):
-            raise TopologyFault(f"{name} is a word for every network; choose another", "levels", i)
+        name = _level_name(level, i, bool(told.file))
         if name in names:
             raise TopologyFault(f"{name} is the name of two levels; choose another", "levels", i)
         names.add(name)
+
+
+def _check_axes(told: "model.NetworkModel") -> None:
+    if told.kind == "torus" and not told.axes:
+        raise TopologyFault("a torus has axes; write e.g. axes: {x: 17, y: 8, z: 24}")
+    if told.kind != "torus" and told.axes:
+        raise TopologyFault(f"a {told.kind} has no axes; remove them", "axes")
+    for axis, length in told.axes.items():
+        if length < 1:
+            raise TopologyFault(f"{length} is less than 1", "axes", axis)
+
+
+def _level_name(level: "model.LevelModel", i: int, of_file: bool) -> str:
+    """Return the name of a level, which is all that is written of one that a file tells."""
+    if isinstance(level, str) != of_file:
+        text = "of a file is told by its name alone"
+        if not of_file:
+            text = f"{level}: write the nodes of each, e.g. {{{level}: 4}}, or its node sets"
+        raise TopologyFault(text, "levels", i)
+    if not isinstance(level, str) and len(level) != 1:
+        raise TopologyFault("must have one key, the name of the level", "levels", i)
+    name = level if isinstance(level, str) else next(iter(level))
+    if name in (topology.NODE, topology.SYSTEM):
+        raise TopologyFault(f"{name} is a word for every network; choose another", "levels", i)
+    return name
 
 
 def _numbers(told: "model.NetworkModel", nodes: Sequence[str]) -> list[tuple[int, ...]]:
@@ -175,15 +183,14 @@ def _numbers(told: "model.NetworkModel", nodes: Sequence[str]) -> list[tuple[int
         raise TopologyFault(str(error), "names") from None
     rows = [pattern.numbers(node) for node in nodes]
     if lost := [node for node, row in zip(nodes, rows, strict=True) if row is None]:
-        text = f"{lost[0]} does not fit {told.names}, nor do {len(lost) - 1} more of"
-        text = text if len(lost) > 1 else f"{lost[0]} does not fit {told.names}; 1 of"
-        raise TopologyFault(f"{text} {count(len(nodes), 'node')}", "names")
-    found = [row for row in rows if row is not None]
-    if len(set(found)) < len(found):
-        again = next(i for i, row in enumerate(found) if row in found[:i])
-        first = nodes[found.index(found[again])]
-        raise TopologyFault(f"{first} and {nodes[again]} are at the same place", "names")
-    return found
+        more = f", nor do {len(lost) - 1} more of" if len(lost) > 1 else "; 1 of"
+        text = f"{lost[0]} does not fit {told.names}{more} {count(len(nodes), 'node')}"
+        raise TopologyFault(text, "names")
+    node_at: dict[tuple[int, ...], str] = {}
+    for node, row in zip(nodes, rows, strict=True):
+        if row is not None and (first := node_at.setdefault(row, node)) != node:
+            raise TopologyFault(f"{first} and {node} are at the same place", "names")
+    return list(node_at)
 
 
 def _ordered(told: "model.NetworkModel", rows: Sequence[Sequence[int]]) -> list[list[int]]:
@@ -268,15 +275,22 @@ def _coordinates(
         written = _level_of_sets(name, units, nodes, 0)
         of_units = [_written_coordinates(unit, len(told.axes), name) for unit in units]
         found = [of_units[unit] for unit in written.unit_of]
-    for node, own in zip(nodes, found, strict=True):
-        for axis, number in zip(told.axes, own, strict=True):
-            if number >= told.axes[axis]:
+    _check_lengths(told.axes, nodes, found)
+    return found
+
+
+def _check_lengths(
+    axes: Mapping[str, int], nodes: Sequence[str], coordinates: Sequence[topology.Coordinates]
+) -> None:
+    """Check that each node is inside the lengths of the axes. Raises TopologyFault."""
+    for node, numbers in zip(nodes, coordinates, strict=True):
+        for (axis, length), number in zip(axes.items(), numbers, strict=True):
+            if number >= length:
                 text = (
-                    f"{node} is at {axis} = {number}, beyond 0 to {told.axes[axis] - 1}; "
-                    "correct this length, or the nodes of a router in the first of `levels`"
+                    f"{node} is at {axis} = {number}, beyond 0 to {length - 1}; correct this "
+                    "length, or the nodes of a router in the first of `levels`"
                 )
                 raise TopologyFault(text, "axes", axis)
-    return found
 
 
 def _check_routers(

@@ -93,13 +93,15 @@ def mfdn_cells(diagonals: int, kind: MfdnKind) -> list[tuple[int, int]]:
         raise ValueError(f"{diagonals} diagonals are more than {MAX_RANKS} ranks")
     n = diagonals
     half = range((n + 1) // 2)
-    if kind == "DM":
-        return [(j + k, j) for k in range(n) for j in range(n - k)]
-    if kind == "CM":
-        return [(i, j) for j in range(n) for i in range(j, n)]
-    if kind == "BDM":
-        return [((j + k) % n, j) for k in half for j in range(n)]
-    return [((j + k) % n, j) for j in range(n) for k in half]
+    match kind:
+        case "DM":
+            return [(j + k, j) for k in range(n) for j in range(n - k)]
+        case "CM":
+            return [(i, j) for j in range(n) for i in range(j, n)]
+        case "BDM":
+            return [((j + k) % n, j) for k, j in itertools.product(half, range(n))]
+        case "BCM":
+            return [((j + k) % n, j) for j, k in itertools.product(range(n), half)]
 
 
 def mfdn(diagonals: int, start: MfdnKind, wanted: MfdnKind) -> Order:

@@ -1,7 +1,7 @@
 """Slurm's description of a network: ``topology.conf`` or the output of ``scontrol show topology``.
 
 switches = switches_of(text)
-switches.leaves()        # {"leaf1": ("n001", "n002"), ...}
+switches.nodes           # {"leaf1": ("n001", "n002"), ...}
 switches.levels()        # the same, then the switches above these, ...
 """
 
@@ -28,23 +28,13 @@ class Switches(NamedTuple):
     nodes: dict[str, tuple[str, ...]]
     below: dict[str, tuple[str, ...]]
 
-    def leaves(self) -> Units:
-        """Return the nodes of each leaf switch or block."""
-        return {**self.nodes}
-
     def levels(self) -> list[Units]:
         """Return the units of each level with their nodes, the smallest first. A leaf that hangs
         higher than others is a unit of its own on the levels between. A single switch above all
         others is left out. Raises ValueError where a switch is below two, or is not described."""
-        above: dict[str, str] = {}
-        for name, children in self.below.items():
-            for child in children:
-                if child not in self.nodes and child not in self.below:
-                    raise ValueError(f"{name}: Switches={child}, which is not described")
-                if (other := above.setdefault(child, name)) != name:
-                    raise ValueError(f"{child} is below {other} and below {name}; remove one")
+        self._check()
         heights = {name: self._height(name, ()) for name in self.below}
-        found: list[Units] = [self.leaves()]
+        found: list[Units] = [{**self.nodes}]
         for height in range(1, max(heights.values(), default=0) + 1):
             own = [name for name, its in heights.items() if its == height]
             joined: Units = {name: self._nodes(name) for name in own}
@@ -52,6 +42,15 @@ class Switches(NamedTuple):
             kept = {name: nodes for name, nodes in found[-1].items() if not seen.issuperset(nodes)}
             found.append({**kept, **joined})
         return found[:-1] if len(found) > 1 and len(found[-1]) == 1 else found
+
+    def _check(self) -> None:
+        above: dict[str, str] = {}
+        for name, children in self.below.items():
+            for child in children:
+                if child not in self.nodes and child not in self.below:
+                    raise ValueError(f"{name}: Switches={child}, which is not described")
+                if (other := above.setdefault(child, name)) != name:
+                    raise ValueError(f"{child} is below {other} and below {name}; remove one")
 
     def _height(self, name: str, path: tuple[str, ...]) -> int:
         if name in path:
@@ -157,7 +156,7 @@ def groups_in(file: Path, by: str = "") -> dict[str, str]:
 def groups_of_topology(text: str) -> dict[str, str]:
     """Return the leaf switches or the blocks of ``topology.conf``, or of the output of
     ``scontrol show topology``, with their nodes. Raises ValueError if there are none."""
-    return {named(name): fold(nodes) for name, nodes in switches_of(text).leaves().items()}
+    return {named(name): fold(nodes) for name, nodes in switches_of(text).nodes.items()}
 
 
 def groups_of_places(text: str, by: str = "") -> dict[str, str]:
@@ -191,16 +190,9 @@ def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _group(node: str, place: Any, by: str) -> str:
+    """Return the group of a node, by its place; "" where it has none."""
     if isinstance(place, dict):
-        keys = {str(key).lower(): value for key, value in place.items()}
-        chosen = by.lower() or next((key for key in _USUAL if key in keys), "")
-        if not chosen and len(keys) == 1:
-            chosen = next(iter(keys))
-        if not chosen or chosen not in keys:
-            raise ValueError(
-                f"{node}: its place has {', '.join(keys) or 'nothing'}; name one with `by`"
-            )
-        place = f"{chosen}{keys[chosen]}" if isinstance(keys[chosen], int) else keys[chosen]
+        place = _value_of(node, {str(key).lower(): value for key, value in place.items()}, by)
     elif by:
         raise ValueError(f"by: {by!r}: the place of {node} has no keys")
     if place is None or place == "":
@@ -208,6 +200,18 @@ def _group(node: str, place: Any, by: str) -> str:
     if not isinstance(place, str | int):
         raise ValueError(f"{node}: its place {place!r} is no name")
     return named(str(place))
+
+
+def _value_of(node: str, place: Mapping[str, Any], by: str) -> Any:
+    """Return the value of the key by which a place is grouped: that of ``by``, else of the first
+    usual one, else of the only one. A number stands behind its key: ``row2``."""
+    usual = next((key for key in _USUAL if key in place), "")
+    only = next(iter(place)) if len(place) == 1 else ""
+    key = by.lower() or usual or only
+    if not key or key not in place:
+        text = f"{node}: its place has {', '.join(place) or 'nothing'}; name one with `by`"
+        raise ValueError(text)
+    return f"{key}{place[key]}" if isinstance(place[key], int) else place[key]
 
 
 def named(text: str) -> str:

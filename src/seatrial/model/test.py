@@ -374,6 +374,11 @@ class Build(FileModel, frozen=True):
         """Return whether what is built belongs to others: no trial makes it for another one."""
         return bool(self.prebuilt or self.spack or self.easybuild)
 
+    @property
+    def uses_toolchain(self) -> bool:
+        """Whether it is compiled here, or by a script beside what others built."""
+        return bool(self.script) or not self.of_others
+
 
 class Keep(FileModel, frozen=True):
     """Which outputs stay after a run was judged. Of stdout and stderr the end always does."""

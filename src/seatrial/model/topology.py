@@ -468,21 +468,24 @@ def choose_nodes(
     chosen: list[list[int]] = []
     reasons = []
     for name, pool in wide:
-        if wish.order and not (wish.across or wish.near):
-            taken, short = in_order(topology, pool, wish.order, seed)[:number], ""
-        else:
-            taken, short = _taken(topology, pool, among or usable, wish, number, chance)
-        if short:
-            reasons.append(f"{short} of {name}" if name else short)
-        else:
-            chosen.append(taken)
-            if not wish.near:
-                break
+        try:
+            if wish.order and not (wish.across or wish.near):
+                chosen.append(in_order(topology, pool, wish.order, seed)[:number])
+            else:
+                chosen.append(_taken(topology, pool, among or usable, wish, number, chance))
+        except _Short as short:
+            reasons.append(f"{short} of {name}" if name else str(short))
+        if chosen and not wish.near:
+            break
     if not chosen:
         return NodeChoice(short=reasons[-1])
     distance = _distances(topology, wish.near, usable)
     nearest = min(chosen, key=lambda nodes: sum(distance.get(node, 0) for node in nodes))
     return NodeChoice(tuple(in_order(topology, nearest, wish.order, seed)))
+
+
+class _Short(Exception):
+    """A pool of nodes has none that hold a wish; the text says what is short."""
 
 
 def _pools(
@@ -527,33 +530,45 @@ def _taken(
     among: Collection[int],
     wish: NodeWish,
     number: int,
-    chance: "random.Random",
-) -> tuple[list[int], str]:
-    """Return nodes of a pool, or why it has none that hold the wish."""
+    chance: random.Random,
+) -> list[int]:
+    """Return nodes of a pool, the nearest first. Raises _Short if it has none that hold the
+    wish."""
     distance = _distances(topology, wish.near, pool)
     pool = sorted(pool, key=lambda node: (distance.get(node, 0), node))
     if not wish.across:
-        return pool[:number], ""
-    units = dict(_units(topology, wish.across, pool))
-    where = _level(topology, wish.across)
-    outer = _level(topology, wish.within).unit_of if wish.within else None
-    there = {where.unit_of[node] for node in among if not outer or outer[node] == outer[pool[0]]}
-    wanted = min(number, len(there))
-    if len(there) < 2 or number < 2:
-        units_text = f"{len(there)} {wish.across} {'unit' if len(there) == 1 else 'units'}"
-        return [], f"nothing to be across: {units_text}, {count(number, 'node')}"
-    if len(units) < wanted:
-        return [], f"nodes in {len(units)} of the {wanted} {wish.across} units that it takes"
-    rows = [
-        sorted(nodes, key=lambda node: (distance.get(node, 0), node)) for nodes in units.values()
-    ]
+        return pool[:number]
+    rows = [nodes for _, nodes in _units(topology, wish.across, pool)]
+    _check_units(topology, pool[0], among, wish, number, len(rows))
+    rows = [sorted(nodes, key=lambda node: (distance.get(node, 0), node)) for nodes in rows]
     chance.shuffle(rows)
     if wish.near:
         rows.sort(key=lambda nodes: distance.get(nodes[0], 0))
     else:
         rows.sort(key=len, reverse=True)
     dealt = [node for turn in zip_longest(*rows) for node in turn if node is not None]
-    return dealt[:number], ""
+    return dealt[:number]
+
+
+def _check_units(
+    topology: Topology,
+    node: int,
+    among: Collection[int],
+    wish: NodeWish,
+    number: int,
+    usable: int,
+) -> None:
+    """Check that so many ``usable`` units are enough for nodes across them, in the unit that has a
+    node. Raises _Short."""
+    where = _level(topology, wish.across)
+    outer = _level(topology, wish.within).unit_of if wish.within else None
+    there = {where.unit_of[each] for each in among if not outer or outer[each] == outer[node]}
+    if len(there) < 2 or number < 2:
+        units = f"{len(there)} {wish.across} {'unit' if len(there) == 1 else 'units'}"
+        raise _Short(f"nothing to be across: {units}, {count(number, 'node')}")
+    wanted = min(number, len(there))
+    if usable < wanted:
+        raise _Short(f"nodes in {usable} of the {wanted} {wish.across} units that it takes")
 
 
 def _distances(topology: Topology, role: str, nodes: Iterable[int]) -> Mapping[int, int]:

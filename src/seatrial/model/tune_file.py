@@ -116,16 +116,9 @@ def _check(tune: TuneFile, at: Location) -> None:
         at.fault("is empty; name a parameter of the test and the values to try", "axes")
     for name, values in tune.axes.items():
         _check_axis(name, values, tune, at)
-    for name, value in tune.default.items():
-        known = tune.axes.get(name)
-        if known is None:
-            at.fault(f"is no axis; there are {', '.join(tune.axes) or 'none'}", "default", name)
-        elif show(value) not in map(show, known):
-            text = f"{show(value)!r} is not in the grid; {name} is one of "
-            at.fault(text + ", ".join(map(show, known)), "default", name)
-    for name in tune.parameters:
-        if name in tune.axes:
-            at.fault("is an axis, too; leave out one of the two", "parameters", name)
+    _check_default(tune, at)
+    for name in tune.parameters.keys() & tune.axes.keys():
+        at.fault("is an axis, too; leave out one of the two", "parameters", name)
     for i, text in enumerate(tune.where):
         try:
             compile_expression(text)
@@ -133,6 +126,16 @@ def _check(tune: TuneFile, at: Location) -> None:
             at.fault(str(error), "where", i)
     if not tune.metric and tune.search != "largest":
         at.fault("is missing; name the figure of merit that decides", "metric")
+
+
+def _check_default(tune: TuneFile, at: Location) -> None:
+    for name, value in tune.default.items():
+        known = tune.axes.get(name)
+        if known is None:
+            at.fault(f"is no axis; there are {', '.join(tune.axes) or 'none'}", "default", name)
+        elif show(value) not in map(show, known):
+            text = f"{show(value)!r} is not in the grid; {name} is one of "
+            at.fault(text + ", ".join(map(show, known)), "default", name)
 
 
 def _check_axis(name: str, values: list[Scalar], tune: TuneFile, at: Location) -> None:
