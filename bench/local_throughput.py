@@ -1,7 +1,7 @@
 """1,000 cases of `true` on this host, from the command to stored verdicts.
 
-Beside the very same job scripts under `xargs -P 2` (the physical limit: bash alone), and beside
-ReFrame with its local scheduler.
+Beside minimal scripts under `xargs -P 2` (the physical limit: bash alone, a directory and two files
+of output for each), and beside ReFrame with its local scheduler.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ def measure() -> list[Row]:
         pairs: list[tuple[Timing, Timing]] = []
         for number in range(ROUNDS):
             ours = timed([*SEATRIAL, "run", "suite", "-q", "--name", f"t{number}"], folder)
-            pairs.append((ours, _bare(folder, f"t{number}")))
+            pairs.append((ours, _bare(folder, number)))
         ours, bare = sorted(pairs, key=lambda pair: pair[0].wall)[ROUNDS // 2]
         rows = [
             Row(
                 f"local: {CASES} cases of `true`, at most 3 x bare bash",
                 f"{ours.wall:.2f} s, {1000 * ours.cpu / CASES:.1f} ms CPU a case",
-                f"xargs -P 2, same scripts: {bare.wall:.2f} s, "
+                f"xargs -P 2, minimal scripts: {bare.wall:.2f} s, "
                 f"{1000 * bare.cpu / CASES:.1f} ms CPU a case",
-                ratios([(a.wall, b.wall) for a, b in pairs]),
+                f"{ratios([(a.wall, b.wall) for a, b in pairs])}; "
+                f"of CPU {ratios([(a.cpu, b.cpu) for a, b in pairs])}",
             )
         ]
         peer = peers.reframe_local(folder, PEER_CASES)
@@ -48,12 +49,16 @@ def measure() -> list[Row]:
         return rows
 
 
-def _bare(folder: Path, trial: str) -> Timing:
-    """The trial's own job scripts, run again without anything around them."""
-    scripts = sorted((folder / "trials" / trial / "runs").glob("*/*/job.sh"))
-    for script in scripts:
-        (script.parent / "events.jsonl").unlink()
+def _bare(folder: Path, number: int) -> Timing:
+    """As many scripts that do the same and nothing else, each in a directory of its own."""
+    scripts = []
+    for case in range(CASES):
+        directory = folder / f"bare{number}" / str(case)
+        directory.mkdir(parents=True)
+        script = directory / "job.sh"
+        script.write_text(f"cd '{directory}' || exit\n(\ntrue\n) > stdout 2> stderr\n")
+        scripts.append(f"{script}\n")
     listed = folder / "scripts"
-    listed.write_text("".join(f"{script}\n" for script in scripts))
+    listed.write_text("".join(scripts))
     line = ["xargs", "-P", str(os.cpu_count()), "-n", "1", "-a", str(listed), "bash"]
     return timed(line, folder)

@@ -15,7 +15,6 @@ from seatrial.journal.journal import Journal
 from tests.execute.plans import accept, short, write_plan
 from tests.programs import Workplace, until
 
-HOSTS = {"job.hostfile", "job.machinefile", "job.nodefile"}
 WRITES = """
 mkdir -p out/deep
 head -c 100000 /dev/zero > out/deep/field.dat
@@ -45,17 +44,17 @@ def test_outputs_of_passed_runs_are_removed_and_the_end_of_stdout_stays(place: W
     tail = (place.run_folder("good") / "stdout.tail").read_bytes()
     assert len(tail) == 64 << 10 and tail.endswith(b"\n29999\n30000\n")
     everything = {"job.sh", "events.jsonl", "stdout", "stderr", "energy.csv"}
-    everything |= {"out", "out/deep", "out/deep/field.dat", *HOSTS}
+    everything |= {"out", "out/deep", "out/deep/field.dat"}
     assert left_of(place, "bad") == left_of(place, "whole") == everything
     (removed,) = place.events("t", OutputRemoved)
-    assert (removed.test, removed.files, removed.keep) == ("good", 6, "failed")
-    assert removed.names == sorted(["energy.csv", *HOSTS, "out/deep/field.dat", "stdout"])
+    assert (removed.test, removed.files, removed.keep) == ("good", 3, "failed")
+    assert removed.names == ["energy.csv", "out/deep/field.dat", "stdout"]
     assert removed.size > 100_000
     place.audit()
 
     shown = place.seatrial("show", f"t/{removed.run_id}").out
     assert "was removed by `keep`" in shown and "stdout.tail, its last 10 lines" in shown
-    assert "6 files removed by keep: failed" in shown
+    assert "3 files removed by keep: failed" in shown
     assert shown.index("stdout.tail, its last") < shown.index("logging_start")
 
 
@@ -67,7 +66,7 @@ def test_patterns_say_what_goes_and_what_stays(place: Workplace) -> None:
     place.test("some", WRITES + "echo 2 > big.dat; echo 3 > out/keep.dat", keep=keep)
     assert place.run("--name", "t").code == 1
     common = {"job.sh", "events.jsonl", "stderr"}
-    assert left_of(place, "some") == common | {"energy.csv", "out", "out/keep.dat", *HOSTS}
+    assert left_of(place, "some") == common | {"energy.csv", "out", "out/keep.dat"}
     out = {"stdout", "out", "out/deep", "out/deep/field.dat"}
     assert left_of(place, "bad") == common | out
 

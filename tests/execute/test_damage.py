@@ -4,6 +4,7 @@ steps back, a second driver. Each gives a clear message, and nothing is lost."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import json
 import os
@@ -20,6 +21,7 @@ from typing import Any
 import pytest
 
 from seatrial.errors import TrialError
+from seatrial.execute.directory import job_events
 from seatrial.execute.driver import Driver
 from seatrial.journal.clock import boot_id
 from seatrial.journal.events import (
@@ -344,6 +346,36 @@ def test_a_full_disk_makes_no_run_wrong(place: Workplace, limit: str) -> None:
         assert set(place.verdicts().values()) == {"pass"}
         ends = {event.verdict for event in place.events("t", RunJudged)}
         assert ends <= {"pass", "lost"}
+    finally:
+        subprocess.run(["umount", "--lazy", str(place.trials)], check=True)
+
+
+def test_a_disk_that_has_room_again_before_the_end_makes_no_run_wrong(place: Workplace) -> None:
+    """The output was cut, the end was written, and nobody judged it while the disk was full."""
+    if os.geteuid():
+        pytest.skip("mount needs root")
+    place.trials.mkdir(exist_ok=True)
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place.trials)]
+    subprocess.run(mount, check=True)
+    try:
+        gate, room, rest = place.folder / "gate", place.trials / "room", place.trials / "rest"
+        script = f"{wait_for(gate)}; echo all well || {{ : > {room}; false; }}"
+        place.test("t", script, verify=[{"contains": "all well"}])
+        with place.start_run("--name", "t") as driving:
+            driving.until(lambda: len(place.ran()) == 1, "a run at work")
+            driving.kill()
+        room.write_bytes(b"x" * 16384)
+        with rest.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+            while True:
+                file.write(b"x" * 4096)
+        gate.touch()
+        until(lambda: not job_shells(place.trial()), "the end of the job")
+        (run,) = place.trial().path.glob("runs/t/*")
+        assert room.stat().st_size == 0 and job_events(run).end is not None
+        rest.unlink()
+        done = place.resume()
+        assert done.code == 0, done.said
+        assert [event.verdict for event in place.events("t", RunJudged)] == ["lost", "pass"]
     finally:
         subprocess.run(["umount", "--lazy", str(place.trials)], check=True)
 

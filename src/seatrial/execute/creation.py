@@ -230,7 +230,7 @@ class Staging:
     def make(self, room: Room) -> None:
         """Make the directory of a run. Raises TrialError, and BackendError where a job of which the
         journal knows nothing runs there."""
-        with _making(room.path):
+        with making(room.path):
             self._alert_set_aside(self._make(room))
 
     def _make(self, room: Room) -> Path | None:
@@ -261,7 +261,7 @@ class Staging:
     async def make_in_background(self, room: Room) -> None:
         """Make the directory of a run in the background, after the directories and the deck that it
         needs. Raises TrialError."""
-        with _making(room.path):
+        with making(room.path):
             await self._ready(room)
             async with self._free_thread(room.path):
                 if room.place.file_system:
@@ -368,7 +368,7 @@ class Staging:
 
 
 @contextlib.contextmanager
-def _making(path: Path) -> Iterator[None]:
+def making(path: Path) -> Iterator[None]:
     """Raise TrialError if a run cannot be created. Of two files it names the second: the new
     one."""
     try:

@@ -204,6 +204,7 @@ def _bounded_end(event: ScriptEnded, time: int) -> ScriptEnded:
         exit_code=event.exit_code,
         job_id=event.job_id[:64],
         sizes={name[:255]: size for name, size in sizes} or None,
+        unwritten=event.unwritten,
     )
 
 

@@ -24,11 +24,12 @@ from seatrial.execute.alerts import UNFOLLOWED
 from seatrial.execute.background import Tasks
 from seatrial.execute.building import Building
 from seatrial.execute.clean_up import CleanUp
-from seatrial.execute.creation import Room, Staging
+from seatrial.execute.creation import Room, Staging, making
 from seatrial.execute.daemon_thread import run_in_thread
 from seatrial.execute.directory import JobEvents, job_events
 from seatrial.execute.hung_processes import COLLECT_SECONDS, write
 from seatrial.execute.kept_files import OF_NOTHING
+from seatrial.execute.launchers import shared_host_files, write_host_files
 from seatrial.execute.ledger import Ledger, Unresolved
 from seatrial.execute.protocol import Job
 from seatrial.execute.run_collector import CollectedRun, EndedRun, RunCollector, cancellation
@@ -39,6 +40,7 @@ from seatrial.hooks import load, provided
 from seatrial.journal import events
 from seatrial.journal.run_life import RunState
 from seatrial.model import codes
+from seatrial.model.schedulers import scheduler_of
 from seatrial.model.test import Case, Test
 from seatrial.units import count
 
@@ -65,6 +67,7 @@ class Attempts:
         self._scripts = ScriptWriter(self._record.machine, self._record.tag)
         self._test_scripts = {name: str(folder.script(name)) for name in self._record.tests}
         self._facts = str(folder.facts)
+        self._hosts_written: set[str] = set()
         self._builds: dict[str, str] = {}  # directories by key
         self.of: dict[str, Attempt] = {}
 
@@ -103,10 +106,23 @@ class Attempts:
         case = self._cases[launch.case]
         build = self.build(case.build)
         own = self._test_scripts[case.test]
-        place = RunPlace(run_id, str(job.path), build, own, self._facts, launch.nodes)
-        script = self._scripts.job_script(self._record.tests[case.test], case, place)
+        test = self._record.tests[case.test]
+        hosts = self._hosts(test, case)
+        place = RunPlace(run_id, str(job.path), build, own, self._facts, launch.nodes, hosts)
+        script = self._scripts.job_script(test, case, place)
         target = self._staging.place(case.test, launch.target)
         return Room(case, job.path, target, script, launch.nodes, build)
+
+    def _hosts(self, test: Test, case: Case) -> str:
+        """Return where the files of a run's hosts are, written by now; "" where its job writes
+        them."""
+        machine = self._record.machine
+        shared = shared_host_files(machine, test, case, self._folder.hosts)
+        if shared and shared not in self._hosts_written:
+            with making(Path(shared)):
+                write_host_files(shared, scheduler_of(machine.scheduler).only_host, case.tasks)
+            self._hosts_written.add(shared)
+        return shared
 
     def build(self, key: str) -> str:
         """Return the directory of a build: where it was made, as it may hold its own path. "" where

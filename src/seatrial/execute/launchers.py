@@ -21,6 +21,7 @@ from seatrial.execute.geometry import (
     rank_order_of,
 )
 from seatrial.execute.ranks import counter_words, recorder_words
+from seatrial.files import make_folder, replace_file
 from seatrial.model.machine import Launcher, Machine
 from seatrial.model.parameters import HOSTFILE, MACHINEFILE, NODEFILE, ORDER_FILE
 from seatrial.model.requirements import reorders
@@ -256,7 +257,8 @@ def agent_in_job(machine: Machine, case: Case, launcher: Launcher) -> str:
 # ``$HOSTFILE`` has a line ``host slots=n`` for each host, ``$MACHINEFILE`` a line ``host:n``,
 # ``$NODEFILE`` a line for each task, as ``$PBS_NODEFILE``; ``$NODELIST`` is the folded list
 # itself. With a rank order (``job.order``) the n-th line of ``$NODEFILE`` is the host of rank n -
-# 1. The job script writes the files into the run's directory (``hosts.sh``).
+# 1. The job script writes the files into the run's directory (``hosts.sh``). Where all jobs are on
+# one known host, the driver writes them once for all runs of so many tasks.
 
 
 # Most runs are on one node, whose name most schedulers give as it is: they begin sooner
@@ -267,20 +269,44 @@ echo "$_list:{tasks}" >| job.machinefile
 printf "$_list%.0s\\n" {{1..{tasks}}} >| job.nodefile
 """
 _EXPORTS = """\
-export HOSTFILE=$_run/job.hostfile MACHINEFILE=$_run/job.machinefile \\
-  NODEFILE=$_run/job.nodefile NODELIST=$_list
+export HOSTFILE={0}.hostfile MACHINEFILE={0}.machinefile \\
+  NODEFILE={0}.nodefile NODELIST=$_list
 """
 
 
-def host_files(machine: Machine, case: Case) -> str:
+def host_files(machine: Machine, case: Case, shared: str = "") -> str:
     """Return bash that writes the files of a run's hosts and exports their variables; ``$_run`` is
-    the run's directory."""
+    the run's directory. ``shared`` is where the driver has written them, if it has."""
     scheduler = scheduler_of(machine.scheduler)
     listed = scheduler.hosts_script(case.nodes)
+    if shared:
+        return listed + _EXPORTS.format(shell_word(shared))
+    exported = _EXPORTS.format("$_run/job")
     if case.nodes == 1 and not scheduler.folds_hosts:
-        return listed + _ONE_NODE.format(tasks=case.tasks) + _EXPORTS
+        return listed + _ONE_NODE.format(tasks=case.tasks) + exported
     sizes = f"_nodes={case.nodes} _tasks={case.tasks} _per_node={case.tasks_per_node}\n"
-    return listed + sizes + _text() + _EXPORTS
+    return listed + sizes + _text() + exported
+
+
+def shared_host_files(machine: Machine, test: Test, case: Case, folder: Path) -> str:
+    """Return where the driver writes the files of a run's hosts, but for their suffixes; "" where
+    the job writes its own. Those of an order are in the order of its ranks; a compat job and a
+    container see no folder but the run's."""
+    if not scheduler_of(machine.scheduler).only_host or case.nodes > 1 or case.order:
+        return ""
+    launcher = launcher_of(machine, test, case.toolchain, case.parameters)
+    if launcher.kind == "compat" or has_container(case):
+        return ""
+    return f"{folder}/{case.tasks}"
+
+
+def write_host_files(shared: str, host: str, tasks: int) -> None:
+    """Write the files of the hosts of all runs of so many tasks on one host. Raises OSError."""
+    texts = {"hostfile": f"{host} slots={tasks}\n", "machinefile": f"{host}:{tasks}\n"}
+    texts["nodefile"] = f"{host}\n" * tasks
+    make_folder(Path(shared).parent)
+    for suffix, text in texts.items():
+        replace_file(Path(f"{shared}.{suffix}"), text.encode())
 
 
 @lru_cache(maxsize=1)

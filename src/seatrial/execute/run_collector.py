@@ -241,9 +241,10 @@ class RunCollector:
             code, reason, stop = codes.LOST, str(error), str(error)
         sizes = sizes_of(run.path, self._outputs(self.record.tests[run.case.test]))
         if code is not codes.LOST and run.explain(own).code is None:
-            if code not in (codes.PASS, codes.PERFORMANCE) and is_full(run.path):
+            failed = code not in (codes.PASS, codes.PERFORMANCE)
+            if failed and ((full := is_full(run.path)) or (own.end and own.end.unwritten)):
                 code, reason = codes.LOST, "the file system was full when it ended"
-                stop = "No space left on device"
+                stop = "No space left on device" if full else ""
             elif sizes.get("stderr") and (said := _write_error(run.path)):
                 code, reason = codes.LOST, f"its stderr says: {said}"
         if stop:

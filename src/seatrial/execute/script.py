@@ -34,6 +34,7 @@ from seatrial.execute.environment import (
 )
 from seatrial.execute.launchers import LaunchLine, container_words, host_files, launch_of
 from seatrial.execute.ranks import CLEARED
+from seatrial.files import SMALLEST_ROOM
 from seatrial.hooks import load, provided
 from seatrial.judge.formats import find_format
 from seatrial.judge.metrics import FROM
@@ -109,8 +110,7 @@ _REFUSE_UNLESS_REQUEUED = """\
     exit 93
   fi
   printf '%s\\n' "$_claim" >| events.jsonl
-  : >| stdout
-  : >| stderr
+  for _file in stdout stderr job.environment; do : >| "$_file"; done
 """
 
 # A fork is slow for a short job, so functions return texts in a variable, not by $(...). Where the
@@ -164,11 +164,13 @@ done < /proc/self/status >| placement.txt
 _PROVE = 'timeout -k 5 60 $LAUNCH "$BUILD/%s" < /dev/null >> placement.txt 2>&1\n'
 
 # The environment goes to a file that the driver created, readable by its owner alone. The driver
-# computes the hash (runs/environment_capture.py), as a checksum here would cost three processes.
+# computes the hash, as a checksum here would cost three processes. To truncate the empty file would
+# have ext4 give it blocks on the disk at once (auto_da_alloc); it is removed before it needs any.
 # The set-up of a site may have changed shell options; they are reset for the script of the test.
 _ENVIRONMENT = r"""
 set +aeu
-declare -x >| job.environment
+_unwritten=
+declare -x >> job.environment || _unwritten=1
 _said= _gpus=
 """
 
@@ -182,22 +184,29 @@ _facts=",\"job_id\":\"$_job\",\"nodes\":\"$_text\""
 _text=
 [[ -z ${LOADEDMODULES-} ]] || seatrial_json "$LOADEDMODULES"
 _facts+=",\"text\":\"$_text\"$_gpus${_said:+,\"facts\":{$_said\}}"
-seatrial_event binary_execute_start "$_facts"
+seatrial_event binary_execute_start "$_facts" || _unwritten=1
 [[ -z $_said ]] || : 2> /dev/null >| "$_mark"
 """
 
 # The blanks need a block of the file system: where it is full, the output may not be whole, and the
-# run has no end.
-_SCRIPT_END = r"""
+# run has no end. It may have found room again just now, so the end tells whether something could
+# not be written, or there is hardly any room. The latter is asked where a test failed, as that
+# starts a process.
+_SCRIPT_END = rf"""
 _code=$?
 seatrial_clock
+if [[ $_code != 0 ]] && _room=($(stat -f -c '%a %S %c %d' "$_run")); then
+  [[ $((_room[0] * _room[1])) -ge {SMALLEST_ROOM} ]] || _unwritten=1
+  [[ ${{_room[2]}} = 0 || ${{_room[3]}} != 0 ]] || _unwritten=1
+fi
 """
 
 _END = r"""
 _off=$((_time - _start - (${_up:-0} - ${_start_up:-0}) * 10000000))
 [[ -z $_up || ${_off#-} -le 50000000 ]] || _time=$((_time - _off))
 _sizes=
-%sseatrial_event binary_execute_end ",\"value\":$_code,\"sizes\":{${_sizes#,}}" 4096 || exit 94
+%s_more=",\"sizes\":{${_sizes#,}}${_unwritten:+,\"unwritten\":true}"
+seatrial_event binary_execute_end ",\"value\":$_code$_more" 4096 || exit 94
 exit "$_code"
 """
 
@@ -258,7 +267,7 @@ class ScriptWriter:
                 _WHOLE if self._elsewhere else "",
                 self._claim,
                 exports({**test.bound(case.parameters), **self._run_variables(test, case, run)}),
-                host_files(self.machine, case),
+                host_files(self.machine, case, run.hosts),
                 self._shared(test, case.toolchain),
                 launch.before,
                 exports({"LAUNCH": line, "CONTAINER": " ".join(container_words(case))}),
@@ -353,8 +362,8 @@ def judged_files(test: Test) -> list[str]:
 
 class RunPlace(Struct, frozen=True):
     """The id of a run, its directory, the directory of its build, the script of its test, the
-    folder in which jobs mark the nodes whose facts they told, and the nodes that were chosen for
-    it, in the order of its ranks."""
+    folder in which jobs mark the nodes whose facts they told, the nodes that were chosen for it, in
+    the order of its ranks, and where the files of its hosts are ("": its job writes them)."""
 
     run_id: str
     path: str
@@ -362,6 +371,7 @@ class RunPlace(Struct, frozen=True):
     script: str
     facts: str
     nodes: str = ""
+    hosts: str = ""
 
 
 # ---- settings script -----------------------------------------------------------------------------

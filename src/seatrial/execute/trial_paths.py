@@ -29,6 +29,7 @@ class TrialPaths:
         self.submissions = self.path / "submissions"
         self.environments = self.path / "environments"
         self.facts = self.path / "facts"
+        self.hosts = self.path / "hosts"
         self.hung_script = self.facts / HUNG_SCRIPT
         self.requests = self.path / "requests"
         self.cancel_request = self.path / "cancel"

@@ -232,12 +232,14 @@ class ScriptStarted(JobsOwnEvent, frozen=True, kw_only=True, tag="binary_execute
 
 class ScriptEnded(JobsOwnEvent, frozen=True, kw_only=True, tag="binary_execute_end"):
     """The run's script ended with an exit code.
-    ``sizes``: bytes of stdout and of the files that are judged, as they were on that node."""
+    ``sizes``: bytes of stdout and of the files that are judged, as they were on that node.
+    ``unwritten``: the job could not write something, or its file system was full at the end."""
 
     number: ClassVar[int] = 180
     exit_code: Whole | None = field(default=None, name="value")
     job_id: str = ""
     sizes: dict[str, int] | None = None
+    unwritten: bool = False
 
 
 class JobEnded(RunEvent, frozen=True, kw_only=True, tag="job_end"):

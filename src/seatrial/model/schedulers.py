@@ -66,6 +66,8 @@ class Scheduler:
     #: Bash that sets ``_job`` in a job script to the id of the job, as the client's `task_id` has
     #: it. It looks at no variable of another batch system, in whose job the driver may run.
     job_id: ClassVar[str]
+    #: The host of all its jobs, "" where only a job knows its hosts.
+    only_host: ClassVar[str] = ""
     #: Whether the list of hosts that `hosts_script` gives is folded: n[1-4].
     folds_hosts: ClassVar[bool] = False
     #: The program that starts another on a host of the job, for MPI launchers that would take ssh.
@@ -116,10 +118,11 @@ class Local(Scheduler):
     settings = BatchSettings
     client = ""
     job_id = "_job=$$\n"
+    only_host = "localhost"
 
     @classmethod
     def hosts_script(cls, nodes: int) -> str:
-        return "_list=localhost\n"
+        return f"_list={cls.only_host}\n"
 
 
 class Slurm(BatchSettings, frozen=True):
