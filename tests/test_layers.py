@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import seatrial
+from seatrial import hooks
 
 SOURCE = Path(seatrial.__file__).parent
 
@@ -106,6 +107,11 @@ def test_the_core_imports_no_plug_in() -> None:
         if room_of(path) not in ("plugins", "hooks") and "seatrial.plugins" in path.read_text()
     ]
     assert not wrong, "the core asks plug-ins by seatrial.hooks"
+
+
+def test_each_plug_in_of_the_product_is_loaded() -> None:
+    folders = {path.parent.name for path in (SOURCE / "plugins").glob("*/__init__.py")}
+    assert {plugin.name for plugin in hooks.installed()} >= folders
 
 
 def test_every_way_to_import_is_seen() -> None:

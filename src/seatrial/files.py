@@ -20,8 +20,8 @@ import grp
 import os
 import shutil
 import stat
+import threading
 from collections.abc import Iterator, Sequence
-from concurrent import futures
 from io import BufferedReader, BufferedWriter
 from pathlib import Path
 from typing import NamedTuple
@@ -299,8 +299,12 @@ def sync_files(paths: Sequence[str]) -> None:
     together then. A file that is not there, or that cannot be synced, is left out."""
     if paths:
         number = min(SYNCED_AT_ONCE, len(paths))
-        with futures.ThreadPoolExecutor(number) as threads:
-            list(threads.map(_sync_each, [paths[first::number] for first in range(number)]))
+        shares = [paths[first::number] for first in range(number)]
+        threads = [threading.Thread(target=_sync_each, args=(share,)) for share in shares]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
 
 
 def _sync_each(paths: Sequence[str]) -> None:

@@ -6,9 +6,8 @@
         return [Flux]
 
 A plug-in is a module that an installed wheel names as an entry point of the group ``seatrial``.
-Features of the product itself are plug-ins, too (``seatrial/plugins/``): they come by the same
-door, and the core imports none of them. What the core has of a kind, it registers by the same
-hooks.
+Features of the product itself are plug-ins, too (``seatrial/plugins/``), with the same hooks; the
+core imports none of them. What the core has of a kind, it registers by the same hooks.
 
 Plug-ins are imported when a command starts, so what they return names its code as
 ``module:attribute``; `load` imports that where it is used.
@@ -16,12 +15,12 @@ Plug-ins are imported when a command starts, so what they return names its code 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar, cast
 
@@ -37,6 +36,21 @@ WITHOUT = "SEATRIAL_WITHOUT_PLUGINS"
 
 # What the core itself has, as a plug-in would have it.
 _CORE = ("seatrial.model.schedulers", "seatrial.model.criterion_kinds")
+# The plug-ins of the product itself.
+_PACKAGE = "seatrial.plugins."
+_OWN = (
+    "compat",
+    "facts",
+    "gridengine",
+    "guard",
+    "importers",
+    "network",
+    "orders",
+    "pbs",
+    "postgresql",
+    "rehearsal",
+    "sinks",
+)
 
 _T = TypeVar("_T")
 
@@ -480,22 +494,47 @@ def plugins() -> pluggy.PluginManager:
     for name in _CORE:
         manager.register(importlib.import_module(name), name)
     left_out = switched_off()
-    for point in installed():
-        if point.name not in left_out:
-            manager.register(_imported(point), point.name)
+    for plugin in installed():
+        if plugin.name not in left_out:
+            manager.register(_imported(plugin), plugin.name)
     return manager
 
 
+class Plugin(NamedTuple):
+    """A plug-in that is installed: the name of its entry point, and what that names."""
+
+    name: str
+    place: str
+
+
 @functools.cache
-def installed() -> tuple[EntryPoint, ...]:
-    """Return the entry points of the plug-ins that are installed, by name: those of Seatrial, then
-    others."""
-    points = entry_points(group=GROUP)
-    return tuple(sorted(points, key=lambda point: (not _is_own(point), point.name)))
+def installed() -> tuple[Plugin, ...]:
+    """Return the plug-ins that are installed, by name: those of Seatrial, then others."""
+    return (*(Plugin(name, _PACKAGE + name) for name in _OWN), *sorted(_of_others()))
 
 
-def _is_own(point: EntryPoint) -> bool:
-    return point.value.startswith("seatrial.plugins.")
+def _of_others() -> Iterator[Plugin]:
+    """Yield the plug-ins of other packages. ``importlib.metadata`` costs as much as a short command
+    does, and few sites have a plug-in: so it is asked only where a package names the group."""
+    if not any(map(_names_the_group, sys.path)):
+        return
+    from importlib.metadata import entry_points
+
+    for point in entry_points(group=GROUP):
+        if not point.value.startswith(_PACKAGE):  # of another version of Seatrial on the path
+            yield Plugin(point.name, point.value)
+
+
+def _names_the_group(place: str) -> bool:
+    """Return whether a folder of packages, or an archive of them, may have one with plug-ins."""
+    path = Path(place)
+    if path.is_file():
+        return True
+    for file in path.glob("*-info/entry_points.txt"):
+        with contextlib.suppress(OSError):
+            if f"[{GROUP}]" in file.read_text(errors="replace"):
+                return True
+    return False
 
 
 def switched_off() -> frozenset[str]:
@@ -503,13 +542,13 @@ def switched_off() -> frozenset[str]:
     return frozenset(filter(None, map(str.strip, os.environ.get(WITHOUT, "").split(","))))
 
 
-def _imported(point: EntryPoint) -> Any:
+def _imported(plugin: Plugin) -> Any:
     try:
-        return point.load()
+        return load(plugin.place)
     except Exception as error:
         raise PluginFailed(
-            f"the plug-in {point.name} ({point.value}) cannot be imported: {error!r}; "
-            f"remove its package, or go without it: {WITHOUT}={point.name}"
+            f"the plug-in {plugin.name} ({plugin.place}) cannot be imported: {error!r}; "
+            f"remove its package, or go without it: {WITHOUT}={plugin.name}"
         ) from error
 
 
@@ -522,12 +561,12 @@ def missing(names: Iterable[str]) -> list[str]:
 def plugin_with(word: str) -> str:
     """Return the plug-in that is switched off and brings something of that name, such as a key or a
     batch system; "" if there is none."""
-    for point in installed():
-        if point.name in switched_off():
-            module = _imported(point)
+    for plugin in installed():
+        if plugin.name in switched_off():
+            module = _imported(plugin)
             asked = [getattr(module, name) for name in dir(module) if name.startswith("seatrial_")]
             if any(item.name == word for hook in asked for item in hook() if hasattr(item, "name")):
-                return point.name
+                return plugin.name
     return ""
 
 
@@ -539,9 +578,11 @@ def provided(hook: str) -> Iterator[Any]:
 
 
 def load(name: str) -> Any:
-    """Return the object that ``module:attribute`` names; its module is imported."""
+    """Return the object that ``module:attribute`` names, or the module where there is no attribute.
+    The module is imported."""
     module, _, attribute = name.partition(":")
-    return getattr(importlib.import_module(module), attribute)
+    found = importlib.import_module(module)
+    return getattr(found, attribute) if attribute else found
 
 
 # ---- keys of files -------------------------------------------------------------------------------

@@ -5,7 +5,8 @@ from typing import Any
 import click
 import msgspec
 
-from seatrial.cli.options import asked_of, format_option, repeat_option, selection_options
+from seatrial.cli.options import format_option
+from seatrial.cli.selection import asked_of, repeat_option, selection_options
 from seatrial.escaping import plain
 from seatrial.execute.launchers import launch_line
 from seatrial.execute.prepare import notes_of, prepare_trial, require_cases

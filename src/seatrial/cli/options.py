@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
-import msgspec
 
-from seatrial.execute.options import TrialOptions
 from seatrial.hooks import load
 from seatrial.model.settings import setting
 from seatrial.units import moment_of, share_of
@@ -216,34 +214,6 @@ per_option = choice_option(
     help="Figures by what they took: rates divided by it, times multiplied with it.",
 )
 
-# which cases of a suite
-selection_options = together(
-    click.argument("suites", nargs=-1, metavar="[SUITE]...", shell_complete=complete("folders")),
-    value_option(
-        "-k",
-        "keyword",
-        "EXPRESSION",
-        "Only cases that match: words of names, tags and parameters, joined by and, or, not "
-        "and parentheses; NAME=VALUE for a parameter.",
-    ),
-    click.option(
-        "-t",
-        "--tag",
-        "tags",
-        multiple=True,
-        help="Only tests with this tag; if repeated, with all of them.",
-    ),
-    machine_option,
-    list_option(
-        "--toolchain",
-        "toolchains",
-        "PATTERN",
-        "Only these toolchains; `default` is the machine's first.",
-    ),
-    list_option("--set", "settings", "NAME=VALUE[,VALUE]", "Replace the values of a parameter."),
-)
-repeat_option = click.option("--repeat", type=click.IntRange(min=1), help="Runs of each case.")
-
 # ---- plans --------------------------------------------------------------------------------
 
 # PLAN and the options that choose among its trials
@@ -274,19 +244,3 @@ def names_of(by: tuple[str, ...]) -> list[str]:
     if not names:
         raise click.UsageError("--by: give a name")
     return names
-
-
-# ---- what a trial records -----------------------------------------------------------------
-
-
-def asked_of(settings: tuple[str, ...], **chosen: Any) -> "TrialOptions":
-    """Return the options in the form that a trial records. Raises click.UsageError for a malformed
-    --set."""
-    pairs = {}
-    for text in settings:
-        name, equals, value = text.partition("=")
-        if not (equals and name and value):
-            raise click.UsageError(f"--set {text}: write NAME=VALUE or NAME=VALUE,VALUE")
-        pairs[name] = value
-    given = {name: value for name, value in chosen.items() if value}
-    return msgspec.convert({"suites": ["."], "settings": pairs, **given}, TrialOptions)

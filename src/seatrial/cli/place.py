@@ -7,7 +7,8 @@ from typing import Any
 import click
 import msgspec
 
-from seatrial.cli.options import asked_of, format_option, selection_options
+from seatrial.cli.options import format_option
+from seatrial.cli.selection import asked_of, selection_options
 from seatrial.escaping import plain
 from seatrial.execute.geometry import NoGeometry, TaskGeometry, geometry_of, rank_order_of
 from seatrial.execute.launchers import launch_line

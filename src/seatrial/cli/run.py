@@ -7,6 +7,7 @@ import click
 from seatrial.cli import Folders, options
 from seatrial.cli.query_common import opened, tell_damage
 from seatrial.cli.run_driver import drive_and_tell, write_scripts
+from seatrial.cli.selection import asked_of, repeat_option, selection_options
 from seatrial.errors import UsageError
 from seatrial.execute import creation
 from seatrial.execute.detect import require_chosen
@@ -20,8 +21,8 @@ from seatrial.results.store import queries
 
 
 @click.command("run")
-@options.selection_options
-@options.repeat_option
+@selection_options
+@repeat_option
 @click.option("--name", "tag", help="Tag of the trial; default: date, time and suite.")
 @click.option(
     "-j",
@@ -89,7 +90,7 @@ def command(
     """
     if not dry_run:
         require_chosen(machine, "-m")
-    asked = options.asked_of(**selection, labels=dict(labels))
+    asked = asked_of(**selection, labels=dict(labels))
     prepared = prepare_trial(asked, machine)
     require_cases(prepared)
     if asked.failed_from:

@@ -23,7 +23,6 @@ from seatrial.errors import JournalError, Owned, SeatrialError, UsageError
 from seatrial.escaping import plain, plain_line
 from seatrial.execute import requests
 from seatrial.execute.driver import Driver
-from seatrial.execute.environment import Shell
 from seatrial.execute.job_stats import Observer
 from seatrial.execute.requests import (
     INTERRUPTED,
@@ -34,6 +33,7 @@ from seatrial.execute.requests import (
     Request,
     Stop,
 )
+from seatrial.execute.shell import Shell
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.files import opened_folder, origin_of, touch
 from seatrial.hooks import load, provided

@@ -28,11 +28,11 @@ from seatrial.execute.compilers import install_lines, load_lines
 from seatrial.execute.environment import (
     exports,
     inherited,
-    kill_group,
     preamble,
     toolchain_variables,
     write_script,
 )
+from seatrial.execute.shell import kill_group
 from seatrial.files import (
     close_to_others,
     is_full,

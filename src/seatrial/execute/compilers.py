@@ -19,11 +19,11 @@ from seatrial.escaping import shell_word
 from seatrial.execute.environment import (
     NO_MODULE,
     exports,
-    kill_group,
     module_command,
     preamble,
     toolchain_variables,
 )
+from seatrial.execute.shell import kill_group
 from seatrial.execute.toolchains import NOT_KNOWN, version_script
 from seatrial.files import read_regular
 from seatrial.judge.reading import OWN_WORDS

@@ -23,11 +23,11 @@ from seatrial.execute.daemon_thread import run_in_thread
 from seatrial.execute.directory import prepare, working_directory
 from seatrial.execute.directory import remove as remove_directory
 from seatrial.execute.environment import write_script
-from seatrial.execute.geometry import Placement, PlacementTarget, copy_of
 from seatrial.execute.geometry import prepare as prepare_order
 from seatrial.execute.hung_processes import HUNG_SCRIPT, hung_script
 from seatrial.execute.kept_files import FILE_USE_SCRIPT, file_use_script
 from seatrial.execute.launchers import prepare as prepare_gpus
+from seatrial.execute.placement import Placement, PlacementTarget, copy_of
 from seatrial.execute.plan.component_tests import part_of
 from seatrial.execute.ranks import prepare_pattern as prepare_recorder
 from seatrial.execute.ranks import prepare_thread_count as prepare_counter

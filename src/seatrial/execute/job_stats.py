@@ -13,7 +13,7 @@ from pathlib import Path
 
 from seatrial.execute.background import Tasks
 from seatrial.execute.daemon_thread import run_in_thread
-from seatrial.execute.environment import CommandResult, Shell
+from seatrial.execute.shell import CommandResult, Shell
 from seatrial.files import replace_file
 from seatrial.journal.events import Event, GaugeRead
 from seatrial.judge.checks import job_number, sums_of_job, text_of_sums

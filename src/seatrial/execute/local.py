@@ -27,7 +27,7 @@ from seatrial.execute.bundles import (
     bundle_files,
 )
 from seatrial.execute.directory import holds_output, job_events, set_aside
-from seatrial.execute.environment import Shell, write_script
+from seatrial.execute.environment import write_script
 from seatrial.execute.hung_processes import COLLECT_SECONDS, MAX_BYTES
 from seatrial.execute.job_processes import (
     LocalGpus,
@@ -59,6 +59,7 @@ from seatrial.execute.protocol import (
     Update,
     UpdateQueue,
 )
+from seatrial.execute.shell import Shell
 from seatrial.files import is_of_host, make_folder, remove_file
 from seatrial.model.codes import CANCELLED, LOST, TIMEOUT
 

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import ClassVar, NamedTuple, TypeVar
 
 from seatrial.errors import BackendError
-from seatrial.execute.environment import ends_within, inherited, kill_group
+from seatrial.execute.environment import inherited
 from seatrial.execute.protocol import Job, Submission, Trouble
+from seatrial.execute.shell import ends_within, kill_group
 from seatrial.files import open_descriptor, open_to_write, read_start
 from seatrial.model import codes
 from seatrial.model.machine import Machine

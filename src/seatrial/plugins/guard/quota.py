@@ -12,7 +12,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.escaping import lua_text
-from seatrial.execute.environment import Shell
+from seatrial.execute.shell import Shell
 from seatrial.files import read_start
 from seatrial.model.documents import Location, load_checked
 from seatrial.model.expressions import ExpressionError, compile_expression

@@ -7,8 +7,9 @@ import click
 from msgspec import Struct
 
 from seatrial.cli import Folders, options, run
-from seatrial.cli.options import format_option, quiet_option, selection_options
+from seatrial.cli.options import format_option, quiet_option
 from seatrial.cli.query_common import opened
+from seatrial.cli.selection import selection_options
 from seatrial.cli.tables import TextTable, labelled
 from seatrial.errors import UsageError
 from seatrial.execute.prepare import new_tag
