@@ -532,6 +532,7 @@ def _names_the_group(place: str) -> bool:
         return True
     for file in path.glob("*-info/entry_points.txt"):
         with contextlib.suppress(OSError):
+            # plain: a file of an installed package
             if f"[{GROUP}]" in file.read_text(errors="replace"):
                 return True
     return False
