@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from bench import peers
 from bench.measuring import Row, scratch
 from seatrial.model.machine import Machine, NodeGroup
-from seatrial.model.nodes import unfold
+from seatrial.model.node_set import unfold
 from seatrial.plugins.rehearsal.simulated.batch import compiled_run, simulate
 from seatrial.plugins.rehearsal.simulated.cluster import SimulatedCluster
 from seatrial.plugins.rehearsal.simulated.queue import SimulatedJob

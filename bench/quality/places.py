@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from seatrial.model.codes import PASS
-from seatrial.model.nodes import fold
+from seatrial.model.node_set import fold
 from seatrial.model.topology import Topology, level_by_size
 from seatrial.results.slow_places import PlaceTrend, slow_places
 from seatrial.results.store.tables import RunOutcome

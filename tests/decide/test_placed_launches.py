@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from seatrial.journal.events import AlertRaised, JobEnded, JobStarted, NodeDown, RunSubmitted
-from seatrial.model.nodes import unfold
+from seatrial.model.node_set import unfold
 from tests.plugins.rehearsal.stage import Stage, since
 from tests.programs import Workplace
 from tests.slurm.cluster import ClusterOptions, SlurmCluster

@@ -47,7 +47,7 @@ from seatrial.journal.events import (
     TrialStarted,
 )
 from seatrial.model import codes
-from seatrial.model.nodes import unfold
+from seatrial.model.node_set import unfold
 from seatrial.model.policy import Entry, Limits, Policy, RateLimit, Window
 from seatrial.model.test import Case
 

@@ -33,7 +33,7 @@ from seatrial.journal.events import (
     TrialResumed,
     TrialStarted,
 )
-from seatrial.model.nodes import unfold
+from seatrial.model.node_set import unfold
 from tests.execute.plans import TAG, alerts, audit, control, ends, start, write_plan
 from tests.gates import pause
 from tests.programs import Driving, E, F, Workplace, until

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from seatrial.journal.events import JobStarted, RunJudged, TrialPaused, TrialResumed, TrialStarted
-from seatrial.model.nodes import unfold
+from seatrial.model.node_set import unfold
 from seatrial.results.status import Status
 from tests.programs import Workplace
 from tests.slurm.cluster import ClusterOptions, SlurmCluster

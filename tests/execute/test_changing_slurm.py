@@ -16,7 +16,7 @@ from seatrial.journal.events import (
     RunSubmitted,
     TestHeld,
 )
-from seatrial.model.nodes import unfold
+from seatrial.model.node_set import unfold
 from tests.execute.disturbed import options
 from tests.execute.plans import TAG, audit, control, passed, start, write_plan
 from tests.programs import Workplace

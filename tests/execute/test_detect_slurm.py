@@ -15,7 +15,7 @@ from seatrial.execute import detect
 from seatrial.execute.detect import detect_cluster
 from seatrial.model.machine import Launcher, Machine, Memory, NodeGroup
 from seatrial.model.machine_file import load_machine
-from seatrial.model.nodes import unfold
+from seatrial.model.node_set import unfold
 from seatrial.model.schedulers import Slurm
 from tests.model.fakes import program
 from tests.slurm.cluster import SlurmCluster

@@ -22,7 +22,7 @@ from seatrial.execute.run_collector import CollectedRun, EndedRun
 from seatrial.journal.events import JobStarted, OutputQuiet, RunJudged
 from seatrial.journal.run_life import RunState
 from seatrial.model.codes import LOST
-from seatrial.model.nodes import unfold
+from seatrial.model.node_set import unfold
 from tests.programs import LONG_S, Workplace, job_shells
 from tests.waiting import until_true
 

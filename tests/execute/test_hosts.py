@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seatrial.execute.launchers import host_files
-from seatrial.model.nodes import fold, unfold
+from seatrial.model.node_set import fold, unfold
 from seatrial.model.test import Case
 from tests.waiting import LONG_S
 

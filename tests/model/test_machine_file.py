@@ -11,7 +11,8 @@ from seatrial.execute.detect import find_machine
 from seatrial.hooks import value_of
 from seatrial.model.machine import Machine, Memory, NodeGroup
 from seatrial.model.machine_file import load_machine, this_host
-from seatrial.model.nodes import facts_of, unfold
+from seatrial.model.node_set import unfold
+from seatrial.model.nodes import facts_of
 
 GOOD = "machine: m\nnodes:\n  - {names: n1, cores: 4}\n"
 
@@ -96,7 +97,9 @@ toolchains:
     launcher: {kind: yod}
     environment: {1X: 2}
 """
-    assert faults(tmp_path, text) == [
+    found = faults(tmp_path, text)
+    assert found.pop(4).startswith("m.yaml:6: nodes[1].names: 'n[1-' is not a node set: ")
+    assert found == [
         "m.yaml:1: machine: a name must be letters, digits, ._-",
         "m.yaml:2: scheduler: 'lsf' is not one of gridengine, local, pbs, slurm",
         "m.yaml:3: jobs: -1 is less than 0",
@@ -117,10 +120,10 @@ toolchains:
     ) + "scheduler: slurm\n"
     found = faults(tmp_path, shaped)
     assert found[0] == "m.yaml:1: machine: a name must be letters, digits, ._-"
-    assert found[1] == (
+    assert found[1].startswith("m.yaml:4: nodes[1].names: 'n[1-' is not a node set: ")
+    assert found[2] == (
         "m.yaml:4: nodes[1].memory: 'much' is not a size; write e.g. 64MiB, 2GB or 4096"
     )
-    assert found[2].startswith("m.yaml:4: nodes[1].names: 'n[1-' is not a node set: ")
     assert found[3:] == [
         "m.yaml:6: slurm.poll: 'soon' is not a duration; write e.g. 90s, 5m, 1h30m or 01:30:00",
         "m.yaml:7: environment.A B: is not a name for a variable; it must be letters, digits and _",

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.model.machine import Machine, NodeGroup
-from seatrial.model.nodes import fold, unfold, unfold_or_empty, unknown_features
+from seatrial.model.node_set import fold, unfold, unfold_or_empty
+from seatrial.model.nodes import unknown_features
 
 NAMES = st.from_regex(r"(n|n0|rack1-n|login)(|[0-9]{1,4})(|-ib)", fullmatch=True)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from seatrial.model.nodes import unfold_or_empty
+from seatrial.model.node_set import unfold_or_empty
 from seatrial.results import trial_history
 from seatrial.results.trial_history import NodeBits
 

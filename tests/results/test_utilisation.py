@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from seatrial.journal.events import NodeDown, NodeUp, TrialEnded
 from seatrial.model.codes import FAILED, PASS, Code
-from seatrial.model.nodes import unfold_or_empty
+from seatrial.model.node_set import unfold_or_empty
 from seatrial.model.policy import Window
 from seatrial.results.trial_history import NodeBits, TrialHistory
 from seatrial.results.utilisation import USES, timeline_of

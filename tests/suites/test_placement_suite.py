@@ -17,7 +17,7 @@ import yaml
 from seatrial.execute.detect import detect
 from seatrial.journal.events import MetricRecorded, RunJudged, ScriptStarted
 from seatrial.model.machine import Toolchain
-from seatrial.model.nodes import unfold
+from seatrial.model.node_set import unfold
 from tests.programs import Workplace
 from tests.slurm.cluster import ClusterOptions, SlurmCluster
 from tests.suites.short_probes import short

@@ -16,7 +16,7 @@ from seatrial.model.decoding import plain
 from seatrial.model.machine import Machine
 from seatrial.model.machine_file import this_host
 from seatrial.model.machine_topology import known_topology
-from seatrial.model.nodes import fold
+from seatrial.model.node_set import fold
 from seatrial.model.schedulers import scheduler_of, schedulers
 from seatrial.model.topology import SYSTEM, Topology, bisection_text
 from seatrial.units import count

@@ -18,7 +18,8 @@ from seatrial.execute.alerts import alarm_limit, alarms
 from seatrial.execute.plan_trials import PlanTrial, elsewhere, made, plan_name, to_begin, write_next
 from seatrial.execute.requests import HEAVY, Request, RequestKind
 from seatrial.journal.events import HEAVY_TESTS
-from seatrial.model.nodes import fold, node_names, unfold
+from seatrial.model.node_set import fold, unfold
+from seatrial.model.nodes import node_names
 from seatrial.model.plan import Component
 from seatrial.units import seconds, show_seconds
 

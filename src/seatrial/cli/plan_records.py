@@ -32,7 +32,8 @@ from seatrial.journal.events import (
 )
 from seatrial.journal.journal import read
 from seatrial.model.moments import day_of
-from seatrial.model.nodes import node_names, unfold
+from seatrial.model.node_set import unfold
+from seatrial.model.nodes import node_names
 from seatrial.model.plan import ChecklistItem, Component, Evidence
 from seatrial.results.documents import GivenDocument, given
 from seatrial.results.records import PlanRecords, records_in

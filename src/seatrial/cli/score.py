@@ -13,7 +13,7 @@ from seatrial.cli.tables import TextTable
 from seatrial.errors import TrialError, UsageError
 from seatrial.escaping import plain_line
 from seatrial.execute.trial_folder import TrialFolder
-from seatrial.model.nodes import unfold
+from seatrial.model.node_set import unfold
 from seatrial.results.scores import (
     Phased,
     Score,

@@ -17,7 +17,7 @@ from seatrial.decide.race import Dropped
 from seatrial.decide.targets import Targets
 from seatrial.journal.events import GaugeRead, RunSubmitted, finite
 from seatrial.model import policy
-from seatrial.model.nodes import unfold
+from seatrial.model.node_set import unfold
 from seatrial.model.policy import Policy, RaceRules
 from seatrial.model.test import Case
 from seatrial.model.topology import NodeWish

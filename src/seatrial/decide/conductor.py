@@ -24,7 +24,7 @@ from seatrial.decide.failing import PendingAlert
 from seatrial.decide.state import ConductorState
 from seatrial.journal.events import AlertRaised, Event, NodeExcluded, TestStopped
 from seatrial.model.codes import BUILD_FAILED, PASS
-from seatrial.model.nodes import unfold_or_empty
+from seatrial.model.node_set import unfold_or_empty
 from seatrial.model.policy import Limits, Policy
 from seatrial.model.test import Case
 from seatrial.units import FAR_FUTURE_NS

@@ -27,7 +27,7 @@ from msgspec import Struct
 from seatrial.decide.demand import Due
 from seatrial.model import codes
 from seatrial.model.codes import code_of
-from seatrial.model.nodes import fold, unfold_or_empty
+from seatrial.model.node_set import fold, unfold_or_empty
 from seatrial.model.policy import Policy, WatchLimits
 from seatrial.units import SECOND_NS, count, ns, show_seconds, show_share
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from seatrial.decide.in_flight import RunInFlight
 from seatrial.model.codes import BOOT_FAILURE
-from seatrial.model.nodes import fold, unfold_or_empty
+from seatrial.model.node_set import fold, unfold_or_empty
 from seatrial.model.policy import Exclusion
 from seatrial.units import SECOND_NS, count, show_seconds
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from seatrial.model.machine import Machine
 from seatrial.model.machine_topology import topology_of
-from seatrial.model.nodes import fold, unfold
+from seatrial.model.node_set import fold, unfold
 from seatrial.model.policy import NodePlacing
 from seatrial.model.requirements import usable_nodes
 from seatrial.model.test import Case, Test

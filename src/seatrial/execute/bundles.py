@@ -21,7 +21,7 @@ from seatrial.execute.directory import job_events
 from seatrial.execute.protocol import Ended, Job, NeverStarted, Started, Submission
 from seatrial.files import open_regular, touch
 from seatrial.model.codes import CANCELLED, LOST, TIMEOUT
-from seatrial.model.nodes import fold, unfold
+from seatrial.model.node_set import fold, unfold
 
 # ---- bundle --------------------------------------------------------------------------------------
 #

@@ -20,7 +20,8 @@ from seatrial.model.machine import Launcher, Machine, Memory, NetworkModel, Node
 from seatrial.model.machine_file import FOLDER, LOCAL, Site, load_machine, machine_file, this_host
 from seatrial.model.machine_topology import levels_of_switches, made, topology_of
 from seatrial.model.node_layout import written
-from seatrial.model.nodes import fold, node_names, unfold
+from seatrial.model.node_set import fold, unfold
+from seatrial.model.nodes import node_names
 from seatrial.model.places import groups_by_xname, groups_of_topology, of_machine
 from seatrial.model.schedulers import Slurm
 from seatrial.units import show_bytes

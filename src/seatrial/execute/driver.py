@@ -62,7 +62,7 @@ from seatrial.hooks import load, provided
 from seatrial.journal import events
 from seatrial.journal.journal import Journal
 from seatrial.log import logger
-from seatrial.model.nodes import fold
+from seatrial.model.node_set import fold
 from seatrial.model.plan import Tell
 from seatrial.model.policy import Limits
 from seatrial.units import SECOND_NS

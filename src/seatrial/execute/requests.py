@@ -48,7 +48,8 @@ from seatrial.journal.encoding import decode
 from seatrial.journal.events import PERSONAL, PersonsEvent, RunReviewed
 from seatrial.model.codes import CODES, ERRORS, KNOWN, PASS
 from seatrial.model.decoding import DAMAGED, decoder
-from seatrial.model.nodes import node_names, unfold
+from seatrial.model.node_set import unfold
+from seatrial.model.nodes import node_names
 from seatrial.units import seconds
 
 MAX_REQUEST_BYTES = 1 << 20

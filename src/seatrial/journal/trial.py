@@ -18,7 +18,7 @@ from seatrial.journal import events
 from seatrial.journal.run_life import RUN_KINDS, RunLife
 from seatrial.journal.trial_life import TrialLife
 from seatrial.model import codes
-from seatrial.model.nodes import unfold_or_empty
+from seatrial.model.node_set import unfold_or_empty
 
 Run = TypeVar("Run", bound=RunLife)
 

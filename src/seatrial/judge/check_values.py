@@ -17,7 +17,8 @@ from seatrial.model.expressions import FACTS, ExpressionError, compile_expressio
 from seatrial.model.figures import shown
 from seatrial.model.identifiers import show
 from seatrial.model.machine import Machine
-from seatrial.model.nodes import facts_of, groups_with, unfold
+from seatrial.model.node_set import unfold
+from seatrial.model.nodes import facts_of, groups_with
 from seatrial.model.test import Case, Check, Test
 
 CASE_NAMES = ("nodes", "tasks", "tasks_per_node", "threads")

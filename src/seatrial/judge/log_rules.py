@@ -11,11 +11,11 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Final
 
-from seatrial.model.documents import Faults, Location, decode, read
+from seatrial.model.documents import Faults, Location, decode, decode_partly, read
 from seatrial.model.expressions import ExpressionError, compile_expression
 from seatrial.model.failures import LogRule, check_log_rules
 from seatrial.model.file_model import FileModel, Scalar, doc
-from seatrial.model.nodes import unfold
+from seatrial.model.node_set import NodeSetOrNone
 from seatrial.model.test import Test
 
 SHIPPED = Path(__file__).parent / "logs"
@@ -115,7 +115,7 @@ class RuleWaiver(FileModel, frozen=True):
 
     rules: Annotated[list[str], doc("names or patterns of rules")]
     reason: Annotated[str, doc("why they do not count")]
-    nodes: Annotated[str, doc("node set; default: all")] = ""
+    nodes: Annotated[NodeSetOrNone, doc("node set; default: all")] = ""
     until: Annotated[str, doc("the last day on which they do not count: 2026-05-01 (UTC)")] = ""
 
 
@@ -148,16 +148,14 @@ def read_files(paths: Iterable[Path]) -> list[RuleFile]:
     faults = Faults()
     files = []
     for path in paths:
-        node = read(path, faults)
-        found = decode(node, RuleFile, faults) if node is not None else None
-        if found is None or node is None:
-            continue
-        location = Location(node, faults)
-        for i, rule in enumerate(found.rules):
-            _check(rule, location.inside("rules", i))
-        for i, waiver in enumerate(found.waivers):
-            _check_waiver(waiver, location.inside("waivers", i))
-        files.append(found)
+        own = Faults()
+        node = read(path, own)
+        found = decode_partly(node, RuleFile, own) if node is not None else None
+        if node is not None and found is not None:
+            if not own.of_shape:
+                _check_file(found, Location(node, own, own.faulty))
+            files.append(found)
+        faults.add_all(own)
     faults.raise_any()
     return files
 
@@ -208,11 +206,12 @@ def _names(text: str, key: str, at: Location) -> Set[str] | None:
         return None
 
 
-def _check_waiver(waiver: RuleWaiver, at: Location) -> None:
-    if waiver.nodes:
-        at.parsed(unfold, waiver.nodes, "nodes")
-    if waiver.until:
-        at.parsed(date.fromisoformat, waiver.until, "until")
+def _check_file(file: RuleFile, at: Location) -> None:
+    for i, rule in enumerate(file.rules):
+        _check(rule, at.inside("rules", i))
+    for i, waiver in enumerate(file.waivers):
+        if waiver.until:
+            at.parsed(date.fromisoformat, waiver.until, "waivers", i, "until")
 
 
 # ---- node metrics --------------------------------------------------------------------------------

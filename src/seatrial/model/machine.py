@@ -19,6 +19,7 @@ from seatrial.model.file_model import (
     checked,
     doc,
 )
+from seatrial.model.node_set import NodeSet, NodeSetOrNone
 from seatrial.model.schedulers import BatchSettings, Slurm
 
 LauncherKind = Literal["srun", "mpirun", "mpiexec", "aprun", "jsrun", "compat", "none"]
@@ -83,7 +84,7 @@ class Memory(Size):
 class NodeGroup(FileModel, frozen=True):
     """Nodes of one kind."""
 
-    names: Annotated[str, doc("node set, such as n[001-128]")]
+    names: Annotated[NodeSet, doc("node set, such as n[001-128]")]
     cores: Annotated[int, doc("cores of a node", ge=1)]
     sockets: Annotated[int, doc("sockets of a node", ge=1)] = 1
     numa_domains: Annotated[int, doc("NUMA domains of a node", ge=1)] = 1
@@ -290,7 +291,7 @@ class Places(FileModel, frozen=True):
     xnames: Annotated[XnameLevel | None, doc("nodes are grouped by their xnames")] = None
 
 
-LevelModel = str | dict[str, int | dict[str, str]]
+LevelModel = str | dict[str, int | dict[str, NodeSet]]
 
 
 class NetworkModel(FileModel, frozen=True):
@@ -320,7 +321,7 @@ class NetworkModel(FileModel, frozen=True):
     ] = {}
     ports: Annotated[int, doc("links that leave each unit of the largest level", ge=0)] = 0
     roles: Annotated[
-        dict[str, str],
+        dict[str, NodeSet],
         doc("nodes with a role, such as {lnet: n[1,65]}; runs can be placed near them"),
     ] = {}
 
@@ -374,11 +375,11 @@ class Machine(FileModel, frozen=True):
         doc("how runs get pages of a size; default: by a tunable of glibc's malloc"),
     ] = {}
     groups: Annotated[
-        dict[Name, str],
+        dict[Name, NodeSetOrNone],
         doc("node sets by name: nodes near each other in the network, such as a rack"),
     ] = {}
     roles: Annotated[
-        dict[Name, str],
+        dict[Name, NodeSet],
         doc(
             "node sets by role: routers, servers, login nodes, for facts and rules; most are not "
             'in `nodes`, e.g. `{router: "r[01-14]"}`'

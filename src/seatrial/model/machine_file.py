@@ -32,7 +32,8 @@ from seatrial.model.failures import check_known_failures, check_log_rules
 from seatrial.model.file_model import NAME, Scalar
 from seatrial.model.machine import FileSystem, FileUse, Machine, Places
 from seatrial.model.machine_topology import check_topology, with_topology
-from seatrial.model.nodes import check_layout, unfold, with_layout
+from seatrial.model.node_set import unfold_or_empty
+from seatrial.model.nodes import check_layout, with_layout
 from seatrial.model.places import placed
 from seatrial.model.run_settings import fault_of_variable
 from seatrial.model.schedulers import BatchSettings, Scheduler, schedulers
@@ -233,11 +234,7 @@ def check(machine: Machine, location: Location) -> None:
     """Add every fault of a decoded machine file that no value shows by itself."""
     names = _nodes(machine, location)
     _subset(machine.slurm.nodelist, names, location.inside("slurm", "nodelist"))
-    if machine.slurm.exclude:
-        location.parsed(unfold, machine.slurm.exclude, "slurm", "exclude")
     _groups(machine, names, location)
-    for name, folded in machine.roles.items():
-        location.parsed(unfold, folded, "roles", name)
     if machine.topology is not None:
         check_topology(machine, location.inside("topology"))
     for kind in schedulers().values():
@@ -301,7 +298,7 @@ def _nodes(machine: Machine, location: Location) -> set[str]:
     seen: set[str] = set()
     for i, kind in enumerate(machine.nodes):
         at = location.inside("nodes", i)
-        names = set(at.parsed(unfold, kind.names, "names") or ())
+        names = set(unfold_or_empty(kind.names))
         if twice := sorted(seen & names):
             at.fault(f"{twice[0]} is described twice", "names")
         seen |= names
@@ -317,7 +314,7 @@ def _nodes(machine: Machine, location: Location) -> set[str]:
 
 def _subset(folded: str, names: set[str], at: Location) -> tuple[str, ...]:
     """Check that a node set names nodes of the machine only; return their names."""
-    members = at.parsed(unfold, folded) or () if folded else ()
+    members = unfold_or_empty(folded)
     if other := sorted(set(members) - names):
         at.fault(f"{other[0]} is not a node of this machine")
     return members

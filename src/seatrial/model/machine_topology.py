@@ -19,7 +19,8 @@ from seatrial.files import read_regular
 from seatrial.model import machine as model
 from seatrial.model import topology
 from seatrial.model.documents import Location
-from seatrial.model.nodes import fold, node_names, unfold
+from seatrial.model.node_set import fold, unfold
+from seatrial.model.nodes import node_names
 from seatrial.model.places import MAX_FILE_BYTES, named, places_in, switches_of
 from seatrial.model.topology import name_pattern, positions
 from seatrial.units import bytes_of, count
@@ -121,10 +122,7 @@ def _roles(told: Mapping[str, str], nodes: Sequence[str]) -> dict[str, tuple[int
     """Return the numbers of the nodes with each role."""
     number_of, found = {node: number for number, node in enumerate(nodes)}, {}
     for role, folded in told.items():
-        try:
-            members = unfold(folded)
-        except ValueError as error:
-            raise TopologyFault(str(error), "roles", role) from None
+        members = unfold(folded)
         if other := [node for node in members if node not in number_of]:
             raise TopologyFault(f"{other[0]} is not a node of this machine", "roles", role)
         found[role] = tuple(number_of[node] for node in members)
@@ -220,11 +218,7 @@ def _level_of_sets(
 ) -> topology.NetworkLevel:
     unit_of: dict[str, int] = {}
     for number, (unit, folded) in enumerate(units.items()):
-        try:
-            members = unfold(folded)
-        except ValueError as error:
-            raise TopologyFault(str(error), "levels", i, name, unit) from None
-        for node in members:
+        for node in unfold(folded):
             if unit_of.setdefault(node, number) != number:
                 text = f"{node} is in {[*units][unit_of[node]]}, too; give each node one {name}"
                 raise TopologyFault(text, "levels", i, name, unit)

@@ -6,6 +6,7 @@ from datetime import date, datetime
 from typing import Annotated
 
 from seatrial.model.file_model import FileModel, Quantity, WrittenDuration, doc
+from seatrial.model.node_set import NodeSetOrNone
 from seatrial.units import span_of
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-")
@@ -40,7 +41,7 @@ class TimeSpan(FileModel, frozen=True, rename={"start": "from", "end": "to", "re
     start: Moment
     end: Moment
     reason: Annotated[str, doc("the reason")] = ""
-    nodes: Annotated[str, doc("its nodes; default: all")] = ""
+    nodes: Annotated[NodeSetOrNone, doc("its nodes; default: all")] = ""
     tests: Annotated[list[str], doc("its tests; default: all")] = []
 
 

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 from seatrial.files import read_regular
 from seatrial.model.machine import Machine, XnameLevel
-from seatrial.model.nodes import fold, node_names, unfold
+from seatrial.model.node_set import fold, unfold
+from seatrial.model.nodes import node_names
 
 _FIELD = re.compile(r"(?:^|\s)([A-Za-z]+)=(\S*)")
 _NONE = ("", "(null)")

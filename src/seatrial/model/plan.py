@@ -30,7 +30,8 @@ from seatrial.model.file_model import (
 from seatrial.model.job_options import overridden_settings
 from seatrial.model.machine import Machine, NodeGroup, SlurmOverride
 from seatrial.model.moments import TimeSpan, day_of
-from seatrial.model.nodes import fold, node_names, unfold, unfold_or_empty
+from seatrial.model.node_set import NodeSetOrNone, fold, unfold, unfold_or_empty
+from seatrial.model.nodes import node_names
 from seatrial.model.policy import Answer, ComponentKind, Placement, Weight
 from seatrial.model.requirements import has_partitions
 from seatrial.model.schedulers import Slurm
@@ -65,7 +66,7 @@ class Phase(FileModel, frozen=True):
     """A stage of the installation. The machine may grow from one to the next."""
 
     phase: Annotated[str, doc("name of the phase")]
-    nodes: Annotated[str, doc("its nodes; default: all of the machine")] = ""
+    nodes: Annotated[NodeSetOrNone, doc("its nodes; default: all of the machine")] = ""
     about: Annotated[str, doc("one sentence: what is there")] = ""
     slurm: Annotated[SlurmOverride, doc("in place of the machine's, in this phase")] = (
         SlurmOverride()
@@ -400,7 +401,7 @@ class Component(FileModel, frozen=True):
     ] = "once"
     about: Annotated[str, doc("one sentence: what it shows")] = ""
     phases: Annotated[list[str], doc("its phases; default: all")] = []
-    nodes: Annotated[str, doc("its nodes; default: all of the phase")] = ""
+    nodes: Annotated[NodeSetOrNone, doc("its nodes; default: all of the phase")] = ""
     alongside: Annotated[
         str | list[str], doc("components that run at the same time, on other nodes")
     ] = []

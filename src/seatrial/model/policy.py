@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from seatrial.model.failures import KnownFailure
 from seatrial.model.file_model import doc, notes_of
-from seatrial.model.nodes import unfold
+from seatrial.model.node_set import unfold
 from seatrial.model.test import Case, Test
 from seatrial.model.topology import Topology
 from seatrial.units import SECOND_NS

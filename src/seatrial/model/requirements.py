@@ -21,7 +21,8 @@ from seatrial.model.identifiers import show
 from seatrial.model.job_options import Text
 from seatrial.model.machine import Launcher, Machine, NodeGroup
 from seatrial.model.node_layout import NodeLayout
-from seatrial.model.nodes import layout_of, node_names, unfold, unfold_or_empty
+from seatrial.model.node_set import unfold, unfold_or_empty
+from seatrial.model.nodes import layout_of, node_names
 from seatrial.model.orders import Order, rankmap, refused, slots_of_tasks
 from seatrial.model.task_placement import DEFAULT, Names
 from seatrial.model.test import AskedNodes, Case, JobOptions, RunSpec, Test

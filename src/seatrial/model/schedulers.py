@@ -16,6 +16,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from seatrial import hooks
 from seatrial.model.documents import Location
 from seatrial.model.file_model import Duration, FileModel, doc
+from seatrial.model.node_set import NodeSetOrNone
 
 
 class BatchTime(Duration):
@@ -134,13 +135,13 @@ class Slurm(BatchSettings, frozen=True):
     reservation: Annotated[str, doc("`--reservation` of sbatch")] = ""
     constraint: Annotated[str, doc("`--constraint` of sbatch")] = ""
     nodelist: Annotated[
-        str,
+        NodeSetOrNone,
         doc(
             "the only nodes for jobs: `--exclude` of the machine's other nodes; a pinned case "
             "has its own node"
         ),
     ] = ""
-    exclude: Annotated[str, doc("nodes that no job gets")] = ""
+    exclude: Annotated[NodeSetOrNone, doc("nodes that no job gets")] = ""
     cluster: Annotated[str, doc("cluster for -M, if there are several")] = ""
     options: Annotated[list[str], doc("further arguments of sbatch")] = []
     whole_nodes: Annotated[

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from seatrial.decide.admission import planned_for
 from seatrial.model.codes import code_of
-from seatrial.model.nodes import unfold_or_empty
+from seatrial.model.node_set import unfold_or_empty
 from seatrial.model.policy import Policy
 from seatrial.results.outages import Span, whole_outages
 from seatrial.results.trial_history import TrialHistory

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from seatrial.model.nodes import unfold_or_empty
+from seatrial.model.node_set import unfold_or_empty
 from seatrial.results.trial_history import TrialHistory
 
 Span = tuple[int, int]

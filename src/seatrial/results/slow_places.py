@@ -24,7 +24,7 @@ from seatrial.judge.statistics.outliers import Outlier, Outliers
 from seatrial.judge.statistics.trends import Correlation, CorrelationSample, correlations, theil_sen
 from seatrial.model import codes, machine_topology
 from seatrial.model.machine import Machine
-from seatrial.model.nodes import unfold_or_empty
+from seatrial.model.node_set import unfold_or_empty
 from seatrial.model.topology import Topology
 from seatrial.results.store.queries import MEASURED
 from seatrial.results.store.tables import RunOutcome

@@ -28,7 +28,8 @@ from seatrial.judge.learning import unlearned_sums
 from seatrial.judge.references import References
 from seatrial.model.codes import RECALLED, code_of
 from seatrial.model.machine import Machine
-from seatrial.model.nodes import fold, node_names
+from seatrial.model.node_set import fold
+from seatrial.model.nodes import node_names
 from seatrial.model.plan import Component
 from seatrial.model.test import Case
 from seatrial.results.criteria.decision import judged

@@ -24,7 +24,7 @@ from seatrial.journal.trial_life import end_by
 from seatrial.judge.references import References
 from seatrial.model import codes
 from seatrial.model.figures import ELAPSED
-from seatrial.model.nodes import unfold_or_empty
+from seatrial.model.node_set import unfold_or_empty
 from seatrial.model.plan import ChecklistItem
 from seatrial.model.policy import Policy
 from seatrial.model.test import Case

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.journal.events import JobStarted, RunCreated, ScriptStarted
-from seatrial.model.nodes import fold, unfold
+from seatrial.model.node_set import fold, unfold
 from seatrial.results.store.ingest import sync, synced
 from seatrial.results.store.location import Location
 from seatrial.results.store.nodes import LONGEST_NODE_NAME, NodePlaces, Span

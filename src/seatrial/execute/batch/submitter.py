@@ -31,7 +31,7 @@ from seatrial.execute.directory import JobEvents, job_events
 from seatrial.execute.environment import write_script
 from seatrial.execute.protocol import Doubled, Job, NodesDown, NodesUp, Queued, Submission, Update
 from seatrial.files import make_folder, read_regular, sync_folder, write_durably
-from seatrial.model.nodes import fold
+from seatrial.model.node_set import fold
 
 SHORTEST_BACK_OFF = 0.5
 LONGEST_BACK_OFF = 60.0

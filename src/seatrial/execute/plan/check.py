@@ -28,7 +28,8 @@ from seatrial.model.identifiers import show
 from seatrial.model.job_options import faults_of_override
 from seatrial.model.machine import Gauge, Machine, SlurmOverride
 from seatrial.model.moments import TimeSpan
-from seatrial.model.nodes import node_names, unfold
+from seatrial.model.node_set import unfold_or_empty
+from seatrial.model.nodes import node_names
 from seatrial.model.plan import Component, ComponentTest, Plan, Throttle, phases_of, tag_of
 from seatrial.model.select import compile_keyword
 from seatrial.model.suite import Suite
@@ -233,10 +234,7 @@ def _slurm(slurm: SlurmOverride, at: Location) -> None:
 
 def _nodes(names: str, machine: Machine | None, at: Location) -> None:
     """Check that a node set names nodes of the machine only."""
-    named: Iterable[str] = ()
-    if names:
-        named = at.parsed(unfold, names) or ()
-    other = sorted(set(named) - set(node_names(machine))) if machine else []
+    other = sorted(set(unfold_or_empty(names)) - set(node_names(machine))) if machine else []
     if machine and other:
         at.fault(f"{other[0]} is not a node of {machine.machine}")
 

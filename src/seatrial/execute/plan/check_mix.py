@@ -22,7 +22,8 @@ from seatrial.model.check_test import fault_of_file_name
 from seatrial.model.documents import Location
 from seatrial.model.expand import Expansion
 from seatrial.model.machine import FileSystem, Machine
-from seatrial.model.nodes import node_names, unfold
+from seatrial.model.node_set import unfold
+from seatrial.model.nodes import node_names
 from seatrial.model.plan import Component, ComponentTest
 from seatrial.model.requirements import unfit_groups
 from seatrial.model.test import Test

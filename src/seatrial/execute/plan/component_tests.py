@@ -6,7 +6,8 @@ from typing import NamedTuple, TypeVar
 
 from seatrial.model.documents import Location
 from seatrial.model.machine import Machine
-from seatrial.model.nodes import fold, node_names, unfold
+from seatrial.model.node_set import fold, unfold
+from seatrial.model.nodes import node_names
 from seatrial.model.plan import Component, ComponentTest, Phase, Plan, phases_of
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from seatrial.errors import UsageError
-from seatrial.model.nodes import unfold
+from seatrial.model.node_set import unfold
 
 PATIENCE_SECONDS = 30.0
 

@@ -22,7 +22,7 @@ from seatrial.judge.log_rules import FACTS_APP, FACTS_FILE
 from seatrial.judge.statistics.significance import student_p
 from seatrial.model.codes import PASS
 from seatrial.model.machine import Machine
-from seatrial.model.nodes import fold, unfold_or_empty
+from seatrial.model.node_set import fold, unfold_or_empty
 from seatrial.plugins.facts import node_facts
 from seatrial.plugins.facts.digests import digest_of_nodes, digests
 from seatrial.plugins.facts.drift import against, between

@@ -16,7 +16,8 @@ from seatrial.execute import detect
 from seatrial.execute.detect import DrainState, find_machine
 from seatrial.execute.prepare import new_tag
 from seatrial.judge.log_rules import RuleFile, own_files
-from seatrial.model.nodes import fold, node_names
+from seatrial.model.node_set import fold
+from seatrial.model.nodes import node_names
 from seatrial.plugins.facts import drain_reasons
 from seatrial.plugins.facts.command import (
     UNDECIDED,

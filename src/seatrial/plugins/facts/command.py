@@ -28,7 +28,8 @@ from seatrial.execute.detect import find_machine, states
 from seatrial.execute.toolchains import COLLECTION
 from seatrial.model.decoding import plain
 from seatrial.model.machine import Machine, NodeGroup
-from seatrial.model.nodes import fold, groups_of, node_names, nodes_besides, roles_of, unfold
+from seatrial.model.node_set import fold, unfold
+from seatrial.model.nodes import groups_of, node_names, nodes_besides, roles_of
 from seatrial.plugins.facts import changed, drift, readers
 from seatrial.plugins.facts import node_facts as facts
 from seatrial.plugins.facts.node_facts import FactTable, of_nodes, text_of

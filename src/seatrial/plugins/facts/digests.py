@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from seatrial.files import make_folder, read_start, replace_file
-from seatrial.model.nodes import unfold_or_empty
+from seatrial.model.node_set import unfold_or_empty
 from seatrial.plugins.facts import node_facts
 
 FOLDER = ".facts"

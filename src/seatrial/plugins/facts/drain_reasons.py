@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from seatrial.judge.log_rules import Rule, RuleFile
-from seatrial.model.nodes import unfold_or_empty
+from seatrial.model.node_set import unfold_or_empty
 from seatrial.plugins.facts.node_facts import FactTable
 from seatrial.plugins.facts.rules import RuleJudgement, judge
 

@@ -18,7 +18,7 @@ from seatrial.errors import UsageError
 from seatrial.judge.log_rules import FACTS_FILE, FINDINGS, NODECHECK, PREFIX, RuleFile, metric_of
 from seatrial.judge.reading import TooLarge, Unreadable, read_text
 from seatrial.model.figures import MetricValue
-from seatrial.model.nodes import not_among, unfold_or_empty
+from seatrial.model.node_set import not_among, unfold_or_empty
 from seatrial.plugins.facts import node_facts
 from seatrial.plugins.facts.rules import judge
 

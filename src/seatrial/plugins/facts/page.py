@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from seatrial.errors import UsageError
 from seatrial.judge.log_rules import own_files
-from seatrial.model.nodes import fold, groups_of, nodes_besides, roles_of
+from seatrial.model.node_set import fold
+from seatrial.model.nodes import groups_of, nodes_besides, roles_of
 from seatrial.plugins.facts import changed
 from seatrial.plugins.facts.changed import Collection
 from seatrial.plugins.facts.drift import from_majority

@@ -18,7 +18,7 @@ from typing import Annotated, NamedTuple
 from seatrial.judge.log_rules import Rule
 from seatrial.model.documents import Location, load_checked
 from seatrial.model.file_model import FileModel, doc
-from seatrial.model.nodes import unfold
+from seatrial.model.node_set import unfold
 from seatrial.plugins.facts.node_facts import FactTable
 from seatrial.plugins.facts.readers import nets_by_address, routes_in
 

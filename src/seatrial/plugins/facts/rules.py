@@ -27,7 +27,8 @@ from seatrial.judge.log_rules import (
 from seatrial.lazy import np
 from seatrial.model.expressions import MAX_NUMBER, Expression, ExpressionError, compile_expression
 from seatrial.model.file_model import Scalar
-from seatrial.model.nodes import COMPUTE, fold, unfold
+from seatrial.model.node_set import fold, unfold
+from seatrial.model.nodes import COMPUTE
 from seatrial.plugins.facts.drift import USUAL, from_majority
 from seatrial.plugins.facts.node_facts import FactTable
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from seatrial.execute.batch.scheduler_client import TaskState, UnexpectedOutput
-from seatrial.model.nodes import fold
+from seatrial.model.node_set import fold
 
 _STATE = re.compile(r"d?E?h?R?[qwrtsSTz]{1,3}")
 

@@ -21,7 +21,7 @@ from seatrial.execute.protocol import Job, Submission
 from seatrial.hooks import value_of
 from seatrial.model.job_options import effective
 from seatrial.model.machine import Machine
-from seatrial.model.nodes import unfold
+from seatrial.model.node_set import unfold
 from seatrial.plugins.gridengine import GridEngine, GridEngineScheduler, answers
 from seatrial.plugins.gridengine.answers import COMMAND
 

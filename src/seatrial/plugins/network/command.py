@@ -23,7 +23,7 @@ from seatrial.judge.statistics.all_pairs import GroupPair, Link, Network, Slow
 from seatrial.model.figures import MetricValue
 from seatrial.model.machine import Machine
 from seatrial.model.machine_topology import topology_of
-from seatrial.model.nodes import fold
+from seatrial.model.node_set import fold
 from seatrial.plugins.network import matrices
 from seatrial.plugins.network.levels import LevelFinding, judged_by_level, network_groups, texts
 from seatrial.plugins.network.matrices import Matrix, MatrixJudgement

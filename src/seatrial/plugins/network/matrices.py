@@ -21,7 +21,7 @@ from seatrial.judge.statistics import all_pairs
 from seatrial.judge.statistics.all_pairs import blocks
 from seatrial.lazy import Floats, np
 from seatrial.model.figures import MetricValue, shown
-from seatrial.model.nodes import not_among
+from seatrial.model.node_set import not_among
 
 FILE = "pairs.matrix"  # the file that the probe ``pairs`` writes into its run's directory
 LIMIT = mpigraph.LIMIT

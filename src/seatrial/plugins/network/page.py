@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.judge.statistics.all_pairs import Network
-from seatrial.model.nodes import fold
+from seatrial.model.node_set import fold
 from seatrial.plugins.network import run_matrices
 from seatrial.plugins.network.levels import LevelFinding
 from seatrial.results.store import queries

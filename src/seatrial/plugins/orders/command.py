@@ -21,7 +21,7 @@ from seatrial.model import orders as order_files
 from seatrial.model.grid_order import GridOrder
 from seatrial.model.machine import Machine
 from seatrial.model.machine_topology import topology_of
-from seatrial.model.nodes import fold, unfold
+from seatrial.model.node_set import fold, unfold
 from seatrial.model.orders import MfdnKind, Order
 from seatrial.model.topology import Topology
 from seatrial.plugins.orders.best_order import ScoredOrder

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from seatrial.execute.batch.scheduler_client import TaskState, UnexpectedOutput
-from seatrial.model.nodes import fold
+from seatrial.model.node_set import fold
 
 # States of a job that has not ended; of an array itself, B, nothing follows for its tasks.
 _ACTIVE = {

@@ -9,7 +9,7 @@ from seatrial.hooks import value_of
 from seatrial.model.documents import Location, key_text
 from seatrial.model.machine import FileSystem, Machine
 from seatrial.model.machine_file import named_nodes
-from seatrial.model.nodes import unfold_or_empty
+from seatrial.model.node_set import unfold_or_empty
 from seatrial.plugins.rehearsal.keys import Background, MachineModel, capacity_of, reading_of
 
 

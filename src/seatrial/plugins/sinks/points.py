@@ -48,7 +48,7 @@ from seatrial.journal.events import (
 from seatrial.journal.run_life import RunLife, RunState
 from seatrial.model import codes
 from seatrial.model.codes import KNOWN, RECALLED
-from seatrial.model.nodes import unfold
+from seatrial.model.node_set import unfold
 from seatrial.plugins.sinks.protocol import TrialInfo
 from seatrial.units import SECOND_NS
 

@@ -13,7 +13,7 @@ from seatrial.decide.admission import PlannedShares, planned_for
 from seatrial.execute.plan.checklist import ItemStatus, items_of
 from seatrial.model import codes
 from seatrial.model.codes import code_of
-from seatrial.model.nodes import fold
+from seatrial.model.node_set import fold
 from seatrial.model.plan import Criterion
 from seatrial.results.criteria.view import (
     Numbers,

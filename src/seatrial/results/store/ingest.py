@@ -26,7 +26,7 @@ from seatrial.hooks import load, provided
 from seatrial.journal.events import Event
 from seatrial.journal.journal import Block, fingerprint, path_of, read_blocks, read_mark
 from seatrial.model.file_model import Scalar
-from seatrial.model.nodes import unfold
+from seatrial.model.node_set import unfold
 from seatrial.model.test import Case
 from seatrial.results.store.location import Location
 from seatrial.results.store.nodes import NodePlaces

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from seatrial.lazy import Floats, Ints, np
 from seatrial.model.identifiers import node_suffix
-from seatrial.model.nodes import unfold_or_empty
+from seatrial.model.node_set import unfold_or_empty
 from seatrial.results.store.filters import listed
 from seatrial.results.store.queries import MEASURED, NEWEST, run_rows
 from seatrial.results.store.schema import Store, Writer, marks

@@ -10,7 +10,7 @@ from typing import Final
 
 from seatrial.escaping import plain_line
 from seatrial.journal.events import BuildEnded, Event, ScriptStarted
-from seatrial.model.nodes import fold
+from seatrial.model.node_set import fold
 from seatrial.show.page import Cell, Column, Table
 from seatrial.show.report.content import bounded
 

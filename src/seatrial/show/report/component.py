@@ -14,7 +14,8 @@ from seatrial.execute.trial_record import Record
 from seatrial.journal.journal import Reading, read
 from seatrial.judge.learning import unlearned_sums
 from seatrial.model.machine import Machine as MachineFile
-from seatrial.model.nodes import fold, node_names, unfold
+from seatrial.model.node_set import fold, unfold
+from seatrial.model.nodes import node_names
 from seatrial.model.plan import Component as Written
 from seatrial.model.plan import Criterion
 from seatrial.model.schedulers import scheduler_of

@@ -15,7 +15,7 @@ from seatrial.execute.plan.component_tests import fits
 from seatrial.execute.trial_record import Record, checksum_of, references_of
 from seatrial.journal import events
 from seatrial.model.codes import code_of
-from seatrial.model.nodes import fold
+from seatrial.model.node_set import fold
 from seatrial.model.plan import Component
 from seatrial.results.criteria.decision import criteria_of
 from seatrial.results.criteria.view import Result, covered, label

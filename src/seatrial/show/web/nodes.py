@@ -26,7 +26,8 @@ from seatrial.model import codes
 from seatrial.model.figures import ELAPSED
 from seatrial.model.machine import Machine
 from seatrial.model.machine_topology import topology_of
-from seatrial.model.nodes import groups_of, node_names, unfold_or_empty
+from seatrial.model.node_set import unfold_or_empty
+from seatrial.model.nodes import groups_of, node_names
 from seatrial.model.topology import Topology
 from seatrial.results.slow_places import NOT_OF_NODES, WILLED
 from seatrial.results.store import nodes, queries

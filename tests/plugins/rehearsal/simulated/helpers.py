@@ -8,7 +8,7 @@ from typing import Any
 from seatrial.execute.protocol import Started
 from seatrial.model.decoding import typed
 from seatrial.model.machine import FileSystem, Machine, NodeGroup
-from seatrial.model.nodes import unfold
+from seatrial.model.node_set import unfold
 from seatrial.model.policy import Window
 from seatrial.plugins.rehearsal.keys import MachineModel
 from seatrial.plugins.rehearsal.simulated.cluster import SimulatedCluster, SimulatedUpdate

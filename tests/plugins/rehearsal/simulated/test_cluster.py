@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from seatrial.execute.protocol import NodesDown, NodesUp, Queued, Refused, Started
 from seatrial.model import codes
 from seatrial.model.file_model import Duration, PartOfAll
-from seatrial.model.nodes import unfold
+from seatrial.model.node_set import unfold
 from seatrial.model.policy import Window
 from seatrial.plugins.rehearsal.keys import Background
 from seatrial.plugins.rehearsal.simulated.cluster import SimulatedUpdate

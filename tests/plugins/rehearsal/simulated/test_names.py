@@ -7,7 +7,7 @@ from ClusterShell.NodeSet import NodeSet
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.model.nodes import unfold
+from seatrial.model.node_set import unfold
 from seatrial.plugins.rehearsal.simulated.names import NodeNames, choose, runs
 
 MACHINES = [

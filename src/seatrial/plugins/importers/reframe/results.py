@@ -26,7 +26,7 @@ from seatrial.judge.references import Reference, identity
 from seatrial.model import codes
 from seatrial.model.figures import number
 from seatrial.model.file_model import Scalar
-from seatrial.model.nodes import fold
+from seatrial.model.node_set import fold
 from seatrial.plugins.importers.results import (
     ImportedFigure,
     ImportedResults,

@@ -11,7 +11,7 @@ some thousand nodes take a fraction of a microsecond.
 import re
 from collections.abc import Iterator, Sequence
 
-from seatrial.model.nodes import unfold
+from seatrial.model.node_set import unfold
 
 _NUMBERED = re.compile(r"(.*?)([0-9]+)", re.DOTALL)
 

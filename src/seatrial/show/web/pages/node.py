@@ -10,7 +10,7 @@ from seatrial.journal.events import NodeTurn
 from seatrial.lazy import Bools
 from seatrial.model.codes import BOOT_FAILURE, NODE_FAILURE, code_of
 from seatrial.model.figures import ELAPSED
-from seatrial.model.nodes import unfold_or_empty
+from seatrial.model.node_set import unfold_or_empty
 from seatrial.results.store import nodes as node_runs
 from seatrial.results.store.tables import RunRow
 from seatrial.show.draw import plots
