@@ -330,7 +330,7 @@ class WebPage(NamedTuple):
     #: The area of the navigation to which it belongs: one of the core, or one that `title` adds.
     area: str
     #: ``module:function``, called in a thread with the ServerState and the PageQuery. It returns
-    #: the Struct that the template shows (as ``data``) and that is the page's JSON.
+    #: what the template shows (as ``data``) and is the page's JSON: a Struct, or a mapping.
     data: str
     #: The template, in ``templates/`` beside that module. A page without one is data only.
     template: str = ""

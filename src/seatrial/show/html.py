@@ -15,6 +15,7 @@ from operator import itemgetter
 from markupsafe import Markup, escape
 
 from seatrial.show.draw import plots
+from seatrial.show.draw.svg import Axis
 from seatrial.show.formatting import (
     NARROW,
     NOTHING,
@@ -135,8 +136,8 @@ def _time_chart(chart: TimeChart, width: int) -> Markup:
         [*_dots(chart), *_levels(chart)],
         title=chart.title,
         about=chart.about,
-        x=plots.Axis(kind="time"),
-        y=plots.Axis(chart.metric, chart.unit) if large else plots.Axis(),
+        x=Axis(kind="time"),
+        y=Axis(chart.metric, chart.unit) if large else Axis(),
         marks=marks,
         levels=[plots.ReferenceLine(y, text) for y, text in chart.bounds if y is not None],
         width=width,

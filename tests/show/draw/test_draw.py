@@ -14,21 +14,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markupsafe import Markup
 
-from seatrial.show.draw.charts import (
+from seatrial.show.draw.maps import AmountScale, CpuUse, NodeCores, heat_map, node_cores
+from seatrial.show.draw.plots import (
+    PALETTE,
     Bar,
     BoxGroup,
     ChartSeries,
     Curve,
+    Interval,
     Mark,
     ReferenceLine,
     ShadedSpan,
     bars,
     boxes,
     chart,
+    forest,
     scaling,
 )
-from seatrial.show.draw.maps import AmountScale, CpuDomain, CpuUse, NodeCores, heat_map, node_cores
-from seatrial.show.draw.plots import PALETTE, Interval, forest
 from seatrial.show.draw.svg import Axis, cut, scale_of, thin_dots, thin_line, width_of
 
 UGLY = "</svg><script>alert('x')</script>\x00\x1b[31m\ud800"
@@ -482,6 +484,16 @@ def test_stacked_rows_have_their_names_above_them() -> None:
     assert float(named[0].get("y") or 0) < y < float(named[1].get("y") or 0)
 
 
+@pytest.mark.parametrize("stacked", [False, True])
+def test_the_labels_of_an_axis_are_inside_the_picture(stacked: bool) -> None:
+    rows = [row("cm4", 217.6, label="+217.6 % unclear"), row("ufs", -86.8, label="-86.8 %")]
+    svg = forest(rows, title="t", centre=0, width=400, stacked=stacked)
+    labels = [e for e in ET.fromstring(svg).iter("text") if e.get("text-anchor") == "middle"]
+    ends = [float(e.get("x") or 0) + width_of(e.text or "") / 2 for e in labels]
+    assert len(ends) > 3
+    assert max(ends) <= 400
+
+
 def test_scaling_draws_the_ideal_line_through_the_first_point() -> None:
     svg = scaling([Curve("lj", [(2, 1, None, None), (8, 3, 2.5, 3.5)])], title="t")
     assert "ideal" in texts(svg)
@@ -492,8 +504,8 @@ def test_scaling_draws_the_ideal_line_through_the_first_point() -> None:
 
 
 def test_ranks_stand_on_their_cpus() -> None:
-    uses = [CpuUse(0, "", 0), CpuUse(1, "0-3", 4), CpuUse(2, UGLY, 1)]
-    nodes = [NodeCores(f"n{i}", [CpuDomain("NUMA domain 0", uses)]) for i in range(6)]
+    uses = [CpuUse(0, 0, "", 0), CpuUse(1, 0, "0-3", 4), CpuUse(2, 1, UGLY, 1)]
+    nodes = [NodeCores(f"n{i}", uses) for i in range(6)]
     svg = node_cores(nodes, title="Ranks")
     boxes_of_cpus = [rect for rect in ET.fromstring(svg).iter() if rect.get("rx") == "2"]
     assert len(boxes_of_cpus) == 4 * len(uses), "the first four nodes"

@@ -199,9 +199,7 @@ def test_lists_are_the_same_in_either_database(trials: Path, tmp_path: Path) -> 
         for site in sites:
             found = page(site, asked)
             if path:
-                from msgspec.structs import replace
-
-                found = replace(found, now=0)
+                found = {**found, "now": 0}
             answers.append(as_json(found))
         assert answers[0] == answers[1], query
     for site in sites:

@@ -53,6 +53,17 @@ def text_of(served: Served, path: str) -> str:
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).split())
 
 
+def test_elapsed_times_say_whether_outliers_are_known(harbour: Served) -> None:
+    judged(harbour, WHOLE)
+
+    def known() -> bool:
+        found = harbour.json(f"/trials/{WHOLE}/elapsed")
+        assert found["judged"] in (False, True)
+        return found["judged"] is True
+
+    until(known, "outliers")
+
+
 def test_a_trial_is_told_as_a_whole(harbour: Served) -> None:
     found = judged(harbour, WHOLE)
     about, trial = found["about"], found["trial"]

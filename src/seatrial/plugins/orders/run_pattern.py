@@ -10,7 +10,7 @@ from seatrial.execute.trial_record import Record
 from seatrial.model.suite import PATTERN_FILE
 from seatrial.plugins.orders.patterns import Pattern, PatternSummary, parsed, rank_map, summary_of
 from seatrial.results.store.tables import RunRow
-from seatrial.show.draw import plots
+from seatrial.show.draw import maps
 from seatrial.show.formatting import NARROW, WIDE
 from seatrial.show.web.output import FileMissing, head
 from seatrial.show.web.state.server_state import ServerState
@@ -40,7 +40,7 @@ class RunPattern(Struct, frozen=True, kw_only=True):
 
     def picture(self, wide: bool) -> Any:
         """Return the bytes from ranks to ranks, as SVG."""
-        return plots.heat_map(
+        return maps.heat_map(
             self.cells,
             title="Bytes from rank to rank",
             about="A row for each sender and a column for each receiver, coloured by bytes",
@@ -52,9 +52,9 @@ class RunPattern(Struct, frozen=True, kw_only=True):
 
     def legend(self) -> list[tuple[str, str]]:
         """Return the colour of each level, and its least bytes as text."""
-        scale = plots.AmountScale([value for row in self.cells for value in row])
-        levels = [(plots.colour(level), show_bytes(least)) for level, least in scale.starts()]
-        return [(plots.colour(0), "nothing"), *levels]
+        scale = maps.AmountScale([value for row in self.cells for value in row])
+        levels = [(maps.colour(level), show_bytes(least)) for level, least in scale.starts()]
+        return [(maps.colour(0), "nothing"), *levels]
 
 
 def on_run(state: ServerState, run: RunRow, record: Record | None) -> dict[str, RunPattern | None]:

@@ -4,10 +4,11 @@ heat_map([[0, 80], [80, 0]], title="Bytes from rank to rank", show=show_bytes)
 """
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
 
 from markupsafe import Markup
+from msgspec import Struct
 
 from seatrial.show.draw.svg import LINE, WIDTH, cut, hover, ink, picture, rect, stroke, words
 
@@ -110,9 +111,7 @@ def _ranks(at: int, per: int) -> str:
 #
 # Draw nodes with their CPUs, and the ranks on each.
 #
-# node_cores([NodeCores("n001", [CpuDomain("NUMA domain 0", [CpuUse(0, "0", 1), CpuUse(1, "",
-#     0)])])],
-#            title="...")
+# node_cores([NodeCores("n001", [CpuUse(0, 0, "0", 1), CpuUse(1, 0, "", 0)])], title="...")
 
 
 MAX_NODES: int = 4
@@ -120,26 +119,30 @@ MAX_CPUS: int = 512  # of a domain
 _WIDTH, _HEIGHT, _GAP = 40, 34, 3  # of a CPU, at least; between two
 
 
-class CpuUse(NamedTuple):
-    """A CPU: its number, the ranks on it as text, and how many threads were there."""
+class CpuUse(Struct, frozen=True):
+    """A CPU of a node: its number, its NUMA domain (None: not known), the ranks that were on it, or
+    may have been where their program does not tell, and the number of their threads."""
 
     cpu: int
+    numa: int | None
     ranks: str
     threads: int
 
 
-class CpuDomain(NamedTuple):
-    """CPUs that are drawn together, with their name, such as that of a NUMA domain."""
+class NodeCores(Struct, frozen=True):
+    """A node and those of its CPUs that are drawn."""
 
-    name: str
-    cpus: Sequence[CpuUse]
+    node: str
+    cpus: list[CpuUse]
 
-
-class NodeCores(NamedTuple):
-    """A node with its domains."""
-
-    name: str
-    domains: Sequence[CpuDomain]
+    def domains(self) -> Iterator[tuple[str, list[CpuUse]]]:
+        """Yield the CPUs with a title, apart by NUMA domain if that of each is known."""
+        domains = {cpu.numa for cpu in self.cpus}
+        if None in domains or len(domains) < 2:
+            yield self.node, self.cpus
+            return
+        for numa in sorted(number for number in domains if number is not None):
+            yield f"{self.node} NUMA domain {numa}", [c for c in self.cpus if c.numa == numa]
 
 
 def node_cores(
@@ -152,11 +155,10 @@ def node_cores(
     size = (width - 2 * _GAP) / across
     y = 0.0
     for node in nodes[:MAX_NODES]:
-        for domain in node.domains:
+        for name, cpus in node.domains():
             y += LINE
-            name = f"{node.name} {domain.name}".strip()
             parts.append(words(cut(name, width), 0, y - 4, colour="muted", full=name))
-            shown = domain.cpus[:MAX_CPUS]
+            shown = cpus[:MAX_CPUS]
             rows = -(-len(shown) // across)
             room = min(across, len(shown)) * size + 2 * _GAP
             parts.append(rect(0, y, room, rows * _HEIGHT + _GAP, fill=ink("shade"), rx=3))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
 from operator import itemgetter
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, TypeGuard
 
 from markupsafe import Markup, escape
 
@@ -234,7 +234,7 @@ class Axis(NamedTuple):
         unit = show_unit(self.unit, " ({})")
         return f"{self.title}{unit}"
 
-    def holds(self, value: float | None) -> bool:
+    def holds(self, value: float | None) -> TypeGuard[float]:
         """Return whether the axis can show a value."""
         if value is None or not math.isfinite(value):
             return False
@@ -257,8 +257,8 @@ class Scale(NamedTuple):
     high: float
     start: float
     end: float
-    log: bool
-    ticks: list[Tick]
+    log: bool = False
+    ticks: Sequence[Tick] = ()
 
     def at(self, value: float) -> float:
         """Return the place of a value; one beyond the axis is at its end."""
@@ -275,15 +275,15 @@ def scale_of(
     axis: Axis, values: Iterable[float], start: float, end: float, room: float = 70
 ) -> Scale:
     """Return a scale for these values; ``room``: the least distance of ticks."""
-    shown = [value for value in (*values, *axis.ticks) if axis.holds(value)]
-    shown += [v for v in (axis.low, axis.high) if v is not None and axis.holds(v)]
+    wanted = (*values, *axis.ticks, axis.low, axis.high)
+    shown = [value for value in wanted if axis.holds(value)]
     low, high = (min(shown), max(shown)) if shown else (1.0, 1.0)
     most = max(2, int(abs(end - start) / room))
     make = {"log": _log, "time": _time, "clock": _clock}.get(axis.kind, _linear)
     low, high, ticks = make(axis, low, high, most)
     if axis.ticks:
         ticks = [(value, plain(value)) for value in axis.ticks]
-    scale = Scale(low, high, start, end, axis.kind == "log", [])
+    scale = Scale(low, high, start, end, axis.kind == "log")
     placed = [Tick(scale.at(value), label) for value, label in ticks if low <= value <= high]
     return scale._replace(ticks=placed)
 

@@ -13,6 +13,7 @@ from seatrial.execute.trial_folder import TrialFolder
 from seatrial.execute.trial_record import Record
 from seatrial.journal.journal import Reading, read
 from seatrial.judge.learning import unlearned_sums
+from seatrial.model.figures import ELAPSED
 from seatrial.model.machine import Machine as MachineFile
 from seatrial.model.node_set import fold, unfold
 from seatrial.model.nodes import node_names
@@ -40,14 +41,14 @@ from seatrial.results.store.queries import owned
 from seatrial.results.store.schema import Store
 from seatrial.results.trial_history import TrialHistory
 from seatrial.results.variability import Variability, variability
-from seatrial.show.draw.charts import ShadedSpan
+from seatrial.show.draw.plots import ShadedSpan
 from seatrial.show.page import Cell, Column, Table
 from seatrial.show.report import figures as tables
 from seatrial.show.report import people
 from seatrial.show.report.as_found import Facts, as_found, told
-from seatrial.show.report.content import ReportComponent, ReportMachine, bounded, titled
+from seatrial.show.report.content import ReportComponent, ReportMachine, bounded, filled, titled
 from seatrial.show.report.figures import MAX_ROWS, courses, figures, scaling_figures, spread
-from seatrial.show.report.people import JudgedComponent, conditions, excluded
+from seatrial.show.report.people import conditions, excluded
 from seatrial.show.report.planned import beside_given, expected
 from seatrial.show.report.ran import definitions, digest_of_struct, failed, ran
 from seatrial.show.report.sign import NAMES, File, file_of
@@ -64,9 +65,9 @@ class GatheredTrial(NamedTuple):
     facts: list[Facts]
 
     @property
-    def judged(self) -> JudgedComponent:
-        """The component as the trial was made with it, and its results."""
-        return JudgedComponent(self.record.component or Written(component=""), self.part)
+    def written(self) -> Written:
+        """The component as the trial was made with it."""
+        return self.record.component or Written(component="")
 
     @property
     def toolchains(self) -> set[str]:
@@ -97,7 +98,7 @@ def gathered_trial(
     varied = variability(store, row, record.machine)
     view = TrialView(history, found.now, references_now(record, history))
     notes = _notes(folder, record, history, found.now)
-    made = [
+    made = filled(
         people.items(found.items),
         failed(history),
         people.judged_again(history),
@@ -107,10 +108,10 @@ def gathered_trial(
         *tables.node_shares(found),
         *tables.node_hours(found),
         *tables.sub_phases(found),
-    ]
-    made += conditions(record, history, found.now)
-    made += tables.variability_tables(varied)
-    made.append(tables.notes_table(notes))
+        *conditions(record, history, found.now),
+        *tables.variability_tables(varied),
+        tables.notes_table(notes),
+    )
     drawn = [*figures(found, _pairs(view, found)), *courses(varied.kinds, notes, _outages(history))]
     drawn += [*spread(varied.kinds), *scaling_figures(_scaled(store, folder, cases, varied))]
     drawn += beside_given(store, folder, given) if given is not None else []
@@ -127,12 +128,12 @@ def gathered_trial(
         status=found,
         waivers=component.waivers,
         evidence=evidence,
-        tables=[table for table in made if table.rows],
+        tables=made,
         figures=drawn,
-        excluded=[
-            *(each for each in [people.excluded_by_agreement(found.reviews)] if each.rows),
+        excluded=filled(
+            people.excluded_by_agreement(found.reviews),
             *excluded(record, history, found, varied, reading.damaged),
-        ],
+        ),
         ran=ran(record, cases, found.node_shares),
         versions=definitions(folder, record, cases),
     )
@@ -216,19 +217,26 @@ def _scaled(
     if not cases:  # of a checklist
         return []
     side = gather_side(store, SideSelection(folder.tag, str(folder.path), {}))
-    found: list[Scaled] = []
+    metrics: dict[str, str] = {}
+    for row in varied.rows:
+        if row.metric != ELAPSED:
+            metrics.setdefault(row.test, row.metric)
+    tables: list[Scaled] = []
     for test in dict.fromkeys(case.test for case in cases):
-        members = [member for member in side.cases if member.test == test]
-        names = [row.metric for row in varied.rows if row.test == test and row.metric != "elapsed"]
-        x = next((n for n in NUMBERS if len({m.attribute(n) for m in members}) > 1), None)
-        if x is None:
-            continue
-        try:
-            asked = ScalingQuery(x=x, metric=names[0] if names else "elapsed")
-            found += scaling([Side(side.text, side.trials, members)], asked)
-        except UsageError:
-            continue  # no two of its cases differ in that alone, or nothing was measured
-    return [one for one in found if any(cell.speedup for line in one.lines for cell in line.cells)]
+        tables += _scaled_test(side, test, metrics.get(test, ELAPSED))
+    return [one for one in tables if any(cell.speedup for line in one.lines for cell in line.cells)]
+
+
+def _scaled_test(side: Side, test: str, metric: str) -> list[Scaled]:
+    members = [member for member in side.cases if member.test == test]
+    sizes = (name for name in NUMBERS if len({one.attribute(name) for one in members}) > 1)
+    x = next(sizes, None)
+    if x is None:
+        return []
+    try:
+        return scaling([Side(side.text, side.trials, members)], ScalingQuery(x=x, metric=metric))
+    except UsageError:
+        return []  # no two of its cases differ in that alone, or nothing was measured
 
 
 def journal_of(folder: TrialFolder, reading: Reading) -> Iterator[File]:

@@ -20,7 +20,7 @@ from seatrial.results.criteria.mix import (
     overall,
     waived_words,
 )
-from seatrial.results.criteria.view import is_unneeded
+from seatrial.results.criteria.view import Result, is_unneeded
 from seatrial.results.evidence import EvidenceStatus
 from seatrial.results.records import Issue
 from seatrial.results.status import Status, TestStatus
@@ -177,6 +177,11 @@ def bounded(
     return Table(columns, shown, title, len(found), about=about)
 
 
+def filled(*tables: Table) -> list[Table]:
+    """Return the tables that have rows."""
+    return [table for table in tables if table.rows]
+
+
 def titled(component: str, phase: str) -> str:
     """Return the title of a component in a phase."""
     return f"{component}, phase {phase}" if phase else component
@@ -191,39 +196,41 @@ def sentence(report: Report) -> str:
 def state_of_criteria(report: Report) -> str:
     """Return in a few sentences what the criteria say, "" without criteria: what was missed comes
     first, by clause and figure, then what is undecided, then what was waived."""
-    firsts = [(part, each[0]) for part in report.components for each in part.status.criteria]
-    states = [one.state for _, one in firsts]
-    if not states:
+    several = len(report.components) > 1
+    results = [
+        (each[0], part.title if several else "")
+        for part in report.components
+        for each in part.status.criteria
+    ]
+    if not results:
         return ""
     waiting = sum(other.state == "not begun" for other in report.others)
-    spare = sum(one.state == "met" and one.without_waiver is not None for _, one in firsts)
-    unneeded = f"{count(spare, 'waiver')} {'was' if spare == 1 else 'were'} not needed"
-    if set(states) == {"met"} and not waiting:
-        said = f"All {len(states)} criteria are met" if len(states) > 1 else "The criterion is met"
-        said += f"; {unneeded}." if spare else "."
-        return " ".join([said, *_left_out(report)])
-    several = len(report.components) > 1
+    words = _by_state(results)
+    if waiting == 0 and {one.state for one, _ in results} == {"met"}:
+        words = f"All {len(results)} criteria are met" if len(results) > 1 else words
+    words += f"{_not_needed([one for one, _ in results])}."
+    words += f" {count(waiting, 'component')} not begun." if waiting else ""
+    return " ".join([words, *_left_out(report)])
+
+
+def _by_state(results: Sequence[tuple[Result, str]]) -> str:
+    """Return how many criteria are in which state, and name those that are not met."""
     parts = []
-    for state, in_words in (
-        ("not met", missed_words),
-        ("undecided", missed_words),
-        ("waived", waived_words),
-    ):
-        named = [
-            in_words(one, part.title if several else "")
-            for part, one in firsts
-            if one.state == state
-        ]
+    for state in ("not met", "undecided", "waived"):
+        in_words = waived_words if state == "waived" else missed_words
+        named = [in_words(one, title) for one, title in results if one.state == state]
         if named:
             parts.append(f"{len(named)} {state}: {'; '.join(first_of(named))}")
-    if met := states.count("met"):
+    if met := sum(one.state == "met" for one, _ in results):
         parts.append(f"{met} met")
-    said = f"Of {len(states)} criteria {'. '.join(parts)}"
-    if len(states) == 1:
-        said = f"The criterion is {parts[0].removeprefix('1 ')}"
-    said += f"; {unneeded}." if spare else "."
-    said += f" {count(waiting, 'component')} not begun." if waiting else ""
-    return " ".join([said, *_left_out(report)])
+    if len(results) == 1:
+        return f"The criterion is {parts[0].removeprefix('1 ')}"
+    return f"Of {len(results)} criteria {'. '.join(parts)}"
+
+
+def _not_needed(results: Sequence[Result]) -> str:
+    spare = sum(one.state == "met" and one.without_waiver is not None for one in results)
+    return f"; {count(spare, 'waiver')} {'was' if spare == 1 else 'were'} not needed" * bool(spare)
 
 
 def _left_out(report: Report) -> Iterator[str]:

@@ -22,8 +22,8 @@ from seatrial.results.store.queries import MEASURED
 from seatrial.results.store.tables import RunOutcome
 from seatrial.results.variability import Variability
 from seatrial.show.draw import plots
-from seatrial.show.draw.charts import ChartSeries, Mark, ReferenceLine, ShadedSpan, chart
-from seatrial.show.draw.charts import scaling as scaling_plot
+from seatrial.show.draw.plots import ChartSeries, Mark, ReferenceLine, ShadedSpan, chart
+from seatrial.show.draw.plots import scaling as scaling_plot
 from seatrial.show.draw.svg import Axis
 from seatrial.show.page import Cell, Column, Table
 from seatrial.show.report.content import (
@@ -32,6 +32,7 @@ from seatrial.show.report.content import (
     ReportFigure,
     bounded,
     ended_by_verdict,
+    filled,
 )
 from seatrial.show.variability import places_table, shared_table, spread_table
 from seatrial.units import SECOND_NS, count, show_number, show_seconds, show_share
@@ -51,23 +52,10 @@ def figures(status: Status, pairs: Sequence[Result]) -> list[ReportFigure]:
 
 def _difference(pairs: Sequence[Result]) -> Iterator[ReportFigure]:
     """Yield the figure of each case at full machine against alone, from the slowdown results."""
-    each = pairs[1:] or pairs
-    runs = (one.numbers.get(key) for one in each for key in ("alone n", "full n"))
+    cases = pairs[1:] or pairs
+    runs = (one.numbers.get(key) for one in cases for key in ("alone n", "full n"))
     if sum(n for n in runs if isinstance(n, int | float)) < FEW_RUNS:
         return
-    rows: list[list[Cell]] = []
-    drawn = []
-    keys = ("alone", "alone n", "full", "full n", "waves")
-    for one in each:
-        numbers = {k: value for k, value in one.numbers.items() if not isinstance(value, str)}
-        low, high = numbers.get("low"), numbers.get("high")
-        cells = [numbers.get(key) for key in keys]
-        rows.append([one.subject, *cells, one.value, low, high, one.words, one.reason])
-        if one.value is not None:
-            colour = {"met": "good", "not met": "bad"}.get(one.state, "muted")
-            form = {"met": 1, "not met": 8}.get(one.state, 4)
-            label = f"{one.value + 0.0:+.2f} %"
-            drawn.append(plots.Interval(one.subject, one.value, low, high, label, colour, form))
     columns = [
         Column("case"),
         Column("alone", "number"),
@@ -86,12 +74,12 @@ def _difference(pairs: Sequence[Result]) -> Iterator[ReportFigure]:
         "Median at full machine against the median alone, in per cent; positive is better. Bars "
         "are intervals of 95 %."
     )
-    data = bounded("Alone and at full machine", columns, rows)
+    data = bounded("Alone and at full machine", columns, map(_slowdown, cases))
     drawing = plots.forest(
-        drawn,
+        [_slowdown_drawn(one, one.value) for one in cases if one.value is not None],
         title=title,
         about=about,
-        axis=plots.Axis("better by", "%"),
+        axis=Axis("better by", "%"),
         centre=0.0,
         ends=("worse at full machine", "better"),
         bars=True,
@@ -99,34 +87,49 @@ def _difference(pairs: Sequence[Result]) -> Iterator[ReportFigure]:
     yield ReportFigure(title, about, data, str(drawing))
 
 
+def _slowdown(one: Result) -> list[Cell]:
+    """Return the row of a case."""
+    medians = [_number(one, key) for key in ("alone", "alone n", "full", "full n", "waves")]
+    interval = one.value, _number(one, "low"), _number(one, "high")
+    return [one.subject, *medians, *interval, one.words, one.reason]
+
+
+def _slowdown_drawn(one: Result, value: float) -> plots.Interval:
+    colour, form = {"met": ("good", 1), "not met": ("bad", 8)}.get(one.state, ("muted", 4))
+    low, high = _number(one, "low"), _number(one, "high")
+    return plots.Interval(one.subject, value, low, high, f"{value + 0.0:+.2f} %", colour, form)
+
+
+def _number(one: Result, key: str) -> int | float | None:
+    value = one.numbers.get(key)
+    return None if isinstance(value, str) else value
+
+
 # ---- runs ---------------------------------------------------------------------------------
+
+
+_VERDICTS_DRAWN: Final = 6
+_VERDICT_COLOURS: Final = ("good", "bad", 5, 4, 2, 7, 8)
 
 
 def _runs(status: Status) -> Iterator[ReportFigure]:
     """Yield the figure of the runs of each test by verdict."""
-    total: Counter[str] = Counter()
-    for part in status.parts:
-        total.update(ended_by_verdict(part))
+    tests = {part.test: Counter(ended_by_verdict(part)) for part in status.parts}
+    total = sum(tests.values(), Counter[str]())
     if total.total() < FEW_RUNS:
         return
     names = ["pass", *(name for name, _ in total.most_common() if name != "pass")]
-    shown = names[:6]
-    rest = names[6:]
-    legend = [*shown, *(["others"] if rest else [])]
-    colours: list[int | str] = ["good", "bad", 5, 4, 2, 7, 8]
+    shown, rest = names[:_VERDICTS_DRAWN], names[_VERDICTS_DRAWN:]
     rows: list[list[Cell]] = []
     drawn = []
-    for part in status.parts:
-        verdicts = ended_by_verdict(part)
-        ended = sum(verdicts.values())
-        passed = verdicts.get("pass", 0)
-        rows.append([part.test, ended, *(verdicts.get(n, 0) for n in names)])
-        rows[-1] += [passed / ended, 1 - passed / ended] if ended else [None, None]
-        values = [verdicts.get(name, 0) for name in shown]
-        values += [sum(verdicts.get(name, 0) for name in rest)] if rest else []
-        label = f"{passed:,} of {ended:,} passed"
+    for test, verdicts in tests.items():
+        ended, passed = verdicts.total(), verdicts["pass"]
+        shares = [passed / ended, 1 - passed / ended] if ended else [None, None]
+        rows.append([test, ended, *(verdicts[name] for name in names), *shares])
+        values = [*(verdicts[name] for name in shown), sum(verdicts[name] for name in rest)]
         missed = f", {show_share(1 - passed / ended)} did not" if passed < ended else ""
-        drawn.append(plots.Bar(part.test, values, label + missed))
+        label = f"{passed:,} of {ended:,} passed{missed}"
+        drawn.append(plots.Bar(test, values if rest else values[:-1], label))
     columns = [Column("test"), *(Column(name, "count") for name in ("ended", *names))]
     columns += [Column("passed", "share"), Column("not passed", "share")]
     title = "Runs and failures of each application"
@@ -134,8 +137,14 @@ def _runs(status: Status) -> Iterator[ReportFigure]:
         "Runs that ended, by their verdict; those that another run of their case replaced are "
         "called again. Recalled runs never started, and are left out."
     )
-    axis = plots.Axis("runs")
-    drawing = plots.bars(drawn, title=title, about=about, axis=axis, parts=legend, colours=colours)
+    drawing = plots.bars(
+        drawn,
+        title=title,
+        about=about,
+        axis=Axis("runs"),
+        parts=[*shown, "others"] if rest else shown,
+        colours=_VERDICT_COLOURS,
+    )
     yield ReportFigure(title, about, bounded("Runs by verdict", columns, rows), str(drawing))
 
 
@@ -161,8 +170,8 @@ def _utilisation(status: Status) -> Iterator[ReportFigure]:
         [plots.ChartSeries("", _steps(points), "steps")],
         title=title,
         about=about,
-        x=plots.Axis("time of the trial", kind="clock"),
-        y=plots.Axis("accepted", "%", low=0, high=100),
+        x=Axis("time of the trial", kind="clock"),
+        y=Axis("accepted", "%", low=0, high=100),
         levels=levels,
         height=160,
     )
@@ -223,7 +232,7 @@ def spread(kinds: Sequence[RunKind]) -> Iterator[ReportFigure]:
         "slower. A box holds "
         "the middle half of them."
     )
-    axis = plots.Axis("elapsed against the median", "%")
+    axis = Axis("elapsed against the median", "%")
     data = bounded("Elapsed against the median", columns, rows)
     drawing = plots.boxes(groups, title=title, about=about, axis=axis)
     yield ReportFigure(title, about, data, str(drawing))
@@ -247,18 +256,15 @@ def scaling_figures(tables: Sequence[Scaled]) -> Iterator[ReportFigure]:
 def _scaled(test: str, metric: str, x: str, panels: Sequence[Scaled]) -> ReportFigure:
     rows: list[list[Cell]] = []
     curves = []
-    for panel in panels:
-        for line in panel.lines:
-            points = []
-            for cell in line.cells:
-                measured: list[Cell] = [panel.case, cell.x, cell.median, cell.n, cell.speedup]
-                rows.append(
-                    [*measured, cell.low, cell.high, cell.ideal, cell.efficiency, cell.reason]
-                )
-                if cell.speedup is not None:
-                    points.append((cell.x, cell.speedup, cell.low, cell.high))
-            if points:
-                curves.append(plots.Curve(panel.case, points))
+    for case, cells in [(panel.case, line.cells) for panel in panels for line in panel.lines]:
+        for one in cells:
+            interval = one.speedup, one.low, one.high
+            rows.append(
+                [case, one.x, one.median, one.n, *interval, one.ideal, one.efficiency, one.reason]
+            )
+        points = [(c.x, c.speedup, c.low, c.high) for c in cells if c.speedup is not None]
+        if points:
+            curves.append(plots.Curve(case, points))
     columns = [
         Column("case"),
         Column(x, "number"),
@@ -283,8 +289,8 @@ def _scaled(test: str, metric: str, x: str, panels: Sequence[Scaled]) -> ReportF
         curves[:MAX_CURVES],
         title=title,
         about=about,
-        x=plots.Axis(x),
-        y=plots.Axis("speed over the best" if fixed else "speed-up"),
+        x=Axis(x),
+        y=Axis("speed over the best" if fixed else "speed-up"),
         ideal=0.0 if fixed else 1.0,
         height=150,
     )
@@ -347,20 +353,7 @@ def _course(kind: RunKind, marks: list[Mark], outages: Sequence[ShadedSpan]) -> 
         about += f" Median of the complete ones {show_seconds(middle)}."
         levels = [ReferenceLine(middle, f"median {show_number(middle)} s", "text")]
     points, untold, undrawn = _points(kind)
-    notes = [kind.found.reason] if kind.found.reason else []
-    if undrawn:
-        listed = ", ".join(
-            f"{number} {CLASSES[name] if name else 'as the others'}"
-            for name, number in undrawn.items()
-        )
-        number = undrawn.total()
-        notes.insert(
-            0,
-            f"{count(number, 'run')} whose script has no times {'is' if number == 1 else 'are'} "
-            f"not drawn: {listed}.",
-        )
-    if untold:
-        notes.insert(0, "Runs ended at their walltime told no time; they are drawn there.")
+    notes = [*_undrawn(untold, undrawn), *filter(None, [kind.found.reason])]
     drawing = chart(
         _series(points),
         title=title,
@@ -374,6 +367,21 @@ def _course(kind: RunKind, marks: list[Mark], outages: Sequence[ShadedSpan]) -> 
         height=120,
     )
     return ReportFigure(title, about, _table(kind), str(drawing), notes, narrow=True)
+
+
+def _undrawn(untold: int, undrawn: Counter[Class | Literal[""]]) -> Iterator[str]:
+    """Yield which runs are not drawn where they ended, or not at all."""
+    if untold:
+        yield "Runs ended at their walltime told no time; they are drawn there."
+    if undrawn:
+        number = undrawn.total()
+        classes = ", ".join(
+            f"{n} {CLASSES[name] if name else 'as the others'}" for name, n in undrawn.items()
+        )
+        yield (
+            f"{count(number, 'run')} whose script has no times {'is' if number == 1 else 'are'} "
+            f"not drawn: {classes}."
+        )
 
 
 _Points = dict[str, list[tuple[float, float | None]]]  # by class, "" for runs that are usual
@@ -446,10 +454,18 @@ SHORT: Final = 16  # digits of a checksum in a table
 
 
 def phases(parts: Sequence[ReportComponent]) -> list[Table]:
-    """Return the table of the phases of a plan with their dates, if it has any."""
+    """Return the tables of the phases of a plan with their dates, and of the components that ran
+    beside each other, if it has any."""
+    return filled(_phases(parts), _beside_each_other(parts))
+
+
+def _phases(parts: Sequence[ReportComponent]) -> Table:
+    by_phase: dict[str, list[ReportComponent]] = {}
+    for part in parts:
+        if part.status.phase:
+            by_phase.setdefault(part.status.phase, []).append(part)
     rows: list[list[Cell]] = []
-    for phase in dict.fromkeys(part.status.phase for part in parts if part.status.phase):
-        some = [part for part in parts if part.status.phase == phase]
+    for phase, some in by_phase.items():
         begun = [part.begun for part in some if part.begun is not None]
         ended = [part.ended for part in some if part.ended is not None]
         last = max(ended) if len(ended) == len(some) else None
@@ -463,9 +479,12 @@ def phases(parts: Sequence[ReportComponent]) -> list[Table]:
         Column("from (UTC)", "time"),
         Column("to (UTC)", "time"),
     ]
-    found = [bounded("Phases", columns, rows)] if rows else []
-    uses: list[list[Cell]] = [
-        [use.words, use.nodes, round(use.node_hours, 1), use.utilisation]
+    return bounded("Phases", columns, rows)
+
+
+def _beside_each_other(parts: Sequence[ReportComponent]) -> Table:
+    rows = [
+        (use.words, use.nodes, round(use.node_hours, 1), use.utilisation)
         for use in beside([part.status for part in parts])
     ]
     columns = [
@@ -475,7 +494,7 @@ def phases(parts: Sequence[ReportComponent]) -> list[Table]:
         Column("accepted", "share"),
     ]
     about = "by one clock: the nodes of each count until the last of them ended"
-    return found + ([bounded("Components beside each other", columns, uses, about)] if uses else [])
+    return bounded("Components beside each other", columns, rows, about)
 
 
 def node_hours(status: Status) -> Iterator[Table]:

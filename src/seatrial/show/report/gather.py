@@ -17,13 +17,13 @@ from seatrial.errors import UsageError
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.execute.trial_record import Record
 from seatrial.journal.journal import read
-from seatrial.results.criteria.mix import overall
+from seatrial.results.criteria.mix import OverallState, overall
 from seatrial.results.records import PlanRecords
+from seatrial.results.selection import Side
+from seatrial.results.status import Status
 from seatrial.results.store.schema import Store
-from seatrial.show.page import Table
 from seatrial.show.report import figures, people
 from seatrial.show.report.component import (
-    GatheredTrial,
     gathered_trial,
     journal_of,
     machines_of,
@@ -68,56 +68,73 @@ def gather(planned: Planned, store: Store, author: Author | None = None, given: 
     ]
     parts = [one.part for one in gathered]
     files = [*chain.from_iterable(one.files for one in gathered), *kept_files]
-    files += [*_notes_file(planned.trials, records), *_documents(planned, parts)]
-    for folder in [TrialFolder(Path(each.path)) for each in (side.trials if side else ())]:
-        files += [file_of(folder, name) for name in NAMES]
+    files += _files_beside(planned, records, parts, side)
     damaged = [f"{each.trial}: {unread(each.damaged)}" for each in files if each.damaged]
-    results = [one for part in parts for one in part.status.criteria]
-    waiting = [each for each in planned.others if each.state == "not begun"]
-    notices = list(_notices(parts, planned.others))
-    verdict = overall(results).state
-    verdicts = {part.status.verdict for part in parts}
-    states = {each.state for each in planned.others}
-    if verdict in ("met", "met with waivers", "waived"):
-        if waiting or "undecided" in verdicts or "evidence changed" in states:
-            verdict = "undecided"
-        elif "awaited" in verdicts | states:
-            verdict = "awaited"
-    plans = list(dict.fromkeys(record.plan for record in records))
-    plan = plans[0] if len(plans) == 1 else ""
-    machines = ", ".join(dict.fromkeys(record.machine.machine for record in records))
+    used = [(one.record, one.toolchains, one.facts) for one in gathered]
+    plan = _plan(records)
     return Report(
-        title=_title(plan, machines, parts),
+        title=_title(plan, records, parts),
         about=planned.about,
         plan=plan,
         made=time.time_ns(),
         made_by=author.name or account(),
         organisation=author.organisation,
         version=__version__,
-        rehearsed=any(record.rehearsed for record in records),
+        rehearsed=records[0].rehearsed,
         assumed=list(dict.fromkeys(chain.from_iterable(record.assumed for record in records))),
-        verdict=verdict,
-        complete=not waiting
-        and not damaged
-        and not any(part.status.awaited or part.status.unsound for part in parts)
-        and not states & {"awaited", "evidence changed"}
-        and all(p.status.state in ("ended", "imported") for p in parts),
+        verdict=_verdict(parts, planned.others),
+        complete=not damaged and _is_complete(parts, planned.others),
         remarks=[*planned.remarks, *damaged, *_other_versions(records)],
-        notices=notices,
+        notices=list(_notices(parts, planned.others)),
         issues=kept.open_issues,
-        records=list(people.tables_of(kept)),
-        clauses=traceability([one.judged for one in gathered], planned.others),
+        records=people.tables_of(kept),
+        clauses=traceability([(one.written, one.part) for one in gathered], planned.others),
         phases=figures.phases(parts),
         components=parts,
         others=list(planned.others),
         machines=machines_of(gathered),
         tests=tests(records),
-        versions=_versions_of(gathered, planned),
+        versions=versions(used, planned.file, planned.skipped),
         annexes=[*plan_texts(records), *scripts(records)],
         files=files,
         decision=author.decision,
         reservations=list(author.reservations),
     )
+
+
+def _verdict(parts: Sequence[ReportComponent], others: Sequence[Other]) -> OverallState:
+    """Return the verdict of all criteria together. What is met is not so yet while a component is
+    not begun or not decided, or a document is awaited or was changed."""
+    verdict = overall([one for part in parts for one in part.status.criteria]).state
+    states = {part.status.verdict for part in parts} | {other.state for other in others}
+    if verdict not in ("met", "met with waivers", "waived"):
+        return verdict
+    if states & {"undecided", "not begun", "evidence changed"}:
+        return "undecided"
+    return "awaited" if "awaited" in states else verdict
+
+
+def _is_complete(parts: Sequence[ReportComponent], others: Sequence[Other]) -> bool:
+    """Return whether all components ended, with all of their documents."""
+    if any(other.state in ("not begun", "awaited", "evidence changed") for other in others):
+        return False
+    statuses = [part.status for part in parts]
+    return all(
+        each.state in ("ended", "imported") and not each.awaited and not each.unsound
+        for each in statuses
+    )
+
+
+def _files_beside(
+    planned: Planned, records: Sequence[Record], parts: Sequence[ReportComponent], side: Side | None
+) -> Iterator[File]:
+    """Yield the files that a report rests on besides those of its trials: notes, documents, and
+    the trials of given figures."""
+    yield from _notes_file(planned.trials, records)
+    yield from _documents(planned, parts)
+    for trial in side.trials if side else ():
+        folder = TrialFolder(Path(trial.path))
+        yield from (file_of(folder, name) for name in NAMES)
 
 
 def _records(folder: TrialFolder | None) -> tuple[PlanRecords, list[File]]:
@@ -134,19 +151,22 @@ def _records(folder: TrialFolder | None) -> tuple[PlanRecords, list[File]]:
 def _notices(parts: Sequence[ReportComponent], others: Sequence[Other]) -> Iterator[str]:
     """Yield what is to be read first: what is awaited, what failed, what changed."""
     for part in parts:
-        status = part.status
-        if status.awaited:
-            yield f"{part.title}: awaited: {', '.join(status.awaited)}."
-        bad = [item.id for item in status.items if item.state == "fail"]
-        if bad:
-            yield f"{part.title}: {count(len(bad), 'item')} failed: {listed(bad, MAX_NAMED)}."
-        if status.unsound:
-            yield f"{part.title}: {'; '.join(status.unsound)}."
+        yield from (f"{part.title}: {notice}." for notice in _notices_of(part.status))
     for other in others:
         for state, words in _OF_DOCUMENTS.items():
             names = [each.document for each in other.evidence if each.state == state]
             if names:
                 yield f"{other.title}: {words}: {', '.join(names)}."
+
+
+def _notices_of(status: Status) -> Iterator[str]:
+    if status.awaited:
+        yield f"awaited: {', '.join(status.awaited)}"
+    failed = [item.id for item in status.items if item.state == "fail"]
+    if failed:
+        yield f"{count(len(failed), 'item')} failed: {listed(failed, MAX_NAMED)}"
+    if status.unsound:
+        yield "; ".join(status.unsound)
 
 
 def _notes_file(trials: Sequence[TrialFolder], records: Sequence[Record]) -> Iterator[File]:
@@ -165,11 +185,12 @@ def _notes_file(trials: Sequence[TrialFolder], records: Sequence[Record]) -> Ite
 
 def _documents(planned: Planned, parts: Sequence[ReportComponent]) -> Iterator[File]:
     """Yield the documents of evidence and of items, with the checksums that were signed for."""
-    evidence = [each for one in parts for each in one.evidence]
-    evidence += [each for other in planned.others for each in other.evidence]
+    papers: list[ReportComponent | Other] = [*parts, *planned.others]
+    evidence = chain.from_iterable(one.evidence for one in papers)
     shown = [(each.file, each.sha256) for each in evidence if each.state != "awaited"]
-    ticks = [item.tick for one in parts for item in one.status.items if item.tick]
-    shown += [(tick.document, tick.sha256) for tick in ticks if tick.sha256]
+    for item in chain.from_iterable(part.status.items for part in parts):
+        if item.tick and item.tick.sha256:
+            shown.append((item.tick.document, item.tick.sha256))
     folder = planned.file.parent if planned.file else Path()
     for document, sha256 in dict.fromkeys(shown):
         try:
@@ -179,8 +200,15 @@ def _documents(planned: Planned, parts: Sequence[ReportComponent]) -> Iterator[F
         yield document_of(document, sha256, size)
 
 
-def _title(plan: str, machines: str, parts: Sequence[ReportComponent]) -> str:
+def _plan(records: Sequence[Record]) -> str:
+    """Return the name of the plan of all trials, "" where they are of several."""
+    plans = {record.plan for record in records}
+    return plans.pop() if len(plans) == 1 else ""
+
+
+def _title(plan: str, records: Sequence[Record], parts: Sequence[ReportComponent]) -> str:
     """Return the subject of a report, without a name twice."""
+    machines = ", ".join(dict.fromkeys(record.machine.machine for record in records))
     what = plan or ", ".join(part.tag for part in parts[:3])
     return what if what == machines else f"{what} on {machines}"
 
@@ -204,8 +232,3 @@ def _other_versions(records: Sequence[Record]) -> Iterator[str]:
             f"Trials were run with Seatrial {', '.join(versions)}; this report was made with "
             f"{__version__}, whose criteria decide here."
         )
-
-
-def _versions_of(trials: Sequence[GatheredTrial], planned: Planned) -> list[Table]:
-    used = [(one.record, one.toolchains, one.facts) for one in trials]
-    return versions(used, planned.file, planned.skipped)

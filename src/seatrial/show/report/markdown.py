@@ -28,9 +28,7 @@ def text(report: content.Report) -> str:
     for each in report.machines:
         lines += _machine(each)
     if report.tests:
-        lines += ["", "## The tests"]
-    for table in report.tests:
-        lines += _table(table)
+        lines += ["", "## The tests", *_tables(report.tests)]
     for part in report.components:
         lines += _component(part)
     for other in report.others:
@@ -90,8 +88,7 @@ def _summary(report: content.Report) -> Iterator[str]:
     rows = [_summed(part) for part in report.components]
     rows += [[other.title, other.state, *[""] * 8] for other in report.others]
     yield from _grid([*titles, "node-hours accepted", "begun (UTC)", "ended (UTC)"], rows)
-    for table in (*report.clauses, *report.phases, *report.records):
-        yield from _table(table)
+    yield from _tables([*report.clauses, *report.phases, *report.records])
     if report.assumed:
         yield from ("", "**What the rehearsal assumes**", "")
         yield from (f"- {plain(each)}" for each in report.assumed)
@@ -117,8 +114,7 @@ def _machine(one: content.ReportMachine) -> Iterator[str]:
     if one.about:
         yield from ("", plain(one.about))
     yield from ("", *_facts((name, plain(words)) for name, words in one.facts))
-    for table in one.tables:
-        yield from _table(table)
+    yield from _tables(one.tables)
 
 
 def _component(part: content.ReportComponent) -> Iterator[str]:
@@ -127,40 +123,38 @@ def _component(part: content.ReportComponent) -> Iterator[str]:
     yield from ("", f"## {plain(part.title)}{verdict}")
     if part.about:
         yield from ("", plain(part.about))
-    facts = [
-        ("trial", plain(part.tag)),
-        ("kind", status.kind.replace("_", " ")),
-        ("state", status.state),
-        ("nodes", f"{status.nodes:,}"),
-        ("begun", f"{content.moment(part.begun)} UTC" if part.begun else "not yet"),
-        ("ended", f"{content.moment(part.ended)} UTC" if part.ended else "not yet"),
-        ("clock", show_seconds(status.clock) if status.clock else "0"),
-    ]
-    facts += [("rehearsed", f"with seed {part.seed}")] if status.rehearsed else []
-    yield from ("", *_facts(facts))
+    yield from ("", *_facts(_component_facts(part)))
     for remark in part.remarks:
         yield from ("", f"> {plain(remark)}")
     if status.criteria:
         yield from _criteria(status.criteria)
     yield from _documents(part)
     if part.ran:
-        yield from ("", "### What ran")
-    for table in part.ran:
-        yield from _table(table)
-    for number, figure in enumerate(part.figures):
-        yield from ("", f"### Figure {number + 1}: {plain(figure.title)}", "", plain(figure.about))
+        yield from ("", "### What ran", *_tables(part.ran))
+    for number, figure in enumerate(part.figures, 1):
+        yield from ("", f"### Figure {number}: {plain(figure.title)}", "", plain(figure.about))
         for note in figure.notes:
             yield from ("", plain(note))
         yield from _table(figure.table)
-    for table in part.tables:
-        yield from _table(table)
-    if part.excluded or not status.items:
-        yield from ("", "### What was excluded, and why")
-        yield from () if part.excluded else ("", "Nothing was excluded.")
-    for table in part.excluded:
-        yield from _table(table)
-    for table in part.versions:
-        yield from _table(table)
+    yield from _tables(part.tables)
+    if part.excluded:
+        yield from ("", "### What was excluded, and why", *_tables(part.excluded))
+    elif not status.items:
+        yield from ("", "### What was excluded, and why", "", "Nothing was excluded.")
+    yield from _tables(part.versions)
+
+
+def _component_facts(part: content.ReportComponent) -> Iterator[tuple[str, str]]:
+    status = part.status
+    yield "trial", plain(part.tag)
+    yield "kind", status.kind.replace("_", " ")
+    yield "state", status.state
+    yield "nodes", f"{status.nodes:,}"
+    yield "begun", f"{content.moment(part.begun)} UTC" if part.begun else "not yet"
+    yield "ended", f"{content.moment(part.ended)} UTC" if part.ended else "not yet"
+    yield "clock", show_seconds(status.clock) if status.clock else "0"
+    if status.rehearsed:
+        yield "rehearsed", f"with seed {part.seed}"
 
 
 def _criteria(criteria: Sequence[Sequence[Result]]) -> Iterator[str]:
@@ -210,8 +204,7 @@ def _documents(one: content.ReportComponent | content.Other) -> Iterator[str]:
 
 def _grounds(report: content.Report) -> Iterator[str]:
     yield from ("", "## Versions and checksums")
-    for table in report.versions:
-        yield from _table(table)
+    yield from _tables(report.versions)
     yield from (
         "",
         "### What this report rests on",
@@ -259,6 +252,11 @@ def _annexes(report: content.Report) -> Iterator[str]:
 
 
 # ---- tables -------------------------------------------------------------------------------
+
+
+def _tables(several: Iterable[Table]) -> Iterator[str]:
+    for one in several:
+        yield from _table(one)
 
 
 def _table(one: Table) -> Iterator[str]:

@@ -8,6 +8,7 @@ appended after the report was made.
 """
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from os.path import normpath
 from pathlib import Path
@@ -190,8 +191,9 @@ def outputs_found(folder: TrialFolder, runs: list[RunOutputs]) -> OutputsFound:
     """Return the state of the files that the runs of a trial wrote. Raises TrialError."""
     tests = folder.record().tests
     limits = {name: reading_limits(test) for name, test in tests.items()}
-    unchanged, without, removed, too_large = 0, 0, 0, 0
+    states: Counter[str] = Counter()
     others: list[OutputFound] = []
+    without = 0
     for run in runs:
         if run.sha256 is None:
             without += run.path != ""
@@ -202,14 +204,13 @@ def outputs_found(folder: TrialFolder, runs: list[RunOutputs]) -> OutputsFound:
         for name, sha256 in run.sha256.items():
             limit = limits.get(run.test, {}).get(name, MAX_BYTES)
             state = _state(f"{place}/{name}", sha256, limit)
-            if state == "as it was":
-                unchanged += 1
-            elif state == "too large":
-                too_large += 1
-            elif state == "not here" and name in run.removed:
-                removed += 1
-            else:
+            if state == "not here" and name in run.removed:
+                states["removed"] += 1
+                continue
+            states[state] += 1
+            if state not in ("as it was", "too large"):
                 others.append(OutputFound(run.run_id, Path(f"{place}/{name}"), state))
+    unchanged, removed, too_large = (states[s] for s in ("as it was", "removed", "too large"))
     return OutputsFound(folder.tag, unchanged, others, without, removed, too_large)
 
 

@@ -7,7 +7,6 @@ tables_of(records)
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from seatrial.escaping import plain_line
 from seatrial.execute.plan.checklist import ItemResult, ItemStatus
@@ -27,7 +26,7 @@ from seatrial.results.trial_history import RunHistory, TrialHistory
 from seatrial.results.utilisation import LevelSpan, target_loads
 from seatrial.results.variability import Variability
 from seatrial.show.page import Cell, Column, Table
-from seatrial.show.report.content import Other, ReportComponent, bounded, moment
+from seatrial.show.report.content import Other, ReportComponent, bounded, filled, moment
 from seatrial.show.report.figures import MAX_ROWS
 from seatrial.units import SECOND_NS, count, listed
 
@@ -112,12 +111,10 @@ def entries(records: PlanRecords) -> Table:
     return bounded("Milestones, replaced parts, incidents", columns, rows)
 
 
-def tables_of(records: PlanRecords) -> Iterator[Table]:
-    """Yield the tables of a plan's records that have rows."""
+def tables_of(records: PlanRecords) -> list[Table]:
+    """Return the tables of a plan's records that have rows."""
     closed = [each for each in records.issues.values() if not each.is_open]
-    for table in (issues(closed, "Issues that were closed"), entries(records)):
-        if table.rows:
-            yield table
+    return filled(issues(closed, "Issues that were closed"), entries(records))
 
 
 # ---- what people said of runs --------------------------------------------------------------------
@@ -150,20 +147,12 @@ def excluded_by_agreement(reviews: Sequence[RunReview]) -> Table:
 
 def causes(reviews: Sequence[RunReview]) -> Table:
     """Return the causes that people gave, with the numbers of runs and the comments."""
-    found: dict[str, list[RunReview]] = {}
+    by_cause: dict[str, list[RunReview]] = {}
     for each in reviews:
-        found.setdefault(each.cause, []).append(each)
-    rows: list[list[Cell]] = [
-        [
-            cause or "none given",
-            len(some),
-            sum(each.is_excluded for each in some),
-            listed(list(dict.fromkeys(each.test for each in some)), MAX_NAMED),
-            listed([each.run for each in some], MAX_NAMED),
-            listed([each.comment for each in some if each.comment], MAX_NAMED),
-            listed(list(dict.fromkeys(n for r in some for n in r.by)), MAX_NAMED),
-        ]
-        for cause, some in sorted(found.items(), key=lambda item: -len(item[1]))
+        by_cause.setdefault(each.cause, []).append(each)
+    rows = [
+        _cause(cause or "none given", some)
+        for cause, some in sorted(by_cause.items(), key=lambda item: -len(item[1]))
     ]
     columns = [
         Column("cause"),
@@ -175,6 +164,17 @@ def causes(reviews: Sequence[RunReview]) -> Table:
         Column("by"),
     ]
     return bounded("Causes that people gave", columns, rows, "Verdicts and figures stay.")
+
+
+def _cause(cause: str, reviews: Sequence[RunReview]) -> list[Cell]:
+    excluded = sum(each.is_excluded for each in reviews)
+    texts = (
+        dict.fromkeys(each.test for each in reviews),
+        [each.run for each in reviews],
+        [each.comment for each in reviews if each.comment],
+        dict.fromkeys(name for each in reviews for name in each.by),
+    )
+    return [cause, len(reviews), excluded, *(listed(list(each), MAX_NAMED) for each in texts)]
 
 
 # ---- what people did while it ran ----------------------------------------------------------------
@@ -285,17 +285,13 @@ COLUMNS = [
 ]
 
 
-class JudgedComponent(NamedTuple):
-    """A component as its trial was made with it, and what the report has of it."""
-
-    written: Component
-    part: ReportComponent
-
-
-def traceability(judged: Sequence[JudgedComponent], others: Sequence[Other]) -> list[Table]:
+def traceability(
+    judged: Sequence[tuple[Component, ReportComponent]], others: Sequence[Other]
+) -> list[Table]:
     """Return the table of all that was asked, in the order of the clauses, those without one last;
-    none if no criterion, waiver or evidence has an id or a clause."""
-    rows = [row for one in judged for row in _of_trial(one)]
+    none if no criterion, waiver or evidence has an id or a clause. ``judged``: the components as
+    their trials were made with them, and what the report has of each."""
+    rows = [row for written, part in judged for row in _of_trial(written, part)]
     rows += [row for other in others for row in _of_other(other)]
     if not any(row[0] or row[1] for row in rows):
         return []
@@ -310,26 +306,15 @@ def _natural(text: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (0, part) for part in parts if part]
 
 
-def _of_trial(one: JudgedComponent) -> Iterator[list[Cell]]:
-    tests = [part.test for part in one.part.status.parts]
-    asked = criteria_of(one.written)
-    for criterion, results in zip(asked, one.part.status.criteria, strict=False):
-        found: Result = results[0]
-        about = listed([name for name in tests if fits(criterion.tests, name)], MAX_TESTS)
-        yield [
-            found.clause,
-            found.id,
-            found.about,
-            one.part.title,
-            found.label,
-            about,
-            found.bound,
-            found.shown,
-            found.n,
-            found.words,
-        ]
-    yield from _of_items(one.part.title, one.part.status.items)
-    yield from _of_papers(one.part)
+def _of_trial(written: Component, part: ReportComponent) -> Iterator[list[Cell]]:
+    tests = [each.test for each in part.status.parts]
+    for criterion, results in zip(criteria_of(written), part.status.criteria, strict=False):
+        result: Result = results[0]
+        fitting = listed([name for name in tests if fits(criterion.tests, name)], MAX_TESTS)
+        named = [result.clause, result.id, result.about, part.title, result.label, fitting]
+        yield [*named, result.bound, result.shown, result.n, result.words]
+    yield from _of_items(part.title, part.status.items)
+    yield from _of_papers(part)
 
 
 def _of_items(title: str, items: Iterable[ItemStatus]) -> Iterator[list[Cell]]:
@@ -384,22 +369,20 @@ def excluded(
     if damaged:
         rows.append(["journal", record.tag, damaged, "lines that could not be read"])
     columns = [Column("what"), Column("which"), Column("number", "count"), Column("why")]
-    made = [bounded("Excluded", columns, rows, max_rows=MAX_ROWS), *_outages(history)]
-    return [table for table in made if table.rows]
+    return [bounded("Excluded", columns, rows, max_rows=MAX_ROWS), *_outages(history)]
+
+
+_NOT_IN_RATES = {
+    "cancelled": "a person or the scheduler cancelled them",
+    "recalled": "Seatrial recalled them before they started",
+    "retried": "another run of the same case took their place",
+}
 
 
 def _runs_left_out(status: Status, varied: Variability) -> Iterator[list[Cell]]:
-    for each in status.criteria:
-        first = each[0]
-        if first.criterion == "pass_rate":
-            for word, reason in (
-                ("cancelled", "a person or the scheduler cancelled them"),
-                ("recalled", "Seatrial recalled them before they started"),
-                ("retried", "another run of the same case took their place"),
-            ):
-                number = first.numbers.get(word, 0)
-                if number:
-                    yield ["runs", f"of {first.label}", number, f"{word}: {reason}"]
+    for results in status.criteria:
+        if results[0].criterion == "pass_rate":
+            yield from _not_in_rate(results[0])
     by_test: dict[str, Counter[str]] = {}
     for row in varied.rows:
         tally = by_test.setdefault(row.kind, Counter())
@@ -407,13 +390,19 @@ def _runs_left_out(status: Status, varied: Variability) -> Iterator[list[Cell]]:
             tally[rule] = max(tally[rule], number)
     for kind, tally in by_test.items():
         if tally:
-            listed = ", ".join(f"{number} {rule}" for rule, number in tally.most_common())
-            reason = f"{listed}: figures are of runs with a right answer"
+            rules = ", ".join(f"{number} {rule}" for rule, number in tally.most_common())
+            reason = f"{rules}: figures are of runs with a right answer"
             yield ["runs", kind, tally.total(), reason]
     for one in varied.kinds:
         if one.willed:
             reason = "ended by a person or the scheduler: neither usual nor outliers"
             yield ["runs", one.name, one.willed, reason]
+
+
+def _not_in_rate(result: Result) -> Iterator[list[Cell]]:
+    for word, reason in _NOT_IN_RATES.items():
+        if number := result.numbers.get(word, 0):
+            yield ["runs", f"of {result.label}", number, f"{word}: {reason}"]
 
 
 def _outages(history: TrialHistory) -> Iterator[Table]:
@@ -436,11 +425,10 @@ def _outages(history: TrialHistory) -> Iterator[Table]:
 
 
 def conditions(record: Record, history: TrialHistory, now: int) -> list[Table]:
-    """Return the tables of a trial's conditions that have rows; ``now`` in ns."""
+    """Return the tables of a trial's conditions; ``now`` in ns."""
     if history.start is None:
         return []
-    made = [_blackouts(history, now), _loads(record, history, now)]
-    return [table for table in made if table.rows]
+    return [_blackouts(history, now), _loads(record, history, now)]
 
 
 def _blackouts(history: TrialHistory, now: int) -> Table:

@@ -33,6 +33,8 @@ from seatrial.show.page import Cell, Column, Table
 from seatrial.show.report.content import Other, ReportFigure, bounded, titled
 from seatrial.units import show_unit
 
+TrialOfPart = tuple[PreparedComponent, PlanTrial | None]
+
 
 class Planned(NamedTuple):
     """The trials of a plan, in its order.
@@ -63,51 +65,63 @@ def find(trials: Path, path: Path, name: str = "", rehearsed: bool = False) -> P
     try:
         prepared = prepare_plan(path, with_builds=False, with_documents=False)
     except InvalidFiles as error:
-        known = (
-            _of_plan(trials, plan_trials.plan_name(path))
-            if rehearsed
-            else plan_trials.made(trials, path, name)
-        )
-        if not known:
-            raise
-        said = f"The plan has faults by now, and is told by its trials alone: {error.faults[0]}"
-        return Planned([one.folder for one in known], remarks=[said], file=path)
-    if rehearsed:
-        found = rehearsals(trials, prepared)
-    else:
-        found = [
-            (part, plan_trials.latest(trials, prepared.plan.plan, part, name))
-            for part in prepared.all_parts
-        ]
-    there = [trial.folder for _, trial in found if trial is not None]
-    if not there:
+        return _by_trials_alone(trials, path, name, rehearsed, error)
+    plan = prepared.plan
+    found = rehearsals(trials, prepared) if rehearsed else _latest(trials, prepared, name)
+    made = [(part, trial) for part, trial in found if trial is not None]
+    if not made:
         raise UsageError(_nothing(trials, path, rehearsed))
-    kept = None if rehearsed else plan_trials.records(trials, prepared.plan.plan, name)
+    remarks = [_changed(trial, prepared, part) for part, trial in made]
+    kept = None
+    if not rehearsed:
+        kept = plan_trials.records(trials, plan.plan, name)
+        gone = plan_trials.left_over(trials, prepared, path, name)
+        remarks += [f"{plan_trials.left_over_words(trial)}." for trial in gone]
+    return Planned(
+        [trial.folder for _, trial in made],
+        _others(prepared, [part for part, trial in found if trial is None], kept, path.parent),
+        [*filter(None, remarks)],
+        [(part.component.component, *each) for part, _ in found for each in part.skipped],
+        plan.about,
+        path,
+        kept,
+    )
+
+
+def _by_trials_alone(
+    trials: Path, path: Path, name: str, rehearsed: bool, error: InvalidFiles
+) -> Planned:
+    """Return the trials of a plan whose file has faults by now. Raises the error if it has none."""
+    if rehearsed:
+        known = _of_plan(trials, plan_trials.plan_name(path))
+    else:
+        known = plan_trials.made(trials, path, name)
+    if not known:
+        raise error
+    remark = f"The plan has faults by now, and is told by its trials alone: {error.faults[0]}"
+    return Planned([one.folder for one in known], remarks=[remark], file=path)
+
+
+def _others(
+    prepared: PreparedPlan,
+    missing: Sequence[PreparedComponent],
+    kept: TrialFolder | None,
+    folder: Path,
+) -> list[Other]:
+    """Return the components without a trial: those that are not begun, and those that rest on
+    documents alone."""
     given = records_in(kept).given
-    folder = path.parent
     others = [
         _other(
             part.component, titled(part.component.component, part.phase), "not begun", given, folder
         )
-        for part, trial in found
-        if trial is None
+        for part in missing
     ]
     run = {part.component.component for part in prepared.all_parts}
-    others += [
-        _other(each, each.component, "", given, folder)
-        for each in prepared.plan.components
-        if each.evidence and each.component not in run
-    ]
-    skipped = [
-        (part.component.component, what, reason)
-        for part, _ in found
-        for what, reason in part.skipped
-    ]
-    remarks = [said for part, trial in found if trial and (said := _changed(trial, prepared, part))]
-    if not rehearsed:
-        gone = plan_trials.left_over(trials, prepared, path, name)
-        remarks += [f"{plan_trials.left_over_words(trial)}." for trial in gone]
-    return Planned(there, others, remarks, skipped, prepared.plan.about, path, kept)
+    for each in prepared.plan.components:
+        if each.evidence and each.component not in run:
+            others.append(_other(each, each.component, "", given, folder))
+    return others
 
 
 def _require_plan(path: Path) -> None:
@@ -156,9 +170,15 @@ def _other(
 # ---- rehearsals ---------------------------------------------------------------------------
 
 
-def rehearsals(
-    trials: Path, prepared: PreparedPlan
-) -> list[tuple[PreparedComponent, PlanTrial | None]]:
+def _latest(trials: Path, prepared: PreparedPlan, name: str) -> list[TrialOfPart]:
+    """Return the components and phases of a plan, each with its latest trial."""
+    return [
+        (part, plan_trials.latest(trials, prepared.plan.plan, part, name))
+        for part in prepared.all_parts
+    ]
+
+
+def rehearsals(trials: Path, prepared: PreparedPlan) -> list[TrialOfPart]:
     """Return the components and phases of a plan, each with its latest rehearsal of any tag."""
     ordered = sorted(_of_plan(trials, prepared.plan.plan), key=lambda each: each.record.created)
     found = {
@@ -293,19 +313,7 @@ def given_side(store: Store, tag: str) -> Side:
 def beside_given(store: Store, folder: TrialFolder, given: Side) -> Iterator[ReportFigure]:
     """Yield the figure of a trial beside given figures, if a case is in both; of runs alone where
     the trial has some."""
-    try:
-        own = gather(store, SideSelection(folder.tag, str(folder.path), {}))
-    except UsageError:  # a checklist, or a trial in which nothing has run
-        return
-    stages = own.all_of("stage")
-    if "alone" in stages and len(given.all_of("stage")) == 1:
-        cases = [case for case in own.cases if case.stage == "alone"]
-        own = Side(own.text, own.trials, cases, {"stage": "alone"})
-    try:
-        rows = compare_sides(given, own, elapsed=True).rows
-    except UsageError:  # no case is on both sides
-        return
-    shown = [row for row in rows if row.better_by is not None and row.verdict == "given"]
+    shown = _beside_given(store, folder, given)
     if not shown:
         return
     drawing = forest(
@@ -324,6 +332,23 @@ def beside_given(store: Store, folder: TrialFolder, given: Side) -> Iterator[Rep
     )
     data = bounded(f"Beside the figures of {given.text}", _COLUMNS, map(_cells, shown))
     yield ReportFigure(f"Beside given figures: {given.text}", about, data, str(drawing))
+
+
+def _beside_given(store: Store, folder: TrialFolder, given: Side) -> list[ComparisonRow]:
+    """Return the cases of a trial for which there are given figures."""
+    try:
+        own = gather(store, SideSelection(folder.tag, str(folder.path), {}))
+    except UsageError:  # a checklist, or a trial in which nothing has run
+        return []
+    stages = own.all_of("stage")
+    if "alone" in stages and len(given.all_of("stage")) == 1:
+        cases = [case for case in own.cases if case.stage == "alone"]
+        own = Side(own.text, own.trials, cases, {"stage": "alone"})
+    try:
+        rows = compare_sides(given, own, elapsed=True).rows
+    except UsageError:  # no case is on both sides
+        return []
+    return [row for row in rows if row.better_by is not None and row.verdict == "given"]
 
 
 def _interval(row: ComparisonRow, value: float) -> Interval:

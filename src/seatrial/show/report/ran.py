@@ -30,7 +30,7 @@ from seatrial.model.test import Case, Check, Metric, PlacementCheck, Test
 from seatrial.results.node_hours import NodeShares, TestShare
 from seatrial.results.trial_history import RunHistory, TrialHistory
 from seatrial.show.page import Cell, Column, Table
-from seatrial.show.report.content import Listing, bounded
+from seatrial.show.report.content import Listing, bounded, filled
 from seatrial.show.report.figures import MAX_ROWS
 from seatrial.show.report.sign import digest, sum_of
 from seatrial.units import count, listed, show_unit
@@ -68,12 +68,11 @@ def ran(record: Record, cases: Sequence[Case], shares: NodeShares | None = None)
     for case in cases:
         by_test.setdefault(case.test, []).append(case)
     of_tests = [(record.tests[name], some) for name, some in by_test.items() if some]
-    made = [
+    return filled(
         _sizes(record, of_tests, shares),
         _launches(record, of_tests),
         _own_flags(record, of_tests),
-    ]
-    return [table for table in made if table.rows]
+    )
 
 
 def tests(records: Iterable[Record]) -> list[Table]:
@@ -89,8 +88,7 @@ def tests(records: Iterable[Record]) -> list[Table]:
         tags = listed([record.tag for _, record in same], 2)
         label = f"{name} (in {tags})" if versions[name] > 1 else name
         named.append(NamedTest(label, *same[0]))
-    made = [_checks(named), _figures(named), _inputs(named)]
-    return [table for table in made if table.rows]
+    return filled(_checks(named), _figures(named), _inputs(named))
 
 
 def _sizes(
@@ -109,31 +107,30 @@ def _sizes(
         Column("share", "share"),
     ]
     had = {each.test: each for each in shares.tests} if shares is not None else {}
-    rows: list[list[Cell]] = []
-    for test, cases in of_tests:
-        shapes = dict.fromkeys(f"{case.nodes} x {case.tasks} x {case.threads}" for case in cases)
-        if test.only_builds:
-            shapes = {"only builds" if record.imported is None else "not known": None}
-        chains = dict.fromkeys(case.toolchain for case in cases)
-        bound = dict.fromkeys(bindings_text(case.parameters) for case in cases)
-        rows.append(
-            [
-                test.name,
-                test.about or f"application {test.app}",
-                listed(list(shapes), MAX_SHAPES),
-                ", ".join(chains),
-                listed([each for each in bound if each], 3).replace(",", ", "),
-                len(cases),
-                max(case.repeat for case in cases),
-                max(case.walltime for case in cases),
-                *_share(had.get(test.name)),
-            ]
-        )
+    rows = [[*_size(record, test, cases), *_share(had.get(test.name))] for test, cases in of_tests]
     about = (
         "Tasks are processes (MPI ranks) on all nodes together; threads are those of each task. "
         "The shares are of the node-hours that were available."
     )
     return bounded("What ran", columns, rows, about, MAX_RAN_ROWS)
+
+
+def _size(record: Record, test: Test, cases: Sequence[Case]) -> list[Cell]:
+    """Return the purpose of a test, its shapes, parameters, cases, and the time it asks for."""
+    shapes = [f"{case.nodes} x {case.tasks} x {case.threads}" for case in cases]
+    if test.only_builds:
+        shapes = ["only builds" if record.imported is None else "not known"]
+    bound = filter(None, (bindings_text(case.parameters) for case in cases))
+    return [
+        test.name,
+        test.about or f"application {test.app}",
+        listed(list(dict.fromkeys(shapes)), MAX_SHAPES),
+        ", ".join(dict.fromkeys(case.toolchain for case in cases)),
+        listed(list(dict.fromkeys(bound)), 3).replace(",", ", "),
+        len(cases),
+        max(case.repeat for case in cases),
+        max(case.walltime for case in cases),
+    ]
 
 
 def _share(found: TestShare | None) -> tuple[Cell, Cell]:
@@ -201,22 +198,22 @@ def _check(check: Check) -> tuple[str, str, str, str]:
     written = {
         name: value
         for name, value in msgspec.structs.asdict(check).items()
-        if value is not None and value != defaults[name] and name not in _LIMITS
+        if value not in (None, defaults[name]) and name not in _LIMITS
     }
     kind = next((name for name in (*_KINDS, *written) if name in written), "")
     value = written.pop(kind, "")
     if isinstance(value, PlacementCheck):
         value = ", ".join(f"{key} {word}" for key, word in msgspec.structs.asdict(value).items())
-    text = str(value)
-    asked = ", ".join(f"{name.replace('_', ' ')} {_said(one)}" for name, one in written.items())
+    expected = ", ".join(f"{name.replace('_', ' ')} {_digits(x)}" for name, x in written.items())
     if is_learned(check):
-        asked = "the learned checksum of the case"
+        expected = "the learned checksum of the case"
     if kind == "exit_code":
-        return "", "exit code", text, asked
-    return ("" if kind in ("file", "identical") else check.in_file), kind, text, asked
+        return "", "exit code", str(value), expected
+    place = "" if kind in ("file", "identical") else check.in_file
+    return place, kind, str(value), expected
 
 
-def _said(value: Any) -> str:
+def _digits(value: Any) -> str:
     """Return a value with all of its digits."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
@@ -265,10 +262,11 @@ def scripts(records: Iterable[Record]) -> Iterator[Listing]:
             for kind, text in texts.items():
                 if text.strip():
                     found.setdefault((test.name, kind, text), []).append(record.tag)
-    several = {name for name, kind, _ in found if sum(k[:2] == (name, kind) for k in found) > 1}
+    versions = Counter((name, kind) for name, kind, _ in found)
+    several = {name for (name, _), number in versions.items() if number > 1}
     for (name, kind, text), tags in found.items():
-        of = f", in {listed(tags, 3)}" if name in several else ""
-        yield Listing(f"{name}: {kind} script{of}", _cut(text))
+        trials = f", in {listed(tags, 3)}" if name in several else ""
+        yield Listing(f"{name}: {kind} script{trials}", _cut(text))
 
 
 def plan_texts(records: Iterable[Record]) -> Iterator[Listing]:
@@ -297,8 +295,10 @@ def _cut(text: str) -> str:
 
 
 NAMED: Final = 3  # runs that a row names
+MAX_TESTS: Final = 12  # that are named with the number of their runs
 LONGEST: Final = 300  # characters of a reason
 ALIKE: Final = ", or alike"
+_IN_NO_RATE: Final = (KNOWN.number, CANCELLED.number)
 _MEASURED = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?|\d{4,}|\[[\d,-]+\]|(?<= on )\S+$")
 
 
@@ -308,17 +308,14 @@ def failed(history: TrialHistory) -> Table:
     Reasons that differ only in measured numbers or nodes are counted together; exit codes are kept
     apart.
     """
-    order = {test: i for i, test in enumerate(dict.fromkeys(c.test for c in history.cases))}
-    found: dict[tuple[str, str, str, str], list[RunHistory]] = {}
-    for run in history.runs:
-        if run.over and not run.passed and run.code != RECALLED.number:
-            alike = _MEASURED.sub("#", run.reason)
-            key = (history.test_of(run), code_of(run.code).name, run.cause, alike)
-            found.setdefault(key, []).append(run)
-    totals: Counter[str] = Counter()
-    for (test, *_), runs in found.items():
-        totals[test] += len(runs)
-    ranked = sorted(found.items(), key=lambda each: (order[each[0][0]], -len(each[1])))
+    order = list(dict.fromkeys(case.test for case in history.cases))
+    failures = [run for run in history.runs if _ended(run) and not run.passed]
+    alike: dict[tuple[str, str, str, str], list[RunHistory]] = {}
+    for run in failures:
+        reason = _MEASURED.sub("#", run.reason)
+        key = (history.test_of(run), code_of(run.code).name, run.cause, reason)
+        alike.setdefault(key, []).append(run)
+    ranked = sorted(alike.items(), key=lambda each: (order.index(each[0][0]), -len(each[1])))
     rows = [_row(test, verdict, runs) for (test, verdict, *_), runs in ranked]
     columns = [
         Column("test"),
@@ -329,30 +326,33 @@ def failed(history: TrialHistory) -> Table:
         Column("retried", "count"),
         Column("first of them"),
     ]
-    if not rows:
-        return bounded("Runs that did not pass", columns, rows)
-    listed = ", ".join(f"{test} {number:,}" for test, number in totals.most_common(12))
-    more = f" and {len(totals) - 12} more tests" if len(totals) > 12 else ""
-    ended = sum(run.over and run.code != RECALLED.number for run in history.runs)
-    about = f"{totals.total():,} of {ended:,} that ended: {listed}{more}."
-    if no_failures := _no_failures(found):
-        about += f" No rate counts {no_failures} of these."
-    if any(str(row[3]).endswith(ALIKE) for row in rows):
-        about += " Reasons that are alike differ in measured numbers or nodes alone."
-    if any(row[5] for row in rows):
-        about += " Retried: another run of the same case took its place."
-    about += " `seatrial show RUN` tells all of a run."
+    about = " ".join(_about_failed(history, failures, rows)) if failures else ""
     return bounded("Runs that did not pass", columns, rows, about)
 
 
-def _no_failures(found: Mapping[tuple[str, str, str, str], Sequence[RunHistory]]) -> str:
-    """Return how many of the runs are no failures, by verdict: ``3 known, 1 cancelled``."""
-    names = [code_of(number).name for number in (KNOWN.number, CANCELLED.number)]
-    numbers = Counter[str]()
-    for (_, verdict, *_), runs in found.items():
-        if verdict in names:
-            numbers[verdict] += len(runs)
-    return ", ".join(f"{number} {name}" for name, number in numbers.most_common())
+def _ended(run: RunHistory) -> bool:
+    """Return whether a run is over; one that was recalled never began."""
+    return run.over and run.code != RECALLED.number
+
+
+def _about_failed(
+    history: TrialHistory, failures: Sequence[RunHistory], rows: Sequence[Sequence[Cell]]
+) -> Iterator[str]:
+    """Yield what is to be known of the runs that did not pass, in sentences."""
+    tests = Counter(map(history.test_of, failures)).most_common()
+    named = ", ".join(f"{test} {number:,}" for test, number in tests[:MAX_TESTS])
+    more = f" and {len(tests) - MAX_TESTS} more tests" if len(tests) > MAX_TESTS else ""
+    ended = sum(map(_ended, history.runs))
+    yield f"{len(failures):,} of {ended:,} that ended: {named}{more}."
+    verdicts = Counter(code_of(run.code).name for run in failures if run.code in _IN_NO_RATE)
+    if verdicts:
+        names = ", ".join(f"{number} {name}" for name, number in verdicts.most_common())
+        yield f"No rate counts {names} of these."
+    if any(str(row[3]).endswith(ALIKE) for row in rows):
+        yield "Reasons that are alike differ in measured numbers or nodes alone."
+    if any(run.will_rerun for run in failures):
+        yield "Retried: another run of the same case took its place."
+    yield "`seatrial show RUN` tells all of a run."
 
 
 def _row(test: str, verdict: str, runs: list[RunHistory]) -> list[Cell]:
@@ -384,26 +384,27 @@ def versions(
 ) -> list[Table]:
     """Return the tables of software, the toolchains that ran (``used``: by trial), the plan's file,
     and what could not run."""
-    made = [_software([record for record, _, _ in used], plan_file), _toolchains(used)]
-    if skipped:
-        columns = [Column("component"), Column("left out"), Column("why")]
-        made.append(bounded("What the plan left out", columns, skipped, max_rows=MAX_ROWS))
-    return [table for table in made if table.rows]
+    columns = [Column("component"), Column("left out"), Column("why")]
+    return filled(
+        _software([record for record, _, _ in used], plan_file),
+        _toolchains(used),
+        bounded("What the plan left out", columns, skipped, max_rows=MAX_ROWS),
+    )
 
 
 def _software(records: Sequence[Record], plan_file: Path | None) -> Table:
     rows: list[list[Cell]] = [["Seatrial, this report", __version__]]
-    for version in dict.fromkeys(record.version for record in records):
-        tags = ", ".join(record.tag for record in records if record.version == version)
-        rows.append([f"Seatrial, {tags}", version])
-    for user in dict.fromkeys(f"{record.user}@{record.host}" for record in records):
-        rows.append(["trials made by", user])
-    files = [plan_file.absolute()] if plan_file else []
-    named = [Path(record.plan_file) for record in records if record.plan_file]
-    for path in dict.fromkeys([*files, *named]):
-        rows.append([f"plan's file now, {path.name}", _now(path)])
-    for suite in dict.fromkeys(chain.from_iterable(record.asked.suites for record in records)):
-        rows.append(["suite", suite])
+    tags: dict[str, list[str]] = {}
+    for record in records:
+        tags.setdefault(record.version, []).append(record.tag)
+    rows += [[f"Seatrial, {', '.join(some)}", version] for version, some in tags.items()]
+    users = dict.fromkeys(f"{record.user}@{record.host}" for record in records)
+    rows += [["trials made by", user] for user in users]
+    plans = [plan_file.absolute()] if plan_file else []
+    plans += [Path(record.plan_file) for record in records if record.plan_file]
+    rows += [[f"plan's file now, {path.name}", _now(path)] for path in dict.fromkeys(plans)]
+    suites = dict.fromkeys(chain.from_iterable(record.asked.suites for record in records))
+    rows += [["suite", suite] for suite in suites]
     return bounded("Software and files", [Column("what"), Column("version or SHA-256")], rows)
 
 
@@ -423,21 +424,22 @@ def _toolchains(used: Sequence[UsedToolchains]) -> Table:
         Column("modules"),
         Column("variables set"),
     ]
-    found: dict[tuple[str, str], tuple[str, Toolchain]] = {}
+    rows: dict[tuple[str, str], list[Cell]] = {}
     for record, ran, facts in used:
         for name, one in record.machine.toolchains.items():
             if name not in ran:
                 continue
             said = {each["cc"] for each in facts if each.get("toolchain") == name and "cc" in each}
             one = replace(one, version="; ".join(sorted(said)) or one.version)
-            found[name, digest_of_struct(one)] = (name, one)
-    rows: list[list[Cell]] = []
-    for name, one in found.values():
-        compilers = ", ".join(filter(None, (one.cc, one.cxx, one.fc, one.mpicc)))
-        flags = " ".join(filter(None, (one.cflags, one.openmp, one.ldflags, one.ldlibs)))
-        names = (", ".join(one.modules), ", ".join(one.environment))
-        rows.append([name, one.version, compilers, flags, *names])
-    return bounded("Toolchains that ran", columns, rows, max_rows=MAX_ROWS)
+            rows[name, digest_of_struct(one)] = [name, one.version, *_compilers(one)]
+    return bounded("Toolchains that ran", columns, rows.values(), max_rows=MAX_ROWS)
+
+
+def _compilers(one: Toolchain) -> list[str]:
+    """Return the compilers of a toolchain, its flags, modules, and variables."""
+    compilers = ", ".join(filter(None, (one.cc, one.cxx, one.fc, one.mpicc)))
+    flags = " ".join(filter(None, (one.cflags, one.openmp, one.ldflags, one.ldlibs)))
+    return [compilers, flags, ", ".join(one.modules), ", ".join(one.environment)]
 
 
 def digest_of_struct(value: msgspec.Struct) -> str:
@@ -466,8 +468,7 @@ def definitions(folder: TrialFolder, record: Record, cases: Sequence[Case]) -> l
         "A definition is what the test's file says, with all that it inherits, wherever it lies. A "
         "build is named by the hash of its sources, script, toolchain and environment."
     )
-    made = [bounded("Tests", columns, rows, about, MAX_ROWS), *_environments(folder)]
-    return [table for table in made if table.rows]
+    return filled(bounded("Tests", columns, rows, about, MAX_ROWS), *_environments(folder))
 
 
 def _environments(folder: TrialFolder) -> Iterator[Table]:

@@ -275,6 +275,7 @@ _LINE = re.compile(
     rf"|({re.escape(NOTES)}|{_DOCUMENT}\S.{{0,1000}}))"
 )
 _DECISION = "decision: "
+_NO_REPORT = "it names no checksums of journals: it is no report of Seatrial's, or cut"
 _FENCED = re.compile(rf"^```{PLACE}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -382,15 +383,18 @@ def _in_lines(text: str) -> tuple[list[File], str]:
     decision = ""
     if lines and lines[-1].startswith(_DECISION):
         decision = lines.pop().removeprefix(_DECISION)
-    found = [_LINE.fullmatch(line) for line in lines[: MAX_FILES + 1]]
-    if not lines or len(lines) > MAX_FILES or None in found:
-        raise UsageError("it names no checksums of journals: it is no report of Seatrial's, or cut")
-    files = [
-        File(sha256=one[1], bytes=int(one[2]), trial=one[3] or "", name=one[4] or one[5])
-        for one in found
-        if one
-    ]
+    files = [_in_line(line) for line in lines[: MAX_FILES + 1]]
+    if not 0 < len(files) <= MAX_FILES:
+        raise UsageError(_NO_REPORT)
     return files, decision
+
+
+def _in_line(line: str) -> File:
+    found = _LINE.fullmatch(line)
+    if found is None:
+        raise UsageError(_NO_REPORT)
+    sha256, size, trial, name, beside = found.groups()
+    return File(sha256=sha256, bytes=int(size), trial=trial or "", name=name or beside)
 
 
 class _Files(Struct):
@@ -538,12 +542,13 @@ class Verified(NamedTuple):
         the report was changed, or a signature that was asked for is missing. 3: nothing is wrong,
         but not everything could be checked.
         """
-        bad = any(one.checked.state == "bad" for one in self.signatures)
-        if bad or self.unsigned or self.missing or self.tampered:
+        states = {one.checked.state for one in self.signatures}
+        if "bad" in states or self.unsigned or self.missing or self.tampered:
             return 1
-        known = bool(self.signatures) and self.asked.by_key
-        unread = self.without_outputs or any(each.state in _UNKNOWN for each in self.files)
-        return 0 if known and not unread and not any(each.others for each in self.outputs) else 3
+        known = states and self.asked.by_key
+        unread = {each.state for each in self.files}.intersection(_UNKNOWN)
+        unlike = any(each.others for each in self.outputs)
+        return 3 if not known or unread or self.without_outputs or unlike else 0
 
 
 def distinct(choices: Mapping[str, Sequence[str]]) -> dict[str, str]:

@@ -14,7 +14,6 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from seatrial.errors import UsageError
 from seatrial.model.codes import CODES
@@ -153,26 +152,7 @@ TABLES = 8  # on a page
 MAX_NAMED = 300  # trials, metrics: what a form suggests
 
 
-class CasesPage(Struct, frozen=True, kw_only=True):
-    """The answer to a query; ``state`` is "asked", "judging", "judged" or "refused" (``reason``).
-    ``tags`` and ``metrics`` are what the form suggests. Of the tables that were ``found`` the page
-    has a panel for each from the ``first`` on."""
-
-    state: str
-    tags: list[str]
-    metrics: list[str]
-    reason: str = ""
-    panels: list[Any] = []
-    found: int = 0
-    first: int = 0
-    rehearsed: bool = False
-
-
-P = TypeVar("P", bound=CasesPage)
-
-
 def cases_page(
-    kind: type[P],
     state: ServerState,
     query: PageQuery,
     name: tuple[Hashable, ...],
@@ -181,25 +161,26 @@ def cases_page(
     panel: Callable[[T], Struct],
     metrics: Sequence[str] = (),
     **asked: Any,
-) -> P:
+) -> dict[str, Any]:
     """Return a page with the fields ``asked``. ``judge`` returns the tables, each of which becomes
-    a ``panel``, and further fields. ``metrics`` come first among those that are suggested; for
-    ``name`` and ``labels`` see ``cases_study``."""
+    a ``panel``, and fields that replace those asked. ``metrics`` come first among those that are
+    suggested; for ``name`` and ``labels`` see ``cases_study``."""
     first = query.number("first", 0)
-    found = cases_study(state, query, name, labels, judge)
-    page = kind(
-        state=found.state,
-        tags=suggested_trials(state),
-        metrics=list(dict.fromkeys([*metrics, *metric_names(state.store())]))[:MAX_NAMED],
-        reason=found.reason,
-        rehearsed=found.rehearsed,
+    study = cases_study(state, query, name, labels, judge)
+    tables, others = study.value or ((), {})
+    names = dict.fromkeys([*metrics, *metric_names(state.store())])
+    return {
+        "state": study.state,
+        "tags": suggested_trials(state),
+        "metrics": list(names)[:MAX_NAMED],
+        "reason": study.reason,
+        "panels": [panel(table) for table in tables[first : first + TABLES]],
+        "found": len(tables),
+        "first": first if tables else 0,
+        "rehearsed": study.rehearsed,
         **asked,
-    )
-    if found.value is None:
-        return page
-    tables, others = found.value
-    panels = [panel(table) for table in tables[first : first + TABLES]]
-    return replace(page, panels=panels, found=len(tables), first=first, **others)
+        **others,
+    }
 
 
 def suggested_trials(state: ServerState) -> list[str]:

@@ -10,7 +10,7 @@ better.
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -130,32 +130,21 @@ def picture(
     """Return a block as SVG; ``marks`` are the places of each kind of mark. Fewer nodes are drawn
     larger; the rows of a plain grid are labelled with their first node."""
     at = {
-        place: ((i % block.columns) * CELL, (i // block.columns) * CELL)
+        place: f"M{i % block.columns * CELL} {i // block.columns * CELL}"
         for i, place in enumerate(block.places)
     }
-    squares: dict[int, list[str]] = {}
-    for place, (x, y) in at.items():
-        squares.setdefault(shading.levels[place], []).append(f"M{x} {y}h{SIDE}v{SIDE}h-{SIDE}z")
-    parts = []
-    for level, paths in sorted(squares.items()):
-        name = shading.shades[level].name if level >= 0 else "is-unknown"
-        parts.append(Markup('<path class="{}" d="{}"/>').format(name, "".join(paths)))
-    for kind, shape in MARKS.items():
-        places = [at[place] for place in marks.get(kind, ()) if place in at]
-        if places:
-            path = "".join(f"M{x} {y}{shape}" for x, y in places)
-            parts.append(Markup('<path class="mark {}" d="{}"/>').format(kind, path))
-    rows = -(-len(block.places) // block.columns)
+    parts = [*_squares(at, shading), *_marks(at, marks)]
+    firsts = [] if block.titles else [names[place] for place in block.places[:: block.columns]]
     left = 0
-    if not block.titles and rows > 1:
-        first = [names[block.places[row * block.columns]] for row in range(rows)]
-        left = round(3.8 * max(map(len, first))) + 3
+    if len(firsts) > 1:
+        left = round(3.8 * max(map(len, firsts))) + 3
         parts += [
             Markup('<text x="-3" y="{}" text-anchor="end">{}</text>').format(row * CELL + 7, name)
-            for row, name in enumerate(first)
+            for row, name in enumerate(firsts)
         ]
+    rows = -(-len(block.places) // block.columns)
     width, height = left + block.columns * CELL - 1, rows * CELL - 1
-    scale = next(size for most, size in _SIZES if len(names) <= most)
+    scale = next(size for max_nodes, size in _SIZES if len(names) <= max_nodes)
     return Markup(
         '<svg class="nodes" data-block="{number}" viewBox="{left} -0.5 {across} {down}"'
         ' width="{width}" height="{height}" aria-hidden="true">{parts}</svg>'
@@ -168,3 +157,20 @@ def picture(
         height=round(height * scale),
         parts=Markup("").join(parts),
     )
+
+
+def _squares(at: Mapping[int, str], shading: Shading) -> Iterator[Markup]:
+    """Yield a path with all squares of a colour, for each colour."""
+    squares: dict[int, list[str]] = {}
+    for place, start in at.items():
+        squares.setdefault(shading.levels[place], []).append(f"{start}h{SIDE}v{SIDE}h-{SIDE}z")
+    for level, paths in sorted(squares.items()):
+        name = shading.shades[level].name if level >= 0 else "is-unknown"
+        yield Markup('<path class="{}" d="{}"/>').format(name, "".join(paths))
+
+
+def _marks(at: Mapping[int, str], marks: Mapping[str, Sequence[int]]) -> Iterator[Markup]:
+    for kind, shape in MARKS.items():
+        path = "".join(at[place] + shape for place in marks.get(kind, ()) if place in at)
+        if path:
+            yield Markup('<path class="mark {}" d="{}"/>').format(kind, path)

@@ -134,29 +134,18 @@ def _counts(runs: MachineRuns, mask: Bools) -> Ints:
 def view_of(state: ServerState, query: PageQuery) -> View:
     """Return the trials, runs and nodes that are asked for. Raises UsageError for a machine or a
     trial that there is not."""
-    store = state.store()
     name = query.path["machine"]
-    every = [trial for trial in queries.trials(store) if trial.machine == name]
-    if not every:
-        raise UsageError(f"no trial ran on a machine {name!r}; /machines lists those there are")
-    if tag := query.text("trial"):
-        chosen = [trial for trial in every if tag in (trial.tag, trial.path)]
-        if not chosen:
-            raise UsageError(f"no trial {tag!r} ran on {name}; leave the filter out to see all")
-    else:
-        rehearsed = query.flag("rehearsed")
-        chosen = [trial for trial in every if rehearsed or not trial.rehearsed]
+    every = [trial for trial in queries.trials(state.store()) if trial.machine == name]
+    chosen = _chosen(name, every, query.text("trial"), query.flag("rehearsed"))
     # The description is that of the newest record that can be read.
     records = (state.records.record(trial) for trial in (chosen or every)[:RECORDS_TRIED])
     machine = next((one.machine for one in records if one), Machine(machine=name, nodes=[]))
-    by_row = nodes.versions_of(store, name)
+    by_row = nodes.versions_of(state.store(), name)
     versions = tuple(by_row.get(trial.row) for trial in chosen)
     key = ("runs", name, *(trial.path for trial in chosen))
     runs = kept(state, key, versions, lambda: _runs_of(state, name, chosen, versions))
-    place_of = {node: place for place, node in enumerate(runs.names)}
-    described = [place_of[node] for node in node_names(machine) if node in place_of]
-    used = np.flatnonzero(_counts(runs, np.ones(len(runs.row), dtype=bool))).tolist()
-    places = [*described, *sorted({*used} - {*described})]
+    described, others = _places(runs, machine)
+    places = [*described, *others]
     since, until, test = query.moment("since"), query.moment("until"), query.text("test")
     mask = (runs.created >= since) & (runs.created < (until or np.iinfo(np.int64).max))
     if test:
@@ -176,6 +165,27 @@ def view_of(state: ServerState, query: PageQuery) -> View:
         until=until,
         test=test,
     )
+
+
+def _chosen(name: str, every: list[TrialRow], tag: str, rehearsed: bool) -> list[TrialRow]:
+    """Return the trials of a machine that are looked at: one by its tag, or all."""
+    if not every:
+        raise UsageError(f"no trial ran on a machine {name!r}; /machines lists those there are")
+    if not tag:
+        return [trial for trial in every if rehearsed or not trial.rehearsed]
+    chosen = [trial for trial in every if tag in (trial.tag, trial.path)]
+    if not chosen:
+        raise UsageError(f"no trial {tag!r} ran on {name}; leave the filter out to see all")
+    return chosen
+
+
+def _places(runs: MachineRuns, machine: Machine) -> tuple[list[int], list[int]]:
+    """Return the places of the nodes that the machine's file describes, and those of others that
+    runs were on."""
+    place_of = {node: place for place, node in enumerate(runs.names)}
+    described = [place_of[node] for node in node_names(machine) if node in place_of]
+    used = np.flatnonzero(_counts(runs, np.ones(len(runs.row), dtype=bool))).tolist()
+    return described, sorted({*used} - {*described})
 
 
 def read_ahead(state: ServerState) -> None:
@@ -423,6 +433,11 @@ def _measured(view: View, metric: str, kinds: tuple[int, ...]) -> tuple[Ints, In
     ]
     runs, which, values = (np.concatenate(column) for column in zip(*parts, strict=True))
     return runs, which, values
+
+
+def known(value: float) -> float | None:
+    """Return a figure of an array as a plain number, None for one that there is not."""
+    return float(value) if math.isfinite(value) else None
 
 
 def medians(values: Floats, group: Ints, groups: int) -> tuple[Floats, Ints]:

@@ -24,9 +24,9 @@ from seatrial.model.suite import PATTERN_FILE
 from seatrial.model.test import Test
 from seatrial.results.one_run import Expected, RunPhase
 from seatrial.results.store.tables import RunRow
-from seatrial.show.draw import plots
+from seatrial.show.draw import maps
 from seatrial.show.draw.maps import MAX_CPUS, MAX_NODES
-from seatrial.show.draw.svg import rect, tag
+from seatrial.show.draw.svg import Scale, rect, tag
 from seatrial.show.formatting import NARROW, WIDE, shares
 from seatrial.show.web.page import PageQuery
 from seatrial.units import show_figure
@@ -65,30 +65,26 @@ def phases_bar(phases: "Sequence[RunPhase]", now: int) -> Markup:
 def sparkline(metric: RunMetric) -> Markup:
     """Draw the values of earlier runs, the run's own as a disc, and the band of the reference."""
     values = [past.value for past in metric.past] + [metric.value]
-    wanted = metric.expected
-    bounds = [b for b in (wanted.low, wanted.high) if b is not None] if wanted else []
-    least, most = min([*values, *bounds]), max([*values, *bounds])
-    if least == most:
-        least, most = least - 1, most + 1
-
-    def across(i: int) -> float:
-        return MARGIN + (SPARK_WIDTH - 2 * MARGIN) * (i + 1) / len(values)
-
-    def up(value: float) -> float:
-        share = (value / 2 - least / 2) / (most / 2 - least / 2)  # halves: no overflow
-        return SPARK_HEIGHT - MARGIN - (SPARK_HEIGHT - 2 * MARGIN) * share
-
+    low, high = (metric.expected.low, metric.expected.high) if metric.expected else (None, None)
+    bounds = [bound for bound in (low, high) if bound is not None]
+    shown = [*values, *bounds]
+    across = Scale(0, len(values), MARGIN, SPARK_WIDTH - MARGIN)
+    upwards = Scale(min(shown), max(shown), SPARK_HEIGHT - MARGIN, MARGIN)
     parts = []
-    if wanted and bounds:
-        top = 0.0 if wanted.high is None else up(wanted.high)
-        bottom = SPARK_HEIGHT if wanted.low is None else up(wanted.low)
+    if bounds:
+        top = 0.0 if high is None else upwards.at(high)
+        bottom = SPARK_HEIGHT if low is None else upwards.at(low)
         parts.append(rect(0, top, SPARK_WIDTH, max(0.0, bottom - top), class_="band"))
-        parts += [tag("path", class_="bound", d=f"M0 {up(b):.1f}H{SPARK_WIDTH:g}") for b in bounds]
+        lines = "".join(f"M0 {upwards.at(bound):.1f}H{SPARK_WIDTH:g}" for bound in bounds)
+        parts.append(tag("path", class_="bound", d=lines))
     if len(values) > 1:
-        way = "L".join(f"{across(i):.1f} {up(value):.1f}" for i, value in enumerate(values))
-        parts.append(tag("path", class_="past", d=f"M{way}"))
-    own = "own missed" if wanted and wanted.meets is False else "own"
-    parts.append(tag("circle", class_=own, cx=across(len(values) - 1), cy=up(metric.value), r=2.8))
+        places = (
+            f"{across.at(i):.1f} {upwards.at(value):.1f}" for i, value in enumerate(values, 1)
+        )
+        parts.append(tag("path", class_="past", d=f"M{'L'.join(places)}"))
+    own = "own missed" if metric.expected and metric.expected.meets is False else "own"
+    x, y = across.at(len(values)), upwards.at(metric.value)
+    parts.append(tag("circle", class_=own, cx=x, cy=y, r=2.8))
     size = f"0 0 {SPARK_WIDTH:g} {SPARK_HEIGHT:g}"
     return tag("svg", *parts, class_="spark", viewBox=size, role="img", aria_label=_said(metric))
 
@@ -256,29 +252,12 @@ def _piece(file: int, limit: int, from_end: bool) -> FilePiece:
 MAX_READ = 1 << 20
 
 
-class CpuOfNode(Struct, frozen=True):
-    """A CPU of a node: its number, its NUMA domain (None: not known), the ranks that were on it, or
-    may have been where their program does not tell, and the number of their threads."""
-
-    cpu: int
-    numa: int | None
-    ranks: str
-    threads: int
-
-
-class NodePlacement(Struct, frozen=True):
-    """A node and those of its CPUs that the job was given or used."""
-
-    node: str
-    cpus: list[CpuOfNode]
-
-
 class RunPlacement(Struct, frozen=True, kw_only=True):
     """Where threads were, by the lines of a file. ``known`` is False if the file tells only where
     they may be. ``left_out``: nodes beyond those in ``nodes``."""
 
     file: str
-    nodes: list[NodePlacement]
+    nodes: list[maps.NodeCores]
     left_out: int
     ranks: int
     threads: int
@@ -286,9 +265,8 @@ class RunPlacement(Struct, frozen=True, kw_only=True):
 
     def picture(self, wide: bool) -> Any:
         """Return the nodes with ranks on their CPUs, as SVG."""
-        nodes = [plots.NodeCores(each.node, list(_domains(each))) for each in self.nodes]
-        return plots.node_cores(
-            nodes,
+        return maps.node_cores(
+            self.nodes,
             title="Ranks on the CPUs of each node",
             about="A box for each CPU, with its number and the ranks whose threads were there",
             width=WIDE if wide else NARROW,
@@ -298,28 +276,24 @@ class RunPlacement(Struct, frozen=True, kw_only=True):
 def placement_of(run: RunRow, test: Test | None) -> RunPlacement | None:
     """Return where the threads of a run were; None if its test does not check it, or its file is
     not there or not whole."""
-    checks = [check for check in test.verify if check.placement] if test else []
-    if not checks:
-        return None
-    name = checks[0].in_file
-    found, told = head(run, name, MAX_READ), head(run, PLACEMENT_FILE, MAX_READ)
-    if isinstance(found, FileMissing) or found.size > MAX_READ:
+    name = next((check.in_file for check in test.verify if check.placement), "") if test else ""
+    piece = head(run, name, MAX_READ) if name else None
+    if not isinstance(piece, FilePiece) or piece.size > MAX_READ:
         return None
     try:
-        places = places_in(found.text)
+        places = places_in(piece.text)
     except ValueError:
         return None
-    given = None if isinstance(told, FileMissing) else given_in(told.text)
+    cpus_given = _cpus_given(run)
     by_node: dict[str, list[ThreadPlace]] = defaultdict(list)
     for place in places:
         by_node[place.node].append(place)
-    nodes = [
-        NodePlacement(node, _cpus(own, given.cpus if given and given.node == node else frozenset()))
-        for node, own in [*by_node.items()][:MAX_NODES]
-    ]
     return RunPlacement(
         file=name,
-        nodes=nodes,
+        nodes=[
+            maps.NodeCores(node, _cpus(own, cpus_given.get(node, frozenset())))
+            for node, own in [*by_node.items()][:MAX_NODES]
+        ],
         left_out=max(0, len(by_node) - MAX_NODES),
         ranks=len({place.rank for place in places}),
         threads=len(places),
@@ -327,7 +301,14 @@ def placement_of(run: RunRow, test: Test | None) -> RunPlacement | None:
     )
 
 
-def _cpus(places: list[ThreadPlace], given: frozenset[int]) -> list[CpuOfNode]:
+def _cpus_given(run: RunRow) -> dict[str, frozenset[int]]:
+    """Return the CPUs that the job was given on its first node."""
+    piece = head(run, PLACEMENT_FILE, MAX_READ)
+    given = given_in(piece.text) if isinstance(piece, FilePiece) else None
+    return {given.node: given.cpus} if given else {}
+
+
+def _cpus(places: list[ThreadPlace], given: frozenset[int]) -> list[maps.CpuUse]:
     ranks: dict[int, list[int]] = defaultdict(list)
     numa: dict[int, int | None] = {}
     for place in places:
@@ -336,20 +317,9 @@ def _cpus(places: list[ThreadPlace], given: frozenset[int]) -> list[CpuOfNode]:
             numa[cpu] = place.numa
     everything = given.union(ranks, *(place.allowed or () for place in places))
     return [
-        CpuOfNode(cpu, numa.get(cpu), spans(set(ranks[cpu])), len(ranks[cpu]))
+        maps.CpuUse(cpu, numa.get(cpu), spans(set(ranks[cpu])), len(ranks[cpu]))
         for cpu in sorted(everything)[:MAX_CPUS]
     ]
-
-
-def _domains(node: NodePlacement) -> Iterator[plots.CpuDomain]:
-    """Yield the CPUs of a node, apart by NUMA domain if that of each is known."""
-    known = {cpu.numa for cpu in node.cpus}
-    if None in known or len(known) < 2:
-        known = {None}
-    for numa in sorted(known, key=lambda each: each or 0):
-        own = [cpu for cpu in node.cpus if numa is None or cpu.numa == numa]
-        uses = [plots.CpuUse(cpu.cpu, cpu.ranks, cpu.threads) for cpu in own]
-        yield plots.CpuDomain("" if numa is None else f"NUMA domain {numa}", uses)
 
 
 # ---- run text ------------------------------------------------------------------------------------

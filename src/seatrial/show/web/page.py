@@ -1,8 +1,8 @@
 """A page: one function from the server's state and a query to data, a template, an address.
 
-A page's ``data`` is called in a worker thread. It returns a Struct that is both what the template
-shows (as ``data``) and the page's JSON. It raises an error of ``seatrial.errors`` for what is not
-there or cannot be done; ``web.app`` makes a page of that.
+A page's ``data`` is called in a worker thread. It returns a Struct or a mapping that is both what
+the template shows (as ``data``) and the page's JSON. It raises an error of ``seatrial.errors`` for
+what is not there or cannot be done; ``serve`` makes a page of that.
 """
 
 import asyncio
@@ -198,9 +198,13 @@ class PageQuery:
 # ---- page ----------------------------------------------------------------------------------------
 
 
-def data_of(page: WebPage, state: ServerState, query: PageQuery) -> Struct:
+PageData = Struct | Mapping[str, Any]
+"""What the template of a page shows as ``data``, and the page's JSON."""
+
+
+def data_of(page: WebPage, state: ServerState, query: PageQuery) -> PageData:
     """Return what a page shows. Its module is imported now, so that the server starts fast."""
-    data: Struct = load(page.data)(state, query)
+    data: PageData = load(page.data)(state, query)
     return data
 
 

@@ -27,7 +27,7 @@ from seatrial.show.data import page_csv
 from seatrial.show.formatting import FILTERS, GLOBALS
 from seatrial.show.html import page_html
 from seatrial.show.web import output
-from seatrial.show.web.page import PageQuery
+from seatrial.show.web.page import PageData, PageQuery
 from seatrial.show.web.routes import additions_to, areas, has_page, pages
 from seatrial.show.web.state.server_state import ServerState
 from seatrial.show.web.study_view import PagePart, StudyView
@@ -80,7 +80,7 @@ class Renderer:
         self._template = environment().get_template
 
     def html(
-        self, page: WebPage, state: ServerState, query: PageQuery, data: Struct, refused: str = ""
+        self, page: WebPage, state: ServerState, query: PageQuery, data: PageData, refused: str = ""
     ) -> bytes:
         """Return a page as HTML. ``refused`` is why its query has no answer, or ""."""
         text = self._template(page.template).render(
@@ -113,7 +113,7 @@ def _static(name: str) -> str:
     return f"/static/{name}?v={digest}"
 
 
-def as_json(data: Struct) -> bytes:
+def as_json(data: PageData) -> bytes:
     """Encode a page's data as JSON. Columns of a plot keep their numbers."""
     if isinstance(data, StudyView):
         return msgspec.json.encode(data.record)
@@ -126,11 +126,12 @@ def _record(part: PagePart) -> Any:
     return part.record
 
 
-def as_csv(data: Struct, rows: str) -> bytes:
+def as_csv(data: PageData, rows: str) -> bytes:
     """Encode the rows of a page as CSV, without the store's own numbers of them. No text of a user
     or a job becomes a formula."""
     if isinstance(data, StudyView):
         return (page_csv(data.answer) if data.answer else "").encode()
+    assert isinstance(data, Struct), "rows have types, by which an empty table has its titles"
     (kind,) = (field.type for field in structs.fields(data) if field.name == rows)
     text = io.StringIO()
     columns = [name for name in _columns(kind.__args__[0]) if name != "row"]
@@ -176,5 +177,5 @@ def _with_iso(value: Any) -> Any:
 def _shown(key: str, value: Any) -> Any:
     if value.__class__ in _NESTED:
         return _with_iso(value)
-    is_time = key in _TIMES and isinstance(value, int) and value > 0
+    is_time = key in _TIMES and value.__class__ is int and value > 0  # not a truth
     return iso(value) if is_time else value

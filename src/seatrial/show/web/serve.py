@@ -106,15 +106,7 @@ def serve(
         lifespan="on",
     )
     address = _address(host, listener.getsockname()[1])
-    print(f"Seatrial shows {trials} at {address}  (Ctrl-C ends it)", flush=True)
-    if token:
-        print(f"Sign in with the token in {token_file}", flush=True)
-    if not trials.is_dir():
-        print(
-            f"seatrial: {trials}: is no folder yet; its trials are shown once they are there "
-            "(another: seatrial --trials FOLDER serve)",
-            file=sys.stderr,
-        )
+    _announce(trials, address, token_file)
     if not local:
         print("It speaks plain HTTP: put TLS before it, see docs/how-to/pages.md", file=sys.stderr)
     if browse:
@@ -129,6 +121,19 @@ def serve(
     with contextlib.suppress(OSError):  # the terminal may be gone
         os.write(1, f"Seatrial no longer shows {trials}\n".encode())
     return 0
+
+
+def _announce(trials: Path, address: str, token_file: Path | None) -> None:
+    """Say where the pages are."""
+    print(f"Seatrial shows {trials} at {address}  (Ctrl-C ends it)", flush=True)
+    if token_file:
+        print(f"Sign in with the token in {token_file}", flush=True)
+    if not trials.is_dir():
+        print(
+            f"seatrial: {trials}: is no folder yet; its trials are shown once they are there "
+            "(another: seatrial --trials FOLDER serve)",
+            file=sys.stderr,
+        )
 
 
 @contextlib.contextmanager

@@ -14,7 +14,6 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.errors import JournalError, SeatrialError, TrialError
@@ -42,7 +41,7 @@ from seatrial.results.variability import variability
 from seatrial.show.page import Page, Section
 from seatrial.show.variability import variability_page
 from seatrial.show.web.state.server_state import ServerState
-from seatrial.show.web.state.trial_cache import JudgedTrial, Standing, TailedTrial
+from seatrial.show.web.state.trial_cache import JudgedTrial, TailedTrial
 from seatrial.show.web.study_view import PagePart
 from seatrial.units import SECOND_NS
 
@@ -91,92 +90,57 @@ def _evidence(state: ServerState, row: TrialRow, record: Record) -> list[Evidenc
 # Data that the pages Now and Trial share: status, builds, tests, and what cannot be read.
 #
 #     facts = facts_of(state, row, tailed)
-#     TrialPage(**asdict(facts), ...)
+#     {**facts, ...}
 
 
 MAX_BUILDS = 40
 MAX_NAMED = 6
 
 
-class TrialFacts(Struct, frozen=True, kw_only=True):
-    """A trial on the pages Now and Trial. ``standing`` is None while its journal is read for the
-    first time (of which ``share_read`` is done) or cannot be read (``trouble``); ``status`` is None
-    while it is judged."""
-
-    trial: TrialRow
-    standing: Standing | None
-    status: Status | None
-    tests: list[TestStatus]
-    builds: Builds
-    sinks: list[Any]
-    share_read: float
-    trouble: str
-
-
-def facts_of(state: ServerState, row: TrialRow, tailed: TailedTrial) -> TrialFacts:
-    """Return what is known of a trial."""
+def facts_of(state: ServerState, row: TrialRow, tailed: TailedTrial) -> dict[str, Any]:
+    """Return what is known of a trial. ``standing`` is None while its journal is read for the first
+    time (of which ``share_read`` is done) or cannot be read (``trouble``); ``status`` is None while
+    it is judged."""
     store, standing = state.store(), tailed.standing()
     record = tailed.fold.record if tailed.fold is not None else None
     sinks: list[Any] = []
     with contextlib.suppress(SeatrialError, OSError):
         for delivery in provided("seatrial_deliveries"):
             sinks += load(delivery.lags)(TrialFolder(Path(row.path)))
-    return TrialFacts(
-        trial=row,
-        standing=standing,
-        status=with_documents_now(state, row, record, tailed.status()),
-        tests=standing.tests if standing and not tailed.trouble else tests_of_store(store, row),
-        builds=builds_of(store, row),
-        sinks=sinks,
-        share_read=tailed.share_read,
-        trouble=trouble_of(store, row, tailed),
-    )
+    return {
+        "trial": row,
+        "standing": standing,
+        "status": with_documents_now(state, row, record, tailed.status()),
+        "tests": standing.tests if standing and not tailed.trouble else tests_of_store(store, row),
+        "builds": builds_of(store, row),
+        "sinks": sinks,
+        "share_read": tailed.share_read,
+        "trouble": trouble_of(store, row, tailed),
+    }
 
 
 # ---- builds -------------------------------------------------------------------------------
 
 
-class BuildShown(Struct, frozen=True):
-    """A build and the tests that use it; ``state`` is building, built or failed."""
-
-    key: str
-    tests: list[str]
-    state: str
-    started: int | None
-    seconds: float | None
-    path: str
-    text: str
-
-
-class Builds(Struct, frozen=True, kw_only=True):
-    """The number of builds in each state; ``shown`` are those that are not built."""
-
-    built: int
-    building: int
-    failed: int
-    shown: list[BuildShown]
-
-
-def builds_of(store: Store, row: TrialRow) -> Builds:
-    """Return the builds of a trial."""
+def builds_of(store: Store, row: TrialRow) -> dict[str, Any]:
+    """Return the number of builds of a trial in each state, and those that are not built with the
+    tests that use them."""
     sql = "SELECT key, path, started, ended, value, text FROM builds WHERE trial = ?"
-    found = []
+    states = Counter(building=0, failed=0)
+    shown: list[dict[str, Any]] = []
     for key, path, started, ended, value, text in store.rows(sql, (row.row,)):
         state = "building" if ended is None else "failed" if value else "built"
-        seconds = None if started is None or ended is None else (ended - started) / SECOND_NS
-        found.append(BuildShown(key, [], state, started, seconds, path, text))
-    open_ones = [one for one in found if one.state != "built"][:MAX_BUILDS]
-    if open_ones:
-        names = _tests_of_builds(store, row)
-        for one in open_ones:
-            one.tests.extend(names.get(one.key, [])[:MAX_NAMED])
-    states = Counter(one.state for one in found)
-    return Builds(
-        built=states["built"],
-        building=states["building"],
-        failed=states["failed"],
-        shown=sorted(open_ones, key=lambda one: (one.state, -(one.started or 0))),
-    )
+        states[state] += 1
+        if state != "built" and len(shown) < MAX_BUILDS:
+            seconds = None if None in (started, ended) else (ended - started) / SECOND_NS
+            build = {"key": key, "tests": [], "state": state, "started": started}
+            shown.append({**build, "seconds": seconds, "path": path, "text": text})
+    names = _tests_of_builds(store, row) if shown else {}
+    for one in shown:
+        one["tests"] = names.get(one["key"], [])[:MAX_NAMED]
+    shown.sort(key=lambda one: (one["state"], -(one["started"] or 0)))
+    counts = {state: states[state] for state in ("built", "building", "failed")}
+    return {**counts, "shown": shown}
 
 
 def _tests_of_builds(store: Store, row: TrialRow) -> dict[str, list[str]]:

@@ -163,21 +163,24 @@ def _watch(trials: Path, limit: float) -> None:
     looked_at: dict[str, _State] = {}  # of silent trials
     while True:
         try:
-            for folder, state, silent in _worth_a_look(trials, limit):
-                if looked_at.get(folder.tag) == state:
-                    continue
-                found = list(alarms([folder], limit))
-                for alarm in found:
-                    _driver_watch_log.error(
-                        "%s%s", alarm.text, alarm.failure and f": {alarm.failure}"
-                    )
-                if silent and not any(alarm.failure for alarm in found):
-                    looked_at[folder.tag] = state
+            _look(trials, limit, looked_at)
         except OSError as error:
             _driver_watch_log.warning("the trials cannot be looked at: %s", error)
         except Exception:  # an alarm that has ended alarms nobody
             _driver_watch_log.exception("the trials cannot be looked at")
         time.sleep(min(LOOK_SECONDS, limit))
+
+
+def _look(trials: Path, limit: float, looked_at: dict[str, _State]) -> None:
+    """Tell people of trials that are silent since the last look."""
+    for folder, state, silent in _worth_a_look(trials, limit):
+        if looked_at.get(folder.tag) == state:
+            continue
+        told = list(alarms([folder], limit))
+        for alarm in told:
+            _driver_watch_log.error("%s%s", alarm.text, alarm.failure and f": {alarm.failure}")
+        if silent and not any(alarm.failure for alarm in told):
+            looked_at[folder.tag] = state
 
 
 def _worth_a_look(trials: Path, limit: float) -> Iterator[tuple[TrialFolder, _State, bool]]:

@@ -9,6 +9,7 @@ from seatrial.model.machine_topology import known_topology
 from seatrial.results.bands import LevelFigures, bands_of, hop_text, lines_of_trial, step_texts
 from seatrial.results.store import queries
 from seatrial.show.draw import plots
+from seatrial.show.draw.svg import Axis
 from seatrial.show.web.filters import suggested_trials
 from seatrial.show.web.page import PageQuery
 from seatrial.show.web.state.server_state import ServerState
@@ -31,7 +32,7 @@ class BandsPage(Struct, frozen=True, kw_only=True):
                 for level, values in one.quantiles.items()
             ],
             title=f"{one.name} by level",
-            axis=plots.Axis(one.name, one.unit),
+            axis=Axis(one.name, one.unit),
         )
 
     def steps(self, one: LevelFigures) -> list[str]:

@@ -9,8 +9,9 @@ from seatrial.results.best import BestQuery, BestTable, Setting, best_settings
 from seatrial.results.panels import varying
 from seatrial.results.selection import Side
 from seatrial.show.draw import plots
+from seatrial.show.draw.svg import Axis
 from seatrial.show.formatting import NARROW, WIDE
-from seatrial.show.web.filters import CasesPage, cases_page
+from seatrial.show.web.filters import cases_page
 from seatrial.show.web.page import PageQuery
 from seatrial.show.web.state.server_state import ServerState
 
@@ -44,7 +45,7 @@ class BestPanel(Struct, frozen=True, kw_only=True):
             rows,
             title=f"{self.table.case}: speed over that of the best setting",
             about="A row for each setting, with its 95 % interval",
-            axis=plots.Axis("of the best", "%"),
+            axis=Axis("of the best", "%"),
             centre=100,
             width=WIDE if wide else NARROW,
             stacked=not wide,
@@ -71,14 +72,7 @@ def _place(value: str) -> tuple[int, float, str]:
     return (0, float(value), "") if re.fullmatch(r"-?\d+(\.\d+)?", value) else (1, 0.0, value)
 
 
-class BestPage(CasesPage, frozen=True, kw_only=True):
-    """The answer to a query. ``names`` are the parameters that vary."""
-
-    over: list[str]
-    names: list[str] = []
-
-
-def data(state: ServerState, query: PageQuery) -> BestPage:
+def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
     over = tuple(name.strip() for name in query.text("over").split(",") if name.strip())
     asked = BestQuery(
         over=tuple(dict.fromkeys(over)),
@@ -91,7 +85,8 @@ def data(state: ServerState, query: PageQuery) -> BestPage:
         return best_settings(sides, asked), {"names": names}
 
     return cases_page(
-        *(BestPage, state, query, ("best", asked), LABELS, judged),
+        *(state, query, ("best", asked), LABELS, judged),
         panel=lambda table: BestPanel(table=table),
         over=list(asked.over),
+        names=[],
     )

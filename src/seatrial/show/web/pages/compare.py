@@ -24,6 +24,7 @@ from seatrial.results.store import queries
 from seatrial.results.store.tables import TrialRow
 from seatrial.results.tuned import Cure
 from seatrial.show.draw import plots
+from seatrial.show.draw.svg import Axis
 from seatrial.show.formatting import NARROW, WIDE
 from seatrial.show.web.filters import names_rehearsal, side_of
 from seatrial.show.web.page import PageQuery
@@ -133,7 +134,7 @@ class ComparePage(Struct, frozen=True, kw_only=True):
             intervals,
             title="By how much the second side is better than the first",
             about="A row for each metric of each case, with its 95 % interval",
-            axis=plots.Axis("better by", "%"),
+            axis=Axis("better by", "%"),
             centre=0,
             bounds=[-100 * self.least, 100 * self.least],
             ends=("worse", "better"),
@@ -148,7 +149,7 @@ def _forest(rows: list[plots.Interval], title: str, axis: str, wide: bool) -> An
         rows,
         title=title,
         about="Each with its 95 % interval; 1: no difference",
-        axis=plots.Axis(axis, kind="log"),
+        axis=Axis(axis, kind="log"),
         centre=1,
         width=WIDE if wide else NARROW,
         stacked=not wide,

@@ -2,9 +2,9 @@
 
 import time
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from msgspec import Struct, structs
+from msgspec import structs
 from msgspec.structs import replace
 
 from seatrial.escaping import plain
@@ -71,19 +71,12 @@ class Failure(RunLine, frozen=True, kw_only=True):
     directory: str
 
 
-class CauseTally(Struct, frozen=True):
-    """How many of the failures that match are of a cause."""
-
-    cause: str
-    runs: int
-
-
 class FailuresPage(ListFrame, frozen=True, kw_only=True):
     """The failures on a page, of ``found`` that match; ``shown`` are the names of its columns.
     ``causes`` are those of all pages, the most frequent first."""
 
     failures: list[Failure]
-    causes: list[CauseTally]
+    causes: list[dict[str, Any]]
     found: int
     shown: list[str]
     columns: tuple[Column, ...]
@@ -106,7 +99,7 @@ def data(state: ServerState, query: PageQuery) -> FailuresPage:
     return FailuresPage(
         **structs.asdict(frame),
         failures=[_failure(run, ends[run.row], outputs.get(run.row)) for run in found],
-        causes=[CauseTally(*each) for each in causes.items() if each[0]][:MAX_CAUSES],
+        causes=[{"cause": c, "runs": n} for c, n in causes.items() if c][:MAX_CAUSES],
         found=sum(causes.values()),
         shown=shown,
         columns=COLUMNS,

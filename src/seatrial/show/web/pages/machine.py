@@ -1,7 +1,6 @@
 """A machine: the map of its nodes, and a table of the worst."""
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +29,7 @@ from seatrial.show.web.nodes import (
     View,
     blocks_of,
     by_node,
+    known,
     metrics_to_choose,
     states_of,
     turns_of,
@@ -191,16 +191,16 @@ def _rows(
 ) -> tuple[list[NodeRow], list[str]]:
     """Return the nodes, and the state of each; of one that is up, whether it has or had a run."""
     titles = {place: block.titles for block in blocks for place in block.places}
-    blamed = {name for one in accused.suspects for name in one.names} if accused else set()
+    judged = dict.fromkeys(found.survey.defective, "defective")
+    for name in {name for one in accused.suspects for name in one.names} if accused else ():
+        judged[name] = f"{judged[name]}, suspect" if name in judged else "suspect"
     going = view.runs.code == codes.IN_PROGRESS.number
     over, wrong, going_here = (
         view.counts(mask).tolist() for mask in (view.over(), view.wrong(), going)
     )
-    values, z = found.values.tolist(), found.z.tolist()
     rows, words = [], []
     for place, name in enumerate(view.names):
         state = states.get(name, NodeState())
-        judged = ["defective"] * (name in found.survey.defective) + ["suspect"] * (name in blamed)
         rows.append(
             NodeRow(
                 name=name,
@@ -209,9 +209,9 @@ def _rows(
                 reason=state.down_why if state.down else state.excluded_why,
                 runs=over[place],
                 failed=wrong[place],
-                figure=values[place] if math.isfinite(values[place]) else None,
-                z=z[place] if math.isfinite(z[place]) else None,
-                judged=", ".join(judged),
+                figure=known(found.values[place]),
+                z=known(found.z[place]),
+                judged=judged.get(name, ""),
             )
         )
         up = "running" if going_here[place] else "up" if over[place] else "unused"
@@ -252,15 +252,18 @@ def _told(rows: Sequence[NodeRow], words: Sequence[str], found: NodeFigures | No
 
 def _marks(show: str, rows: Sequence[NodeRow]) -> dict[str, list[int]]:
     """Return the nodes with each mark: down, excluded, and the worst by what is shown."""
-    said = "defective" if show in OF_FIGURES else "suspect"
-    worst = [place for place, row in enumerate(rows) if said in row.judged]
-    most = max((row.failed for row in rows), default=0)
-    if show == "failures" and not worst and most > 1:
-        said = "most"
-        worst = [place for place, row in enumerate(rows) if row.failed == most]
-    down = [place for place, row in enumerate(rows) if row.state == "down"]
-    out = [place for place, row in enumerate(rows) if row.state == "excluded"]
-    return {said: worst, "down": down, "excluded": [one for one in out if one not in worst]}
+
+    def places(is_marked: Callable[[NodeRow], bool]) -> list[int]:
+        return [place for place, row in enumerate(rows) if is_marked(row)]
+
+    kind = "defective" if show in OF_FIGURES else "suspect"
+    worst = places(lambda row: kind in row.judged)
+    max_failed = max((row.failed for row in rows), default=0)
+    if show == "failures" and not worst and max_failed > 1:
+        kind, worst = "most", places(lambda row: row.failed == max_failed)
+    excluded = places(lambda row: row.state == "excluded")
+    down = places(lambda row: row.state == "down")
+    return {kind: worst, "down": down, "excluded": [p for p in excluded if p not in worst]}
 
 
 def _sorted(rows: list[NodeRow], sort: str) -> list[NodeRow]:

@@ -1,7 +1,6 @@
 """Matrix: tests by toolchains, as ``seatrial matrix`` shows them."""
 
-from msgspec import Struct
-from msgspec.structs import replace
+from typing import Any
 
 from seatrial.results.matrix import ATTRIBUTES, MatrixQuery, ResultMatrix, reasons_of, result_matrix
 from seatrial.results.selection import Side, trials_of
@@ -13,22 +12,7 @@ from seatrial.show.web.state.server_state import ServerState
 LABELS = {"by": "Columns", "metric": "Metric"}  # of the form
 
 
-class MatrixPage(Struct, frozen=True, kw_only=True):
-    """The answer to a query; ``state`` is "asked", "judging", "judged" or "refused" (``reason``).
-    ``attributes`` are what the columns can be by."""
-
-    state: str
-    by: str
-    tags: list[str]
-    metrics: list[str]
-    attributes: list[str] = []
-    reason: str = ""
-    matrix: ResultMatrix | None = None
-    total: dict[str, int] = {}
-    rehearsed: bool = False
-
-
-def data(state: ServerState, query: PageQuery) -> MatrixPage:
+def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
     asked = MatrixQuery(
         by=query.text("by") or "toolchain",
         metric=query.text("metric"),
@@ -41,17 +25,20 @@ def data(state: ServerState, query: PageQuery) -> MatrixPage:
         return sides, result_matrix(sides, asked, reasons)
 
     study = cases_study(state, query, ("matrix", asked), LABELS, judged)
-    page = MatrixPage(
-        state=study.state,
-        by=asked.by,
-        tags=suggested_trials(state),
-        metrics=metric_names(state.store())[:MAX_NAMED],
-        reason=study.reason,
-        rehearsed=study.rehearsed,
-    )
+    page: dict[str, Any] = {
+        "state": study.state,  # "asked", "judging", "judged" or "refused" (``reason``)
+        "by": asked.by,
+        "tags": suggested_trials(state),
+        "metrics": metric_names(state.store())[:MAX_NAMED],
+        "attributes": [],  # what the columns can be by
+        "reason": study.reason,
+        "matrix": None,
+        "total": {},
+        "rehearsed": study.rehearsed,
+    }
     if study.value is None:
         return page
     sides, matrix = study.value
     parameters = {name for side in sides for one in side.cases for name in one.parameters}
     attributes = [*sorted(parameters), *(n for n in ATTRIBUTES if n not in parameters)]
-    return replace(page, attributes=attributes, matrix=matrix, total=matrix.total)
+    return page | {"attributes": attributes, "matrix": matrix, "total": matrix.total}

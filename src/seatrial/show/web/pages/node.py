@@ -14,6 +14,7 @@ from seatrial.model.node_set import unfold_or_empty
 from seatrial.results.store import nodes as node_runs
 from seatrial.results.store.tables import RunRow
 from seatrial.show.draw import plots
+from seatrial.show.draw.svg import Axis
 from seatrial.show.formatting import NARROW, WIDE
 from seatrial.show.web.nodes import (
     NodeEvent,
@@ -39,16 +40,6 @@ MAX_RUNS = 2000
 MAX_FIGURES = 24  # rows of the table of figures
 SPANS = 60  # of time, each with the percentiles of all runs
 MAX_TURNS = 200
-
-
-class NodeFailureCause(Struct, frozen=True):
-    """A verdict: how many runs of the node have it, and its share on the node and the machine."""
-
-    code: int
-    name: str
-    runs: int
-    share: float
-    machine_share: float
 
 
 class FigureRow(Struct, frozen=True, kw_only=True):
@@ -97,7 +88,7 @@ class NodePage(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
     node_failures: int
     turns: list[NodeEvent]
     ends: dict[str, float]
-    causes: list[NodeFailureCause]
+    causes: list[dict[str, Any]]
     figures: list[FigureRow] | None
     test: str
     metric: str
@@ -127,8 +118,8 @@ class NodePage(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
             ],
             title=f"{self.metric} of {self.name} over time",
             about=f"{len(over.times)} runs of the node beside all runs of these kinds",
-            x=plots.Axis(kind="time"),
-            y=plots.Axis(relative) if self.relative else plots.Axis(self.metric, self.unit),
+            x=Axis(kind="time"),
+            y=Axis(relative) if self.relative else Axis(self.metric, self.unit),
             spans=_spans(self.turns, over, self.ends),
             width=WIDE if wide else NARROW,
         )
@@ -162,15 +153,9 @@ def _spans(turns: list[NodeEvent], over: Over, ends: dict[str, float]) -> list[p
 def data(state: ServerState, query: PageQuery) -> NodePage:
     view = view_of(state, query)
     name = query.path["node"]
-    if name not in view.names:
-        near = suggest(name, view.names[:20_000], cutoff=0.5)
-        raise UsageError(
-            f"{view.name} has no node {name[:60]!r} by its description or by the chosen runs"
-            + (f"; {near}" if near else "")
-        )
-    place = view.names.index(name)
+    place = _place_of(view, name)
     here = view.on(place)
-    most = query.number("runs", RUNS, least=1, most=MAX_RUNS)
+    max_runs = query.number("runs", RUNS, least=1, most=MAX_RUNS)
     metric = query.text("metric", ELAPSED)
     states, _ = machine_states(view)
     accused = accused_of(view).suspects
@@ -179,7 +164,7 @@ def data(state: ServerState, query: PageQuery) -> NodePage:
     over = _over_time(alike, figures, here)
     reason = figures.reason or f"no chosen run of this node with a right answer has {metric}"
     newest = np.flatnonzero(view.mask & here)
-    newest = newest[np.argsort(view.runs.created[newest], kind="stable")][::-1][:most]
+    newest = newest[np.argsort(view.runs.created[newest], kind="stable")][::-1][:max_runs]
     runs = node_runs.runs_of(state.store(), view.runs.row[newest].tolist())
     turns = turns_of(state.store(), view.trials)
     blocks = blocks_of(view.machine, view.names, view.described)
@@ -193,7 +178,7 @@ def data(state: ServerState, query: PageQuery) -> NodePage:
         suspect=bool(accused and any(name in one.names for one in accused.suspects)),
         runs=int((view.over() & here).sum()),
         failed=int((view.wrong() & here).sum()),
-        node_failures=sum(c.runs for c in causes if c.code in NODE_FAILURES),
+        node_failures=sum(each["runs"] for each in causes if each["code"] in NODE_FAILURES),
         turns=[one for one in turns if name in unfold_or_empty(one.nodes)][-MAX_TURNS:],
         ends={t.tag: (t.last or 0) / SECOND_NS for t in view.trials if t.state == "ended"},
         causes=causes,
@@ -211,6 +196,16 @@ def data(state: ServerState, query: PageQuery) -> NodePage:
     )
 
 
+def _place_of(view: View, name: str) -> int:
+    if name in view.names:
+        return view.names.index(name)
+    near = suggest(name, view.names[:20_000], cutoff=0.5)
+    raise UsageError(
+        f"{view.name} has no node {name[:60]!r} by its description or by the chosen runs"
+        + (f"; {near}" if near else "")
+    )
+
+
 def _alike(view: View, here: Bools) -> View:
     """Return the view of those chosen runs whose kinds ran on the node."""
     kinds = np.unique(view.runs.kind[here & view.mask])
@@ -218,22 +213,23 @@ def _alike(view: View, here: Bools) -> View:
     return view._replace(mask=mask, kinds=tuple(kinds.tolist()))
 
 
-def _causes(view: View, here: Bools) -> list[NodeFailureCause]:
-    """Return the verdicts of the node's ended runs beside those of all chosen runs."""
+def _causes(view: View, here: Bools) -> list[dict[str, Any]]:
+    """Return the verdicts of the node's ended runs, with their share on the node and on the
+    machine."""
     over = view.over()
     every, mine = view.runs.code[over], view.runs.code[over & here]
     codes, counts = np.unique(mine, return_counts=True)
-    found = [
-        NodeFailureCause(
-            code=code,
-            name=code_of(code).name,
-            runs=runs,
-            share=runs / len(mine),
-            machine_share=int((every == code).sum()) / len(every),
-        )
+    causes = [
+        {
+            "code": code,
+            "name": code_of(code).name,
+            "runs": runs,
+            "share": runs / len(mine),
+            "machine_share": int((every == code).sum()) / len(every),
+        }
         for code, runs in zip(codes.tolist(), counts.tolist(), strict=True)
     ]
-    return sorted(found, key=lambda cause: -cause.runs)
+    return sorted(causes, key=lambda cause: -cause["runs"])
 
 
 # ---- figures ------------------------------------------------------------------------------

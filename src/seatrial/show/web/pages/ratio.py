@@ -11,9 +11,10 @@ from seatrial.results import ratios
 from seatrial.results.panels import varying
 from seatrial.results.scaling_cells import are_numbers
 from seatrial.results.selection import Side
-from seatrial.show.draw import plots as draw
+from seatrial.show.draw import plots
+from seatrial.show.draw.svg import Axis
 from seatrial.show.formatting import NARROW
-from seatrial.show.web.filters import CasesPage, cases_page
+from seatrial.show.web.filters import cases_page
 from seatrial.show.web.page import PageQuery
 from seatrial.show.web.state.server_state import ServerState
 
@@ -44,15 +45,15 @@ class RatioPanel(Struct, frozen=True, kw_only=True):
 
 def _rows(table: ratios.RatioTable) -> Any:
     rows = [
-        draw.Interval(
+        plots.Interval(
             table.named(c.x), c.ratio or 0.0, c.low, c.high, f"{c.ratio:.4g}", *_look(c.verdict)
         )
         for c in table.known
     ]
-    return draw.forest(
+    return plots.forest(
         rows,
         title=f"{table.case}: {table.values[1]} over {table.values[0]}",
-        axis=draw.Axis("ratio of times"),
+        axis=Axis("ratio of times"),
         centre=1,
         width=NARROW,
         stacked=True,
@@ -72,12 +73,12 @@ def _ratios(table: ratios.RatioTable) -> Any:
         if cell.low is not None and cell.high is not None
     ]
     points = [(cell.x, cell.ratio) for cell in known]
-    return draw.chart(
-        [draw.ChartSeries("ratio", points, "both", intervals=ends)],
+    return plots.chart(
+        [plots.ChartSeries("ratio", points, "both", intervals=ends)],
         title=f"{table.case}: {table.values[1]} over {table.values[0]}",
-        x=draw.Axis(table.x, kind="log", ticks=sizes if len(sizes) <= MAX_TICKS else ()),
-        y=draw.Axis("ratio of times"),
-        levels=[draw.ReferenceLine(1, "the same")],
+        x=Axis(table.x, kind="log", ticks=sizes if len(sizes) <= MAX_TICKS else ()),
+        y=Axis("ratio of times"),
+        levels=[plots.ReferenceLine(1, "the same")],
         width=NARROW,
         height=270,
         margin=8,
@@ -89,26 +90,14 @@ def _speedups(table: ratios.RatioTable) -> Any:
     for i, name in enumerate(table.values):
         cells = [(c.first, c.second)[i] for c in table.cells]
         points = [(c.x, c.speedup, c.low, c.high) for c in cells if c.speedup is not None]
-        curves.append(draw.Curve(name, points))
-    return draw.scaling(
+        curves.append(plots.Curve(name, points))
+    return plots.scaling(
         curves,
         title=f"{table.case}: speed-up over {table.x}",
-        x=draw.Axis(table.x),
-        y=draw.Axis("speed-up"),
+        x=Axis(table.x),
+        y=Axis("speed-up"),
         width=NARROW,
     )
-
-
-class RatioPage(CasesPage, frozen=True, kw_only=True):
-    """The answer to a query. ``ofs`` are texts for ``of``, ``xs`` what can be the size. ``without``
-    are tests that one way lacks; ``range`` the least and the greatest ratio of all tables."""
-
-    of: str
-    x: str
-    ofs: list[str] = []
-    xs: list[str] = []
-    range: list[ratios.RatioExtreme] = []
-    without: list[str] = []
 
 
 class _Asked(NamedTuple):
@@ -118,43 +107,58 @@ class _Asked(NamedTuple):
     weak: bool
 
 
-def data(state: ServerState, query: PageQuery) -> RatioPage:
+def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
     asked = _Asked(
         query.text("of"), query.text("x"), query.text("metric", ELAPSED), query.flag("weak")
     )
     return cases_page(
-        *(RatioPage, state, query, ("ratio", asked), LABELS, lambda sides: _judged(asked, sides)),
+        *(state, query, ("ratio", asked), LABELS, lambda sides: _judged(asked, sides)),
         panel=_panel,
         metrics=[ELAPSED],
         of=asked.of,
         x=asked.x,
+        ofs=[],
+        xs=[],
+        range=[],
+        without=[],
     )
 
 
 def _judged(asked: _Asked, sides: list[Side]) -> tuple[list[ratios.RatioTable], dict[str, Any]]:
-    """Return the tables, and fields of the page."""
+    """Return the tables; texts for ``of``, what can be the size, the tests that one way lacks, and
+    the least and the greatest ratio of all tables."""
     varies = varying([one for side in sides for one in side.cases])
-    ofs = [
-        f"{name}={','.join(values)}"
-        for name in sorted(varies, key=lambda name: name != "toolchain")
-        if len(values := _values(sides, name)) == 2
-    ]
-    xs = [name for name in dict.fromkeys([*ratios.AXES, *varies]) if len(_values(sides, name)) > 1]
+    ofs = []
+    for name in sorted(varies, key=lambda name: name != "toolchain"):
+        values = _values(sides, name)
+        if len(values) == 2:
+            ofs.append(f"{name}={','.join(values)}")
     of = asked.of or next(iter(ofs), "")
     if not of:
         raise UsageError("no parameter of these cases has two values; name two of a larger number")
-    name, first, second = ratios.two_values(of)
-    sizes = [each for each in xs if each != name]
-    x = asked.x or next((n for n in sizes if are_numbers(_values(sides, n))), "")
-    x = x or next(iter(sizes), ratios.AXES[0])
+    way, first, second = ratios.two_values(of)
+    sizes = [name for name in dict.fromkeys([*ratios.AXES, *varies]) if name != way]
+    sizes = [name for name in sizes if len(_values(sides, name)) > 1]
+    x = asked.x or _usual_size(sides, sizes)
     query = ratios.RatioQuery(
-        of=name, values=(first, second), x=x, metric=asked.metric, weak=asked.weak
+        of=way, values=(first, second), x=x, metric=asked.metric, weak=asked.weak
     )
-    found = ratios.ratios(sides, query)
-    least_and_most = list(ratios.extremes(found) or ())
-    without = ratios.without_both(sides, found)
-    chosen = {"of": of, "x": x, "ofs": ofs, "xs": sizes}
-    return found, {**chosen, "range": least_and_most, "without": without}
+    tables = ratios.ratios(sides, query)
+    return tables, {
+        "of": of,
+        "x": x,
+        "ofs": ofs,
+        "xs": sizes,
+        "range": list(ratios.extremes(tables) or ()),
+        "without": ratios.without_both(sides, tables),
+    }
+
+
+def _usual_size(sides: list[Side], sizes: list[str]) -> str:
+    """Return the size that is chosen where none was asked for: the first whose values are
+    numbers."""
+    numbers = (name for name in sizes if are_numbers(_values(sides, name)))
+    return next(numbers, next(iter(sizes), ratios.AXES[0]))
 
 
 def _values(sides: list[Side], name: str) -> list[str]:

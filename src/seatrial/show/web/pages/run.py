@@ -20,13 +20,12 @@ from seatrial.model.node_set import unfold_or_empty
 from seatrial.model.test import JobOptions, Test
 from seatrial.results import one_run
 from seatrial.results.store import pagination, queries
-from seatrial.results.store.pagination import BuildRow
 from seatrial.results.store.same_case_runs import Siblings, earlier, siblings
 from seatrial.results.store.schema import Store
 from seatrial.results.store.tables import (
     STATES,
     CaseRow,
-    GapRow,
+    EventRow,
     MetricRow,
     RunRow,
     TrialRow,
@@ -40,7 +39,6 @@ from seatrial.show.web.output import (
     FileMissing,
     Output,
     RunMetric,
-    RunPlacement,
     head,
     output_of,
     placement_of,
@@ -58,15 +56,6 @@ MAX_NODES = 256
 MAX_SHOWN = 40  # siblings in the table
 
 
-class EventLine(Struct, frozen=True, kw_only=True):
-    """An event: its time in ns, the seconds since the run's creation, its name and its text."""
-
-    time: int
-    after: float
-    event: str
-    text: str
-
-
 class Script(Struct, frozen=True):
     """A script; ``note`` says what is left out, or why it is absent."""
 
@@ -75,59 +64,14 @@ class Script(Struct, frozen=True):
     note: str = ""
 
 
-class Nodes(Struct, frozen=True):
-    """The nodes of the run: the set as written, and the first names in it."""
-
-    text: str
-    names: list[str]
-    number: int
-
-
-class RunPage(Struct, frozen=True, kw_only=True):
-    """A run. Times in ns; ``launcher``, ``launch`` ($LAUNCH), ``modules`` and the scripts are "" if
-    they are not known. ``asked`` is what was asked of the scheduler besides size and time; ``gpus``
-    are the unique ids of those on its first node. ``added``: by plug-ins."""
-
-    run: RunRow
-    verdict: str
-    meaning: str
-    reason: str
-    former: one_run.FormerVerdict | None
-    state: str
-    trial: TrialRow
-    case: CaseRow
-    build: BuildRow | None
-    launcher: str
-    launch: str
-    asked: str
-    modules: str
-    same_environment: int
-    known_environments: int
-    now: int
-    phases: list[one_run.RunPhase]
-    events: list[EventLine]
-    events_left_out: int
-    metrics: list[RunMetric]
-    metrics_left_out: int
-    nodes: Nodes
-    gpus: list[str]
-    placement: RunPlacement | None
-    scripts: list[Script]
-    outputs: list[Output]
-    siblings: Siblings
-    gaps: list[GapRow]
-    find: str
-    added: dict[str, Any]
-
-
 _STATES = tuple(STATES)
 OUTPUTS = ("stdout", "stderr")
 _SLOW = "is not shown: its file system was too slow to answer"
 
 
-def data(state: ServerState, query: PageQuery) -> RunPage:
-    search = search_of(query)
-    whole = query.flag("whole")
+def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
+    """Return a run. Times are in ns; what is not known is ""."""
+    search, whole = search_of(query), query.flag("whole")
     store = state.store()
     with store.reading():
         run = _run(store, query)
@@ -144,54 +88,55 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
     has_log = build is not None and not run.path and not run.rehearsed
     of_build = f"{trial.path}/builds/{case.build}" if has_log else ""
     outputs, job = in_time(lambda: _files(run, search, whole, of_build), slow)
-    how = one_run.launched(record, case, job[0].text if job else "")
-    asked = in_time(lambda: _asked(record, trial, run), "") if record else ""
     if removal := one_run.removed_by_keep(events):
         outputs = [replace(one, absent=removal) if one.absent else one for one in outputs]
+    how = one_run.launched(record, case, job[0].text if job else "")
     same, known = _environments(run, beside.runs)
-    code, nodes = code_of(run.code), unfold_or_empty(run.nodes)
+    test, nodes = _test_of(record, run), unfold_or_empty(run.nodes)
+    code = code_of(run.code)
     references = state.records.references(store, trial)
-    return RunPage(
-        run=run,
-        verdict=code.name,
-        meaning=code.meaning,
-        reason=plain(run.why),
-        former=_plain(one_run.former_verdict(events)),
-        state=_STATES[outcome_of(run.code, run.again)],
-        trial=trial,
-        case=case,
-        build=build,
-        launcher=how.kind,
-        launch=how.line,
-        asked=asked,
-        modules=one_run.modules_of(events),
-        same_environment=same,
-        known_environments=known,
+    return {
+        "run": run,
+        "verdict": code.name,
+        "meaning": code.meaning,
+        "reason": plain(run.why),
+        "former": _plain(one_run.former_verdict(events)),
+        "state": _STATES[outcome_of(run.code, run.again)],
+        "trial": trial,
+        "case": case,
+        "build": build,
+        "launcher": how.kind,
+        "launch": how.line,  # $LAUNCH
+        # what was asked of the scheduler besides size and time
+        "asked": in_time(lambda: _asked(record, trial, run), ""),
+        "modules": one_run.modules_of(events),
+        "same_environment": same,
+        "known_environments": known,
         # Open phases last until now; in virtual time until the last event.
-        now=(trial.last or run.created) if run.rehearsed else time.time_ns(),
-        phases=one_run.phases(run, events),
-        events=[
-            EventLine(
-                time=event.time,
-                event=event.event,
-                after=(event.time - run.created) / SECOND_NS,
-                text=plain(one_run.told(event)),
-            )
-            for event in events[:MAX_EVENTS]
-        ],
-        events_left_out=max(0, len(events) - MAX_EVENTS),
-        metrics=_metrics(metrics[:MAX_METRICS], case, past, run, references),
-        metrics_left_out=max(0, len(metrics) - MAX_METRICS),
-        nodes=Nodes(run.nodes, list(nodes[:MAX_NODES]), len(nodes)),
-        gpus=[plain(gpu) for gpu in one_run.told_by_rank(one_run.gpus_of(events), how, case)],
-        placement=in_time(lambda: placement_of(run, _test_of(record, run)), None),
-        scripts=[*_scripts_of_test(record, run), *job],
-        outputs=outputs,
-        siblings=_nearest(beside, run),
-        gaps=damage,
-        find=query.text("find"),
-        added=added_to("run", state, run, record),
-    )
+        "now": (trial.last or run.created) if run.rehearsed else time.time_ns(),
+        "phases": one_run.phases(run, events),
+        "events": [_event(event, run) for event in events[:MAX_EVENTS]],
+        "events_left_out": max(0, len(events) - MAX_EVENTS),
+        "metrics": _metrics(metrics[:MAX_METRICS], case, past, run, references),
+        "metrics_left_out": max(0, len(metrics) - MAX_METRICS),
+        "nodes": {"text": run.nodes, "names": list(nodes[:MAX_NODES]), "number": len(nodes)},
+        # unique ids of those on its first node
+        "gpus": [plain(gpu) for gpu in one_run.told_by_rank(one_run.gpus_of(events), how, case)],
+        "placement": in_time(lambda: placement_of(run, test), None),
+        "added": added_to("run", state, run, record),
+        "scripts": [*_scripts_of_test(test), *job],
+        "outputs": outputs,
+        "siblings": _nearest(beside, run),
+        "gaps": damage,
+        "find": query.text("find"),
+    }
+
+
+def _event(event: EventRow, run: RunRow) -> dict[str, Any]:
+    """Return an event with the seconds since the run's creation."""
+    after = (event.time - run.created) / SECOND_NS
+    text = plain(one_run.told(event))
+    return {"time": event.time, "after": after, "event": event.event, "text": text}
 
 
 def _plain(former: one_run.FormerVerdict | None) -> one_run.FormerVerdict | None:
@@ -213,9 +158,11 @@ def _run(store: Store, query: PageQuery) -> RunRow:
 # ---- what ran -----------------------------------------------------------------------------
 
 
-def _asked(record: Record, trial: TrialRow, run: RunRow) -> str:
+def _asked(record: Record | None, trial: TrialRow, run: RunRow) -> str:
     """Return what was asked of the scheduler for a run; "" where nothing was, or it is not
     known."""
+    if record is None:
+        return ""
     try:
         case = TrialFolder(Path(trial.path)).case(run.case)
     except TrialError:
@@ -292,13 +239,12 @@ def _test_of(record: Record | None, run: RunRow) -> Test | None:
     return record.tests.get(run.test) if record else None
 
 
-def _scripts_of_test(record: Record | None, run: RunRow) -> list[Script]:
-    test = _test_of(record, run)
+def _scripts_of_test(test: Test | None) -> list[Script]:
     if test is None:
         return []
     texts = {"build": test.build.script if test.build else "", "run": test.run.script}
     return [
-        Script(f"{kind} script of {run.test}", text[:MAX_SCRIPT])
+        Script(f"{kind} script of {test.name}", text[:MAX_SCRIPT])
         for kind, text in texts.items()
         if text
     ]

@@ -1,8 +1,8 @@
 """Runs: all that match the filters, in the order of time, with their counts."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from msgspec import Struct, structs
+from msgspec import structs
 from msgspec.structs import replace
 
 from seatrial.results.store import queries
@@ -33,23 +33,15 @@ def line_of(run: RunRow, reason: str, excluded: bool) -> RunLine:
     return RunLine(**fields, reason=reason, excluded=excluded)
 
 
-class Tally(Struct, frozen=True, kw_only=True):
-    """The number of runs in a state, and the address of the page with these alone, or of all."""
-
-    state: str
-    runs: int
-    chosen: bool
-    link: str
-
-
 class RunsPage(ListFrame, frozen=True, kw_only=True):
-    """The runs that match. ``counts`` are over all pages and states; ``found`` are of the chosen
-    state. ``building``: the builds that are under way in the trials."""
+    """The runs that match. ``counts`` are over all pages and states, each with the address of the
+    page with these alone, or of all; ``found`` are of the chosen state. ``building``: the builds
+    that are under way in the trials."""
 
     list_columns: ClassVar[list[Column]] = listed_columns(RUNS_ON_PAGE)
 
     runs: list[RunLine]
-    counts: list[Tally]
+    counts: list[dict[str, Any]]
     building: int
     total: int
     found: int
@@ -67,20 +59,16 @@ def data(state: ServerState, query: PageQuery) -> RunsPage:
         counts = queries.counts(store, filters)
         building = builds_under_way(store, filters)
         excluded = excluded_runs(store, [run.row for run in found])
-    tallies = [
-        Tally(
-            state=name,
-            runs=getattr(counts, name),
-            chosen=name == chosen,
-            link=query.link(state="" if name == chosen else name, before=""),
-        )
-        for name in STATES
-    ]
+    tallies = []
+    for name in STATES:
+        link = query.link(state="" if name == chosen else name, before="")
+        number = getattr(counts, name)
+        tallies.append({"state": name, "runs": number, "chosen": name == chosen, "link": link})
     return RunsPage(
         **structs.asdict(frame),
         runs=[line_of(run, run.why.partition("\n")[0][:300], run.row in excluded) for run in found],
         counts=tallies,
         building=building,
-        total=sum(tally.runs for tally in tallies),
-        found=sum(tally.runs for tally in tallies if chosen in ("", tally.state)),
+        total=sum(getattr(counts, name) for name in STATES),
+        found=sum(getattr(counts, name) for name in STATES if chosen in ("", name)),
     )

@@ -11,12 +11,15 @@ from seatrial.model.figures import ELAPSED
 from seatrial.results.scaling import AXES, PAYS, ScalingQuery, ScalingTable, scaling, without_metric
 from seatrial.results.selection import Side
 from seatrial.results.store.by_case import CORES
-from seatrial.show.draw import plots as draw
+from seatrial.show.draw import plots
+from seatrial.show.draw.svg import Axis
 from seatrial.show.formatting import NARROW
-from seatrial.show.web.filters import CasesPage, cases_page
+from seatrial.show.web.filters import cases_page
 from seatrial.show.web.page import PageQuery
 from seatrial.show.web.state.server_state import ServerState
 
+_NUMBER = re.compile(r"\d+(\.\d+)?")
+MEASURED = "measured"  # the name of the only line
 MAX_TICKS = 10  # sizes that are labelled on an axis
 LINES = ("toolchain", "machine", "trial", "stage")
 LABELS = {"x": "Over", "by": "Lines by", "metric": "Metric", "pays": "Pays from"}  # of the form
@@ -45,61 +48,63 @@ class Panel(Struct, frozen=True, kw_only=True):
         table = self.table
         if table.names:
             return [("Per cent of the best, with 95 % intervals", _of_the_best(table))]
-        slope = 1.0 if table.better == "higher" else 0.0 if table.weak else -1.0
-        if table.fixed:
-            slope = 0.0
-        named = [(line.by or "measured", line.cells) for line in table.lines]
-        medians = [
-            draw.Curve(name, [(c.x, c.median, None, None) for c in cells if c.median])
-            for name, cells in named
-        ]
-        speedups = [
-            draw.Curve(
-                name, [(c.x, c.speedup, c.low, c.high) for c in cells if c.speedup is not None]
-            )
-            for name, cells in named
-        ]
-        sizes = sorted({cell.x for _, cells in named for cell in cells})
-        efficiencies = [
-            draw.ChartSeries(
-                name, [(c.x, c.efficiency and 100 * c.efficiency) for c in cells], "both"
-            )
-            for name, cells in named
-        ]
-        x = draw.Axis(table.x)
         speed = "Speed over the best" if table.fixed else "Speed-up"
-        over = f"over {table.x}"
-        values = draw.scaling(
-            medians,
-            title=f"{table.metric} {over}",
-            x=x,
-            y=draw.Axis(table.metric, table.unit),
-            ideal=slope,
-            width=NARROW,
-        )
-        faster = draw.scaling(
-            speedups,
-            title=f"{speed} {over}",
-            x=x,
-            y=draw.Axis(speed.lower()),
-            ideal=0.0 if table.fixed else 1.0,
-            width=NARROW,
-        )
-        shares = draw.chart(
-            efficiencies,
-            title=f"Efficiency {over}",
-            x=draw.Axis(table.x, kind="log", ticks=sizes if len(sizes) <= MAX_TICKS else ()),
-            y=draw.Axis("efficiency", "%", low=0, high=100),
-            levels=[draw.ReferenceLine(100, "ideal")],
-            width=NARROW,
-            height=270,
-        )
-        of_best = "Per cent of the best" if table.fixed else "Efficiency: speed-up over ideal"
+        share = "Per cent of the best" if table.fixed else "Efficiency: speed-up over ideal"
         return [
-            (f"{table.metric}, medians", values),
-            (f"{speed}, with 95 % intervals", faster),
-            (of_best, shares),
+            (f"{table.metric}, medians", _medians(table)),
+            (f"{speed}, with 95 % intervals", _speedups(table, speed)),
+            (share, _efficiencies(table)),
         ]
+
+
+def _medians(table: ScalingTable) -> Any:
+    slope = 1.0 if table.better == "higher" else 0.0 if table.weak else -1.0
+    curves = [
+        plots.Curve(
+            line.by or MEASURED, [(c.x, c.median, None, None) for c in line.cells if c.median]
+        )
+        for line in table.lines
+    ]
+    return plots.scaling(
+        curves,
+        title=f"{table.metric} over {table.x}",
+        x=Axis(table.x),
+        y=Axis(table.metric, table.unit),
+        ideal=0.0 if table.fixed else slope,
+        width=NARROW,
+    )
+
+
+def _speedups(table: ScalingTable, title: str) -> Any:
+    curves = []
+    for line in table.lines:
+        points = [(c.x, c.speedup, c.low, c.high) for c in line.cells if c.speedup is not None]
+        curves.append(plots.Curve(line.by or MEASURED, points))
+    return plots.scaling(
+        curves,
+        title=f"{title} over {table.x}",
+        x=Axis(table.x),
+        y=Axis(title.lower()),
+        ideal=0.0 if table.fixed else 1.0,
+        width=NARROW,
+    )
+
+
+def _efficiencies(table: ScalingTable) -> Any:
+    sizes = sorted({cell.x for line in table.lines for cell in line.cells})
+    series = []
+    for line in table.lines:
+        points = [(c.x, c.efficiency and 100 * c.efficiency) for c in line.cells]
+        series.append(plots.ChartSeries(line.by or MEASURED, points, "both"))
+    return plots.chart(
+        series,
+        title=f"Efficiency over {table.x}",
+        x=Axis(table.x, kind="log", ticks=sizes if len(sizes) <= MAX_TICKS else ()),
+        y=Axis("efficiency", "%", low=0, high=100),
+        levels=[plots.ReferenceLine(100, "ideal")],
+        width=NARROW,
+        height=270,
+    )
 
 
 def _of_the_best(table: ScalingTable) -> Any:
@@ -112,11 +117,11 @@ def _of_the_best(table: ScalingTable) -> Any:
                 value, best = 100 * cell.speedup, cell.x == line.base
                 low, high = (end and 100 * end for end in (cell.low, cell.high))
                 looks = ("good", 1) if best else ("muted", 3)
-                rows.append(draw.Interval(name, value, low, high, f"{value:.1f} %", *looks))
-    return draw.forest(
+                rows.append(plots.Interval(name, value, low, high, f"{value:.1f} %", *looks))
+    return plots.forest(
         rows,
         title=f"{table.metric} over {table.x}",
-        axis=draw.Axis("of the best", "%"),
+        axis=Axis("of the best", "%"),
         centre=100,
         width=NARROW,
         stacked=True,
@@ -124,16 +129,7 @@ def _of_the_best(table: ScalingTable) -> Any:
     )
 
 
-class ScalingPage(CasesPage, frozen=True, kw_only=True):
-    """The answer to a query. ``xs`` are the parameters that can grow, ``x`` is the chosen one; the
-    tests ``without`` the metric are left out."""
-
-    x: str
-    xs: list[str] = []
-    without: list[str] = []
-
-
-def data(state: ServerState, query: PageQuery) -> ScalingPage:
+def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
     asked = ScalingQuery(
         x=query.text("x"),
         metric=query.text("metric", ELAPSED),
@@ -143,42 +139,45 @@ def data(state: ServerState, query: PageQuery) -> ScalingPage:
         pays=query.share("pays", LABELS["pays"], PAYS),
     )
     return cases_page(
-        *(ScalingPage, state, query, ("scaling", asked), LABELS),
+        *(state, query, ("scaling", asked), LABELS),
         judge=lambda sides: _judged(asked, sides),
         panel=_panel,
         metrics=[ELAPSED],
         x=asked.x,
+        xs=[],
+        without=[],
     )
 
 
 def _judged(asked: ScalingQuery, sides: list[Side]) -> tuple[list[ScalingTable], dict[str, Any]]:
-    """Return the tables, and fields of the page."""
-    names = dict.fromkeys(name for side in sides for one in side.cases for name in one.parameters)
-    grow = [name for name in dict.fromkeys([*names, *AXES]) if _grows(sides, name)]
-    xs = [*grow, *(name for name in names if name not in grow and len(_values(sides, name)) > 1)]
-    if not {"tasks", "threads"} <= {*xs}:
-        xs = [name for name in xs if name != CORES or name in names]  # no more than one of these
-    x = asked.x or (xs[0] if xs else "")
+    """Return the tables; which parameter is chosen, those that can grow, and the tests without the
+    metric, which are left out."""
+    xs = _that_grow(sides)
+    x = asked.x or next(iter(xs), "")
     if not x:
         raise UsageError(
             "nothing varies in these cases: no number of nodes, tasks or threads and no parameter "
             "has two values"
         )
-    lines = tuple(name for name in LINES if name != x and len(_values(sides, name)) > 1)
-    if x == CORES:
-        lines = (*lines, "tasks") if len(_values(sides, "tasks")) > 1 else lines
+    names = (*LINES, "tasks") if x == CORES else LINES
+    lines = tuple(name for name in names if name != x and len(_values(sides, name)) > 1)
     asked = replace(asked, x=x, by=asked.by or lines)
     return scaling(sides, asked), {"x": x, "xs": xs, "without": without_metric(sides, asked)}
 
 
+def _that_grow(sides: list[Side]) -> list[str]:
+    """Return the parameters that have two values or more, those first whose values are numbers."""
+    written = dict.fromkeys(name for side in sides for one in side.cases for name in one.parameters)
+    several = [name for name in (*written, *AXES) if len(_values(sides, name)) > 1]
+    numbers = [name for name in several if all(map(_NUMBER.fullmatch, _values(sides, name)))]
+    xs = dict.fromkeys([*numbers, *(name for name in several if name in written)])
+    if not {"tasks", "threads"} <= xs.keys() and CORES not in written:
+        xs.pop(CORES, None)  # they are no more than one of these
+    return list(xs)
+
+
 def _values(sides: list[Side], name: str) -> set[str]:
     return {value for side in sides for value in side.all_of(name)} - {""}
-
-
-def _grows(sides: list[Side], name: str) -> bool:
-    """Return whether a parameter has two or more values, all numbers above 0."""
-    values = _values(sides, name)
-    return len(values) > 1 and all(re.fullmatch(r"\d+(\.\d+)?", value) for value in values)
 
 
 def _panel(table: ScalingTable) -> Panel:
@@ -192,15 +191,14 @@ def _panel(table: ScalingTable) -> Panel:
 def _crossings(table: ScalingTable) -> list[Crossing]:
     """Return the x from which on another line has the best median, of x that two lines share."""
     sign = 1 if table.better == "higher" else -1
+    medians: dict[float, dict[str, float]] = {}
+    for line in table.lines:
+        for cell in line.cells:
+            if cell.median is not None:
+                medians.setdefault(cell.x, {})[line.by] = cell.median
     found: list[Crossing] = []
     leader = ""
-    for x in sorted({cell.x for line in table.lines for cell in line.cells}):
-        here = {
-            line.by: cell.median
-            for line in table.lines
-            for cell in line.cells
-            if cell.x == x and cell.median is not None
-        }
+    for x, here in sorted(medians.items()):
         if len(here) < 2:
             continue
         best = max(here, key=lambda by: sign * here[by])

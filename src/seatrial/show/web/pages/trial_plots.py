@@ -2,9 +2,8 @@
 
 import contextlib
 import time
-
-from msgspec import Struct
-from msgspec.structs import replace
+from itertools import chain
+from typing import Any
 
 from seatrial.lazy import np
 from seatrial.model import codes
@@ -16,7 +15,7 @@ from seatrial.show.variability import CLASSES
 from seatrial.show.web.page import BadQuery, PageQuery
 from seatrial.show.web.state.caches import MIN_IDLE_FACTOR
 from seatrial.show.web.state.server_state import ServerState
-from seatrial.show.web.state.trial_cache import Steps, TailedTrial
+from seatrial.show.web.state.trial_cache import TailedTrial
 from seatrial.show.web.trials import classes_of
 from seatrial.units import SECOND_NS
 
@@ -28,137 +27,67 @@ NORMAL = "normal"
 _AT_LIMIT = {codes.TIMEOUT.number: "walltime", codes.PERFORMANCE.number: "slow"}
 
 
-class TimeAxis(Struct, frozen=True, kw_only=True):
-    """The span of time of a trial's figures; ``zone`` is the offset of this server's clock from UTC
-    in seconds."""
-
-    start: float
-    end: float
-    zone: int
-    running: bool
+Plot = dict[str, Any]
+"""The data of a figure: its ``axis``, and whether it is ``ready``, or its data is read or made
+still; pages ask again. ``windows`` are spans of time in which launches were held back or nodes were
+planned to be out."""
 
 
-class WindowSpan(Struct, frozen=True, kw_only=True):
-    """A span of time in which launches were held back or nodes were planned to be out."""
-
-    start: float
-    end: float
-    kind: str
-    text: str
-
-
-class Plot(Struct, frozen=True, kw_only=True):
-    """A figure of a trial. ``ready`` is false while its data is read or made; pages ask again."""
-
-    ready: bool
-    axis: TimeAxis
-    windows: list[WindowSpan]
-
-
-class UsePlot(Plot, frozen=True, kw_only=True):
-    """The share of the nodes in each use: spans of ``step`` seconds that start at ``t``."""
-
-    t: list[float]
-    step: float
-    shares: dict[str, list[float | None]]
-    meanings: dict[str, str]
-
-
-class AlertMark(Struct, frozen=True, kw_only=True):
-    """An alert."""
-
-    t: float
-    test: str
-    kind: str
-    text: str
-
-
-class Lines(Plot, frozen=True, kw_only=True):
-    """Numbers over time, with alerts."""
-
-    lines: list[Steps]
-    alerts: list[AlertMark]
-
-
-class Elapsed(Struct, frozen=True, kw_only=True):
-    """Runs by the start of their scripts: ``t`` in seconds after the start of the axis, ``y`` their
-    elapsed time in seconds, ``test`` and ``kind`` as places in ``tests`` and ``kinds``.
-    ``left_out`` counts runs that never ran, ``older`` those that are too many to draw. ``judged``
-    is false while outliers are not known yet."""
-
-    axis: TimeAxis
-    ready: bool = False
-    judged: bool = False
-    tests: list[str] = []
-    kinds: list[str] = []
-    t: list[float] = []
-    y: list[float] = []
-    test: list[int] = []
-    kind: list[int] = []
-    run: list[str] = []
-    left_out: int = 0
-    older: int = 0
-
-
-def utilisation(state: ServerState, query: PageQuery) -> UsePlot:
+def utilisation(state: ServerState, query: PageQuery) -> Plot:
     """Return how the nodes were used between ``since`` and ``until`` (s), in at most ``bins``
-    spans."""
+    spans of ``step`` seconds that start at ``t``: the share of the nodes in each use."""
     row, tailed = _trial(state, query)
     bins = query.number("bins", BINS, least=1, most=MAX_BINS)
     since, until = _second(query, "since"), _second(query, "until")
-    found = tailed.uses()
-    times, shares, step = found.bins(bins, since, until) if found else ([], {}, 0.0)
-    return UsePlot(
-        ready=found is not None,
-        axis=_axis(row, tailed),
-        windows=windows_of(tailed),
-        t=times,
-        step=step,
-        shares={use: each for use, each in shares.items() if any(each)},
-        meanings=USES,
-    )
+    uses = tailed.uses()
+    times, shares, step = uses.bins(bins, since, until) if uses else ([], {}, 0.0)
+    shown = {use: each for use, each in shares.items() if any(each)}
+    plot = _plot(row, tailed, uses)
+    return {**plot, "t": times, "step": step, "shares": shown, "meanings": USES}
 
 
-def in_flight(state: ServerState, query: PageQuery) -> Lines:
-    """Return the number of runs on nodes, of all tests (named "") and of each."""
+def in_flight(state: ServerState, query: PageQuery) -> Plot:
+    """Return the number of runs on nodes, of all tests (named "") and of each, with alerts."""
     row, tailed = _trial(state, query)
     chosen = query.all("test")
-    found = tailed.flights()
-    lines = [steps for steps in found or () if not chosen or steps.name in chosen or not steps.name]
-    return Lines(
-        ready=found is not None,
-        axis=_axis(row, tailed),
-        windows=windows_of(tailed),
-        lines=lines,
-        alerts=_alerts(tailed, chosen),
-    )
+    flights = tailed.flights()
+    lines = [each for each in flights or () if not chosen or each.name in chosen or not each.name]
+    return {**_plot(row, tailed, flights), "lines": lines, "alerts": _alerts(tailed, chosen)}
 
 
-def loads(state: ServerState, query: PageQuery) -> Lines:
+def loads(state: ServerState, query: PageQuery) -> Plot:
     """Return the loads of metadata targets and the readings of gauges."""
     row, tailed = _trial(state, query)
     found = tailed.loads()
     lines = [steps for steps in found or () if steps.times]
-    return Lines(
-        ready=found is not None,
-        axis=_axis(row, tailed),
-        windows=windows_of(tailed),
-        lines=lines,
-        alerts=[],
-    )
+    return {**_plot(row, tailed, found), "lines": lines, "alerts": []}
 
 
-def elapsed(state: ServerState, query: PageQuery) -> Elapsed:
-    """Return the elapsed times of the latest MAX_POINTS runs, of the tests ``test`` if given."""
+_NO_RUNS: Plot = {
+    "axis": None,
+    "ready": False,
+    "judged": False,
+    **{name: [] for name in ("tests", "kinds", "t", "y", "test", "kind", "run")},
+    "left_out": 0,
+    "older": 0,
+}
+
+
+def elapsed(state: ServerState, query: PageQuery) -> Plot:
+    """Return the latest MAX_POINTS runs by the start of their scripts, of the tests ``test`` if
+    given: ``t`` in seconds after the start of the axis, ``y`` their elapsed time in seconds,
+    ``test`` and ``kind`` as places in ``tests`` and ``kinds``. ``left_out`` counts runs that never
+    ran, ``older`` those that are too many to draw. ``judged`` is false while outliers are not known
+    yet."""
     row, tailed = _trial(state, query)
     axis = _axis(row, tailed)
     chosen = sorted(set(query.all("test")))
     classes = classes_of(state, row, tailed)
-    version = (row.row, row.passed, row.failed, axis.start, classes is not None)
+    version = (row.row, row.passed, row.failed, axis["start"], classes is not None)
     name = tuple(chosen)
     kept = tailed.plots.results.get(name)
     # Points without their classes are made again as soon as the classes are known.
-    waits = kept is not None and kept.value is not None and not kept.value.judged
+    waits = kept is not None and kept.value is not None and not kept.value["judged"]
     idle_factor = 0.0 if waits and classes is not None else MIN_IDLE_FACTOR
     found = tailed.latest(
         name,
@@ -167,45 +96,45 @@ def elapsed(state: ServerState, query: PageQuery) -> Elapsed:
         tailed.plots,
         idle_factor,
     )
-    return replace(found, axis=axis) if found else Elapsed(axis=axis)
+    return {**(found or _NO_RUNS), "axis": axis}
 
 
 def _elapsed(
     state: ServerState,
     row: TrialRow,
     chosen: list[str],
-    axis: TimeAxis,
+    axis: dict[str, Any],
     classes: dict[str, str] | None,
-) -> Elapsed:
+) -> Plot:
     found = elapsed_points(state.store(), row.row, chosen)
-    tests = list(dict.fromkeys(each.test for each in found.points if each.script_started))
-    kinds = [NORMAL, *CLASSES]
-    of_run = {run: _AT_LIMIT.get(code, "failed") for run, code in found.odd.items()}
-    odd = {run: kinds.index(kind) for run, kind in (of_run | (classes or {})).items()}
     points = [each for each in found.points if each.script_started]
-    run = np.array([run for each in points for run in each.run_ids], dtype=object)
-    start = np.array([at for each in points for at in each.script_started], dtype=np.int64)
-    seconds = np.array([took for each in points for took in each.elapsed], dtype=float)
+    tests = list(dict.fromkeys(each.test for each in points))
+    run = np.array(list(chain.from_iterable(each.run_ids for each in points)), dtype=object)
+    start = np.array(list(chain.from_iterable(p.script_started for p in points)), dtype=np.int64)
+    seconds = np.array(list(chain.from_iterable(each.elapsed for each in points)), dtype=float)
     test = np.repeat(
         [tests.index(each.test) for each in points], [len(p.script_started) for p in points]
     )
     ended = np.flatnonzero(np.isfinite(seconds))
     order = ended[np.argsort(start[ended], kind="stable")][-MAX_POINTS:]
     runs: list[str] = run[order].tolist()
-    return Elapsed(
-        ready=True,
-        judged=classes is not None,
-        axis=axis,
-        tests=tests,
-        kinds=kinds,
-        t=np.round(start[order] / SECOND_NS - axis.start, 1).tolist(),
-        y=np.round(np.maximum(seconds[order], 0.0), 3).tolist(),
-        test=test[order].tolist(),
-        kind=[odd.get(run, 0) for run in runs],
-        run=runs,
-        left_out=found.never + len(run) - len(ended),
-        older=len(ended) - len(order),
-    )
+    kinds = [NORMAL, *CLASSES]
+    kind_of = {run: _AT_LIMIT.get(code, "failed") for run, code in found.odd.items()}
+    kind_of |= classes or {}
+    return {
+        "axis": axis,
+        "ready": True,
+        "judged": classes is not None,
+        "tests": tests,
+        "kinds": kinds,
+        "t": np.round(start[order] / SECOND_NS - axis["start"], 1).tolist(),
+        "y": np.round(np.maximum(seconds[order], 0.0), 3).tolist(),
+        "test": test[order].tolist(),
+        "kind": [kinds.index(kind_of.get(run, NORMAL)) for run in runs],
+        "run": runs,
+        "left_out": found.never + len(run) - len(ended),
+        "older": len(ended) - len(order),
+    }
 
 
 # ---- what they share ----------------------------------------------------------------------
@@ -218,6 +147,11 @@ def _trial(state: ServerState, query: PageQuery) -> tuple[TrialRow, TailedTrial]
     return row, tailed
 
 
+def _plot(row: TrialRow, tailed: TailedTrial, found: object) -> Plot:
+    """Return what the figures of what was found share."""
+    return {"ready": found is not None, "axis": _axis(row, tailed), "windows": windows_of(tailed)}
+
+
 def _second(query: PageQuery, name: str) -> float:
     with contextlib.suppress(BadQuery):
         found = query.real(name) or 0.0
@@ -227,7 +161,7 @@ def _second(query: PageQuery, name: str) -> float:
     raise BadQuery(f"{name}={text!r}: write seconds since 1970, such as 1795314122.5")
 
 
-def _axis(row: TrialRow, tailed: TailedTrial) -> TimeAxis:
+def _axis(row: TrialRow, tailed: TailedTrial) -> dict[str, Any]:
     start = (row.started or row.created) / SECOND_NS
     running = row.state == "running"
     last = (row.last or row.created) / SECOND_NS
@@ -236,21 +170,20 @@ def _axis(row: TrialRow, tailed: TailedTrial) -> TimeAxis:
         last = max(last, fold.history.last / SECOND_NS)
     end = max(last, time.time()) if running and not row.rehearsed else last
     local = time.localtime(min(max(start, 0), 1 << 35))
-    return TimeAxis(
-        start=round(start, 3), end=round(max(end, start), 3), zone=local.tm_gmtoff, running=running
-    )
+    ends = {"start": round(start, 3), "end": round(max(end, start), 3)}
+    return {**ends, "zone": local.tm_gmtoff, "running": running}
 
 
-def _alerts(tailed: TailedTrial, chosen: list[str]) -> list[AlertMark]:
+def _alerts(tailed: TailedTrial, chosen: list[str]) -> list[dict[str, Any]]:
     fold = tailed.fold
     return [
-        AlertMark(t=told.time / SECOND_NS, test=told.subject, kind=told.kind, text=told.text)
+        {"t": told.time / SECOND_NS, "test": told.subject, "kind": told.kind, "text": told.text}
         for told in (fold.history.alerts[-500:] if fold is not None else ())
         if not chosen or told.subject in chosen or not told.subject
     ]
 
 
-def windows_of(tailed: TailedTrial) -> list[WindowSpan]:
+def windows_of(tailed: TailedTrial) -> list[dict[str, Any]]:
     """Return blackouts and planned outages up to now."""
     fold = tailed.fold
     if fold is None or fold.history.start is None:
@@ -264,5 +197,5 @@ def windows_of(tailed: TailedTrial) -> list[WindowSpan]:
             text += f": {window.reason}" if window.reason else ""
             start, end = (at / SECOND_NS for at in window.span(fold.history.start))
             if start < last and end > origin:
-                found.append(WindowSpan(start=start, end=end, kind=kind, text=text))
+                found.append({"start": start, "end": end, "kind": kind, "text": text})
     return found

@@ -19,6 +19,7 @@ from seatrial.results.tuned import (
     untried_text,
 )
 from seatrial.show.draw import plots
+from seatrial.show.draw.svg import Axis
 from seatrial.show.formatting import NARROW, WIDE
 from seatrial.show.web.page import PageQuery
 from seatrial.show.web.state.server_state import ServerState
@@ -59,7 +60,7 @@ class TunePage(Struct, frozen=True, kw_only=True):
             intervals,
             title=f"{metric} of each setting beside the best",
             about="A row for each setting, with an interval that holds at every look",
-            axis=plots.Axis(f"{metric} beside the best", "%"),
+            axis=Axis(f"{metric} beside the best", "%"),
             centre=0,
             width=WIDE if wide else NARROW,
             stacked=not wide,
