@@ -8,7 +8,6 @@ trials/<tag>/
   runs/<test>/<run id>/  job.sh  stdout  stderr  events.jsonl  and the files of the run
 """
 
-import hashlib
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +16,13 @@ from msgspec import Struct
 
 from seatrial.errors import SeatrialError, TrialError, UsageError
 from seatrial.execute import trial_record
-from seatrial.execute.trial_paths import MAX_RECORD_BYTES, TrialPaths, tags
+from seatrial.execute.trial_paths import (
+    MAX_CASES_BYTES,
+    MAX_RECORD_BYTES,
+    CasesOfRecord,
+    TrialPaths,
+    tags,
+)
 from seatrial.execute.trial_record import Record, references_of
 from seatrial.files import FileOrigin
 from seatrial.journal.events import ReferencesCorrected
@@ -26,15 +31,6 @@ from seatrial.judge.references import Reference, References
 from seatrial.model import test
 from seatrial.model.decoding import decoder
 from seatrial.model.machine import Machine
-
-MAX_CASES_BYTES = 1 << 30
-
-
-class _CasesWritten(Struct):
-    """The members of a record that say how ``cases.jsonl`` was written."""
-
-    cases_bytes: int = -1
-    cases_sha256: str = ""
 
 
 class TrialFolder(TrialPaths):
@@ -52,7 +48,7 @@ class TrialFolder(TrialPaths):
 
     def cases(self) -> "list[test.Case]":
         """Read the cases. Raises TrialError where they are not as they were written."""
-        return self._read("cases.jsonl", MAX_CASES_BYTES, self._whole_cases, "is damaged")
+        return self.cases_as(test.Case)
 
     def case(self, case_id: str) -> "test.Case | None":
         """Read one case, without decoding the others; None where there is no such case. Raises
@@ -60,28 +56,11 @@ class TrialFolder(TrialPaths):
         decode = partial(_case_in, case_id=case_id)
         case = self._read("cases.jsonl", MAX_CASES_BYTES, decode, "is damaged")
         if case is not None:
-            record_of = self.record_as(trial_record.CasesOf)
             try:
-                trial_record.require_each(record_of, [case])
+                self.record_as(CasesOfRecord).require_each([case])
             except ValueError as error:
                 raise TrialError(f"{self.path}/cases.jsonl: is damaged: {error}") from error
         return case
-
-    def _whole_cases(self, data: bytes) -> "list[test.Case]":
-        record = self.record_as(_CasesWritten)
-        if record.cases_bytes not in (-1, len(data)):
-            raise TrialError(
-                f"{self.path}/cases.jsonl: it has {len(data)} bytes and was written with "
-                f"{record.cases_bytes}; restore it, or start a new trial"
-            )
-        if record.cases_sha256 not in ("", hashlib.sha256(data).hexdigest()):
-            raise TrialError(
-                f"{self.path}/cases.jsonl: it was changed after it was written (its checksum is "
-                "not that in trial.json); restore it, or start a new trial"
-            )
-        cases = decoder(test.Case).decode_lines(data)
-        trial_record.require_cases(self.record_as(trial_record.CasesOf), cases)
-        return cases
 
 
 def _case_in(data: bytes, case_id: str) -> "test.Case | None":

@@ -1,18 +1,86 @@
-"""The paths in the folder of a trial, for those who need not know what a record and cases are."""
+"""The folder of a trial for those who read its results: paths, cases, some members of its record.
 
-from collections.abc import Callable
+What a whole record is, ``trial_folder`` knows, with all that makes a trial.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
 
 from seatrial.errors import TrialError, UsageError
 from seatrial.escaping import has_controls
 from seatrial.execute.hung_processes import HUNG_SCRIPT
 from seatrial.files import FileOrigin, is_utf8, read_owned, read_regular
 from seatrial.model.decoding import DAMAGED, decoder
+from seatrial.model.identifiers import CaseOutline
 
 T = TypeVar("T")
+C = TypeVar("C", bound=CaseOutline)
 
 MAX_RECORD_BYTES = 64 << 20
+MAX_CASES_BYTES = 1 << 30
+LONGEST = 1e10  # seconds, some 300 years: an absolute time fits, too
+LARGEST = 10_000_000  # nodes, tasks, repeats
+_COUNTS = ("nodes", "tasks", "tasks_per_node", "threads", "repeat", "at_once")
+
+
+class _PolicyLists(Struct):
+    """The lists of a policy that have a number for each case."""
+
+    entry_of: list[int] = []
+    unfit_of: list[int] = []
+    bundle_of: list[int] = []
+
+
+class CasesOfRecord(Struct):
+    """The members of a record that say which cases there are, and how they were written."""
+
+    #: None in a record that has none
+    tests: dict[str, msgspec.Raw] | None = None
+    #: a trial whose figures were given has no tests
+    given: dict[str, msgspec.Raw] | None = None
+    policy: _PolicyLists | None = None
+    cases_bytes: int = -1
+    cases_sha256: str = ""
+
+    def require_written(self, data: bytes) -> None:
+        """Raise ValueError unless this is what was written as ``cases.jsonl``."""
+        if self.cases_bytes not in (-1, len(data)):
+            raise ValueError(
+                f"it has {len(data)} bytes and was written with {self.cases_bytes}; restore it,"
+                " or start a new trial"
+            )
+        if self.cases_sha256 not in ("", hashlib.sha256(data).hexdigest()):
+            raise ValueError(
+                "it was changed after it was written (its checksum is not that in trial.json);"
+                " restore it, or start a new trial"
+            )
+
+    def require_each(self, cases: Iterable[CaseOutline]) -> None:
+        """Require that cases are of tests of the record, and of sizes that a machine could have."""
+        tests = self.tests if self.given is None else None
+        for case in cases:
+            if tests is not None and case.test not in tests:
+                raise ValueError(
+                    f"a case is of the test {case.test!r}, which trial.json does not have"
+                )
+            if not 0 <= case.walltime <= LONGEST:
+                raise ValueError(f"a case has the walltime {case.walltime:g} s")
+            for name in _COUNTS:
+                if not 0 <= (number := getattr(case, name, 0)) <= LARGEST:
+                    raise ValueError(f"a case has {name} {number}")
+
+    def require_all(self, cases: Sequence[CaseOutline]) -> None:
+        """Require that these may be all cases, and that the record's lists fit them."""
+        self.require_each(cases)
+        for name in _PolicyLists.__struct_fields__:
+            size = len(getattr(self.policy, name, ()))
+            if size not in (0, len(cases)):
+                raise ValueError(f"there are {len(cases)} cases, and {size} in policy.{name}")
 
 
 class TrialPaths:
@@ -63,6 +131,22 @@ class TrialPaths:
         except OSError as error:
             raise TrialError(f"{path}: cannot be read: {error.strerror}") from error
         return self._decoded(path, data, decode, "is not a trial's record"), origin
+
+    def cases_as(self, kind: type[C]) -> list[C]:
+        """Read the cases as a type that has some of their members. Raises TrialError where they
+        are not as they were written."""
+
+        def decode(data: bytes) -> list[C]:
+            record = self.record_as(CasesOfRecord)
+            try:
+                record.require_written(data)
+            except ValueError as error:
+                raise TrialError(f"{self.path}/cases.jsonl: {error}") from error
+            cases = decoder(kind).decode_lines(data)
+            record.require_all(cases)
+            return cases
+
+        return self._read("cases.jsonl", MAX_CASES_BYTES, decode, "is damaged")
 
     def _read(self, name: str, limit: int, decode: Callable[[bytes], T], fault: str) -> T:
         path = self.path / name

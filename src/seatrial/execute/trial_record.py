@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from seatrial.execute.options import TrialOptions
+from seatrial.execute.trial_paths import LONGEST
 from seatrial.judge.log_rules import RuleFile
 from seatrial.judge.references import Reference, References, loads
 from seatrial.model.decoding import decoder
@@ -18,7 +19,7 @@ from seatrial.model.machine import Machine
 from seatrial.model.nodes import groups_of, node_names
 from seatrial.model.plan import Component, Tell
 from seatrial.model.policy import Policy
-from seatrial.model.test import Case, Keep, KeepWord, Test
+from seatrial.model.test import Keep, KeepWord, Test
 from seatrial.model.tune_file import TuneFile
 
 
@@ -142,32 +143,12 @@ def record_in(data: bytes) -> Record:
 # Both raise ValueError, with the member and its value.
 
 
-LONGEST = 1e10  # seconds, some 300 years: an absolute time fits, too
-LARGEST = 10_000_000  # nodes, tasks, repeats
 MOST_CORES = 1_000_000  # of a node
 
 _TIMES = (
     *("duration", "quiet_after", "per", "stale_after", "start", "end", "within"),
     *("short_for", "silent_for", "wait_least", "again", "pause"),
 )
-_COUNTS = ("nodes", "tasks", "tasks_per_node", "threads", "repeat", "at_once")
-
-
-class CasesOf(Struct):
-    """The members of a record by which cases are looked up; ``tests`` is None in a record that has
-    none. A trial whose figures were ``given`` has no tests."""
-
-    tests: dict[str, msgspec.Raw] | None = None
-    given: dict[str, msgspec.Raw] | None = None
-    policy: "ListsOf | None" = None
-
-
-class ListsOf(Struct):
-    """The lists of a policy that have a number for each case."""
-
-    entry_of: list[int] = []
-    unfit_of: list[int] = []
-    bundle_of: list[int] = []
 
 
 def require_record(policy: Policy, machine: Machine) -> None:
@@ -198,26 +179,3 @@ def _times(value: object, place: str) -> Iterator[tuple[str, float]]:
     elif isinstance(value, list) and isinstance(value[0], Struct):
         for each in value:
             yield from _times(each, place)
-
-
-def require_cases(record: CasesOf, cases: Sequence[Case]) -> None:
-    """Require that each case is of a test of the record, and that the record's lists fit them."""
-    require_each(record, cases)
-    lists = record.policy or ListsOf()
-    for name in ListsOf.__struct_fields__:
-        size = len(getattr(lists, name))
-        if size not in (0, len(cases)):
-            raise ValueError(f"there are {len(cases)} cases, and {size} in policy.{name}")
-
-
-def require_each(record: CasesOf, cases: Iterable[Case]) -> None:
-    """Require that cases are of tests of the record, and of sizes that a machine could have."""
-    tests = record.tests if record.given is None else None
-    for case in cases:
-        if tests is not None and case.test not in tests:
-            raise ValueError(f"a case is of the test {case.test!r}, which trial.json does not have")
-        if not 0 <= case.walltime <= LONGEST:
-            raise ValueError(f"a case has the walltime {case.walltime:g} s")
-        for name in _COUNTS:
-            if not 0 <= (number := getattr(case, name)) <= LARGEST:
-                raise ValueError(f"a case has {name} {number}")

@@ -4,6 +4,8 @@ import base64
 import hashlib
 from collections.abc import Mapping
 
+from msgspec import Struct
+
 from seatrial.model.file_model import Scalar
 
 
@@ -19,6 +21,29 @@ def case_name(
     chain = f"@{toolchain}" if toolchain else ""
     name = f"{test}{bound}{chain}{node_suffix(node)}"
     return f"{name} [{stage}]" if stage else name
+
+
+class CaseOutline(Struct, frozen=True, kw_only=True):
+    """A case without what only those need who run it: see ``model.test.Case``."""
+
+    id: str
+    test: str
+    parameters: dict[str, Scalar]
+    toolchain: str
+    nodes: int
+    tasks: int
+    tasks_per_node: int
+    threads: int
+    walltime: float
+    node: str = ""
+    exclusive: bool = False
+    repeat: int = 1
+    build: str = ""
+
+    @property
+    def name(self) -> str:
+        """The display name: ``stream{touch=all,threads=2}@gcc``."""
+        return case_name(self.test, self.parameters, self.toolchain, self.node)
 
 
 def node_suffix(node: str) -> str:

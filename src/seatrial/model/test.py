@@ -12,7 +12,7 @@ from msgspec import Struct
 from seatrial.hooks import provided, with_fields, with_keys
 from seatrial.model.failures import KnownFailure
 from seatrial.model.file_model import Duration, FileModel, Scalar, Size, Span, Unit, doc
-from seatrial.model.identifiers import case_name, show
+from seatrial.model.identifiers import CaseOutline, show
 from seatrial.model.topology import NodeWish
 from seatrial.units import Direction
 
@@ -580,7 +580,7 @@ class TaskPlacement(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return bool(self.spread or self.tasks_per_numa or self.spare_cores)
 
 
-class Case(Struct, frozen=True, kw_only=True):
+class Case(CaseOutline, frozen=True, kw_only=True):
     """A test with every parameter bound, on one machine and toolchain.
 
     ``id`` is the hash of the case's meaning: test, parameters, machine, toolchain, the numbers of
@@ -592,19 +592,6 @@ class Case(Struct, frozen=True, kw_only=True):
     its nodes are to be in the network; None: anywhere.
     """
 
-    id: str
-    test: str
-    parameters: dict[str, Scalar]
-    toolchain: str
-    nodes: int
-    tasks: int
-    tasks_per_node: int
-    threads: int
-    walltime: float
-    node: str = ""
-    exclusive: bool = False
-    repeat: int = 1
-    build: str = ""
     job: JobOptions = JobOptions()
     settings: RunSettings = RunSettings()
     placement: TaskPlacement = TaskPlacement()
@@ -621,8 +608,3 @@ class Case(Struct, frozen=True, kw_only=True):
     def gpus(self) -> int:
         """The GPUs that it needs on each of its nodes."""
         return self.job.gpus_of_node(self.tasks_per_node)
-
-    @property
-    def name(self) -> str:
-        """The display name: ``stream{touch=all,threads=2}@gcc``."""
-        return case_name(self.test, self.parameters, self.toolchain, self.node)

@@ -19,15 +19,14 @@ import msgspec
 from msgspec import Struct
 
 from seatrial.errors import TrialError
-from seatrial.execute.trial_folder import TrialFolder
 from seatrial.execute.trial_paths import TrialPaths
 from seatrial.files import is_utf8, open_regular
 from seatrial.hooks import load, provided
 from seatrial.journal.events import Event
 from seatrial.journal.journal import Block, fingerprint, path_of, read_blocks, read_mark
 from seatrial.model.file_model import Scalar
+from seatrial.model.identifiers import CaseOutline
 from seatrial.model.node_set import unfold
-from seatrial.model.test import Case
 from seatrial.results.store.location import Location
 from seatrial.results.store.nodes import NodePlaces
 from seatrial.results.store.opening import open_memory, open_store
@@ -257,7 +256,7 @@ class _Record(Struct):
 def ingest_trial(store: Store, path: str, progress: Progress | None) -> int:
     """Read a trial's journal to its end, one block in one transaction at a time. Returns the number
     of events."""
-    folder = TrialFolder(Path(path))
+    folder = TrialPaths(Path(path))
     count = 0
     mark = read_mark(folder.journal)
     lines = LinesBefore()
@@ -283,7 +282,7 @@ def ingest_trial(store: Store, path: str, progress: Progress | None) -> int:
             return count
 
 
-def _open_row(writer: Writer, folder: TrialFolder, file: BinaryIO | None) -> StoredTrial:
+def _open_row(writer: Writer, folder: TrialPaths, file: BinaryIO | None) -> StoredTrial:
     """Return the trial's row. It is empty if the trial is new or its journal is another than
     before."""
     path = str(folder.path)
@@ -341,7 +340,7 @@ def record_of(trial: Path) -> _Record:
     return TrialPaths(trial).record_as(_Record)
 
 
-def _take_moved(writer: Writer, folder: TrialFolder, record: _Record) -> None:
+def _take_moved(writer: Writer, folder: TrialPaths, record: _Record) -> None:
     """Give the row of a trial that was moved its new path."""
     query = "SELECT id, path FROM trials WHERE tag = ? AND created = ? AND machine = ?"
     key = (folder.tag, record.created, record.machine.machine)
@@ -352,8 +351,8 @@ def _take_moved(writer: Writer, folder: TrialFolder, record: _Record) -> None:
             return
 
 
-def _make_row(writer: Writer, folder: TrialFolder, record: _Record) -> StoredTrial:
-    cases = list({case.id: case for case in folder.cases()}.values())
+def _make_row(writer: Writer, folder: TrialPaths, record: _Record) -> StoredTrial:
+    cases = list({case.id: case for case in folder.cases_as(CaseOutline)}.values())
     (number,) = writer.new_ids(TRIALS, 1)
     trial = StoredTrial(
         id=number,
@@ -377,7 +376,9 @@ def _make_row(writer: Writer, folder: TrialFolder, record: _Record) -> StoredTri
     return trial
 
 
-def _add_cases(writer: Writer, trial: StoredTrial, cases: Sequence[Case], record: _Record) -> None:
+def _add_cases(
+    writer: Writer, trial: StoredTrial, cases: Sequence[CaseOutline], record: _Record
+) -> None:
     tests = {}
     for name in dict.fromkeys(case.test for case in cases):
         test = record.tests.get(name, _TestWords())
@@ -415,7 +416,7 @@ def _add_cases(writer: Writer, trial: StoredTrial, cases: Sequence[Case], record
     )
 
 
-def _at_default(case: Case, record: _Record) -> dict[str, Scalar]:
+def _at_default(case: CaseOutline, record: _Record) -> dict[str, Scalar]:
     """Return the parameters that a case is not told by, as they have their default, by the test as
     the trial recorded it."""
     usual = record.tests[case.test].defaults if case.test in record.tests else {}
