@@ -35,7 +35,11 @@ WITHOUT = "SEATRIAL_WITHOUT_PLUGINS"
 """The variable that names plug-ins which are not loaded, with commas between them."""
 
 # What the core itself has, as a plug-in would have it.
-_CORE = ("seatrial.model.schedulers", "seatrial.model.criterion_kinds")
+_CORE = (
+    "seatrial.model.schedulers",
+    "seatrial.model.launcher_kinds",
+    "seatrial.model.criterion_kinds",
+)
 # The plug-ins of the product itself.
 _PACKAGE = "seatrial.plugins."
 _OWN = (
@@ -223,6 +227,19 @@ class Key(NamedTuple):
     resolve: str = ""
     #: Whether runs depend on it. If not, a trial may go on where the value has changed.
     of_runs: bool = True
+
+
+class LauncherKind(NamedTuple):
+    """A program that starts the tasks of a run."""
+
+    #: What ``launcher`` of a test, and ``kind`` of a launcher of a machine, say. It is the program,
+    #: unless the machine has another ``command``.
+    name: str
+    #: ``module:function``, called with a `seatrial.execute.launchers.Launch`. It returns the words
+    #: of the line between the program and the options that the machine has for it.
+    arguments: str
+    #: Whether they put ranks in the order that a test asks for.
+    orders: bool = False
 
 
 class OutputFormat(NamedTuple):
@@ -430,6 +447,11 @@ def seatrial_job_parts() -> list[JobPart]:  # type: ignore[empty-body]
 @hookspec
 def seatrial_keys() -> list[Key]:  # type: ignore[empty-body]
     """Return keys of files. Asked when the model of that file is imported."""
+
+
+@hookspec
+def seatrial_launchers() -> list[LauncherKind]:  # type: ignore[empty-body]
+    """Return kinds of launchers. Asked when the model of machine files is imported."""
 
 
 @hookspec

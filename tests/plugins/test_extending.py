@@ -43,17 +43,26 @@ case $1 in
 esac
 """
 
+# Starts the one task that it can start.
+CAPSTAN = """\
+#!/bin/bash
+[ "${*:1:5}" = "--tasks 1 --nodes 1 --gently" ] || exit 9
+shift 5
+exec "$@"
+"""
+
 MACHINE = """\
 machine: harbour
 nodes: [{names: n1, cores: 2}]
 scheduler: drift
 drift: {berth: west, poll: 1s}
+launcher: {kind: capstan, options: [--gently]}
 toolchains: {system: {}}
 sinks: [{name: buoy, kind: buoy, path: SINK}]
 """
 TEST = """\
 app: ship
-run: {walltime: 1m, script: "echo speed 12.5 knots"}
+run: {walltime: 1m, script: "$LAUNCH echo speed 12.5 knots"}
 verify: [{max_lines: 3}]
 metrics: {from: knots}
 """
@@ -85,8 +94,9 @@ class Site:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
         (folder / "bin").mkdir()
-        (folder / "bin/drift").write_text(DRIFT)
-        (folder / "bin/drift").chmod(0o755)
+        for name, text in (("drift", DRIFT), ("capstan", CAPSTAN)):
+            (folder / "bin" / name).write_text(text)
+            (folder / "bin" / name).chmod(0o755)
         self.environment = {
             "PATH": f"{folder}/bin:{folder}/venv/bin:/usr/bin:/bin",
             "HOME": str(folder),
@@ -153,6 +163,7 @@ def test_the_study_is_in_the_help(site: Site) -> None:
 def test_the_schemas_have_what_it_adds(site: Site) -> None:
     machine = site.seatrial("schema", "machine")
     assert '"drift"' in machine and '"berth"' in machine and '"buoy"' in machine
+    assert '"capstan"' in machine
     assert '"max_lines"' in site.seatrial("schema", "test")
     assert '"short_runs"' in site.seatrial("schema", "plan")
 
@@ -172,6 +183,12 @@ def test_its_batch_system_ran_the_test_and_its_format_read_the_figure(site: Site
     assert "12.5 knots" in site.seatrial("show", run["run_id"])
 
 
+def test_its_launcher_started_the_task(site: Site) -> None:
+    (run,) = json.loads(site.seatrial("runs", "--trial", "voyage-out", "--format", "json"))
+    (script,) = site.folder.glob(f"trials/voyage-out/runs/**/{run['run_id']}/job.sh")
+    assert "capstan --tasks 1 --nodes 1 --gently" in script.read_text()
+
+
 def test_its_check_judges(site: Site) -> None:
     (site.folder / "long/test").mkdir(parents=True)
     text = TEST.replace("echo speed", "seq 5; echo speed")
@@ -181,10 +198,10 @@ def test_its_check_judges(site: Site) -> None:
     assert "stdout has 6 lines, more than 3" in site.seatrial("show", run["run_id"])
 
 
-def test_the_report_has_the_criterion_and_the_batch_system(site: Site) -> None:
+def test_the_report_has_the_criterion_the_batch_system_and_the_launcher(site: Site) -> None:
     site.seatrial("report", "plan.yaml", "--format", "md", "-o", "report.md")
     report = (site.folder / "report.md").read_text()
-    assert "short runs" in report and "Drift" in report
+    assert "short runs" in report and "Drift" in report and "capstan --gently" in report
 
 
 def test_its_sink_got_the_events(site: Site) -> None:

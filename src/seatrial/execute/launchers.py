@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -22,6 +23,8 @@ from seatrial.execute.geometry import (
 )
 from seatrial.execute.ranks import counter_words, recorder_words
 from seatrial.files import make_folder, replace_file
+from seatrial.hooks import load
+from seatrial.model.launcher_kinds import NONE, launcher_kinds
 from seatrial.model.machine import Launcher, Machine
 from seatrial.model.parameters import HOSTFILE, MACHINEFILE, NODEFILE, ORDER_FILE
 from seatrial.model.requirements import reorders
@@ -30,6 +33,17 @@ from seatrial.model.task_placement import has_mpi, launcher_of
 from seatrial.model.test import Case, Test
 
 _FILES_OF_HOSTS = {"openmpi": ["--hostfile", HOSTFILE], "mpich": ["-f", MACHINEFILE]}
+
+
+class Launch(NamedTuple):
+    """What the line of a launcher is made for. ``geometry``: the cores of each task, where they are
+    known; ``order``: the order of ranks, where a test asks for one."""
+
+    launcher: Launcher
+    machine: Machine
+    case: Case
+    geometry: TaskGeometry | None
+    order: RankOrder | None
 
 
 class LaunchLine(Struct, frozen=True):
@@ -46,28 +60,21 @@ def launch_of(machine: Machine, test: Test, case: Case, nodes: str = "") -> Laun
     """Return how the tasks of a case are started, on nodes that were chosen for its run, if any."""
     launcher = launcher_of(machine, test, case.toolchain, case.parameters)
     policy = binding.numa_policy(launcher, case)
-    over_rsh = launcher.kind == "compat"
     inside = [*container_words(case), *recorder_words(test), *counter_words(test, case)]
-    if launcher.kind == "none" or (over_rsh and not has_mpi(launcher)):
+    if launcher.kind == NONE or (launcher.kind == "compat" and not has_mpi(launcher)):
         return LaunchLine(" ".join([*policy, *inside]))
     found = geometry_of(machine, test, case)
     geometry = found if isinstance(found, TaskGeometry) else None
     order = _order(machine, test, case, nodes, launcher)
-    if launcher.kind == "srun":
-        arguments = [*_step(case), *binding.srun(launcher, case, geometry, order), *_of_job(case)]
-    elif launcher.kind == "aprun":
-        arguments = binding.aprun(case, geometry)
-    elif launcher.kind == "jsrun":
-        arguments = jsrun(launcher, case)
-    else:
-        placed = binding.mpi(launcher, machine, case, geometry, order)
-        arguments = ["-n", str(case.tasks), *_hosts(machine, launcher, placed, order), *placed]
+    launch = Launch(launcher, machine, case, geometry, order)
+    arguments = load(launcher_kinds()[launcher.kind].arguments)(launch)
     last = [*binding.srun_order(launcher, order), *policy] if launcher.kind == "srun" else policy
     if order is not None and order.cpus:
         last = [*last, f"./{BIND}"]
     if binds_gpus(launcher, case):
         last = [*last, f"./{TASK_GPUS}"]
-    program = shell_word(launcher.command or ("mpirun" if over_rsh else launcher.kind))
+    usual = "mpirun" if launcher.kind == "compat" else launcher.kind
+    program = shell_word(launcher.command or usual)
     words = [program, *arguments, *map(shell_word, launcher.options), *last, *inside]
     before = _before(machine, case, launcher, geometry, order, binding.RANKFILE in arguments)
     before += agent_in_job(machine, case, launcher)
@@ -98,6 +105,13 @@ def _order(
     except ValueError:
         return None
     return found._replace(cpus=()) if found and binding.says_binding(launcher) else found
+
+
+def mpi_arguments(launch: Launch) -> list[str]:
+    """Return the words of an MPI's launcher: the number of tasks, their hosts and their cores."""
+    launcher, machine, case, geometry, order = launch
+    placed = binding.mpi(launcher, machine, case, geometry, order)
+    return ["-n", str(case.tasks), *_hosts(machine, launcher, placed, order), *placed]
 
 
 def _hosts(
@@ -139,13 +153,21 @@ def launch_line(machine: Machine, test: Test, case: Case) -> str:
     return launch_of(machine, test, case).line
 
 
-def _step(case: Case) -> list[str]:
-    """Return the size of a step of srun."""
-    return [
+def srun_arguments(launch: Launch) -> list[str]:
+    """Return the words of srun: the size of a step, its cores, and what it gets of its job."""
+    case = launch.case
+    size = [
         f"--nodes={case.nodes}",
         f"--ntasks={case.tasks}",
         f"--ntasks-per-node={case.tasks_per_node}",
     ]
+    cores = binding.srun(launch.launcher, case, launch.geometry, launch.order)
+    return [*size, *cores, *_of_job(case)]
+
+
+def aprun_arguments(launch: Launch) -> list[str]:
+    """Return the words of aprun."""
+    return binding.aprun(launch.case, launch.geometry)
 
 
 def _of_job(case: Case) -> list[str]:
@@ -197,10 +219,10 @@ _SETS = re.compile(r"(?:^|\s)(?:-[nacgrp]\s*\d|--(?:nrs|np|tasks_per_rs|cpu_per_
 _BINDING = re.compile(r"(?:^|\s)(?:-b|--bind\b)")
 
 
-def jsrun(launcher: Launcher, case: Case) -> list[str]:
-    """Return the options of jsrun: a resource set for each task; or one for each node, where its
+def jsrun_arguments(launch: Launch) -> list[str]:
+    """Return the words of jsrun: a resource set for each task; or one for each node, where its
     tasks share GPUs. None where the machine's options tell resource sets."""
-    options = " ".join(launcher.options)
+    case, options = launch.case, " ".join(launch.launcher.options)
     if _SETS.search(options):
         return []
     shared = case.job.gpus_per_node

@@ -3,8 +3,10 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
+from msgspec import NODEFAULT
+
 from seatrial.escaping import has_controls
-from seatrial.hooks import provided, with_keys
+from seatrial.hooks import provided, with_fields, with_keys
 from seatrial.model.failures import KnownFailure, LogRule
 from seatrial.model.file_model import (
     AbsolutePath,
@@ -19,10 +21,9 @@ from seatrial.model.file_model import (
     checked,
     doc,
 )
+from seatrial.model.launcher_kinds import launcher_kinds
 from seatrial.model.node_set import NodeSet, NodeSetOrNone
 from seatrial.model.schedulers import BatchSettings, Slurm
-
-LauncherKind = Literal["srun", "mpirun", "mpiexec", "aprun", "jsrun", "compat", "none"]
 
 
 class WrittenLayout(FileModel, frozen=True):
@@ -99,10 +100,15 @@ class NodeGroup(FileModel, frozen=True):
     partition: Annotated[str, doc("Slurm partition of the nodes; default: that of slurm")] = ""
 
 
+_ABOUT = doc("the program; compat: nodes look like a cluster with ssh")
+_KIND = Annotated[Literal[tuple(launcher_kinds())], _ABOUT]  # type: ignore[valid-type]
+
+
+@with_fields({"kind": (_KIND, NODEFAULT)})
 class Launcher(FileModel, frozen=True):
     """The program that starts tasks, with its options."""
 
-    kind: Annotated[LauncherKind, doc("the program; compat: nodes look like a cluster with ssh")]
+    kind: str  # one of those that are known
     flavour: Annotated[
         Literal["openmpi", "mpich", "cray", "other"],
         doc("the MPI that it starts; cray: cray-mpich, of srun, or of mpiexec (PALS)"),

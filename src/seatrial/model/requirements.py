@@ -19,6 +19,7 @@ from seatrial.model import grid_order
 from seatrial.model.expressions import ExpressionError
 from seatrial.model.identifiers import show
 from seatrial.model.job_options import Text
+from seatrial.model.launcher_kinds import NONE, launcher_kinds
 from seatrial.model.machine import Launcher, Machine, NodeGroup
 from seatrial.model.node_layout import NodeLayout
 from seatrial.model.node_set import unfold, unfold_or_empty
@@ -101,10 +102,10 @@ def misfit_of_order(case: Case, folder: str, launcher: Launcher) -> str:
         order = order_of(case.order, folder, sizes)
     except ValueError as error:
         return str(error)
-    if launcher.kind == "none" or (launcher.kind == "compat" and launcher.flavour == "other"):
+    if launcher.kind == NONE or (launcher.kind == "compat" and launcher.flavour == "other"):
         return "no launcher that takes an order: `launcher` of the machine or the test names one"
-    if launcher.kind == "jsrun":
-        return "jsrun takes no order of ranks: name another launcher"
+    if not launcher_kinds()[launcher.kind].orders:
+        return f"{launcher.kind} takes no order of ranks: name another launcher"
     if reorders(launcher):
         return refused(order, sizes)
     if launcher.flavour == "mpich" and launcher.kind != "srun":

@@ -19,11 +19,11 @@ from seatrial.errors import suggest
 from seatrial.model import machine as machines
 from seatrial.model.expressions import ExpressionError, compile_expression
 from seatrial.model.file_model import Scalar
+from seatrial.model.launcher_kinds import launcher_kinds
 from seatrial.model.machine import Machine
 from seatrial.model.test import (
     Bind,
     Case,
-    Launcher,
     NumaPolicy,
     RunSpec,
     Spread,
@@ -209,12 +209,11 @@ _NONE = TaskPlacement()
 # that has the word, so that launchers can be compared as an axis.
 
 
-LAUNCHERS: tuple[Launcher, ...] = typing.get_args(Launcher)
-_BY_WORD: dict[str, Launcher | None] = {**{name: name for name in LAUNCHERS}, DEFAULT: None}
+_BY_WORD: dict[str, str | None] = {**{name: name for name in launcher_kinds()}, DEFAULT: None}
 _LAUNCHES = re.compile(r"^[ \t]*\$(?:LAUNCH\b|\{LAUNCH\})", re.MULTILINE)
 
 
-def asked_launcher(test: Test, parameters: Mapping[str, Scalar]) -> Launcher | None:
+def asked_launcher(test: Test, parameters: Mapping[str, Scalar]) -> str | None:
     """Return the launcher that a test asks for with these parameters; None where the machine
     decides. Raises ExpressionError."""
     written = test.run.launcher
@@ -231,7 +230,7 @@ def fault_of_launcher(word: str) -> str:
     """Return why a word that is no name of a parameter is no launcher; "" if it is one."""
     if word in _BY_WORD:
         return ""
-    near = suggest(word, LAUNCHERS)
+    near = suggest(word, launcher_kinds())
     return f"{word!r} is none of {_choices()}, and no parameter" + (near and f"; {near}")
 
 

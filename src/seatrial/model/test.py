@@ -22,7 +22,6 @@ from seatrial.units import Direction
 
 
 Expression = Annotated[int | str, doc("a whole number or an expression over parameters and facts")]
-Launcher = Literal["srun", "mpirun", "mpiexec", "aprun", "jsrun", "compat", "none"]
 Spread = Literal["numa", "socket", "pack"]
 Bind = Literal["core", "numa", "socket", "none"]
 NumaPolicy = Literal["local", "interleave"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from seatrial.model.task_placement import LAUNCHERS, launcher_of
+from seatrial.model.launcher_kinds import launcher_kinds
+from seatrial.model.task_placement import launcher_of
 
 from .helpers import Place
 
@@ -33,7 +34,7 @@ def test_a_parameter_with_a_default_has_the_word(tmp_path: Path) -> None:
 
 def test_each_word_and_none(tmp_path: Path) -> None:
     place = Place(tmp_path)
-    for word in LAUNCHERS:
+    for word in launcher_kinds():
         place.test(run={"launcher": word})
         assert kinds(place) == [word]
     place.test()

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from seatrial.hooks import Command, JobPart, Key, hookimpl, load
+from seatrial.hooks import Command, JobPart, Key, LauncherKind, hookimpl, load
 from seatrial.model.file_model import doc
+
+
+@hookimpl
+def seatrial_launchers() -> list[LauncherKind]:
+    arguments = "seatrial.execute.launchers:mpi_arguments"
+    return [LauncherKind("compat", arguments, orders=True)]
 
 
 @hookimpl
