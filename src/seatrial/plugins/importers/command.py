@@ -111,14 +111,14 @@ def _require_new(output: Path) -> None:
         raise UsageError(f"{output}: is there already; name a folder that is new or empty")
 
 
-def _require_some(tests: Sized, notes: "Sequence[ImportNote]", otherwise: str) -> None:
+def _require_some(tests: Sized, notes: Sequence[ImportNote], otherwise: str) -> None:
     """Raise UsageError with the first notes if no test was brought in."""
     if not tests:
         reasons = "".join(f"\n{note.place}: {note.text}" for note in notes[:NOTES_SHOWN])
         raise UsageError(f"{otherwise}{reasons}")
 
 
-def _tell_rest(folders: Folders, path: Path, output: Path, notes: "Sequence[ImportNote]") -> int:
+def _tell_rest(folders: Folders, path: Path, output: Path, notes: Sequence[ImportNote]) -> int:
     """Show and keep what was not carried over; name the next command; return the exit code."""
     grouped = by_text(notes)
     show_notes(grouped)

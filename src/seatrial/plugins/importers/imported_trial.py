@@ -34,7 +34,7 @@ from seatrial.model.expand import case_id
 from seatrial.model.identifiers import run_id_of
 from seatrial.model.machine import Machine
 from seatrial.model.test import Case, Test
-from seatrial.plugins.importers.results import ImportedResults, ImportedRun, ImportNote
+from seatrial.plugins.importers.results import ImportedResults, ImportedRun, ImportNote, note_on
 
 
 class ImportSource(NamedTuple):
@@ -59,16 +59,16 @@ class MadeTrial(NamedTuple):
 def make_trial(trials: Path, tag: str, source: ImportSource, results: ImportedResults) -> MadeTrial:
     """Make the trial ``tag`` of all results that no imported trial has. Raises UsageError where
     none is new, or where a trial has this tag."""
-    known = _known(trials, source)
+    tag_of = _tags_of_runs(trials, source)
     once, notes = _once(results.runs, source)
-    there = Counter(known[run_id] for run_id in once if run_id in known)
-    new = {run_id: run for run_id, run in once.items() if run_id not in known}
+    known = Counter(tag_of[run_id] for run_id in once if run_id in tag_of)
+    new = {run_id: run for run_id, run in once.items() if run_id not in tag_of}
     if not new:
-        where = ", ".join(f"{number} in {of}" for of, number in there.items())
+        where = ", ".join(f"{number} in {other}" for other, number in known.items())
         raise UsageError(
             f"{source.file}: its results were all imported before ({where}); nothing was made"
         )
-    return MadeTrial(_make(trials, tag, source, results, new), list(new.values()), there, notes)
+    return MadeTrial(_make(trials, tag, source, results, new), list(new.values()), known, notes)
 
 
 def _make(
@@ -97,32 +97,32 @@ def _make(
         ),
     )
     folder = create(trials, record, cases.values())
-    of: dict[str, Any] = {"trial": folder.tag, "machine": source.machine}
-    told: list[events.Event] = []
+    header: dict[str, Any] = {"trial": folder.tag, "machine": source.machine}
+    of_runs: list[events.Event] = []
     for key, run in runs.items():
-        told += _events(run, {**of, "case": ids[key], "run_id": key})
-    told.sort(key=attrgetter("time"))
+        of_runs += _events(run, {**header, "case": ids[key], "run_id": key})
+    of_runs.sort(key=attrgetter("time"))
     failed = any(run.code != codes.PASS.number for run in runs.values())
     imported = events.ResultsImported(
-        time=told[-1].time,
+        time=of_runs[-1].time,
         results=len(runs),
         tool=source.tool,
         file=str(source.file.absolute()),
         by=source.by,
-        **of,
+        **header,
     )
-    start = events.TrialStarted(time=told[0].time, host=os.uname().nodename, **of)
-    end = events.TrialEnded(time=told[-1].time, failed=int(failed), **of)
+    start = events.TrialStarted(time=of_runs[0].time, host=os.uname().nodename, **header)
+    end = events.TrialEnded(time=of_runs[-1].time, failed=int(failed), **header)
     with Journal.own(folder.journal) as journal:
-        journal.extend([start, *told, end, imported])
+        journal.extend([start, *of_runs, end, imported])
         journal.flush(durable=True)
     return folder
 
 
-def _known(trials: Path, source: ImportSource) -> dict[str, str]:
+def _tags_of_runs(trials: Path, source: ImportSource) -> dict[str, str]:
     """Return the ids of runs that were imported from the tool for the machine, each with the tag of
     its trial."""
-    found: dict[str, str] = {}
+    tag_of: dict[str, str] = {}
     for tag in tags(trials):
         folder = TrialFolder(trials / tag)
         try:
@@ -130,10 +130,10 @@ def _known(trials: Path, source: ImportSource) -> dict[str, str]:
             if record.imported is None or record.imported.tool != source.tool:
                 continue
             if record.machine.machine == source.machine:
-                found |= {each.run_id: tag for each in read(folder.journal) if each.run_id}
+                tag_of |= {event.run_id: tag for event in read(folder.journal) if event.run_id}
         except (TrialError, JournalError):
             continue
-    return found
+    return tag_of
 
 
 class _MachineName(msgspec.Struct):
@@ -149,22 +149,20 @@ def _once(
     runs: Iterable[ImportedRun], source: ImportSource
 ) -> tuple[dict[str, ImportedRun], list[ImportNote]]:
     """Return the runs by their ids, each once, and notes on those that are there again."""
-    found: dict[str, ImportedRun] = {}
+    once: dict[str, ImportedRun] = {}
     notes = []
     key = f"{source.tool}\n{source.machine}"
     for run in runs:
         run_id = run_id_of(key, f"{run.test}\n{run.id}", 0)
-        first = found.setdefault(run_id, run)
+        first = once.setdefault(run_id, run)
         if first is run:
             continue
         is_same = replace(run, place="", path="") == replace(first, place="", path="")
         text = "the result is there twice; one was imported"
         if not is_same:
             text = "the result is there twice and differs; the first was imported"
-        path, _, line = run.place.rpartition(":")
-        at = (Path(path), int(line)) if line.isdigit() else (Path(run.place), 0)
-        notes.append(ImportNote(*at, text, lost=not is_same))
-    return found, notes
+        notes.append(note_on(run, text, lost=not is_same))
+    return once, notes
 
 
 def _tests(runs: Iterable[ImportedRun], source: ImportSource) -> dict[str, Test]:
@@ -194,9 +192,9 @@ def _case(run: ImportedRun, identity: str) -> Case:
     )
 
 
-def _events(run: ImportedRun, of: dict[str, Any]) -> Iterator[events.Event]:
-    """Yield the events of a run that its tool knew of; ``of`` are the members of each."""
-    of = {**of, "app": run.app, "test": run.test}
+def _events(run: ImportedRun, header: dict[str, Any]) -> Iterator[events.Event]:
+    """Yield the events of a run that its tool knew of; each has the members in ``header``."""
+    of = {**header, "app": run.app, "test": run.test}
     times = [at for at in (run.time, run.queued, run.started, run.ended, run.judged) if at]
     yield events.RunCreated(time=min(times), path=run.path, **of)
     if run.queued is not None:

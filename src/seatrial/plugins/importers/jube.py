@@ -108,25 +108,13 @@ def _table(path: Path) -> table_results.ResultTable:
     if text.startswith(SQLITE):
         told = "is a <database> of JUBE, and no table: add a <table> to its <result>"
         raise UsageError(f"{path}: {told}, then run `jube result` again")
-    lines = [(n, line) for n, line in enumerate(text.splitlines(), 1)]
-    written = [(n, line) for n, line in lines if line.strip()]
+    written = [(n, line) for n, line in enumerate(text.splitlines(), 1) if line.strip()]
     if written and _TITLE.fullmatch(written[0][1]):
         written = written[1:]
     if not written or "|" not in written[0][1]:
         return table_results.read_csv_table(path)
     rows = [(n, _cells(line)) for n, line in written if not _RULE.fullmatch(line)]
-    head = rows[0][1]
-    fit = [
-        table_results.TableRow(n, dict(zip(head, row, strict=True)))
-        for n, row in rows[1:]
-        if len(row) == len(head)
-    ]
-    notes = [
-        ImportNote(path, n, f"has {len(row)} values, and the head {len(head)}: left out")
-        for n, row in rows[1:]
-        if len(row) != len(head)
-    ]
-    return table_results.ResultTable(path, head, fit, notes)
+    return table_results.table_of(path, rows)
 
 
 def _cells(line: str) -> list[str]:
@@ -139,20 +127,21 @@ def _kinds(
     """Return the columns that are parameters, those that are figures with their units, and notes on
     the others. What people said comes first, then parameters of the benchmark; of the rest, columns
     of numbers are figures."""
+    parameters, figures = list(columns.parameters), dict(columns.figures)
     used = {columns.case, columns.time, columns.node, columns.status, columns.id}
-    parameters = list(columns.parameters)
-    figures = {each: columns.figures.get(each, "") for each in columns.figures}
+    used |= {*parameters, *figures}
+    varied = benchmark.parameters if benchmark and not parameters else frozenset()
     notes = []
     for head in table.head:
-        if head in used or head in parameters or head in figures or head.startswith(_OWN):
+        if head in used or head.startswith(_OWN):
             continue
-        found = table_results.WITH_UNIT.fullmatch(head)
-        name = found[1] if found else head
-        if benchmark is not None and name in benchmark.parameters and not columns.parameters:
+        used.add(head)
+        name, _ = table_results.name_and_unit(head)
+        if name in varied:
             parameters.append(head)
         elif columns.figures:
             continue
-        elif _is_of_numbers(table, head) and (benchmark is not None or found):
+        elif (benchmark or name != head) and _is_of_numbers(table, head):
             figures[head] = ""
         else:
             text = f"column {head!r} is neither a parameter nor a figure; see --parameter, --figure"

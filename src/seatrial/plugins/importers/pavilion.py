@@ -10,7 +10,7 @@ on each line, or one for each file that a result has figures of. The keys are th
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,22 +56,28 @@ def read_results(
         raise UsageError(f"{root}: has no {' and no '.join(FILES)} of Pavilion2")
     known: dict[str, ImportedRun] = {}
     for path in files:
-        for line, written in _whole(_objects(path, notes)):
-            try:
-                system, run = _run(path, line, written, directions or {})
-            except (KeyError, TypeError, ValueError, AttributeError) as error:
-                what = f"is no result of Pavilion2 ({error!r}): left out"
-                notes.append(ImportNote(path, line, what))
-                continue
+        for system, run in _runs(path, directions or {}, notes):
             first = known.setdefault(run.id, run)
             if first is run or replace(run, place=first.place, path=first.path) != first:
                 runs.append((system, run))
     notes += _without_results(root.absolute())
     systems = Counter(system for system, _ in runs if system)
-    of = machine_among(root, "systems", systems, machine)
-    wanted = machine if len(systems) > 1 else ""
-    kept = [run for system, run in runs if not wanted or system == wanted]
-    return ImportedResults(kept, notes, of)
+    name = machine_among(root, "systems", systems, machine)
+    if len(systems) > 1:
+        runs = [(system, run) for system, run in runs if system == machine]
+    return ImportedResults([run for _, run in runs], notes, name)
+
+
+def _runs(
+    path: Path, directions: Mapping[str, str], notes: list[ImportNote]
+) -> Iterator[tuple[str, ImportedRun]]:
+    """Yield the system and the run of each result in a file, and add notes on what is none."""
+    for line, written in _whole(_objects(path, notes)):
+        try:
+            yield _run(path, line, written, directions)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            what = f"is no result of Pavilion2 ({error!r}): left out"
+            notes.append(ImportNote(path, line, what))
 
 
 def _files(root: Path) -> Iterator[Path]:
@@ -93,11 +99,15 @@ def _objects(path: Path, notes: list[ImportNote]) -> Iterator[tuple[int, dict[st
     try:
         whole = msgspec.json.decode(data)
     except (ValueError, RecursionError):
-        lines = data.split(b"\n")
-    else:
-        for each in whole if isinstance(whole, list) else [whole]:
-            yield 1, each
+        yield from _objects_in_lines(path, data.split(b"\n"), notes)
         return
+    for each in whole if isinstance(whole, list) else [whole]:
+        yield 1, each
+
+
+def _objects_in_lines(
+    path: Path, lines: Sequence[bytes], notes: list[ImportNote]
+) -> Iterator[tuple[int, dict[str, Any]]]:
     if path.name == "results.log" and not any(line.startswith(b"{") for line in lines):
         return
     for number, line in enumerate(lines, 1):
@@ -112,7 +122,7 @@ def _objects(path: Path, notes: list[ImportNote]) -> Iterator[tuple[int, dict[st
 def _whole(objects: Iterable[tuple[int, dict[str, Any]]]) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the results, those of several files as one. By default (``flatten_results``) the log
     has a line for each file of a result: the file's name as ``file``, then the keys of the file."""
-    found: dict[str, dict[str, Any]] = {}
+    results: dict[str, dict[str, Any]] = {}
     lines: dict[str, int] = {}
     for line, written in objects:
         if not isinstance(written, dict) or "file" not in written or "per_file" in written:
@@ -122,10 +132,10 @@ def _whole(objects: Iterable[tuple[int, dict[str, Any]]]) -> Iterator[tuple[int,
         own = names[names.index("file") + 1 :]
         identity = str(written.get("uuid") or f"line {line}")
         whole = {name: value for name, value in written.items() if name not in ("file", *own)}
-        whole = found.setdefault(identity, {**whole, "per_file": {}})
+        whole = results.setdefault(identity, {**whole, "per_file": {}})
         whole["per_file"][str(written["file"])] = {name: written[name] for name in own}
         lines.setdefault(identity, line)
-    yield from ((lines[identity], whole) for identity, whole in found.items())
+    yield from ((lines[identity], whole) for identity, whole in results.items())
 
 
 def _without_results(root: Path) -> Iterator[ImportNote]:
@@ -152,28 +162,36 @@ def _run(
         raise ValueError("no time")
     code, reason = _judged(written)
     name = str(written["name"])
-    permuted = _permuted(written.get("permute_on") or {})
+    permuted = _permuted(_mapping(written, "permute_on"))
     test = ".".join(name.split(".")[:2]) if permuted else name
     exit_code = written.get("return_value")
-    job = written.get("job_id") or (written.get("job_info") or {}).get("id") or ""
-    identity = written.get("uuid") or f"{written.get('id')}@{known[0] // SECOND_NS}"
-    return str(written.get("sys_name") or ""), ImportedRun(
+    return _text(written, "sys_name"), ImportedRun(
         test=test,
-        id=str(identity),
+        id=_text(written, "uuid") or f"{written.get('id')}@{known[0] // SECOND_NS}",
         time=min(known),
         code=code.number,
         app=name.split(".")[0],
         parameters=permuted,
-        nodes=_nodes(written.get("sched") or {}),
+        nodes=_nodes(_mapping(written, "sched")),
         started=times["started"],
         ended=times["finished"],
         reason=reason,
         exit_code=exit_code if isinstance(exit_code, int) else None,
-        job_id=str(job),
+        job_id=_text(written, "job_id") or _text(_mapping(written, "job_info"), "id"),
         path=str(path.parent) if path.name == "results.json" else "",
         figures=list(_figures(written, directions)),
         place=f"{path}:{line}",
     )
+
+
+def _text(written: Mapping[str, Any], name: str) -> str:
+    """Return a member as text; "" if it is missing or null."""
+    return str(written.get(name) or "")
+
+
+def _mapping(written: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return a member that is a mapping; an empty one if it is missing or null."""
+    return written.get(name) or {}
 
 
 def _judged(written: Mapping[str, Any]) -> tuple[codes.Code, str]:
@@ -200,7 +218,7 @@ def _time(written: object) -> int | None:
 
 
 def _nodes(sched: Mapping[str, Any]) -> int:
-    number = str(sched.get("nodes") or sched.get("test_nodes") or "")
+    number = _text(sched, "nodes") or _text(sched, "test_nodes")
     return int(number) if re.fullmatch("[0-9]{1,7}", number) else 0
 
 
@@ -210,7 +228,7 @@ def _figures(written: Mapping[str, Any], directions: Mapping[str, str]) -> Itera
     for key, value in written.items():
         if key not in NO_FIGURES and (number := _number(value)) is not None:
             yield ImportedFigure(key, number, "1", directions.get(key, "none"))
-    for file, values in (written.get("per_file") or {}).items():
+    for file, values in _mapping(written, "per_file").items():
         for key, value in values.items():
             if (number := _number(value)) is not None:
                 name = f"{key}{{file={file}}}"

@@ -43,10 +43,10 @@ class ImportNote(NamedTuple):
 def by_text(notes: Iterable[ImportNote]) -> list[tuple[str, list[ImportNote]]]:
     """Return the texts of notes, what was lost first, each with its notes in the order of their
     places."""
-    found: dict[str, dict[ImportNote, None]] = {}
+    texts: dict[str, dict[ImportNote, None]] = {}
     for note in sorted(notes, key=lambda note: not note.lost):
-        found.setdefault(note.text, {})[note] = None
-    return [(text, sorted(same)) for text, same in found.items()]
+        texts.setdefault(note.text, {})[note] = None
+    return [(text, sorted(same)) for text, same in texts.items()]
 
 
 # ---- results -------------------------------------------------------------------------------------
@@ -62,19 +62,19 @@ class ImportedFigure(NamedTuple):
 
 
 class ImportedRun(Struct, kw_only=True, gc=False):
-    """A run of another tool. ``id`` is what that tool calls it: with the test it must be there
-    once. Times are in ns since the epoch, None where the tool does not know them; ``time`` is the
-    first one that it knows. ``code`` is a verdict. ``hosts`` are its nodes, folded; ``nodes``,
-    ``tasks`` and ``threads`` (of each task) are numbers, 0 if unknown. ``place`` is the file, with
-    the line behind a colon, that has the result."""
+    """A run of another tool. Times are in ns since the epoch; None: the tool does not know."""
 
     test: str
+    #: What the tool calls the run; unique among the runs of the test.
     id: str
+    #: The first time that the tool knows.
     time: int
+    #: The number of the verdict.
     code: int
     app: str = ""
     parameters: dict[str, Scalar] = {}
     toolchain: str = ""
+    #: Numbers of nodes, tasks and threads of each task; 0: not known.
     nodes: int = 0
     tasks: int = 0
     threads: int = 0
@@ -86,9 +86,12 @@ class ImportedRun(Struct, kw_only=True, gc=False):
     cause: str = ""
     exit_code: int | None = None
     job_id: str = ""
+    #: The names of its nodes, folded.
     hosts: str = ""
+    #: The directory of what it wrote, "" if there is none.
     path: str = ""
     figures: list[ImportedFigure] = []
+    #: The file that has the result, and the line behind a colon.
     place: str = ""
 
 
@@ -102,16 +105,25 @@ class ImportedResults(NamedTuple):
     references: Sequence[Reference] = ()
 
 
-def machine_among(root: Path, of: str, found: Counter[str], chosen: str) -> str:
-    """Return the machine whose results below ``root`` are imported, "" if nothing tells it. Raises
-    UsageError if results are of several and none of these is ``chosen``; ``of`` is the tool's word
-    for machines."""
-    if len(found) > 1 and chosen not in found:
-        names = [f"{name} ({number})" for name, number in found.most_common()]
+def note_on(run: ImportedRun, text: str, lost: bool = True) -> ImportNote:
+    """Return a note on the line that has a result."""
+    path, _, line = run.place.rpartition(":")
+    at = (Path(path), int(line)) if line.isdigit() else (Path(run.place), 0)
+    return ImportNote(*at, text, lost)
+
+
+def machine_among(root: Path, word: str, results: Counter[str], chosen: str) -> str:
+    """Return the machine whose results below ``root`` are imported, "" if nothing tells it.
+
+    ``results``: their number for each machine; ``word``: what the tool calls machines. Raises
+    UsageError if there are several machines and none of them is ``chosen``.
+    """
+    if len(results) > 1 and chosen not in results:
+        names = [f"{name} ({number})" for name, number in results.most_common()]
         raise UsageError(
-            f"{root}: has results of several {of}, {listed(names, 5)}; choose one with --machine"
+            f"{root}: has results of several {word}, {listed(names, 5)}; choose one with --machine"
         )
-    return chosen or next(iter(found), "")
+    return chosen or next(iter(results), "")
 
 
 # ---- times ---------------------------------------------------------------------------------------

@@ -13,8 +13,14 @@ from seatrial.cli import Folders
 from seatrial.cli.options import Parsed, list_option, text_option, together
 from seatrial.errors import UsageError
 from seatrial.files import replace_file
-from seatrial.plugins.importers.imported_trial import ImportSource, make_trial
-from seatrial.plugins.importers.results import ImportedResults, ImportNote, by_text
+from seatrial.plugins.importers.imported_trial import ImportSource, MadeTrial, make_trial
+from seatrial.plugins.importers.results import (
+    ImportedResults,
+    ImportedRun,
+    ImportNote,
+    by_text,
+    note_on,
+)
 from seatrial.plugins.importers.table_results import Columns, read_csv
 from seatrial.units import SECOND_NS, count
 
@@ -24,7 +30,7 @@ PLACES_SHOWN = 2
 NOT_ALL = 3  # exit code: a trial was made, and something could not be brought
 LATEST_AHEAD_S = 86_400  # a time in a zone that is not known may be a day ahead
 
-Grouped = Sequence[tuple[str, Sequence["ImportNote"]]]
+Grouped = Sequence[tuple[str, Sequence[ImportNote]]]
 
 
 # what every import of results takes
@@ -115,7 +121,7 @@ def _figure(about: str) -> Callable[..., Any]:
 _PARAMETER = list_option("--parameter", "parameters", "COLUMN", "Parameter of the case.")
 
 
-def _columns(given: dict[str, Any]) -> "Columns":
+def _columns(given: dict[str, Any]) -> Columns:
     """Return the columns that options name, with the directions of metrics."""
     return Columns(**_with_directions({**given, "figures": dict(given["figures"])}))
 
@@ -197,7 +203,7 @@ def import_pavilion(folders: Folders, path: Path, tag: str, by: str, **given: An
 
 
 def make(
-    folders: Folders, tool: str, path: Path, tag: str, by: str, results: "ImportedResults"
+    folders: Folders, tool: str, path: Path, tag: str, by: str, results: ImportedResults
 ) -> int:
     """Make a trial of what a reader found, and tell people what is in it."""
     results = _without_future(results)
@@ -207,44 +213,51 @@ def make(
         raise UsageError(f"{path}: no result of {tool} could be imported{reasons}")
     if not results.machine:
         raise UsageError(f"{path}: does not name the machine; give it with --machine NAME")
-    by = by.strip() or account()
-    source = ImportSource(tool, path, results.machine, by)
+    source = ImportSource(tool, path, results.machine, by.strip() or account())
     made = make_trial(folders.trials, tag, source, results)
+    _show_results(made, results.machine)
+    notes = [*results.notes, *made.notes]
+    if notes:
+        grouped = by_text(notes)
+        show_notes(grouped)
+        write_notes(made.folder.path / "import.md", path, grouped)
+        click.echo(f"all notes are in {made.folder.path / 'import.md'}")
+    metric = _show_figures(made.runs)
+    click.echo(f"next   {folders.command('history', metric, '--trial', made.folder.tag)}")
+    return NOT_ALL if any(note.lost for note in notes) else 0
+
+
+def _show_results(made: MadeTrial, machine: str) -> None:
+    """Print how many results became the trial, and how many other trials have already."""
     verdicts = Counter(run.code == 0 for run in made.runs)
     tests = {run.test for run in made.runs}
     outcome = f"{verdicts[True]:,} passed, {verdicts[False]:,} did not"
     click.echo(
         f"{made.folder.tag}: {count(len(made.runs), 'result')} of {count(len(tests), 'test')} "
-        f"on {results.machine}, {outcome}"
+        f"on {machine}, {outcome}"
     )
     for other, number in made.known.items():
         click.echo(f"      {count(number, 'result')} left out, as {other} has them")
-    grouped = by_text([*results.notes, *made.notes])
-    show_notes(grouped)
-    if grouped:
-        write_notes(made.folder.path / "import.md", path, grouped)
-        click.echo(f"all notes are in {made.folder.path / 'import.md'}")
-    metrics = Counter(figure.name for run in made.runs for figure in run.figures)
+
+
+def _show_figures(runs: Sequence[ImportedRun]) -> str:
+    """Print the most frequent metrics, and return the first of them."""
+    metrics = Counter(figure.name for run in runs for figure in run.figures)
     names = [name for name, _ in metrics.most_common(MAX_METRICS_SHOWN)]
-    if names:
-        click.echo(f"figures: {', '.join(names)}{', ...' if len(metrics) > len(names) else ''}")
-    metric = names[0] if names else "elapsed"
-    click.echo(f"next   {folders.command('history', metric, '--trial', made.folder.tag)}")
-    return NOT_ALL if any(note.lost for note in (*results.notes, *made.notes)) else 0
+    if not names:
+        return "elapsed"
+    click.echo(f"figures: {', '.join(names)}{', ...' if len(metrics) > len(names) else ''}")
+    return names[0]
 
 
-def _without_future(results: "ImportedResults") -> "ImportedResults":
+def _without_future(results: ImportedResults) -> ImportedResults:
     """Return the results without those of a time to come, each with a note: they would be the
     latest for ever."""
-    late = time.time_ns() + LATEST_AHEAD_S * SECOND_NS
-    runs = [run for run in results.runs if run.time <= late]
-    notes = []
-    for run in results.runs:
-        if run.time > late:
-            path, _, line = run.place.rpartition(":")
-            at = (Path(path), int(line)) if line.isdigit() else (Path(run.place), 0)
-            notes.append(ImportNote(*at, "its time is in the future: left out"))
-    return results._replace(runs=runs, notes=[*results.notes, *notes]) if notes else results
+    latest = time.time_ns() + LATEST_AHEAD_S * SECOND_NS
+    text = "its time is in the future: left out"
+    notes = [note_on(run, text) for run in results.runs if run.time > latest]
+    runs = [run for run in results.runs if run.time <= latest]
+    return results._replace(runs=runs, notes=[*results.notes, *notes])
 
 
 # ---- what an import did not carry over ----------------------------------------------------

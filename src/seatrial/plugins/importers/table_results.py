@@ -7,7 +7,7 @@ results = read_csv(Path("results.csv"), columns)
 import csv
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,7 +33,7 @@ from seatrial.units import listed
 MAX_BYTES = 256 << 20
 DELIMITERS = ",;\t|"
 MAX_NAMED = 12
-WITH_UNIT = re.compile(r"(.*?\S)\s*[\[(]([^\[\]()]*)[\])]")
+_WITH_UNIT = re.compile(r"(.*?\S)\s*[\[(]([^\[\]()]*)[\])]")
 NAMES = ("case", "metric", "value", "unit", "better", "time", "node", "status", "id")
 """The columns that a table may have, under these names if no others are given."""
 NUMBERS = ("nodes", "tasks", "threads")
@@ -41,10 +41,7 @@ NUMBERS = ("nodes", "tasks", "threads")
 
 
 class Columns(Struct, frozen=True, kw_only=True):
-    """The columns of a table by what they hold, "" for none. ``parameters`` are columns that belong
-    to the case; ``figures`` are columns with a figure each, in place of ``metric`` and ``value``,
-    with their units ("": as the head of the column says, such as ``triad[MB/s]``). ``directions``
-    are ``higher`` and ``lower`` by metrics. ``test`` is that of all rows if no column has it."""
+    """The columns of a table by what they hold, "" for none."""
 
     case: str = ""
     metric: str = ""
@@ -58,19 +55,15 @@ class Columns(Struct, frozen=True, kw_only=True):
     nodes: str = ""
     tasks: str = ""
     threads: str = ""
+    #: Columns that belong to the case.
     parameters: tuple[str, ...] = ()
+    #: Columns with a figure each, in place of ``metric`` and ``value``, with their units; "": the
+    #: head of the column has it, such as ``triad[MB/s]``.
     figures: Mapping[str, str] = {}
+    #: ``higher`` or ``lower``, by metric.
     directions: Mapping[str, str] = {}
+    #: The test of all rows, if no column has the case.
     test: str = ""
-
-
-class ResultTable(NamedTuple):
-    """The table in a file: its columns, its rows, and notes on lines that are none."""
-
-    path: Path
-    head: list[str]
-    rows: "list[TableRow]"
-    notes: list[ImportNote]
 
 
 class TableRow(NamedTuple):
@@ -78,6 +71,15 @@ class TableRow(NamedTuple):
 
     line: int
     cells: dict[str, str]
+
+
+class ResultTable(NamedTuple):
+    """The table in a file: its columns, its rows, and notes on lines that are none."""
+
+    path: Path
+    head: list[str]
+    rows: list[TableRow]
+    notes: list[ImportNote]
 
 
 def read_csv(path: Path, columns: Columns) -> ImportedResults:
@@ -93,8 +95,8 @@ def read_rows(
     of the last change of the file. ``session`` is what tells the run of the tool that wrote the
     table apart from others. Raises UsageError if a column is not there."""
     time = time or table.path.stat().st_mtime_ns
-    found = _with_numbers(table, _found(table.path, table.head, columns))
-    reader = _TableReader(table.path, found, session, time)
+    columns = _with_numbers(table, _with_usual_names(table, columns))
+    reader = _TableReader(table.path, columns, session, time)
     for row in table.rows:
         reader.take(row)
     return ImportedResults(reader.finished(), [*table.notes, *reader.notes], "")
@@ -102,7 +104,29 @@ def read_rows(
 
 def read_csv_table(path: Path) -> ResultTable:
     """Return the table in a file of comma-separated values. Raises UsageError."""
-    return ResultTable(path, *_rows(path, text_of_table(path)))
+    notes: list[ImportNote] = []
+    table = table_of(path, _csv_rows(path, text_of_table(path), notes))
+    return table._replace(notes=[*table.notes, *notes])
+
+
+def table_of(path: Path, rows: Iterable[tuple[int, list[str]]]) -> ResultTable:
+    """Return the table of rows of cells, each with its line; the first one is the head.
+
+    A row of another number of cells is left out with a note. Raises UsageError if there is no row.
+    """
+    head: list[str] = []
+    table_rows, notes = [], []
+    for line, cells in rows:
+        if not head:
+            head = cells
+        elif len(cells) != len(head):
+            text = f"has {len(cells)} values, and the head {len(head)}: left out"
+            notes.append(ImportNote(path, line, text))
+        else:
+            table_rows.append(TableRow(line, dict(zip(head, cells, strict=True))))
+    if not head:
+        raise UsageError(f"{path}: is empty; its first line names the columns")
+    return ResultTable(path, head, table_rows, notes)
 
 
 def text_of_table(path: Path) -> str:
@@ -115,54 +139,48 @@ def text_of_table(path: Path) -> str:
         raise UsageError(f"{path}: cannot be read: {error}") from error
 
 
-def _rows(path: Path, text: str) -> tuple[list[str], list[TableRow], list[ImportNote]]:
+def _csv_rows(path: Path, text: str, notes: list[ImportNote]) -> Iterator[tuple[int, list[str]]]:
+    """Yield line and cells of each row that is not empty; add a note where it is no CSV."""
     first = next((line for line in text.splitlines() if line.strip()), "")
     delimiter = max(DELIMITERS, key=first.count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    head: list[str] = []
-    rows, notes = [], []
     try:
         for written in reader:
             cells = [cell.strip() for cell in written]
-            if not any(cells):
-                continue
-            if not head:
-                head = cells
-            elif len(cells) != len(head):
-                what = f"has {len(cells)} values, and the head {len(head)}: left out"
-                notes.append(ImportNote(path, reader.line_num, what))
-            else:
-                rows.append(TableRow(reader.line_num, dict(zip(head, cells, strict=True))))
+            if any(cells):
+                yield reader.line_num, cells
     except csv.Error as error:
         notes.append(ImportNote(path, reader.line_num, f"is no CSV from here on: {error}"))
-    if not head:
-        raise UsageError(f"{path}: is empty; its first line names the columns")
-    return head, rows, notes
 
 
-def _found(path: Path, head: Sequence[str], columns: Columns) -> Columns:
+def _with_usual_names(table: ResultTable, columns: Columns) -> Columns:
     """Return the columns, with those that have their usual names. Raises UsageError."""
-    found = {name: getattr(columns, name) for name in (*NAMES, *NUMBERS)}
-    lower = {each.lower(): each for each in head}
-    for name in NAMES:
-        if not found[name] and name in lower and not (columns.figures and name in _OF_FIGURES):
-            found[name] = lower[name]
-    unnamed = [("", each) for each in (*columns.parameters, *columns.figures)]
-    _require_columns(path, head, [*found.items(), *unnamed])
-    if not found["case"] and not columns.test:
+    lower = {each.lower(): each for each in table.head}
+    usual = [name for name in NAMES if not (columns.figures and name in _OF_FIGURES)]
+    named = {name: lower[name] for name in usual if name in lower and not getattr(columns, name)}
+    columns = replace(columns, **named)
+    _require_columns(table.path, table.head, columns)
+    _require_case_and_figures(table.path, table.head, columns)
+    return columns
+
+
+def _require_case_and_figures(path: Path, head: Sequence[str], columns: Columns) -> None:
+    """Raise UsageError if no column has the case or the figures."""
+    if not columns.case and not columns.test:
         raise UsageError(f"{path}:1: no column has the case; name it with --case, or give --test")
-    if not columns.figures and not (found["metric"] and found["value"]):
+    if not columns.figures and not (columns.metric and columns.value):
         raise UsageError(
             f"{path}:1: no column has the metric or its value; name them with --metric and "
             f"--value, or each column with a figure with --figure; there are "
             f"{listed(list(head), MAX_NAMED)}"
         )
-    return replace(columns, **found)
 
 
-def _require_columns(path: Path, head: Sequence[str], named: Sequence[tuple[str, str]]) -> None:
+def _require_columns(path: Path, head: Sequence[str], columns: Columns) -> None:
     """Raise UsageError if a column that an option names is not there."""
-    for option, name in named:
+    named = [(name, getattr(columns, name)) for name in (*NAMES, *NUMBERS)]
+    unnamed = [("", name) for name in (*columns.parameters, *columns.figures)]
+    for option, name in (*named, *unnamed):
         if name and name not in head:
             hint = suggest(name, head) or f"there are {listed(list(head), MAX_NAMED)}"
             raise UsageError(f"{path}:1: has no column {name!r}{_option(option)}; {hint}")
@@ -173,14 +191,14 @@ def _with_numbers(table: ResultTable, columns: Columns) -> Columns:
     numbers alone, and are nothing else."""
     lower = {each.lower(): each for each in table.head}
     used = {*columns.parameters, *columns.figures, *(getattr(columns, name) for name in NAMES)}
-    found = {}
+    numbers = {}
     for name in NUMBERS:
         column = lower.get(name, "")
         if getattr(columns, name) or not column or column in used:
             continue
         if all(_is_whole(row.cells[column]) for row in table.rows):
-            found[name] = column
-    return replace(columns, **found)
+            numbers[name] = column
+    return replace(columns, **numbers)
 
 
 def _is_whole(text: str) -> bool:
@@ -194,22 +212,30 @@ def _option(name: str) -> str:
     return f" (--{name})" if name else ""
 
 
-def _named_with_unit(head: str) -> tuple[str, str]:
+def name_and_unit(head: str) -> tuple[str, str]:
     """Return the metric and the unit in a head such as ``triad[MB/s]`` or ``triad (MB/s)``."""
-    found = WITH_UNIT.fullmatch(head)
-    return (found[1], found[2]) if found else (head, "")
+    match = _WITH_UNIT.fullmatch(head)
+    return (match[1], match[2]) if match else (head, "")
 
 
 def _case_of(text: str) -> tuple[str, dict[str, Scalar], str]:
     """Return test, parameters and toolchain of a case such as ``lulesh{size=60}@gcc``; of any other
     text, that as the test."""
-    found = CASE_NAME.fullmatch(text)
-    pieces = (
-        [piece.partition("=") for piece in (found[2] or "").split(",") if piece] if found else []
-    )
-    if found is None or not all(name.strip() and sign for name, sign, _ in pieces):
+    match = CASE_NAME.fullmatch(text)
+    if match is None:
         return text, {}, ""
-    return found[1], {n.strip(): v.strip() for n, _, v in pieces}, found[3] or ""
+    pieces = [piece.partition("=") for piece in (match[2] or "").split(",") if piece]
+    if not all(name.strip() and sign for name, sign, _ in pieces):
+        return text, {}, ""
+    return match[1], {name.strip(): value.strip() for name, _, value in pieces}, match[3] or ""
+
+
+def _are_of_one_run(run: ImportedRun, other: ImportedRun) -> bool:
+    """Return whether two rows tell of one run: it has the same size, and each has other figures."""
+    if (run.nodes, run.tasks, run.threads) != (other.nodes, other.tasks, other.threads):
+        return False
+    names = {figure.name for figure in run.figures}
+    return bool(names) and names.isdisjoint(figure.name for figure in other.figures)
 
 
 class _TableReader:
@@ -250,41 +276,42 @@ class _TableReader:
         )
 
     def _take(self, row: TableRow) -> None:
+        name = self._cell(row, self._columns.case) or self._columns.test
+        run = self._run(row, name)
+        key = self._key(row, name)
+        same = self._runs.setdefault(key, [])
+        for other in same:
+            if _are_of_one_run(run, other):
+                other.figures = [*other.figures, *run.figures]
+                other.code = other.code or run.code
+                return
+        run.id = "\n".join((*key, str(len(same))))
+        same.append(run)
+
+    def _run(self, row: TableRow, name: str) -> ImportedRun:
+        """Return the run of a row of the case ``name``, without its id. Raises ValueError."""
         at = self._columns
-        name = self._cell(row, at.case) or at.test
         time = self._time(row)
         code = self._verdict(row)
         figures = self._figures(row, code)
         nodes, tasks, threads = (self._number(row, each) for each in NUMBERS)
-        key = self._key(row, name)
-        same = self._runs.setdefault(key, [])
-        names = {figure.name for figure in figures}
-        for run in same:
-            others = {figure.name for figure in run.figures}
-            is_alike = (run.nodes, run.tasks, run.threads) == (nodes, tasks, threads)
-            if names and is_alike and names.isdisjoint(others):
-                run.figures = [*run.figures, *figures]
-                run.code = run.code or code.number
-                return
         test, parameters, toolchain = _case_of(name)
         parameters |= {each: self._cell(row, each) for each in at.parameters}
-        same.append(
-            ImportedRun(
-                test=test,
-                id="\n".join((*key, str(len(same)))),
-                time=time,
-                code=code.number,
-                parameters=parameters,
-                toolchain=toolchain,
-                started=time,
-                hosts=self._cell(row, at.node),
-                figures=figures,
-                reason="" if code is codes.PASS else f"its status is {self._cell(row, at.status)}",
-                place=f"{self._path}:{row.line}",
-                nodes=nodes,
-                tasks=tasks,
-                threads=threads,
-            )
+        return ImportedRun(
+            test=test,
+            id="",
+            time=time,
+            code=code.number,
+            parameters=parameters,
+            toolchain=toolchain,
+            started=time,
+            hosts=self._cell(row, at.node),
+            figures=figures,
+            reason="" if code is codes.PASS else f"its status is {self._cell(row, at.status)}",
+            place=f"{self._path}:{row.line}",
+            nodes=nodes,
+            tasks=tasks,
+            threads=threads,
         )
 
     def _time(self, row: TableRow) -> int:
@@ -302,32 +329,34 @@ class _TableReader:
     def _figures(self, row: TableRow, code: codes.Code) -> list[ImportedFigure]:
         """Return the figures of a row. One that did not pass need not have any. Raises
         ValueError."""
-        at = self._columns
-        if not at.figures:
-            name, written = row.cells[at.metric], row.cells[at.value]
-            if not name:
-                raise ValueError("has no metric")
-            given = [(name, self._cell(row, at.unit), written)]
-        else:
-            given = []
-            for column, unit in at.figures.items():
-                name, own = _named_with_unit(column)
-                given.append((name, unit or own, row.cells[column]))
-        found = []
-        for name, unit, written in given:
-            if not written and (code is not codes.PASS or at.figures):
+        passed = code is codes.PASS
+        figures = []
+        for name, unit, written in self._cells_of_figures(row):
+            if not written and (not passed or self._columns.figures):
                 continue
             try:
                 value = number(written)
             except ValueError as error:
-                if code is not codes.PASS:
+                if not passed:
                     continue
                 hint = "; write a point, and no separator of thousands" if "," in written else ""
                 raise ValueError(f"{name}: {error}{hint}") from None
-            found.append(ImportedFigure(name, value, unit or "1", self._better(row, name)))
-        if not found and code is codes.PASS:
+            figures.append(ImportedFigure(name, value, unit or "1", self._better(row, name)))
+        if passed and not figures:
             raise ValueError("has no figure")
-        return found
+        return figures
+
+    def _cells_of_figures(self, row: TableRow) -> Iterator[tuple[str, str, str]]:
+        """Yield metric, unit and text of each figure that a row may have. Raises ValueError."""
+        at = self._columns
+        for column, unit in at.figures.items():
+            name, unit_of_head = name_and_unit(column)
+            yield name, unit or unit_of_head, row.cells[column]
+        if not at.figures:
+            name = row.cells[at.metric]
+            if not name:
+                raise ValueError("has no metric")
+            yield name, self._cell(row, at.unit), row.cells[at.value]
 
     def _number(self, row: TableRow, name: str) -> int:
         """Return a number of the case, 0 if it is not known. Raises ValueError."""

@@ -94,20 +94,24 @@ def directives(lines: Sequence[str]) -> list[Directive]:
     found = []
     for place, line in enumerate(lines, 1):
         if match := _DIRECTIVE.match(line):
-            found += [Directive(place, *each) for each in _directive(match[1], match[2])]
+            scheduler, text = match[1], re.sub(r"\s+#.*", "", match[2])
+            if scheduler == "PBS" and (resources := re.fullmatch(r"-l\s*(.*)", text)):
+                found += [Directive(place, *_resource(each)) for each in resources[1].split(",")]
+            else:
+                found.append(Directive(place, *_option(scheduler, text)))
     return found
 
 
-def _directive(scheduler: str, text: str) -> list[tuple[str, str]]:
-    text = re.sub(r"\s+#.*", "", text)
-    if scheduler == "PBS" and (resources := re.fullmatch(r"-l\s*(.*)", text)):
-        pairs = [each.partition("=") for each in resources[1].split(",")]
-        return [
-            (_RESOURCES[name], value.partition(":")[0] if name != "walltime" else value)
-            if name in _RESOURCES
-            else ("?", f"-l {name}={value}")
-            for name, _, value in pairs
-        ]
+def _resource(text: str) -> tuple[str, str]:
+    """Return the key and the value of a resource of PBS, such as ``select=2:ncpus=8``."""
+    name, _, value = text.partition("=")
+    if name not in _RESOURCES:
+        return "?", f"-l {name}={value}"
+    return _RESOURCES[name], value if name == "walltime" else value.partition(":")[0]
+
+
+def _option(scheduler: str, text: str) -> tuple[str, str]:
+    """Return the key and the value of an option."""
     option, equals, value = text.partition("=")
     if not equals or " " in option:
         option, _, value = text.partition(" ")
@@ -115,8 +119,8 @@ def _directive(scheduler: str, text: str) -> list[tuple[str, str]]:
     if option not in known and (short := text[:2]) in known and not text.startswith("--"):
         option, value = short, text[2:]  # -N2
     if option in known:
-        return [(known[option], value.strip())]
-    return [("options" if scheduler == "SBATCH" else "?", text)]
+        return known[option], value.strip()
+    return "options" if scheduler == "SBATCH" else "?", text
 
 
 class Replacement:
@@ -313,7 +317,8 @@ class OthTest(Struct, frozen=True):
     variables: dict[str, str]
     lines: dict[str, int]
     template: Path
-    asked: tuple[str, ...] = ()  # variables of the environment that are not known
+    #: Variables of the harness's environment that are not known.
+    unknown: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -361,13 +366,32 @@ def read_test(folder: Path, environment: Mapping[str, str]) -> OthTest:
         raise ValueError(f"{path}: has no section [Replacements]")
     values = dict(sections["Replacements"])
     variables = {key.upper(): value for key, value in sections.get("EnvVars", {}).items()}
-    asked = []
-    for given in (values, variables):
-        for key, value in given.items():
-            if value == FROM_ENVIRONMENT:
-                variable = f"RGT_{key.upper()}"
-                given[key] = environment.get(variable, f"${{{variable}}}")
-                asked += [variable] if variable not in environment else []
+    unknown = [
+        *_take_from_environment(values, environment),
+        *_take_from_environment(variables, environment),
+    ]
+    _require_values(path, values, lines)
+    for name in TEMPLATES:
+        if (template := folder / SCRIPTS / name).is_file():
+            return OthTest(folder, values, variables, lines, template, tuple(unknown))
+    raise ValueError(f"{folder / SCRIPTS}: has no template: {', '.join(TEMPLATES)}")
+
+
+def _take_from_environment(given: dict[str, str], environment: Mapping[str, str]) -> list[str]:
+    """Replace the values that the harness takes from its environment by those, or by a variable of
+    the shell. Returns the variables that are not known."""
+    unknown = []
+    for key, value in given.items():
+        if value == FROM_ENVIRONMENT:
+            variable = f"RGT_{key.upper()}"
+            given[key] = environment.get(variable, f"${{{variable}}}")
+            if variable not in environment:
+                unknown.append(variable)
+    return unknown
+
+
+def _require_values(path: Path, values: Mapping[str, str], lines: Mapping[str, int]) -> None:
+    """Raise ValueError if a key is missing in an ini file, or a number is none."""
     for key in REQUIRED:
         if key not in values:
             raise ValueError(f"{path}: [Replacements] has no {key}")
@@ -376,10 +400,6 @@ def read_test(folder: Path, environment: Mapping[str, str]) -> OthTest:
             remedy = "; give it with --machine-ini" if "$" in values[key] else ""
             place = f"{path}:{lines.get(key, 0)}"
             raise ValueError(f"{place}: {key}: {values[key]!r} is no number above 0{remedy}")
-    for name in TEMPLATES:
-        if (template := folder / SCRIPTS / name).is_file():
-            return OthTest(folder, values, variables, lines, template, tuple(asked))
-    raise ValueError(f"{folder / SCRIPTS}: has no template: {', '.join(TEMPLATES)}")
 
 
 def read_machine(path: Path) -> dict[str, str]:

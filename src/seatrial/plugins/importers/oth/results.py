@@ -220,11 +220,10 @@ class _TestReader:
             return None
         shift = self._shift(number, min(events.values()).time, min(events) in (_STARTED, _BUILD))
         times = {name: event.time + shift for name, event in events.items()}
-        judged = _verdict(events) or self._lost(where, last, max(times.values()))
-        if judged is None:
+        verdict = _verdict(events) or self._lost(where, last, max(times.values()))
+        if verdict is None:
             return None
-        code, reason = judged
-        queued = events.get(_QUEUED)
+        code, reason = verdict
         run = ImportedRun(
             test=self._test,
             id=number,
@@ -236,7 +235,7 @@ class _TestReader:
             judged=times.get(_CHECKED),
             code=code,
             reason=reason,
-            job_id=_job(queued.value if queued else row.job if row else ""),
+            job_id=_job_id(events, row),
             path=f"{self._archive}/{number}" if archived else "",
             place=where,
         )
@@ -317,7 +316,7 @@ class _TestReader:
             time=time,
             code=judged[0],
             reason=judged[1],
-            job_id=_job(row.job),
+            job_id=_job_id({}, row),
             place=place,
         )
 
@@ -419,7 +418,9 @@ def _verdict_of_check(check: str) -> tuple[int, str]:
     return codes.CHECK_ERROR.number, f"its check ended with {check}, which is no result"
 
 
-def _job(text: str) -> str:
+def _job_id(events: Mapping[str, OthEvent], row: StatusRow | None) -> str:
+    """Return the id of a run's job by its events, or else by its row; "" if neither has it."""
+    text = events[_QUEUED].value if _QUEUED in events else row.job if row else ""
     return "" if text in NO_VALUE else text
 
 
@@ -448,8 +449,8 @@ def read_archive(folder: Path, run: ImportedRun, is_whole: bool) -> list[ImportN
     notes = _read_metrics(folder, run, is_whole)
     notes += _read_nodes(folder, run)
     if run.code not in (codes.PASS.number, codes.LOST.number):
-        said = _last_line(folder / OUTPUT)
-        run.reason = f"{said} ({run.reason})" if said else run.reason
+        last = _last_line(folder / OUTPUT)
+        run.reason = f"{last} ({run.reason})" if last else run.reason
     return notes
 
 
@@ -489,27 +490,26 @@ def _read_nodes(folder: Path, run: ImportedRun) -> list[ImportNote]:
     except Unreadable as error:
         return [ImportNote(folder / NODECHECK, 0, f"cannot be read: {error}")]
     notes = []
-    names: dict[str, None] = {}
-    failed: Counter[str] = Counter()
+    failed: Counter[str] = Counter()  # by node; 0 for one without a failure
     for line, written in enumerate(text.splitlines(), 1):
         words = written.split(maxsplit=2)
         if not words or words[0].startswith("#"):
             continue
-        word = words[1].upper() if len(words) > 1 else ""
-        if not _NODE.fullmatch(words[0]) or word not in GOOD | BAD:
+        status = words[1].upper() if len(words) > 1 else ""
+        if not _NODE.fullmatch(words[0]) or status not in GOOD | BAD:
             text = "is not `NODE STATUS MESSAGE` with a status that the harness knows: left out"
             notes.append(ImportNote(folder / NODECHECK, line, text))
-            continue
-        names[words[0]] = None
-        if word in BAD:
-            failed[words[0]] += 1
-    if names:
-        run.hosts = fold(list(names))
-        bad = sorted(failed.items())
-        figures = [(FINDINGS, failed.total()), *((metric_of(n), k) for n, k in bad[:MAX_NODES])]
+        else:
+            failed[words[0]] += status in BAD
+    if failed:
+        run.hosts = fold(list(failed))
+        bad = [(metric_of(node), number) for node, number in sorted(failed.items()) if number]
         run.figures = [
             *run.figures,
-            *(ImportedFigure(name, float(value), "1", "lower") for name, value in figures),
+            *(
+                ImportedFigure(name, float(number), "1", "lower")
+                for name, number in [(FINDINGS, failed.total()), *bad[:MAX_NODES]]
+            ),
         ]
     return notes
 

@@ -60,17 +60,19 @@ NOT_COPIED = ("Run_Archive", "Status", "Perf")
 
 
 class CopyGroup(Struct, frozen=True):
-    """Tests that become one. ``axes``: the values of each parameter, in the order of ``tests`` if
-    they are ``zipped``, else each value once. ``keys``: the parameter of each key of the ini file
-    that varies, but for those that have the copy's name (``named``). ``name``: of the test;
-    ``name_of``: the name that a copy had, with parameters."""
+    """Tests that become one."""
 
     tests: tuple[OthTest, ...]
+    #: The name of the one test.
     name: str
+    #: The name that a copy had, with parameters: ``collective_${nodes}n``.
     name_of: str
+    #: The values of each parameter: in the order of ``tests`` if ``zipped``, else each one once.
     axes: dict[str, list[str]] = {}
+    #: The parameter of each key of the ini file that varies and is not ``named``.
     keys: dict[str, str] = {}
     zipped: tuple[str, ...] = ()
+    #: The keys whose values are the names of the copies.
     named: tuple[str, ...] = ()
 
 
@@ -129,14 +131,13 @@ def _group(tests: Sequence[OthTest]) -> CopyGroup | None:
     if not may_be_variables(template_lines(tests[0]), set(varying)):
         return None
     named = tuple(key for key in varying if all(test.values[key] == test.name for test in tests))
-    varying = [key for key in varying if key not in named]
-    axes = {key: [test.values[key] for test in tests] for key in varying}
+    axes = {key: [test.values[key] for test in tests] for key in varying if key not in named}
+    keys = dict(zip(axes, axes, strict=True))
     if not all(map(_PARAMETER.fullmatch, chain.from_iterable(axes.values()))):
         return None
     name, name_of = _name(tests, axes)
     if len(set(zip(*axes.values(), strict=True))) < len(tests):
         return None  # two tests that are the same
-    keys = {key: key for key in varying}
     distinct = {key: list(dict.fromkeys(values)) for key, values in axes.items()}
     if math.prod(map(len, distinct.values())) == len(tests):
         return CopyGroup(tuple(tests), name, name_of, distinct, keys, (), named)
@@ -330,7 +331,7 @@ def _notes_of_test(test: OthTest) -> Iterator[ImportNote]:
     if values.get("resubmit", "0") not in ("0", "") or "max_submissions" in values:
         text = "`resubmit` and `max_submissions`: say it with `seatrial run --repeat`, or in a plan"
         yield ImportNote(test.file, lines.get("resubmit", 0), text, lost=False)
-    for name in test.asked:
+    for name in test.unknown:
         yield ImportNote(
             test.file, 0, f"{name} must be in the environment, or --machine-ini", False
         )
@@ -349,14 +350,9 @@ def _test_yaml(
     first = group.tests[0]
     lines = template_lines(first)
     notes = list(_notes_of_template(first, lines))
-    run, options, more = _asked(first, job_script.directives(lines), replacement)
+    run, options, more = _run_keys(first, job_script.directives(lines), replacement)
     notes += more
     body = replacement.script(lines)
-    run.setdefault("nodes", replacement.text("__nodes__").strip("${}"))
-    run.setdefault("walltime", _walltime(first, replacement.text("__walltime__")))
-    for key, of in (("tasks", "total_processes"), ("tasks_per_node", "processes_per_node")):
-        if of in first.values:
-            run.setdefault(key, replacement.text(f"__{of}__").strip("${}"))
     launch = job_script.launched(body)
     if launch and launch[1].get("nodes", run["nodes"]) == run["nodes"]:
         body = launch[0]
@@ -377,14 +373,7 @@ def _test_yaml(
     out += [f"  options: [{', '.join(map(_scalar, options))}]\n"] if options else []
     out.append("  script: |\n")
     out += [f"    {line}\n" if line else "\n" for line in _script(body, lines, group, depth)]
-    out += [
-        "verify:\n  - {exit_code: any}\n",
-        f"  - {{script: {CHECK}, codes: oth, time_limit: 1h}}\n",
-    ]
-    if first.values.get("report_cmd"):
-        out.append(f"  - {{script: {REPORT}, codes: any, time_limit: 1h}}\n")
-    if _mentions(first, "metrics.txt"):
-        out.append("metrics: {from: oth}\n")
+    out += _verify(first)
     return "".join(out), notes
 
 
@@ -408,6 +397,16 @@ def _build(test: OthTest) -> Iterator[str]:
     yield f"    {_command(command, '.')} 2>&1 | tee output_build.txt\n"
 
 
+def _verify(test: OthTest) -> Iterator[str]:
+    """Yield the lines of ``verify`` and ``metrics``."""
+    yield "verify:\n  - {exit_code: any}\n"
+    yield f"  - {{script: {CHECK}, codes: oth, time_limit: 1h}}\n"
+    if test.values.get("report_cmd"):
+        yield f"  - {{script: {REPORT}, codes: any, time_limit: 1h}}\n"
+    if _mentions(test, "metrics.txt"):
+        yield "metrics: {from: oth}\n"
+
+
 def _parameters(group: CopyGroup) -> Iterator[str]:
     if not group.axes:
         return
@@ -418,14 +417,30 @@ def _parameters(group: CopyGroup) -> Iterator[str]:
         yield f"zip: [[{', '.join(group.zipped)}]]\n"
 
 
-def _asked(
-    test: OthTest, found: Iterable[job_script.Directive], replacement: job_script.Replacement
+def _run_keys(
+    test: OthTest, directives: Iterable[job_script.Directive], replacement: job_script.Replacement
 ) -> tuple[dict[str, str], list[str], list[ImportNote]]:
-    """Return what directives ask for: keys of ``run``, further arguments of sbatch, and notes."""
+    """Return what a test asks for: keys of ``run``, further arguments of sbatch, and notes.
+
+    Directives come first, then the ini file.
+    """
+    run, options, notes = _asked_by_directives(test, directives, replacement)
+    run.setdefault("nodes", replacement.text("__nodes__").strip("${}"))
+    run.setdefault("walltime", _walltime(test, replacement.text("__walltime__")))
+    for key, of in (("tasks", "total_processes"), ("tasks_per_node", "processes_per_node")):
+        if of in test.values:
+            run.setdefault(key, replacement.text(f"__{of}__").strip("${}"))
+    return run, options, notes
+
+
+def _asked_by_directives(
+    test: OthTest, directives: Iterable[job_script.Directive], replacement: job_script.Replacement
+) -> tuple[dict[str, str], list[str], list[ImportNote]]:
+    """Return keys of ``run``, further arguments of sbatch, and notes."""
     run: dict[str, str] = {}
     options: list[str] = []
     notes = []
-    for each in found:
+    for each in directives:
         value = replacement.text(each.value)
         if each.key == "?" or (each.key and "__" in value):
             notes.append(

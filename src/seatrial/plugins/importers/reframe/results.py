@@ -211,18 +211,18 @@ def _verdict(entry: ReframeEntry) -> tuple[codes.Code, str]:
     result = entry.result.lower()
     if result in ("pass", "success", "xpass"):
         return codes.PASS, ""
-    said = entry.reason or f"ReFrame recorded {entry.result}"
+    reason = entry.reason or f"ReFrame recorded {entry.result}"
     if result == "xfail":
-        return codes.KNOWN, said
+        return codes.KNOWN, reason
     if result.startswith("abort"):
-        return codes.CANCELLED, said
-    missed = [each.name for each in entry.figures if not each.is_met]
-    if entry.phase == "performance" or (missed and entry.phase in ("", "performance")):
-        names = ", ".join(missed)
-        return codes.PERFORMANCE, entry.reason or f"{names}: outside the bounds of ReFrame"
-    if not result and not entry.phase:
+        return codes.CANCELLED, reason
+    missed = ", ".join(each.name for each in entry.figures if not each.is_met)
+    phase = entry.phase or ("performance" if missed else "")
+    if phase == "performance":
+        return codes.PERFORMANCE, entry.reason or f"{missed}: outside the bounds of ReFrame"
+    if not result and not phase:
         return codes.PASS, ""  # a log of 3.x: it has runs alone whose answer was right
-    return _OF_PHASES.get(entry.phase, codes.FAILED), said
+    return _OF_PHASES.get(phase, codes.FAILED), reason
 
 
 _OF_PHASES = {
@@ -246,25 +246,30 @@ def read_results(
     """Return the results in a log, a report, or all of these below a folder; those of the system
     ``machine`` if several are there. ``directions`` are ``higher`` or ``lower`` by metrics. Raises
     UsageError if there is none, or if several systems are there."""
+    entries, notes = _read_files(root)
+    systems = Counter(entry.system for entry in entries if entry.system)
+    name = machine_among(root, "systems", systems, machine)
+    if len(systems) > 1:
+        entries = [entry for entry in entries if entry.system == machine]
+    entries.sort(key=lambda entry: entry.finished or entry.session[0])
+    runs = [run_of(entry, dict(directions or {})) for entry in entries]
+    return ImportedResults(runs, notes, name, list(_latest_references(entries)))
+
+
+def _read_files(root: Path) -> tuple[list[ReframeEntry], list[ImportNote]]:
+    """Return the runs in all files, each once, and notes. Raises UsageError if there is no file."""
     reported: list[ReframeEntry] = []
     logged: list[ReframeEntry] = []
     notes: list[ImportNote] = []
     files = list(_files(root.absolute()))
+    if not files:
+        raise UsageError(f"{root}: has no performance log (*.log) and no report (*.json)")
     for path in files:
         is_report = path.suffix == ".json"
         entries, more = read_report(path) if is_report else read_perflog(path)
         (reported if is_report else logged).extend(entries)
         notes += more
-    if not files:
-        raise UsageError(f"{root}: has no performance log (*.log) and no report (*.json)")
-    entries = _together(reported, logged)
-    systems = Counter(entry.system for entry in entries if entry.system)
-    of = machine_among(root, "systems", systems, machine)
-    if len(systems) > 1:
-        entries = [entry for entry in entries if entry.system == machine]
-    entries.sort(key=lambda entry: entry.finished or entry.session[0])
-    runs = [run_of(entry, dict(directions or {})) for entry in entries]
-    return ImportedResults(runs, notes, of, list(_latest_references(entries)))
+    return _together(reported, logged), notes
 
 
 def _files(root: Path) -> Iterator[Path]:

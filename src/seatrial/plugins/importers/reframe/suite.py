@@ -542,8 +542,6 @@ def _check(test: ReframeTest, check: SanityCheck) -> str:
 
 
 def _build(test: ReframeTest, path: Path) -> Iterator[str]:
-    get = test.values.get
-    source, system = get("sourcepath") or "", get("build_system") or ""
     yield "build:\n"
     if _has_sources(test, path):
         yield f"  sources: [{SOURCES}]\n"
@@ -551,20 +549,25 @@ def _build(test: ReframeTest, path: Path) -> Iterator[str]:
     if _has_sources(test, path):
         yield f"    cd {SOURCES}\n"
     yield from (f"    {line}\n" for line in _lines(test, "prebuild_cmds"))
+    yield f"    {_build_command(test)}\n"
+    yield from (f"    {line}\n" for line in _lines(test, "postbuild_cmds"))
+
+
+def _build_command(test: ReframeTest) -> str:
+    """Return the command by which ReFrame's build system builds. Raises NotProvable."""
+    source, system = test.values.get("sourcepath") or "", test.values.get("build_system") or ""
     suffix = Path(source).suffix if isinstance(source, str) else ""
     if system in ("", "SingleSource") and suffix in _COMPILERS:
-        compiler, flags, own = _COMPILERS[suffix]
-        more = " ".join(_lines(test, f"build_system.{own}"))
+        compiler, flags, key = _COMPILERS[suffix]
+        more = " ".join(_lines(test, f"build_system.{key}"))
         links = " ".join(_lines(test, "build_system.ldflags"))
         built = _executable(test)
         parts = (compiler, flags, more, "-o", built, source, links, "$LDFLAGS", "$LDLIBS")
-        yield f"    {' '.join(filter(None, parts))}\n"
-    elif system == "Make" and not any(key.startswith("build_system.") for key in test.values):
-        yield '    make CC="$CC" CXX="$CXX" FC="$FC"\n'
-    else:
-        what = f"build system {system or 'by default'} of {source or 'no source'}"
-        raise NotProvable(test.line, f"{what} is of no known form")
-    yield from (f"    {line}\n" for line in _lines(test, "postbuild_cmds"))
+        return " ".join(filter(None, parts))
+    if system == "Make" and not any(key.startswith("build_system.") for key in test.values):
+        return 'make CC="$CC" CXX="$CXX" FC="$FC"'
+    what = f"build system {system or 'by default'} of {source or 'no source'}"
+    raise NotProvable(test.line, f"{what} is of no known form")
 
 
 def _run(test: ReframeTest, builds: bool) -> Iterator[str]:
@@ -574,10 +577,7 @@ def _run(test: ReframeTest, builds: bool) -> Iterator[str]:
         raise NotProvable(test.lines["num_tasks"], "num_tasks is 0: as many as there are")
     yield "run:\n"
     if per_node is not None:
-        nodes = f"({_expression(tasks)} + {_expression(per_node)} - 1) // {_expression(per_node)}"
-        if isinstance(tasks, int) and isinstance(per_node, int):
-            nodes = str(-(-tasks // per_node))
-        yield f"  nodes: {json.dumps(nodes) if not nodes.isdigit() else nodes}\n"
+        yield f"  nodes: {_nodes(tasks, per_node)}\n"
     yield f"  tasks: {_expression(tasks)}\n"
     for key, name in (
         ("threads_per_task", "num_cpus_per_task"),
@@ -596,6 +596,14 @@ def _run(test: ReframeTest, builds: bool) -> Iterator[str]:
     yield from (f"    {line}\n" for line in _lines(test, "prerun_cmds"))
     yield f"    $LAUNCH {' '.join(words)}\n"
     yield from (f"    {line}\n" for line in _lines(test, "postrun_cmds"))
+
+
+def _nodes(tasks: object, per_node: object) -> str:
+    """Return the number of nodes in YAML: a number, or an expression of parameters in quotes."""
+    if isinstance(tasks, int) and isinstance(per_node, int):
+        return str(-(-tasks // per_node))
+    divisor = _expression(per_node)
+    return json.dumps(f"({_expression(tasks)} + {divisor} - 1) // {divisor}")
 
 
 def _executable(test: ReframeTest) -> str:
