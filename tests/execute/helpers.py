@@ -10,7 +10,9 @@ from typing import Any
 import msgspec
 
 from seatrial.execute.directory import JobEvents, job_events, prepare
-from seatrial.execute.script import RunPlace, ScriptWriter
+from seatrial.execute.launchers import shared_host_files, write_host_files
+from seatrial.execute.script import ScriptWriter
+from seatrial.execute.trial_paths import TrialPaths
 from seatrial.model.build import BuildKeys
 from seatrial.model.machine import Machine, NodeGroup, Toolchain
 from seatrial.model.test import Build, Case, RunSpec, Test
@@ -57,14 +59,18 @@ class RunFolder:
     def __init__(
         self, folder: Path, test: Test, case: Case | None = None, machine: Machine | None = None
     ) -> None:
+        machine, case = machine or a_machine(), case or a_case()
         self.path = folder / "run 'one'"
-        script = folder / "test's.sh"
+        trial = TrialPaths(folder / "tri'al")
+        script = trial.script(test.name)
+        script.parent.mkdir(parents=True, exist_ok=True)
         script.write_text(test.run.script.rstrip("\n") + "\n")
-        self.facts = folder / "fac'ts"
-        build, facts = str(folder / "build"), str(self.facts)
-        self.place = RunPlace("abc", str(self.path), build, str(script), facts)
-        writer = ScriptWriter(machine or a_machine(), "trial")
-        self.text = writer.job_script(test, case or a_case(), self.place)
+        self.facts = trial.facts
+        if shared := shared_host_files(machine, test, case, trial.hosts):
+            write_host_files(shared, "localhost", case.tasks)
+        writer = ScriptWriter(machine, "trial", trial)
+        build = str(folder / "build")
+        self.text = writer.job_script(test, case, "abc", str(self.path), build)
         prepare(self.path, self.text, test)
 
     def run(self, **environment: str) -> int:

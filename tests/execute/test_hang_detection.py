@@ -9,7 +9,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from seatrial.decide.conductor import Launch
 from seatrial.decide.in_flight import RunInFlight
 from seatrial.execute import hangs as hang_detection
 from seatrial.execute import run_collector
@@ -17,8 +19,9 @@ from seatrial.execute.background import Tasks
 from seatrial.execute.directory import JobEvents, job_events
 from seatrial.execute.driver import Driver
 from seatrial.execute.hangs import HangDetector, OutputState
+from seatrial.execute.placement import PlacementTarget
 from seatrial.execute.protocol import Ended
-from seatrial.execute.run_collector import CollectedRun, EndedRun
+from seatrial.execute.run_collector import CollectedRun
 from seatrial.journal.events import JobStarted, OutputQuiet, RunJudged
 from seatrial.journal.run_life import RunState
 from seatrial.model.codes import LOST
@@ -84,7 +87,9 @@ def test_a_placed_run_is_settled_beside_the_loop(
 
     async def collect() -> CollectedRun:
         ended = Ended(run.name, None, "exited", 3)
-        collected = driver._collector.collect(EndedRun(case, run, "scratch", lambda _: ended))
+        launched = driver._staging.begin(Launch(0, run.name), case)
+        placed = replace(launched, place=PlacementTarget("scratch", "", 0, run))
+        collected = driver._collector.collect(placed, lambda _: ended)
         assert not isinstance(collected, CollectedRun)
         task = asyncio.ensure_future(collected)
         await asyncio.sleep(0.02)

@@ -8,12 +8,12 @@ import os
 import signal
 import time
 from collections.abc import Collection, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from seatrial.decide.conductor import Launch
 from seatrial.execute import driver as driver_module
 from seatrial.execute import run_collector
 from seatrial.execute.directory import JobEvents
@@ -23,7 +23,8 @@ from seatrial.execute.plan.prepare import prepare_plan
 from seatrial.execute.plan_trials import begin
 from seatrial.execute.protocol import Ended, Job, Queued, Started, Submission, Trouble, Update
 from seatrial.execute.requests import TWICE
-from seatrial.execute.run_collector import CollectedRun, EndedRun
+from seatrial.execute.run_collector import CollectedRun
+from seatrial.execute.runs import RunUnderWay
 from seatrial.journal.events import (
     JobEnded,
     MetricRecorded,
@@ -129,7 +130,7 @@ def test_a_driver_that_dies_as_it_judges_keeps_the_environment(place: Workplace)
     driver = Driver(place.trial())
     (run / ENVIRONMENT).write_text('declare -x FLAGS="-O2"\n')
     journal.write_text("".join(lines[:start]))
-    ended = EndedRun(driver.conductor.state.cases[0], run, "", partial(_exited, run.name))
+    ended = driver._staging.begin(Launch(0, run.name), driver.conductor.state.cases[0])
     for _ in range(2):  # the outcome was not written the first time
         collected = asyncio.run(_outcome(driver, ended))
         (first, *_) = collected.job_events
@@ -139,13 +140,13 @@ def test_a_driver_that_dies_as_it_judges_keeps_the_environment(place: Workplace)
     assert not (run / ENVIRONMENT).exists()
 
 
-async def _outcome(driver: Driver, ended: EndedRun) -> CollectedRun:
-    collected = driver._collector.collect(ended)
+async def _outcome(driver: Driver, ended: RunUnderWay) -> CollectedRun:
+    collected = driver._collector.collect(ended, _exited)
     return collected if isinstance(collected, CollectedRun) else await collected
 
 
-def _exited(run_id: str, _: JobEvents) -> Ended:
-    return Ended(run_id, None, "exited", 0)
+def _exited(_: JobEvents) -> Ended:
+    return Ended("", None, "exited", 0)
 
 
 def test_only_what_is_surely_quick_is_judged_at_once(place: Workplace) -> None:
@@ -163,15 +164,15 @@ def test_only_what_is_surely_quick_is_judged_at_once(place: Workplace) -> None:
     assert place.run("--name", "t", "--dry-run").code == 0
     driver = Driver(place.trial())
     quick = set()
-    for case in driver.conductor.state.cases:
+    for number, case in enumerate(driver.conductor.state.cases):
         (run,) = place.trial().path.glob(f"runs/{case.test}/*")
         (run / "stdout").write_bytes(
             b"x" * (10_000 if "big" in (run / "job.sh").read_text() else 9)
         )
         if case.test == "page":
             (run / "stdout").write_bytes(b"x" * 10_000)
-        ended = EndedRun(case, run, "", partial(_exited, run.name))
-        collected = driver._collector.collect(ended)
+        ended = driver._staging.begin(Launch(number, run.name), case)
+        collected = driver._collector.collect(ended, _exited)
         if isinstance(collected, CollectedRun):
             quick.add(case.test)
         else:

@@ -14,8 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from seatrial.execute.environment import ENVIRONMENT, capture
-from seatrial.execute.script import RunPlace, ScriptWriter, judged_files
+from seatrial.execute.script import ScriptWriter, judged_files
 from seatrial.execute.toolchains import FACTS_SCRIPT, facts_script
+from seatrial.execute.trial_paths import TrialPaths
 from seatrial.model.machine import Toolchain
 from seatrial.model.test import JobOptions
 from seatrial.units import SECOND_NS
@@ -321,8 +322,9 @@ one_line = st.text(
 def test_no_value_breaks_the_script(tmp_path: Path, value: str, folder: str, module: str) -> None:
     case = a_case(p=value, q=value[::-1])
     test = a_test(modules=[module], environment={"E": value})
-    place = RunPlace("abc", f"/none/{folder}", f"/none/{value}", f"/none/{value}.sh", folder)
-    text = ScriptWriter(a_machine(), "trial").job_script(test, case, place)
+    trial = TrialPaths(Path(f"/none/{folder}"))
+    writer = ScriptWriter(a_machine(), "trial", trial)
+    text = writer.job_script(test, case, "abc", f"/none/{folder}", f"/none/{value}")
     checked = subprocess.run(["bash", "-n"], input=text.encode(), capture_output=True, check=False)
     assert (checked.returncode, checked.stderr) == (0, b"")
     (exports,) = [line for line in text.split("\n") if line.startswith("export p=")][:1]
@@ -344,7 +346,7 @@ def test_the_first_job_of_a_toolchain_on_a_node_tells_what_it_found(tmp_path: Pa
         assert run.events.start is not None
         return run.events.start.facts
 
-    facts = tmp_path / "fac'ts"
+    facts = tmp_path / "tri'al" / "facts"
     assert found() is None, "there is no script that tells them"
     facts.mkdir()
     script = facts / FACTS_SCRIPT
@@ -366,9 +368,8 @@ def test_the_first_job_of_a_toolchain_on_a_node_tells_what_it_found(tmp_path: Pa
 
 def test_the_name_of_a_case_is_only_a_comment() -> None:
     case = a_case(p="x\x1b]0;y\u2028z")
-    text = ScriptWriter(a_machine(), "trial").job_script(
-        a_test(), case, RunPlace("a", "b", "c", "d", "e")
-    )
+    writer = ScriptWriter(a_machine(), "trial", TrialPaths(Path("/none")))
+    text = writer.job_script(a_test(), case, "a", "b", "c")
     assert text.splitlines()[1] == "# t{p=x?]0;y?z}@gcc: run a of trial trial"
 
 

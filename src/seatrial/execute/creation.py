@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
+from seatrial.decide.conductor import Launch
 from seatrial.errors import TrialError, UsageError
 from seatrial.execute.background import Tasks
 from seatrial.execute.containers import prepare as prepare_container
@@ -27,17 +27,23 @@ from seatrial.execute.geometry import prepare as prepare_order
 from seatrial.execute.hung_processes import HUNG_SCRIPT, hung_script
 from seatrial.execute.kept_files import FILE_USE_SCRIPT, file_use_script
 from seatrial.execute.launchers import prepare as prepare_gpus
+from seatrial.execute.launchers import shared_host_files, write_host_files
 from seatrial.execute.placement import Placement, PlacementTarget, copy_of
 from seatrial.execute.plan.component_tests import part_of
+from seatrial.execute.protocol import Job
 from seatrial.execute.ranks import prepare_pattern as prepare_recorder
 from seatrial.execute.ranks import prepare_thread_count as prepare_counter
 from seatrial.execute.requests import remedy
+from seatrial.execute.runs import RunUnderWay
+from seatrial.execute.script import ScriptWriter
 from seatrial.execute.toolchains import FACTS_SCRIPT, facts_script
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.execute.trial_paths import require_plain
 from seatrial.execute.trial_record import Record
 from seatrial.files import (
     make_folder,
+    opened_folder,
+    origin_of,
     read_regular,
     remove_file,
     remove_tree,
@@ -48,6 +54,7 @@ from seatrial.files import (
 from seatrial.hooks import load, provided
 from seatrial.model.decoding import encode
 from seatrial.model.plan import Deck
+from seatrial.model.schedulers import scheduler_of
 from seatrial.model.test import Case, Input, Test
 from seatrial.units import show_seconds
 
@@ -168,20 +175,8 @@ LONGEST_END_SECONDS = 30.0
 SILENT_SECONDS = 60.0  # added to the time limit of the placement command
 
 
-class Room(Struct, frozen=True):
-    """A run that is to be created: its case, its directory, its place, its job script, the nodes
-    that were chosen for it, in order, and the directory of its build ("": it has none)."""
-
-    case: Case
-    path: Path
-    place: PlacementTarget
-    script: str
-    nodes: str = ""
-    build: str = ""
-
-
 class Staging:
-    """Makes run directories: at once where that is quick, else in the background."""
+    """Makes runs and their directories: at once where that is quick, else in the background."""
 
     def __init__(
         self,
@@ -199,6 +194,9 @@ class Staging:
         policy = record.policy
         self._file_systems = {entry.name: entry.file_system for entry in policy.entries}
         self._parts = [load(part.prepare) for part in provided("seatrial_job_parts")]
+        self._scripts = ScriptWriter(record.machine, record.tag, folder)
+        self._hosts_written: set[int] = set()  # for so many tasks
+        self._builds: dict[str, str] = {}  # directories by key
         self._decks: dict[str, Deck] = {}
         for name in record.tests:
             part = part_of(record.component, name) if record.component is not None else None
@@ -213,13 +211,47 @@ class Staging:
         """Return the file system of a test's runs; "" for the trial's own folder."""
         return self._file_systems.get(test, "")
 
-    def place(self, test: str, target: str) -> PlacementTarget:
-        return self._placement.place(self._file_systems.get(test, ""), target)
+    def begin(self, launch: Launch, case: Case, recorded: str = "") -> RunUnderWay:
+        """Return the run of a launch, with its job.
 
-    def path(self, test: str, run_id: str, target: str) -> Path:
-        if not self._file_systems.get(test):
-            return self._folder.run(test, run_id)
-        return self.place(test, target).root / test / run_id
+        ``recorded``: its directory as the journal has it, if it was created before. It counts only
+        outside of the trial's folder, which may have been moved.
+        """
+        test = self._record.tests[case.test]
+        place = self._placement.place(self.file_system(test.name), launch.target)
+        path = self._folder.run(test.name, launch.run_id)
+        if place.file_system:
+            path = Path(recorded or place.root / test.name / launch.run_id)
+        job = Job(
+            run_id=launch.run_id,
+            path=path,
+            nodes=case.nodes,
+            tasks=case.tasks,
+            tasks_per_node=case.tasks_per_node,
+            threads=case.threads,
+            walltime=case.walltime,
+            node=launch.nodes or case.node,
+            exclusive=case.exclusive,
+            features=tuple(test.requires.features),
+            avoid=launch.avoid,
+            options=case.job,
+            file_system=launch.target or self.file_system(test.name),
+            bundle=launch.bundle,
+            at_once=case.at_once,
+        )
+        return RunUnderWay(launch, test, case, job, place)
+
+    def build(self, key: str) -> str:
+        """Return the directory of a build: where it was made, as it may hold its own path. "" where
+        there is no build. Raises TrialError for one of another user: an earlier version used
+        those."""
+        if key and key not in self._builds:
+            link = self._folder.builds / key
+            place = os.path.realpath(link)
+            if link.is_symlink():
+                _require_own(link, Path(place))
+            self._builds[key] = place
+        return self._builds.get(key, "")
 
     def is_quick(self, test: str) -> bool:
         """Return whether directories of runs are made at once: in the trial's folder, without a
@@ -227,23 +259,37 @@ class Staging:
         deck = self._decks.get(test)
         return not self._file_systems.get(test) and (deck is None or deck.how == "shared")
 
-    def make(self, room: Room) -> None:
+    def make(self, run: RunUnderWay) -> None:
         """Make the directory of a run. Raises TrialError, and BackendError where a job of which the
         journal knows nothing runs there."""
-        with making(room.path):
-            self._alert_set_aside(self._make(room))
+        with _making(run.path):
+            self._alert_set_aside(self._make(run, self._script(run)))
 
-    def _make(self, room: Room) -> Path | None:
-        test = self._record.tests[room.case.test]
-        aside = self._free_directory(room.path)
-        prepare(room.path, room.script, test, self._inputs(test, room.place))
-        prepare_order(self._record.machine, test, room.case, room.path, room.nodes)
-        prepare_gpus(self._record.machine, test, room.case, room.path)
-        prepare_container(self._record.machine, test, room.case, room.path, room.build)
-        prepare_recorder(test, room.path, room.build)
-        prepare_counter(test, room.case, room.path, room.build)
+    def _script(self, run: RunUnderWay) -> str:
+        """Return the job script of a run. The files of its hosts are written, if runs share them.
+        Raises OSError and TrialError."""
+        machine, case = self._record.machine, run.case
+        shared = shared_host_files(machine, run.test, case, self._folder.hosts)
+        if shared and case.tasks not in self._hosts_written:
+            write_host_files(shared, scheduler_of(machine.scheduler).only_host, case.tasks)
+            self._hosts_written.add(case.tasks)
+        launch, build = run.launch, self.build(case.build)
+        return self._scripts.job_script(
+            run.test, case, launch.run_id, str(run.path), build, launch.nodes
+        )
+
+    def _make(self, run: RunUnderWay, script: str) -> Path | None:
+        machine, test, case, path = self._record.machine, run.test, run.case, run.path
+        build = self.build(case.build)
+        aside = self._free_directory(path)
+        prepare(path, script, test, self._inputs(test, run.place))
+        prepare_order(machine, test, case, path, run.launch.nodes)
+        prepare_gpus(machine, test, case, path)
+        prepare_container(machine, test, case, path, build)
+        prepare_recorder(test, path, build)
+        prepare_counter(test, case, path, build)
         for prepare_part in self._parts:
-            prepare_part(self._record.machine, test, room.case, room.path)
+            prepare_part(machine, test, case, path)
         return aside
 
     def _alert_set_aside(self, aside: Path | None) -> None:
@@ -258,26 +304,27 @@ class Staging:
             )
             self._set_aside = True
 
-    async def make_in_background(self, room: Room) -> None:
+    async def make_in_background(self, run: RunUnderWay) -> None:
         """Make the directory of a run in the background, after the directories and the deck that it
         needs. Raises TrialError."""
-        with making(room.path):
-            await self._ready(room)
-            async with self._free_thread(room.path):
-                if room.place.file_system:
-                    with self._alert_if_slow(room.place, SILENT_SECONDS):  # copies may take longer
-                        make = functools.partial(room.path.mkdir, parents=True, exist_ok=True)
+        with _making(run.path):
+            script = self._script(run)
+            await self._ready(run)
+            async with self._free_thread(run.path):
+                if run.place.file_system:
+                    with self._alert_if_slow(run.place, SILENT_SECONDS):  # copies may take longer
+                        make = functools.partial(run.path.mkdir, parents=True, exist_ok=True)
                         await run_in_thread(make, "place")
-                self._alert_set_aside(await run_in_thread(lambda: self._make(room), "place"))
+                self._alert_set_aside(await run_in_thread(lambda: self._make(run, script), "place"))
 
     def _free_thread(self, path: Path) -> asyncio.Semaphore:
         """Return the semaphore of the threads for a directory: each place has its own threads."""
         root = path.parent.parent
         return self._threads.setdefault(root, asyncio.Semaphore(AT_ONCE))
 
-    async def _ready(self, room: Room) -> None:
+    async def _ready(self, run: RunUnderWay) -> None:
         """Make what runs at a place share: the directory of the test, the copy of its deck."""
-        place, test = room.place, room.case.test
+        place, test = run.place, run.test.name
         if place.file_system:
             with self._alert_if_slow(place, self._placement.timeout(place) + SILENT_SECONDS):
                 self._alert_failed(place, await self._placement.make(place, test))
@@ -368,7 +415,7 @@ class Staging:
 
 
 @contextlib.contextmanager
-def making(path: Path) -> Iterator[None]:
+def _making(path: Path) -> Iterator[None]:
     """Raise TrialError if a run cannot be created. Of two files it names the second: the new
     one."""
     try:
@@ -380,3 +427,12 @@ def making(path: Path) -> Iterator[None]:
         raise TrialError(
             f"{where}: the run cannot be created: {reason}; {remedy(error)}, then resume the trial"
         ) from error
+
+
+def _require_own(link: Path, place: Path) -> None:
+    for path in (place, *place.parents[:2]):  # N, KEY-FOUND and the folder of builds
+        with contextlib.suppress(FileNotFoundError), opened_folder(path) as opened:
+            if other := origin_of(opened, path).other:
+                raise TrialError(
+                    f"{link}: it leads to a build that is not yours: {other}; start a new trial"
+                )

@@ -26,7 +26,7 @@ from seatrial.execute.daemon_thread import run_in_thread
 from seatrial.execute.hangs import HangDetector
 from seatrial.execute.heartbeat import beat, beat_regularly
 from seatrial.execute.job_stats import GaugeWatch, JobStats, Observer
-from seatrial.execute.jobs import Attempts, Jobs, watch_followed
+from seatrial.execute.jobs import Jobs, watch_followed
 from seatrial.execute.ledger import JudgedDirectory, Ledger
 from seatrial.execute.protocol import (
     Backend,
@@ -113,7 +113,6 @@ class Driver:
         job_stats = JobStats(use, self._tasks) if use is not None and use.job_stats else None
         self._collector = RunCollector(record, folder.environments, folder.path.parent, job_stats)
         self._staging = Staging(folder, record, self._tasks, self.backend.free_directory)
-        self._attempts = Attempts(folder, self.ledger, self._staging)
         self._clean_up = CleanUp(self.ledger, self._tasks)
         in_jobs = None
         if record.machine.jobs_run_elsewhere:
@@ -128,7 +127,6 @@ class Driver:
             self.backend,
             self._tasks,
             self._staging,
-            self._attempts,
             self._collector,
             self._building,
             self._clean_up,
@@ -237,7 +235,7 @@ class Driver:
         if policy.kind == "sustained" or policy.exclusion.after or policy.placing:
             self.backend.watch_nodes(self.conductor.state.nodes.down)
         self._gauges.watch(policy)
-        HangDetector(self.conductor, self._attempts.of, self._tasks).start(self.ledger.journal.now)
+        HangDetector(self.conductor, self._jobs.runs, self._tasks).start(self.ledger.journal.now)
         self._tasks.spawn(watch_followed(self._jobs.unfollowed, self._tasks))
         for name in provided("seatrial_alerts"):
             self._tasks.spawn(load(name)(self.record, self._tasks))

@@ -18,7 +18,7 @@ from seatrial.decide.conductor import Conductor
 from seatrial.execute.background import Tasks
 from seatrial.execute.daemon_thread import run_in_thread
 from seatrial.execute.directory import job_events
-from seatrial.execute.jobs import Attempt
+from seatrial.execute.runs import RunUnderWay
 from seatrial.journal.events import OutputQuiet
 from seatrial.journal.run_life import RunState
 from seatrial.model.run_settings import OPEN_FILES_FILE, PAGES_FILE
@@ -48,9 +48,9 @@ class Quiet(NamedTuple):
 class HangDetector:
     """Looks at the output of started runs, and reports those that are quiet for too long."""
 
-    def __init__(self, conductor: Conductor, attempts: Mapping[str, Attempt], tasks: Tasks) -> None:
+    def __init__(self, conductor: Conductor, runs: Mapping[str, RunUnderWay], tasks: Tasks) -> None:
         self._conductor = conductor
-        self._attempts = attempts
+        self._runs = runs
         self._tasks = tasks
         self._known: dict[str, Quiet] = {}
         self._looking: set[str] = set()  # places; one that hangs delays no other
@@ -73,7 +73,7 @@ class HangDetector:
                     flight.state is RunState.RUNNING
                     and state.policy.entries[flight.entry].quiet_after
                 ):
-                    job = self._attempts[run_id].job
+                    job = self._runs[run_id].job
                     places.setdefault(job.file_system, {})[run_id] = job.path
             for place, paths in places.items():
                 if place not in self._looking:

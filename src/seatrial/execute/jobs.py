@@ -6,13 +6,11 @@ each act, and the outcome after it.
 
 import asyncio
 import contextlib
-import os
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -24,126 +22,21 @@ from seatrial.execute.alerts import UNFOLLOWED
 from seatrial.execute.background import Tasks
 from seatrial.execute.building import Building
 from seatrial.execute.clean_up import CleanUp
-from seatrial.execute.creation import Room, Staging, making
+from seatrial.execute.creation import Staging
 from seatrial.execute.daemon_thread import run_in_thread
 from seatrial.execute.directory import JobEvents, job_events
 from seatrial.execute.hung_processes import COLLECT_SECONDS, write
 from seatrial.execute.kept_files import OF_NOTHING
-from seatrial.execute.launchers import shared_host_files, write_host_files
 from seatrial.execute.ledger import Ledger, Unresolved
-from seatrial.execute.protocol import Job
-from seatrial.execute.run_collector import CollectedRun, EndedRun, RunCollector, cancellation
-from seatrial.execute.script import RunPlace, ScriptWriter
+from seatrial.execute.run_collector import CollectedRun, RunCollector, cancellation
+from seatrial.execute.runs import RunUnderWay
 from seatrial.execute.trial_folder import TrialFolder
-from seatrial.files import opened_folder, origin_of
 from seatrial.hooks import load, provided
 from seatrial.journal import events
 from seatrial.journal.run_life import RunState
 from seatrial.model import codes
-from seatrial.model.schedulers import scheduler_of
 from seatrial.model.test import Case, Test
 from seatrial.units import count
-
-# ---- attempts ------------------------------------------------------------------------------------
-#
-# The runs of a trial that have no verdict yet, each with its job and what its directory needs.
-
-
-class Attempt(NamedTuple):
-    """A run without a verdict: the launch that asked for it, and its job."""
-
-    launch: Launch
-    job: Job
-
-
-class Attempts:
-    """Makes the jobs of runs. ``of`` keeps them, by run, until the runs have their verdicts."""
-
-    def __init__(self, folder: TrialFolder, ledger: Ledger, staging: Staging) -> None:
-        self._folder = folder
-        self._record = ledger.record
-        self._cases = ledger.conductor.state.cases
-        self._staging = staging
-        self._scripts = ScriptWriter(self._record.machine, self._record.tag)
-        self._test_scripts = {name: str(folder.script(name)) for name in self._record.tests}
-        self._facts = str(folder.facts)
-        self._hosts_written: set[str] = set()
-        self._builds: dict[str, str] = {}  # directories by key
-        self.of: dict[str, Attempt] = {}
-
-    def begin(self, launch: Launch, path: str = "") -> Job:
-        """Return the job of a run.
-
-        ``path``: the run's directory as the journal has it, for a run that was created before. It
-        is used only if that directory is outside the trial's folder.
-        """
-        case = self._cases[launch.case]
-        usual = self._staging.path(case.test, launch.run_id, launch.target)
-        own = bool(path) and bool(self._staging.place(case.test, launch.target).file_system)
-        job = Job(
-            run_id=launch.run_id,
-            path=Path(path) if own else usual,
-            nodes=case.nodes,
-            tasks=case.tasks,
-            tasks_per_node=case.tasks_per_node,
-            threads=case.threads,
-            walltime=case.walltime,
-            node=launch.nodes or case.node,
-            exclusive=case.exclusive,
-            features=tuple(self._record.tests[case.test].requires.features),
-            avoid=launch.avoid,
-            options=case.job,
-            file_system=launch.target or self._staging.file_system(case.test),
-            bundle=launch.bundle,
-            at_once=case.at_once,
-        )
-        self.of[launch.run_id] = Attempt(launch, job)
-        return job
-
-    def room(self, run_id: str) -> Room:
-        """Return what is to be made for a run: its directory, and its script there."""
-        launch, job = self.of[run_id]
-        case = self._cases[launch.case]
-        build = self.build(case.build)
-        own = self._test_scripts[case.test]
-        test = self._record.tests[case.test]
-        hosts = self._hosts(test, case)
-        place = RunPlace(run_id, str(job.path), build, own, self._facts, launch.nodes, hosts)
-        script = self._scripts.job_script(test, case, place)
-        target = self._staging.place(case.test, launch.target)
-        return Room(case, job.path, target, script, launch.nodes, build)
-
-    def _hosts(self, test: Test, case: Case) -> str:
-        """Return where the files of a run's hosts are, written by now; "" where its job writes
-        them."""
-        machine = self._record.machine
-        shared = shared_host_files(machine, test, case, self._folder.hosts)
-        if shared and shared not in self._hosts_written:
-            with making(Path(shared)):
-                write_host_files(shared, scheduler_of(machine.scheduler).only_host, case.tasks)
-            self._hosts_written.add(shared)
-        return shared
-
-    def build(self, key: str) -> str:
-        """Return the directory of a build: where it was made, as it may hold its own path. "" where
-        there is no build. Raises TrialError for one of another user: an earlier version used
-        those."""
-        if key and key not in self._builds:
-            link = self._folder.builds / key
-            place = os.path.realpath(link)
-            if link.is_symlink():
-                _require_own(link, Path(place))
-            self._builds[key] = place
-        return self._builds.get(key, "")
-
-
-def _require_own(link: Path, place: Path) -> None:
-    for path in (place, *place.parents[:2]):  # N, KEY-FOUND and the folder of builds
-        with contextlib.suppress(FileNotFoundError), opened_folder(path) as opened:
-            if other := origin_of(opened, path).other:
-                raise TrialError(
-                    f"{link}: it leads to a build that is not yours: {other}; start a new trial"
-                )
 
 
 class LaunchGuard(Protocol):
@@ -173,7 +66,6 @@ class Jobs:
     _backend: protocol.Backend
     _tasks: Tasks
     _staging: Staging
-    _attempts: Attempts
     _collector: RunCollector
     _building: Building
     _clean_up: CleanUp
@@ -191,7 +83,9 @@ class Jobs:
         self._given: set[str] = set()  # to the backend, which has not reported their ends
         self._forgers: set[str] = set()  # tests whose jobs wrote events of a driver
         self._recalled: set[str] = set()
-        self._again: list[protocol.Job] = []  # announced by an earlier driver, never submitted
+        self._again: list[str] = []  # announced by an earlier driver, never submitted
+        #: The runs without a verdict, by their ids.
+        self.runs: dict[str, RunUnderWay] = {}
 
     async def take_up(self, unresolved: Sequence[Unresolved]) -> None:
         """Take over the jobs of an earlier driver: collect those that ended, and have the backend
@@ -209,7 +103,7 @@ class Jobs:
                 position=life.position,
                 nodes=life.placed,
             )
-            job = self._attempts.begin(before, run.life.path)
+            job = self._under_way(before, run.life.path).job
             if (end := run.ended) is not None:  # recorded by an earlier driver, and not judged
                 code = codes.RECALLED.number if end.recalled else end.code or None
                 self._collect(protocol.Ended(run.run_id, code, end.state, end.exit_code, end.nodes))
@@ -230,7 +124,7 @@ class Jobs:
     def unfollowed(self) -> set[str]:
         """Return the runs, those that stand for builds among them, that were given to the backend,
         that have no end, and that it does not follow."""
-        given = (self._given & self._attempts.of.keys()) | self._building.given
+        given = (self._given & self.runs.keys()) | self._building.given
         return given - set(self._backend.followed())
 
     # ---- starting and ending --------------------------------------------------------------
@@ -238,7 +132,8 @@ class Jobs:
     async def launch(self, launches: Sequence[Launch]) -> None:
         """Create and submit runs, together with those that an earlier driver announced and did not
         submit."""
-        jobs, self._again = self._again, []
+        jobs = [self.runs[run_id].job for run_id in self._again]
+        self._again.clear()
         jobs += [self._begin(launch) for launch in launches]
         refused = await self._refused(jobs) if self._guards else {}
         if refused:
@@ -251,16 +146,16 @@ class Jobs:
         """Return why launch guards refuse runs, by their ids."""
         refused: dict[str, str] = {}
         for job in jobs:
-            case = self._ledger.case(job.run_id)
-            build = self._attempts.build(case.build)
+            run = self.runs[job.run_id]
+            build = self._staging.build(run.case.build)
             for guard in self._guards:
-                if reason := await guard.refusal(case, self._record.tests[case.test], build):
+                if reason := await guard.refusal(run.case, run.test, build):
                     refused.setdefault(job.run_id, reason)
         return refused
 
     def judge_by_build(self, command: BuildVerdict) -> None:
         """Record a run without a job, which has no directory."""
-        self._attempts.begin(Launch(command.case, command.run_id))
+        self._under_way(Launch(command.case, command.run_id))
         self._ledger.begin(command.run_id, command.case, "")
         outcome = CollectedRun(codes.code_of(command.code), command.reason)
         self._verdict(command.run_id, outcome)
@@ -279,7 +174,7 @@ class Jobs:
 
     async def _end_hung(self, run_id: str) -> None:
         """Cancel a hung run, after what its processes wait in was written to its directory."""
-        job = self._attempts.of[run_id].job
+        job = self.runs[run_id].job
         with contextlib.suppress(TimeoutError, OSError):
             async with asyncio.timeout(COLLECT_SECONDS):
                 printed = await self._backend.inspect(job, str(self._folder.hung_script))
@@ -297,13 +192,18 @@ class Jobs:
         """Make the directories and scripts of runs, and submit none."""
         for submission in self._backend.arrange([self._begin(launch) for launch in launches]):
             for job in submission.jobs:
-                self._staging.make(self._attempts.room(job.run_id))
+                self._staging.make(self.runs[job.run_id])
             self._backend.write(submission)
 
     def _begin(self, launch: Launch) -> protocol.Job:
-        job = self._attempts.begin(launch)
+        job = self._under_way(launch).job
         self._ledger.begin(launch.run_id, launch.case, str(job.path))
         return job
+
+    def _under_way(self, launch: Launch, recorded: str = "") -> RunUnderWay:
+        run = self._staging.begin(launch, self._conductor.state.cases[launch.case], recorded)
+        self.runs[launch.run_id] = run
+        return run
 
     async def _submit(self, jobs: Sequence[protocol.Job]) -> None:
         """Announce jobs, make their directories, submit them."""
@@ -311,20 +211,20 @@ class Jobs:
             return
         (submissions,) = self._announce(jobs)
         for submission in submissions:
-            rooms = [self._attempts.room(job.run_id) for job in submission.jobs]
-            if all(self._staging.is_quick(room.case.test) for room in rooms):
-                for room in rooms:
-                    self._staging.make(room)
+            runs = [self.runs[job.run_id] for job in submission.jobs]
+            if all(self._staging.is_quick(run.test.name) for run in runs):
+                for run in runs:
+                    self._staging.make(run)
                 await self._give(submission)
             else:
-                self._tasks.spawn(self._make_and_submit(submission, rooms))
+                self._tasks.spawn(self._make_and_submit(submission))
 
     def _announce(self, *groups: Sequence[protocol.Job]) -> list[list[protocol.Submission]]:
         """Record on disk that jobs will be submitted. Return the submissions of each group."""
         arranged = [self._backend.arrange(jobs) for jobs in groups]
         for submission in chain.from_iterable(arranged):
             for job in submission.jobs:
-                launch = self._attempts.of[job.run_id].launch
+                launch = self.runs[job.run_id].launch
                 announced = events.RunSubmitted(
                     run_id=job.run_id,
                     submission=submission.name,
@@ -340,15 +240,13 @@ class Jobs:
         self._ledger.journal.flush(durable=self._record.machine.jobs_run_elsewhere)
         return arranged
 
-    async def _make_and_submit(
-        self, submission: protocol.Submission, rooms: Sequence[Room]
-    ) -> None:
+    async def _make_and_submit(self, submission: protocol.Submission) -> None:
         """Make the directories of a submission in the background, as file systems and copies may be
         slow. Jobs that are ready do not wait for the others: the submission is split in two, and
         both parts are announced. A bundle is never split."""
         making = {
-            self._tasks.spawn(self._staging.make_in_background(room)): job
-            for room, job in zip(rooms, submission.jobs, strict=True)
+            self._tasks.spawn(self._staging.make_in_background(self.runs[job.run_id])): job
+            for job in submission.jobs
         }
         announced, together = [submission], TOGETHER_SECONDS
         if submission.is_bundle:
@@ -376,7 +274,7 @@ class Jobs:
         """Record an update of the backend about a run."""
         run_id = update.run_id
         note = self._ledger.note
-        if run_id not in self._attempts.of:
+        if run_id not in self.runs:
             return
         if not isinstance(update, protocol.Queued | protocol.Started):
             self._given.discard(run_id)
@@ -401,12 +299,11 @@ class Jobs:
     def _submit_again(self, run_id: str) -> None:
         """Submit with the next launches a job that never reached the scheduler. It avoids nodes
         that were excluded in the meantime."""
-        launch, job = self._attempts.of[run_id]
-        state, case = self._conductor.state, self._ledger.runs[run_id]
-        avoid = state.nodes.avoid(case, job.nodes, unfit=state.shapes[case].unfit)
-        job = job._replace(avoid=avoid)
-        self._attempts.of[run_id] = Attempt(launch, job)
-        self._again.append(job)
+        run = self.runs[run_id]
+        state, case = self._conductor.state, run.launch.case
+        avoid = state.nodes.avoid(case, run.case.nodes, unfit=state.shapes[case].unfit)
+        self.runs[run_id] = replace(run, job=run.job._replace(avoid=avoid))
+        self._again.append(run_id)
 
     def _on_ended(self, ended: protocol.Ended) -> None:
         flight = self._conductor.state.in_flight.get(ended.run_id)
@@ -431,12 +328,7 @@ class Jobs:
 
     def _collect(self, ended: protocol.Ended) -> None:
         """Collect a run and record its outcome: at once, or in the background."""
-        case = self._ledger.case(ended.run_id)
-        launch, job = self._attempts.of[ended.run_id]
-        file_system = self._staging.file_system(case.test)
-        explain = partial(self._explain, ended)
-        run = EndedRun(case, job.path, file_system, explain, launch.stage, ended.output)
-        collected = self._collector.collect(run)
+        collected = self._collector.collect(self.runs[ended.run_id], partial(self._explain, ended))
         if isinstance(collected, CollectedRun):
             self._note_outcome(ended.run_id, collected)
         else:
@@ -483,7 +375,7 @@ class Jobs:
 
     def _tell_refused(self, run_id: str, names: Sequence[str]) -> None:
         """Tell people, once for each test, that a job wrote events that are not its own."""
-        test = self._ledger.case(run_id).test
+        test = self.runs[run_id].test.name
         if test not in self._forgers:
             self._forgers.add(test)
             text = (
@@ -493,17 +385,16 @@ class Jobs:
             self._tasks.alert("job events", test, text)
 
     def _verdict(self, run_id: str, outcome: CollectedRun) -> None:
-        case = self._ledger.case(run_id)
-        job = self._attempts.of.pop(run_id).job
-        if outcome.sums and not job.file_system:
+        run = self.runs.pop(run_id)
+        if outcome.sums and not run.job.file_system:
             filled = (name for name, sha256 in outcome.sums.items() if sha256 != OF_NOTHING)
-            self._ledger.journal.rest_on(f"{job.path}/{name}" for name in filled)
+            self._ledger.journal.rest_on(f"{run.path}/{name}" for name in filled)
         self._ledger.verdict(run_id, outcome)
         self._cancelled.discard(run_id)
         self._recalled.discard(run_id)
-        self._staging.drop_decks([(case.test, job.path)])
-        self._staging.drop_directories([(case, run_id)])
-        self._clean_up.on_judged(run_id, case, job.path, outcome.code)
+        self._staging.drop_decks([(run.test.name, run.path)])
+        self._staging.drop_directories([(run.case, run_id)])
+        self._clean_up.on_judged(run_id, run.case, run.path, outcome.code)
 
 
 # ---- follow watch --------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from seatrial.execute.hung_processes import waits_in
 from seatrial.execute.job_stats import JobStats
 from seatrial.execute.kept_files import checksums, sizes_of
 from seatrial.execute.protocol import Ended
+from seatrial.execute.runs import RunUnderWay
 from seatrial.execute.script import (
     BROKEN,
     CLAIMED,
@@ -52,7 +53,7 @@ from seatrial.model import codes
 from seatrial.model.codes import CANCELLED, HUNG, RECALLED, TIMEOUT, Code
 from seatrial.model.figures import MetricValue
 from seatrial.model.proving import COUNTED_FILE, counts_threads
-from seatrial.model.test import Case, Metric, Test
+from seatrial.model.test import Metric, Test
 from seatrial.units import show_seconds
 
 THREADS = 2
@@ -64,42 +65,37 @@ _WRITE_ERROR = re.compile(
     "write error: (No space left on device|Disk quota exceeded|Input/output error)"
 )
 
+_RIGHT = (codes.PASS, codes.PERFORMANCE)
+
 T = TypeVar("T")
 
 
 class CollectedRun(Struct, frozen=True):
-    """The outcome of one run. ``stop`` is why the trial cannot go on, "" where it can. ``sums`` are
-    the checksums of what the run wrote, by name; ``refused`` are the names of events in its file
-    that a job may not write; ``cause`` is what it failed of."""
+    """The outcome of one run."""
 
     code: codes.Code
     reason: str
     job_events: Sequence[JobsOwnEvent] = ()
     figures: Sequence[MetricValue] = ()
+    #: Why the trial cannot go on, "" where it can.
     stop: str = ""
+    #: The checksums of what the run wrote, by name.
     sums: dict[str, str] | None = None
+    #: The names of events in its file that a job may not write.
     refused: Sequence[str] = ()
+    #: What it failed of.
     cause: FoundCause = NO_CAUSE
 
 
-class EndedRun(Struct, frozen=True):
-    """A run whose job has ended, and its stage. ``file_system`` has its directory, "" stands for
-    the trial's own folder. ``explain`` returns the end of the job, given the events that the job
-    wrote; ``output`` is the file in which the scheduler says what it did to the job."""
+class JobEnd(Struct, frozen=True):
+    """What is known of the job of a run when it is over."""
 
-    case: Case
-    path: Path
-    file_system: str
-    explain: Callable[[JobEvents], Ended]
-    stage: str = ""
-    output: Path | None = None
-
-
-class LeftByJob(Struct, frozen=True):
-    """What a job left: its events, and which file is shorter here than it was there, "" if none."""
-
+    #: What the backend says of its end, or Seatrial itself where it cancelled the job.
+    ended: Ended
+    #: The events that the job wrote.
     own: JobEvents
-    cut: str
+    #: Which file is shorter here than it was there, in words; "" if none is.
+    cut: str = ""
 
 
 class RunReader:
@@ -116,10 +112,10 @@ class RunReader:
         thread."""
         return False
 
-    def collect(self, run: EndedRun) -> None:
+    def collect(self, run: RunUnderWay) -> None:
         """Collect in the directory of a run what its processes left there, whatever its verdict."""
 
-    def figures(self, run: EndedRun, nodes: str, right: bool) -> Sequence[MetricValue]:
+    def figures(self, run: RunUnderWay, nodes: str, right: bool) -> Sequence[MetricValue]:
         """Return figures of a run beside those of its test. ``nodes``: those on which its script
         started, folded; ``right``: whether its answer is, by its test."""
         return ()
@@ -151,110 +147,104 @@ class RunCollector:
         self._named: dict[str, tuple[str, ...]] = {}  # by test
         self._free_threads: dict[str, asyncio.Semaphore] = {}  # by file system: one may hang
 
-    def collect(self, run: EndedRun) -> CollectedRun | Coroutine[None, None, CollectedRun]:
-        """Return the outcome of a run, or a coroutine that returns it where that may take long. The
-        coroutine waits for files, reads in a thread, and asks what file servers counted. The loop
-        itself never reads a file system that runs are placed on, because that may hang."""
-        if run.file_system or self._job_stats is not None:
-            return self._collect_later(run, None)
-        left = self._left(run)
-        if self._must_wait(run, left) or not self._is_quick(run, left.own):
-            return self._collect_later(run, left)
+    def collect(
+        self, run: RunUnderWay, explain: Callable[[JobEvents], Ended]
+    ) -> CollectedRun | Coroutine[None, None, CollectedRun]:
+        """Return the outcome of a run whose job has ended, or a coroutine that returns it where
+        that may take long. The coroutine waits for files, reads in a thread, and asks what file
+        servers counted. The loop itself never reads a file system that runs are placed on, because
+        that may hang. ``explain`` returns the end of the job, given the events that it wrote."""
+        if run.place.file_system or self._job_stats is not None:
+            return self._collect_later(run, explain, None)
+        end = self._look(run, explain)
+        if self._must_wait(end) or not self._is_quick(run, end):
+            return self._collect_later(run, explain, end)
         try:
-            return self._collected(run, left)
+            return self._outcome(run, end)
         except SearchTookLong:
-            return self._in_thread(run, lambda: self._collected(run, left))
+            return self._in_thread(run, lambda: self._outcome(run, end))
 
-    async def _collect_later(self, run: EndedRun, left: LeftByJob | None) -> CollectedRun:
-        seen = left or await self._look(run)
+    async def _collect_later(
+        self, run: RunUnderWay, explain: Callable[[JobEvents], Ended], seen: JobEnd | None
+    ) -> CollectedRun:
+        async def look() -> JobEnd:
+            if not run.place.file_system:
+                return self._look(run, explain)
+            return await self._in_thread(run, lambda: self._look(run, explain))
+
+        end = seen or await look()
         waited = 0.0
-        while self._must_wait(run, seen) and waited < self._patience:
+        while self._must_wait(end) and waited < self._patience:
             await asyncio.sleep(LOOK_AGAIN_SECONDS)
             waited += LOOK_AGAIN_SECONDS
-            seen = await self._look(run)
-        if self._job_stats is not None and run.explain(seen.own).code is None:
+            end = await look()
+        if self._job_stats is not None and end.ended.code is None:
             await self._job_stats.collect(run.path)
-        if not run.file_system and self._is_quick(run, seen.own):
+        if not run.place.file_system and self._is_quick(run, end):
             with contextlib.suppress(SearchTookLong):
-                return self._collected(run, seen)
-        return await self._in_thread(run, lambda: self._collected(run, seen))
+                return self._outcome(run, end)
+        return await self._in_thread(run, lambda: self._outcome(run, end))
 
-    async def _look(self, run: EndedRun) -> LeftByJob:
-        if not run.file_system:
-            return self._left(run)
-        return await self._in_thread(run, lambda: self._left(run))
-
-    def _left(self, run: EndedRun) -> LeftByJob:
+    def _look(self, run: RunUnderWay, explain: Callable[[JobEvents], Ended]) -> JobEnd:
         own = job_events(run.path)
-        if own.end is None or not own.end.sizes:
-            return LeftByJob(own, "")
-        names = ("stdout", *judged_files(self.record.tests[run.case.test]))
-        return LeftByJob(own, cut_file(run.path, own.end, names))
+        cut = ""
+        if own.end is not None and own.end.sizes:
+            cut = cut_file(run.path, own.end, ("stdout", *judged_files(run.test)))
+        return JobEnd(explain(own), own, cut)
 
-    async def _in_thread(self, run: EndedRun, work: Callable[[], T]) -> T:
+    async def _in_thread(self, run: RunUnderWay, work: Callable[[], T]) -> T:
         """Return what ``work`` returns, done in a thread: a few at a time on each file system."""
-        free = self._free_threads.setdefault(run.file_system, asyncio.Semaphore(THREADS))
-        async with free:
+        place = run.place.file_system
+        async with self._free_threads.setdefault(place, asyncio.Semaphore(THREADS)):
             return await run_in_thread(work, "judge")
 
-    def _must_wait(self, run: EndedRun, left: LeftByJob) -> bool:
+    def _must_wait(self, end: JobEnd) -> bool:
         """Return whether the end of the script, or a file that it wrote, may still appear through a
         shared file system."""
         if not self.record.machine.jobs_run_elsewhere:
             return False
-        code = run.explain(left.own).code
-        if code is not None:
-            return code == codes.TIMEOUT.number and not left.own.claimed
-        if run.explain(left.own).exit_code == NOT_BOOTED and left.own.compat is not None:
+        if end.ended.code is not None:
+            return end.ended.code == TIMEOUT.number and not end.own.claimed
+        if end.ended.exit_code == NOT_BOOTED and end.own.compat is not None:
             return False  # its script never began
-        return left.own.end is None or bool(left.cut)
+        return end.own.end is None or bool(end.cut)
 
-    def _is_quick(self, run: EndedRun, own: JobEvents) -> bool:
+    def _is_quick(self, run: RunUnderWay, end: JobEnd) -> bool:
         """Return whether judging reads one page of stdout at most, and checksums read little, so
         that it delays neither walltimes nor people."""
-        test = self.record.tests[run.case.test]
+        test = run.test
         if any(reader.is_slow(test) for reader in self._readers):
             return False
         sizes = sizes_of(run.path, self._outputs(test))
         if sum(sizes.values()) > SUMMED_AT_ONCE:
             return False
-        if run.explain(own).code is not None or not (test.verify or test.metrics):
+        if end.ended.code is not None or not (test.verify or test.metrics):
             return True
-        by_patterns = all(
-            isinstance(metric, Metric) and metric.in_file == "stdout"
-            for metric in test.metrics.values()
-        ) and all(
-            check.identical is None
-            and check.python is None
-            and check.script is None
-            and check.in_file == "stdout"
-            for check in test.verify
-        )
-        return "stdout" not in sizes or (by_patterns and sizes["stdout"] <= PAGE)
+        return "stdout" not in sizes or (sizes["stdout"] <= PAGE and _reads_stdout_alone(test))
 
-    def _collected(self, run: EndedRun, left: LeftByJob) -> CollectedRun:
-        own, stop = left.own, ""
-        figures: Sequence[MetricValue] = ()
-        try:
-            figures, code, reason = self._verdict(run, left)
-        except HostFailed as error:
-            code, reason, stop = codes.LOST, str(error), str(error)
-        sizes = sizes_of(run.path, self._outputs(self.record.tests[run.case.test]))
-        if code is not codes.LOST and run.explain(own).code is None:
-            failed = code not in (codes.PASS, codes.PERFORMANCE)
-            if failed and ((full := is_full(run.path)) or (own.end and own.end.unwritten)):
-                code, reason = codes.LOST, "the file system was full when it ended"
-                stop = "No space left on device" if full else ""
-            elif sizes.get("stderr") and (said := _write_error(run.path)):
-                code, reason = codes.LOST, f"its stderr says: {said}"
-        if stop:
-            stop = f"{run.path}: {stop}: the run could not be judged; see to this host, then resume"
-        test = self.record.tests[run.case.test]
+    def _outcome(self, run: RunUnderWay, end: JobEnd) -> CollectedRun:
+        outcome = self._verdict(run, end)
+        sizes = sizes_of(run.path, self._outputs(run.test))
+        if outcome.code is not codes.LOST and end.ended.code is None:
+            outcome = _unless_full(outcome, run.path, end.own, bool(sizes.get("stderr")))
+        if outcome.stop:
+            fault = "the run could not be judged; see to this host, then resume"
+            outcome = replace(outcome, stop=f"{run.path}: {outcome.stop}: {fault}")
         for reader in self._readers:
             reader.collect(run)
-        bound = test.bound(run.case.parameters)
+        return replace(
+            outcome,
+            job_events=self._events_of_job(run, end.own),
+            sums=checksums(run.path, sizes, reading_limits(run.test)) or None,
+            refused=end.own.refused,
+            cause=NO_CAUSE if outcome.stop else self._cause(run, end, outcome.code),
+        )
+
+    def _events_of_job(self, run: RunUnderWay, own: JobEvents) -> list[JobsOwnEvent]:
+        """Return the events that a job wrote, its start with what is known of it here."""
+        bound = run.test.bound(run.case.parameters)
         environment = environment_capture.capture(run.path, self.environments, bound)
-        if not run.file_system:
+        if not run.place.file_system:
             self._captured.append(run.path)
         start = own.start
         if start is not None:
@@ -262,23 +252,19 @@ class RunCollector:
             known = (reader.digest_of_facts(nodes) for reader in self._readers)
             node_facts = next(filter(None, known), "")
             start = replace(start, environment=environment, nodes=nodes, node_facts=node_facts)
-        events = [event for event in (own.compat, start, own.end) if event is not None]
-        sums = checksums(run.path, sizes, reading_limits(test)) or None
-        cause = NO_CAUSE if stop else self._cause(run, code, own.exit_code)
-        return CollectedRun(code, reason, events, figures, stop, sums, own.refused, cause)
+        return [event for event in (own.compat, start, own.end) if event is not None]
 
-    def _cause(self, run: EndedRun, code: codes.Code, exit_code: int | None) -> FoundCause:
+    def _cause(self, run: RunUnderWay, end: JobEnd, code: Code) -> FoundCause:
         """Return what a run failed of, as its check script or its output tells; NO_CAUSE for one
         that did not fail."""
         if code is codes.PASS or code.number in codes.WITHDRAWN:
             return NO_CAUSE
-        test = self.record.tests[run.case.test]
-        if is_judged_by_script(test) and (alias := alias_of(run.path)):
+        if is_judged_by_script(run.test) and (alias := alias_of(run.path)):
             return FoundCause(alias)
         if code is codes.PERFORMANCE:
             return NO_CAUSE
-        modes = test.failures
-        return self._causes.of_run(run.path, modes, exit_code, run.output)
+        modes = run.test.failures
+        return self._causes.of_run(run.path, modes, end.own.exit_code, end.ended.output)
 
     @cached_property
     def _causes(self) -> CauseSearch:
@@ -291,43 +277,81 @@ class RunCollector:
             self._named[test.name] = ("stdout", "stderr", *judged_files(test), *counted)
         return self._named[test.name]
 
-    def _verdict(
-        self, run: EndedRun, left: LeftByJob
-    ) -> tuple[Sequence[MetricValue], codes.Code, str]:
-        own, ended = left.own, run.explain(left.own)
+    def _verdict(self, run: RunUnderWay, end: JobEnd) -> CollectedRun:
+        """Return the verdict and the figures of a run."""
+        try:
+            return self._verdict_by_end(run, end) or self._verdict_by_output(run, end.own)
+        except HostFailed as error:
+            return CollectedRun(codes.LOST, str(error), stop=str(error))
+
+    def _verdict_by_end(self, run: RunUnderWay, end: JobEnd) -> CollectedRun | None:
+        """Return the verdict that the end of the job decides; None where the output is judged."""
+        ended = end.ended
         if ended.code is not None:
+            if self._must_wait(end):  # given to a node that was dead, and nobody noticed
+                reason = "its walltime has passed, and its job script never started"
+                return CollectedRun(codes.LOST, reason)
             code = codes.code_of(ended.code)
-            if self._must_wait(run, left):  # given to a node that was dead, and nobody noticed
-                return (), codes.LOST, "its walltime has passed, and its job script never started"
             reason = end_reason(code, ended.state, ended.nodes, run.case.walltime)
-            if code is codes.HUNG and (waits := waits_in(run.path)):
+            if code is HUNG and (waits := waits_in(run.path)):
                 reason = f"{reason}; {waits}"
-            return (), code, reason
-        if own.end is None:
-            return (), *_without_end(run.path, own, ended.exit_code)
-        if left.cut:
-            return (), codes.LOST, f"{left.cut}; it is not judged"
-        test = self.record.tests[run.case.test]
-        names = names_of(test, run.case, self.record.machine) if test.verify else NO_NAMES
-        of_files = checks.figures_in(run.path) if self.record.machine.file_use else ()
-        ran = RunConditions(run.stage, own.elapsed, of_files)
-        if counts_threads(test, run.case):
+            return CollectedRun(code, reason)
+        if end.own.end is None:
+            return CollectedRun(*_without_end(run.path, end.own, ended.exit_code))
+        return CollectedRun(codes.LOST, f"{end.cut}; it is not judged") if end.cut else None
+
+    def _verdict_by_output(self, run: RunUnderWay, own: JobEvents) -> CollectedRun:
+        test, case, machine = run.test, run.case, self.record.machine
+        names = names_of(test, case, machine) if test.verify else NO_NAMES
+        of_files = checks.figures_in(run.path) if machine.file_use else ()
+        ran = RunConditions(run.launch.stage, own.elapsed, of_files)
+        if counts_threads(test, case):
             with contextlib.suppress(OSError):  # what was not counted is not proved
                 ranks.collect(run.path)
-        verdict = judge(test, run.case, run.path, own.exit_code, self.references, names, ran)
+        verdict = judge(test, case, run.path, own.exit_code, self.references, names, ran)
         figures = verdict.figures
         nodes = own.start.nodes if own.start else ""
-        right = verdict.code in (codes.PASS, codes.PERFORMANCE)
         for reader in self._readers:
-            if more := reader.figures(run, nodes, right):
+            if more := reader.figures(run, nodes, verdict.code in _RIGHT):
                 figures = [*figures, *more]
-        return figures, verdict.code, verdict.why
+        return CollectedRun(verdict.code, verdict.why, figures=figures)
 
     def drop_captured(self) -> None:
         """Remove the files of environments whose hashes are in the journal. Those on other file
         systems stay, as such a file system may hang."""
         environment_capture.drop(self._captured)
         self._captured.clear()
+
+
+def _reads_stdout_alone(test: Test) -> bool:
+    """Return whether a test is judged by patterns in stdout, and by nothing else."""
+    metrics = all(
+        isinstance(metric, Metric) and metric.in_file == "stdout"
+        for metric in test.metrics.values()
+    )
+    return metrics and all(
+        check.identical is None
+        and check.python is None
+        and check.script is None
+        and check.in_file == "stdout"
+        for check in test.verify
+    )
+
+
+def _unless_full(
+    outcome: CollectedRun, path: Path, own: JobEvents, has_errors: bool
+) -> CollectedRun:
+    """Return the outcome of a run that ended by itself; it is lost where its output may be cut, as
+    its file system was full. ``has_errors``: it wrote to stderr."""
+    if outcome.code not in _RIGHT:
+        full = is_full(path)
+        if full or (own.end is not None and own.end.unwritten):
+            reason = "the file system was full when it ended"
+            stop = "No space left on device" if full else ""
+            return replace(outcome, code=codes.LOST, reason=reason, stop=stop)
+    if has_errors and (words := _write_error(path)):
+        return replace(outcome, code=codes.LOST, reason=f"its stderr says: {words}")
+    return outcome
 
 
 def _without_end(path: Path, own: JobEvents, exit_code: int | None) -> tuple[codes.Code, str]:
@@ -353,8 +377,8 @@ def _without_end(path: Path, own: JobEvents, exit_code: int | None) -> tuple[cod
 def _write_error(path: Path) -> str:
     """Return what the end of a run's stderr says of its shell, which could not write; "" where it
     says nothing. Errors of the test's own programs are the test's affair."""
-    found = _WRITE_ERROR.search(_stderr_tail(path))
-    return found[0] if found else ""
+    match = _WRITE_ERROR.search(_stderr_tail(path))
+    return match[0] if match else ""
 
 
 def _stderr_tail(path: Path) -> str:

@@ -32,8 +32,15 @@ from seatrial.execute.environment import (
     preamble,
     toolchain_variables,
 )
-from seatrial.execute.launchers import LaunchLine, container_words, host_files, launch_of
+from seatrial.execute.launchers import (
+    LaunchLine,
+    container_words,
+    host_files,
+    launch_of,
+    shared_host_files,
+)
 from seatrial.execute.ranks import CLEARED
+from seatrial.execute.trial_paths import TrialPaths
 from seatrial.files import SMALLEST_ROOM
 from seatrial.hooks import load, provided
 from seatrial.judge.formats import find_format
@@ -239,9 +246,11 @@ class JobLines(NamedTuple):
 class ScriptWriter:
     """Writes job scripts. The part that all cases of a test and toolchain share is made once."""
 
-    def __init__(self, machine: Machine, trial: str) -> None:
+    def __init__(self, machine: Machine, trial: str, folder: TrialPaths) -> None:
+        """``trial``: the tag of the trial; ``folder``: its folder, with the scripts of tests."""
         self.machine = machine
         self.trial = trial
+        self._folder = folder
         self._parts = [load(part.lines) for part in provided("seatrial_job_parts")]
         self._common: dict[tuple[str, str], str] = {}
         self._ends: dict[str, str] = {}
@@ -250,24 +259,29 @@ class ScriptWriter:
         parts = (_CLAIM_WITH_ID, _REFUSE_UNLESS_REQUEUED) if by_slurm else (":", _REFUSE)
         self._claim = scheduler_of(machine.scheduler).job_id + _CLAIM % parts
 
-    def job_script(self, test: Test, case: Case, run: "RunPlace") -> str:
-        """Return the text of ``job.sh`` for one run."""
-        launch = launch_of(self.machine, test, case, run.nodes)
-        line = ranks.from_anywhere(launch.line, run.path)
+    def job_script(
+        self, test: Test, case: Case, run_id: str, path: str, build: str, nodes: str = ""
+    ) -> str:
+        """Return the text of ``job.sh`` for one run: ``path`` is its directory, ``build`` that of
+        its build, ``nodes`` were chosen for it, in the order of its ranks."""
+        launch = launch_of(self.machine, test, case, nodes)
+        line = ranks.from_anywhere(launch.line, path)
+        hosts = shared_host_files(self.machine, test, case, self._folder.hosts)
+        variables = self._run_variables(test, case, run_id, build)
         added = self._added(test, case)
-        directory = working_directory(case, self.trial, run.run_id)
+        directory = working_directory(case, self.trial, run_id)
         return "".join(
             (
                 "#!/bin/bash\n",
-                f"# {comment(case.name)}: run {run.run_id} of trial {self.trial}\n",
-                f"_run={shell_word(run.path)}\n",
-                f"_told={shell_word(run.facts)}\n",
+                f"# {comment(case.name)}: run {run_id} of trial {self.trial}\n",
+                f"_run={shell_word(path)}\n",
+                f"_told={shell_word(str(self._folder.facts))}\n",
                 'cd "$_run" || exit 91\n',
                 added.first,
                 _WHOLE if self._elsewhere else "",
                 self._claim,
-                exports({**test.bound(case.parameters), **self._run_variables(test, case, run)}),
-                host_files(self.machine, case, run.hosts),
+                exports({**test.bound(case.parameters), **variables}),
+                host_files(self.machine, case, hosts),
                 self._shared(test, case.toolchain),
                 launch.before,
                 exports({"LAUNCH": line, "CONTAINER": " ".join(container_words(case))}),
@@ -285,7 +299,7 @@ class ScriptWriter:
                 kept_files.before_script(self.machine, case),
                 before_script(case, directory),
                 enter_container(test, case),
-                f". {shell_word(run.script)}\n)",
+                f". {shell_word(str(self._folder.script(test.name)))}\n)",
                 _SCRIPT_END,
                 kept_files.after_script(self.machine),
                 added.after,
@@ -305,9 +319,9 @@ class ScriptWriter:
             "".join(part.after for part in reversed(parts)),
         )
 
-    def _run_variables(self, test: Test, case: Case, run: "RunPlace") -> dict[str, Scalar]:
+    def _run_variables(self, test: Test, case: Case, run_id: str, build: str) -> dict[str, Scalar]:
         return {
-            "BUILD": run.build,
+            "BUILD": build,
             "NODES": case.nodes,
             "TASKS": case.tasks,
             "TASKS_PER_NODE": case.tasks_per_node,
@@ -315,7 +329,7 @@ class ScriptWriter:
             "OMP_NUM_THREADS": case.threads,
             "GPUS_PER_NODE": case.gpus,
             "WALLTIME": round(case.walltime),
-            "SEATRIAL_RUN": run.run_id,
+            "SEATRIAL_RUN": run_id,
             "SEATRIAL_TEST": test.folder,
             **({"PIECE": case.parameters[PIECE]} if test.run.pieces is not None else {}),
         }
@@ -358,20 +372,6 @@ def judged_files(test: Test) -> list[str]:
     if isinstance(form := test.metrics.get(FROM), str):
         names.append(find_format(form).file)
     return sorted({name for name in names if name not in (None, "stdout")})
-
-
-class RunPlace(Struct, frozen=True):
-    """The id of a run, its directory, the directory of its build, the script of its test, the
-    folder in which jobs mark the nodes whose facts they told, the nodes that were chosen for it, in
-    the order of its ranks, and where the files of its hosts are ("": its job writes them)."""
-
-    run_id: str
-    path: str
-    build: str
-    script: str
-    facts: str
-    nodes: str = ""
-    hosts: str = ""
 
 
 # ---- settings script -----------------------------------------------------------------------------

@@ -8,7 +8,8 @@ from functools import cached_property
 from pathlib import Path
 
 from seatrial.errors import UsageError
-from seatrial.execute.run_collector import EndedRun, RunReader
+from seatrial.execute.run_collector import RunReader
+from seatrial.execute.runs import RunUnderWay
 from seatrial.execute.script import judged_files
 from seatrial.execute.trial_record import Record
 from seatrial.judge.log_rules import FACTS_APP, FACTS_FILE, RuleFile, is_named
@@ -41,8 +42,8 @@ class FactsReader(RunReader):
             self._tells[test.name] = is_named(judged_files(test))
         return self._tells[test.name]
 
-    def figures(self, run: EndedRun, nodes: str, right: bool) -> Sequence[MetricValue]:
-        test = self.record.tests[run.case.test]
+    def figures(self, run: RunUnderWay, nodes: str, right: bool) -> Sequence[MetricValue]:
+        test = run.test
         if not (right and self.is_slow(test)) and not is_judged_by_script(test):
             return ()
         found = node_findings.findings_in(run.path, self._roles, self._rules, nodes)

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
-from seatrial.execute.run_collector import EndedRun, RunReader
+from seatrial.execute.run_collector import RunReader
+from seatrial.execute.runs import RunUnderWay
 from seatrial.execute.trial_record import Record
 from seatrial.model.figures import MetricValue
 from seatrial.model.test import Test
@@ -31,7 +32,7 @@ class MatrixReader(RunReader):
     def is_slow(self, test: Test) -> bool:
         return self._is_asked  # a matrix may be large
 
-    def figures(self, run: EndedRun, nodes: str, right: bool) -> Sequence[MetricValue]:
+    def figures(self, run: RunUnderWay, nodes: str, right: bool) -> Sequence[MetricValue]:
         if self._is_asked and right:
             return findings_in(run.path, self._groups, nodes)
         return ()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 
-from seatrial.execute.run_collector import EndedRun, RunReader
+from seatrial.execute.run_collector import RunReader
+from seatrial.execute.runs import RunUnderWay
 from seatrial.model.test import Test
 from seatrial.plugins.orders import patterns
 
@@ -15,7 +16,7 @@ class PatternReader(RunReader):
     def is_slow(self, test: Test) -> bool:
         return bool(test.run.pattern)
 
-    def collect(self, run: EndedRun) -> None:
-        if self.record.tests[run.case.test].run.pattern:
+    def collect(self, run: RunUnderWay) -> None:
+        if run.test.run.pattern:
             with contextlib.suppress(OSError):
                 patterns.collect(run.path)
