@@ -37,23 +37,27 @@ class CommandHelp(NamedTuple):
 def pages(command: click.Command, name: str = "seatrial") -> Iterator[CommandHelp]:
     """Yield the help of a command and of all commands below it."""
     context = click.Context(command, info_name=name)
-    below: list[tuple[str, click.Command]] = []
-    if isinstance(command, click.Group):
-        found = ((one, command.get_command(context, one)) for one in command.list_commands(context))
-        below = [(one, each) for one, each in found if each is not None and not each.hidden]
-    paragraphs = list(_paragraphs(command.help or ""))
+    below = _commands_below(command, context)
     options = (one for one in command.get_params(context) if isinstance(one, click.Option))
     records = (option.get_help_record(context) for option in options)
     yield CommandHelp(
         name,
         " ".join(command.collect_usage_pieces(context)),
-        _first_sentence(command.help or ""),
-        paragraphs,
+        _first_sentence(command),
+        list(_paragraphs(command.help or "")),
         [record for record in records if record is not None],
-        [(one, _first_sentence(each.help or "")) for one, each in below],
+        [(one, _first_sentence(each)) for one, each in below.items()],
     )
-    for one, each in below:
+    for one, each in below.items():
         yield from pages(each, f"{name} {one}")
+
+
+def _commands_below(command: click.Command, context: click.Context) -> dict[str, click.Command]:
+    """Return the commands of a group by name, without hidden ones; none of a single command."""
+    if not isinstance(command, click.Group):
+        return {}
+    below = ((name, command.get_command(context, name)) for name in command.list_commands(context))
+    return {name: one for name, one in below if one is not None and not one.hidden}
 
 
 def _paragraphs(text: str) -> Iterator[Paragraph]:
@@ -67,8 +71,8 @@ def _paragraphs(text: str) -> Iterator[Paragraph]:
             yield Paragraph(lines, verbatim)
 
 
-def _first_sentence(text: str) -> str:
-    first = " ".join(inspect.cleandoc(text).partition("\n\n")[0].split())
+def _first_sentence(command: click.Command) -> str:
+    first = " ".join(inspect.cleandoc(command.help or "").partition("\n\n")[0].split())
     return first.partition(". ")[0].rstrip(".")
 
 

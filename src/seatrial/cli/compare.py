@@ -5,7 +5,6 @@ from typing import Any
 
 import click
 import msgspec
-from msgspec import Struct
 
 from seatrial.cli import Folders, options
 from seatrial.cli.options import SHARE, format_option, list_option, per_option, tests_filter
@@ -83,43 +82,46 @@ def command(
     if ladder and spread:
         raise click.UsageError("--ladder and --spread answer two questions; give one of them")
     with opened(folders) as store:
-        found = [gather(store, parse_side(side), tests, given=True) for side in sides]
-        trials = trials_of(found)
+        gathered = [gather(store, parse_side(side), tests, given=True) for side in sides]
+        trials = trials_of(gathered)
         tell_damage(store, trials)
-        facts = [node_differences(store, found[0], other) for other in found[1:]]
+        facts = [node_differences(store, gathered[0], other) for other in gathered[1:]]
     if per:
-        found = [per_resource(side, per) for side in found]
+        gathered = [per_resource(side, per) for side in gathered]
+    base, *others = gathered
     chosen = (lambda name: is_named(name, metrics)) if metrics else None
 
     def compare(first: Side, second: Side) -> Comparison:
         return compare_sides(first, second, threshold, chosen, across, each_node, elapsed)
 
-    if spread:
-        spreads = [compare_spreads(found[0], b, chosen, across, each_node) for b in found[1:]]
-        return _said(form, spreads, spread_page(spreads))
+    if spread:  # which side is steadier, or better, is no failure
+        spreads = [compare_spreads(base, other, chosen, across, each_node) for other in others]
+        return _print(form, msgspec.to_builtins(spreads), spread_page(spreads))
     if ladder:
-        built = ladders(len(found), lambda i, j: compare(found[i], found[j]))
-        return _said(form, built, ladder_page(built))
-    compared = [compare(found[0], other) for other in found[1:]]
+        built = ladders(len(gathered), lambda i, j: compare(gathered[i], gathered[j]))
+        return _print(form, msgspec.to_builtins(built), ladder_page(built))
+    compared = [compare(base, other) for other in others]
     origins = [
-        provenance.differences(found[0], other) + changed
-        for other, changed in zip(found[1:], facts, strict=True)
+        provenance.differences(base, other) + changed
+        for other, changed in zip(others, facts, strict=True)
     ]
-    if form == "json":
-        click.echo(to_json(as_record(compared, origins)), nl=False)
-    else:
-        click.echo(page(compared, origins))
+    _print(form, as_record(compared, origins), page(compared, origins))
+    return _exit_code(compared, any(trial.damaged for trial in trials))
+
+
+def _print(form: str, record: Any, page: str) -> int:
+    """Print an answer as JSON or as text; return 0."""
+    click.echo(to_json(record) if form == "json" else page, nl=form != "json")
+    return 0
+
+
+def _exit_code(compared: Sequence[Comparison], damaged: bool) -> int:
     if any(comparison.count("worse") for comparison in compared):
         return 1
-    if any(one.undecided or one.unanswered or one.doubts or not one.answered for one in compared):
-        return UNDECIDED
-    return UNDECIDED if any(trial.damaged for trial in trials) else 0
-
-
-def _said(form: str, found: Sequence[Struct], page: str) -> int:
-    """Print what was found; which side is better or steadier is no failure."""
-    click.echo(to_json(msgspec.to_builtins(found)) if form == "json" else page, nl=form != "json")
-    return 0
+    undecided = any(
+        one.undecided or one.unanswered or one.doubts or not one.answered for one in compared
+    )
+    return UNDECIDED if undecided or damaged else 0
 
 
 # ---- comparison page -----------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from seatrial.execute.second_judgement import (
     record_judgements,
 )
 from seatrial.execute.trial_folder import TrialFolder, find, references_by_now
-from seatrial.execute.trial_record import checksum_of
+from seatrial.execute.trial_record import Record, checksum_of
 from seatrial.hooks import load, provided
 from seatrial.judge.references import References
 from seatrial.model.codes import KNOWN, PASS
@@ -125,48 +125,55 @@ def _judge_again(
             f"{folder.tag}: {origin.other}, and what its suite judges by would run under your "
             "name; name a suite that you trust, with --with"
         )
-    if record.given is not None:
-        raise UsageError(f"{folder.tag}: its figures were given, and there is no output")
-    if record.imported is not None:
-        raise UsageError(
-            f"{folder.tag}: its runs were made with {record.imported.tool}, whose verdicts stand: "
-            "Seatrial has no test to judge them by"
-        )
-    if record.rehearsed:
-        raise UsageError(f"{folder.tag}: is a rehearsal: nothing ran, and there is no output")
+    _require_outputs(folder.tag, record)
     record_it = again and not dry_run
     before = checksum_of(references_by_now(folder, record))
-    if record_it and not reason.strip():
-        raise UsageError("--again: say why with --reason TEXT; it is kept with each verdict")
     if record_it:
-        now, found = record_judgements(
+        if not reason.strip():
+            raise UsageError("--again: say why with --reason TEXT; it is kept with each verdict")
+        now, judged = record_judgements(
             folder, record, suites, references, account(), reason.strip()
         )
-        news = any(one.changed or one.figures for one in found)
-        if news and not origin.other:
+        if not origin.other and any(one.changed or one.figures for one in judged):
             _tell_sinks(folder, folders)
     else:
         now = definitions_now(record, folder.cases(), suites, references)
-        found = list(judge_again(folder, record, now))
+        judged = list(judge_again(folder, record, now))
     if form == "json":
-        _print_json(found)
+        _print_json(judged)
     else:
-        _print_table(folders, folder.tag, found, record_it)
+        _print_table(folders, folder.tag, judged, record_it)
         if now.references_sha256 != before:
             follow = "follow them now" if record_it else "would follow them"
             click.echo(folded(f"the references are not those of before: criteria {follow}"))
-    if not all(one.code in (PASS, KNOWN) or one.run.life.will_rerun for one in found):
+    return _exit_code(judged, now.references if require_references else None, form)
+
+
+def _require_outputs(tag: str, record: Record) -> None:
+    """Raise UsageError for a trial whose runs left no output that a test could judge."""
+    if record.given is not None:
+        raise UsageError(f"{tag}: its figures were given, and there is no output")
+    if record.imported is not None:
+        raise UsageError(
+            f"{tag}: its runs were made with {record.imported.tool}, whose verdicts stand: "
+            "Seatrial has no test to judge them by"
+        )
+    if record.rehearsed:
+        raise UsageError(f"{tag}: is a rehearsal: nothing ran, and there is no output")
+
+
+def _exit_code(judged: Sequence[SecondJudgement], references: References | None, form: str) -> int:
+    """Return the exit code; figures without one of ``references``, which are then required, are
+    told."""
+    if not all(one.code in (PASS, KNOWN) or one.run.life.will_rerun for one in judged):
         return 1
-    without = _unreferenced(found, now.references)
-    if require_references and without.told:
-        click.echo(folded(plain_line(without.told)), err=form == "json")
+    if references is not None and (told := _unreferenced(judged, references).told):
+        click.echo(folded(plain_line(told)), err=form == "json")
         return NOT_JUDGED
-    return NOT_JUDGED if any(one.cannot and one.code is PASS for one in found) else 0
+    return NOT_JUDGED if any(one.cannot and one.code is PASS for one in judged) else 0
 
 
-def _unreferenced(
-    found: "Sequence[SecondJudgement]", references: "References"
-) -> "UnreferencedFigures":
+def _unreferenced(found: Sequence[SecondJudgement], references: References) -> UnreferencedFigures:
     """Return which figures of the runs that passed have no reference."""
     told: dict[tuple[str, str, str], bool] = {}
     for one in found:
@@ -184,14 +191,14 @@ def _unreferenced(
     )
 
 
-def _tell_sinks(folder: "TrialFolder", folders: Folders) -> None:
+def _tell_sinks(folder: TrialFolder, folders: Folders) -> None:
     for delivery in provided("seatrial_deliveries"):
         if trouble := load(delivery.start)(folder, folders.log_level):
             again = folders.command("sink", folder.tag)
             click.echo(f"seatrial: the sinks were not told: {trouble}; later: {again}", err=True)
 
 
-def _print_json(found: "Sequence[SecondJudgement]") -> None:
+def _print_json(found: Sequence[SecondJudgement]) -> None:
     records = [
         {
             "run_id": one.run.run_id,
@@ -209,28 +216,38 @@ def _print_json(found: "Sequence[SecondJudgement]") -> None:
 
 
 def _print_table(
-    folders: Folders, tag: str, found: "Sequence[SecondJudgement]", recorded: bool
+    folders: Folders, tag: str, judged: Sequence[SecondJudgement], recorded: bool
 ) -> None:
-    rows = TextTable("run | case~ | was~ | is~ | why~")
-    changed = [one for one in found if one.changed]
-    for one in changed[:SHOWN]:
-        rows.add(one.run.run_id[:8], one.run.case.name, one.was.name, one.code.name, one.reason)
-    print_first(rows, len(changed), SHOWN, ": --format json lists all")
-    turns = Counter(f"{one.was.name} -> {one.code.name}" for one in changed if one.was != one.code)
-    others = sum(one.was == one.code for one in changed)
-    said = [f"{number} {turn}" for turn, number in turns.items()]
-    said += [f"{others} for another reason"] if others else []
-    judged = sum(not one.cannot for one in found)
+    changed = [one for one in judged if one.changed]
+    rows = (
+        (one.run.run_id[:8], one.run.case.name, one.was.name, one.code.name, one.reason)
+        for one in changed[:SHOWN]
+    )
+    table = TextTable("run | case~ | was~ | is~ | why~", rows)
+    print_first(table, len(changed), SHOWN, ": --format json lists all")
+    number = sum(not one.cannot for one in judged)
     verb = "judged again" if recorded else "would be judged again"
-    told = f"{len(changed)} changed: {', '.join(said)}" if changed else "none changed"
-    click.echo(folded(f"{count(judged, 'run')} {verb}, {told}"))
-    added = sum(len(one.figures) for one in found)
+    click.echo(folded(f"{count(number, 'run')} {verb}, {_turns(changed)}"))
+    added = sum(len(one.figures) for one in judged)
     if added:
         verb = "added" if recorded else "would be added"
         click.echo(folded(f"{count(added, 'figure')} that had not been found {verb}"))
-    reasons = Counter(one.cannot for one in found if one.cannot)
-    for reason, number in reasons.items():
-        runs = "1 run keeps its verdict" if number == 1 else f"{number} runs keep their verdicts"
-        click.echo(folded(f"{runs}, as it cannot be judged again: {plain_line(reason)}"))
+    _print_kept(judged)
     if (changed or added) and not recorded:
         click.echo(f"record it: {folders.command('judge', tag, '--again', '--reason', 'TEXT')}")
+
+
+def _print_kept(judged: Sequence[SecondJudgement]) -> None:
+    """Tell how many runs cannot be judged again, and why."""
+    for reason, number in Counter(one.cannot for one in judged if one.cannot).items():
+        runs = "1 run keeps its verdict" if number == 1 else f"{number} runs keep their verdicts"
+        click.echo(folded(f"{runs}, as it cannot be judged again: {plain_line(reason)}"))
+
+
+def _turns(changed: Sequence[SecondJudgement]) -> str:
+    """Return how many verdicts change, and from what to what."""
+    turns = Counter(f"{one.was.name} -> {one.code.name}" for one in changed if one.was != one.code)
+    others = len(changed) - turns.total()
+    parts = [f"{number} {turn}" for turn, number in turns.items()]
+    parts += [f"{others} for another reason"] if others else []
+    return f"{len(changed)} changed: {', '.join(parts)}" if changed else "none changed"

@@ -4,7 +4,7 @@ acceptance = Acceptance(folders, Path("plan.yaml"), components=("stability",))
 acceptance.run(quiet=False, form="table")     # the exit code
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
@@ -27,9 +27,9 @@ from seatrial.execute.schedulers import require_scheduler
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.model.plan import Component, phases_of
 from seatrial.results.documents import with_evidence
-from seatrial.results.evidence import evidence_of, state_of_evidence
+from seatrial.results.evidence import EvidenceStatus, evidence_of, state_of_evidence
 from seatrial.results.records import PlanRecords, records_in
-from seatrial.results.status import AWAITED
+from seatrial.results.status import AWAITED, Status
 from seatrial.show.report.planned import rehearsals
 from seatrial.show.text import folded
 from seatrial.units import count, show_seconds
@@ -37,6 +37,9 @@ from seatrial.units import count, show_seconds
 WIDTH = 78
 
 _PartTrial = tuple[PreparedComponent, PlanTrial | None]
+_MadeTrial = tuple[PreparedComponent, PlanTrial]
+Proofs = Mapping[str, Sequence[EvidenceStatus]]
+"""The documents of components, by their names."""
 
 
 class Acceptance(OfPlan):
@@ -265,47 +268,68 @@ class Acceptance(OfPlan):
     def print_status(self, form: str) -> int:
         """Print the status of each trial and its criteria; return the exit code."""
         trials = [*self._checklists(), *self._trials()]
-        made = [(part, trial) for part, trial in trials if trial is not None]
+        made = _made(trials)
+        waiting = [part for part, trial in trials if trial is None]
         records = records_in(plan_trials.records(self.folders.trials, self.plan, self.name))
-        folder = self.prepared.path.parent
-        found = [
-            with_evidence(
-                status_table.status_of(trial),
-                evidence_of(part.component.evidence, records.given, folder),
-            )
-            for part, trial in made
-        ]
-        waiting = [self._next_tag(part) for part, trial in trials if trial is None]
-        shown = self._with_evidence()
-        papers = [self._as_record(each, records) for each in shown]
-        if waiting and not found:
-            click.echo(folded(self.not_here()), err=form == "json")
-        if form == "json":
-            status_table.print_json(self.plan, found, _as_json(papers, records))
+        statuses = [self._status(part, trial, records) for part, trial in made]
+        proofs = self._documents(records)
+        in_json = form == "json"
+        if waiting and not statuses:
+            click.echo(folded(self.not_here()), err=in_json)
+        if in_json:
+            status_table.print_json(self.plan, statuses, _as_json(proofs, records))
         else:
-            if found:
-                tried = {part.component.component for part, _ in trials}
-                alone = {one["component"]: one["state"] for one in papers}
-                alone = {name: state for name, state in alone.items() if name not in tried}
-                status_table.print_status(found, alone)
-            if waiting:
-                click.echo(folded(f"not begun: {', '.join(waiting)}"))
-                self._print_rehearsed(part for part, trial in trials if trial is None)
-            click.echo() if found and shown else None
-            for each in shown:
-                for proof in evidence_of(each.evidence, records.given, folder):
-                    click.echo(folded(status_table.evidence_line(each.component, proof)))
+            tried = {part.component.component for part, _ in trials}
+            self._print_tables(statuses, tried, waiting, proofs)
             _print_records(records)
+        left_over = self._left_over()
+        self._print_differences(made, left_over, err=in_json)
+        if not in_json:
+            status_table.print_next(statuses, self.command())
+        code = status_table.exit_code(statuses, [trial for _, trial in made])
+        return 3 if code == 0 and (waiting or left_over or not _as_given(proofs)) else code
+
+    def _status(self, part: PreparedComponent, trial: PlanTrial, records: PlanRecords) -> Status:
+        """Return the status of a trial, with the documents of its component."""
+        return with_evidence(status_table.status_of(trial), self._proofs(part.component, records))
+
+    def _proofs(self, component: Component, records: PlanRecords) -> list[EvidenceStatus]:
+        """Return the documents of a component as they are now."""
+        return evidence_of(component.evidence, records.given, self.prepared.path.parent)
+
+    def _print_tables(
+        self,
+        statuses: Sequence[Status],
+        tried: Collection[str],
+        waiting: Sequence[PreparedComponent],
+        proofs: Proofs,
+    ) -> None:
+        """Print the status of trials and documents; ``tried`` are the components that have
+        trials, ``waiting`` those that have not begun."""
+        if statuses:
+            alone = {
+                name: state_of_evidence(found)
+                for name, found in proofs.items()
+                if name not in tried
+            }
+            status_table.print_status(statuses, alone)
+        if waiting:
+            click.echo(folded(f"not begun: {', '.join(map(self._next_tag, waiting))}"))
+            self._print_rehearsed(waiting)
+        if statuses and proofs:
+            click.echo()
+        for name, found in proofs.items():
+            for proof in found:
+                click.echo(folded(status_table.evidence_line(name, proof)))
+
+    def _print_differences(
+        self, made: Sequence[_MadeTrial], left_over: Sequence[PlanTrial], err: bool
+    ) -> None:
+        """Tell where trials are not those of the plan as it is now."""
         for part, trial in made:
-            self._print_changed(part, trial, builds=False, err=form == "json")
-        gone = self._left_over()
-        for trial in gone:
-            click.echo(plan_trials.left_over_words(trial), err=form == "json")
-        if form != "json":
-            status_table.print_next(found, self.command())
-        code = status_table.exit_code(found, [trial for _, trial in made])
-        states = {proof["state"] for paper in papers for proof in paper["evidence"]}
-        return 3 if code == 0 and (waiting or gone or states - {"as it was"}) else code
+            self._print_changed(part, trial, builds=False, err=err)
+        for trial in left_over:
+            click.echo(plan_trials.left_over_words(trial), err=err)
 
     def _left_over(self) -> list[PlanTrial]:
         """Return the trials of components that the plan has no more; none if some were chosen."""
@@ -314,24 +338,15 @@ class Acceptance(OfPlan):
         path = self.prepared.path
         return plan_trials.left_over(self.folders.trials, self.prepared, path, self.name)
 
-    def _as_record(self, component: Component, records: PlanRecords) -> dict[str, Any]:
-        """Return the documents of a component as JSON has them."""
-        found = evidence_of(component.evidence, records.given, self.prepared.path.parent)
-        return {
-            "component": component.component,
-            "state": state_of_evidence(found),
-            "evidence": [asdict(each) for each in found],
-        }
-
     def _print_not_met(self) -> int:
         """Name the criteria of incomplete trials that are not met; return the exit code."""
-        trials = [trial for _, trial in self._trials() if trial]
-        found = [status_table.status_of(trial) for trial in trials]
-        for one in found:
-            labels = [each[0].label for each in one.criteria if each[0].state == "not met"]
+        trials = [trial for _, trial in _made(self._trials())]
+        statuses = [status_table.status_of(trial) for trial in trials]
+        for status in statuses:
+            labels = [result[0].label for result in status.criteria if result[0].state == "not met"]
             if labels:
-                click.echo(f"{one.tag}: not met: {', '.join(labels)}")
-        return status_table.exit_code(found, trials) or 3
+                click.echo(f"{status.tag}: not met: {', '.join(labels)}")
+        return status_table.exit_code(statuses, trials) or 3
 
     def _print_rehearsed(self, parts: Iterable[PreparedComponent]) -> None:
         """Name the rehearsals of components that have not begun."""
@@ -341,16 +356,21 @@ class Acceptance(OfPlan):
                 show = self.folders.command("runs", "--trial", trial.folder.tag)
                 click.echo(f"only rehearsed: {trial.folder.tag}: see `{show}`")
 
-    def _with_evidence(self) -> list[Component]:
-        """Return the chosen components that rest on documents."""
+    def _documents(self, records: PlanRecords) -> Proofs:
+        """Return the documents on which the chosen components rest."""
         plan = self.prepared.plan
-        return [
-            each
-            for each in plan.components
-            if each.evidence
-            and (not self.components or each.component in self.components)
-            and (not self.phases or any(p.phase in self.phases for p in phases_of(plan, each)))
-        ]
+        return {
+            component.component: self._proofs(component, records)
+            for component in plan.components
+            if component.evidence
+            and (not self.components or component.component in self.components)
+            and (not self.phases or any(p.phase in self.phases for p in phases_of(plan, component)))
+        }
+
+
+def _made(trials: Iterable[_PartTrial]) -> list[_MadeTrial]:
+    """Return the components that have a trial, with it."""
+    return [(part, trial) for part, trial in trials if trial is not None]
 
 
 def _size(part: PreparedComponent, trial: PlanTrial | None) -> str:
@@ -376,11 +396,25 @@ def _print_left_out(part: PreparedComponent) -> None:
         click.echo(f"{part.tag}: {warning}", err=True)
 
 
-def _as_json(evidence: Sequence[dict[str, Any]], records: PlanRecords) -> dict[str, Any]:
-    """Return what people recorded about a plan as JSON has it."""
+def _as_json(proofs: Proofs, records: PlanRecords) -> dict[str, Any]:
+    """Return the documents of components, and what people recorded about a plan, as JSON has
+    them."""
+    evidence = [
+        {
+            "component": name,
+            "state": state_of_evidence(found),
+            "evidence": [asdict(proof) for proof in found],
+        }
+        for name, found in proofs.items()
+    ]
     issues = [asdict(each) for each in records.issues.values()]
     entries = [asdict(each) for each in records.entries]
     return {"evidence": evidence, "issues": issues, "entries": entries}
+
+
+def _as_given(proofs: Proofs) -> bool:
+    """Return whether each document is as it was when it was given."""
+    return all(proof.state == "as it was" for found in proofs.values() for proof in found)
 
 
 def _print_records(records: PlanRecords) -> None:

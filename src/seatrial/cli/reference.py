@@ -59,7 +59,7 @@ def accept(
     folders: Folders,
     trials: tuple[str, ...],
     metric: str,
-    stage: "Stage",
+    stage: Stage,
     since: int,
     machine: str,
     two_sided: bool,
@@ -117,7 +117,7 @@ def list_references(machine: str | None) -> int:
     return 0
 
 
-def _file_of(trial: "trial_folder.TrialFolder") -> Path:
+def _file_of(trial: trial_folder.TrialFolder) -> Path:
     """Return the file of references that a trial names. Raises UsageError where another user's
     trial names a file that is not the machine's: it would be written under the own name."""
     record, origin = trial.record_and_origin()
@@ -134,7 +134,7 @@ def _file_of(trial: "trial_folder.TrialFolder") -> Path:
     return path
 
 
-def _require_whole(rows: "list[TrialRow]", damaged: bool) -> None:
+def _require_whole(rows: list[TrialRow], damaged: bool) -> None:
     """Raise UsageError for trials with damaged journals: runs that failed may be missing."""
     wrong = [row.tag for row in rows if row.damaged]
     if wrong and not damaged:
@@ -144,7 +144,7 @@ def _require_whole(rows: "list[TrialRow]", damaged: bool) -> None:
         )
 
 
-def _no_figure(store: "Store", rows: "list[TrialRow]", metric: str, stage: "Stage") -> str:
+def _no_figure(store: Store, rows: list[TrialRow], metric: str, stage: Stage) -> str:
     """Return why there is no figure to accept."""
     tags = ", ".join(row.tag for row in rows)
     known = {sample.metric for row in rows for sample in queries.summary(store, row)}
@@ -156,17 +156,27 @@ def _no_figure(store: "Store", rows: "list[TrialRow]", metric: str, stage: "Stag
 
 
 def _trials_of(
-    store: "Store", tags: tuple[str, ...], since: int, machine: str, rehearsed: bool
-) -> "list[TrialRow]":
+    store: Store, tags: tuple[str, ...], since: int, machine: str, rehearsed: bool
+) -> list[TrialRow]:
     """Return the chosen trials, newest first, all of one machine."""
     if not tags and not since:
         raise UsageError("name a trial, or learn from all trials since a time: --since 30d")
     if tags:
         wanted = {queries.trial(store, tag).row for tag in tags}
         rows = [row for row in queries.trials(store) if row.row in wanted]
+        _require_measured(rows, rehearsed)
     else:
-        rows = [row for row in queries.trials(store) if (row.last or row.created) >= since]
-        rows = [row for row in rows if (rehearsed or not row.rehearsed) and not row.given]
+        rows = [
+            row
+            for row in queries.trials(store)
+            if (row.last or row.created) >= since and not row.given
+            if rehearsed or not row.rehearsed
+        ]
+    return _of_one_machine(rows, machine)
+
+
+def _require_measured(rows: list[TrialRow], rehearsed: bool) -> None:
+    """Raise UsageError for trials whose figures nobody measured."""
     if given := [row for row in rows if row.given]:
         raise UsageError(
             f"{given[0].tag}: its figures were given and never measured; write them into "
@@ -177,18 +187,22 @@ def _trials_of(
             f"{made_up[0].tag}: is a rehearsal, its figures were never measured; name a real "
             "trial, or add --rehearsed"
         )
-    machines = sorted({row.machine for row in rows})
+
+
+def _of_one_machine(rows: list[TrialRow], machine: str) -> list[TrialRow]:
+    """Return the trials of a machine ("": the only one). Raises UsageError."""
+    names = sorted({row.machine for row in rows})
     if machine:
         rows = [row for row in rows if row.machine == machine]
-    elif len(machines) > 1:
-        raise UsageError(f"the trials are of {', '.join(machines)}; say which with --machine")
+    elif len(names) > 1:
+        raise UsageError(f"the trials are of {', '.join(names)}; say which with --machine")
     if not rows:
-        known = f"; there are trials of {', '.join(machines)}" if machines else ""
+        known = f"; there are trials of {', '.join(names)}" if names else ""
         raise UsageError(f"no such trial in that time{known}; see `seatrial trials`")
     return rows
 
 
-def _table(references: "Sequence[written.Reference]") -> TextTable:
+def _table(references: Sequence[written.Reference]) -> TextTable:
     found = TextTable("test~ | where~ | toolchain~ | metric~ | expected> | allowed> | stage")
     for one in references:
         where = ",".join(f"{name}={show(value)}" for name, value in one.where.items())

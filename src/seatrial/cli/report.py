@@ -15,17 +15,17 @@ from seatrial.escaping import plain_line
 from seatrial.execute.trial_folder import find
 from seatrial.model.settings import setting
 from seatrial.show.report import content, gather, html, markdown, planned, sign
-from seatrial.show.report import sign as verify
 from seatrial.show.report.content import Decision
 from seatrial.units import show_bytes
 
 _FORMS = {".html": "html", ".htm": "html", ".md": "md", ".json": "json"}
 
 
+STDOUT = Path("-")
 _LONGEST_NAME = 100
 
 
-DECISIONS: "dict[str, Decision]" = {
+DECISIONS: dict[str, Decision] = {
     "accepted": "accepted",
     "reservations": "accepted with reservations",
     "rejected": "rejected",
@@ -99,36 +99,49 @@ def write(
     TRIAL is a tag, a unique beginning of one, or a path; PLAN is a plan's file: the report is then
     on the trials of all its components. Several trials make one report.
     """
-    stdout = output is not None and str(output) == "-"
-    if output is not None and not output.name:
-        raise UsageError("--output: names no file; name one, such as report.html")
-    if stdout and key is not None:
-        raise click.UsageError("--sign: a report on stdout cannot be signed; name a file with -o")
     form = form or _form(output)
-    if key is not None:
-        sign.require_key(key)
+    _require_output(output, key)
     _require_reservations(decision, reservations)
-    by = setting("name") if by is None else by
-    organisation = setting("organisation") if organisation is None else organisation
+    author = gather.Author(
+        setting("name") if by is None else by,
+        setting("organisation") if organisation is None else organisation,
+        DECISIONS[decision] if decision else "",
+        reservations,
+    )
     with opened(folders) as store:
-        found = _found(folders, asked, name, rehearsed)
-        decided = DECISIONS[decision] if decision else ""
-        author = gather.Author(by, organisation, decided, reservations)
-        made = gather.gather(found, store, author, given)
-    _tell_damaged(found, made)
+        chosen = _chosen(folders, asked, name, rehearsed)
+        made = gather.gather(chosen, store, author, given)
+    _tell_damaged(chosen, made)
     if decision and made.rehearsed:
         raise UsageError(f"--decision {decision}: a rehearsal accepts nothing")
     text = _text(made, form)
+    if output == STDOUT:
+        click.echo(text, nl=False)
+        return 0
     if output is None:
         output = Path(f"{_stem(asked, name, made)}-report.{form}")
         _require_own(output, made)
-    if stdout:
-        click.echo(text, nl=False)
-        return 0
     _write(output, text)
     size = show_bytes(len(text.encode()))
-    said = " (rehearsed)" if made.rehearsed else ""
-    click.echo(plain_line(f"{output}: report {made.name} on {made.title}{said}, {size}"))
+    mark = " (rehearsed)" if made.rehearsed else ""
+    click.echo(plain_line(f"{output}: report {made.name} on {made.title}{mark}, {size}"))
+    _sign(output, key)
+    return 0
+
+
+def _require_output(output: Path | None, key: Path | None) -> None:
+    """Raise UsageError for an output without a name, and for one that cannot be signed."""
+    if output is not None and not output.name:
+        raise UsageError("--output: names no file; name one, such as report.html")
+    if key is None:
+        return
+    if output == STDOUT:
+        raise click.UsageError("--sign: a report on stdout cannot be signed; name a file with -o")
+    sign.require_key(key)
+
+
+def _sign(output: Path, key: Path | None) -> None:
+    """Sign a report, if there is a key, and tell of signatures that are not its own."""
     signature = None
     if key is not None:
         signature = sign.sign(output, key)
@@ -136,12 +149,9 @@ def write(
     for _, path in sign.signatures_of(output):
         if path != signature:
             click.echo(f"{path}: is of an earlier report; it must be signed anew", err=True)
-    return 0
 
 
 command.add_command(sign_command)
-
-
 command.add_command(verify_command)
 
 
@@ -155,9 +165,9 @@ def _require_reservations(decision: str | None, reservations: tuple[str, ...]) -
         raise click.UsageError("--decision reservations: name each of them with --reservation")
 
 
-def _found(
+def _chosen(
     folders: Folders, asked: tuple[str, ...], name: str, rehearsed: bool
-) -> "planned.Planned":
+) -> planned.Planned:
     """Return the trials of a plan, or those of which the tags were given."""
     plans = [one for one in asked if Path(one).suffix in (".yaml", ".yml")]
     if plans and len(asked) > 1:
@@ -170,9 +180,9 @@ def _found(
     return planned.Planned(trials)
 
 
-def _tell_damaged(found: "planned.Planned", made: "content.Report") -> None:
+def _tell_damaged(chosen: planned.Planned, made: content.Report) -> None:
     damaged = {file.trial for file in made.files if file.damaged}
-    for folder in found.trials:
+    for folder in chosen.trials:
         if folder.tag in damaged:
             tell_damaged_journal(folder)
 
@@ -188,7 +198,7 @@ def _form(output: Path | None) -> str:
     return _FORMS.get(ending, "html")
 
 
-def _stem(asked: tuple[str, ...], name: str, made: "content.Report") -> str:
+def _stem(asked: tuple[str, ...], name: str, made: content.Report) -> str:
     """Return the name of a report's file: the common beginning of the tags of its plan's trials, or
     the names of all its trials."""
     plan = Path(asked[0])
@@ -200,17 +210,17 @@ def _stem(asked: tuple[str, ...], name: str, made: "content.Report") -> str:
     return named if len(named) <= _LONGEST_NAME else f"{tags[0]}-and-{len(tags) - 1}-more"
 
 
-def _require_own(output: Path, made: "content.Report") -> None:
+def _require_own(output: Path, made: content.Report) -> None:
     """Raise UsageError if an unnamed output would overwrite the report of something else."""
     if not output.exists():
         return
-    there, ours = verify.tags_in(output), {file.trial for file in made.files}
+    there, ours = sign.tags_in(output), {file.trial for file in made.files}
     if there != ours and not (made.plan and there & ours):
         of = f"the report on {', '.join(sorted(there)[:3])}" if there else "no report of Seatrial's"
         raise UsageError(f"{output}: is {of}; remove it, or name another file with -o")
 
 
-def _text(made: "content.Report", form: str) -> str:
+def _text(made: content.Report, form: str) -> str:
     if form == "json":
         return content.as_json(made)
     return markdown.text(made) if form == "md" else html.page(made)

@@ -65,20 +65,24 @@ def record_reviews(folders: Folders, names: Sequence[str], review: Review) -> in
 
 
 def _checked(review: Review) -> Review:
-    names = [name.strip() for name in review.by if name.strip()]
+    """Return what is said without blanks around it, and by whom. Raises UsageError for what cannot
+    be said so."""
+    names = list(filter(None, map(str.strip, review.by)))
+    cause, comment = review.cause.strip(), review.comment.strip()
+    both = len(set(map(str.casefold, names))) >= 2
+    says = bool(cause or comment)
     if review.exclude and review.withdraw:
         raise UsageError("--exclude and --withdraw: one at a time")
-    if review.exclude and len({name.casefold() for name in names}) < 2:
+    if review.exclude and not both:
         raise UsageError(
             "--exclude: an exclusion is by agreement of both sides; name them: --by A --by B"
         )
-    if review.exclude and not (review.cause.strip() or review.comment.strip()):
+    if review.exclude and not says:
         raise UsageError("--exclude: say why with --cause or --comment")
-    if review.withdraw and not review.comment.strip():
+    if review.withdraw and not comment:
         raise UsageError("--withdraw: say why with --comment TEXT; it is kept")
-    if not (review.exclude or review.withdraw or review.cause.strip() or review.comment.strip()):
+    if not (review.exclude or review.withdraw or says):
         raise UsageError("say something of the run: --cause, --comment, --exclude or --withdraw")
-    cause, comment = review.cause.strip(), review.comment.strip()
     return review._replace(cause=cause, comment=comment, by=names or [account()])
 
 

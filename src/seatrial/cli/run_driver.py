@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -535,7 +536,7 @@ class Progress(Observer):
 
 MAX_ROWS = 100
 
-MAX_WHY = 120  # characters of why a failure is known
+MAX_REASON = 120  # characters of why a failure is known
 COLUMNS = "case~ | metric~ | value> | spread>?-1 | n> | reference> | verdict~"
 
 
@@ -567,40 +568,53 @@ def _print_figures(folder: TrialFolder, folders: Folders) -> tuple[str, bool]:
     with opened(folders) as store:
         trial, name = _found(store, folder)
         tell_damage(store, [trial])
-        rows: dict[str, list[SummaryRow]] = {}
         references = references_for(store, trial)
-        timed = [test for test, metric in references.by_metric if metric == ELAPSED]
-        for row in (*queries.summary(store, trial), *queries.elapsed_summary(store, trial, timed)):
-            of_case = rows.setdefault(row.case, [])
-            if row.metric != ELAPSED or all(one.metric != ELAPSED for one in of_case):
-                of_case.append(row)
+        measured = _measured(store, trial, references)
         failed = queries.runs(store, Filters(trial=name, failed=True))
         known = queries.runs(store, Filters(trial=name, states=["known"]))
         slow = [run for run in failed if run.code == PERFORMANCE.number]
         figures = queries.figures(store, [run.row for run in slow])
         cases = {case.id: case for case in queries.cases_of(store, trial)}
     missed, told = _missed(slow, figures, cases, references)
-    wrong: dict[str, Counter[str]] = {}  # of the runs, whatever their figures
-    for run in failed:
-        if run.row not in told:
-            wrong.setdefault(run.case, Counter())[run.verdict] += 1
-    for run in known:
-        told_why = plain_line(run.why.partition("\n")[0])[:MAX_WHY]
-        wrong.setdefault(run.case, Counter())[f"{run.verdict}: {told_why}"] += 1
+    wrong = _verdicts([run for run in failed if run.row not in told], known)
     shown: list[list[object]] = []
     for case in cases.values():
-        measured = [row for row in rows.get(case.id, ()) if row.n or case.id not in wrong]
-        shown += [_row(row, case, missed, references) for row in measured]
-        if case.id in wrong:
-            found = wrong[case.id].items()
-            verdicts = ", ".join(_of_runs(number, case, verdict) for verdict, number in found)
-            shown.append([case.name, "", "", "", "", "", verdicts])
+        verdicts = wrong.get(case.id)
+        rows = [row for row in measured.get(case.id, ()) if row.n or not verdicts]
+        shown += [_row(row, case, missed, references) for row in rows]
+        if verdicts:
+            text = ", ".join(_of_runs(number, case, what) for what, number in verdicts.items())
+            shown.append([case.name, "", "", "", "", "", text])
     more = folders.command("export", name, "--format", "json")
     print_first(TextTable(COLUMNS, shown[:MAX_ROWS]), len(shown), MAX_ROWS, f": {more}")
-    lacking = unreferenced((row for some in rows.values() for row in some), cases, references)
+    lacking = unreferenced(chain.from_iterable(measured.values()), cases, references)
     if lacking.told:
         click.echo(folded(plain_line(lacking.told)))
     return name, not lacking.without
+
+
+def _measured(store: Store, trial: TrialRow, references: References) -> dict[str, list[SummaryRow]]:
+    """Return the figures of a trial by case; with the time of the script where that has a reference
+    and is not among them."""
+    timed = [test for test, metric in references.by_metric if metric == ELAPSED]
+    rows: dict[str, list[SummaryRow]] = {}
+    for row in (*queries.summary(store, trial), *queries.elapsed_summary(store, trial, timed)):
+        of_case = rows.setdefault(row.case, [])
+        if row.metric != ELAPSED or all(one.metric != ELAPSED for one in of_case):
+            of_case.append(row)
+    return rows
+
+
+def _verdicts(failed: Sequence[RunRow], known: Sequence[RunRow]) -> dict[str, Counter[str]]:
+    """Return by case how many runs have which verdict other than pass; known failures with the
+    reason for which they are known."""
+    verdicts: dict[str, Counter[str]] = {}
+    for run in failed:
+        verdicts.setdefault(run.case, Counter())[run.verdict] += 1
+    for run in known:
+        reason = plain_line(run.why.partition("\n")[0])[:MAX_REASON]
+        verdicts.setdefault(run.case, Counter())[f"{run.verdict}: {reason}"] += 1
+    return verdicts
 
 
 def _missed(

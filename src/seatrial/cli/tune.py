@@ -14,8 +14,9 @@ from seatrial.execute.creation import create
 from seatrial.execute.detect import require_chosen
 from seatrial.execute.prepare import new_tag
 from seatrial.execute.schedulers import require_scheduler
-from seatrial.execute.trial_folder import find
-from seatrial.execute.tuning import prepare_tuning
+from seatrial.execute.trial_folder import TrialFolder, find
+from seatrial.execute.trial_record import Record
+from seatrial.execute.tuning import PreparedTuning, prepare_tuning
 from seatrial.execute.tuning_odds import rehearse_tuning
 from seatrial.results.store.export import to_json
 from seatrial.results.tuned import tuned
@@ -77,11 +78,7 @@ def command(
     if status is not None:
         if file is not None or rehearse:
             raise UsageError("--status TRIAL: name the trial alone")
-        folder = find(folders.trials, status)
-        tell_damaged_journal(folder)
-        found = tuned(folder)
-        click.echo(to_json(found), nl=False) if form == "json" else print_status(found)
-        return 0
+        return _show_status(find(folders.trials, status), form)
     if file is None:
         raise UsageError("name the file of a tuning, such as tune.yaml, or --status TRIAL")
     prepared = prepare_tuning(file, machine, with_builds=not rehearse)
@@ -94,18 +91,31 @@ def command(
     require_scheduler(prepared.prepared.site.machine)
     record = prepared.record(tag or new_tag(folders.trials, [prepared.tune.tune]))
     folder = create(folders.trials, record, prepared.cases)
-    for what, reason in prepared.prepared.skipped[:10]:
-        click.echo(f"left out: {what}: {reason}", err=True)
-    if len(set(record.policy.bundle_of)) > 1:
-        note = "the settings need different nodes, so a block has more than one allocation"
-        click.echo(folded(f"note: {note}, whose nodes may differ"), err=True)
-    if prepared.rules.search != "largest" and record.machine.scheduler != "local":
-        most = show_seconds(prepared.longest_block)
-        note = f"an allocation may take up to {most}; a partition whose limit is less"
-        click.echo(folded(f"note: {note} never starts it"), err=True)
+    _tell_notes(prepared, record)
     outcome = drive(folder, folders, quiet, alert=alert)
     found = tuned(folder)
     click.echo(to_json(found), nl=False) if form == "json" else print_advice(found, folders)
     if not outcome.complete:
         return 3
     return 0 if found.best is not None else 1
+
+
+def _show_status(folder: TrialFolder, form: str) -> int:
+    """Show how a tuning stands; return the exit code."""
+    tell_damaged_journal(folder)
+    found = tuned(folder)
+    click.echo(to_json(found), nl=False) if form == "json" else print_status(found)
+    return 0
+
+
+def _tell_notes(prepared: PreparedTuning, record: Record) -> None:
+    """Tell on stderr what is left out, and what the allocations of a tuning need."""
+    for what, reason in prepared.prepared.skipped[:10]:
+        click.echo(f"left out: {what}: {reason}", err=True)
+    if len(set(record.policy.bundle_of)) > 1:
+        note = "the settings need different nodes, so a block has more than one allocation"
+        click.echo(folded(f"note: {note}, whose nodes may differ"), err=True)
+    if prepared.rules.search != "largest" and record.machine.scheduler != "local":
+        longest = show_seconds(prepared.longest_block)
+        note = f"an allocation may take up to {longest}; a partition whose limit is less"
+        click.echo(folded(f"note: {note} never starts it"), err=True)
