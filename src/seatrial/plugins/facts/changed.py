@@ -10,7 +10,8 @@ facts before them.
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -182,18 +183,15 @@ class CollectedStates:
         None if the digest of one of them is of no state that is still there."""
         of_node: dict[str, int] = {}
         for run in runs:
-            if not (found := self._state_of(run)):
+            if not (states_of_run := self._state_of(run)):
                 return None
-            for node, number in found.items():
-                of_node.setdefault(node, number)
-        parts: dict[int, list[str]] = {}
-        for node, number in of_node.items():
-            parts.setdefault(number, []).append(node)
-        tables = [(self.table(number), nodes) for number, nodes in parts.items()]
-        if len(tables) == 1 and tables[0][0] is not None:
-            return tables[0][0].only(tables[0][1])
+            of_node = {**states_of_run, **of_node}
+        states = set(of_node.values())
+        if len(states) == 1 and (only := self.table(states.pop())):
+            return only.only(of_node)
+        tables = {node: self.table(number) for node, number in of_node.items()}
         return node_facts.of_nodes(
-            {node: table.of(node) for table, nodes in tables if table for node in nodes}
+            {node: table.of(node) for node, table in tables.items() if table is not None}
         )
 
     def _state_of(self, run: RunDigest) -> dict[str, int]:
@@ -302,23 +300,28 @@ def facts_changed(store: Store, first: Side, second: Side) -> list[Difference]:
     """Return in which facts of nodes two sides of a comparison differ: by the digests of their
     runs, or, where a run has none, by the newest trials that collected facts of their machines
     before the last trial of each side."""
-    names = [{trial.machine for trial in side.trials} for side in (first, second)]
-    if any(len(each) != 1 for each in names):
+    machine, other = _machine_of(first), _machine_of(second)
+    if not machine or not other:
         return []
-    known = {name: CollectedStates(collected(store, name)) for each in names for name in each}
-    sides = [known[name] for each in names for name in each]
-    runs = [_runs_of_side(store, side) for side in (first, second)]
-    if all(runs):
-        return changed_between_runs(
-            *(ComparedRuns(*each) for each in zip(sides, runs, strict=True))
-        )
-    before, after = (
-        in_force(states.collections, max(trial.created for trial in side.trials))
-        for states, side in zip(sides, (first, second), strict=True)
-    )
+    states = CollectedStates(collected(store, machine))
+    others = states if other == machine else CollectedStates(collected(store, other))
+    runs, other_runs = _runs_of_side(store, first), _runs_of_side(store, second)
+    if runs and other_runs:
+        return changed_between_runs(ComparedRuns(states, runs), ComparedRuns(others, other_runs))
+    before, after = _in_force_for(first, states), _in_force_for(second, others)
     if before is None or after is None or before.trial == after.trial:
         return []
     return changed_between_trials(before, after)
+
+
+def _machine_of(side: Side) -> str:
+    """Return the machine of a side; "" where it has several."""
+    machines = {trial.machine for trial in side.trials}
+    return machines.pop() if len(machines) == 1 else ""
+
+
+def _in_force_for(side: Side, states: CollectedStates) -> Collection | None:
+    return in_force(states.collections, max(trial.created for trial in side.trials))
 
 
 def _runs_of_side(store: Store, side: Side) -> list[RunDigest]:
@@ -343,46 +346,54 @@ MAX_RUNS = 20  # of each side of a change, those next to it
 MAX_LEVELS = 12  # changes of a level whose facts are read, the latest
 
 
-def with_facts(store: Store, found: Sequence[History]) -> list[History]:
+def with_facts(store: Store, histories: Sequence[History]) -> list[History]:
     """Return histories whose latest confirmed changes have the facts of nodes that changed then: by
     the digests of the runs on both sides, or, where one has none, by the last trial that collected
     facts before the change, and the first one after it."""
-    confirmed = [told.first for history in found for told in history.told if told.confirmed]
+    confirmed = [one.first for history in histories for one in history.told if one.confirmed]
     since = min(sorted(confirmed)[-MAX_LEVELS:], default=0)
-    machines: dict[str, CollectedStates] = {}
-    changed: list[History] = []
-    for history in found:
-        name = history.series.machine
-        edges = [0, *(told.change.settled for told in history.told), len(history.series.points)]
-        told = []
-        for number, one in enumerate(history.told, 1):
-            if one.confirmed and one.first >= since:
-                if name not in machines:
-                    machines[name] = CollectedStates(collected(store, name))
-                start, middle, end = edges[number - 1 : number + 2]
-                points = history.series.points
-                before = points[max(start, middle - MAX_RUNS) : middle][::-1]
-                if one.drift:
-                    before = points[one.change.index : middle][:MAX_RUNS]
-                after = points[middle : min(end, middle + MAX_RUNS)]
-                sides = [_runs_of_points(store, each) for each in (before, after)]
-                one = replace(one, facts=_of_change(machines[name], one, *sides))
-            told.append(one)
-        changed.append(replace(history, told=told))
-    return changed
+
+    @cache
+    def states_of(machine: str) -> CollectedStates:
+        return CollectedStates(collected(store, machine))
+
+    return [
+        replace(history, told=list(_changes_with_facts(store, history, since, states_of)))
+        for history in histories
+    ]
+
+
+def _changes_with_facts(
+    store: Store, history: History, since: int, states_of: Callable[[str], CollectedStates]
+) -> Iterator[ReportedChange]:
+    """Yield the changes of a history; those confirmed ``since`` a time (ns) have their facts."""
+    points = history.series.points
+    edges = [0, *(one.change.settled for one in history.told), len(points)]
+    for number, one in enumerate(history.told, 1):
+        if one.confirmed and one.first >= since:
+            start, middle, end = edges[number - 1 : number + 2]
+            before = points[max(start, middle - MAX_RUNS) : middle][::-1]
+            if one.drift:
+                before = points[one.change.index : middle][:MAX_RUNS]
+            after = points[middle : min(end, middle + MAX_RUNS)]
+            sides = [_runs_of_points(store, side) for side in (before, after)]
+            facts = _of_change(states_of(history.series.machine), one, *sides)
+            yield replace(one, facts=facts)
+        else:
+            yield one
 
 
 def _of_change(
     states: CollectedStates,
-    told: ReportedChange,
+    change: ReportedChange,
     before: Sequence[RunDigest],
     after: Sequence[RunDigest],
 ) -> list[Difference]:
     if before and after and all(run.digest for run in (*before, *after)):
         return changed_between_runs(ComparedRuns(states, before), ComparedRuns(states, after))
-    one = in_force(states.collections, told.last)
-    later = [each for each in states.collections if each.time > told.last]
-    return changed_between_trials(one, later[-1]) if one and later else []
+    earlier = in_force(states.collections, change.last)
+    later = [each for each in states.collections if each.time > change.last]
+    return changed_between_trials(earlier, later[-1]) if earlier and later else []
 
 
 def _runs_of_points(store: Store, points: Sequence[Point]) -> list[RunDigest]:
@@ -433,24 +444,27 @@ def slow_facts(outcomes: Sequence[RunOutcome], table: FactTable) -> SlowFacts:
     figures = _figures(outcomes, set(table.nodes))
     used = {node for nodes in figures for node in nodes}
     questions = _questions(table.only(used))
-    found = []
-    for members, facts in questions.items():
-        inside = [math.exp(x) for nodes, x in figures.items() if members.issuperset(nodes)]
-        outside = [math.exp(x) for nodes, x in figures.items() if members.isdisjoint(nodes)]
-        p = student_p(inside, outside)
-        if p is None or min(len(inside), len(outside)) < MIN_NODES:
+    facts = []
+    for members, pairs in questions.items():
+        inside = [x for nodes, x in figures.items() if members.issuperset(nodes)]
+        outside = [x for nodes, x in figures.items() if members.isdisjoint(nodes)]
+        if (tested := _tested(inside, outside)) is None:
             continue
-        ratio = math.exp(
-            statistics.mean(map(math.log, inside)) - statistics.mean(map(math.log, outside))
-        )
-        corrected = min(1.0, p * len(questions))
-        if corrected < LEVEL and abs(math.log(ratio)) >= LEAST:
-            keys = [key for key, _ in facts]
-            nodes = fold(members)
-            found.append(
-                SlowFact(keys, facts[0][1], nodes, len(members), len(used), ratio, corrected)
-            )
-    return SlowFacts(sorted(found, key=lambda one: one.p), len(questions))
+        ratio, p = tested[0], min(1.0, tested[1] * len(questions))
+        if p < LEVEL and abs(math.log(ratio)) >= LEAST:
+            keys, value = [key for key, _ in pairs], pairs[0][1]
+            facts.append(SlowFact(keys, value, fold(members), len(members), len(used), ratio, p))
+    return SlowFacts(sorted(facts, key=lambda fact: fact.p), len(questions))
+
+
+def _tested(inside: Sequence[float], outside: Sequence[float]) -> tuple[float, float] | None:
+    """Return how many times as long runs take inside, and p, by logarithms of times; None where one
+    side has too few."""
+    if min(len(inside), len(outside)) < MIN_NODES:
+        return None
+    p = student_p(list(map(math.exp, inside)), list(map(math.exp, outside)))
+    ratio = math.exp(statistics.mean(inside) - statistics.mean(outside))
+    return None if p is None else (ratio, p)
 
 
 def _figures(outcomes: Sequence[RunOutcome], known: set[str]) -> dict[tuple[str, ...], float]:

@@ -2,7 +2,8 @@
 
 import sys
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from seatrial.execute import detect
 from seatrial.execute.detect import DrainState, find_machine
 from seatrial.execute.prepare import new_tag
 from seatrial.judge.log_rules import RuleFile, own_files
+from seatrial.model.machine import Machine
 from seatrial.model.node_set import fold
 from seatrial.model.nodes import node_names
 from seatrial.plugins.facts import drain_reasons
@@ -51,29 +53,24 @@ class NodeActs:
         states = detect.states()
         alike: dict[str, list[str]] = {}
         for node, names in reasons.items():
-            state = states.get(node)
-            if state is not None and not state.drained:
+            if node in states and not states[node].drained:
                 alike.setdefault(", ".join(names), []).append(node)
-        new = sum(len(members) for members in alike.values())
+        new = sum(map(len, alike.values()))
         before = sum(node in states and bool(states[node].note) for node in own)
         limit = detect.limit_of(len(own), most)
         if new and new + before > limit and not yes:
             _ask(alike, before, limit, len(own))
         for reason, members in alike.items():
             back = f"seatrial check nodes -m {self.machine} --resume"
-            noted = self._note(members, f"drained: {reason} (facts of {self.trial}; back: {back})")
-            try:
+            with self._noted(members, f"drained: {reason} (facts of {self.trial}; back: {back})"):
                 detect.drain(members, reason)
-            except UsageError:
-                note_file.remove(self.notes, noted)
-                raise
             click.echo(f"drained {fold(members)}: {reason}")
 
     def resume(
         self,
         drained: Mapping[str, DrainState],
         judged: RuleJudgement,
-        found: FactSource,
+        source: FactSource,
         rules: RuleFile,
     ) -> bool:
         """Return those of the drained nodes that are proved to be good; tell why others stay.
@@ -81,29 +78,32 @@ class NodeActs:
         good = []
         for node, state in drained.items():
             reasons = drain_reasons.against_return(
-                node, state.reasons, judged, rules, found.table, found.roles, [*drained]
+                node, state.reasons, judged, rules, source.table, source.roles, [*drained]
             )
             if reasons:
                 click.echo(f"stays drained: {node}: {', '.join(reasons)}")
             else:
                 good.append(node)
         if good:
-            noted = self._note(good, f"returned: no finding (facts of {self.trial})")
-            try:
+            with self._noted(good, f"returned: no finding (facts of {self.trial})"):
                 detect.resume(good)
-            except UsageError:
-                note_file.remove(self.notes, noted)
-                raise
             click.echo(f"returned {fold(good)}")
         return len(good) < len(drained)
 
-    def _note(self, members: list[str], text: str) -> str:
+    @contextmanager
+    def _noted(self, members: list[str], text: str) -> Iterator[None]:
+        """Note an act on nodes before the block does it; the note is removed if that fails."""
         folded = fold(members)
         if len(folded) > _LONGEST_SET:
             folded = f"{folded[:_LONGEST_SET]}... ({count(len(members), 'node')})"
         now = time.time_ns()
         text = f"{folded} {text}"[: note_file.LONGEST]
-        return note_file.write(self.notes, text, now, self.machine).id
+        noted = note_file.write(self.notes, text, now, self.machine).id
+        try:
+            yield
+        except UsageError:
+            note_file.remove(self.notes, noted)
+            raise
 
 
 @click.group("check")
@@ -167,46 +167,54 @@ def nodes(
         raise UsageError(f"--drain, --resume: {about.machine} is `scheduler: {about.scheduler}`")
     rules = load(files or own_files())
     tag = tag or new_tag(folders.trials, ["facts"])
-    own = node_names(about)
-    wanted = set(unfolded(asked["nodes"])) if asked["nodes"] else set(own)
-    drained = _drained(own, wanted) if resume else {}
+    wanted = set(unfolded(asked["nodes"]) if asked["nodes"] else node_names(about))
+    drained = _drained(about, wanted) if resume else {}
     collections: list[str] = []
     if not drained or _first(asked, wanted):
         if code := context.invoke(collect, machine=machine, tag=tag, patience=60, **asked):
             return int(code)
         collections = [tag]
-    away = _ask_drained(context, machine, tag, drained, collections)
+    silent = _ask_drained(context, machine, tag, drained, collections)
     if not collections:
-        tell(f"{fold(away)}: did not answer by ssh; drained nodes stay drained")
+        tell(f"{fold(silent)}: did not answer by ssh; drained nodes stay drained")
         return 1
     with opened(folders) as store:
-        found = source_of(store, collections, rates=True)
-    tell_troubles(found.table)
-    judged = judge(found.table, rules, found.roles, found.groups)
-    print_judgement(judged, f"{count(len(found.table.nodes), 'node')} of {found.name}")
+        source = source_of(store, collections, rates=True)
+    tell_troubles(source.table)
+    judged = judge(source.table, rules, source.roles, source.groups)
+    print_judgement(judged, f"{count(len(source.table.nodes), 'node')} of {source.name}")
     acts = NodeActs(folders.trials / note_file.FILE, about.machine, tag)
-    bad = acts.resume(drained, judged, found, rules)
+    bad = acts.resume(drained, judged, source, rules)
     if drain:
-        acts.drain(drain_reasons.to_drain(judged, rules, found.table.silent), own, most, yes)
-    if judged.findings or found.table.silent or away or bad:
+        reasons = drain_reasons.to_drain(judged, rules, source.table.silent)
+        acts.drain(reasons, node_names(about), most, yes)
+    if silent or bad:
         return 1
-    left_out = wanted - {*found.table.nodes}
+    return _code(judged, rules, source, wanted)
+
+
+def _code(judged: RuleJudgement, rules: RuleFile, source: FactSource, wanted: set[str]) -> int:
+    """Return the exit code for what the facts of the wanted nodes show; tell which nodes were not
+    asked."""
+    if judged.findings or source.table.silent:
+        return 1
+    left_out = wanted.difference(source.table.nodes)
     if left_out == wanted:  # this host, which has another name
         left_out = set()
     if left_out:
         tell(f"{count(len(left_out), 'node')} not asked: {fold(left_out)}")
-    whole = not left_out and not found.table.troubles
-    return 0 if whole and not not_judged(judged, rules) else UNDECIDED
+    whole = not left_out and not source.table.troubles and not not_judged(judged, rules)
+    return 0 if whole else UNDECIDED
 
 
-def _drained(own: list[str], wanted: set[str]) -> dict[str, DrainState]:
+def _drained(machine: Machine, wanted: set[str]) -> dict[str, DrainState]:
     """Return the nodes of the machine, of those that are wanted, that our note drained."""
     states = detect.states()
-    found = {node: states[node] for node in own if node in wanted and node in states}
-    found = {node: state for node, state in found.items() if state.note}
-    if not found:
+    here = [node for node in node_names(machine) if node in wanted and node in states]
+    drained = {node: states[node] for node in here if states[node].note}
+    if not drained:
         click.echo("no node is drained by a note of ours")
-    return found
+    return drained
 
 
 def _first(asked: Mapping[str, Any], wanted: set[str]) -> bool:
@@ -225,12 +233,12 @@ def _ask_drained(
 ) -> list[str]:
     """Ask the drained nodes, by ssh, as they take no jobs; those aside that were asked just now.
     Append the trial to ``collections``. Return the nodes if none of them answered."""
-    told: set[str] = set()
+    known: set[str] = set()
     if collections:
         with opened(context.obj) as store:
             table = source_of(store, collections).table
-        told = {*table.nodes, *table.silent}
-    left = [node for node in drained if node not in told]
+        known = {*table.nodes, *table.silent}
+    left = [node for node in drained if node not in known]
     if not left:
         return []
     trial = f"{tag}-drained" if collections else tag
@@ -245,7 +253,7 @@ def _ask_drained(
 
 def _ask(alike: Mapping[str, list[str]], before: int, limit: int, all_nodes: int) -> None:
     """Ask whether to drain more nodes than the limit. Raises UsageError if nobody agrees."""
-    new = sum(len(members) for members in alike.values())
+    new = sum(map(len, alike.values()))
     for reason, members in alike.items():
         click.echo(f"would drain {fold(members)}: {reason}", err=True)
     held = f", and a note of ours drained {before} already" if before else ""

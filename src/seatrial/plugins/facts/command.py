@@ -4,7 +4,7 @@ import contextlib
 import json
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -91,7 +91,7 @@ def collect(
     seatrial facts collect -m frost --by ssh         routers, servers, login nodes
     seatrial facts collect -m frost --read 'r[1-14]=lnetctl.yaml'
     """
-    found = find_machine(machine).machine
+    about = find_machine(machine).machine
     chosen: str | None
     settings = [f"patience={patience}"]
     if packages:
@@ -99,17 +99,17 @@ def collect(
     with tempfile.TemporaryDirectory(prefix="seatrial-facts-") as folder:
         place = Path(folder)
         if given:
-            test, chosen = "hosts", _here(found, place)
+            test, chosen = "hosts", _here(about, place)
             (place / "facts.txt").write_text(_read(given))
             settings.append(f"given={place / 'facts.txt'}")
         elif by == "ssh":
-            test, chosen = "hosts", _here(found, place)
-            hosts = _hosts(found, roles, nodes)
+            test, chosen = "hosts", _here(about, place)
+            hosts = _hosts(about, roles, nodes)
             (place / "hosts").write_text("".join(f"{host}\n" for host in hosts))
             settings.append(f"hosts={place / 'hosts'}")
         else:
             test = "nodes" if by == "job" else "each_node"
-            chosen, size = _usable(found, machine, nodes, by == "array", place)
+            chosen, size = _usable(about, machine, nodes, by == "array", place)
             settings += [f"size={size}"] if by == "job" else []
         code: int = context.invoke(
             run.command,
@@ -134,39 +134,45 @@ def write_suite(folder: Path) -> int:
 
 
 def _usable(
-    machine: Machine, name: str | None, nodes: str, each: bool, place: Path
+    machine: Machine, name: str | None, nodes: str, separate: bool, place: Path
 ) -> tuple[str | None, int]:
-    """Return the machine with the nodes that can answer now, and how many these are."""
+    """Return the machine with the nodes that can answer now, and how many these are. ``separate``:
+    each of them gets a job of its own."""
     known = node_names(machine)
     wanted = set(unfolded(nodes)) if nodes else set(known)
     if other := sorted(wanted - set(known)):
         raise UsageError(f"--nodes: {other[0]} is not a node of {machine.machine}")
     if machine.scheduler != "slurm":
         return name, len(known)
-    if machine.slurm.nodelist:
-        wanted &= set(unfold(machine.slurm.nodelist))
-    if machine.slurm.exclude:
-        wanted -= set(unfold(machine.slurm.exclude))
-    away = [node for node, state in states().items() if state.away and node in wanted]
-    left = [node for node in known if node in wanted and node not in away]
-    if away:
-        told = count(len(away), "node")
-        click.echo(f"left out, as no job gets them now: {told}: {fold(away)}", err=True)
-    if not left:
-        raise UsageError(f"{machine.machine}: no node is up")
-    about = machine
-    if not each:  # where the partition has more nodes than the file, a job could go to others
-        options = [*machine.slurm.options, f"--nodelist={fold(left)}"]
-        about = replace(machine, slurm=replace(machine.slurm, options=options))
-    elif len(left) < len(known):
-        kept = set(left)
+    free = _free_nodes(machine, wanted)
+    if not separate:  # where the partition has more nodes than the file, a job could go to others
+        options = [*machine.slurm.options, f"--nodelist={fold(free)}"]
+        machine = replace(machine, slurm=replace(machine.slurm, options=options))
+    elif len(free) < len(known):
+        kept = set(free)
         kinds = [kind for old in machine.nodes if (kind := _without(old, kept)).names]
         slurm = replace(machine.slurm, nodelist="")
-        about = replace(machine, nodes=kinds, slurm=slurm, groups={}, topology=None)
-        about = replace(about, gauges={})
-    written = plain(about)
+        machine = replace(machine, nodes=kinds, slurm=slurm, groups={}, topology=None, gauges={})
+    written = plain(machine)
     written.pop("rehearsal", None)  # its partitions name all nodes
-    return _written(place / "machine.yaml", written), len(left)
+    return _written(place / "machine.yaml", written), len(free)
+
+
+def _free_nodes(machine: Machine, wanted: set[str]) -> list[str]:
+    """Return those of the wanted nodes that Slurm gives to jobs now. Raises UsageError if there are
+    none."""
+    if machine.slurm.nodelist:
+        wanted = wanted & set(unfold(machine.slurm.nodelist))
+    if machine.slurm.exclude:
+        wanted = wanted - set(unfold(machine.slurm.exclude))
+    away = [node for node, state in states().items() if state.away and node in wanted]
+    wanted = wanted.difference(away)
+    if away:
+        number = count(len(away), "node")
+        click.echo(f"left out, as no job gets them now: {number}: {fold(away)}", err=True)
+    if not wanted:
+        raise UsageError(f"{machine.machine}: no node is up")
+    return [node for node in node_names(machine) if node in wanted]
 
 
 def _without(kind: NodeGroup, kept: set[str]) -> NodeGroup:
@@ -194,20 +200,22 @@ def _hosts(machine: Machine, roles: tuple[str, ...], nodes: str) -> list[str]:
     if unknown := [role for role in roles if role not in machine.roles]:
         known = ", ".join(machine.roles) or "none"
         raise UsageError(f"--role {unknown[0]}: {machine.machine} has the roles: {known}")
-    own = set(node_names(machine))
-    found = {
-        host: None
-        for role, folded in machine.roles.items()
-        if not roles or role in roles
-        for host in unfold(folded)
-        if roles or host not in own
-    }
-    if not found:
+    hosts = _hosts_of_roles(machine, roles or machine.roles)
+    if not roles:
+        own = set(node_names(machine))
+        hosts = [host for host in hosts if host not in own]
+    if not hosts:
         raise UsageError(
             f"--by ssh: {machine.machine} has no hosts besides its nodes; write them under "
             "`roles` of its file, or name them with --nodes"
         )
-    return list(found)
+    return hosts
+
+
+def _hosts_of_roles(machine: Machine, roles: Collection[str]) -> list[str]:
+    """Return the hosts that have one of these roles, each once."""
+    folded = [nodes for role, nodes in machine.roles.items() if role in roles]
+    return list(dict.fromkeys(host for nodes in folded for host in unfold(nodes)))
 
 
 def unfolded(nodes: str) -> tuple[str, ...]:
@@ -220,26 +228,22 @@ def unfolded(nodes: str) -> tuple[str, ...]:
 
 def _read(given: tuple[str, ...]) -> str:
     """Return the facts in files, as text."""
-    found: dict[str, dict[str, str]] = {}
+    collected: dict[str, dict[str, str]] = {}
     for text in given:
         folded, equals, name = text.partition("=")
         if not equals:
             raise UsageError(f"--read {text}: write SET=FILE, such as 'r[1-14]=lnetctl.yaml'")
-        own = readers.read(Path(name))
+        of_file = readers.read(Path(name))
         for node in unfolded(folded):
-            found.setdefault(node, {}).update(own)
-    return text_of(of_nodes(found))
+            collected.setdefault(node, {}).update(of_file)
+    return text_of(of_nodes(collected))
 
 
 # ---- facts ---------------------------------------------------------------------------------------
 
 
 MAX_ROWS = 200
-
-
 MISSES = "(missing)"
-
-
 UNDECIDED = 3  # exit code: nothing was found, and not all could be judged
 
 
@@ -262,6 +266,12 @@ class FactSource(NamedTuple):
         """The group of each node in the network."""
         return groups_of(self.description) if self.description else {}
 
+    @property
+    def not_asked(self) -> list[str]:
+        """The nodes of the machine that were not asked."""
+        asked = [*self.table.nodes, *self.table.silent]
+        return nodes_besides(self.description, asked) if self.description else []
+
 
 @click.group("facts")
 def command() -> None:
@@ -273,8 +283,6 @@ def command() -> None:
 
 
 command.add_command(collect)
-
-
 command.add_command(write_suite)
 
 
@@ -313,28 +321,26 @@ def diff(
     """
     limits = drift.parsed_limits(map(_share, within), waive)
     with opened(folders) as store:
-        found = source_of(store, [source] if source else [], machine)
-        against = source_of(store, [other], machine) if other else None
-    found = found._replace(table=_only(found.table, patterns))
-    tell_troubles(found.table)
-    tell_not_asked(found)
-    whole = is_whole(found)
-    if against is None or majority:
-        differences = drift.from_majority(found.table, found.roles, limits)
+        first = source_of(store, [source] if source else [], machine)
+        second = source_of(store, [other], machine) if other else None
+    first = first._replace(table=_only(first.table, patterns))
+    _tell_missing(first)
+    if second is None or majority:
+        differences = drift.from_majority(first.table, first.roles, limits)
         columns = "fact | usual~ | but~ | on~"
-        return _show(_majority_rows(differences), found, as_json, columns, whole)
-    tell_troubles(against.table)
-    tell_not_asked(against)
-    whole = whole and is_whole(against)
-    if against.machine == found.machine:
-        whole = not _tell_not_in_both(found, against) and whole
-        changes = drift.between(found.table, _only(against.table, patterns), limits)
+        return _show(_majority_rows(differences), first, as_json, columns, is_whole(first))
+    _tell_missing(second)
+    second = second._replace(table=_only(second.table, patterns))
+    whole = is_whole(first) and is_whole(second)
+    if second.machine == first.machine:
+        whole &= not _tell_not_in_both(first, second)
+        changes = drift.between(first.table, second.table, limits)
         rows = [(c.key, c.before or MISSES, c.after or MISSES, fold(c.nodes)) for c in changes]
-        return _show(rows, against, as_json, "fact | before~ | after~ | on~", whole)
-    contrasts = drift.against(found.table, _only(against.table, patterns), limits)
+        return _show(rows, second, as_json, "fact | before~ | after~ | on~", whole)
+    contrasts = drift.against(first.table, second.table, limits)
     rows = [(c.key, _usual(c.here), _usual(c.there), "") for c in contrasts]
-    columns = f"fact | {found.machine or 'first'}~ | {against.machine or 'second'}~ | on~"
-    return _show(rows, found, as_json, columns, whole)
+    columns = f"fact | {first.machine or 'first'}~ | {second.machine or 'second'}~ | on~"
+    return _show(rows, first, as_json, columns, whole)
 
 
 @command.command("rates")
@@ -353,16 +359,16 @@ def rates(folders: Folders, source: str, other: str, machine: str, as_json: bool
     with opened(folders) as store:
         after = source_of(store, [other] if other else [], machine)
         earlier = source_of(store, [source]) if source else _before(store, after.machine)
-    found = [each for each in rises(earlier.table, after.table) if each.by]
-    found.sort(key=lambda each: (-each.per_hour, each.counter, each.node))
+    risen = [one for one in rises(earlier.table, after.table) if one.by]
+    risen.sort(key=lambda one: (-one.per_hour, one.counter, one.node))
     if as_json:
-        click.echo(to_json([each._asdict() for each in found]), nl=False)
+        click.echo(to_json([one._asdict() for one in risen]), nl=False)
         return 0
-    rows = [(e.counter, e.node, str(e.by), f"{e.per_hour:.3g}") for e in found]
+    rows = [(one.counter, one.node, str(one.by), f"{one.per_hour:.3g}") for one in risen]
     shown = TextTable("counter | node | rose by> | per hour>", rows[:MAX_ROWS])
     print_first(shown, len(rows), MAX_ROWS, "; --json has all")
-    told = f"from {plain_line(earlier.name)} to {plain_line(after.name)}"
-    click.echo(f"{told}: {count(len(rows), 'counter')} rose")
+    between = f"from {plain_line(earlier.name)} to {plain_line(after.name)}"
+    click.echo(f"{between}: {count(len(rows), 'counter')} rose")
     return 0
 
 
@@ -375,29 +381,32 @@ def rates(folders: Folders, source: str, other: str, machine: str, as_json: bool
 def history(folders: Folders, key: str, machine: str, nodes: str, as_json: bool) -> int:
     """Show when nodes got another value of a fact, such as node.kernel."""
     with opened(folders) as store:
+        newest = changed.newest(store, machine)
         collections = changed.collected(store, machine)
-        if not collections:
-            changed.newest(store, machine)  # raises, and says how to collect
-        found = changed.spells(collections, key, unfolded(nodes) if nodes else ())
-    if not any(one.value is not None for one in found):
-        known = collections[0].table().keys
-        near = [name for name in known if key.rpartition(".")[2] in name][:8]
-        hint = f"; there are {', '.join(near)}" if near else ""
-        raise UsageError(f"no node has a fact {key!r}{hint}")
-    rows = [(show_minute(o.time), o.trial, o.value or MISSES, fold(o.nodes)) for o in found]
+        spells = changed.spells(collections, key, unfolded(nodes) if nodes else ())
+    if all(one.value is None for one in spells):
+        raise UsageError(f"no node has a fact {key!r}{_near(key, newest.table())}")
+    rows = [(one.trial, one.value or MISSES, fold(one.nodes)) for one in spells]
     if as_json:
         names = ("time_ns", "trial", "value", "nodes")
         records = [
-            dict(zip(names, (o.time, *row[1:]), strict=True))
-            for o, row in zip(found, rows, strict=True)
+            dict(zip(names, (one.time, *row), strict=True))
+            for one, row in zip(spells, rows, strict=True)
         ]
         click.echo(to_json(records), nl=False)
     else:
-        click.echo(TextTable("since | trial | value~ | nodes~", rows))
+        shown = [(show_minute(one.time), *row) for one, row in zip(spells, rows, strict=True)]
+        click.echo(TextTable("since | trial | value~ | nodes~", shown))
     return 0
 
 
-def _before(store: Store, machine: str) -> "FactSource":
+def _near(key: str, table: FactTable) -> str:
+    """Return what facts there are that end alike."""
+    near = [name for name in table.keys if key.rpartition(".")[2] in name][:8]
+    return f"; there are {', '.join(near)}" if near else ""
+
+
+def _before(store: Store, machine: str) -> FactSource:
     newest = changed.newest(store, machine)
     earlier = changed.before(store, newest)
     if earlier is None:
@@ -411,30 +420,40 @@ def source_of(
     """Return the facts of files, trials and machines (their newest trial) together; of none named,
     the newest trial. Of a node that is in several the first counts. ``rates``: with those of
     counters since the collection before. Raises UsageError."""
-    files: list[Path] = []
-    found: list[changed.Collection] = []
-    for name in names:
-        if Path(name).is_file():
-            files.append(Path(name))
-        else:
-            newest = next(iter(changed.collected(store, name)), None)
-            found.append(newest or changed.of_trial(store, name))
+    files = [Path(name) for name in names if Path(name).is_file()]
+    trials = [_collection(store, name) for name in names if not Path(name).is_file()]
     if not names:
-        found = [changed.newest(store, machine)]
-    table = facts.read([*files, *(path for one in found for path in one.files)])
-    earlier: list[Path] = []
-    for one in found if rates else ():
-        with contextlib.suppress(UsageError):  # its files are gone
-            earlier += last.files if (last := changed.before(store, one)) else []
-    if earlier:
+        trials = [changed.newest(store, machine)]
+    table = facts.read([*files, *(path for one in trials for path in one.files)])
+    if rates and (earlier := list(_files_before(store, trials))):
         table = with_rates(table, facts.read(earlier))
-    told = ", ".join([*(one.trial for one in found), *map(str, files)])
-    drift.require_nodes(table, told)
-    described = next((about for one in found if (about := one.description())), None)
-    name = machine or next((one.machine for one in found), "")
-    if described is None or (machine and described.machine != machine):
-        described = _described(name)
-    return FactSource(told, name, described, table)
+    source = ", ".join([*(one.trial for one in trials), *map(str, files)])
+    drift.require_nodes(table, source)
+    return FactSource(source, *_machine_of(trials, machine), table)
+
+
+def _machine_of(trials: Sequence[changed.Collection], machine: str) -> tuple[str, Machine | None]:
+    """Return the machine of collections, the one that is asked for if one is, with its description:
+    by the record of a trial, else by the machine's file."""
+    described = next(filter(None, (one.description() for one in trials)), None)
+    if not machine and trials:
+        machine = trials[0].machine
+    elif described is not None and described.machine != machine:
+        described = None
+    return machine, described or _described(machine)
+
+
+def _collection(store: Store, name: str) -> changed.Collection:
+    """Return the newest collection of a machine, or that of a trial. Raises UsageError."""
+    newest = next(iter(changed.collected(store, name)), None)
+    return newest or changed.of_trial(store, name)
+
+
+def _files_before(store: Store, trials: Sequence[changed.Collection]) -> Iterator[Path]:
+    """Yield the files of the collections before these, where they are not gone."""
+    for one in trials:
+        with contextlib.suppress(UsageError):
+            yield from earlier.files if (earlier := changed.before(store, one)) else ()
 
 
 def _described(machine: str) -> Machine | None:
@@ -454,20 +473,21 @@ def tell_troubles(table: FactTable) -> None:
         tell(f"and {len(table.troubles) - 20} more such answers")
 
 
-def tell_not_asked(found: FactSource) -> None:
+def tell_not_asked(source: FactSource) -> None:
     """Tell on stderr of which nodes of the machine nothing is known: drained ones, mostly."""
-    asked = [*found.table.nodes, *found.table.silent]
-    if found.description and (left := nodes_besides(found.description, asked)):
-        of = f"{count(len(left), 'node')} of {found.description.machine}"
-        tell(f"{found.name}: {of} not asked: {fold(left)}")
+    if source.description and (left := source.not_asked):
+        number = f"{count(len(left), 'node')} of {source.description.machine}"
+        tell(f"{source.name}: {number} not asked: {fold(left)}")
 
 
-def is_whole(found: FactSource) -> bool:
+def _tell_missing(source: FactSource) -> None:
+    tell_troubles(source.table)
+    tell_not_asked(source)
+
+
+def is_whole(source: FactSource) -> bool:
     """Return whether each node of the machine, as far as it is known, told all of its facts."""
-    table = found.table
-    asked = [*table.nodes, *table.silent]
-    left_out = nodes_besides(found.description, asked) if found.description else []
-    return not (table.silent or table.troubles or left_out)
+    return not (source.table.silent or source.table.troubles or source.not_asked)
 
 
 def _only(table: FactTable, patterns: tuple[str, ...]) -> FactTable:
@@ -482,20 +502,20 @@ def _tell_not_in_both(before: FactSource, after: FactSource) -> bool:
     """Tell on stderr which nodes only one of two collections has; return whether there are any."""
     for one, other in ((before, after), (after, before)):
         if left := [node for node in one.table.nodes if node not in other.table.rows]:
-            of = f"{count(len(left), 'node')} of {one.name}"
-            tell(f"{of} not in {other.name}, and not compared: {fold(left)}")
+            number = f"{count(len(left), 'node')} of {one.name}"
+            tell(f"{number} not in {other.name}, and not compared: {fold(left)}")
     return {*before.table.nodes} != {*after.table.nodes}
 
 
 def _share(text: str) -> tuple[str, float]:
     name, equals, share = text.rpartition("=")
     try:
-        found = share_of(share)
+        value = share_of(share)
     except ValueError as error:
         raise UsageError(f"--within {text}: {error}") from None
     if not (name and equals):
         raise UsageError(f"--within {text}: write PATTERN=SHARE, such as memory.*=2%")
-    return name, found
+    return name, value
 
 
 def _majority_rows(differences: list[drift.FactDifference]) -> list[tuple[str, str, str, str]]:
@@ -516,7 +536,7 @@ def _usual(values: drift.Values) -> str:
 
 def _show(
     rows: list[tuple[str, str, str, str]],
-    found: FactSource,
+    source: FactSource,
     as_json: bool,
     columns: str,
     whole: bool,
@@ -530,8 +550,9 @@ def _show(
     shown = TextTable(columns, rows[:MAX_ROWS])
     print_first(shown, len(rows), MAX_ROWS, "; --facts chooses, --json has all")
     keys = len({row[0] for row in rows})
-    said = "1 fact differs" if keys == 1 else f"{keys} facts differ"
-    told = f"{count(len(found.table.nodes), 'node')} of {plain_line(found.name)}"
-    none = "no fact differs" if whole else "no fact differs of those that were compared"
-    click.echo(f"{told}: {said if rows else none}")
+    differing = "1 fact differs" if keys == 1 else f"{keys} facts differ"
+    if not rows:
+        differing = "no fact differs" + ("" if whole else " of those that were compared")
+    nodes = f"{count(len(source.table.nodes), 'node')} of {plain_line(source.name)}"
+    click.echo(f"{nodes}: {differing}")
     return code

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 from seatrial.errors import UsageError
 from seatrial.judge.log_rules import own_files
 from seatrial.model.node_set import fold
-from seatrial.model.nodes import groups_of, nodes_besides, roles_of
 from seatrial.plugins.facts import changed
 from seatrial.plugins.facts.changed import Collection
+from seatrial.plugins.facts.command import FactSource
 from seatrial.plugins.facts.drift import from_majority
 from seatrial.plugins.facts.rates import with_rates
 from seatrial.plugins.facts.rules import RuleFinding, judge, load
@@ -59,36 +59,38 @@ class FactsPage(Struct, frozen=True, kw_only=True):
 
 
 def data(state: ServerState, query: PageQuery) -> FactsPage:
-    store = state.store()
-    machine, trial = query.text("machine"), query.text("trial")
-    collections = changed.collected(store)
-    page = FactsPage(state="asked", machines=sorted({one.machine for one in collections}))
-    if not machine and len(page.machines) == 1:
-        machine = page.machines[0]
+    collections = changed.collected(state.store())
+    machines = sorted({one.machine for one in collections})
+    page = FactsPage(state="asked", machines=machines)
+    machine = query.text("machine") or (machines[0] if len(machines) == 1 else "")
     if not machine:
         return page
     ours = [one for one in collections if one.machine == machine]
-    chosen = next((one for one in ours if trial in ("", one.trial)), None)
+    chosen = _chosen(ours, query.text("trial"))
     if chosen is None:
         return replace(page, state="none", machine=machine)
     page = replace(page, machine=machine, trial=chosen.trial, time=chosen.time)
     earlier = next((one for one in ours if one.time < chosen.time), None)
     study = state.studies.answer(
-        ("facts", machine, chosen.trial), chosen.time, lambda: _found(chosen, earlier)
+        ("facts", machine, chosen.trial), chosen.time, lambda: _facts_found(chosen, earlier)
     )
     if study.value is None:
         return replace(page, state=study.state, reason=study.reason)
     return replace(page, state="judged", found=study.value)
 
 
-def _found(chosen: Collection, earlier: Collection | None) -> FactsFound:
+def _chosen(collections: list[Collection], trial: str) -> Collection | None:
+    """Return the collection of a trial; of none named, the newest."""
+    return next((one for one in collections if trial in ("", one.trial)), None)
+
+
+def _facts_found(chosen: Collection, earlier: Collection | None) -> FactsFound:
     """Return what rules find, with the rates of counters since an earlier trial."""
     table = rated = chosen.table()
     with contextlib.suppress(UsageError):  # the files of the earlier one are gone
         rated = with_rates(table, earlier.table()) if earlier else table
-    about = chosen.description()
-    roles = roles_of(about) if about else {}
-    judged = judge(rated, load(own_files()), roles, groups_of(about) if about else {})
+    source = FactSource(chosen.trial, chosen.machine, chosen.description(), table)
+    judged = judge(rated, load(own_files()), source.roles, source.groups)
     rows = [
         FactRow(
             row.key,
@@ -96,13 +98,13 @@ def _found(chosen: Collection, earlier: Collection | None) -> FactsFound:
             value or "missing",
             fold(nodes),
         )
-        for row in from_majority(table, roles)
+        for row in from_majority(table, source.roles)
         for value, nodes in row.others.items()
     ]
     return FactsFound(
         nodes=len(table.nodes),
         silent=fold(table.silent),
-        not_asked=fold(nodes_besides(about, [*table.nodes, *table.silent]) if about else []),
+        not_asked=fold(source.not_asked),
         troubles=table.troubles[:MAX_ROWS],
         findings=judged.findings[:MAX_ROWS],
         waived=judged.waived[:MAX_ROWS],
