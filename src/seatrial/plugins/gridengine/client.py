@@ -4,7 +4,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from seatrial.account import name_of
@@ -22,6 +22,7 @@ from seatrial.hooks import value_of
 from seatrial.model.job_options import effective
 from seatrial.model.machine import Machine
 from seatrial.model.node_set import unfold
+from seatrial.model.test import JobOptions
 from seatrial.plugins.gridengine import GridEngine, GridEngineScheduler, answers
 from seatrial.plugins.gridengine.answers import COMMAND
 
@@ -170,31 +171,37 @@ def request_words(job: Job, machine: Machine) -> list[str]:
     """Return the options of qsub by which a job asks for its nodes, its time and its queue. Raises
     SubmissionRefused where the machine has no parallel environment for it."""
     settings = value_of(machine, "gridengine", GridEngine)
-    asked = effective(settings, job.options)
-    resources = [f"h_rt={max(1, math.ceil(job.walltime))}", settings.resources]
-    resources += [feature if "=" in feature else f"{feature}=true" for feature in job.features]
-    resources += [f"{settings.exclusive}=true"] if job.exclusive and settings.exclusive else []
+    options = effective(settings, job.options)
     slots = job.tasks_per_node * job.threads
-    if asked.memory:
-        share = math.ceil(asked.memory / slots / 2**20)
-        resources.append(f"{settings.memory}={share}M")
-    gpus = asked.gpus_per_node or asked.gpus_per_task * job.tasks_per_node
-    resources += [f"{settings.gpus}={gpus}"] if gpus else []
-    if job.node or job.avoid:
-        avoided = f"!({'|'.join(unfold(job.avoid))})" if job.avoid else ""
-        resources.append(f"hostname={job.node or avoided}")
-    words = ["-l", ",".join(filter(None, resources))]
+    words = ["-l", ",".join(_resources(job, settings, options, slots))]
     if job.nodes > 1 or slots > 1:
         environment = parallel_environment(job.nodes, slots, settings.parallel)
         words += ["-pe", environment, str(job.nodes * slots)]
     for option, value in (
-        ("-q", asked.partition),
-        ("-ar", asked.reservation),
-        ("-A", asked.account),
+        ("-q", options.partition),
+        ("-ar", options.reservation),
+        ("-A", options.account),
         ("-P", settings.project),
     ):
         words += [option, value] if value else []
-    return [*words, *asked.options]
+    return [*words, *options.options]
+
+
+def _resources(job: Job, settings: GridEngine, options: JobOptions, slots: int) -> Iterator[str]:
+    """Yield what a job asks of each of its nodes, and its time; ``slots``: of each node."""
+    yield f"h_rt={max(1, math.ceil(job.walltime))}"
+    if settings.resources:
+        yield settings.resources
+    for feature in job.features:
+        yield feature if "=" in feature else f"{feature}=true"
+    if job.exclusive and settings.exclusive:
+        yield f"{settings.exclusive}=true"
+    if options.memory:
+        yield f"{settings.memory}={math.ceil(options.memory / slots / 2**20)}M"
+    if gpus := options.gpus_per_node or options.gpus_per_task * job.tasks_per_node:
+        yield f"{settings.gpus}={gpus}"
+    if job.node or job.avoid:
+        yield f"hostname={job.node or '!(' + '|'.join(unfold(job.avoid)) + ')'}"
 
 
 def parallel_environment(nodes: int, slots: int, parallel: Mapping[str, str | int]) -> str:

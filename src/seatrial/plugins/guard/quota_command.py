@@ -3,6 +3,7 @@
 import asyncio
 import pwd
 import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
@@ -14,15 +15,13 @@ from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
 from seatrial.escaping import plain_line
 from seatrial.model.expressions import ExpressionError
-from seatrial.plugins.guard import quota as sources
-from seatrial.plugins.guard import quota as submit_rules
-from seatrial.plugins.guard import quota as user_files
+from seatrial.plugins.guard import quota
 from seatrial.plugins.guard.quota import NO_QUOTA, Quota, QuotaError, SubmitLimit, SubmitRules
 from seatrial.results.store.export import to_json
 from seatrial.show.text import folded
 from seatrial.units import count, listed, show_number
 
-NEW_AT_ONCE, NEW_MOST = 10, 0.2  # users who get limits at once without a question; of all users
+NEW_AT_ONCE, NEW_SHARE = 10, 0.2  # users who get limits at once without a question; of all users
 
 
 _rules_option = path_option(
@@ -50,7 +49,7 @@ def command() -> None:
 @_folder
 def write(folder: Path) -> int:
     """Write job_submit.lua for Slurm in DIR."""
-    click.echo(user_files.write_filter(folder))
+    click.echo(quota.write_filter(folder))
     return 0
 
 
@@ -66,39 +65,21 @@ def refresh(folder: Path, file: Path, names: tuple[str, ...], yes: bool) -> int:
     stale. So it does if more than a fifth of the users (and more than 10) would be limited that
     were not before: their files are not written without --yes.
     """
-    rules = submit_rules.load(file)
-    users = list(names) or asyncio.run(sources.users_of(rules))
-    uids: dict[str, int] = {}
-    for user in users:
-        try:
-            uids[user] = _uid(user)
-        except UsageError as error:
-            if names:
-                raise
-            click.echo(plain_line(str(error)), err=True)
-    now = int(time.time())
-    failures = len(users) - len(uids)
-    limits_of: dict[str, list[SubmitLimit]] = {}
-    for user, answer in asyncio.run(sources.asked_of_all(rules, list(uids))).items():
-        try:
-            if isinstance(answer, QuotaError):
-                raise answer
-            limits = submit_rules.refused(rules, answer)
-        except (QuotaError, ExpressionError) as error:
-            click.echo(plain_line(str(error)), err=True)
-            failures += 1
-            continue
-        limits_of[user] = limits
+    rules = quota.load(file)
+    users = list(names) or asyncio.run(quota.users_of(rules))
+    uids = _uids(users, bool(names))
+    limits = _limits(rules, list(uids))
     new = [
         user
-        for user, limits in limits_of.items()
-        if limits and not user_files.was_limited(folder, uids[user])
+        for user, limits_of_user in limits.items()
+        if limits_of_user and not quota.was_limited(folder, uids[user])
     ]
-    held = [] if names or yes or len(new) <= max(NEW_AT_ONCE, NEW_MOST * len(users)) else new
-    until_s = now + int(rules.keep.seconds)
-    for user in limits_of.keys() - set(held):
-        user_files.write_user(folder, uids[user], limits_of[user], until_s)
-    limited = sum(map(bool, limits_of.values()))
+    many = len(new) > max(NEW_AT_ONCE, NEW_SHARE * len(users))
+    held = new if many and not names and not yes else []
+    until_s = int(time.time() + rules.keep.seconds)
+    for user in limits.keys() - set(held):
+        quota.write_user(folder, uids[user], limits[user], until_s)
+    limited, failures = sum(map(bool, limits.values())), len(users) - len(limits)
     click.echo(f"{count(len(users), 'user')}: {limited} with limits, {failures} not asked")
     if held:
         tell(
@@ -107,6 +88,34 @@ def refresh(folder: Path, file: Path, names: tuple[str, ...], yes: bool) -> int:
             "`seatrial quota explain`; if it is meant, say --yes"
         )
     return 1 if failures or held else 0
+
+
+def _uids(users: Iterable[str], named: bool) -> dict[str, int]:
+    """Return the numbers of users. Tell which are none of this host; raises UsageError instead if
+    they were ``named``."""
+    uids = {}
+    for user in users:
+        try:
+            uids[user] = pwd.getpwnam(user).pw_uid
+        except KeyError:
+            text = f"{user}: is no user of this host; see `getent passwd`"
+            if named:
+                raise UsageError(text) from None
+            click.echo(plain_line(text), err=True)
+    return uids
+
+
+def _limits(rules: SubmitRules, users: list[str]) -> dict[str, list[SubmitLimit]]:
+    """Ask for the quotas of users. Return the limits of those that could be asked for."""
+    limits = {}
+    for user, answer in asyncio.run(quota.asked_of_all(rules, users)).items():
+        try:
+            if isinstance(answer, QuotaError):
+                raise answer
+            limits[user] = quota.refused(rules, answer)
+        except (QuotaError, ExpressionError) as error:
+            click.echo(plain_line(str(error)), err=True)
+    return limits
 
 
 @command.command("explain")
@@ -118,12 +127,12 @@ def explain(user: str, file: Path, as_json: bool) -> int:
 
     Quotas are asked for now. Exits 1 if some jobs are refused.
     """
-    rules = submit_rules.load(file)
-    quotas = asyncio.run(sources.asked(rules, user))
-    limits = submit_rules.refused(rules, quotas)
+    rules = quota.load(file)
+    quotas = asyncio.run(quota.asked(rules, user))
+    limits = quota.refused(rules, quotas)
     if as_json:
-        found = {"quotas": {n: q._asdict() for n, q in quotas.items()}, "refused": limits}
-        click.echo(to_json(msgspec.to_builtins(found)), nl=False)
+        record = {"quotas": {n: q._asdict() for n, q in quotas.items()}, "refused": limits}
+        click.echo(to_json(msgspec.to_builtins(record)), nl=False)
     else:
         _print(rules, user, quotas, [limit.name for limit in limits])
     return 1 if limits else 0
@@ -131,18 +140,12 @@ def explain(user: str, file: Path, as_json: bool) -> int:
 
 def _print(rules: SubmitRules, user: str, quotas: dict[str, Quota], names: list[str]) -> None:
     table = TextTable("quota | used GiB> | quota GiB> | limit GiB> | files> | quota> | limit>")
-    for name, quota in quotas.items():
-        table.add(name, *("none" if v == NO_QUOTA else show_number(v) for v in quota))
+    for name, figures in quotas.items():
+        table.add(name, *("none" if v == NO_QUOTA else show_number(v) for v in figures))
     click.echo(table)
     for limit in rules.limits:
         word = "refused" if limit.name in names else "not refused"
-        which = ", ".join(
-            [
-                *([f"of {limit.nodes_from} nodes or more"] if limit.nodes_from > 1 else []),
-                *([f"in {', '.join(limit.partitions)}"] if limit.partitions else []),
-                *([f"of {', '.join(limit.accounts)}"] if limit.accounts else []),
-            ]
-        )
+        which = ", ".join(_which(limit))
         jobs = f"jobs {which}" if which else "all jobs"
         click.echo(folded(f"{limit.name}: {jobs} {word} ({plain_line(limit.refuse)})"))
         if limit.name in names:
@@ -151,8 +154,11 @@ def _print(rules: SubmitRules, user: str, quotas: dict[str, Quota], names: list[
         click.echo(f"no limits for {plain_line(user)}")
 
 
-def _uid(user: str) -> int:
-    try:
-        return pwd.getpwnam(user).pw_uid
-    except KeyError:
-        raise UsageError(f"{user}: is no user of this host; see `getent passwd`") from None
+def _which(limit: SubmitLimit) -> Iterator[str]:
+    """Yield what jobs a limit is about."""
+    if limit.nodes_from > 1:
+        yield f"of {limit.nodes_from} nodes or more"
+    if limit.partitions:
+        yield f"in {', '.join(limit.partitions)}"
+    if limit.accounts:
+        yield f"of {', '.join(limit.accounts)}"

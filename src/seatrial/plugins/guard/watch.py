@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from seatrial.execute.background import Tasks
@@ -86,21 +86,25 @@ def named_programs(script: str, variables: Mapping[str, Scalar]) -> list[str]:
     """Return the executable files that a script names by an absolute path, each once, or by a path
     such as ``./a.out`` behind ``cd`` to a folder that is known. The values of ``variables`` are put
     in; a word with another variable names none."""
-    found: dict[str, None] = {}
+    programs: dict[str, None] = {}
     here = before = ""  # the folder of the last `cd`, "" if it is not known; the word before
+    for word in _words(script):
+        path = _bound(word, variables)
+        if before == "cd" and not path.startswith("-"):
+            here = path if path.startswith("/") else f"{here}/{path}" if here and path else ""
+        elif here and "/" in path and not path.startswith("/"):
+            path = os.path.normpath(f"{here}/{path}")
+        if path.startswith("/") and Path(path).is_file() and os.access(path, os.X_OK):
+            programs[path] = None
+        before = "cd" if before == "cd" and path == "--" else word
+    return list(programs)[:MAX_PROGRAMS]
+
+
+def _words(script: str) -> Iterator[str]:
+    """Yield the words of a script, but those of comments."""
     for line in script.replace("\\\n", " ").splitlines():
-        if line.lstrip().startswith("#"):
-            continue
-        for word in _WORD.findall(line):
-            path = _bound(word, variables)
-            if before == "cd" and not path.startswith("-"):
-                here = path if path.startswith("/") else f"{here}/{path}" if here and path else ""
-            elif here and "/" in path and not path.startswith("/"):
-                path = os.path.normpath(f"{here}/{path}")
-            if path.startswith("/") and Path(path).is_file() and os.access(path, os.X_OK):
-                found[path] = None
-            before = "cd" if before == "cd" and path == "--" else word
-    return list(found)[:MAX_PROGRAMS]
+        if not line.lstrip().startswith("#"):
+            yield from _WORD.findall(line)
 
 
 def _bound(word: str, variables: Mapping[str, Scalar]) -> str:

@@ -85,42 +85,42 @@ def command(
     Exit codes:  0  everything was delivered
                  3  something was not, or was not taken
     """
-    if bool(trial) == every:
-        raise click.UsageError("name a trial, or give --all")
     if every and follow:
         raise click.UsageError("--follow goes with one trial")
     if again + stop + status + stdout > 1:
         raise click.UsageError("give one of --again, --stop, --status and --stdout")
-    found = [
-        find(folders.trials, tag) for tag in (tags(folders.trials) if every else [trial or ""])
-    ]
+    trials = _trials(folders, trial, every)
     if status:
-        _tell_damage(found)
-        return _show(found, form)
+        _tell_damage(trials)
+        return _show(trials, form)
     if stdout:
-        code = _print(found, follow)
-        for folder in found:
-            tell_damaged_journal(folder)
-        return code
+        return _print(trials, follow)
     if stop:
-        return _stop(found)
+        return _stop(trials)
     if every:
-        _require_any(found, names, machine)
+        _require_any(trials, names, machine)
     if patience is None and not follow:  # with --follow, each sink's own
         patience = FOREGROUND_PATIENCE
     sent = [
         _send(folders, folder, names, machine, SinkLifetime(folder, follow, patience), every, again)
-        for folder in found
+        for folder in trials
     ]
-    _tell_damage(found)
+    _tell_damage(trials)
     return 0 if all(sent) else 3
 
 
-def _require_any(found: Sequence[TrialFolder], names: Sequence[str], machine: str | None) -> None:
+def _trials(folders: Folders, trial: str | None, every: bool) -> list[TrialFolder]:
+    if bool(trial) == every:
+        raise click.UsageError("name a trial, or give --all")
+    chosen = tags(folders.trials) if every else [trial or ""]
+    return [find(folders.trials, tag) for tag in chosen]
+
+
+def _require_any(trials: Sequence[TrialFolder], names: Sequence[str], machine: str | None) -> None:
     """Raise UsageError if there is nothing to do for a request: that is no success."""
     known: set[str] = set()
     refused = False
-    for folder in found:
+    for folder in trials:
         try:
             known |= {sink.name for sink in _about(folder, machine).machine.sinks}
         except (TrialError, UsageError) as error:  # reported when its turn comes
@@ -166,9 +166,9 @@ def _send(
 
     try:
         sinks = _sinks(folder, names, machine, every)
+        before = {} if from_start else {lag.name: lag for lag in sink_lags(folder)}
         if not sinks:
             return True
-        before = {} if from_start else {each.name: each for each in sink_lags(folder)}
         with log.log_to(folder.log("sinks"), folders.log_level):
             done = process.deliver(
                 folder, sinks, lifetime, tell, again=again, from_start=from_start
@@ -181,11 +181,9 @@ def _send(
             raise
         tell(str(error))
         return isinstance(error, UsageError)  # others' trials are left out
-    taken = [
-        _summarise(folder.tag, each, before.get(each.name))
-        for each in sink_lags(folder)
-        if each.name in {sink.name for sink in sinks}
-    ]
+    asked = {sink.name for sink in sinks}
+    lags = [lag for lag in sink_lags(folder) if lag.name in asked]
+    taken = [_summarise(folder.tag, lag, before.get(lag.name)) for lag in lags]
     return done and all(taken)
 
 
@@ -257,6 +255,8 @@ def _print(found: Sequence[TrialFolder], follow: bool) -> int:
         for lines in records(folder, SinkLifetime(folder, follow)):
             sys.stdout.buffer.write(lines)
             sys.stdout.buffer.flush()
+    for folder in found:
+        tell_damaged_journal(folder)
     return 0
 
 
