@@ -25,7 +25,7 @@ from math import pi, sin
 from pathlib import Path
 
 from bench.measuring import SEATRIAL, Row, scratch, timed
-from seatrial.decide.race import Rounds
+from seatrial.decide.once import Rounds
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.journal.events import MetricRecorded
 from seatrial.journal.journal import read

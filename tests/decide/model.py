@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from seatrial.decide.conductor import Conductor, Decision, Launch
-from seatrial.decide.demand import MAX_LOSSES
+from seatrial.decide.failing import MAX_LOSSES
 from seatrial.journal.encoding import decode_block, encode_lines
 from seatrial.journal.events import (
     BuildEnded,
@@ -170,9 +170,10 @@ class Model:
         return sum(case.repeat for case in self.cases)
 
     def check(self) -> None:
-        if self.limits.room:
-            used = sum(self.conductor.state.shapes[number].size for number in self.running.values())
-            assert used <= self.limits.room
+        if self.limits.cores:
+            requests = self.conductor.state.requests
+            used = sum(requests[number].cores for number in self.running.values())
+            assert used <= self.limits.cores
         if self.limits.gpus:
             assert sum(self.cases[n].gpus for n in self.running.values()) <= self.limits.gpus
         if self.limits.jobs:

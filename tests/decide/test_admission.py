@@ -7,9 +7,16 @@ from typing import Any
 
 import pytest
 
-from seatrial.decide.admission import Admission, Gates, ThrottleState, TokenBucket
+from seatrial.decide.admission import (
+    STALE_NS,
+    Admission,
+    Gates,
+    Targets,
+    ThrottleState,
+    TokenBucket,
+)
 from seatrial.decide.in_flight import InFlightCounts
-from seatrial.decide.targets import STALE_NS, Targets
+from seatrial.decide.resources import ResourceRequest
 from seatrial.journal.events import GaugeRead, RunSubmitted
 from seatrial.model.policy import (
     Caps,
@@ -170,7 +177,7 @@ def placed(placement: Placement, runs: int, opens: float = 1, caps: Caps | None 
             return found
         found += target
         targets.place(target)
-        counts.launch(0, 1, target)
+        counts.launch(ResourceRequest(0, 1, 0, 1), target)
     return found
 
 
@@ -199,7 +206,7 @@ def test_the_load_of_targets_as_gauges_read_it_drives_placement() -> None:
             target = targets.choose(entries[0], counts)
             assert target is not None
             targets.place(target, 10)
-            counts.launch(0, 1, target)
+            counts.launch(ResourceRequest(0, 1, 0, 1), target)
             found += target
         return found
 

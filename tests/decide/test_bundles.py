@@ -128,13 +128,13 @@ def test_the_others_run_without_one_whose_build_failed() -> None:
 
 def test_on_a_shared_node_an_allocation_takes_what_runs_at_once() -> None:
     """Of cases of 2 cores two run at a time; the second allocation waits for room."""
-    trial = Sharing([1, 1, 2, 2], Limits(room=7, gpus=2), cores=2, at_once=2, repeat=2)
+    trial = Sharing([1, 1, 2, 2], Limits(cores=7, gpus=2), cores=2, at_once=2, repeat=2)
     free = trial.conductor.state.free
     (first,) = trial.launch()
-    assert (len(first), free.room, free.gpus, free.jobs) == (4, 3, 1, 1)
+    assert (len(first), free.cores, free.gpus, free.jobs) == (4, 3, 1, 1)
     trial.end(*first[:3])
     assert trial.launch() == []
     trial.end(first[3])
-    assert (free.room, free.gpus, free.jobs) == (7, 2, 0)
+    assert (free.cores, free.gpus, free.jobs) == (7, 2, 0)
     (second,) = trial.launch()
     assert sorted({run.case for run in second}) == [2, 3]

@@ -15,7 +15,7 @@ from hypothesis.stateful import (
 from msgspec.structs import replace
 
 from seatrial.decide.conductor import Conductor, Decision, Finish, Launch
-from seatrial.decide.demand import MAX_LOSSES
+from seatrial.decide.failing import MAX_LOSSES
 from seatrial.journal.encoding import decode
 from seatrial.journal.events import (
     EVENT_KINDS,
@@ -51,7 +51,7 @@ cases_strategy = st.lists(
 )
 limits_strategy = st.builds(
     Limits,
-    room=st.sampled_from([0, 1, 4]),
+    cores=st.sampled_from([0, 1, 4]),
     jobs=st.integers(0, 5),
     builds=st.integers(1, 2),
     refill=st.integers(1, 4),
@@ -157,7 +157,7 @@ def launches(decision: Decision) -> list[int]:
 
 
 def test_every_case_gets_its_repeats_and_their_ids_are_distinct() -> None:
-    model = Model([a_case(n, 1 + n % 4, repeat=1 + n % 3) for n in range(30)], Limits(room=4))
+    model = Model([a_case(n, 1 + n % 4, repeat=1 + n % 3) for n in range(30)], Limits(cores=4))
     assert drive(model) == Finish(True, "")
     model.check_complete()
     assert len(model.launched) == model.wanted
@@ -171,7 +171,7 @@ def test_ids_differ_between_trials_and_are_short_plain_words() -> None:
 
 
 def test_a_lost_case_is_run_again_but_not_for_ever() -> None:
-    model = Model([a_case(0)], Limits(room=1))
+    model = Model([a_case(0)], Limits(cores=1))
     assert drive(model, LOST.number) == Finish(True, "")
     assert len(model.launched) == 1 + MAX_LOSSES
 
@@ -180,7 +180,7 @@ def test_a_lost_case_is_run_again_but_not_for_ever() -> None:
 def test_what_others_cancel_is_made_good_as_the_policy_says(answer: Answer, runs: int) -> None:
     entry = Entry(name="t", answers={"cancelled": answer}, attempts=3)
     case = a_case(0)
-    conductor = Conductor("tag", [case], Limits(room=1), Policy(entries=[entry], entry_of=[0]))
+    conductor = Conductor("tag", [case], Limits(cores=1), Policy(entries=[entry], entry_of=[0]))
     launched = 0
     for time in range(1, 10):
         for launch in conductor.decide(time).launches:
@@ -196,7 +196,7 @@ def test_what_others_cancel_is_made_good_as_the_policy_says(answer: Answer, runs
 
 def test_a_failed_build_fails_its_cases_once_and_the_rest_goes_on() -> None:
     cases = [a_case(0, build="bad", repeat=2), a_case(1, build="good"), a_case(2)]
-    model = Model(cases, Limits(room=4))
+    model = Model(cases, Limits(cores=4))
     first = model.step()
     launch = Launch(2, model.conductor.state.run_id(2, -1))
     assert first == Decision(builds=["bad", "good"], launches=[launch])
@@ -214,7 +214,7 @@ def only_built(number: int, build: str) -> Case:
 
 
 def test_a_case_without_a_job_gets_its_verdict_from_its_build() -> None:
-    model = Model([only_built(0, "good"), only_built(1, "bad"), a_case(2)], Limits(room=4))
+    model = Model([only_built(0, "good"), only_built(1, "bad"), a_case(2)], Limits(cores=4))
     assert launches(model.step()) == [2]
     model.end_build("good", 0)
     model.end_build("bad", 1)
@@ -229,7 +229,7 @@ def test_a_case_without_a_job_gets_its_verdict_from_its_build() -> None:
 
 def test_builds_that_pass_count_as_no_failures() -> None:
     cases = [only_built(0, "a"), only_built(1, "b"), only_built(2, "c"), a_case(3, build="d")]
-    model = Model(cases, Limits(room=4, builds=4, max_failures=2))
+    model = Model(cases, Limits(cores=4, builds=4, max_failures=2))
     model.step()
     for key, code in (("a", 1), ("b", 0), ("c", 0)):
         model.end_build(key, code)
@@ -257,7 +257,7 @@ def test_a_wave_passes_by_what_is_only_built() -> None:
 
 def test_gpus_of_a_shared_node_are_given_once_and_cpu_runs_pass_by() -> None:
     cases = [a_case(n, gpus=1 + n % 2) for n in range(6)] + [a_case(n) for n in range(6, 8)]
-    model = Model(cases, Limits(room=8, gpus=3))
+    model = Model(cases, Limits(cores=8, gpus=3))
     assert launches(model.step()) == [0, 1, 6, 7]
     assert drive(model) == Finish(True, "")
     assert set(model.done.values()) == {1}
@@ -270,20 +270,20 @@ def test_gpus_of_a_queue_are_the_schedulers() -> None:
 
 def test_waves_at_full_machine_have_as_many_copies_as_there_are_gpus() -> None:
     policy = Policy(kind="isolated_then_full", entries=[Entry(name="t")], entry_of=[0], nodes=1)
-    conductor = Conductor("tag", [a_case(0, gpus=2)], Limits(room=16, gpus=4), policy)
+    conductor = Conductor("tag", [a_case(0, gpus=2)], Limits(cores=16, gpus=4), policy)
     assert conductor.state.wanted == 1 + 2
 
 
 def test_builds_are_made_once_and_a_few_at_a_time() -> None:
     cases = [a_case(n, build=f"b{n % 7}") for n in range(70)]
-    model = Model(cases, Limits(room=8, builds=3))
+    model = Model(cases, Limits(cores=8, builds=3))
     assert model.step() == Decision(builds=["b0", "b1", "b2"])
     assert drive(model) == Finish(True, "")
     assert set(model.built.values()) == {1}
 
 
 def test_a_build_that_a_driver_left_is_started_again_by_the_next() -> None:
-    model = Model([a_case(0, build="b")], Limits(room=1))
+    model = Model([a_case(0, build="b")], Limits(cores=1))
     model.step()
     model.resume()
     assert model.step() == Decision(builds=["b"])
@@ -312,7 +312,7 @@ def test_the_last_portion_is_not_waited_for() -> None:
 
 def test_max_failures_stops_at_that_many_also_where_a_build_fails_them_all() -> None:
     cases = [a_case(n, build="b") for n in range(100)]
-    model = Model(cases, Limits(room=4, max_failures=5))
+    model = Model(cases, Limits(cores=4, max_failures=5))
     model.step()
     model.end_build("b", 1)
     assert len(list(model.step().acts())) == 5
@@ -323,7 +323,7 @@ def test_max_failures_stops_at_that_many_also_where_a_build_fails_them_all() -> 
 
 
 def test_runs_that_a_cancel_ended_run_again_though_their_end_is_seen_after_a_restart() -> None:
-    model = Model([a_case(0), a_case(1)], Limits(room=2))
+    model = Model([a_case(0), a_case(1)], Limits(cores=2))
     model.step()
     first, second = model.running
     model.cancel()
@@ -338,14 +338,14 @@ def test_runs_that_a_cancel_ended_run_again_though_their_end_is_seen_after_a_res
 
 
 def test_a_run_that_the_scheduler_cancelled_has_that_verdict() -> None:
-    model = Model([a_case(0)], Limits(room=1))
+    model = Model([a_case(0)], Limits(cores=1))
     model.step()
     model.judge(next(iter(model.running)), CANCELLED.number)
     assert model.step() == Decision(finish=Finish(True, ""))
 
 
 def test_an_exclusive_case_and_one_larger_than_the_node_take_all_of_it() -> None:
-    model = Model([a_case(0, 1, exclusive=True), a_case(1, 64), a_case(2)], Limits(room=4))
+    model = Model([a_case(0, 1, exclusive=True), a_case(1, 64), a_case(2)], Limits(cores=4))
     for number in range(3):
         assert launches(model.step()) == [number]
         model.judge(next(iter(model.running)), PASS.number)
@@ -353,7 +353,7 @@ def test_an_exclusive_case_and_one_larger_than_the_node_take_all_of_it() -> None
 
 @pytest.mark.parametrize("name", [*EVENT_KINDS, "of_a_later_version"])
 def test_events_about_unknown_runs_and_cases_change_nothing(name: str) -> None:
-    conductor = Conductor("tag", [a_case(0)], Limits(room=1))
+    conductor = Conductor("tag", [a_case(0)], Limits(cores=1))
     before = conductor.decide()
     event = decode(b'{"time":1,"event":"%s","case":"other","run_id":"other"}' % name.encode())
     conductor.apply(event)
@@ -368,7 +368,7 @@ def test_a_trial_of_no_cases_is_complete_at_once() -> None:
 
 def test_builds_take_a_core_of_a_node_and_nothing_of_a_queue() -> None:
     cases = [a_case(0, build="b"), a_case(1, 4), a_case(2, exclusive=True), a_case(3, 3)]
-    node = Model(cases, Limits(room=4))
+    node = Model(cases, Limits(cores=4))
     assert launches(node.step()) == [3]
     node.end_build("b", 0)
     node.judge(next(iter(node.running)), PASS.number)
@@ -377,6 +377,6 @@ def test_builds_take_a_core_of_a_node_and_nothing_of_a_queue() -> None:
 
 
 def test_a_node_of_one_core_builds_first() -> None:
-    model = Model([a_case(0, build="b"), a_case(1)], Limits(room=1))
+    model = Model([a_case(0, build="b"), a_case(1)], Limits(cores=1))
     assert model.step() == Decision(builds=["b"])
     assert drive(model) == Finish(True, "")

@@ -80,7 +80,7 @@ def memory(count: int, limits: Limits) -> float:
     return size
 
 
-NODE = Limits(room=16)
+NODE = Limits(cores=16)
 QUEUE = Limits(jobs=1000, refill=250)
 
 
@@ -88,7 +88,7 @@ QUEUE = Limits(jobs=1000, refill=250)
     ("what", "count", "limits", "sizes", "half_built", "jumbled"),
     [
         ("a node, one size", MANY, NODE, 1, False, False),
-        ("a large node, 64 sizes", MANY, Limits(room=64), 64, False, False),
+        ("a large node, 64 sizes", MANY, Limits(cores=64), 64, False, False),
         ("a queue, by shape", MANY, QUEUE, 4, False, True),
         ("a build for every second case", MANY, NODE, 1, True, False),
     ],

@@ -61,7 +61,7 @@ class Watched:
             self.watch.ended(str(self.number), entry, code.number, nodes, reason)
 
     def found(self) -> dict[str, str]:
-        return self.watch.found((), ())
+        return self.watch.subjects((), ())
 
     def usual(self, runs: int, share: float = 0.055, seed: int = 1) -> None:
         luck = random.Random(seed)
@@ -166,7 +166,7 @@ def test_one_test_that_fails_is_no_failure_of_all() -> None:
         found.run("a", FAILED)
         found.run("b", PASS)
     assert list(found.found()) == ["a"]
-    assert not found.watch.found({0}, ()), "it is stopped, and told as such"
+    assert not found.watch.subjects({0}, ()), "it is stopped, and told as such"
 
 
 def test_a_test_that_people_admit_again_is_looked_at_afresh() -> None:
@@ -185,7 +185,7 @@ def test_a_node_on_which_all_fails_is_named_and_cleared_by_a_run_that_passes() -
             found.run(test, FAILED if node == 8 else PASS, nodes=f"n00{node}")
     assert "n008" in found.found()
     assert found.found()["n008"].startswith("n008: the latest 15 runs there ended badly")
-    assert not found.watch.found((), {"n008"}).get("n008"), "it is excluded"
+    assert not found.watch.subjects((), {"n008"}).get("n008"), "it is excluded"
     found.run("a", PASS, nodes="n008")
     assert "n008" not in found.found()
 

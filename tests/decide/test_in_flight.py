@@ -8,6 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from seatrial.decide.in_flight import InFlightCounts
+from seatrial.decide.resources import ResourceRequest
 from seatrial.model.policy import Caps, Entry
 
 ENTRIES = [
@@ -17,12 +18,20 @@ ENTRIES = [
 ]
 
 
+def asking(entry: int, width: int, unfit: int = 0) -> ResourceRequest:
+    return ResourceRequest(entry, nodes=width, cores=0, width=width, unfit=unfit)
+
+
 class Run(NamedTuple):
     entry: int
     width: int
     target: str
     unfit: int
     started: bool = False
+
+    @property
+    def request(self) -> ResourceRequest:
+        return asking(self.entry, self.width, self.unfit)
 
 
 def idle_by_hand(runs: list[Run], nodes: int) -> int:
@@ -72,24 +81,24 @@ def test_sums_are_those_of_the_runs(seed: int, caps: Caps | None) -> None:
             entry = draw.randrange(3)
             target = draw.choice(["x", "y"]) if entry else ""
             runs.append(Run(entry, draw.choice([1, 2, 5]), target, draw.randrange(3)))
-            counts.launch(*runs[-1][:4])
+            counts.launch(runs[-1].request, target)
         else:
             run = runs.pop(draw.randrange(len(runs)))
             if what < 0.7 and not run.started:
-                counts.start(run.entry, run.width, run.unfit)
+                counts.start(run.request)
                 runs.append(run._replace(started=True))
             else:
-                counts.end(run.entry, run.width, run.target, run.started, run.unfit)
+                counts.end(run.request, run.target, run.started)
         check(counts, runs)
         other = counts.copy()
-        other.launch(1, 1, "x", 1)
+        other.launch(asking(1, 1, 1), "x")
         check(other, [*runs, Run(1, 1, "x", 1)])
         check(counts, runs)
 
 
 def test_no_sums_are_kept_of_file_systems_that_no_cap_is_about() -> None:
     counts = InFlightCounts(ENTRIES, Caps(machine=9))
-    counts.launch(1, 1, "x")
+    counts.launch(asking(1, 1), "x")
     assert (counts.on_file_system, counts.bytes) == ({}, {})
     assert (counts.on_target, counts.opens) == ({"x": 1}, {"x": 2.0})
 
@@ -97,8 +106,8 @@ def test_no_sums_are_kept_of_file_systems_that_no_cap_is_about() -> None:
 def test_a_start_that_does_not_fit_leaves_less_idle() -> None:
     counts = InFlightCounts(ENTRIES)
     for width in (3, 2):
-        counts.launch(0, width, "")
-    counts.start(0, 3)
+        counts.launch(asking(0, width), "")
+    counts.start(asking(0, 3))
     assert counts.idle(4) == 1
-    counts.start(0, 2)  # on nodes that are thought to be down
+    counts.start(asking(0, 2))  # on nodes that are thought to be down
     assert counts.idle(4) == -1

@@ -193,7 +193,7 @@ def test_on_a_shared_node_a_run_that_needs_all_of_it_does_not_starve(
         nodes=0,
     )
     cases = [a_run(0, "t0", cores=8), a_run(1, "t1", cores=1)]
-    world = World(cases, Limits(room=8, jobs=50), policy).go()
+    world = World(cases, Limits(cores=8, jobs=50), policy).go()
     starts = Counter(launch.case for _, launch in world.launches)
     assert starts[0] > 10
     assert starts[1] > 10 or not (weights[1] or copies[1])  # what has no claim may get nothing
@@ -207,7 +207,7 @@ def test_on_a_shared_node_no_test_has_more_runs_than_copies(fill: bool, copies: 
         kind="sustained", entries=entries, entry_of=[0, 1], duration=1800, nodes=0, reserve=3
     )
     cases = [a_run(0, "t0", cores=1), a_run(1, "t1", cores=3)]
-    world = World(cases, Limits(room=8, jobs=50), policy).go()
+    world = World(cases, Limits(cores=8, jobs=50), policy).go()
     flying = most = 0
     for event in world.events:
         if isinstance(event, RunSubmitted | JobEnded) and event.case == "case0":
@@ -229,7 +229,7 @@ def test_on_a_shared_node_no_test_waits_for_as_long_as_its_walltime() -> None:
     )
     runs = (a_run(n, f"t{n}", cores=2 if n < 2 else 1) for n in range(4))
     cases = [replace(run, walltime=6000.0) for run in runs]
-    world = World(cases, Limits(room=2, jobs=50), policy).go()
+    world = World(cases, Limits(cores=2, jobs=50), policy).go()
     first = {launch.case: when for when, launch in reversed(world.launches)}
     assert max(first.values()) - START < 300 * NS
     starts = Counter(launch.case for _, launch in world.launches)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from seatrial.decide.in_flight import RunInFlight
 from seatrial.decide.nodes import NodeRecord
+from seatrial.decide.resources import ResourceRequest
 from seatrial.model.policy import Exclusion
 
 NS = 10**9
@@ -16,10 +17,7 @@ def flight(
 ) -> RunInFlight:
     return RunInFlight(
         case=case,
-        entry=0,
-        size=0,
-        node_count=1,
-        width=1,
+        request=ResourceRequest(entry=0, nodes=1, cores=0, width=1),
         submitted=submitted,
         job_started=started,
         judged=judged,

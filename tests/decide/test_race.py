@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.decide.admission import LargestSearch
-from seatrial.decide.race import Dropped, Race
+from seatrial.decide.race import Dropped, LargestSearch, Race
 from seatrial.model.policy import RaceRules
 
 GRID = [list(each) for each in product(range(3), range(2), range(2))]

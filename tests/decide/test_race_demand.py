@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from seatrial.decide.admission import LargestSearch
 from seatrial.decide.conductor import Conductor, Launch
-from seatrial.decide.demand import RaceDemand
-from seatrial.decide.race import Race
+from seatrial.decide.race import LargestSearch, Race, RaceDemand
 from seatrial.journal.events import (
     BuildEnded,
     BuildStarted,
@@ -60,7 +58,7 @@ class Tuning:
             nodes=0 if room else 4,
             race=replace(rules, runs=rules.runs or rules.grid),
         )
-        self.conductor = Conductor("tag", cases, Limits(room=room), policy)
+        self.conductor = Conductor("tag", cases, Limits(cores=room), policy)
         self.allocations: list[list[Launch]] = []
         self.now = 0
         had = [0] * len(cases)

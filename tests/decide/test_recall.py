@@ -307,7 +307,7 @@ def test_a_decision_looks_at_no_more_waves_than_it_needs() -> None:
     cases: list[Case] = [a_run(n, f"t{n}") for n in range(300)]
     world = World(cases, Limits(), policy, elapsed=lambda case, random: 5.0)
     made = world.conductor.state
-    waves = Counting(cases, policy, Limits(), made.shapes)
+    waves = Counting(cases, policy, Limits(), made.requests)
     for number in Random(1).sample(range(300), 300):
         waves.ready(number)
     made.demand = waves

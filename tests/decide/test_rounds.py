@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.decide.race import Rounds
+from seatrial.decide.once import Rounds
 
 
 @given(st.integers(1, 12), st.text(max_size=5), st.integers(0, 3))

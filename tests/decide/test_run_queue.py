@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.decide import in_flight
-from seatrial.decide.in_flight import RunQueue
-from seatrial.decide.race import Rounds
+from seatrial.decide import once
+from seatrial.decide.once import Rounds, RunQueue
 
 PATIENCE = 3
 
@@ -17,7 +16,7 @@ PATIENCE = 3
 @pytest.fixture(autouse=True, scope="module")
 def little_patience() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(in_flight, "PATIENCE", PATIENCE)
+        patch.setattr(once, "PATIENCE", PATIENCE)
         yield
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from seatrial.decide.admission import Shape
+from seatrial.decide.resources import ResourceRequest
 from seatrial.decide.waves import copies_at_full
 from seatrial.journal.events import RunJudged, RunSubmitted, TestStopped
 from seatrial.model.policy import Caps, Entry, Limits, Policy, PolicyTarget
@@ -57,7 +57,7 @@ def test_caps_bound_the_copies() -> None:
     assert len(waves(Entry(name="a", alone=1, most=2)).go().launches) == 1 + 2
 
 
-TWO_NODES = Shape(entry=0, nodes=2, size=0, width=2)
+TWO_NODES = ResourceRequest(entry=0, nodes=2, cores=0, width=2)
 ON_FS = Entry(name="a", file_system="fs", opens=2, bytes=5)
 
 
@@ -72,8 +72,8 @@ def targets(*safe: float) -> list[PolicyTarget]:
     [
         (8, {}),
         (6, {"shape": TWO_NODES._replace(unfit=1), "unfit": ["n[001-004]"]}),
-        (3, {"shape": TWO_NODES._replace(size=3), "limits": Limits(room=10)}),
-        (2, {"shape": TWO_NODES._replace(size=3, gpus=2), "limits": Limits(room=99, gpus=5)}),
+        (3, {"shape": TWO_NODES._replace(cores=3), "limits": Limits(cores=10)}),
+        (2, {"shape": TWO_NODES._replace(cores=3, gpus=2), "limits": Limits(cores=99, gpus=5)}),
         (3, {"entry": Entry(name="a", most=3)}),
         (3, {"caps": Caps(machine=3)}),
         (1, {"caps": Caps(machine=1)}),

@@ -391,9 +391,9 @@ class World:
         """A cap that a person lowered may be exceeded by runs of other tests that go on."""
         runs, caps, policy = list(self.runs.values()), self.policy.caps, self.policy
         entries = [policy.entries[run.entry] for run in runs]
-        if self.limits.room:
-            shapes = self.conductor.state.shapes
-            assert sum(shapes[run.case].size for run in runs) <= self.limits.room
+        if self.limits.cores:
+            requests = self.conductor.state.requests
+            assert sum(requests[run.case].cores for run in runs) <= self.limits.cores
         if self.limits.jobs:
             assert len(runs) <= self.limits.jobs
         if caps.machine:
@@ -438,7 +438,7 @@ class World:
         for run_id in list(self.queue):
             run = self.runs[run_id]
             case = self.cases[run.case]
-            unfit = self.unfit[self.conductor.state.shapes[run.case].unfit]
+            unfit = self.unfit[self.conductor.state.requests[run.case].unfit]
             usable = sorted(self.free - run.avoid - self.down - unfit)
             if self.names and len(usable) < case.nodes:
                 if self.now - run.launched > 30 * NS:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from seatrial.decide.conductor import Launch
 from seatrial.decide.in_flight import RunInFlight
+from seatrial.decide.resources import ResourceRequest
 from seatrial.execute import hangs as hang_detection
 from seatrial.execute import run_collector
 from seatrial.execute.background import Tasks
@@ -45,7 +46,10 @@ def test_a_target_that_hangs_keeps_no_other_from_being_looked_at(
     monkeypatch.setattr(hang_detection, "_look", look)
     monkeypatch.setattr(hang_detection, "SHORTEST_SECONDS", 0.01)
     flight = RunInFlight(
-        case=0, entry=0, size=1, node_count=1, width=1, state=RunState.RUNNING, job_started=1
+        case=0,
+        request=ResourceRequest(entry=0, nodes=1, cores=1, width=1),
+        state=RunState.RUNNING,
+        job_started=1,
     )
     policy = SimpleNamespace(entries=[SimpleNamespace(quiet_after=0.05)])
     state = SimpleNamespace(policy=policy, in_flight={"a": flight, "b": flight})

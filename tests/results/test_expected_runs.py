@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.decide.admission import shapes_of
-from seatrial.decide.demand import Due, dues_of
-from seatrial.decide.failing import Watchdogs
+from seatrial.decide.resources import requests_of
+from seatrial.decide.watchdogs import Due, Watchdogs, dues_of
 from seatrial.execute.options import TrialOptions
 from seatrial.execute.trial_record import Record
 from seatrial.model.machine import Machine, NodeGroup
@@ -57,7 +56,7 @@ def both(cases: list[Case], machine: Machine, *entries: Entry) -> tuple[dict[str
         policy=policy,
     )
     status = status_of(record, accounts_of(record, cases), 1)
-    dues = dues_of(cases, shapes_of(cases, policy, room), policy, room)
+    dues = dues_of(cases, requests_of(cases, policy, room), policy, room)
     return {part.test: part.expected for part in status.parts}, dues
 
 

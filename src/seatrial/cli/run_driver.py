@@ -369,10 +369,10 @@ def _left(trial: TrialLife, now: int) -> str:
 def _sustained(conductor: Conductor, passed: int) -> list[str]:
     """Return the status of a sustained trial: the time left, and what it keeps running."""
     state = conductor.state
-    flights = [flight for flight in list(state.in_flight.values()) if flight.holds_room]
+    flights = [flight for flight in list(state.in_flight.values()) if flight.has_job]
     started = [flight for flight in flights if flight.state is RunState.RUNNING]
-    room = state.limits.room
-    busy = sum(flight.size if room else flight.node_count for flight in started)
+    room = state.limits.cores
+    busy = sum(flight.request.width for flight in started)
     there = room or state.nodes.usable
     share = f" ({100 * busy / there:.0f} %)" if there else ""
     return [

@@ -4,101 +4,23 @@
     gates = admission.gates(now)        # what the time and the gauges hold back now
     gates.held, gates.next_hold
 
-An ``Offer`` (``demand``) is what one decision may launch, caps and targets included.
+An ``Budget`` (``demand``) is what one decision may launch, caps and targets included.
 """
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Iterator
+from copy import copy
 from typing import NamedTuple
 
 from msgspec import Struct
 
 from seatrial.decide.in_flight import InFlightCounts
-from seatrial.decide.race import Dropped
-from seatrial.decide.targets import Targets
+from seatrial.decide.resources import Requests
 from seatrial.journal.events import GaugeRead, RunSubmitted, finite
 from seatrial.model import policy
 from seatrial.model.node_set import unfold
-from seatrial.model.policy import Policy, RaceRules
-from seatrial.model.test import Case
-from seatrial.model.topology import NodeWish
+from seatrial.model.policy import Caps, Entry, Placement, Policy, PolicyTarget
 from seatrial.units import FAR_FUTURE_NS, SECOND_NS, show_seconds
-
-# ---- largest -------------------------------------------------------------------------------------
-#
-# Bisect for the largest size at which a program works.
-#
-#     search = LargestSearch(rules)       # of the sizes in order; used as a race is: see ``race``
-#
-# The program is taken to work up to some size, and to fail above it. So each run halves the sizes
-# that are left: of 31 sizes the largest is found in five runs. Each run is a block of its own.
-
-
-MAX_CUTS = 3
-
-
-class LargestSearch:
-    """A search over settings whose sizes rise: a fold over its runs, as ``Race`` is. ``runs``,
-    ``failures`` and ``cuts`` are by setting; ``dropped`` are settings that failed, or are larger
-    than one that did."""
-
-    def __init__(self, rules: RaceRules) -> None:
-        count = len(rules.levels)
-        self.rules = rules
-        self.runs = [0] * count
-        self.failures: list[list[str]] = [[] for _ in range(count)]
-        self.cuts: list[list[str]] = [[] for _ in range(count)]
-        self.dropped: dict[int, Dropped] = {}
-        self.blocks: list[list[list[int]]] = []
-        self._works, self._fails = -1, count
-        self._unbuilt: set[int] = set()
-
-    @property
-    def rounds_begun(self) -> int:
-        """The number of rounds before the current block."""
-        return max(0, len(self.blocks) - 1)
-
-    @property
-    def largest(self) -> int | None:
-        """The largest setting that is known to work; None if none is."""
-        return self._works if self._works >= 0 else None
-
-    def record(self, setting: int, number: int, figure: float) -> None:
-        """Record that a setting works."""
-        self.runs[setting] += 1
-        self._works = max(self._works, setting)
-
-    def fail(self, setting: int, number: int, cause: str) -> None:
-        """Record that a setting does not work, and why."""
-        self.runs[setting] += 1
-        self.failures[setting].append(cause)
-        self.dropped[setting] = Dropped(len(self.blocks), cause=cause)
-        self._fails = min(self._fails, setting)
-
-    def cut_off(self, setting: int, number: int, cause: str) -> None:
-        """Record that a run was ended from outside, and why: it is run again, unless that happened
-        too often."""
-        self.runs[setting] += 1
-        self.cuts[setting].append(cause)
-        if len(self.cuts[setting]) == MAX_CUTS:
-            self.exclude(setting, f"{MAX_CUTS} runs had no result: {cause}")
-
-    def exclude(self, setting: int, cause: str) -> None:
-        """Record that a setting cannot run at all, and why."""
-        self.dropped[setting] = Dropped(len(self.blocks), cause=cause)
-        self._unbuilt.add(setting)
-
-    def end_block(self) -> None:
-        """A block has run."""
-
-    def next_block(self) -> list[list[int]]:
-        """Begin the next block: the middle of the sizes that are left; none if none is."""
-        left = [n for n in range(self._works + 1, self._fails) if n not in self._unbuilt]
-        if not left:
-            return []
-        block = [[left[len(left) // 2]]]
-        self.blocks.append(block)
-        return block
-
 
 # ---- throttle ------------------------------------------------------------------------------------
 #
@@ -174,40 +96,6 @@ class ThrottleState:
 # ---- admission -----------------------------------------------------------------------------------
 
 
-class Shape(NamedTuple):
-    """The size of a run of a case: its entry, its number of nodes, the room that it takes on a
-    shared node (0 where there is none), its width: the part of the machine that it takes, which
-    is that room or its nodes, the GPUs that it takes of a shared node, the number of its set
-    of ``unfit`` nodes in the policy (0: none), and of its wish for a place in the network (0:
-    none)."""
-
-    entry: int
-    nodes: int
-    size: int
-    width: int
-    gpus: int = 0
-    unfit: int = 0
-    wish: int = 0
-
-
-def shapes_of(cases: Sequence[Case], policy: Policy, room: int, gpus: int = 0) -> list[Shape]:
-    """Return the shape of each case; equal shapes are one object. ``room`` and ``gpus`` are
-    those of a shared node, 0 where there is none."""
-    alike: dict[Shape, Shape] = {}
-    found = []
-    sets = policy.unfit_of or [0] * len(cases)
-    wishes: dict[NodeWish, int] = {}
-    for case, entry, unfit in zip(cases, policy.entry_of, sets, strict=True):
-        size = 0
-        if room:
-            size = room if case.exclusive else min(case.tasks_per_node * case.threads, room)
-        taken = gpus and min(case.gpus, gpus)
-        wish = wishes.setdefault(case.place, len(wishes) + 1) if case.place else 0
-        shape = Shape(entry, case.nodes, size, size or case.nodes, taken, unfit, wish)
-        found.append(alike.setdefault(shape, shape))
-    return found
-
-
 class Shut(NamedTuple):
     """Nodes (none: all) that get no new runs of some entries (none: of all) for a span of time
     (ns)."""
@@ -255,7 +143,7 @@ class Admission:
         self.stopped: dict[int, str] = {}  # entries that are launched no more, with reasons
         self.held: dict[int, str] = {}  # entries that a person holds, with reasons
         self.heavy_held: str | None = None  # reason why all whose I/O is not light are held
-        self.shelved: frozenset[int] = frozenset()  # those of which people let no run start
+        self.closed: frozenset[int] = frozenset()  # those of which people let no run start
         self.heavy = {n for n, entry in enumerate(policy.entries) if entry.io != "light"}
         self._any_gate = _any_gate(policy)
         self._gates: Gates | None = None
@@ -293,33 +181,33 @@ class Admission:
     def stop(self, entry: int, reason: str) -> None:
         """Record that an entry is launched no more."""
         self.stopped[entry] = reason
-        self._shelve()
+        self._close()
 
     def admit(self, entry: int) -> None:
         """Record that a stopped entry may be launched again."""
         self.stopped.pop(entry, None)
-        self._shelve()
+        self._close()
 
     def hold(self, entries: Iterable[int], reason: str) -> None:
         """Record that a person holds entries: they are not launched until they are released."""
         self.held.update(dict.fromkeys(entries, reason))
-        self._shelve()
+        self._close()
 
     def release(self, entries: Iterable[int]) -> None:
         """Record that held entries may be launched again."""
         for entry in entries:
             self.held.pop(entry, None)
-        self._shelve()
+        self._close()
 
     def hold_heavy(self, reason: str | None) -> None:
         """Record that a person holds all entries whose I/O is not light; None: no longer."""
         self.heavy_held = reason
-        self._shelve()
+        self._close()
 
-    def _shelve(self) -> None:
+    def _close(self) -> None:
         """Find out which entries are stopped or held."""
         heavy = self.heavy if self.heavy_held is not None else ()
-        self.shelved = frozenset((*self.stopped, *self.held, *heavy))
+        self.closed = frozenset((*self.stopped, *self.held, *heavy))
         self._gates = None
 
     def change(self, policy: Policy, now: int) -> None:
@@ -334,7 +222,7 @@ class Admission:
         ]
         self.heavy = {n for n, entry in enumerate(policy.entries) if entry.io != "light"}
         self._any_gate = _any_gate(policy)
-        self._shelve()
+        self._close()
         self.go(self.start, self.since)
 
     # ---- what holds launches back ---------------------------------------------------------
@@ -347,7 +235,7 @@ class Admission:
         return gates
 
     def _gates_at(self, now: int) -> Gates:
-        held, failing = self.shelved, []
+        held, failing = self.closed, []
         holds, starts = [], []
         for throttle in self.throttles:
             if (stale := throttle.stale_at(self.since)) > now:
@@ -380,7 +268,7 @@ class Admission:
     @property
     def lets_all(self) -> bool:
         """Whether nothing can hold a launch back."""
-        return not self._any_gate and not self.shelved
+        return not self._any_gate and not self.closed
 
     def windows_of(self, entry: int) -> list[tuple[int, int]]:
         """Return the spans (ns) of the blackouts of an entry."""
@@ -416,17 +304,17 @@ class Admission:
         reason += ["tests whose I/O is not light are held"] * (self.heavy_held is not None)
         return "; ".join(reason)
 
-    def next_token(self, now: int, launches: Sequence[Shape]) -> int | None:
+    def next_token(self, now: int, launches: Requests) -> int | None:
         """Return the time at which there is a token for a start (now if there is one), if runs of
-        these shapes are launched now; None where none is needed."""
+        these requests are launched now; None where none is needed."""
         if self.bucket is None:
             return None
-        heavy = [shape for shape in launches if shape.entry in self.heavy]
+        heavy = [request for request in launches if request.entry in self.heavy]
         return self.bucket.next(now, len(heavy))
 
 
 def _any_gate(policy: Policy) -> bool:
-    """Return whether anything but room, and people, can hold a launch back."""
+    """Return whether anything but cores, and people, can hold a launch back."""
     gates = policy.caps.machine or policy.targets or policy.stagger or policy.throttles
     own = any(entry.most or entry.file_system for entry in policy.entries)
     return bool(gates or own or policy.blackouts)
@@ -472,54 +360,127 @@ class TokenBucket:
         return level if level < self._most else self._most
 
 
-# ---- shares --------------------------------------------------------------------------------------
+# ---- targets -------------------------------------------------------------------------------------
 #
-# The share of the machine that each test of a sustained trial is to get.
+# The metadata target of a run.
 
 
-ROUNDING = 1e-9
+STALE_NS = 600 * SECOND_NS
+_ROUNDING = 1 + 1e-9  # loads are sums of floats
+_LAST = (math.inf, 0.0, 0.0)
 
 
-class PlannedShares(NamedTuple):
-    """The share of the machine's node-hours of each entry; ``left`` is the share that no entry
-    has, and ``fills`` are the entries without a claim of their own, which divide what the others
-    leave."""
+class TargetReading(NamedTuple):
+    """The load of a target as a gauge read it at a time (ns), and the open files of the runs that
+    were placed since."""
 
-    shares: list[float]
-    left: float
-    fills: list[int]
-
-
-def planned_shares(policy: Policy, widths: Sequence[int], whole: int) -> PlannedShares:
-    """Return the planned share of each entry. ``widths`` has what the widest case of each entry
-    takes of the ``whole`` machine (0: unknown): of its nodes, or of the cores of a shared node.
-    Claims of more than the machine are scaled down to it."""
-    entries = policy.entries
-    unit = max(whole, 1)
-    claims = [
-        max(0.0, entry.weight or entry.copies * width / unit)
-        for entry, width in zip(entries, widths, strict=True)
-    ]
-    total = sum(claims)
-    fills = [number for number, claim in enumerate(claims) if not claim]
-    if total > 1 or (total and not fills and not whole):
-        return PlannedShares([claim / total for claim in claims], 0.0, fills)
-    left = 1 - total if total < 1 - ROUNDING else 0.0
-    for number in fills:
-        claims[number] = left / len(fills)
-    return PlannedShares(claims, 0.0 if fills else left, fills)
+    time: int
+    load: float
+    placed: float = 0.0
 
 
-def planned_for(cases: Sequence[Case], policy: Policy, room: int) -> PlannedShares:
-    """Return the planned shares for the cases of a trial. ``room`` is the cores of a host whose
-    cores runs share, 0 where there is none."""
-    widths = widest_of(shapes_of(cases, policy, room), len(policy.entries))
-    return planned_shares(policy, widths, room or policy.nodes)
+class Targets:
+    """The targets of each file system. ``round_robin`` takes turns, ``weighted`` takes turns in
+    proportion to the weights, ``least_loaded`` takes the target with the fewest open files: by
+    what the gauges of the targets read, with those of the runs that were placed since; where a
+    target of the file system has no fresh reading, by the runs in flight alone.
 
+    Turns are those of start-time fair queueing (Goyal, Vin and Cheng 1996): each target has the
+    time of its next turn, which a placement delays by 1 / weight. A target that was full for long
+    does not get the turns that it missed, as all runs would then go there at once.
+    """
 
-def widest_of(shapes: Sequence[Shape], entries: int) -> list[int]:
-    """Return the width of the widest case of each of so many entries, 1 where it has none."""
-    widths = [1] * entries
-    for shape in shapes:
-        widths[shape.entry] = max(widths[shape.entry], shape.width)
-    return widths
+    def __init__(self, targets: list[PolicyTarget], placement: Placement, caps: Caps) -> None:
+        self._placement = placement
+        self._per_target = caps.per_target
+        self._targets = {target.name: target for target in targets}
+        self._have_gauges = any(target.gauge for target in targets)
+        self._turn = dict.fromkeys(self._targets, 0.0)
+        self._time: dict[str, float] = {}  # turn of the latest placement, by file system
+        self._measured: dict[str, TargetReading] = {}
+        self._by_file_system: dict[str, list[PolicyTarget]] = {}
+        for target in targets:
+            self._by_file_system.setdefault(target.file_system, []).append(target)
+        self._names = {
+            name: {target.name for target in members}
+            for name, members in self._by_file_system.items()
+        }
+
+    def changed(self, targets: list[PolicyTarget], placement: Placement, caps: Caps) -> "Targets":
+        """Return the targets by another policy; turns that were taken stay."""
+        other = Targets(targets, placement, caps)
+        other._turn |= {name: turn for name, turn in self._turn.items() if name in other._turn}
+        other._time = self._time.copy()
+        other._measured = {name: x for name, x in self._measured.items() if name in other._turn}
+        return other
+
+    def read(self, event: GaugeRead) -> None:
+        """Record the reading of a gauge. One that failed, or is old, does not count."""
+        if not self._have_gauges:
+            return
+        value = finite(event.value)
+        for name, target in self._targets.items():
+            if target.gauge == event.gauge:
+                self._measured.pop(name, None)
+                if value is not None:
+                    self._measured[name] = TargetReading(event.time, value)
+        oldest = event.time - STALE_NS
+        self._measured = {name: x for name, x in self._measured.items() if x.time >= oldest}
+
+    def forget(self) -> None:
+        """Record that nobody read the gauges for a while."""
+        self._measured.clear()
+
+    def place(self, name: str, opens: float = 0.0) -> None:
+        """Record that a run with so many open files was placed on a target."""
+        target = self._targets.get(name)
+        if target is not None:
+            if (known := self._measured.get(name)) is not None:
+                self._measured[name] = known._replace(placed=known.placed + opens)
+            turn, latest = self._turn[name], self._time.get(target.file_system, 0.0)
+            turn = self._time[target.file_system] = turn if turn > latest else latest
+            weight = target.weight if self._placement == "weighted" else 1.0
+            self._turn[name] = turn + 1 / weight
+
+    def copy(self) -> "Targets":
+        """Return a copy to try placements on."""
+        other = copy(self)
+        other._turn, other._time = self._turn.copy(), self._time.copy()
+        other._measured = self._measured.copy()
+        return other
+
+    def has(self, file_system: str) -> bool:
+        return file_system in self._by_file_system
+
+    def has_place(self, entry: Entry, counts: InFlightCounts) -> bool:
+        """Return whether a target can take a run of an entry now."""
+        return next(self._open(entry, counts), None) is not None
+
+    def _open(self, entry: Entry, counts: InFlightCounts) -> Iterator[PolicyTarget]:
+        """Yield the targets that can take a run of an entry now."""
+        most, on_target, opens = self._per_target, counts.on_target, counts.opens
+        for target in self._by_file_system[entry.file_system]:
+            name, safe = target.name, target.safe
+            if most and on_target.get(name, 0) >= most:
+                continue
+            if not safe or opens.get(name, 0.0) + entry.opens <= safe * _ROUNDING:
+                yield target
+
+    def choose(self, entry: Entry, counts: InFlightCounts) -> str | None:
+        """Return the target for a run of an entry; None where none can take it now."""
+        least_loaded, measured = self._placement == "least_loaded", self._measured
+        opens, on_target, turns = counts.opens, counts.on_target, self._turn
+        latest = self._time.get(entry.file_system, 0.0)
+        chosen, first = None, _LAST
+        by_gauge = least_loaded and measured.keys() >= self._names[entry.file_system]
+        for target in self._open(entry, counts):
+            name, weight = target.name, target.weight
+            turn = turns[name] if turns[name] > latest else latest
+            if least_loaded:
+                load = sum(measured[name][1:]) if by_gauge else opens.get(name, 0.0)
+                order = load / weight, on_target.get(name, 0) / weight, turn
+            else:
+                order = 0.0, 0.0, turn
+            if order < first:
+                chosen, first = name, order
+        return chosen

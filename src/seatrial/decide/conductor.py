@@ -11,7 +11,8 @@ A decision changes nothing by itself: the driver first records the event that an
 `decide` repeatedly until ``changed`` stays False; then wait for an event or for the ``wake`` time.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -19,9 +20,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.decide.admission import Gates
-from seatrial.decide.demand import Offer, Supply
-from seatrial.decide.failing import PendingAlert
+from seatrial.decide.demand import Budget
+from seatrial.decide.in_flight import RunInFlight
 from seatrial.decide.state import ConductorState
+from seatrial.decide.watchdogs import PendingAlert
 from seatrial.journal.events import AlertRaised, Event, NodeExcluded, TestStopped
 from seatrial.model.codes import BUILD_FAILED, PASS
 from seatrial.model.node_set import unfold_or_empty
@@ -35,34 +37,36 @@ from seatrial.units import FAR_FUTURE_NS
 
 
 class Launch(Struct, frozen=True):
-    """Give a new run of a case to the backend. ``case`` is its position in the trial, ``target``
-    the metadata target of its directory. ``avoid`` are nodes that it must not get; ``stage`` is
-    ``alone`` or ``full`` in a component that compares the two. Launches with the same ``bundle``
-    (the id of its first run; "": none) share an allocation, in the order of ``position``, from 1
-    on. ``nodes`` are those that it must get, with commas, in the order of its ranks ("": those that
-    the scheduler chooses)."""
+    """Give a new run of a case to the backend."""
 
+    #: the position of its case in the trial
     case: int
     run_id: str
+    #: the metadata target of its directory
     target: str = ""
+    #: the nodes that it must not get
     avoid: str = ""
+    #: ``alone`` or ``full`` in a component that compares the two
     stage: str = ""
+    #: the id of the first run of those that share an allocation; "": it has its own
     bundle: str = ""
+    #: the place in its bundle, from 1 on
     position: int = 0
+    #: those that it must get, with commas, in the order of its ranks; "": the scheduler chooses
     nodes: str = ""
 
 
 def in_bundles(launches: Iterable[Launch], groups: Iterable[int]) -> list[Launch]:
     """Return the launches; those of one group (0: none) as a bundle, in their order."""
     members: dict[int, list[str]] = {}
-    found = []
+    bundled = []
     for launch, group in zip(launches, groups, strict=True):
         if group:
             together = members.setdefault(group, [])
             together.append(launch.run_id)
             launch = replace(launch, bundle=together[0], position=len(together))
-        found.append(launch)
-    return found
+        bundled.append(launch)
+    return bundled
 
 
 class BuildVerdict(Struct, frozen=True):
@@ -83,28 +87,35 @@ class Finish(Struct, frozen=True):
 
 
 class Decision(Struct):
-    """What is to be done now, in this order: runs that get their verdict ``by_build``; tests and
-    nodes to take out (``stops``, recorded without a time); keys of builds to start; alerts to
-    record; runs to launch; ids of runs to cancel, and of runs to recall if their jobs have not
-    started. An alert of the same kind and subject is raised again only after a while, which the
-    event of the first makes known. ``wake`` is the time (ns) at which to decide again even if no
-    event comes before."""
+    """What is to be done now, in this order."""
 
     by_build: list[BuildVerdict] = []
+    #: tests and nodes to take out, recorded without a time
     stops: list[TestStopped | NodeExcluded] = []
+    #: keys of builds to start
     builds: list[str] = []
+    #: to record; one of the same kind and subject is raised again only after a while, which the
+    #: event of the first makes known
     alerts: list[AlertRaised] = []
     launches: list[Launch] = []
+    #: ids of runs to cancel
     cancels: list[str] = []
+    #: ids of runs to recall if their jobs have not started
     recalls: list[str] = []
+    #: the time (ns) at which to decide again even if no event comes before
     wake: int | None = None
     finish: Finish | None = None
 
     def acts(self) -> Iterator[tuple[str, object]]:
         """Yield what is to be carried out, in order, each with the name of its member."""
         for name in ("by_build", "stops", "builds", "alerts", "launches", "cancels", "recalls"):
-            for each in getattr(self, name):
-                yield name, each
+            for act in getattr(self, name):
+                yield name, act
+
+    @property
+    def failed_builds(self) -> int:
+        """The number of runs whose build failed."""
+        return sum(verdict.code != PASS.number for verdict in self.by_build)
 
     @property
     def idle(self) -> bool:
@@ -135,48 +146,42 @@ class Conductor:
         records the announcing events, applies them and acts; asked again before that, the answer is
         the same."""
         state = self.state
-        gates, builds = state.admission.gates(now), state.builds
+        gates = state.admission.gates(now)
         over = state.over_at is not None and now >= state.over_at
         decision = Decision()
 
         # 1. Recall queued runs that must not start now, or not on nodes that they may get.
-        if state.queued and not state.cancelling:
-            decision.recalls = self._recalls(now, gates.held)
+        decision.recalls = self._recalls(now, gates.held)
 
         # 2. Cancel all runs of a trial that is cancelled, else those that hang or that a person
         #    asked to cancel.
-        if state.cancelling or state.ending:
-            runs = state.in_flight if state.cancelling else state.ending
-            decision.cancels = [run_id for run_id, flight in runs.items() if flight.holds_room]
+        runs = state.in_flight if state.cancelling else state.ending
+        decision.cancels = [run_id for run_id, flight in runs.items() if flight.has_job]
 
         # 3. Judge runs by their build; too many failures hold everything else back.
         may_start = not state.held
         if may_start and state.by_build:
-            decision.by_build += self._verdicts_by_build()
-            failed = sum(each.code != PASS.number for each in decision.by_build)
-            may_start = not state.too_many(state.failures + failed)
+            decision.by_build = list(self._verdicts_by_build())
+            may_start = not state.too_many(state.failures + decision.failed_builds)
 
         # 4. Stop tests and exclude nodes that failed too often.
-        if may_start and (state.retry_policy.to_stop or state.nodes.suspects):
-            decision.stops += self._stops(now)
+        if may_start:
+            decision.stops = list(self._stops(now))
 
         # 5. Start builds.
         may_start = may_start and not over
-        if may_start and builds.to_start:
-            decision.builds += builds.next(state.limits.builds)
+        if may_start:
+            decision.builds = list(state.builds.next(state.limits.builds))
 
         # 6. Launch runs, unless a test or a node is just being taken out: then it is asked again.
         if may_start and not decision.stops:
             decision.launches = self._launches(now, gates)
 
         # 7. Raise the alerts that are due, and find out when to ask again.
-        if (state.queued or decision.launches) and not state.cancelling:
-            decision.wake = gates.next_hold
-        if state.trial.clock_runs and not state.held:
-            self._report(now, over, gates, decision)
+        self._report(now, over, gates, decision)
 
         # 8. Finish where nothing is left to do or to wait for.
-        if not state.in_flight and not builds.running and decision.idle:
+        if not state.in_flight and not state.builds.running and decision.idle:
             reason = self._why_over(over)
             if reason is not None:
                 decision.finish, decision.wake = Finish(self._complete(over), reason), None
@@ -187,29 +192,33 @@ class Conductor:
     def _recalls(self, now: int, held: frozenset[int]) -> list[str]:
         """The nodes that a run must avoid are fixed when it is launched."""
         state = self.state
+        if not state.queued or state.cancelling:
+            return []
         admission, nodes = state.admission, state.nodes
         exclusions = nodes.exclusions if nodes.excluded and nodes.allowed is not None else 0
-        placed = state.placer is not None and nodes.down
-        if not (held or exclusions or admission.shut or placed):
+        placed_may_be_down = state.placer is not None and bool(nodes.down)
+        if not (held or exclusions or admission.shut or placed_may_be_down):
             return []
-        return [
-            run_id
-            for run_id, flight in state.queued.items()
-            if flight.entry in held
-            or (flight.exclusions < exclusions and not state.cases[flight.case].node)
-            or admission.shut_since(now, flight.entry, flight.submitted or 0)
-            or (flight.placed and not nodes.down.isdisjoint(flight.placed.split(",")))
-        ]
+
+        def must_not_start(flight: RunInFlight) -> bool:
+            return (
+                flight.entry in held
+                or (flight.exclusions < exclusions and not state.cases[flight.case].node)
+                or admission.shut_since(now, flight.entry, flight.submitted or 0)
+                or (bool(flight.placed) and not nodes.down.isdisjoint(flight.placed.split(",")))
+            )
+
+        return [run_id for run_id, flight in state.queued.items() if must_not_start(flight)]
 
     def _verdicts_by_build(self) -> Iterator[BuildVerdict]:
         state = self.state
-        most, failures = state.limits.max_failures, state.failures
+        max_failures, failures = state.limits.max_failures, state.failures
         runs = ((number, n) for number, runs in state.by_build.items() for n in range(runs))
         for number, ahead in runs:
             reason = state.builds.why_failed[state.cases[number].build]
             code = BUILD_FAILED if reason else PASS
             failures += code is BUILD_FAILED
-            if most and failures > most:
+            if max_failures and failures > max_failures:
                 return
             yield BuildVerdict(number, state.run_id(number, ahead), code.number, reason)
 
@@ -222,111 +231,139 @@ class Conductor:
             yield NodeExcluded(nodes=node, reason=reason)
 
     def _launches(self, now: int, gates: Gates) -> list[Launch]:
-        state = self.state
-        free_places = self._free_places()
-        admission, room = state.admission, self._free_room()
-        nodes = state.nodes.usable_beside(admission.shut_nodes(now, -1) if admission.shut else NONE)
-        launches: list[Launch] = []
-        if free_places < 1 or not state.demand.wants(state.counts, room, nodes):
-            return launches
-        shut: dict[int, frozenset[str]] = {}
+        state, free_jobs, free_cores = self.state, self._free_jobs(), self._free_cores()
+        admission = state.admission
+        nodes = state.nodes.usable_beside(admission.shut_nodes(now, -1))
+        if free_jobs < 1 or not state.demand.wants(state.counts, free_cores, nodes):
+            return []
+        shut: dict[int, frozenset[str]] = {}  # by entry, the nodes that a blackout closes
         if admission.shut:
-            entries = range(len(state.policy.entries))
-            shut = {n: each for n in entries if (each := admission.shut_nodes(now, n))}
-        fewer: dict[tuple[int, int], int] = {}
-        if shut or state.policy.unfit:
-            fewer = {
-                (entry, unfit): state.nodes.lost_for(unfit, shut.get(entry, NONE))
-                for entry, unfit in state.kinds
-            }
-        gpus = state.free.gpus if state.limits.gpus else None
-        supply = Supply(
-            room, free_places, nodes, state.nodes.allowed, fewer, gpus, state.nodes.pools
+            by_entry = [(n, admission.shut_nodes(now, n)) for n in range(len(state.policy.entries))]
+            shut = {n: names for n, names in by_entry if names}
+        budget = Budget(
+            admission,
+            gates,
+            state.counts,
+            now,
+            state.requests,
+            cores=free_cores,
+            jobs=free_jobs,
+            nodes=nodes,
+            max_nodes=state.nodes.allowed,
+            closed_nodes=self._closed_nodes(shut),
+            gpus=state.free.gpus if state.limits.gpus else None,
+            pools=state.nodes.pools,
         )
-        offer = Offer(admission, gates, state.counts, now, state.shapes, supply)
-        ahead: dict[int, int] = {}
+        placed = PlacedLaunches(state)
+        ahead: Counter[int] = Counter()
+        launches: list[Launch] = []
         bundles: list[int] = []
-        placed = PlacedLaunches(state) if state.placer is not None else None
-        for choice in state.demand.choose(offer):
-            case = choice.case
-            nth = ahead.get(case, 0)
-            ahead[case] = nth + 1
-            shape = state.shapes[case]
-            away = shut.get(shape.entry, NONE) if shut else NONE
-            avoid = state.nodes.avoid(case, shape.nodes, not nth, away, shape.unfit)
-            run_id = state.run_id(case, nth)
-            chosen: str | None = ""
-            if placed is not None:
-                chosen = placed.nodes_for(case, run_id, avoid, choice.bundle)
-            if chosen is None:  # there are none now; it keeps its turn
-                ahead[case] = nth
-                continue
-            launches.append(Launch(case, run_id, choice.target, avoid, choice.stage, nodes=chosen))
-            bundles.append(choice.bundle)
+        for choice in state.demand.choose(budget):
+            case, request = choice.case, state.requests[choice.case]
+            run_id = state.run_id(case, ahead[case])
+            avoid = state.nodes.avoid(
+                case,
+                request.nodes,
+                first=not ahead[case],
+                shut=shut.get(request.entry, NONE),
+                unfit=request.unfit,
+            )
+            chosen = placed.nodes_for(case, run_id, avoid, choice.bundle)
+            if chosen is not None:  # else there are none now; it keeps its turn
+                ahead[case] += 1
+                launches.append(
+                    Launch(case, run_id, choice.target, avoid, choice.stage, nodes=chosen)
+                )
+                bundles.append(choice.bundle)
         return in_bundles(launches, bundles) if any(bundles) else launches
+
+    def _closed_nodes(self, shut: Mapping[int, frozenset[str]]) -> dict[tuple[int, int], int]:
+        """Return, by entry and set of unfit nodes, how many of the nodes that are not excluded its
+        runs cannot get."""
+        state = self.state
+        if not (shut or state.policy.unfit):
+            return {}
+        return {
+            (entry, unfit): state.nodes.lost_for(unfit, shut.get(entry, NONE))
+            for entry, unfit in state.kinds
+        }
 
     # ---- when to ask again, and what people are told ----------------------------------------
 
     def _report(self, now: int, over: bool, gates: Gates, decision: Decision) -> None:
+        """Raise alerts, and set when something else may start, or end, or be held back, though
+        nothing happens."""
         state, launches = self.state, decision.launches
-        admission = state.admission
-        # When something else may start, or end, or be held back, though nothing happens.
+        if (state.queued or launches) and not state.cancelling:
+            decision.wake = gates.next_hold
+        if not state.trial.clock_runs or state.held:
+            return
+        requests = [state.requests[launch.case] for launch in launches]
         times = [decision.wake, state.over_at]
-        shapes = [state.shapes[each.case] for each in launches]
         if not over:
-            times.append(state.demand.next_start(now, shapes, state.counts))
-        if not admission.lets_all:
-            times += gates.next_start, admission.next_token(now, shapes)
+            times.append(state.demand.next_start(now, requests, state.counts))
+        if not state.admission.lets_all:
+            times += gates.next_start, state.admission.next_token(now, requests)
         if launches and (silent_for := state.watchdogs.silent_for):
             times.append(now + silent_for)
-        for finding in self._findings(now, over, gates):
-            if finding.time <= now:
-                kind, subject, text = finding.kind, finding.subject, finding.text()
+        for alert in self._alerts(now, over, gates):
+            if alert.time <= now:
+                kind, subject, text = alert.kind, alert.subject, alert.text()
                 decision.alerts.append(AlertRaised(kind=kind, subject=subject, text=text))
-            times.append(finding.time)
-        earliest = FAR_FUTURE_NS
-        for time in times:
-            if time and now < time < earliest:
-                earliest = time
-        decision.wake = earliest if earliest < FAR_FUTURE_NS else None
+            times.append(alert.time)
+        later = (time for time in times if time and now < time < FAR_FUTURE_NS)
+        decision.wake = min(later, default=None)
 
-    def _findings(self, now: int, over: bool, gates: Gates) -> list[PendingAlert]:
-        state = self.state
-        dogs, counts, admission = state.watchdogs, state.counts, state.admission
-        found = dogs.once() if dogs.untold else []
-        runs, builds = counts.total, len(state.builds.running)
+    def _alerts(self, now: int, over: bool, gates: Gates) -> Iterator[PendingAlert]:
+        """Yield all alerts that are due, or will be if nothing happens."""
+        state, watchdogs = self.state, self.state.watchdogs
+        yield from watchdogs.once()
         stuck = None if over else self._why_idle()
         if stuck is not None:
-            found.append(dogs.pending("idle", "", stuck))
-        idle = not (over or stuck or runs or builds) and len(state.demand) > 0
-        reason = partial(admission.why_held, now) if idle else None
-        if not builds:  # they have time limits of their own
-            silent = dogs.silent(runs, admission.outages, reason)
-            if silent is not None and silent.time <= now and runs:
-                until = state.run_times.next_end(state.in_flight.values(), dogs.latest)
-                silent = dogs.silent(runs, admission.outages, reason, until)
-            if silent is not None:
-                found.append(silent)
+            yield watchdogs.pending("idle", "", stuck)
+        yield from self._silence(now, waits=not (over or stuck))
         if not over:
-            found += dogs.waiting(now, admission.outages, self._patience)
-            if since := state.shortages.since:
-                windows = admission.windows_of
-                found += dogs.short(since, counts.in_flight, admission.shelved, windows)
+            yield from self._alerts_of_tests(now, stuck is not None)
+        if text := state.nodes.beyond_cap(now):
+            yield watchdogs.pending("nodes", "", text)
         if not over:
-            stopped = admission.stopped
-            for subject, text in state.failing.found(stopped, state.nodes.excluded).items():
-                found.append(dogs.pending("failing", subject, text))
-            for number, stop in state.stopped_at.items() if stuck is None else ():
-                found.append(dogs.still_stopped(number, stop, stopped[number]))
-        if state.nodes.suspects and (text := state.nodes.beyond_cap(now)):
-            found.append(dogs.pending("nodes", "", text))
-        if not over and state.placer is not None:
             for test, text in short_places(state).items():
-                found.append(dogs.pending("place", test, text))
+                yield watchdogs.pending("place", test, text)
         for throttle in gates.failing:
-            trouble = throttle.trouble(now, admission.since)
-            found.append(dogs.pending("gauge", throttle.about.gauge, trouble))
-        return found
+            trouble = throttle.trouble(now, state.admission.since)
+            yield watchdogs.pending("gauge", throttle.about.gauge, trouble)
+
+    def _silence(self, now: int, waits: bool) -> Iterator[PendingAlert]:
+        """Yield the alert that nothing has happened for long, though runs are under way, or are
+        wanted (``waits``). Builds have time limits of their own."""
+        state, watchdogs = self.state, self.state.watchdogs
+        runs, outages = state.counts.total, state.admission.outages
+        if state.builds.running:
+            return
+        idle = waits and not runs and len(state.demand) > 0
+        reason = partial(state.admission.why_held, now) if idle else None
+        silent = watchdogs.silent(runs, outages, reason)
+        if silent is not None and silent.time <= now and runs:
+            until = state.run_times.next_end(state.in_flight.values(), watchdogs.latest)
+            silent = watchdogs.silent(runs, outages, reason, until)
+        if silent is not None:
+            yield silent
+
+    def _alerts_of_tests(self, now: int, stuck: bool) -> Iterator[PendingAlert]:
+        """Yield the alerts of tests that wait for long, have too few runs in flight, fail, or are
+        stopped still; where nothing can start any more, people were told of the last already."""
+        state, watchdogs, admission = self.state, self.state.watchdogs, self.state.admission
+        yield from watchdogs.waiting(now, admission.outages, self._patience)
+        if since := state.shortages.since:
+            yield from watchdogs.short(
+                since, state.counts.in_flight, admission.closed, admission.windows_of
+            )
+        failing = state.failing.subjects(admission.stopped, state.nodes.excluded)
+        for subject, text in failing.items():
+            yield watchdogs.pending("failing", subject, text)
+        if not stuck:
+            for number, time in state.stopped_at.items():
+                yield watchdogs.still_stopped(number, time, admission.stopped[number])
 
     def _patience(self) -> int:
         """Return for how long (ns) it is normal that runs wait: as long as those that hold the
@@ -392,44 +429,43 @@ class Conductor:
 
     def _why_stuck(self) -> str | None:
         """Why nothing that is left can ever start by itself; None if something can."""
-        state = self.state
-        reason: dict[str, None] = {}
-        for shape in map(state.shapes.__getitem__, state.demand.left()):
-            name, stopped = state.policy.entries[shape.entry].name, state.admission.stopped
-            if shape.entry in stopped:
-                reason[f"{name} is stopped: {stopped[shape.entry]}"] = None
-            elif (left := state.nodes.allowed_for(shape.unfit)) is not None and shape.nodes > left:
-                such = " of those that it can use" if shape.unfit else ""
-                reason[f"{name} needs {shape.nodes} nodes, and {left}{such} are not excluded"] = (
-                    None
-                )
+        state, stopped = self.state, self.state.admission.stopped
+        reasons: dict[str, None] = {}
+        for case in state.demand.left():
+            request = state.requests[case]
+            name = state.policy.entries[request.entry].name
+            allowed = state.nodes.allowed_for(request.unfit)
+            if request.entry in stopped:
+                reasons[f"{name} is stopped: {stopped[request.entry]}"] = None
+            elif allowed is not None and request.nodes > allowed:
+                such = " of those that it can use" if request.unfit else ""
+                text = f"{name} needs {request.nodes} nodes, and {allowed}{such} are not excluded"
+                reasons[text] = None
             else:
                 return None
-        return "; ".join(reason) or "nothing is left that can start"
+        return "; ".join(reasons) or "nothing is left that can start"
 
     # ---- what there is to give away --------------------------------------------------------
 
-    def _free_room(self) -> int:
+    def _free_cores(self) -> int:
         """The cores that runs may take. Builds share the node with them and are counted as one, so
         that nothing that wants the node to itself is measured beside a compiler."""
         state = self.state
         building = bool(state.builds.running or state.builds.to_start)
-        return state.free.room - 1 if state.limits.room and building else state.free.room
+        return state.free.cores - 1 if state.limits.cores and building else state.free.cores
 
-    def _free_places(self) -> int:
-        """How many runs may be given to the backend. A queue is topped up in large portions."""
-        state = self.state
+    def _free_jobs(self) -> int:
+        """How many jobs may be given to the backend. A queue is topped up in large portions."""
+        state, limits = self.state, self.state.limits
         waiting = len(state.demand)
-        if most := state.policy.caps.machine:
-            waiting = min(waiting, most - state.counts.total)
-        if not state.limits.jobs:
+        if max_runs := state.policy.caps.machine:
+            waiting = min(waiting, max_runs - state.counts.total)
+        if not limits.jobs:
             return waiting
-        free = state.limits.jobs - state.free.jobs
-        if free <= 0:
-            return 0
+        free = max(0, limits.jobs - state.free.jobs)
         if state.policy.kind == "sustained":
-            return free if free < waiting else waiting
-        worth_it = free >= min(state.limits.refill, state.limits.jobs) or waiting <= free
+            return min(free, waiting)
+        worth_it = free >= min(limits.refill, limits.jobs) or waiting <= free
         return free if worth_it else 0
 
 
@@ -494,8 +530,13 @@ class PlacedLaunches:
 
     def __init__(self, state: ConductorState) -> None:
         self._state = state
-        self._taken = _in_use(state)
         self._bundles: dict[int, str | None] = {}
+        self._taken: set[str] = set()  # nodes that runs of the trial have, or were launched to get
+        if state.placer is not None:
+            for flight in state.in_flight.values():
+                if flight.has_job:
+                    placed = flight.placed.split(",") if flight.placed else ()
+                    self._taken.update(placed or unfold_or_empty(flight.nodes))
 
     def nodes_for(self, case: int, run_id: str, avoid: str, bundle: int) -> str | None:
         """Return the names of the nodes for a run, with commas, in the order of its ranks; "" if it
@@ -506,40 +547,28 @@ class PlacedLaunches:
         if bundle in self._bundles:
             return self._bundles[bundle]
         lost = self._taken.union(_out_of_use(self._state), unfold_or_empty(avoid))
-        choice = placer.choose(case, lost, run_id)
-        found = placer.names(choice) or None
-        if found:
-            self._taken.update(found.split(","))
+        names = placer.names(placer.choose(case, lost, run_id)) or None
+        if names:
+            self._taken.update(names.split(","))
         if bundle:
-            self._bundles[bundle] = found
-        return found
+            self._bundles[bundle] = names
+        return names
 
 
 def short_places(state: ConductorState) -> dict[str, str]:
     """Return the tests of which placed runs wait for nodes that are down or excluded, each with the
     level that is short. Nodes that other runs of the trial have are no reason: they will end."""
-    placer, found = state.placer, dict[str, str]()
+    placer, texts = state.placer, dict[str, str]()
     lost = _out_of_use(state)
     if placer is None or not lost:  # what all nodes could not hold was left out
-        return found
-    for case in filter(placer.is_placed, state.demand.left()):
-        about = state.cases[case]
-        short = "" if about.test in found else placer.choose(case, lost, "").short
+        return texts
+    for number in filter(placer.is_placed, state.demand.left()):
+        case = state.cases[number]
+        short = "" if case.test in texts else placer.choose(number, lost, "").short
         if short:
-            found[about.test] = f"{about.name} waits: of the nodes that are up, {short}"
-    return found
+            texts[case.test] = f"{case.name} waits: of the nodes that are up, {short}"
+    return texts
 
 
 def _out_of_use(state: ConductorState) -> set[str]:
     return state.nodes.down.union(state.nodes.excluded)
-
-
-def _in_use(state: ConductorState) -> set[str]:
-    """Return the nodes that runs of the trial have, or were launched to get."""
-    found: set[str] = set()
-    for flight in state.in_flight.values():
-        if flight.holds_room:
-            found.update(
-                flight.placed.split(",") if flight.placed else unfold_or_empty(flight.nodes)
-            )
-    return found

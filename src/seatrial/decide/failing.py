@@ -3,7 +3,7 @@
     watch = FailureWatch(["cm4", "ufs"], nodes=1920)
     watch.started("k3v9", entry=0)                            # in the order of the starts
     watch.ended("k3v9", entry=0, code=FAILED.number, nodes="n[1-48]", reason="exit code 3")
-    watch.found()                                             # subject -> text of the alert
+    watch.subjects((), ())                                    # subject -> text of the alert
 
 The runs of a test are taken in the order in which they started, as runs that fail often end early.
 Of the latest runs those that go on count as right. Let k of the latest n have ended badly, and s of
@@ -18,18 +18,14 @@ become what is usual.
 
 import math
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from msgspec import Struct
-
-from seatrial.decide.demand import Due
 from seatrial.model import codes
 from seatrial.model.codes import code_of
 from seatrial.model.node_set import fold, unfold_or_empty
-from seatrial.model.policy import Policy, WatchLimits
-from seatrial.units import SECOND_NS, count, ns, show_seconds, show_share
+from seatrial.model.policy import Answer, Entry, WatchLimits
+from seatrial.units import count, show_share
 
 UNLIKELY = 3e-7
 WINDOW = 64  # runs; the latest ones, among which a change is looked for
@@ -281,7 +277,7 @@ class FailureWatch:
 
     # ---- findings out ---------------------------------------------------------------------
 
-    def found(self, stopped: Collection[int], excluded: Collection[str]) -> dict[str, str]:
+    def subjects(self, stopped: Collection[int], excluded: Collection[str]) -> dict[str, str]:
         """Return what fails: the text of the alert of each test by its name, of all tests as "",
         of nodes by their node set. Tests that are stopped and excluded nodes are told otherwise."""
         texts: dict[str, str] = {}
@@ -314,187 +310,83 @@ class FailureWatch:
         return f"{of} ended badly ({listed}), {usual}{reason}"
 
 
-# ---- watchdogs -----------------------------------------------------------------------------------
+# ---- retry policy --------------------------------------------------------------------------------
 #
-# Watchdogs: conditions of which people are alerted.
-#
-# Each looks at the fold of events and at the time, and returns alerts with the time from which
-# they hold. The same alert is raised again only after a while; an alert is itself an event.
+# The consequences of a failed run: whether and where it is retried, and when its test is stopped.
 
 
-STOPPED = "stopped"  # the kind of alert that is raised at once, and again while it holds
+MAX_LOSSES = 3
+MAX_REFUSED = 10  # failed launches in a row, where launches never end
+
+_NOT_STARTED = (codes.LAUNCH_FAILED.number, codes.REFUSED.number)
+_RIGHT = (codes.PASS.number, codes.PERFORMANCE.number)  # the answer was right
 
 
-class PendingAlert(Struct, frozen=True):
-    """An alert to raise from ``time`` (ns) on, if nothing changes before. ``says`` is its text, or
-    makes it when it is raised."""
-
-    time: int
-    kind: str
-    subject: str
-    says: str | Callable[[], str]
-
-    def text(self) -> str:
-        return self.says if isinstance(self.says, str) else self.says()
+_NOT_ITS_FAULT = codes.CUT_OFF | codes.UNCOUNTED
 
 
-class Watchdogs:
-    """The state of the watchdogs. Times in ns; ``dues`` has what each entry is due to have in
-    flight; the queued runs are kept oldest first."""
+class RetryPolicy:
+    """Counts the retries of each case. Counts, for each entry, wrong answers and failures in a row
+    and, if its runs are ``endless``, refused launches in a row."""
 
-    def __init__(self, policy: Policy, dues: Sequence[Due]) -> None:
-        self.change(policy, dues)
-        self._told: dict[tuple[str, str], int] = {}
-        self.untold: dict[tuple[str, str], str] = {}  # alerts that are raised once
-        self.latest = 0  # the time at which something happened to a run or a build
-        self._queue: dict[str, tuple[int, int]] = {}  # run -> (time queued, entry)
-        self._waits = 0  # ns, of the runs that started
-        self._started = 0
+    def __init__(self, entries: list[Entry], endless: bool = False) -> None:
+        self._entries = entries
+        self._endless = endless
+        self._retried: Counter[int] = Counter()  # by case
+        self._wrong = [0] * len(entries)
+        self._failed = [0] * len(entries)
+        self._refused = [0] * len(entries)
+        self.to_stop: dict[int, str] = {}  # entries to stop, with reasons
 
-    # ---- events in ------------------------------------------------------------------------
+    def change(self, entries: list[Entry]) -> None:
+        """Follow other rules for the same tests; what was counted stays."""
+        self._entries = entries
 
-    def change(self, policy: Policy, dues: Sequence[Due]) -> None:
-        """Follow another policy; what was told and what waits stay."""
-        self._policy = policy
-        self._watch = policy.watch
-        self._dues = dues
-        self._short_for, self.silent_for = ns(self._watch.short_for), ns(self._watch.silent_for)
-        self._again, self._wait_least = ns(self._watch.again), ns(self._watch.wait_least)
+    def answer(self, entry: int, code: int) -> Answer:
+        """Return the policy's answer to a verdict; by default lost runs are retried."""
+        default: Answer = "again" if code == codes.LOST.number else "never"
+        return self._entries[entry].answers.get(codes.code_of(code).name, default)
 
-    def queued(self, run_id: str, entry: int, time: int) -> bool:
-        """Record that a run waits at the scheduler. Returns whether it has waited longest."""
-        if not self._watch.wait_factor:
+    def will_rerun(self, case: int, entry: int, code: int, repeat: int) -> bool:
+        """Return whether the run is launched again; ``repeat`` is how many runs its case has in
+        all."""
+        if self.answer(entry, code) == "never":
             return False
-        self._queue[run_id] = (time, entry)
-        return len(self._queue) == 1
+        given = self._entries[entry].answers
+        most = MAX_LOSSES if not given else (self._entries[entry].attempts - 1) * max(1, repeat)
+        return self._retried[case] < most
 
-    def unqueued(self, run_id: str, time: int, started: bool) -> None:
-        """Record that a queued run has started, or ended before it started."""
-        since = self._queue.pop(run_id, None) if self._queue else None
-        if since is not None and started:
-            if time > since[0]:
-                self._waits += time - since[0]
-            self._started += 1
+    def retried(self, case: int) -> None:
+        self._retried[case] += 1
 
-    def tell_once(self, kind: str, subject: str, text: str) -> None:
-        """Raise an alert one time only."""
-        self.untold[kind, subject] = text
+    def verdict(self, entry: int, code: int, reason: str = "") -> None:
+        """Record a verdict. A run without a result (such as launch failed) does not reset the count
+        of consecutive wrong answers. A run that was cut off from outside, or whose failure is
+        known, neither counts as a failure nor ends a row of them."""
+        if code in _RIGHT:
+            self._failed[entry] = 0
+        elif code not in _NOT_ITS_FAULT:
+            self._failed[entry] += 1
+            most = self._entries[entry].stop_failures
+            if most and self._failed[entry] >= most:
+                last = f", the last: {codes.code_of(code).name}{reason and f': {reason}'}"
+                self.to_stop[entry] = f"{count(self._failed[entry], 'failure')} in a row{last}"
+        if code in _NOT_STARTED:
+            self._refused[entry] += 1
+            if self._endless and self._refused[entry] >= MAX_REFUSED:
+                said = f": {reason}" if reason else ""
+                self.to_stop[entry] = f"{self._refused[entry]} launches in a row failed{said}"
+            return
+        self._refused[entry] = 0
+        if code == codes.WRONG_ANSWER.number:
+            self._wrong[entry] += 1
+            most = self._entries[entry].stop_after
+            if most and self._wrong[entry] >= most:
+                self.to_stop[entry] = f"{self._wrong[entry]} wrong answers in a row"
+        elif code in _RIGHT:
+            self._wrong[entry] = 0
 
-    def told(self, kind: str, subject: str, time: int) -> None:
-        """Record that an alert was raised."""
-        if self.untold.pop((kind, subject), None) is None or kind == STOPPED:
-            self._told[kind, subject] = time
-
-    # ---- findings out ---------------------------------------------------------------------
-
-    def once(self) -> list[PendingAlert]:
-        """Return the alerts that are raised one time only, and have not been."""
-        told = self.untold.items()
-        return [PendingAlert(0, kind, subject, text) for (kind, subject), text in told]
-
-    def short(
-        self,
-        since: Mapping[int, int],
-        in_flight: Sequence[int],
-        stopped: Collection[int],
-        quiet: Callable[[int], Collection[tuple[int, int]]],
-    ) -> list[PendingAlert]:
-        """Return alerts for tests that have too few runs in flight ``since`` a time. ``quiet``
-        returns the times in which an entry must not run: it is short from the end of these."""
-        found: list[PendingAlert] = []
-        if not self._short_for:
-            return found
-        for number, start in sorted(since.items()):
-            if number not in stopped:
-                span = self._short_for + self._dues[number].gap
-                name = self._policy.entries[number].name
-                says = partial(self._short_text, number, in_flight[number], span)
-                found.append(self.pending("short", name, says, _after(start, span, quiet(number))))
-        return found
-
-    def _short_text(self, number: int, in_flight: int, span: int) -> str:
-        name, expected = self._policy.entries[number].name, self._dues[number].expected
-        span_text = show_seconds(span / SECOND_NS)
-        return f"{name}: {in_flight} in flight instead of {expected} for more than {span_text}"
-
-    def silent(
-        self,
-        runs: int,
-        quiet: Collection[tuple[int, int]],
-        reason: Callable[[], str] | None = None,
-        until: int = 0,
-    ) -> PendingAlert | None:
-        """Return an alert if nothing has happened for long, though runs are under way, the first of
-        which should be over at ``until``. With ``reason``: though runs are wanted; it returns what
-        holds them back."""
-        if not self.silent_for or not (runs or reason):
-            return None
-        since = until if until > self.latest else self.latest
-        time = _after(since, self.silent_for, quiet)
-        says = partial(self._silent_text, time, runs, reason)
-        return self.pending("silent", "", says, time)
-
-    def _silent_text(self, time: int, runs: int, reason: Callable[[], str] | None) -> str:
-        span = show_seconds((time - self.latest) / SECOND_NS)
-        if reason is None:
-            under_way = f"{count(runs, 'run')} {'is' if runs == 1 else 'are'} under way"
-            return f"nothing has happened for {span}, though {under_way}"
-        held = reason() or "caps, or a lack of nodes, hold them back"
-        return f"nothing has happened for {span}, though runs are wanted: {held}"
-
-    def waiting(
-        self, now: int, quiet: Collection[tuple[int, int]], patience: Callable[[], int]
-    ) -> list[PendingAlert]:
-        """Return an alert for each test whose oldest queued run has waited much longer than is
-        usual; the last may be to come. ``patience`` returns how long (ns) waits are normal while
-        the nodes are taken."""
-        found: list[PendingAlert] = []
-        if not self._started or not self._queue:
-            return found
-        usual = self._waits / self._started
-        longest = max(round(usual * self._watch.wait_factor), self._wait_least)
-        seen: set[int] = set()
-        for run_id, (since, entry) in self._queue.items():
-            if entry in seen:
-                continue
-            seen.add(entry)
-            if _after(since, longest, quiet) <= now and len(seen) == 1:
-                longest = max(longest, patience())
-            name = self._policy.entries[entry].name
-            says = partial(self._wait_text, name, run_id, longest, usual)
-            found.append(self.pending("wait", name, says, _after(since, longest, quiet)))
-            if found[-1].time > now:
-                break
-        return found
-
-    def _wait_text(self, name: str, run_id: str, longest: int, usual: float) -> str:
-        return (
-            f"{name}: run {run_id} has waited in the queue for more "
-            f"than {show_seconds(longest / SECOND_NS)}; usual is {show_seconds(usual / SECOND_NS)}"
-        )
-
-    def still_stopped(self, number: int, since: int, reason: str) -> PendingAlert:
-        """Return an alert for a test that was stopped ``since`` a time, which was told at once."""
-        name = self._policy.entries[number].name
-        remedy = f"let it back in: `seatrial accept admit PLAN {name}`"
-        says = f"{name} is still stopped: {reason}; {remedy}"
-        return self.pending(STOPPED, name, says, since + self._again)
-
-    def pending(
-        self, kind: str, subject: str, says: str | Callable[[], str], time: int = 0
-    ) -> PendingAlert:
-        """Return an alert to raise from ``time`` on, or later if it was raised recently."""
-        if self._told and (told := self._told.get((kind, subject))) is not None:
-            time = max(time, told + self._again)
-        return PendingAlert(time, kind, subject, says)
-
-
-def _after(since: int, span: int, quiet: Collection[tuple[int, int]]) -> int:
-    """Return the time at which a condition has held for ``span`` since ``since``, quiet times not
-    counted."""
-    if not quiet:
-        return since + span
-    for start, end in sorted(quiet):
-        if start < since + span and since < end:
-            since = end
-    return since + span
+    def forgive(self, entry: int) -> None:
+        """Reset the counts of an entry, as a person admitted its test again."""
+        self._wrong[entry] = self._refused[entry] = self._failed[entry] = 0
+        self.to_stop.pop(entry, None)

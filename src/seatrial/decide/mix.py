@@ -29,12 +29,12 @@ is behind by more than a run (at first: by anything), or when ``PATIENCE`` runs 
 started before it.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from seatrial.decide.admission import ROUNDING, Shape, planned_shares, widest_of
-from seatrial.decide.demand import Candidate, Demand, Offer
+from seatrial.decide.demand import Budget, ChosenRun, Demand
 from seatrial.decide.in_flight import InFlightCounts, RunInFlight
-from seatrial.decide.pace import Pace
+from seatrial.decide.resources import ROUNDING, Requests, planned_shares, widest_of
 from seatrial.model.policy import Policy
 from seatrial.model.test import Case
 from seatrial.units import SECOND_NS
@@ -46,31 +46,31 @@ CATCH_UP = 4  # runs that a test must be behind, before others get turns beside 
 
 class Mix(Demand):
     """The runs that each entry has had, and the one that it gets next. The cases of an entry take
-    turns. ``room`` is the cores of a shared node, 0 where there is none."""
+    turns. ``cores`` is the cores of a shared node, 0 where there is none."""
 
     def __init__(
-        self, cases: Sequence[Case], policy: Policy, shapes: Sequence[Shape], room: int
+        self, cases: Sequence[Case], policy: Policy, requests: Requests, cores: int
     ) -> None:
         entries = policy.entries
         self._entry_of = policy.entry_of
-        self._shared = bool(room)
-        self._shapes = shapes
+        self._shared = bool(cores)
+        self._requests = requests
         self._cases: list[list[int]] = [[] for _ in entries]  # cases that can start, by entry
         self._closed = set(range(len(entries)))  # entries without such cases
         self._least = 0  # the width of the narrowest such case
-        self._widest = widest_of(shapes, len(entries))
+        self._widest = widest_of(requests, len(entries))
         self._width = self._widest.copy()  # of each case of an entry; 0 where they differ
-        for shape in shapes:
-            if shape.width < self._widest[shape.entry]:
-                self._width[shape.entry] = 0
-        self._whole = room or policy.nodes
+        for request in requests:
+            if request.width < self._widest[request.entry]:
+                self._width[request.entry] = 0
+        self._whole = cores or policy.nodes
         self._follow(policy)
         self._delivered = [0.0] * len(entries)  # width x seconds
         self._seconds = [0.0] * len(entries)  # of runs that started and ended
         self._ended = [0] * len(entries)
         self._walltime = [0.0] * len(entries)
-        for case, shape in zip(cases, shapes, strict=True):
-            self._walltime[shape.entry] = max(self._walltime[shape.entry], case.walltime)
+        for case, request in zip(cases, requests, strict=True):
+            self._walltime[request.entry] = max(self._walltime[request.entry], case.walltime)
         self._usual = self._walltime.copy()  # mean seconds of a run, or what is assumed of it
         self._turn = [0] * len(entries)  # runs launched, by entry
         self._turns = 0  # runs launched of tests with a share and no copies
@@ -102,8 +102,8 @@ class Mix(Demand):
         going = [0.0] * len(self._share)  # node-seconds of runs that were not added yet
         for flight in flights:
             began = flight.job_started or flight.script_started
-            if began is not None and flight.holds_room:
-                going[flight.entry] += flight.width * max(0, now - began) / SECOND_NS
+            if began is not None and flight.has_job:
+                going[flight.entry] += flight.request.width * max(0, now - began) / SECOND_NS
         had = [each + more for each, more in zip(self._delivered, going, strict=True)]
         total, former = sum(had), self._share
         self._follow(policy)
@@ -120,7 +120,7 @@ class Mix(Demand):
             cases.append(case)
             cases.sort()
             self._closed.discard(self._entry_of[case])
-            self._least = min(self._least or 1 << 30, self._shapes[case].width)
+            self._least = min(self._least or 1 << 30, self._requests[case].width)
 
     def left(self) -> Collection[int]:
         return [case for cases in self._cases for case in cases]
@@ -132,11 +132,11 @@ class Mix(Demand):
         self._gaps += not self._share[entry]
         self._passed_at[entry] = self._gaps
         if self._pace is not None:
-            self._pace.launched(entry, self._shapes[case].width, time, self._usual[entry])
+            self._pace.launched(entry, self._requests[case].width, time, self._usual[entry])
 
     def ended(self, flight: RunInFlight, seconds: float) -> None:
         entry = flight.entry
-        self._delivered[entry] += flight.width * seconds
+        self._delivered[entry] += flight.request.width * seconds
         if flight.job_started or seconds:
             self._seconds[entry] += seconds
             self._ended[entry] += 1
@@ -170,9 +170,9 @@ class Mix(Demand):
 
     # ---- choices out ----------------------------------------------------------------------
 
-    def wants(self, counts: InFlightCounts, room: int, nodes: int) -> bool:
+    def wants(self, counts: InFlightCounts, cores: int, nodes: int) -> bool:
         if self._shared:
-            return 0 < self._least <= room
+            return 0 < self._least <= cores
         if counts.queued < self._reserve:
             return True
         in_flight, copies = counts.in_flight, self._copies
@@ -189,75 +189,85 @@ class Mix(Demand):
             return False
         return counts.queued == self._reserve - 1 or idle_changed or bool(counts.confined)
 
-    def choose(self, offer: Offer) -> list[Candidate]:
-        taking = _Taking(self, offer)
+    def choose(self, budget: Budget) -> list[ChosenRun]:
+        taking = _Taking(self, budget)
         if self._shared:
-            while (first := self._must_be_next(offer, taking)) is not None:
+            while (first := self._must_be_next(budget, taking)) is not None:
                 if not taking.take(first):
                     return taking.choices
         if self._with_copies:
-            self._to_copies(offer, taking)
+            self._to_copies(budget, taking)
         if self._claimed:
-            self._to_claims(offer, taking)
+            self._to_claims(budget, taking)
         if self._unclaimed:
-            self._to_gaps(offer, taking)
+            self._to_gaps(budget, taking)
         return taking.choices
 
-    def next_start(self, now: int, launches: Sequence[Shape], counts: InFlightCounts) -> int | None:
+    def next_start(self, now: int, launches: Requests, counts: InFlightCounts) -> int | None:
         """Return when a test that is kept to its share may start its next run (ns), if runs of
-        these shapes are launched now; None where only an event can let one start."""
+        these requests are launched now; None where only an event can let one start."""
         if self._pace is None:
             return None
         return self._pace.next_start(now, launches, counts, self._usual)
 
-    def _to_copies(self, offer: Offer, taking: "_Taking") -> None:
+    def _to_copies(self, budget: Budget, taking: "_Taking") -> None:
         copies = self._copies
 
         def lack(entry: int) -> tuple[float, float, int]:
-            return offer.counts.in_flight[entry] / copies[entry], -self._share[entry], entry
+            return budget.counts.in_flight[entry] / copies[entry], -self._share[entry], entry
 
-        short = [n for n in self._with_copies if offer.counts.in_flight[n] < copies[n]]
+        short = [n for n in self._with_copies if budget.counts.in_flight[n] < copies[n]]
         while short:
             entry = min(short, key=lack)
-            if not taking.take(entry) or offer.counts.in_flight[entry] >= copies[entry]:
+            if not taking.take(entry) or budget.counts.in_flight[entry] >= copies[entry]:
                 short.remove(entry)
 
-    def _to_claims(self, offer: Offer, taking: "_Taking") -> None:
+    def _to_claims(self, budget: Budget, taking: "_Taking") -> None:
         """Take runs of tests with a share, the fairest first."""
         open_ones = [n for n in self._claimed if n not in taking.shut]
         while open_ones:
-            counts = offer.counts
-            idle = offer.room if self._shared else counts.idle(offer.nodes)
-            waits = not self._shared and counts.queued < self._reserve
-            if not waits and idle < self._least:
+            entry = self._next_claim(open_ones, budget, taking)
+            if entry is None:
                 return
-            due = self._due(open_ones, taking, offer, idle)
-            if not due:
-                return
-            entry = self._fairest(due, counts, (self._turns + taking.turns) % 2 == 1)
-            if not waits and taking.width(entry) > idle and taking.gives(entry):
-                fitting = [n for n in due if taking.width(n) <= idle]
-                surplus, total = self._surplus(counts) if fitting else ([], 0.0)
-                fitting = [
-                    n for n in fitting if surplus[n] <= max(MAX_OVER * total, 2 * self._of_run(n))
-                ]
-                if not fitting:
-                    return
-                entry = self._fairest(fitting, counts, odd=False)
             if not taking.take(entry):
                 open_ones.remove(entry)
 
+    def _next_claim(self, entries: Sequence[int], budget: Budget, taking: "_Taking") -> int | None:
+        """Return the fairest of some entries; where it would neither wait at the scheduler nor fit,
+        the fairest of those that fit. None: no run is to be taken."""
+        counts, idle = budget.counts, self._idle(budget)
+        waits = not self._shared and counts.queued < self._reserve
+        if not waits and idle < self._least:
+            return None
+        due = self._due(entries, taking, budget, idle)
+        if not due:
+            return None
+        entry = self._fairest(due, counts, (self._turns + taking.turns) % 2 == 1)
+        if waits or taking.width(entry) <= idle or not taking.gives(entry):
+            return entry
+        surplus, total = self._surplus(counts)
+        fitting = [
+            n
+            for n in due
+            if taking.width(n) <= idle and surplus[n] <= max(MAX_OVER * total, 2 * self._of_run(n))
+        ]
+        return self._fairest(fitting, counts, odd=False) if fitting else None
+
+    def _idle(self, budget: Budget) -> int:
+        """Return the nodes, or cores of a shared node, that will be idle."""
+        return budget.cores if self._shared else budget.counts.idle(budget.nodes)
+
     def _due(
-        self, entries: Sequence[int], taking: "_Taking", offer: Offer, idle: int
+        self, entries: Sequence[int], taking: "_Taking", budget: Budget, idle: int
     ) -> Sequence[int]:
         """Return those of some entries that may have one more run in flight: they have fewer than
         their copies, or the run would wait and be ready when one of them ends; or the pace allows
         it."""
-        counts = offer.counts
+        counts = budget.counts
         if self._pace is not None:
             widths = [taking.width(n) for n in entries]
             usual, ahead = self._usual, taking.widths
-            return self._pace.allowed(entries, widths, counts, offer.now, usual, ahead)
+            return self._pace.allowed(entries, widths, counts, budget.now, usual, ahead)
         free, copies, in_flight = self._is_free, self._copies, counts.in_flight
         ready = 0 if self._shared else self._reserve
         return [
@@ -305,10 +315,10 @@ class Mix(Demand):
         """Return the node-seconds of a usual run."""
         return self._widest[entry] * self._usual[entry]
 
-    def _to_gaps(self, offer: Offer, taking: "_Taking") -> None:
+    def _to_gaps(self, budget: Budget, taking: "_Taking") -> None:
         open_ones = [n for n in self._unclaimed if n not in taking.shut]
         while open_ones:
-            idle = offer.room if self._shared else offer.counts.idle(offer.nodes)
+            idle = self._idle(budget)
             if idle < self._least:
                 return
             fitting = [
@@ -322,16 +332,16 @@ class Mix(Demand):
             if not taking.take(entry):
                 open_ones.remove(entry)
 
-    def _must_be_next(self, offer: Offer, taking: "_Taking") -> int | None:
+    def _must_be_next(self, budget: Budget, taking: "_Taking") -> int | None:
         """Return the entry that all others wait for on a shared node; None where there is none."""
-        ready = self._due([n for n in self._claimed if self._cases[n]], taking, offer, 0)
-        had = dict(zip(ready, self._had(ready, offer.counts), strict=True))
+        ready = self._due([n for n in self._claimed if self._cases[n]], taking, budget, 0)
+        had = dict(zip(ready, self._had(ready, budget.counts), strict=True))
         most = max(had.values(), default=0.0)
         for entry in sorted(had, key=lambda n: (had[n], n)):
-            shape = self._shapes[taking.next(entry)]
+            request = self._requests[taking.next(entry)]
             run = 0.0  # the first comes at once, as its time is not known
             if self._turn[entry] or taking.has(entry):
-                run = shape.width * self._usual[entry] / self._share[entry]
+                run = request.width * self._usual[entry] / self._share[entry]
             passed = self._gaps - self._passed_at[entry] >= PATIENCE and not taking.has(entry)
             if (most - had[entry] > run or passed) and taking.gives(entry):
                 return entry
@@ -342,14 +352,14 @@ class _Taking:
     """The choices of one decision, the turn of each entry, and the entries that give no more
     runs."""
 
-    def __init__(self, mix: Mix, offer: Offer) -> None:
+    def __init__(self, mix: Mix, budget: Budget) -> None:
         self._mix = mix
-        self._offer = offer
+        self._budget = budget
         self._ahead: dict[int, int] = {}
         self.widths: dict[int, int] = {}  # of the runs that were chosen, by entry
-        self.choices: list[Candidate] = []
+        self.choices: list[ChosenRun] = []
         self.turns = 0
-        self.shut = mix._closed | offer.shut
+        self.shut = mix._closed | budget.shut
 
     def has(self, entry: int) -> bool:
         return entry in self._ahead
@@ -364,13 +374,13 @@ class _Taking:
         return self._mix._turn[entry] + self._ahead.get(entry, 0)
 
     def width(self, entry: int) -> int:
-        return self._mix._width[entry] or self._mix._shapes[self.next(entry)].width
+        return self._mix._width[entry] or self._mix._requests[self.next(entry)].width
 
     def gives(self, entry: int) -> bool:
         """Return whether an entry may start a run now, targets aside."""
         if entry in self.shut:
             return False
-        if self._offer.may(self.next(entry)):
+        if self._budget.may_start(self.next(entry)):
             return True
         self.shut.add(entry)
         return False
@@ -378,12 +388,12 @@ class _Taking:
     def take(self, entry: int) -> bool:
         """Choose the case whose turn it is. Returns whether that was possible; if not, the entry
         gives no more runs in this decision."""
-        choice = None if entry in self.shut else self._offer.take(self.next(entry))
+        choice = None if entry in self.shut else self._budget.take(self.next(entry))
         if choice is None:
             self.shut.add(entry)
             return False
         self.choices.append(choice)
-        width = self._mix._shapes[choice.case].width
+        width = self._mix._requests[choice.case].width
         self.widths[entry] = self.widths.get(entry, 0) + width
         self._ahead[entry] = self._ahead.get(entry, 0) + 1
         self.turns += self._mix._takes_turns(entry)
@@ -396,3 +406,113 @@ def _keeps_to_copies(policy: Policy, widths: Sequence[int], whole: int) -> list[
         entry.copies > 0 and entry.weight <= entry.copies * width / max(whole, 1) + ROUNDING
         for entry, width in zip(policy.entries, widths, strict=True)
     ]
+
+
+# ---- pace ----------------------------------------------------------------------------------------
+#
+# The pace of tests whose shares leave a part of the machine idle.
+#
+# A test may always start a run where its runs in flight then hold no more nodes than its share. A
+# share that is no whole number of runs is kept in time: a further run starts when the runs so far,
+# at their usual time, have used up the share up to now (the generic cell rate algorithm, ITU-T
+# I.371). Time that was lost before is made up for by one run at most.
+
+
+class Pace:
+    """The share of each entry in ``nodes`` (of a shared node: in cores), and what it has started.
+
+    Since ``_base`` (ns) the runs that were launched have a width of ``_width`` together."""
+
+    def __init__(
+        self, nodes: Sequence[float], widths: Sequence[int], copies: Sequence[int]
+    ) -> None:
+        self._nodes = [each + ROUNDING for each in nodes]
+        fitting = [int(each // width) for each, width in zip(self._nodes, widths, strict=True)]
+        # tests with copies alone keep to them; others may make up for lost time by one run
+        self._most = [
+            number if 0 < runs <= number else runs + 1
+            for number, runs in zip(copies, fitting, strict=True)
+        ]
+        self._widths = widths
+        self._base = [0] * len(nodes)  # 0 before the first launch
+        self._width = [0] * len(nodes)
+        self._known: list[tuple[float, int] | None] = [None] * len(nodes)
+
+    def launched(self, entry: int, width: int, time: int, usual: float) -> None:
+        """Record the launch of a run. ``usual`` is the time of a run of the entry in seconds."""
+        earliest = self._earliest(entry, time, usual)
+        if earliest > self._base[entry] + self._span(entry, self._width[entry], usual):
+            self._base[entry], self._width[entry] = earliest, 0
+        self._width[entry] += width
+        self._known[entry] = None
+
+    def due(self, entry: int, now: int, usual: float, ahead: int = 0) -> int:
+        """Return when the share will be used up (ns) by the runs so far, and by runs of the width
+        ``ahead`` that are launched now."""
+        due = self._used_up(entry, usual)
+        if due < now and (earliest := self._earliest(entry, now, usual)) > due:
+            return earliest + self._span(entry, ahead, usual)
+        if not ahead:
+            return due
+        return self._base[entry] + self._span(entry, self._width[entry] + ahead, usual)
+
+    def _used_up(self, entry: int, usual: float) -> int:
+        """Return when the share is used up by the runs that were launched (ns); kept, as it is
+        asked for often between two launches."""
+        known = self._known[entry]
+        if known is None or known[0] != usual:
+            span = self._span(entry, self._width[entry], usual)
+            known = self._known[entry] = usual, self._base[entry] + span
+        return known[1]
+
+    def _earliest(self, entry: int, now: int, usual: float) -> int:
+        """Return the time before which nothing is made up for: that of one run, none at first."""
+        if not self._base[entry]:
+            return now
+        return now - self._span(entry, self._widths[entry], usual)
+
+    def _span(self, entry: int, width: int, usual: float) -> int:
+        """Return in what time (ns) the share of an entry comes to a run of a width."""
+        return math.ceil(width * usual * SECOND_NS / self._nodes[entry])
+
+    def allowed(
+        self,
+        entries: Sequence[int],
+        widths: Sequence[int],
+        counts: InFlightCounts,
+        now: int,
+        usual: Sequence[float],
+        ahead: Mapping[int, int],
+    ) -> list[int]:
+        """Return those of some entries of which a run of their width may start now, after runs of
+        the widths ``ahead`` that are launched with it. ``counts`` includes these."""
+        in_flight, held, most, nodes = counts.in_flight, counts.width, self._most, self._nodes
+        return [
+            n
+            for n, width in zip(entries, widths, strict=True)
+            if in_flight[n] < most[n]
+            and (held[n] + width <= nodes[n] or self.due(n, now, usual[n], ahead.get(n, 0)) <= now)
+        ]
+
+    def next_start(
+        self,
+        now: int,
+        launches: Requests,
+        counts: InFlightCounts,
+        usual: Sequence[float],
+    ) -> int | None:
+        """Return the earliest time after now (ns) at which a share is used up, if runs of these
+        requests are launched now; None if there is none."""
+        runs, ahead = counts.in_flight, [0] * len(usual)
+        if launches:
+            runs = list(runs)
+            for request in launches:
+                ahead[request.entry] += request.width
+                runs[request.entry] += 1
+        earliest = None
+        for entry, most in enumerate(self._most):
+            if runs[entry] < most:
+                due = self.due(entry, now, usual[entry], ahead[entry])
+                if due > now and (earliest is None or due < earliest):
+                    earliest = due
+        return earliest

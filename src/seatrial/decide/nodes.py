@@ -134,29 +134,34 @@ class NodeRecord:
 
     def ended(self, flight: RunInFlight, cause: str, elsewhere: bool) -> None:
         """Record a failed run and its cause. With ``elsewhere`` the next run of its case avoids the
-        nodes that may be to blame: those that failed, or if none is known all nodes of the run. A
-        boot failure is one of silent nodes; a run that went on without them had others."""
+        nodes that may be to blame: those that failed, or if none is known all nodes of the run."""
         held_against = cause in self._exclusion.causes and self._exclusion.after > 0
         if not flight.nodes or not (elsewhere or held_against):
             return
-        on = unfold_or_empty(flight.nodes)
+        nodes = unfold_or_empty(flight.nodes)
+        named = self._named(flight, nodes, cause)
+        if elsewhere:
+            self._avoid.setdefault(flight.case, set()).update(named or nodes)
+        if held_against and (named or len(nodes) <= FEW):
+            incident = NodeIncident(flight.judged or 0, cause, bool(named))
+            self._hold_against(named or nodes, incident)
+
+    def _named(self, flight: RunInFlight, nodes: Sequence[str], cause: str) -> list[str]:
+        """Return the nodes of a failed run that are known to have failed. A boot failure is one of
+        silent nodes; a run that went on without them had others."""
         since = flight.job_started or flight.submitted or 0
         silent = unfold_or_empty(flight.silent) if cause == BOOT_FAILURE.name else ()
-        named = [n for n in on if n in silent or self._went_down.get(n, -1) >= since]
-        if elsewhere:
-            self._avoid.setdefault(flight.case, set()).update(named or on)
-        if held_against and (named or len(on) <= FEW):
-            failure, after = (
-                NodeIncident(flight.judged or 0, cause, bool(named)),
-                self._exclusion.after,
-            )
-            if not named:
-                self._suspected.update(on)
-            for node in named or on:
-                failures = self._failed.setdefault(node, deque(maxlen=after))
-                failures.append(failure)
-                if len(failures) == after and node not in self.excluded:
-                    self.suspects[node] = None
+        return [n for n in nodes if n in silent or self._went_down.get(n, -1) >= since]
+
+    def _hold_against(self, nodes: Sequence[str], incident: NodeIncident) -> None:
+        if not incident.named:
+            self._suspected.update(nodes)
+        after = self._exclusion.after
+        for node in nodes:
+            failures = self._failed.setdefault(node, deque(maxlen=after))
+            failures.append(incident)
+            if len(failures) == after and node not in self.excluded:
+                self.suspects[node] = None
 
     def passed(self, flight: RunInFlight) -> None:
         """Record a run that passed: failures on its nodes that nobody named are dropped."""
@@ -215,11 +220,11 @@ class NodeRecord:
 
     def to_exclude(self, now: int) -> Iterator[tuple[str, str]]:
         """Yield (node, reason) of the nodes to exclude now."""
-        room = self._most() - len(self.excluded)
+        cores = self._most() - len(self.excluded)
         for node, failures in self._bad(now):
-            if room <= 0:
+            if cores <= 0:
                 return
-            room -= 1
+            cores -= 1
             causes = ", ".join(dict.fromkeys(failure.cause for failure in failures))
             span = show_seconds(self._exclusion.within)
             yield node, f"{count(len(failures), 'failure')} there within {span}: {causes}"

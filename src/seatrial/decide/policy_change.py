@@ -125,27 +125,35 @@ def refused(before: Policy, after: Policy, now: int, start: int | None) -> list[
         return [Refusal(("phases",), nodes)]
     if names[0] != names[1] or before.entry_of != after.entry_of:
         return [Refusal(("tests",), _other_tests(*names))]
-    found = []
+    return [*_refused_members(before, after), *_refused_places(before, after, now, start)]
+
+
+def _refused_members(before: Policy, after: Policy) -> Iterator[Refusal]:
+    """Yield the members of the policy and of its entries that may not change."""
     old, new = _built(before), _built(after)
     for name, kinds in _MEMBERS.items():
         if old[name] != new[name] and not _may(before.kind, kinds):
-            found.append(Refusal((name,), _only(kinds)))
+            yield Refusal((name,), _only(kinds))
     for was, becomes in zip(old["entries"], new["entries"], strict=True):
-        for name in was:
-            if was[name] == becomes[name]:
-                continue
+        for name in (name for name in was if was[name] != becomes[name]):
             key = ("tests", was["name"], "deck" if name == "bytes" else name)
-            if name not in _ENTRY_MEMBERS:
-                found.append(Refusal(key, "runs were prepared by it"))
-            elif not _may(before.kind, kinds := _ENTRY_MEMBERS[name]):
-                found.append(Refusal(key, _only(kinds)))
-    if [each.name for each in before.targets] != [each.name for each in after.targets]:
-        found.append(Refusal(("targets",), "runs were prepared on those of before"))
+            kind = _ENTRY_MEMBERS.get(name)
+            if kind is None:
+                yield Refusal(key, "runs were prepared by it")
+            elif not _may(before.kind, kind):
+                yield Refusal(key, _only(kind))
+
+
+def _refused_places(
+    before: Policy, after: Policy, now: int, start: int | None
+) -> Iterator[Refusal]:
+    """Yield the metadata targets and the outages that may not change."""
+    if [target.name for target in before.targets] != [target.name for target in after.targets]:
+        yield Refusal(("targets",), "runs were prepared on those of before")
     for window in _moved(before.outages, after.outages):
         if start is not None and window.span(start)[0] <= now:
             reason = f": {window.reason}" if window.reason else ""
-            found.append(Refusal(("outages",), f"an outage has begun, and stays{reason}"))
-    return found
+            yield Refusal(("outages",), f"an outage has begun, and stays{reason}")
 
 
 def _may(kind: Kind, changes: Changes) -> bool:

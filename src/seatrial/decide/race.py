@@ -24,12 +24,15 @@ spends error (Maurer, Hothorn and Lehmacher 1995). What the rule for runs withou
 (``statistics.two_sample``, as ``best`` does) is told, too.
 """
 
-import hashlib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
 
+from seatrial.decide.demand import Budget, ChosenRun, Demand
+from seatrial.decide.in_flight import InFlightCounts, RunInFlight
+from seatrial.decide.once import shuffled
+from seatrial.decide.resources import Requests
 from seatrial.judge.statistics.sequential import (
     AllocationNoise,
     BlockNoise,
@@ -40,7 +43,10 @@ from seatrial.judge.statistics.sequential import (
 )
 from seatrial.judge.statistics.trends import SettingPrediction, predict
 from seatrial.lazy import Floats, Ints, np
-from seatrial.model.policy import RaceRules
+from seatrial.model.codes import CUT_OFF, PASS, PERFORMANCE, code_of
+from seatrial.model.figures import ELAPSED
+from seatrial.model.policy import Policy, RaceRules
+from seatrial.model.test import Case
 
 ALPHA = 0.05
 _LOOKS = 0.01  # of this error, the part of the intervals that hold at every look
@@ -320,23 +326,27 @@ class Race:
         if not finalists:
             return RaceAnswer(None, None, None, [])
         best = self._ranked(finalists)[0]
+        by_rule, to_default = self._by_rule(best), self._to_default(best)
         untold = [
-            each
-            for each in finalists
-            if each != best and ((to := self.ratio(best, each)) is None or to.high >= 0)
+            setting
+            for setting in finalists
+            if setting != best and setting not in by_rule and not self._is_better(best, setting)
         ]
-        to_default = self._to_default(best)
-        advised, by_rounds, by_rule = best, False, self._by_rule(best)
         lost = self.dropped.get(default)
-        if best != default and (lost is None or not lost.cause):  # else it is best, or fails
-            shown = lost is not None or (to_default is not None and to_default.high < 0)
-            enough = to_default is None or to_default.value <= math.log1p(-self.rules.least)
-            by_rounds = shown and enough and default not in by_rule
-            advised = best if shown and enough else default
-            if advised != best and default in by_rule:
-                advised, to_default = best, by_rule[default]
-        untold = [each for each in untold if each not in by_rule]
-        return RaceAnswer(best, advised, to_default, untold, by_rounds)
+        if best == default or (lost is not None and lost.cause):
+            return RaceAnswer(best, best, to_default, untold)
+        shown = lost is not None or (to_default is not None and to_default.high < 0)
+        enough = to_default is None or to_default.value <= math.log1p(-self.rules.least)
+        if shown and enough:
+            return RaceAnswer(best, best, to_default, untold, by_rounds=default not in by_rule)
+        if default in by_rule:
+            return RaceAnswer(best, best, by_rule[default], untold)
+        return RaceAnswer(best, default, to_default, untold)
+
+    def _is_better(self, setting: int, other: int) -> bool:
+        """Return whether the rounds show that a setting is better than another."""
+        ratio = self.ratio(setting, other)
+        return ratio is not None and ratio.high < 0
 
     def _by_rule(self, best: int) -> dict[int, SettingInterval]:
         """Return the settings that are worse than the best by the rule that tells differences of
@@ -344,17 +354,17 @@ class Race:
         tells, ``compare``, ``ratio`` and ``best`` tell of these runs, too."""
         sign = 1 if self.rules.better == "lower" else -1
         samples = {}
-        for each, row in enumerate(self.figures):
-            if own := row[np.isfinite(row)].tolist():
-                samples[str(each)] = [float(f"{math.exp(sign * one):.12g}") for one in own]
-        found = beside(samples, str(best), self.rules.better, self.rules.least)
-        told = {}
-        for name, one in found.items():
-            if one.verdict == "worse" and one.ratio and one.low and one.high:
-                low, high = sorted(-sign * math.log(end) for end in (one.low, one.high))
+        for setting, row in enumerate(self.figures):
+            if logarithms := row[np.isfinite(row)].tolist():
+                samples[str(setting)] = [float(f"{math.exp(sign * x):.12g}") for x in logarithms]
+        comparisons = beside(samples, str(best), self.rules.better, self.rules.least)
+        worse = {}
+        for name, each in comparisons.items():
+            if each.verdict == "worse" and each.ratio and each.low and each.high:
+                low, high = sorted(-sign * math.log(end) for end in (each.low, each.high))
                 n = min(len(samples[name]), len(samples[str(best)]))
-                told[int(name)] = SettingInterval(-sign * math.log(one.ratio), low, high, n)
-        return told
+                worse[int(name)] = SettingInterval(-sign * math.log(each.ratio), low, high, n)
+        return worse
 
     def _finalists(self) -> list[int]:
         """Return the settings that can be named: those alive with at least half as many figures as
@@ -365,73 +375,203 @@ class Race:
         return [each for each in alive if 2 * figures[each] >= most]
 
 
-# ---- rounds --------------------------------------------------------------------------------------
+# ---- largest -------------------------------------------------------------------------------------
 #
-# The order of repeated runs: in rounds, in each of which every case runs once.
+# Bisect for the largest size at which a program works.
 #
-#     rounds = Rounds(cases=3, seed="demo")
-#     rounds.order(0)                     # (0, 1, 2)
-#     rounds.place(4, case=1)             # its place in the fifth round
+#     search = LargestSearch(rules)       # of the sizes in order; used as a race is
 #
-# Runs of one case that stand together make a difference of a drift of the machine. Each round is a
-# row of a Williams design (E. J. Williams, Australian Journal of Scientific Research A 2, 1949):
-# in a whole cycle of rounds every case has every place equally often, and follows every other case
-# equally often within a round. The cycle has as many rounds as there are cases, twice as many if
-# that number is odd. The order of the rows is drawn by the seed; the first row has the order of
-# the cases.
+# The program is taken to work up to some size, and to fail above it. So each run halves the sizes
+# that are left: of 31 sizes the largest is found in five runs. Each run is a block of its own.
 
 
-class Rounds:
-    """The rounds of so many ``cases``, without an end. The first row of the design is a zigzag: 0,
-    1, n-1, 2, n-2, ...; the others are the same, shifted, and for an odd number reversed, too."""
-
-    def __init__(self, cases: int, seed: str) -> None:
-        self._cases = cases
-        self._seed = seed
-        self._cycle = -1  # the cycle of which the shifts are known
-        self._shifts: tuple[list[int], list[int]] = [], []
-
-    def order(self, number: int) -> tuple[int, ...]:
-        """Return the cases in the order of a round."""
-        return tuple(sorted(range(self._cases), key=lambda case: self.place(number, case)))
-
-    def place(self, number: int, case: int) -> int:
-        """Return the place of a case, from 0 on, in a round."""
-        shift, reverse = self._row(number)
-        place = _place_in_zigzag((_zigzag(case, self._cases) - shift) % self._cases, self._cases)
-        return self._cases - 1 - place if reverse else place
-
-    def _row(self, number: int) -> tuple[int, bool]:
-        odd = self._cases % 2
-        cycle, row = divmod(number, self._cases * (1 + odd))
-        if cycle != self._cycle:
-            self._cycle, self._shifts = cycle, self._draw(cycle)
-        if odd:
-            return self._shifts[row % 2][row // 2], row % 2 == 1
-        return self._shifts[0][row], False
-
-    def _draw(self, cycle: int) -> tuple[list[int], list[int]]:
-        """Return the shifts of the rows of a cycle, and those of its reversed rows."""
-        forward, backward = (
-            shuffled(range(self._cases), f"{self._seed} {cycle} {side}")
-            for side in ("forward", "backward")
-        )
-        if cycle == 0:
-            forward.remove(0)
-            forward.insert(0, 0)
-        return forward, backward
+MAX_CUTS = 3
 
 
-def shuffled(numbers: Iterable[int], seed: str) -> list[int]:
-    """Return the numbers in an order that the seed draws, the same on every machine."""
-    return sorted(numbers, key=lambda each: hashlib.sha256(f"{seed} {each}".encode()).digest())
+class LargestSearch:
+    """A search over settings whose sizes rise: a fold over its runs, as ``Race`` is. ``runs``,
+    ``failures`` and ``cuts`` are by setting; ``dropped`` are settings that failed, or are larger
+    than one that did."""
+
+    def __init__(self, rules: RaceRules) -> None:
+        count = len(rules.levels)
+        self.rules = rules
+        self.runs = [0] * count
+        self.failures: list[list[str]] = [[] for _ in range(count)]
+        self.cuts: list[list[str]] = [[] for _ in range(count)]
+        self.dropped: dict[int, Dropped] = {}
+        self.blocks: list[list[list[int]]] = []
+        self._works, self._fails = -1, count
+        self._unbuilt: set[int] = set()
+
+    @property
+    def rounds_begun(self) -> int:
+        """The number of rounds before the current block."""
+        return max(0, len(self.blocks) - 1)
+
+    @property
+    def largest(self) -> int | None:
+        """The largest setting that is known to work; None if none is."""
+        return self._works if self._works >= 0 else None
+
+    def record(self, setting: int, number: int, figure: float) -> None:
+        """Record that a setting works."""
+        self.runs[setting] += 1
+        self._works = max(self._works, setting)
+
+    def fail(self, setting: int, number: int, cause: str) -> None:
+        """Record that a setting does not work, and why."""
+        self.runs[setting] += 1
+        self.failures[setting].append(cause)
+        self.dropped[setting] = Dropped(len(self.blocks), cause=cause)
+        self._fails = min(self._fails, setting)
+
+    def cut_off(self, setting: int, number: int, cause: str) -> None:
+        """Record that a run was ended from outside, and why: it is run again, unless that happened
+        too often."""
+        self.runs[setting] += 1
+        self.cuts[setting].append(cause)
+        if len(self.cuts[setting]) == MAX_CUTS:
+            self.exclude(setting, f"{MAX_CUTS} runs had no result: {cause}")
+
+    def exclude(self, setting: int, cause: str) -> None:
+        """Record that a setting cannot run at all, and why."""
+        self.dropped[setting] = Dropped(len(self.blocks), cause=cause)
+        self._unbuilt.add(setting)
+
+    def end_block(self) -> None:
+        """A block has run."""
+
+    def next_block(self) -> list[list[int]]:
+        """Begin the next block: the middle of the sizes that are left; none if none is."""
+        left = [n for n in range(self._works + 1, self._fails) if n not in self._unbuilt]
+        if not left:
+            return []
+        block = [[left[len(left) // 2]]]
+        self.blocks.append(block)
+        return block
 
 
-def _zigzag(place: int, cases: int) -> int:
-    """Return what stands at a place of 0, 1, n-1, 2, n-2, ..."""
-    return (place + 1) // 2 if place % 2 else (cases - place // 2) % cases
+# ---- race demand ---------------------------------------------------------------------------------
+#
+# The demand of a tuning: the runs of the blocks of its race, each block in one allocation.
+#
+# The race decides after each block which settings run in the next one (``race``). Settings are
+# cases: those of one group of the policy share the allocation of a block, as a bundle
+# (``bundles``); others run one after the other.
 
 
-def _place_in_zigzag(label: int, cases: int) -> int:
-    """Return the place of a label in 0, 1, n-1, 2, n-2, ..."""
-    return 2 * label - 1 if 0 < label <= cases // 2 else 2 * (cases - label) % (2 * cases)
+RIGHT = (PASS.number, PERFORMANCE.number)  # the answer was right, so the figure counts
+
+
+class RaceDemand(Demand):
+    """The runs of a race. ``waiting`` are those of the current block that are to be launched, as
+    (case, round) in their order."""
+
+    def __init__(
+        self,
+        cases: Sequence[Case],
+        policy: Policy,
+        requests: Requests,
+        rules: RaceRules,
+    ) -> None:
+        self.race = LargestSearch(rules) if rules.search == "largest" else Race(rules)
+        self._requests = requests
+        self._groups = policy.bundle_of or [0] * len(cases)
+        self._unready = set(range(len(cases)))
+        self._waiting: list[tuple[int, int]] = []
+        self._rounds: dict[tuple[int, int], int] = {}  # of runs in flight, by case and attempt
+        self._launched = [0] * len(cases)
+        self._again = False  # whether the run that just ended is to be repeated
+        self._planned = 0  # runs of all blocks
+        self.over = False
+
+    @property
+    def wanted(self) -> int:  # type: ignore[override]
+        """The runs of all blocks; the most that there can be while the race goes on."""
+        return self._planned if self.over else max(self._planned, self.race.rules.runs)
+
+    # ---- events in ------------------------------------------------------------------------
+
+    def ready(self, case: int) -> None:
+        self._unready.discard(case)
+        self._go_on()
+
+    def unbuilt(self, case: int) -> None:
+        self.race.exclude(case, "build failed")
+        self._planned += 1  # its verdict
+        self.ready(case)
+
+    def again(self, case: int) -> None:
+        self._again = True
+
+    def launched(self, case: int, time: int) -> None:
+        place = next((n for n, each in enumerate(self._waiting) if each[0] == case), None)
+        if place is not None:  # else an older version of Seatrial chose it
+            self._rounds[case, self._launched[case]] = self._waiting.pop(place)[1]
+        self._launched[case] += 1
+
+    def ended(self, flight: RunInFlight, seconds: float) -> None:
+        case, again, self._again = flight.case, self._again, False
+        number = self._rounds.pop((case, flight.attempt), None)
+        if number is not None and again:
+            self._waiting.append((case, number))
+        elif number is not None:
+            self._record(case, number, flight)
+        self._go_on()
+
+    def _record(self, case: int, number: int, flight: RunInFlight) -> None:
+        figure = flight.figure
+        if figure is None and self.race.rules.metric == ELAPSED:
+            figure = flight.elapsed  # its script's own time, as everywhere else
+        if self.race.rules.search == "largest":
+            figure = 1.0  # it works
+        if flight.code not in RIGHT:
+            reason = f": {flight.reason}" if flight.reason else ""
+            cause = f"{code_of(flight.code).name}{reason}"
+            record = self.race.cut_off if flight.code in CUT_OFF else self.race.fail
+            record(case, number, cause)
+        elif figure is None:
+            self.race.fail(case, number, f"no figure of {self.race.rules.metric}")
+        else:
+            self.race.record(case, number, figure)
+
+    def _go_on(self) -> None:
+        """End the block that has run, and begin the next."""
+        race = self.race
+        if self.over or self._unready or self._waiting or self._rounds:
+            return
+        if race.blocks:
+            race.end_block()
+        block = race.next_block()
+        first = race.rounds_begun
+        self._waiting = [(case, n) for n, order in enumerate(block, first) for case in order]
+        self._planned += len(self._waiting)
+        self.over = not block
+
+    # ---- choices out ----------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return int(bool(self._waiting) and not self._rounds)
+
+    def left(self) -> Collection[int]:
+        return [case for case, _ in self._waiting[:1]]
+
+    def wants(self, counts: InFlightCounts, cores: int, nodes: int) -> bool:
+        return bool(len(self))
+
+    def choose(self, budget: Budget) -> Iterator[ChosenRun]:
+        """Yield the runs of the next allocation, whole, or the next run alone. Nothing runs beside
+        it: that would be measured, too."""
+        if not len(self):
+            return
+        group = self._groups[self._waiting[0][0]]
+        if not group:
+            choice = budget.take(self._waiting[0][0])
+            if choice is not None:
+                yield choice
+            return
+        cases = [case for case, _ in self._waiting if self._groups[case] == group]
+        largest = max(self._requests[case].cores for case in cases)  # one runs at a time
+        if budget.take_together(cases, largest):
+            yield from (ChosenRun(case, bundle=1) for case in cases)

@@ -7,17 +7,20 @@ may start is kept by ``admission``, what is wanted by a demand (``once``, ``wave
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from seatrial.decide import demand as race_demand
-from seatrial.decide.admission import Admission, Shape, shapes_of
+from seatrial.decide.admission import Admission
 from seatrial.decide.builds import BuildTracker
-from seatrial.decide.demand import Demand, RetryPolicy, RunTimes, Shortages, dues_of
-from seatrial.decide.failing import STOPPED, FailureWatch, Watchdogs, is_watched
-from seatrial.decide.in_flight import FreeRoom, InFlightCounts, RunInFlight
+from seatrial.decide.demand import Demand
+from seatrial.decide.failing import FailureWatch, RetryPolicy, is_watched
+from seatrial.decide.in_flight import FreeResources, InFlightCounts, RunInFlight
 from seatrial.decide.mix import Mix
 from seatrial.decide.nodes import NodeRecord
+from seatrial.decide.once import Once
 from seatrial.decide.place import NodePlacer
 from seatrial.decide.policy_change import followed
-from seatrial.decide.waves import Once, Waves
+from seatrial.decide.race import RaceDemand
+from seatrial.decide.resources import ResourceRequest, requests_of
+from seatrial.decide.watchdogs import STOPPED, RunTimes, Shortages, Watchdogs, dues_of
+from seatrial.decide.waves import Waves
 from seatrial.journal import events
 from seatrial.journal.run_life import RunState
 from seatrial.journal.trial_life import TrialLife, TrialState
@@ -49,8 +52,8 @@ class ConductorState:
         self.policy = whole(policy or Policy(), len(cases))
         self.index = {case.id: number for number, case in enumerate(cases)}
         self.changed = True
-        self.shapes = shapes_of(cases, self.policy, limits.room, limits.gpus)
-        self.kinds = sorted({(shape.entry, shape.unfit) for shape in self.shapes})
+        self.requests = requests_of(cases, self.policy, limits.cores, limits.gpus)
+        self.kinds = sorted({(request.entry, request.unfit) for request in self.requests})
         self.trial = TrialLife(self.policy.duration)
         self.cancelling = False  # whether all jobs are to be cancelled
         self.over_at: int | None = None  # when its time is up
@@ -64,7 +67,7 @@ class ConductorState:
         self.admission = Admission(self.policy)
         self.retry_policy = RetryPolicy(self.policy.entries, self.policy.kind == "sustained")
         self.nodes = NodeRecord(self.policy.exclusion, self.policy.nodes, self.policy.unfit)
-        dues = dues_of(cases, self.shapes, self.policy, limits.room)
+        dues = dues_of(cases, self.requests, self.policy, limits.cores)
         self.watchdogs = Watchdogs(self.policy, dues)
         names = [entry.name for entry in self.policy.entries]
         self.failing = FailureWatch(names, self.policy.nodes, is_watched(self.policy.watch))
@@ -72,18 +75,18 @@ class ConductorState:
         placing = self.policy.placing
         self.placer = NodePlacer(placing, cases) if placing is not None else None
         self._build_keys: list[set[str]] = [set() for _ in self.policy.entries]
-        self._narrowest: dict[int, Shape] = {}
-        for case, shape in zip(cases, self.shapes, strict=True):
-            self._build_keys[shape.entry].add(case.build)
-            narrowest = self._narrowest.setdefault(shape.entry, shape)
-            self._narrowest[shape.entry] = min(narrowest, shape, key=lambda each: each.width)
+        self._narrowest: dict[int, ResourceRequest] = {}
+        for case, request in zip(cases, self.requests, strict=True):
+            self._build_keys[request.entry].add(case.build)
+            narrowest = self._narrowest.setdefault(request.entry, request)
+            self._narrowest[request.entry] = min(narrowest, request, key=lambda each: each.width)
         self.shortages = Shortages(dues, self._is_not_short)
-        self.run_times = RunTimes(cases, self.shapes, len(self.policy.entries))
+        self.run_times = RunTimes(cases, self.requests, len(self.policy.entries))
         self.builds = BuildTracker()
         self.demand: Demand = self._demand()
         self._attempts = [0] * len(cases)
         self._mended: set[str] = set()  # tests with toolchains that pass though they are known
-        self.free = FreeRoom(limits)
+        self.free = FreeResources(limits)
         self.by_build: dict[int, int] = {}  # case -> runs that get their verdict from its build
         for number, case in enumerate(cases):
             if case.build:
@@ -97,15 +100,15 @@ class ConductorState:
         return self.demand.wanted
 
     def _demand(self) -> Demand:
-        cases, policy, shapes, limits = self.cases, self.policy, self.shapes, self.limits
+        cases, policy, requests, limits = self.cases, self.policy, self.requests, self.limits
         if policy.kind == "sustained":
-            return Mix(cases, policy, shapes, limits.room)
+            return Mix(cases, policy, requests, limits.cores)
         if policy.race is not None:
-            return race_demand.RaceDemand(cases, policy, shapes, policy.race)
+            return RaceDemand(cases, policy, requests, policy.race)
         if policy.kind == "isolated_then_full":
-            return Waves(cases, policy, limits, shapes)
+            return Waves(cases, policy, limits, requests)
         gated = len(policy.entries) > 1 or policy.nodes > 0 or limits.gpus > 0
-        return Once(cases, policy, shapes, gated, self.tag, limits.room)
+        return Once(cases, policy, requests, gated, self.tag, limits.cores)
 
     def apply(self, event: events.Event) -> None:
         """Fold one event into the state."""
@@ -135,26 +138,18 @@ class ConductorState:
         number = self.index.get(event.case)
         if number is None or event.run_id in self.in_flight:
             return
-        entry, nodes, size, width, gpus, unfit, _ = self.shapes[number]
+        request = self.requests[number]
+        entry = request.entry
         if self.shortages.low:
             self._pass_over(entry, event.time)
         attempt = self._attempts[number]
         self._attempts[number] += 1
         self.demand.launched(number, event.time)
-        flight = RunInFlight(
-            case=number,
-            entry=entry,
-            size=size,
-            node_count=nodes,
-            width=width,
-            gpus=gpus,
-            unfit=unfit,
-            attempt=attempt,
-        )
+        flight = RunInFlight(case=number, request=request, attempt=attempt)
         self.in_flight[event.run_id] = self.queued[event.run_id] = flight
         flight.apply(event)
         self.free.take(flight, self.cases[number].at_once)
-        self.counts.launch(entry, width, event.target, unfit)
+        self.counts.launch(request, event.target)
         self.admission.launch(entry, event)
         flight.away = self.nodes.launched(number)
         flight.exclusions = self.nodes.exclusions
@@ -177,7 +172,7 @@ class ConductorState:
             self.queued.pop(event.run_id, None)
             self.failing.started(event.run_id, flight.entry)
             idle = self.counts.idle(nodes)
-            self.counts.start(flight.entry, flight.width, flight.unfit)
+            self.counts.start(flight.request)
             self.watchdogs.unqueued(event.run_id, event.time, started=True)
             self._count(flight.entry, event.time)
             idle_changed = self.counts.idle(nodes) != idle or bool(self.admission.shut)
@@ -209,9 +204,9 @@ class ConductorState:
         flight = self.in_flight.get(event.run_id)
         if flight is None:
             return
-        held_room = flight.holds_room
+        had_job = flight.has_job
         flight.apply(event)
-        if held_room:
+        if had_job:
             if flight.recalled:
                 self.nodes.recalled(flight.case, flight.away)
             self._free(flight, event)
@@ -222,7 +217,7 @@ class ConductorState:
         if not started:
             self.watchdogs.unqueued(event.run_id, event.time, started=False)
         self.free.give_back(flight)
-        self.counts.end(flight.entry, flight.width, flight.target, started, flight.unfit)
+        self.counts.end(flight.request, flight.target, started)
         self._count(flight.entry, event.time)
         self.changed = True
 
@@ -233,14 +228,14 @@ class ConductorState:
         flight = self.in_flight.get(event.run_id)
         code = event.code
         if flight is not None:
-            held_room = flight.holds_room
+            had_job = flight.has_job
             flight.apply(event)
             code = flight.code
-            if held_room:
+            if had_job:
                 self._free(flight, event)
         reruns = self.will_rerun(number, event.run_id, code)
         if flight is not None:
-            of_run = flight.nodes, flight.reason, flight.node_count
+            of_run = flight.nodes, flight.reason, flight.request.nodes
             self.failing.ended(event.run_id, flight.entry, code, *of_run)
             del self.in_flight[event.run_id]
             self.ending.pop(event.run_id, None)
@@ -291,7 +286,7 @@ class ConductorState:
 
     def _on_output_quiet(self, event: events.OutputQuiet) -> None:
         flight = self.in_flight.get(event.run_id)
-        if flight is None or not flight.holds_room or flight.ended_for is not None:
+        if flight is None or not flight.has_job or flight.ended_for is not None:
             return
         entry = self.policy.entries[flight.entry]
         follows = "and is ended" if entry.end_quiet else "as it seems; it goes on"
@@ -304,7 +299,7 @@ class ConductorState:
 
     def _on_cancel_asked(self, event: events.RunCancelAsked) -> None:
         flight = self.in_flight.get(event.run_id)
-        if flight is None or not flight.holds_room or flight.ended_for is not None:
+        if flight is None or not flight.has_job or flight.ended_for is not None:
             return
         asked = f"cancelled by {event.by or 'a person'}"
         reason = f"{asked}: {event.reason}" if event.reason else asked
@@ -363,7 +358,7 @@ class ConductorState:
         """Record the tests that have too few runs in flight while a run is launched of another."""
         passed_over, demand = self.shortages.passed_over, self.demand
         passed_over.discard(launched)
-        idle = self.free.room if self.limits.room else self.counts.idle(self.nodes.usable)
+        idle = self.free.cores if self.limits.cores else self.counts.idle(self.nodes.usable)
         for entry in self.shortages.low:
             if entry == launched or self._is_held(entry, time):
                 continue
@@ -375,7 +370,7 @@ class ConductorState:
         if not self.policy.entries[entry].copies:  # its part of the machine, and others' turns
             if self.counts.waiting[entry]:
                 return True
-            if entry not in self.shortages.passed_over and not self._has_room(entry):
+            if entry not in self.shortages.passed_over and not self._fits(entry):
                 return True
         return self._is_held(entry, time)
 
@@ -388,14 +383,15 @@ class ConductorState:
         admission = self.admission
         return entry in admission.gates(time).held or not admission.has_place(entry, self.counts)
 
-    def _has_room(self, entry: int) -> bool:
-        """Return whether its narrowest run would find room now, beside those that wait."""
-        shape = self._narrowest[entry]
-        if self.limits.room:
-            return self.free.room >= shape.size
-        return self.counts.idle(self.nodes.usable) >= shape.nodes and not (
-            shape.unfit and self.nodes.pools[shape.unfit].lacks(shape.width, self.counts.confined)
-        )
+    def _fits(self, entry: int) -> bool:
+        """Return whether its narrowest run would start now, beside those that wait."""
+        request, counts = self._narrowest[entry], self.counts
+        if self.limits.cores:
+            return self.free.cores >= request.cores
+        if counts.idle(self.nodes.usable) < request.nodes:
+            return False
+        unfit = request.unfit
+        return not unfit or not self.nodes.pools[unfit].lacks(request.width, counts.confined)
 
     # ---- nodes and tests ------------------------------------------------------------------
 
@@ -429,12 +425,12 @@ class ConductorState:
         self.shortages.look(event.time)
 
     def _on_test_released(self, event: events.TestReleased) -> None:
-        before = set(self.admission.shelved)
+        before = set(self.admission.closed)
         if event.test:
             self.admission.release(self._entries(event.test))
         elif event.io:
             self.admission.hold_heavy(None)
-        for number in sorted(before - self.admission.shelved):
+        for number in sorted(before - self.admission.closed):
             self.shortages.restart(number, self.counts.in_flight[number], event.time)
 
     # ---- another policy -------------------------------------------------------------------
@@ -449,14 +445,14 @@ class ConductorState:
         self.over_at = self.trial.over_at()
         self.counts = InFlightCounts(policy.entries, policy.caps)
         for run_id, flight in self.in_flight.items():
-            if flight.holds_room:
-                self.counts.launch(flight.entry, flight.width, flight.target, flight.unfit)
+            if flight.has_job:
+                self.counts.launch(flight.request, flight.target)
                 if run_id not in self.queued:
-                    self.counts.start(flight.entry, flight.width, flight.unfit)
+                    self.counts.start(flight.request)
         self.admission.change(policy, event.time)
         self.retry_policy.change(policy.entries)
         self.nodes.change(policy.exclusion)
-        dues = dues_of(self.cases, self.shapes, policy, self.limits.room)
+        dues = dues_of(self.cases, self.requests, policy, self.limits.cores)
         self.watchdogs.change(policy, dues)
         self.failing.watched = is_watched(policy.watch)
         self.demand.change(policy, self.in_flight.values(), event.time)

@@ -9,12 +9,10 @@ from collections.abc import Collection, Iterator, Sequence
 
 from msgspec import Struct
 
-from seatrial.decide.admission import Shape
-from seatrial.decide.builds import BundleQueue
-from seatrial.decide.demand import Candidate, Demand, Offer
-from seatrial.decide.in_flight import InFlightCounts, RunInFlight, RunQueue
-from seatrial.decide.race import Rounds
-from seatrial.model.policy import Limits, Policy, fitting
+from seatrial.decide.demand import Budget, ChosenRun, Demand
+from seatrial.decide.in_flight import RunInFlight
+from seatrial.decide.resources import Requests, ResourceRequest
+from seatrial.model.policy import Entry, Limits, Policy, fitting
 from seatrial.model.test import Case
 
 ALONE, FULL = "alone", "full"
@@ -37,7 +35,7 @@ class Waves(Demand):
         cases: Sequence[Case],
         policy: Policy,
         limits: Limits,
-        shapes: Sequence[Shape],
+        requests: Requests,
     ) -> None:
         self._left: dict[int, list[Wave]] = {}  # by case, the last wave first
         self._open: list[int] = []  # cases that can start and have waves left, in order
@@ -48,7 +46,7 @@ class Waves(Demand):
             if cases[number].only_builds:
                 self._left[number] = []
                 continue
-            copies = copies_at_full(policy, shapes[number], limits)
+            copies = copies_at_full(policy, requests[number], limits)
             full = [Wave(FULL, copies) for _ in range(entry.full)]
             alone = [Wave(ALONE, 1) for _ in range(entry.alone)]
             self._left[number] = full + alone
@@ -104,7 +102,7 @@ class Waves(Demand):
 
     # ---- choices out ----------------------------------------------------------------------
 
-    def choose(self, offer: Offer) -> Iterator[Candidate]:
+    def choose(self, budget: Budget) -> Iterator[ChosenRun]:
         open_cases = self._open
         if self._flying:
             open_cases = [case for case in self._flying if self._missing_now(case)]
@@ -112,7 +110,7 @@ class Waves(Demand):
             wave = self._left[case][-1]
             taken = 0
             while taken < wave.missing:
-                choice = offer.take(case, wave.stage)
+                choice = budget.take(case, wave.stage)
                 if choice is None:
                     break
                 taken += 1
@@ -121,120 +119,30 @@ class Waves(Demand):
                 return
 
 
-def copies_at_full(policy: Policy, shape: Shape, limits: Limits) -> int:
+def copies_at_full(policy: Policy, request: ResourceRequest, limits: Limits) -> int:
     """Return how many copies fit on the machine, or are allowed by caps; at least one."""
-    entry, caps = policy.entries[shape.entry], policy.caps
-    most = [
-        limits.room // shape.size if limits.room else fitting(policy, shape.unfit) // shape.nodes,
-        limits.gpus // shape.gpus if shape.gpus else 0,
-        entry.most,
-        caps.machine,
-        limits.jobs,
+    entry = policy.entries[request.entry]
+    if limits.cores:
+        fit = limits.cores // request.cores
+    else:
+        fit = fitting(policy, request.unfit) // request.nodes
+    gpus = limits.gpus // request.gpus if request.gpus else 0
+    bounds = [fit, gpus, entry.most, policy.caps.machine, limits.jobs]
+    if entry.file_system:
+        bounds += _copies_on_file_system(policy, entry)
+    return max(1, min(filter(None, bounds), default=1))  # 0: no bound
+
+
+def _copies_on_file_system(policy: Policy, entry: Entry) -> list[int]:
+    """Return how many copies the file system of an entry and its metadata targets bear, by each cap
+    (0: none)."""
+    caps, name = policy.caps, entry.file_system
+    safe = [target.safe for target in policy.targets if target.file_system == name]
+    bounds = [
+        caps.file_systems.get(name, 0),
+        caps.bytes.get(name, 0) // entry.bytes if entry.bytes else 0,
+        (caps.per_target or 0) * len(safe),
     ]
-    if name := entry.file_system:
-        most.append(caps.file_systems.get(name, 0))
-        most.append(caps.bytes.get(name, 0) // entry.bytes if entry.bytes else 0)
-        safe = [t.safe for t in policy.targets if t.file_system == name]
-        if caps.per_target:
-            most.append(caps.per_target * len(safe))
-        if all(safe) and entry.opens:
-            most.append(sum(int(each / entry.opens) for each in safe))
-    given = [limit for limit in most if limit]
-    return max(1, min(given)) if given else 1
-
-
-# ---- once ----------------------------------------------------------------------------------------
-#
-# The demand of a trial that runs each case its number of times: the oldest that fits is next.
-#
-# Repeats take turns, in rounds; cases that share an allocation are launched together
-# (``bundles``).
-
-
-class Once(Demand):
-    """Cases wait until there is room. ``grouped``: something else than room can hold cases back;
-    then cases that the same thing holds back wait in one queue. ``seed`` draws the order of rounds
-    after the first; ``room`` is all that of a shared node."""
-
-    def __init__(
-        self,
-        cases: Sequence[Case],
-        policy: Policy,
-        shapes: Sequence[Shape],
-        grouped: bool,
-        seed: str,
-        room: int,
-    ) -> None:
-        self._cases = cases
-        self.wanted = sum(case.repeat for case in cases)
-        self._shapes = shapes
-        self._grouped = grouped
-        self._waiting = RunQueue(Rounds(len(cases), seed).place)
-        self._bundles = BundleQueue(cases, policy, shapes, seed, room)
-
-    def __len__(self) -> int:
-        return len(self._waiting) + len(self._bundles)
-
-    def runs_of(self, case: int) -> int:
-        return self._cases[case].repeat
-
-    def ready(self, case: int) -> None:
-        if case in self._bundles:
-            self._bundles.ready(case)
-        else:
-            self._wait(case, self._cases[case].repeat)
-
-    def unbuilt(self, case: int) -> None:
-        if case in self._bundles:
-            self._bundles.unbuilt(case)
-
-    def again(self, case: int) -> None:
-        if case in self._bundles:
-            self._bundles.again(case)
-        else:
-            self._wait(case, 1)
-
-    def left(self) -> Collection[int]:
-        return [*self._waiting.heads(), *self._bundles.left()]
-
-    def launched(self, case: int, time: int) -> None:
-        if case in self._bundles:
-            self._bundles.launched(case)
-            return
-        shape = self._shapes[case]
-        self._waiting.remove(case, shape.size, self._group(shape))
-
-    def ended(self, flight: RunInFlight, seconds: float) -> None:
-        if flight.case in self._bundles:
-            self._bundles.ended(flight.case)
-
-    def wants(self, counts: InFlightCounts, room: int, nodes: int) -> bool:
-        return self._waiting.fits(room) or self._bundles.fits(room)
-
-    def choose(self, offer: Offer) -> Iterator[Candidate]:
-        yield from self._bundles.choose(offer)
-        room, places = offer.room, offer.places
-        if offer.lets_all:
-            yield from (Candidate(case) for case in self._waiting.choose(room, places))
-            return
-        taken: list[Candidate] = []
-
-        def admit(case: int) -> bool:
-            choice = offer.take(case)
-            if choice is not None:
-                taken.append(choice)
-            return choice is not None
-
-        self._waiting.choose(room, places, admit)
-        yield from taken
-
-    def _wait(self, case: int, runs: int) -> None:
-        shape = self._shapes[case]
-        self._waiting.add(case, shape.size, runs, self._group(shape))
-
-    def _group(self, shape: Shape) -> object:
-        return (
-            (shape.entry, shape.nodes, shape.gpus, shape.unfit, shape.wish)
-            if self._grouped
-            else None
-        )
+    if all(safe) and entry.opens:
+        bounds.append(sum(int(load / entry.opens) for load in safe))
+    return bounds

@@ -97,7 +97,7 @@ class Driver:
         unique = f"{record.tag} {record.created}"
         jobs = record.asked.jobs or record.machine.jobs or self.backend.jobs
         limits = Limits(
-            room=self.backend.room,
+            cores=self.backend.room,
             jobs=jobs,
             builds=record.machine.builds.at_most or max(2, os.cpu_count() or 2),
             refill=1 if self.backend.room else max(1, jobs // REFILL_SHARE),

@@ -90,7 +90,7 @@ class HangDetector:
         known, entries = self._known, self._conductor.state.policy.entries
         for run_id, output in outputs.items():
             flight = self._conductor.state.in_flight.get(run_id)
-            if flight is None or not flight.holds_room:
+            if flight is None or not flight.has_job:
                 continue
             state = self._known.get(run_id)
             if state is None:  # it may have been quiet before this driver started

@@ -301,7 +301,7 @@ class Jobs:
         that were excluded in the meantime."""
         run = self.runs[run_id]
         state, case = self._conductor.state, run.launch.case
-        avoid = state.nodes.avoid(case, run.case.nodes, unfit=state.shapes[case].unfit)
+        avoid = state.nodes.avoid(case, run.case.nodes, unfit=state.requests[case].unfit)
         self.runs[run_id] = replace(run, job=run.job._replace(avoid=avoid))
         self._again.append(run_id)
 

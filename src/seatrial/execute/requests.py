@@ -308,7 +308,7 @@ def _change(
 
 def _cancel(run_id: str, reason: str, by: str, state: ConductorState) -> events.RunCancelAsked:
     flight = state.in_flight.get(run_id)
-    if flight is None or not flight.holds_room:
+    if flight is None or not flight.has_job:
         raise ValueError(f"run {run_id} is not in flight")
     return events.RunCancelAsked(run_id=run_id, reason=reason, by=by)
 

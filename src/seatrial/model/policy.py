@@ -300,7 +300,7 @@ class Limits(NamedTuple):
     """Limits on what is in flight."""
 
     #: Cores for a backend that shares a node, 0 for one with a queue.
-    room: int = 0
+    cores: int = 0
     #: Maximum number of runs at the backend; 0: no cap.
     jobs: int = 0
     builds: int = 2

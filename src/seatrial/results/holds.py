@@ -15,8 +15,9 @@ from collections.abc import Collection, Iterable, Iterator
 
 from msgspec import Struct
 
-from seatrial.decide.admission import ThrottleState, planned_for
+from seatrial.decide.admission import ThrottleState
 from seatrial.decide.builds import unbuilt
+from seatrial.decide.resources import planned_for
 from seatrial.journal import events
 from seatrial.journal.trial_life import end_by
 from seatrial.model.policy import Policy

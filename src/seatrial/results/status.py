@@ -13,7 +13,7 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from seatrial.decide.demand import expected_runs
+from seatrial.decide.resources import expected_runs
 from seatrial.execute.plan.checklist import ItemStatus, items_of
 from seatrial.execute.plan.component_tests import Place, named_beside, together
 from seatrial.execute.plan.policy import shared_node, width_of_machine, widths_of

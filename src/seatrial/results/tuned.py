@@ -16,10 +16,8 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from seatrial.decide.admission import LargestSearch
 from seatrial.decide.builds import LONGEST_CAUSE
-from seatrial.decide.demand import RIGHT, RaceDemand
-from seatrial.decide.race import Race, SettingInterval
+from seatrial.decide.race import RIGHT, LargestSearch, Race, RaceDemand, SettingInterval
 from seatrial.decide.state import ConductorState
 from seatrial.errors import UsageError
 from seatrial.execute.trial_folder import TrialFolder
@@ -140,7 +138,7 @@ def tuned(folder: TrialFolder) -> Tuned:
     unit = ""
     for event in read(folder.journal) if folder.journal.exists() else ():
         if isinstance(event, RunJudged) and (flight := state.in_flight.get(event.run_id)):
-            spent[flight.case] += flight.seconds * flight.node_count / 3600
+            spent[flight.case] += flight.seconds * flight.request.nodes / 3600
             if event.code in RIGHT and flight.elapsed is not None:
                 times[flight.case].append(flight.elapsed)
         elif isinstance(event, MetricRecorded) and event.metric == rules.metric:

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
-from seatrial.decide.admission import planned_for
+from seatrial.decide.resources import planned_for
 from seatrial.errors import InvalidFiles, UsageError
 from seatrial.execute.plan.check import check_plan
 from seatrial.execute.plan.check_mix import check_mix, check_sizes

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from seatrial.decide.admission import STALE_NS
 from seatrial.decide.conductor import BuildVerdict, Conductor, Launch, carry_out
-from seatrial.decide.targets import STALE_NS
 from seatrial.execute.ledger import run_header
 from seatrial.execute.plan.policy import shared_node
 from seatrial.execute.trial_record import Record
@@ -152,7 +152,7 @@ class VirtualDriver:
         jobs = record.asked.jobs or machine.jobs or JOBS
         room, gpus = shared_node(machine)
         refill = 1 if room else max(1, jobs // 4)
-        limits = Limits(room=room, jobs=jobs, builds=BUILDS, refill=refill, gpus=gpus)
+        limits = Limits(cores=room, jobs=jobs, builds=BUILDS, refill=refill, gpus=gpus)
         self.conductor = Conductor(f"{record.tag} {record.created}", cases, limits, policy)
         names = node_names(machine)
         self._luck = luck or str(record.seed)
@@ -277,10 +277,10 @@ class VirtualDriver:
             test = run.case.test
             self._attempts[test] = run.attempt = self._attempts[test] + 1
             run.sampled = draw(self._luck, test, run.attempt, run.run_model)
-            shape = self.conductor.state.shapes[launch.case]
+            request = self.conductor.state.requests[launch.case]
             if (place := self._places.get(launch.case)) is None:  # asked once, not for each run
                 place = self._places[launch.case] = self._place(run.case)
-            job = job_of(run, launch, *place, shape.size)
+            job = job_of(run, launch, *place, request.cores)
             if self._disturbances:
                 refused = self._disturbances.why_refused(self.now, run)
                 held_until = self._disturbances.held_until(self.now, run)
@@ -293,7 +293,8 @@ class VirtualDriver:
         """Return the job of runs that share an allocation."""
         self._in_bundles |= {job.run_id: job for job in jobs}
         case = self._runs.runs[jobs[0].run_id].case
-        cores = min(max(job.cores for job in jobs) * case.at_once, self.conductor.state.limits.room)
+        largest = max(job.cores for job in jobs)
+        cores = min(largest * case.at_once, self.conductor.state.limits.cores)
         self._bundled += 1
         return self._bundles.begin(f"{key} {self._bundled}", jobs, case.at_once, cores)
 

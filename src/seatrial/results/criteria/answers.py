@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from seatrial.decide.admission import PlannedShares, planned_for
+from seatrial.decide.resources import PlannedShares, planned_for
 from seatrial.execute.plan.checklist import ItemStatus, items_of
 from seatrial.model import codes
 from seatrial.model.codes import code_of

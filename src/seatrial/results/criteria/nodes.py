@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from seatrial.decide.admission import shapes_of, widest_of
-from seatrial.decide.demand import expected_runs
+from seatrial.decide.resources import expected_runs, requests_of, widest_of
 from seatrial.judge.log_rules import FINDINGS, PREFIX
 from seatrial.model import codes
 from seatrial.model.plan import Criterion
@@ -357,7 +356,7 @@ def _as_planned(
 def _kept_by(view: TrialView, criterion: Criterion, policy: Policy) -> int:
     """Return how many runs of the criterion's tests a policy keeps in flight."""
     history, wanted = view.history, set(view.tests(criterion))
-    shapes = shapes_of(history.cases, policy, history.room)
+    shapes = requests_of(history.cases, policy, history.room)
     widths = widest_of(shapes, len(policy.entries))
     expected = expected_runs(policy, widths, history.room or policy.nodes)
     pairs = zip(policy.entries, expected, strict=True)
