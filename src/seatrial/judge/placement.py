@@ -1,9 +1,9 @@
 """Where the threads of a run were, and whether that is as asked.
 
     places = xthi.places(text)                              # or hello.places(text)
-    found = judge(places, AskedShape(nodes=1, tasks=4, ...), PlacementCheck(), given)
-    found.fault     # ranks 0-3 on CPU 1; 4 cores asked
-    found.notice    # could not be apart: 4 ranks, 2 CPUs
+    judgement = judge(places, AskedShape(nodes=1, tasks=4, ...), PlacementCheck(), given)
+    judgement.fault     # ranks 0-3 on CPU 1; 4 cores asked
+    judgement.notice    # could not be apart: 4 ranks, 2 CPUs
 
 Pure. CPUs have the numbers that Linux gives to hardware threads.
 """
@@ -11,7 +11,7 @@ Pure. CPUs have the numbers that Linux gives to hardware threads.
 import functools
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -78,14 +78,14 @@ class PlacementJudgement(NamedTuple):
 @functools.lru_cache(maxsize=4096)
 def cpus_of(text: str) -> Cpus:
     """Return the CPUs of ``0-3,8``. Raises ValueError for any other text."""
-    found: set[int] = set()
+    cpus: set[int] = set()
     for part in text[: LONGEST_SET + 1].split(","):
         match = _RANGE.fullmatch(part.strip())
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if last < first or last >= MAX_CPUS or len(text) > LONGEST_SET:
             raise ValueError(f"{text[:60]!r} is not a set of CPUs such as 0-3,8")
-        found.update(range(first, last + 1))
-    return frozenset(found)
+        cpus.update(range(first, last + 1))
+    return frozenset(cpus)
 
 
 def figures_of(places: Sequence[ThreadPlace]) -> list[MetricValue]:
@@ -133,14 +133,16 @@ def judge(
         if check.cpus == "asked" and asked.cpus:
             judgements.append(_elsewhere(threads, asked, cpus.get(node), where))
     return PlacementJudgement(
-        _first_of([each.fault for each in judgements if each.fault]),
-        _first_of([each.notice for each in judgements if each.notice]),
+        _first_of(each.fault for each in judgements),
+        _first_of(each.notice for each in judgements),
     )
 
 
-def _first_of(texts: Sequence[str]) -> str:
-    more = f"; and {len(texts) - 1} more" if len(texts) > 1 else ""
-    return f"{texts[0]}{more}" if texts else ""
+def _first_of(texts: Iterable[str]) -> str:
+    """Return the first text that is not empty, and how many more there are."""
+    present = list(filter(None, texts))
+    more = f"; and {len(present) - 1} more" if len(present) > 1 else ""
+    return f"{present[0]}{more}" if present else ""
 
 
 # ---- how many ------------------------------------------------------------------------------
@@ -164,35 +166,46 @@ def _miscounted(
         yield f"asked {count(asked.tasks, 'rank')}, {len(threads)} ran"
         return
     if check.threads == "asked":
-        wrong = {rank: ran for rank, ran in threads.items() if ran != asked.threads}
-        for rank in sorted(wrong)[:1]:
-            where = "" if len(set(threads.values())) == 1 else f" of rank {rank}"
-            yield f"asked {count(asked.threads, 'thread')}, {wrong[rank]} ran{where}"
+        yield from _of_other_threads(threads, asked.threads)
     if check.nodes == "asked":
         yield from _misspread(places, asked)
     if check.order == "asked" and asked.hosts:
         yield from _misordered(places, asked.hosts)
 
 
+def _of_other_threads(threads: Counter[int], asked: int) -> Iterator[str]:
+    """Yield the first rank that ran another number of threads than asked."""
+    for rank in sorted(threads):
+        if threads[rank] != asked:
+            where = "" if len(set(threads.values())) == 1 else f" of rank {rank}"
+            yield f"asked {count(asked, 'thread')}, {threads[rank]} ran{where}"
+            return
+
+
 def _misordered(places: Sequence[ThreadPlace], hosts: Sequence[str]) -> Iterator[str]:
     """Yield the first rank that is not on the node where the order has it. Programs may call nodes
     otherwise than the scheduler; then ranks of one node must be on one node."""
     node_of = {place.rank: place.node for place in places if place.rank < len(hosts)}
-    if {*node_of.values()} == {*hosts}:
-        called = {host: host for host in hosts}
-    else:
-        called = {}
-        for rank in sorted(node_of):
-            called.setdefault(hosts[rank], node_of[rank])
-        if len({*called.values()}) < len(called):
-            again = [name for name, n in Counter(called.values()).items() if n > 1]
-            yield f"the rank order asks for {count(len(called), 'node')}; {again[0]} is two of them"
-            return
+    called = _names_of_hosts(node_of, hosts)
+    twice = [name for name, times in Counter(called.values()).items() if times > 1]
+    if twice:
+        yield f"the rank order asks for {count(len(called), 'node')}; {twice[0]} is two of them"
+        return
     wrong = [rank for rank in sorted(node_of) if node_of[rank] != called[hosts[rank]]]
     if wrong:
         rank, more = wrong[0], f", and {len(wrong) - 1} more" if len(wrong) > 1 else ""
         asked_for = called[hosts[rank]]
         yield f"rank {rank} on {node_of[rank]}; the rank order has it on {asked_for}{more}"
+
+
+def _names_of_hosts(node_of: Mapping[int, str], hosts: Sequence[str]) -> dict[str, str]:
+    """Return what programs call each host of a rank order, by the first rank that is on it."""
+    if {*node_of.values()} == {*hosts}:
+        return {host: host for host in hosts}
+    called: dict[str, str] = {}
+    for rank in sorted(node_of):
+        called.setdefault(hosts[rank], node_of[rank])
+    return called
 
 
 def _misspread(places: Sequence[ThreadPlace], asked: AskedShape) -> Iterator[str]:
@@ -298,20 +311,18 @@ def _who(members: Sequence[ThreadPlace]) -> str:
 
 def _not_within(places: Sequence[ThreadPlace], asked: AskedShape, where: str) -> PlacementJudgement:
     """Return the first rank of a node whose threads are in several NUMA domains."""
-    room = asked.cores_per_numa
-    if asked.threads == 1 or (room and room == asked.cores):
+    cores = asked.cores_per_numa
+    if asked.threads == 1 or (cores and cores == asked.cores):
         return PlacementJudgement("", "")
-    if room and asked.threads > room:
+    if cores and asked.threads > cores:
         fit = f"{count(asked.threads, 'thread')} do not fit in a NUMA domain"
-        return PlacementJudgement("", f"{fit} of {count(room, 'core')}")
-    domains: dict[int, set[int | None]] = defaultdict(set)
+        return PlacementJudgement("", f"{fit} of {count(cores, 'core')}")
+    domains: dict[int, set[int]] = defaultdict(set)
     for place in places:
+        if place.numa is None:
+            return PlacementJudgement("", "its output does not tell NUMA domains")
         domains[place.rank].add(place.numa)
-    if any(None in found for found in domains.values()):
-        return PlacementJudgement("", "its output does not tell NUMA domains")
-    wrong = {
-        rank: {n for n in each if n is not None} for rank, each in domains.items() if len(each) > 1
-    }
+    wrong = {rank: numbers for rank, numbers in domains.items() if len(numbers) > 1}
     if not wrong:
         return PlacementJudgement("", "")
     rank = min(wrong)
@@ -376,15 +387,7 @@ _REMEDY = (
 def fault_of_threads(case: Case, folder: Path) -> list[Finding]:
     """Return the finding that ranks ran fewer threads than asked, or that nothing is known of
     them; none where all ran as many."""
-    try:
-        text = read_regular(folder / COUNTED_FILE, MAX_BYTES, follow=False).decode(errors="replace")
-    except OSError:
-        text = ""
-    found = COUNTED_LINE.findall(text)
-    told = {rank: (int(threads), program) for rank, threads, _, program in found}
-    if case.tasks == 1 and "-" in told:  # without a launcher no rank has a number
-        told.setdefault("0", told["-"])
-    ran = {rank: told[str(rank)] for rank in range(case.tasks) if str(rank) in told}
+    ran = _counted(case, folder)
     few = [rank for rank, (threads, _) in ran.items() if threads < case.threads]
     if few:
         threads, program = ran[few[0]]
@@ -397,6 +400,19 @@ def fault_of_threads(case: Case, folder: Path) -> list[Finding]:
         fault = f"run.prove: not proved: the threads of {which} were not seen; {_REMEDY}"
         return [Finding(CHECK_ERROR, fault)]
     return []
+
+
+def _counted(case: Case, folder: Path) -> dict[int, tuple[int, str]]:
+    """Return the number of threads and the program of each rank that was counted."""
+    try:
+        text = read_regular(folder / COUNTED_FILE, MAX_BYTES, follow=False).decode(errors="replace")
+    except OSError:
+        return {}
+    lines = COUNTED_LINE.findall(text)
+    counted = {rank: (int(threads), program) for rank, threads, _, program in lines}
+    if case.tasks == 1 and "-" in counted:  # without a launcher no rank has a number
+        counted.setdefault("0", counted["-"])
+    return {rank: counted[str(rank)] for rank in range(case.tasks) if str(rank) in counted}
 
 
 def _ranks(ranks: list[int]) -> str:
