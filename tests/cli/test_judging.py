@@ -23,7 +23,9 @@ from seatrial.model.codes import Code
 from seatrial.plugins.facts.digests import digests
 from seatrial.plugins.facts.node_facts import parsed
 from seatrial.results import notes
-from seatrial.show.plots import TextMark, time_line
+from seatrial.show.page import Mark
+from seatrial.show.plots import time_line
+from seatrial.units import SECOND_NS
 from tests.judge.helpers import DATA
 from tests.plugins.network import test_network_levels
 from tests.plugins.network.test_matrices import pairs_text
@@ -253,6 +255,10 @@ def test_a_history_without_trials(tmp_path: Path) -> None:
     assert "no run has a metric 'triad'" in answer.err
 
 
+def mark_at(seconds: int, letter: str, bar: bool = False) -> Mark:
+    return Mark(seconds * SECOND_NS, "", letter=letter, bar=bar)
+
+
 @given(
     st.lists(
         st.tuples(
@@ -261,10 +267,10 @@ def test_a_history_without_trials(tmp_path: Path) -> None:
         min_size=1,
         max_size=40,
     ),
-    st.lists(st.builds(TextMark, st.integers(0, 10**9), st.sampled_from("abC"), st.booleans())),
+    st.lists(st.builds(mark_at, st.integers(0, 10**9), st.sampled_from("abC"), st.booleans())),
 )
 def test_a_plot_is_never_wider_than_its_page(
-    points: list[tuple[int, float]], marks: list[TextMark]
+    points: list[tuple[int, float]], marks: list[Mark]
 ) -> None:
     lines = time_line(points, [marks], ("2026-01-01 00:00", "2026-12-31 00:00"))
     assert max(map(len, lines)) <= 80
@@ -273,7 +279,7 @@ def test_a_plot_is_never_wider_than_its_page(
 
 def test_a_note_long_before_the_figures_takes_no_room_from_them() -> None:
     points = [(1000.0 + i, float(i)) for i in range(50)]
-    marks = [TextMark(1.0, "a"), TextMark(1025.0, "b"), TextMark(9e9, "c")]
+    marks = [mark_at(1, "a"), mark_at(1025, "b"), mark_at(9 * 10**9, "c")]
     lines = time_line(points, [marks])
     assert {*lines[0], *lines[8]} & {".", ":"}
     plotted = [line.index("|") + 1 for line in lines if "|" in line]

@@ -13,9 +13,9 @@
 import math
 import sys
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
-from seatrial.units import show_number
+from seatrial.show.page import Mark
+from seatrial.units import SECOND_NS, show_number
 
 WIDTH = 80
 ROWS = 9
@@ -24,17 +24,9 @@ BLOCKS = " ▁▂▃▄▅▆▇█"
 PLAIN = " .:-=+*#@"  # if the output's encoding has no block characters
 
 
-class TextMark(NamedTuple):
-    """A letter below the line at a time. With ``bar`` there is also a bar in the plot."""
-
-    at: float
-    letter: str
-    bar: bool = False
-
-
 def time_line(
     points: Sequence[tuple[float, float]],
-    marks: Sequence[Sequence[TextMark]] = (),
+    marks: Sequence[Sequence[Mark]] = (),
     ends: tuple[str, str] = ("", ""),
     width: int = WIDTH,
 ) -> list[str]:
@@ -55,7 +47,7 @@ def time_line(
     counts = [[0] * columns for _ in range(ROWS)]
     for time, value in points:
         counts[_row(value, low, high)][column(time)] += 1
-    bars = {column(mark.at) for line in marks for mark in line if mark.bar}
+    bars = {column(mark.time / SECOND_NS) for line in marks for mark in line if mark.bar}
     lines = []
     for row in range(ROWS):
         cells = [_cell(count, i in bars) for i, count in enumerate(counts[row])]
@@ -64,7 +56,7 @@ def time_line(
     space = max(1, columns - len(ends[0]) - len(ends[1]))
     lines.append(" " * (margin + 2) + ends[0] + " " * space + ends[1])
     for line in filter(None, marks):
-        letters = _letters([(column(mark.at), mark.letter) for mark in line], columns)
+        letters = _letters([(column(m.time / SECOND_NS), m.letter) for m in line], columns)
         lines.append((" " * (margin + 2) + letters).rstrip())
     return lines
 

@@ -31,6 +31,7 @@ from seatrial.show.page import (
     Items,
     Kind,
     Link,
+    Mark,
     Page,
     Part,
     Section,
@@ -39,7 +40,7 @@ from seatrial.show.page import (
     Text,
     TimeChart,
 )
-from seatrial.show.plots import TextMark, time_line
+from seatrial.show.plots import time_line
 from seatrial.units import SECOND_NS, show_figure, show_number, show_seconds, show_share
 
 GAP = "  "
@@ -92,9 +93,9 @@ def _time_chart(chart: TimeChart) -> list[str]:
     points = [(time / SECOND_NS, value) for dots in chart.dots for time, value in dots.points]
     if chart.small or not points:
         return []
-    lines: dict[bool, list[TextMark]] = {False: [], True: []}  # notes are below the others
+    lines: dict[bool, list[Mark]] = {False: [], True: []}  # notes are below the others
     for mark in chart.marks:
-        lines[mark.tone == "quiet"].append(TextMark(mark.time / SECOND_NS, mark.letter, mark.bar))
+        lines[mark.tone == "quiet"].append(mark)
     times = [time for time, _ in points]
     first, last = (show_minute(int(end) * SECOND_NS) for end in (min(times), max(times)))
     return time_line(points, list(lines.values()), (first, last if last != first else ""))

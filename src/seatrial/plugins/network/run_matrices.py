@@ -32,7 +32,7 @@ from seatrial.results.store import nodes
 from seatrial.results.store.queries import trial_of, trials
 from seatrial.results.store.tables import RunRow
 from seatrial.show.web.nodes import View
-from seatrial.show.web.output import FileMissing, head
+from seatrial.show.web.output import head
 from seatrial.show.web.state.caches import LruCache
 from seatrial.show.web.state.server_state import ServerState
 from seatrial.units import show_bytes
@@ -209,7 +209,7 @@ def _file_of(run: RunRow) -> tuple[str, int] | None:
     """Return the name and the size of a run's file that holds a matrix, None if there is none."""
     for name in FILES:
         piece = head(run, name, HEAD)
-        if not isinstance(piece, FileMissing) and matrices.is_matrix(piece.text):
+        if not isinstance(piece, str) and matrices.is_matrix(piece.text):
             return name, piece.size
     return None
 
@@ -288,8 +288,8 @@ def _read(run: RunRow) -> Matrix:
     if size > matrices.LIMIT:
         raise UsageError(f"{of} has {show_bytes(size)}: too large to be judged here")
     found = head(run, name, size)
-    if isinstance(found, FileMissing):
-        raise UsageError(f"{of} {found.reason}")
+    if isinstance(found, str):
+        raise UsageError(f"{of} {found}")
     try:
         return matrices.parsed(found.text.replace("\r\n", "\n"), name)
     except ValueError as error:

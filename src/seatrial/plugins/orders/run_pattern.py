@@ -12,7 +12,7 @@ from seatrial.plugins.orders.patterns import Pattern, PatternSummary, parsed, ra
 from seatrial.results.store.tables import RunRow
 from seatrial.show.draw import maps
 from seatrial.show.formatting import NARROW, WIDE
-from seatrial.show.web.output import FileMissing, head
+from seatrial.show.web.output import head
 from seatrial.show.web.state.server_state import ServerState
 from seatrial.units import show_bytes
 
@@ -71,8 +71,8 @@ def on_run(state: ServerState, run: RunRow, record: Record | None) -> dict[str, 
 
 def _read(run: RunRow) -> RunPattern:
     found = head(run, PATTERN_FILE, MAX_READ)
-    if isinstance(found, FileMissing):
-        return RunPattern(reason=found.reason)
+    if isinstance(found, str):
+        return RunPattern(reason=found)
     if found.size > MAX_READ:
         return RunPattern(reason=f"has {show_bytes(found.size)}, too much for this page")
     try:

@@ -146,7 +146,7 @@ def chart(
 
 
 def _widest_label(scale: svg.Scale) -> float:
-    return max((svg.width_of(tick.label) for tick in scale.ticks), default=0.0)
+    return max((svg.width_of(label) for _, label in scale.ticks), default=0.0)
 
 
 def _ends(series: Sequence[ChartSeries]) -> list[float]:

@@ -243,11 +243,7 @@ class Axis(NamedTuple):
         return 0 <= value < _LATEST if self.kind == "time" else abs(value) < 1e300
 
 
-class Tick(NamedTuple):
-    """A place along an axis, and its label."""
-
-    at: float
-    label: str
+Tick = tuple[float, str]  # a place along an axis, and its label
 
 
 class Scale(NamedTuple):
@@ -284,7 +280,7 @@ def scale_of(
     if axis.ticks:
         ticks = [(value, plain(value)) for value in axis.ticks]
     scale = Scale(low, high, start, end, axis.kind == "log")
-    placed = [Tick(scale.at(value), label) for value, label in ticks if low <= value <= high]
+    placed = [(scale.at(value), label) for value, label in ticks if low <= value <= high]
     return scale._replace(ticks=placed)
 
 
@@ -480,10 +476,10 @@ def sample(entry: LegendEntry, x: float, y: float) -> list[Markup]:
 
 def upright(scale: Scale, box: Box) -> list[Markup]:
     """Return a vertical axis: lines of the grid, and labels at the left."""
-    lines = "".join(f"M{box.left:.1f} {tick.at:.1f}H{box.right:.1f}" for tick in scale.ticks)
+    lines = "".join(f"M{box.left:.1f} {y:.1f}H{box.right:.1f}" for y, _ in scale.ticks)
     labels = [
-        words(tick.label, box.left - 6, tick.at + 4, anchor="end")
-        for tick in apart(scale.ticks, lambda _: LINE - 2.0)
+        words(label, box.left - 6, y + 4, anchor="end")
+        for y, label in apart(scale.ticks, lambda _: LINE - 2.0)
     ]
     return [
         stroke(lines, "grid"),
@@ -493,18 +489,18 @@ def upright(scale: Scale, box: Box) -> list[Markup]:
 
 def level(axis: Axis, scale: Scale, box: Box, grid: bool = False) -> list[Markup]:
     """Return a horizontal axis: its line, ticks, labels that do not overlap, and its title."""
-    shown = apart(scale.ticks, lambda tick: width_of(tick.label) + 8)
+    shown = apart(scale.ticks, lambda label: width_of(label) + 8)
     top = box.top if grid else box.bottom
-    marks = "".join(f"M{t.at:.1f} {top:.1f}V{box.bottom + 4:.1f}" for t in shown)
+    marks = "".join(f"M{at:.1f} {top:.1f}V{box.bottom + 4:.1f}" for at, _ in shown)
     parts = [
         stroke(marks, "grid" if grid else "axis"),
         stroke(f"M{box.left:.1f} {box.bottom:.1f}H{box.right:.1f}", "axis"),
     ]
     labels = []
-    for tick in shown:
-        half = width_of(tick.label) / 2
-        x = min(max(tick.at, half), box.right + 10 - half)
-        labels.append(words(tick.label, x, box.bottom + 16, anchor="middle"))
+    for at, label in shown:
+        half = width_of(label) / 2
+        x = min(max(at, half), box.right + 10 - half)
+        labels.append(words(label, x, box.bottom + 16, anchor="middle"))
     parts.append(tag("g", *labels, fill=ink("muted")))
     if axis.words:
         middle = (box.left + box.right) / 2
@@ -515,12 +511,12 @@ def level(axis: Axis, scale: Scale, box: Box, grid: bool = False) -> list[Markup
     return parts
 
 
-def apart(ticks: Sequence[Tick], needs: Callable[[Tick], float]) -> list[Tick]:
+def apart(ticks: Sequence[Tick], needs: Callable[[str], float]) -> list[Tick]:
     """Return the ticks whose labels do not overlap that of an earlier one."""
     kept: list[Tick] = []
-    for tick in ticks:
-        if not kept or abs(tick.at - kept[-1].at) >= (needs(tick) + needs(kept[-1])) / 2:
-            kept.append(tick)
+    for at, label in ticks:
+        if not kept or abs(at - kept[-1][0]) >= (needs(label) + needs(kept[-1][1])) / 2:
+            kept.append((at, label))
     return kept
 
 

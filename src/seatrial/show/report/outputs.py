@@ -1,10 +1,10 @@
 """Read a journal again, to verify what a report says of it: what its runs wrote, and what was
 appended after the report was made.
 
-    reading = read_journal(path, size, record)   # its first bytes, as the report knows them
-    reading.life.over                        # the trial had ended
-    for run in reading.runs: run.sha256      # {"stdout": "5d41...", ...}
-    appended(path, size, reading.life)       # what speaks against the bytes that came later
+    life, runs = read_journal(path, size, record)    # its first bytes, as the report knows them
+    life.over                                # the trial had ended
+    for run in runs: run.sha256              # {"stdout": "5d41...", ...}
+    appended(path, size, life)               # what speaks against the bytes that came later
 """
 
 import os
@@ -48,13 +48,6 @@ class RunOutputs(NamedTuple):
     removed: frozenset[str] = frozenset()
 
 
-class JournalReading(NamedTuple):
-    """The life of a trial and its runs that were judged, by the beginning of its journal."""
-
-    life: TrialLife
-    runs: list[RunOutputs]
-
-
 class OutputFound(NamedTuple):
     """A file of a run, and its state."""
 
@@ -89,8 +82,9 @@ class _JudgedRun(Struct):
     removed: list[events.OutputRemoved] = []
 
 
-def read_journal(path: Path, size: int, record: Record) -> JournalReading:
-    """Read the first bytes of the journal of a trial with this record. Raises OSError."""
+def read_journal(path: Path, size: int, record: Record) -> tuple[TrialLife, list[RunOutputs]]:
+    """Read the first bytes of the journal of a trial with this record. Return the life of the
+    trial, and its runs that were judged. Raises OSError."""
     life = TrialLife(record.policy.duration)
     runs: dict[str, _JudgedRun] = {}
     for block in _blocks(path, 0, size):
@@ -113,7 +107,7 @@ def read_journal(path: Path, size: int, record: Record) -> JournalReading:
         for run_id, run in runs.items()
         if run.code is not None and run.code != RECALLED.number  # those wrote nothing
     ]
-    return JournalReading(life, found)
+    return life, found
 
 
 def _note(

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -53,12 +53,8 @@ _KINDS: Final = (
 _LIMITS: Final = ("in_file", "size_limit")
 
 
-class NamedTest(NamedTuple):
-    """A test, by the name that tells it from another version of it, and its trial's record."""
-
-    name: str
-    test: Test
-    record: Record
+NamedTest = tuple[str, Test, Record]
+"""A test, by the name that tells it from another version of it, and its trial's record."""
 
 
 def ran(record: Record, cases: Sequence[Case], shares: NodeShares | None = None) -> list[Table]:
@@ -87,7 +83,7 @@ def tests(records: Iterable[Record]) -> list[Table]:
     for (name, _), same in found.items():
         tags = listed([record.tag for _, record in same], 2)
         label = f"{name} (in {tags})" if versions[name] > 1 else name
-        named.append(NamedTest(label, *same[0]))
+        named.append((label, *same[0]))
     return filled(_checks(named), _figures(named), _inputs(named))
 
 

@@ -655,12 +655,12 @@ def _journal(file: File, trials: Path, with_outputs: bool) -> tuple[FileFound, l
         return found, []
     folder = TrialFolder(trials / file.trial)
     try:
-        reading = read_journal(found.path, file.bytes, folder.record())
-        if found.more and (reason := appended(found.path, file.bytes, reading.life)):
+        life, runs = read_journal(found.path, file.bytes, folder.record())
+        if found.more and (reason := appended(found.path, file.bytes, life)):
             found = found._replace(state="added to", reason=reason)
     except (OSError, TrialError):
         return found, []
-    return found, [outputs_found(folder, reading.runs)] if with_outputs else []
+    return found, [outputs_found(folder, runs)] if with_outputs else []
 
 
 def _document_folders(report: Path, trials: Path, files: list[File], asked: Asked) -> list[Path]:

@@ -36,24 +36,16 @@ SPARK_HEIGHT = 30.0
 MARGIN = 3.0
 
 
-class EarlierValue(Struct, frozen=True):
-    """A value of an earlier run of the case; ``created`` in ns."""
-
-    created: int
-    trial: str
-    run_id: str
-    value: float
-
-
 class RunMetric(Struct, frozen=True, kw_only=True):
-    """A metric of the run with its expected value, and the values of earlier runs, oldest first."""
+    """A metric of the run with its expected value, and the values of earlier runs with their times
+    (ns), oldest first."""
 
     name: str
     value: float
     unit: str
     better: str
-    expected: "Expected | None"
-    past: list[EarlierValue]
+    expected: Expected | None
+    past: list[dict[str, Any]]
 
 
 def phases_bar(phases: "Sequence[RunPhase]", now: int) -> Markup:
@@ -64,7 +56,7 @@ def phases_bar(phases: "Sequence[RunPhase]", now: int) -> Markup:
 
 def sparkline(metric: RunMetric) -> Markup:
     """Draw the values of earlier runs, the run's own as a disc, and the band of the reference."""
-    values = [past.value for past in metric.past] + [metric.value]
+    values = [past["value"] for past in metric.past] + [metric.value]
     low, high = (metric.expected.low, metric.expected.high) if metric.expected else (None, None)
     bounds = [bound for bound in (low, high) if bound is not None]
     shown = [*values, *bounds]
@@ -93,7 +85,7 @@ def _said(metric: RunMetric) -> str:
     """Describe the sparkline in words."""
     if not metric.past:
         return f"{show_figure(metric.value, metric.unit)}, the first of its case"
-    values = sorted(past.value for past in metric.past)
+    values = sorted(past["value"] for past in metric.past)
     least, middle, most = values[0], values[len(values) // 2], values[-1]
     return (
         f"{show_figure(metric.value, metric.unit)}; {len(values)} earlier:"
@@ -144,34 +136,29 @@ class FilePiece(NamedTuple):
     kept_tail: bool = False
 
 
-class FileMissing(NamedTuple):
-    """The reason why there is no text, as a sentence without its subject."""
-
-    reason: str
-
-
-def tail(run: RunRow, name: str, limit: int) -> FilePiece | FileMissing:
-    """Return the last bytes of a file of a run, at most ``limit``, as text; of the end that was
-    kept of stdout or stderr, where the file itself was removed."""
-    found = _read(run, name, limit, from_end=True)
-    if isinstance(found, FileMissing) and name in OUTPUTS:
+def tail(run: RunRow, name: str, limit: int) -> FilePiece | str:
+    """Return the last bytes of a file of a run, at most ``limit``, as text, or the reason why there
+    is none, as a sentence without its subject. Of stdout and stderr that were removed, it is of the
+    end that was kept."""
+    piece = _read(run, name, limit, from_end=True)
+    if isinstance(piece, str) and name in OUTPUTS:
         kept = _read(run, name + TAIL, limit, from_end=True)
-        return found if isinstance(kept, FileMissing) else kept._replace(kept_tail=True)
-    return found
+        return piece if isinstance(kept, str) else kept._replace(kept_tail=True)
+    return piece
 
 
-def head(run: RunRow, name: str, limit: int) -> FilePiece | FileMissing:
-    """Return the first bytes of a file of a run, at most ``limit``, as text."""
+def head(run: RunRow, name: str, limit: int) -> FilePiece | str:
+    """Return the first bytes of a file of a run, at most ``limit``, or why there are none."""
     return _read(run, name, limit, from_end=False)
 
 
-def _read(run: RunRow, name: str, limit: int, from_end: bool) -> FilePiece | FileMissing:
+def _read(run: RunRow, name: str, limit: int, from_end: bool) -> FilePiece | str:
     if name not in NAMES:
-        return FileMissing("is no file that is shown")
+        return "is no file that is shown"
     if run.rehearsed:
-        return FileMissing("is not there: a rehearsed run leaves no files")
+        return "is not there: a rehearsed run leaves no files"
     if not run.path:
-        return FileMissing("is not there: the run has no directory yet")
+        return "is not there: the run has no directory yet"
     has_folder = False
     try:
         with _build_folder(run) if name == BUILD_LOG else _folder(run) as folder:
@@ -179,10 +166,10 @@ def _read(run: RunRow, name: str, limit: int, from_end: bool) -> FilePiece | Fil
             with _opened(name, _FILE, folder) as file:
                 return _piece(file, limit, from_end)
     except FileNotFoundError:
-        return FileMissing("is not there" if has_folder else "is gone with its directory")
+        return "is not there" if has_folder else "is gone with its directory"
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        return FileMissing(f"is not shown: {reason}")
+        return f"is not shown: {reason}"
 
 
 @contextlib.contextmanager
@@ -338,30 +325,18 @@ AROUND = 2  # lines that are shown before and after each
 SEARCH_S = 1.0
 
 
-class OutputSegment(NamedTuple):
-    """A piece of a line; ``found``: whether it matches the search."""
-
-    text: str
-    found: bool
-
-
-class OutputLine(Struct, frozen=True):
-    """A line: its number in the part of the file that was read, from 1, and its pieces."""
-
-    number: int
-    parts: list[OutputSegment]
-
-
 class Output(Struct, frozen=True, kw_only=True):
     """A file on a page. ``size`` is that of the whole file, ``left_out`` how many bytes of its
-    start were not read. ``blocks`` are runs of consecutive lines. ``found`` counts the lines of a
+    start were not read. ``blocks`` are runs of consecutive lines, each with its ``number`` in the
+    part that was read, from 1, and its ``parts``: texts, and whether the search matches them.
+    ``found`` counts the lines of a
     search; ``cut``: there may be more. ``absent`` is the reason why there is nothing.
     ``kept_tail``: it is the end of a file that ``keep`` removed."""
 
     name: str
     size: int = 0
     left_out: int = 0
-    blocks: list[list[OutputLine]] = []
+    blocks: list[list[dict[str, Any]]] = []
     found: int = 0
     cut: bool = False
     absent: str = ""
@@ -381,8 +356,8 @@ def output_of(run: RunRow, name: str, search: re.Pattern[str] | None, whole: boo
     """Return the end of a file, or the lines of it that a search finds."""
     limit = MAX_TEXT_READ if search or whole else USUAL
     piece = tail(run, name, limit)
-    if isinstance(piece, FileMissing):
-        return Output(name=name, absent=piece.reason)
+    if isinstance(piece, str):
+        return Output(name=name, absent=piece)
     lines = lines_of(piece)
     hits, cut = _search(lines, search) if search else ({}, False)
     all_lines = [[_line(i, line, []) for i, line in enumerate(lines, 1)]]
@@ -422,9 +397,9 @@ def _search(lines: list[str], search: re.Pattern[str]) -> tuple[Hits, bool]:
     return hits, False
 
 
-def _around(lines: list[str], hits: Hits) -> list[list[OutputLine]]:
+def _around(lines: list[str], hits: Hits) -> list[list[dict[str, Any]]]:
     near = {j for i in hits for j in range(i - AROUND, i + AROUND + 1)}
-    blocks: list[list[OutputLine]] = []
+    blocks: list[list[dict[str, Any]]] = []
     for i in sorted(near.intersection(range(len(lines)))):
         if i - 1 not in near or not blocks:
             blocks.append([])
@@ -432,16 +407,16 @@ def _around(lines: list[str], hits: Hits) -> list[list[OutputLine]]:
     return blocks
 
 
-def _line(number: int, line: str, spans: list[tuple[int, int]]) -> OutputLine:
-    parts: list[OutputSegment] = []
+def _line(number: int, line: str, spans: list[tuple[int, int]]) -> dict[str, Any]:
+    parts: list[tuple[str, bool]] = []
     at = 0
     for start, end in spans:
         if start >= MAX_LINE:
             break
-        parts += [OutputSegment(line[at:start], False), OutputSegment(line[start:end], True)]
+        parts += [(line[at:start], False), (line[start:end], True)]
         at = end
     rest = line[at : max(at, MAX_LINE)]
-    parts.append(OutputSegment(rest, False))
+    parts.append((rest, False))
     if (more := len(line) - at - len(rest)) > 0:
-        parts.append(OutputSegment(f" … {more} more characters", False))
-    return OutputLine(number, [part for part in parts if part.text])
+        parts.append((f" … {more} more characters", False))
+    return {"number": number, "parts": [part for part in parts if part[0]]}

@@ -1,6 +1,6 @@
 """Turn data into HTML, JSON and CSV.
 
-html = Renderer().html(page, state, query, data)
+html = as_html(page, state, query, data)
 text = as_json(data)                         # bytes; single times as ISO 8601 in UTC
 """
 
@@ -73,31 +73,28 @@ def environment() -> Environment:
     return made
 
 
-class Renderer:
-    """Makes pages as HTML."""
+def as_html(
+    page: WebPage, state: ServerState, query: PageQuery, data: PageData, refused: str = ""
+) -> bytes:
+    """Return a page as HTML. ``refused`` is why its query has no answer, or ""."""
+    template = environment().get_template(page.template)
+    text = template.render(page=page, state=state, query=query, data=data, refused=refused)
+    return plain_page(text).encode()
 
-    def __init__(self) -> None:
-        self._template = environment().get_template
 
-    def html(
-        self, page: WebPage, state: ServerState, query: PageQuery, data: PageData, refused: str = ""
-    ) -> bytes:
-        """Return a page as HTML. ``refused`` is why its query has no answer, or ""."""
-        text = self._template(page.template).render(
-            page=page, state=state, query=query, data=data, refused=refused
-        )
-        return plain_page(text).encode()
+def error_page(state: ServerState, status: int, title: str, text: str) -> bytes:
+    """Return a page that says what is wrong and what to do."""
+    page = WebPage("", "", "")
+    template = environment().get_template("error.html")
+    words = template.render(
+        page=page, state=state, query=None, status=status, title=title, text=text
+    )
+    return plain_page(words).encode()
 
-    def error(self, state: ServerState, status: int, title: str, text: str) -> bytes:
-        """Return a page that says what is wrong and what to do."""
-        page = self._template("error.html").render(
-            page=WebPage("", "", ""), state=state, query=None, status=status, title=title, text=text
-        )
-        return plain_page(page).encode()
 
-    def sign_in(self, wrong: bool, way: str) -> bytes:
-        """Return the page that asks for the token. ``way`` is the address to return to."""
-        return self._template("sign_in.html").render(wrong=wrong, way=way).encode()
+def sign_in_page(wrong: bool, way: str) -> bytes:
+    """Return the page that asks for the token. ``way`` is the address to return to."""
+    return environment().get_template("sign_in.html").render(wrong=wrong, way=way).encode()
 
 
 def json_link(query: PageQuery, ending: str = ".json") -> str:

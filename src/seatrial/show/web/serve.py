@@ -43,10 +43,18 @@ from seatrial.results.store.sqlite import APPLICATION
 from seatrial.results.store.tables import VERSION
 from seatrial.show.web.access import LOCAL_NAMES, AccessMiddleware
 from seatrial.show.web.page import Answer, BadQuery, Overloaded, PageQuery, ResponseCache, data_of
-from seatrial.show.web.render import STATIC, Renderer, as_csv, as_json
+from seatrial.show.web.render import (
+    STATIC,
+    as_csv,
+    as_html,
+    as_json,
+    environment,
+    error_page,
+    sign_in_page,
+)
 from seatrial.show.web.routes import pages
 from seatrial.show.web.state.server_state import ServerState
-from seatrial.show.web.watches import JournalWatch, TooMany, watch_drivers
+from seatrial.show.web.watches import JournalWatch, watch_drivers
 
 TOKEN_BYTES = 24
 MIN_TOKEN = 16
@@ -82,7 +90,7 @@ def serve(
     _check_store(store)
     listener = _listen(host, port)
 
-    class Server(uvicorn.Server):
+    class _EndedServer(uvicorn.Server):
         """A server that ends the streams first when it is told to end."""
 
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -93,8 +101,8 @@ def serve(
         ServerState(trials, store), token, None if token else LOCAL_NAMES | {_named(host)}
     )
     config = uvicorn.Config(
-        TimeoutMiddleware(app),
-        http=TimeoutProtocol,
+        _TimeoutMiddleware(app),
+        http=_TimeoutProtocol,
         ws="none",
         log_level="info" if log else "error",  # malformed requests are not reported
         access_log=log,
@@ -117,7 +125,7 @@ def serve(
         _end_as_by_people()
         if alarm is not None:
             watch_drivers(trials, alarm)
-        Server(config).run(sockets=[listener])
+        _EndedServer(config).run(sockets=[listener])
     with contextlib.suppress(OSError):  # the terminal may be gone
         os.write(1, f"Seatrial no longer shows {trials}\n".encode())
     return 0
@@ -276,7 +284,7 @@ def create_app(
     app = Starlette(
         routes=routes,
         middleware=[
-            Middleware(AccessMiddleware, token=token, hosts=hosts, form=server.renderer.sign_in),
+            Middleware(AccessMiddleware, token=token, hosts=hosts, form=sign_in_page),
             Middleware(GZipMiddleware, minimum_size=1000, compresslevel=4),
         ],
         exception_handlers={HTTPException: server.not_found},
@@ -300,7 +308,7 @@ class _Server:
 
     def __init__(self, state: ServerState) -> None:
         self.state = state
-        self.renderer = Renderer()
+        environment()  # templates are found at the start, not in a request
         self.responses = ResponseCache()
         self.watch = JournalWatch(state)
 
@@ -351,7 +359,7 @@ class _Server:
             except UsageError as error:
                 return self._refused(page, form, query, error)
             if form == "html":
-                return Answer(200, self.renderer.html(page, self.state, query, data))
+                return Answer(200, as_html(page, self.state, query, data))
             return Answer(200, as_csv(data, page.rows) if form == "csv" else as_json(data))
         except BadQuery as error:
             return self._error(form, 400, str(error))
@@ -371,14 +379,14 @@ class _Server:
             for name in dict.fromkeys((getattr(error, "name", ""), "")):
                 with contextlib.suppress(UsageError):
                     data = data_of(page, self.state, query.without(name))
-                    html = self.renderer.html(page, self.state, query, data, str(error))
+                    html = as_html(page, self.state, query, data, str(error))
                     return Answer(status, html)
         return self._error(form, status, str(error))
 
     def _error(self, form: str, status: int, text: str) -> Answer:
         if form != "html":
             return Answer(status, json.dumps({"error": text}).encode())
-        return Answer(status, self.renderer.error(self.state, status, _TITLES[status], text))
+        return Answer(status, error_page(self.state, status, _TITLES[status], text))
 
     def _failed(self, form: str, status: int, text: str) -> Response:
         return _response(form, self._error(form, status, text))
@@ -395,7 +403,7 @@ class _Server:
         stream = self.watch.news()
         try:
             first = await anext(stream)
-        except TooMany as error:
+        except Overloaded as error:
             return PlainTextResponse(f"{error}\n", 503, {"retry-after": "30"})
 
         async def events() -> AsyncIterator[bytes]:
@@ -427,14 +435,14 @@ def _response(form: str, answer: Answer) -> Response:
 #
 # Time limits of connections: for slow, broken and hostile clients.
 #
-#     uvicorn.Config(TimeoutMiddleware(app), http=TimeoutProtocol)
+#     uvicorn.Config(_TimeoutMiddleware(app), http=_TimeoutProtocol)
 #
 # uvicorn limits how long an idle connection stays, but neither how slowly a request may arrive nor
 # how slowly a response may be taken. Here both have a limit. When there are as many connections as
 # there may be, the one that has been without a whole request for longest makes room for the next.
 # One that had no answer yet is told to come again (503).
 #
-# ``TimeoutProtocol`` sees the bytes of a connection, ``TimeoutMiddleware`` its requests.
+# ``_TimeoutProtocol`` sees the bytes of a connection, ``_TimeoutMiddleware`` its requests.
 
 
 MAX_CONNECTIONS = 600
@@ -451,12 +459,12 @@ _COME_AGAIN = (
     b"Content-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\n\r\n%s" % (len(_FULL), _FULL)
 )
 
-_connections: "dict[Address, TimeoutProtocol]" = {}
-_waiting: "OrderedDict[TimeoutProtocol, None]" = OrderedDict()  # without a whole request, by age
-_leaving: "set[TimeoutProtocol]" = set()  # told to come again, and not closed yet
+_connections: "dict[Address, _TimeoutProtocol]" = {}
+_waiting: "OrderedDict[_TimeoutProtocol, None]" = OrderedDict()  # without a whole request, by age
+_leaving: "set[_TimeoutProtocol]" = set()  # told to come again, and not closed yet
 
 
-class TimeoutProtocol(asyncio.Protocol):
+class _TimeoutProtocol(asyncio.Protocol):
     """A connection with time limits. uvicorn's own protocol does the rest."""
 
     def __init__(self, **named: Any) -> None:
@@ -574,7 +582,7 @@ class TimeoutProtocol(asyncio.Protocol):
             self._await_taking()
 
 
-class TimeoutMiddleware:
+class _TimeoutMiddleware:
     """The outermost layer of the application: tells connections of their requests."""
 
     def __init__(self, app: ASGIApp) -> None:

@@ -34,18 +34,6 @@ class Field(Struct, frozen=True):
         return query.text(self.name)
 
 
-class StudyJson(Struct, frozen=True, kw_only=True):
-    """The JSON of the page. ``records`` are those of the command, of the part that is shown:
-    ``found`` things from the ``first`` on."""
-
-    state: str
-    reason: str
-    rehearsed: bool
-    found: int
-    first: int
-    records: Any
-
-
 class StudyView(Struct, frozen=True, kw_only=True):
     """What the page shows. Without an ``answer`` its ``state`` tells why."""
 
@@ -66,15 +54,11 @@ class StudyView(Struct, frozen=True, kw_only=True):
     """Values of the first field to choose from, where nothing was asked yet."""
 
     @property
-    def record(self) -> StudyJson:
-        return StudyJson(
-            state=self.state,
-            reason=self.reason,
-            rehearsed=self.rehearsed,
-            found=self.found,
-            first=self.first,
-            records=self.answer.records() if self.answer else [],
-        )
+    def record(self) -> dict[str, Any]:
+        """The JSON of the page. ``records`` are those of the command, of the part that is shown."""
+        names = ("state", "reason", "rehearsed", "found", "first")
+        records = self.answer.records() if self.answer else []
+        return {**{name: getattr(self, name) for name in names}, "records": records}
 
 
 class PagePart:

@@ -25,6 +25,7 @@ from seatrial.execute.trial_paths import tags
 from seatrial.files import opened_folder
 from seatrial.log import logger
 from seatrial.show.web.nodes import read_ahead
+from seatrial.show.web.page import Overloaded
 from seatrial.show.web.state.server_state import ServerState
 
 _log = logger(__name__)
@@ -34,10 +35,6 @@ IDLE_S = 5.0  # between looks while nobody is
 LINGER_S = 60.0  # somebody is there for so long after a request
 BEAT_S = 15.0  # between two messages of an open stream without news
 MAX_LISTENERS = 250
-
-
-class TooMany(Exception):
-    """No more streams can be opened."""
 
 
 class JournalWatch:
@@ -87,9 +84,9 @@ class JournalWatch:
 
     async def news(self) -> AsyncGenerator[int]:
         """Yield the generation at once, then at each news, and again after BEAT_S without any.
-        Raises TooMany."""
+        Raises Overloaded."""
         if len(self.listeners) >= MAX_LISTENERS:
-            raise TooMany(f"{MAX_LISTENERS} pages are open already")
+            raise Overloaded(f"{MAX_LISTENERS} pages are open already")
         bell = asyncio.Event()
         self.listeners.add(bell)
         self._wake.set()

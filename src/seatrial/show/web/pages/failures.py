@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import structs
 from msgspec.structs import replace
@@ -27,35 +27,27 @@ LINES = 8
 READING_S = 2.0  # for the output of all runs of a page together
 
 
-class Column(NamedTuple):
-    """A column: its name in the address, its heading, its meaning."""
-
-    name: str
-    title: str
-    about: str
-
-
-COLUMNS = (
-    Column("time", "Time", "of the verdict"),
-    Column("tag", "Tag", "the trial's run tag"),
-    Column("machine", "Machine", ""),
-    Column("app", "App", "the application"),
-    Column("test", "Test", ""),
-    Column("case", "Case", "the test with its parameters"),
-    Column("run", "Run", ""),
-    Column("event", "Event", "by which it was known"),
-    Column("code", "Code", "the verdict and its number"),
-    Column("meaning", "Meaning", "of the code"),
-    Column("reason", "Why", "what was found"),
-    Column("cause", "Cause", "what its output tells, and the advice"),
-    Column("output", "Output", "the end of stderr, or of stdout"),
-    Column("nodes", "Nodes", ""),
-    Column("elapsed", "Elapsed", "of its script"),
-    Column("job", "Job", "at the scheduler"),
-    Column("directory", "Directory", ""),
+COLUMNS = (  # the name in the address, the heading, the meaning
+    ("time", "Time", "of the verdict"),
+    ("tag", "Tag", "the trial's run tag"),
+    ("machine", "Machine", ""),
+    ("app", "App", "the application"),
+    ("test", "Test", ""),
+    ("case", "Case", "the test with its parameters"),
+    ("run", "Run", ""),
+    ("event", "Event", "by which it was known"),
+    ("code", "Code", "the verdict and its number"),
+    ("meaning", "Meaning", "of the code"),
+    ("reason", "Why", "what was found"),
+    ("cause", "Cause", "what its output tells, and the advice"),
+    ("output", "Output", "the end of stderr, or of stdout"),
+    ("nodes", "Nodes", ""),
+    ("elapsed", "Elapsed", "of its script"),
+    ("job", "Job", "at the scheduler"),
+    ("directory", "Directory", ""),
 )
 _ON_REQUEST = ("case", "meaning", "nodes", "elapsed", "job", "directory")
-USUAL = [column.name for column in COLUMNS if column.name not in _ON_REQUEST]
+USUAL = [name for name, _, _ in COLUMNS if name not in _ON_REQUEST]
 
 
 class Failure(RunLine, frozen=True, kw_only=True):
@@ -79,7 +71,7 @@ class FailuresPage(ListFrame, frozen=True, kw_only=True):
     causes: list[dict[str, Any]]
     found: int
     shown: list[str]
-    columns: tuple[Column, ...]
+    columns: tuple[tuple[str, str, str], ...]
 
 
 def data(state: ServerState, query: PageQuery) -> FailuresPage:
@@ -108,10 +100,10 @@ def data(state: ServerState, query: PageQuery) -> FailuresPage:
 
 def _columns(query: PageQuery) -> list[str]:
     """Return the chosen columns in the order of the page."""
-    chosen, known = set(query.all("column")), [column.name for column in COLUMNS]
+    chosen, known = set(query.all("column")), [name for name, _, _ in COLUMNS]
     if odd := sorted(chosen.difference(known)):
         raise BadQuery(f"column={odd[0][:40]!r}: one of {', '.join(known)}", "column")
-    return [column.name for column in COLUMNS if column.name in chosen] or USUAL
+    return [name for name in known if name in chosen] or USUAL
 
 
 def _failure(run: RunRow, end: End, output: tuple[str, str] | None) -> Failure:
@@ -153,7 +145,7 @@ def _output(run: RunRow) -> tuple[str, str]:
     for name in ("stderr", "stdout"):
         piece = tail(run, name, MAX_OUTPUT)
         if not isinstance(piece, FilePiece):
-            return "", f"{name} {piece.reason}"
+            return "", f"{name} {piece}"
         lines = plain(piece.text).rstrip().splitlines()
         if lines:
             return name, "\n".join(lines[-LINES:])

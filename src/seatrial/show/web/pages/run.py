@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.errors import TrialError, UsageError
@@ -35,8 +34,6 @@ from seatrial.results.store.upserts import gaps
 from seatrial.show.web.filters import MAX_GAPS
 from seatrial.show.web.output import (
     BUILD_LOG,
-    EarlierValue,
-    FileMissing,
     Output,
     RunMetric,
     head,
@@ -54,14 +51,6 @@ MAX_EVENTS = 2000
 MAX_METRICS = 200
 MAX_NODES = 256
 MAX_SHOWN = 40  # siblings in the table
-
-
-class Script(Struct, frozen=True):
-    """A script; ``note`` says what is left out, or why it is absent."""
-
-    title: str
-    text: str
-    note: str = ""
 
 
 _STATES = tuple(STATES)
@@ -90,7 +79,7 @@ def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
     outputs, job = in_time(lambda: _files(run, search, whole, of_build), slow)
     if removal := one_run.removed_by_keep(events):
         outputs = [replace(one, absent=removal) if one.absent else one for one in outputs]
-    how = one_run.launched(record, case, job[0].text if job else "")
+    how = one_run.launched(record, case, job[0]["text"] if job else "")
     same, known = _environments(run, beside.runs)
     test, nodes = _test_of(record, run), unfold_or_empty(run.nodes)
     code = code_of(run.code)
@@ -198,7 +187,12 @@ def _metrics(
             better=one.better,
             expected=one_run.expected(one, case, references, run.stage),
             past=[
-                EarlierValue(before.created, before.trial, before.run_id, value)
+                {
+                    "created": before.created,
+                    "trial": before.trial,
+                    "run_id": before.run_id,
+                    "value": value,
+                }
                 for before, value in past.get((one.name, one.unit), ())
                 if before.row != run.row
             ],
@@ -217,6 +211,7 @@ def _nearest(beside: Siblings, run: RunRow) -> Siblings:
 # ---- files --------------------------------------------------------------------------------
 
 
+Script = dict[str, str]  # its title, its text, and what is left out, or why it is absent
 Files = tuple[list[Output], list[Script]]
 
 
@@ -228,11 +223,11 @@ def _files(run: RunRow, search: re.Pattern[str] | None, whole: bool, of_build: s
         return [output_of(built, BUILD_LOG, search, whole)], []
     outputs = [output_of(run, name, search, whole) for name in OUTPUTS]
     job = head(run, "job.sh", MAX_SCRIPT)
-    if isinstance(job, FileMissing):
-        expected = run.path and not run.rehearsed
-        return outputs, [Script("job.sh", "", job.reason)] if expected else []
-    cut = job.size > MAX_SCRIPT
-    return outputs, [Script("job.sh", plain(job.text), "only its beginning" if cut else "")]
+    if isinstance(job, str):
+        script = {"title": "job.sh", "text": "", "note": job}
+        return outputs, [script] if run.path and not run.rehearsed else []
+    note = "only its beginning" if job.size > MAX_SCRIPT else ""
+    return outputs, [{"title": "job.sh", "text": plain(job.text), "note": note}]
 
 
 def _test_of(record: Record | None, run: RunRow) -> Test | None:
@@ -244,7 +239,7 @@ def _scripts_of_test(test: Test | None) -> list[Script]:
         return []
     texts = {"build": test.build.script if test.build else "", "run": test.run.script}
     return [
-        Script(f"{kind} script of {test.name}", text[:MAX_SCRIPT])
+        {"title": f"{kind} script of {test.name}", "text": text[:MAX_SCRIPT], "note": ""}
         for kind, text in texts.items()
         if text
     ]

@@ -25,22 +25,12 @@ LINES = ("toolchain", "machine", "trial", "stage")
 LABELS = {"x": "Over", "by": "Lines by", "metric": "Metric", "pays": "Pays from"}  # of the form
 
 
-class Crossing(Struct, frozen=True):
-    """From ``x`` on the line ``by`` has the best median, before that ``before``; with both
-    medians."""
-
-    x: float
-    before: str
-    by: str
-    median: float
-    other: float
-
-
 class Panel(Struct, frozen=True, kw_only=True):
-    """A case, and the crossings of its lines."""
+    """A case, and the crossings of its lines: from ``x`` on the line ``by`` has the best median,
+    before that ``before``; with both medians."""
 
     table: ScalingTable
-    crossings: list[Crossing]
+    crossings: list[dict[str, Any]]
 
     def plots(self) -> list[tuple[str, Any]]:
         """Return the values, the speed-up and the efficiency as SVG, each with its caption; of
@@ -188,7 +178,7 @@ def _panel(table: ScalingTable) -> Panel:
     return Panel(table=replace(table, lines=lines), crossings=_crossings(table))
 
 
-def _crossings(table: ScalingTable) -> list[Crossing]:
+def _crossings(table: ScalingTable) -> list[dict[str, Any]]:
     """Return the x from which on another line has the best median, of x that two lines share."""
     sign = 1 if table.better == "higher" else -1
     medians: dict[float, dict[str, float]] = {}
@@ -196,13 +186,14 @@ def _crossings(table: ScalingTable) -> list[Crossing]:
         for cell in line.cells:
             if cell.median is not None:
                 medians.setdefault(cell.x, {})[line.by] = cell.median
-    found: list[Crossing] = []
+    found: list[dict[str, Any]] = []
     leader = ""
     for x, here in sorted(medians.items()):
         if len(here) < 2:
             continue
         best = max(here, key=lambda by: sign * here[by])
         if leader and best != leader and leader in here:
-            found.append(Crossing(x, leader, best, here[best], here[leader]))
+            medians_here = {"median": here[best], "other": here[leader]}
+            found.append({"x": x, "before": leader, "by": best, **medians_here})
         leader = best
     return found
