@@ -12,7 +12,7 @@ from seatrial.model import run_settings
 from seatrial.model.build import FLAGS, name_of
 from seatrial.model.documents import Location
 from seatrial.model.expressions import FACTS, Expression, ExpressionError, compile_expression
-from seatrial.model.failures import check_known_failures, log_pattern
+from seatrial.model.failures import check_known_failures
 from seatrial.model.file_model import Scalar
 from seatrial.model.identifiers import show
 from seatrial.model.job_options import GPU_KEYS, TEXT_KEYS, Text, fault_of_name, faults_of_options
@@ -48,7 +48,7 @@ from seatrial.model.task_placement import (
     memory,
     split_size,
 )
-from seatrial.model.test import AskedNodes, Build, FromParameter, Input, Keep, KeepWord, Test
+from seatrial.model.test import AskedNodes, Build, FromParameter, Input, Test
 from seatrial.units import seconds
 
 # ---- check expressions ---------------------------------------------------------------------------
@@ -131,12 +131,12 @@ def check(test: Test, location: Location, names_known: bool = True) -> None:
     """Add every fault of a decoded test at ``location``. ``names_known`` is False if the parameters
     could not be read; undefined names are then not reported."""
     checker = _Checker(test, location, names_known)
-    checker.words()
+    checker.environment()
+    checker.own_flags()
     checker.parameters()
     RunChecker(test, location, names_known).check()
     checker.build()
     checker.inputs()
-    check_keep(test.keep, location)
     check_known_failures(test.known_failures, location, of_one_test=True)
     _failures(test, location)
     check_keys("test", test, location)
@@ -147,11 +147,7 @@ def _failures(test: Test, location: Location) -> None:
     codes: dict[int, str] = {}
     for name, mode in test.failures.items():
         at = location.inside("failures", name)
-        if not name.strip() or not name.isprintable():
-            at.fault("is no name")
-        if mode.pattern:
-            at.parsed(log_pattern, mode.pattern, "pattern")
-        elif mode.exit_code is None:
+        if not mode.pattern and mode.exit_code is None:
             at.fault("give a pattern or an exit_code, by which it is known")
         if mode.code in codes:
             at.fault(f"{mode.code} is the code of {codes[mode.code]}, too", "code")
@@ -163,23 +159,9 @@ class _Checker(ExpressionChecker):
         super().__init__(test, location, names_known)
         self.used: dict[str, frozenset[str]] = {}  # names in the expression of each parameter
 
-    # ---- names and words ------------------------------------------------------------------
+    # ---- environment and flags ------------------------------------------------------------
 
-    def words(self) -> None:
-        if not self.test.app.strip():
-            self.fault("is empty; name the application", "app")
-        for key in ("tags", "toolchains", "modules"):
-            words = getattr(self.test, key)
-            for i, word in enumerate(words if isinstance(words, list) else ()):
-                if not word.strip() or any(c.isspace() for c in word):
-                    self.fault(f"{word!r} is not one word", key, i)
-        for part, scripted in (("run", self.test.run), ("build", self.test.build)):
-            if scripted and "\0" in scripted.script:
-                self.fault("holds a NUL character", part, "script")
-        self._own_flags()
-        self._environment()
-
-    def _environment(self) -> None:
+    def environment(self) -> None:
         known = self.test.parameter_names
         for name, message in faults_of_variables(self.test.fixed_environment):
             self.fault(message, "environment", name)
@@ -187,26 +169,27 @@ class _Checker(ExpressionChecker):
             if name in known:
                 self.fault("is a parameter too; rename one of them", "environment", name)
             if isinstance(value, FromParameter):
-                if value.parameter not in known and self.names_known:
-                    remedy = (
-                        suggest(value.parameter, known) or f"there are {', '.join(known) or 'none'}"
-                    )
-                    text = f"{value.parameter!r} is not a parameter; {remedy}"
-                    self.fault(text, "environment", name, "parameter")
+                self._parameter_of(value, name)
             elif (meant := _MEANT.fullmatch(str(value))) and (own := meant[1] or meant[2]) in known:
                 text = f"{value!r} is only text; for the parameter write {{parameter: {own}}}"
                 self.fault(text, "environment", name)
 
-    def _own_flags(self) -> None:
+    def _parameter_of(self, value: FromParameter, name: str) -> None:
+        known = self.test.parameter_names
+        if value.parameter not in known and self.names_known:
+            remedy = suggest(value.parameter, known) or f"there are {', '.join(known) or 'none'}"
+            text = f"{value.parameter!r} is not a parameter; {remedy}"
+            self.fault(text, "environment", name, "parameter")
+
+    def own_flags(self) -> None:
         """Check what the test says of toolchains."""
-        said = self.test.toolchains
-        for name, own in said.items() if isinstance(said, dict) else ():
-            if not own.reason.strip():
-                self.fault("is empty; say why it is needed", "toolchains", name, "reason")
-            changes = [key for key in FLAGS if getattr(own, key) is not None]
-            if own.skip and (changes or own.environment):
+        if isinstance(self.test.toolchains, list):
+            return
+        for name, own in self.test.toolchains.items():
+            changes = own.environment or any(getattr(own, key) is not None for key in FLAGS)
+            if own.skip and changes:
                 self.fault("goes with no flags; remove one of them", "toolchains", name, "skip")
-            elif not (own.skip or changes or own.environment):
+            elif not (own.skip or changes):
                 text = f"changes nothing; give one of {', '.join(FLAGS)}, environment, skip"
                 self.fault(text, "toolchains", name)
             for variable, message in faults_of_variables(own.environment):
@@ -293,6 +276,9 @@ class _Checker(ExpressionChecker):
         for i, name in enumerate(build.parameters):
             if name not in self.test.parameter_names:
                 self.fault(f"{name!r} is not a parameter", "build", "parameters", i)
+        self._sources(build)
+
+    def _sources(self, build: Build) -> None:
         names = set()
         for i, source in enumerate(build.sources):
             path = Path(source)
@@ -359,18 +345,6 @@ class _Checker(ExpressionChecker):
             taken.append(name)
 
 
-def check_keep(keep: KeepWord | Keep | None, location: Location) -> None:
-    """Add every fault of ``keep`` of the test or component at ``location``."""
-    if not isinstance(keep, Keep):
-        return
-    for key in ("remove", "files"):
-        for i, pattern in enumerate(getattr(keep, key)):
-            parts = pattern.split("/")
-            if not pattern or "" in parts or ".." in parts or "\0" in pattern:
-                message = f"{pattern!r} is no pattern of paths inside the run directory"
-                location.fault(f"{message}; write e.g. '*.dat' or 'out/*'", "keep", key, i)
-
-
 def collide(one: str, other: str) -> bool:
     """Return True if two names are equal, or one lies below the other."""
     return f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")
@@ -405,8 +379,6 @@ class RunChecker(ExpressionChecker):
         if not self.location.given("run"):
             self._without_run()
             return
-        if not run.script.strip():
-            self.fault("is empty", "run", "script")
         if run.tasks is not None and run.tasks_per_node is not None:
             self.fault("give tasks or tasks_per_node, not both", "run", "tasks_per_node")
         for key in _SIZES:
@@ -421,17 +393,17 @@ class RunChecker(ExpressionChecker):
         self._settings()
         if run.scope == "each_node" and run.nodes != 1:
             self.fault("scope: each_node runs on one node at a time; remove nodes", "run", "nodes")
+        self._walltime(run.walltime)
+
+    def _walltime(self, written: int | float | str) -> None:
         try:
-            seconds(run.walltime)
+            seconds(written)
         except ValueError as error:
-            if isinstance(run.walltime, str) and self._is_expression(run.walltime):
-                self.expression(run.walltime, self.known, "run", "walltime")
+            text = written if isinstance(written, str) else ""  # it may be an expression
+            if self.known.intersection(_WORD.findall(text)) or set("*/+(") & set(text):
+                self.expression(text, self.known, "run", "walltime")
             else:
                 self.fault(str(error), "run", "walltime")
-
-    def _is_expression(self, walltime: str) -> bool:
-        """Return True if a walltime that is no duration was meant as an expression."""
-        return bool(self.known.intersection(_WORD.findall(walltime)) or set("*/+(") & set(walltime))
 
     def _number(self, key: str, least: int, most: int | None = None) -> None:
         """Check a key that is a number within bounds, or an expression."""
@@ -478,13 +450,7 @@ class RunChecker(ExpressionChecker):
         if run.launcher and not named:
             self.told(fault_of_launcher(run.launcher), "run", "launcher")
         for key in CHOICES:
-            text = getattr(run, key)
-            if text is None or text in known:
-                continue
-            if not _WORD.fullmatch(text):
-                self.expression(text, known, "run", key)
-            elif self.names_known:
-                self.told(fault_of_choice(key, text), "run", key)
+            self._choice(key)
         if run.spread not in (None, "default") and run.tasks_per_numa is not None:
             self.fault(NOT_BOTH, "run", "tasks_per_numa")
         if run.order and run.order not in known:
@@ -493,6 +459,15 @@ class RunChecker(ExpressionChecker):
                 self.told(fault_of_order(words), "run", "order")
         self._place()
         self._number("spare_cores", 0)
+
+    def _choice(self, key: str) -> None:
+        text = getattr(self.test.run, key)
+        if text is None or text in self.known:
+            return
+        if not _WORD.fullmatch(text):
+            self.expression(text, self.known, "run", key)
+        elif self.names_known:
+            self.told(fault_of_choice(key, text), "run", key)
 
     def _place(self) -> None:
         """Check where the nodes are to be; the machine knows its levels."""
@@ -513,11 +488,7 @@ class RunChecker(ExpressionChecker):
         for key in GPU_KEYS:
             self._number(key, 0)
         if run.memory is not None:
-            try:
-                memory(run.memory)
-                self.expression(split_size(run.memory)[0], known, "run", "memory")
-            except ExpressionError as error:
-                self.fault(str(error), "run", "memory")
+            self._memory(run.memory)
         for key in TEXT_KEYS:
             self._words(key, fault_of_name)
         options = [
@@ -525,6 +496,13 @@ class RunChecker(ExpressionChecker):
         ]
         for i, fault in faults_of_options([each or "--unknown" for each in options]):
             self.fault(fault, "run", "options", i)
+
+    def _memory(self, written: int | str) -> None:
+        try:
+            memory(written)
+            self.expression(split_size(written)[0], self.known, "run", "memory")
+        except ExpressionError as error:
+            self.fault(str(error), "run", "memory")
 
     def _settings(self) -> None:
         run, known = self.test.run, self.known

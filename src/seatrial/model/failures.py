@@ -74,6 +74,11 @@ def end_of(day: str) -> int:
     return round(after.timestamp()) * SECOND_NS
 
 
+def _is_knowable(verdict: str) -> None:
+    if verdict not in KNOWABLE:
+        raise ValueError(f"{verdict!r} cannot be known; choose of {', '.join(KNOWABLE)}")
+
+
 LogPattern = Annotated[str, checked(log_pattern)]
 LastDay = Annotated[str, checked(end_of)]
 
@@ -114,7 +119,7 @@ class KnownFailure(FileModel, frozen=True):
     ] = []
     toolchains: Annotated[list[str], doc("names or patterns of toolchains; default: all")] = []
     verdicts: Annotated[
-        list[str],
+        list[Annotated[str, checked(_is_knowable)]],
         doc(
             "the verdicts that are known, at least one, so that a new kind of failure is not: "
             "`failed`, `wrong answer`, `performance`, `timeout`, `build failed`, `out of "
@@ -175,7 +180,3 @@ def check_known_failures(
             location.fault("names no tests, no toolchains and no causes; say which fail", "tests")
         if of_one_test and each.tests:
             location.fault("is for plans and machines; here it is this test's; remove it", "tests")
-        for j, name in enumerate(each.verdicts):
-            if name not in KNOWABLE:
-                listed = ", ".join(KNOWABLE)
-                location.fault(f"{name!r} cannot be known; choose of {listed}", "verdicts", j)

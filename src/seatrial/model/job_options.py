@@ -52,17 +52,10 @@ class AskedOptions:
     def __init__(
         self, run: RunSpec, by: SlurmOverride | None = None, partition: str | None = None
     ) -> None:
-        self._gpus = {
-            key: quantity(value, key, whole_or_none)
-            for key in GPU_KEYS
-            if (value := getattr(run, key)) is not None
-        }
+        gpus = _given(run, GPU_KEYS)
+        self._gpus = {key: quantity(value, key, whole_or_none) for key, value in gpus.items()}
         self._memory = memory(run.memory) if run.memory is not None else None
-        self._texts = {
-            key: Text.of(value, key)
-            for key in TEXT_KEYS
-            if (value := getattr(run, key)) is not None
-        }
+        self._texts = {key: Text.of(text, key) for key, text in _given(run, TEXT_KEYS).items()}
         self._options = [Text.of(each, "options", i) for i, each in enumerate(run.options)]
         self._by = by
         self._under = replace(_NONE, partition=partition)
@@ -73,8 +66,8 @@ class AskedOptions:
             self.partition = by.partition
         self._by_node = any(
             "node.gpus" in compile_expression(value).names
-            for key in GPU_KEYS
-            if isinstance(value := getattr(run, key), str)
+            for value in gpus.values()
+            if isinstance(value, str)
         )
 
     def of(self, names: Names) -> JobOptions:
@@ -94,6 +87,11 @@ class AskedOptions:
     def wants_missing(self, names: Names) -> bool:
         """Return whether the test asks for as many GPUs as a node has, where it has none."""
         return self._by_node and not names["node.gpus"]
+
+
+def _given(run: RunSpec, keys: Sequence[str]) -> dict[str, Any]:
+    """Return the values of those keys that a test gives."""
+    return {key: value for key in keys if (value := getattr(run, key)) is not None}
 
 
 class Text(Struct, frozen=True):
@@ -297,19 +295,21 @@ def described_groups(cases: Sequence[Case], groups: Sequence[int], allocations: 
             members.setdefault(group, []).append(case)
     if not members:
         return ""
-    parts = []
-    for together in members.values():
-        runs = sum(case.repeat for case in together)
-        first = together[0]
-        where = f"on {first.node}" if first.node else f"on {count(first.nodes, 'node')}"
-        seconds = sum(case.repeat * case.walltime for case in together) / first.at_once
-        most = f"up to {show_seconds(seconds / allocations)}{' each' if allocations > 1 else ''}"
-        parts.append(f"{count(runs, 'run')} of {count(len(together), 'case')} {where} ({most})")
+    parts = [_described_group(together, allocations) for together in members.values()]
     text = f"{count(len(members) * allocations, 'allocation')}: {listed(parts, 5)}"
     if len(members) > 1:
         differ = _differing([together[0] for together in members.values()])
         text += f"; cases with other {differ} cannot share one"
     return text
+
+
+def _described_group(cases: Sequence[Case], allocations: int) -> str:
+    first = cases[0]
+    runs = sum(case.repeat for case in cases)
+    where = first.node or count(first.nodes, "node")
+    seconds = sum(case.repeat * case.walltime for case in cases) / first.at_once
+    most = f"up to {show_seconds(seconds / allocations)}{' each' if allocations > 1 else ''}"
+    return f"{count(runs, 'run')} of {count(len(cases), 'case')} on {where} ({most})"
 
 
 def _differing(cases: Sequence[Case]) -> str:

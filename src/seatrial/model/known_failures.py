@@ -36,15 +36,21 @@ class KnownFailures:
         known = next((each for each in fitting if time < end_of(each.until)), None)
         if code is codes.PASS:
             return code, reason, "" if known is None else known.reason
-        about = known or next(iter(fitting), None)
-        if about is None:
+        if known is not None:
+            found = f"{code.name}: {reason}" if reason else code.name
+            return (
+                codes.KNOWN,
+                f"{found} (known until {known.until}: {_cause(known)})",
+                known.reason,
+            )
+        if not fitting:
             return code, reason, ""
-        why = ", ".join(filter(None, (about.reason, about.url)))
-        if known is None:
-            over = f"was known until {about.until}, which is over: {why}"
-            return code, f"{reason} ({over})" if reason else over, ""
-        found = f"{code.name}: {reason}" if reason else code.name
-        return codes.KNOWN, f"{found} (known until {known.until}: {why})", known.reason
+        over = f"was known until {fitting[0].until}, which is over: {_cause(fitting[0])}"
+        return code, f"{reason} ({over})" if reason else over, ""
+
+
+def _cause(known: KnownFailure) -> str:
+    return ", ".join(filter(None, (known.reason, known.url)))
 
 
 def _is_of(known: KnownFailure, case: Case, code: Code, cause: str) -> bool:

@@ -169,18 +169,28 @@ def _read(path: Path, faults: Faults, above: tuple[Path, ...]) -> YamlNode | Non
     own = YamlNode({k: v for k, v in node.value.items() if k != INCLUDE}, node.place, node.keys)
     included: YamlNode | None = None
     for file, at in _files(node.value[INCLUDE], path, faults):
-        if any(os.path.realpath(file) == os.path.realpath(each) for each in chain):
-            circle = " -> ".join(str(each) for each in (*chain, file))
-            faults.add(at.place, INCLUDE, f"goes round in a circle: {circle}")
-        elif not os.path.isfile(file):  # noqa: PTH113 - Path's raises where it may not look
-            faults.add(at.place, INCLUDE, f"{file} is no file; paths start at {path.parent}")
-        elif (found := _read(file, faults, chain)) is None:
-            continue
-        elif not isinstance(found.value, dict):
-            faults.add(found.place, "", "is not a mapping of keys to values")
-        else:
-            included = found if included is None else _joined(included, found, own, (), faults)
+        found = _read_included(file, at, faults, chain)
+        if found is not None and included is not None:
+            found = _joined(included, found, own, (), faults)
+        included = found or included
     return own if included is None else lay_over(included, own)
+
+
+def _read_included(
+    file: Path, at: YamlNode, faults: Faults, chain: tuple[Path, ...]
+) -> YamlNode | None:
+    if any(os.path.realpath(file) == os.path.realpath(each) for each in chain):
+        circle = " -> ".join(str(each) for each in (*chain, file))
+        faults.add(at.place, INCLUDE, f"goes round in a circle: {circle}")
+        return None
+    if not os.path.isfile(file):  # noqa: PTH113 - Path's raises where it may not look
+        faults.add(at.place, INCLUDE, f"{file} is no file; paths start at {chain[-1].parent}")
+        return None
+    found = _read(file, faults, chain)
+    if found is not None and not isinstance(found.value, dict):
+        faults.add(found.place, "", "is not a mapping of keys to values")
+        return None
+    return found
 
 
 def _files(written: YamlNode, path: Path, faults: Faults) -> list[tuple[Path, YamlNode]]:

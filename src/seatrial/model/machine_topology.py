@@ -350,13 +350,14 @@ def _by_coordinates(levels: Sequence[LevelOfSets]) -> LevelOfSets:
 def levels_of_switches(text: str, names: Sequence[str], there: Iterable[str]) -> list[LevelOfSets]:
     """Return the levels of Slurm's topology, with the nodes that are ``there``. Without names they
     are switch (or block), switch2, ... Raises ValueError."""
-    usual = "block" if "blockname=" in text.lower() else "switch"
     units = switches_of(text).levels()
-    if names and len(names) != len(units):
+    if not names:
+        usual = "block" if "blockname=" in text.lower() else "switch"
+        names = [usual, *(f"{usual}{number}" for number in range(2, len(units) + 1))]
+    elif len(names) != len(units):
         raise ValueError(f"has {count(len(units), 'level')}, and `levels` names {len(names)}")
     known, found = set(there), list[LevelOfSets]()
-    for i, level in enumerate(units):
-        name = names[i] if names else usual if i == 0 else f"{usual}{i + 1}"
+    for name, level in zip(names, units, strict=False):
         kept = {unit: [node for node in nodes if node in known] for unit, nodes in level.items()}
         found.append({name: {named(unit): fold(nodes) for unit, nodes in kept.items() if nodes}})
     return found
@@ -377,8 +378,12 @@ def levels_of_places(text: str, names: Sequence[str], there: Iterable[str]) -> l
             )
         place = places[node] if isinstance(places[node], dict) else {names[0]: places[node]}
         for name in names:
-            unit = place.get(name)
-            if not isinstance(unit, str | int) or unit == "":
-                raise ValueError(f"{node}: its place has no {name}; it has {', '.join(place)}")
-            found[name].setdefault(named(str(unit)), []).append(node)
+            found[name].setdefault(_unit_in(place, name, node), []).append(node)
     return [{name: {u: fold(own) for u, own in units.items()}} for name, units in found.items()]
+
+
+def _unit_in(place: Mapping[str, object], name: str, node: str) -> str:
+    unit = place.get(name)
+    if not isinstance(unit, str | int) or unit == "":
+        raise ValueError(f"{node}: its place has no {name}; it has {', '.join(place)}")
+    return named(str(unit))

@@ -169,14 +169,7 @@ def checked(cores: Sequence[Core]) -> NodeLayout:
     """Return the layout of these cores, in hwloc's logical order: sockets, their domains and the
     cores of these, each by its lowest CPU. Raises ValueError if there are none, too many, or a CPU
     is in two."""
-    cpus = [cpu for core in cores for cpu in core.cpus]
-    if not cpus:
-        raise ValueError("it has no CPU")
-    if len(cpus) > MAX_CPUS:
-        raise ValueError(f"it has more than {MAX_CPUS} CPUs")
-    if len(set(cpus)) < len(cpus):
-        twice = next(cpu for cpu in sorted(cpus) if cpus.count(cpu) > 1)
-        raise ValueError(f"CPU {twice} is in it twice")
+    _check_cpus([cpu for core in cores for cpu in core.cpus])
     by_cpu = sorted(cores, key=lambda core: core.cpus)
     sockets = _numbered(core.socket for core in by_cpu)
     domains = _numbered(core.domain for core in by_cpu)
@@ -185,6 +178,16 @@ def checked(cores: Sequence[Core]) -> NodeLayout:
     return NodeLayout(
         tuple(Core(sockets[c.socket], domains[c.domain], tuple(sorted(c.cpus))) for c in ordered)
     )
+
+
+def _check_cpus(cpus: Sequence[int]) -> None:
+    if not cpus:
+        raise ValueError("it has no CPU")
+    if len(cpus) > MAX_CPUS:
+        raise ValueError(f"it has more than {MAX_CPUS} CPUs")
+    if len(set(cpus)) < len(cpus):
+        twice = next(cpu for cpu in sorted(cpus) if cpus.count(cpu) > 1)
+        raise ValueError(f"CPU {twice} is in it twice")
 
 
 def _numbered(names: Iterable[int]) -> dict[int, int]:

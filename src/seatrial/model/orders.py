@@ -79,6 +79,13 @@ def shuffled(sizes: Sequence[int], seed: int) -> Order:
 # ---- MFDn ---------------------------------------------------------------------------------
 
 
+def _check_diagonals(number: int) -> None:
+    if number < 1 or number % 2 == 0:
+        raise ValueError(f"{number} diagonals: MFDn takes an odd number, such as 5")
+    if number * (number + 1) // 2 > MAX_RANKS:
+        raise ValueError(f"{number} diagonals are more than {MAX_RANKS} ranks")
+
+
 def mfdn_cells(diagonals: int, kind: MfdnKind) -> list[tuple[int, int]]:
     """Return the cell (row, column) of the symmetric matrix that each rank of MFDn has.
 
@@ -87,10 +94,7 @@ def mfdn_cells(diagonals: int, kind: MfdnKind) -> list[tuple[int, int]]:
     column has (n_d + 1) / 2 cells: rows (j + k) mod n_d for k from 0 (Maris et al. 2010, Aktulga et
     al. 2014). Raises ValueError for an even number.
     """
-    if diagonals < 1 or diagonals % 2 == 0:
-        raise ValueError(f"{diagonals} diagonals: MFDn takes an odd number, such as 5")
-    if diagonals * (diagonals + 1) // 2 > MAX_RANKS:
-        raise ValueError(f"{diagonals} diagonals are more than {MAX_RANKS} ranks")
+    _check_diagonals(diagonals)
     n = diagonals
     half = range((n + 1) // 2)
     match kind:
@@ -126,14 +130,22 @@ def parsed(text: str) -> Order:
     found: Order = []
     for number, line in enumerate(text.splitlines(), 1):
         for word in line.partition("#")[0].replace(",", " ").split():
-            first, dash, last = word.partition("-")
-            if not all(part.isascii() and part.isdigit() for part in (first, last or "0")):
-                raise ValueError(f"line {number}: {word!r} is no rank; write e.g. 0,2,4-7")
-            end = int(last) if dash and last else int(first)
-            if (dash and not last) or end < int(first) or end - int(first) >= MAX_RANKS:
-                raise ValueError(f"line {number}: {word!r} is no span of ranks; write e.g. 4-7")
-            found += range(int(first), end + 1)
+            try:
+                found += _span(word)
+            except ValueError as error:
+                raise ValueError(f"line {number}: {word!r} is {error}") from None
     return found
+
+
+def _span(word: str) -> range:
+    """Return the ranks of a word such as ``5`` or ``4-7``."""
+    first, dash, last = word.partition("-")
+    if not all(part.isascii() and part.isdigit() for part in (first, last or "0")):
+        raise ValueError("no rank; write e.g. 0,2,4-7")
+    ranks = range(int(first), int(last if dash and last else first) + 1)
+    if (dash and not last) or not 0 < len(ranks) <= MAX_RANKS:
+        raise ValueError("no span of ranks; write e.g. 4-7")
+    return ranks
 
 
 def checked(order: Sequence[int], ranks: int) -> Order:

@@ -67,13 +67,8 @@ class ParameterSpace(Struct, frozen=True):
         for name, value in test.parameters.items():
             sources[name] = settings.get(name) or source_of(value)
         group_of = {name: tuple(group) for group in test.zip for name in group}
-        axes: list[ParameterAxis] = []
-        done: set[str] = set()
-        for name in sources:
-            if name not in done:
-                group = group_of.get(name, (name,))
-                axes.append(ParameterAxis(group, tuple(sources[member] for member in group)))
-                done.update(group)
+        groups = dict.fromkeys(group_of.get(name, (name,)) for name in sources)
+        axes = [ParameterAxis(group, tuple(map(sources.__getitem__, group))) for group in groups]
         return cls(tuple(axes), tuple(compile_expression(text) for text in test.exclude))
 
     def bindings(self, facts: Mapping[str, Any]) -> Iterator[dict[str, Scalar]]:

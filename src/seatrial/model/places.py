@@ -80,13 +80,14 @@ def switches_of(text: str) -> Switches:
         if blocks := fields.get("aggregatedblock"):
             joined.append(_unfolded(blocks, blocks))
             continue
-        name = fields.get("switchname") or fields.get("blockname")
-        kind = "nodes" if fields.get("switches", "") in _NONE else "switches"
-        if not name or fields.get(kind, "") in _NONE:
-            continue
-        if name in nodes or name in below:
-            raise ValueError(f"{name} is described twice; give each switch or block its own name")
-        (nodes if kind == "nodes" else below)[name] = _unfolded(name, fields[kind])
+        name = fields.get("switchname") or fields.get("blockname") or ""
+        for key, found in (("switches", below), ("nodes", nodes)):
+            if name and fields.get(key, "") not in _NONE:
+                if name in nodes or name in below:
+                    text = "is described twice; give each switch or block its own name"
+                    raise ValueError(f"{name} {text}")
+                found[name] = _unfolded(name, fields[key])
+                break
     if not nodes:
         raise ValueError("no switch (SwitchName=... Nodes=...) and no block has nodes")
     return Switches(nodes, {**below, **_larger_blocks([*nodes], joined or _by_sizes(nodes, sizes))})

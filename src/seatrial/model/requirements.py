@@ -102,6 +102,11 @@ def misfit_of_order(case: Case, folder: str, launcher: Launcher) -> str:
         order = order_of(case.order, folder, sizes)
     except ValueError as error:
         return str(error)
+    return _refusal_of_order(launcher, order, sizes)
+
+
+def _refusal_of_order(launcher: Launcher, order: Order, sizes: Sequence[int]) -> str:
+    """Return why a launcher refuses an order; "" if it takes it."""
     if launcher.kind == NONE or (launcher.kind == "compat" and launcher.flavour == "other"):
         return "no launcher that takes an order: `launcher` of the machine or the test names one"
     if not launcher_kinds()[launcher.kind].orders:
@@ -252,20 +257,22 @@ class Fit(NamedTuple):
 def fit(machine: Machine, kinds: Sequence[NodeGroup], options: JobOptions, gpus: int) -> Fit:
     """Return the fit of a case that needs so many GPUs of each node, among these kinds of nodes. A
     node whose memory is not described (0) has enough."""
-    words = [count(gpus, "GPU")] if gpus else []
-    words += [show_bytes(options.memory)] if options.memory else []
-    such = f" with {' and '.join(words)}" if words else ""
+    such = _demand(options, gpus)
     fitting = [kind for kind in kinds if _has(kind, gpus, options.memory)]
     if fitting and has_partitions(machine):
-        wanted = options.partition
-        if wanted is None:
+        if options.partition is None:
             first = min(fitting, key=lambda kind: (kind.partition != "", kind.gpus > gpus == 0))
-            wanted = first.partition or machine.slurm.partition
-            if first.partition:
-                options = replace(options, partition=wanted)
+            options = replace(options, partition=first.partition or None)
+        wanted = machine.slurm.partition if options.partition is None else options.partition
         fitting = [kind for kind in fitting if in_partition(machine, kind, wanted)]
         such += f" in the partition {wanted}" if wanted else ""
     return Fit(sum(len(unfold(kind.names)) for kind in fitting), such, options)
+
+
+def _demand(options: JobOptions, gpus: int) -> str:
+    words = [count(gpus, "GPU")] if gpus else []
+    words += [show_bytes(options.memory)] if options.memory else []
+    return f" with {' and '.join(words)}" if words else ""
 
 
 def lacking(machine: Machine, features: Sequence[str], case: Case) -> str:

@@ -10,11 +10,51 @@ from typing import Annotated, Literal
 from msgspec import Struct
 
 from seatrial.hooks import provided, with_fields, with_keys
-from seatrial.model.failures import KnownFailure
-from seatrial.model.file_model import Duration, FileModel, Scalar, Size, Span, Unit, doc
+from seatrial.model.failures import KnownFailure, log_pattern
+from seatrial.model.file_model import (
+    Duration,
+    FileModel,
+    Scalar,
+    Size,
+    Span,
+    Unit,
+    checked,
+    doc,
+    filled,
+)
 from seatrial.model.identifiers import CaseOutline, show
 from seatrial.model.topology import NodeWish
 from seatrial.units import Direction
+
+# ---- what texts must be --------------------------------------------------------------------------
+
+
+def _is_one_word(text: str) -> None:
+    if not text.strip() or any(c.isspace() for c in text):
+        raise ValueError(f"{text!r} is not one word")
+
+
+def _has_no_nul(script: str) -> None:
+    if "\0" in script:
+        raise ValueError("holds a NUL character")
+
+
+def _is_inner_pattern(pattern: str) -> None:
+    parts = pattern.split("/")
+    if not pattern or "" in parts or ".." in parts or "\0" in pattern:
+        text = f"{pattern!r} is no pattern of paths inside the run directory"
+        raise ValueError(f"{text}; write e.g. '*.dat' or 'out/*'")
+
+
+def _is_mode(name: str) -> None:
+    if not name.strip() or not name.isprintable():
+        raise ValueError("is no name")
+
+
+Word = Annotated[str, checked(_is_one_word)]
+Script = Annotated[str, checked(_has_no_nul)]
+InnerPattern = Annotated[str, checked(_is_inner_pattern)]
+ModeName = Annotated[str, checked(_is_mode)]
 
 # ---- run spec ------------------------------------------------------------------------------------
 #
@@ -72,7 +112,9 @@ class AskedNodes(FileModel, frozen=True):
 class RunSpec(FileModel, frozen=True):
     """How a test is run."""
 
-    script: Annotated[str, doc("bash as written; it starts in the run directory")]
+    script: Annotated[
+        Annotated[Script, filled()], doc("bash as written; it starts in the run directory")
+    ]
     nodes: Annotated[Expression, doc("number of nodes")] = 1
     tasks: Annotated[
         Expression | None, doc("total number of tasks; not together with `tasks_per_node`")
@@ -340,7 +382,7 @@ class Build(FileModel, frozen=True):
     script, names a prebuilt binary, or asks for a package of the site's Spack or EasyBuild."""
 
     script: Annotated[
-        str,
+        Script,
         doc(
             "bash; it starts in the build's own directory. One of `script`, `prebuilt`, `spack` "
             "and `easybuild` is required"
@@ -383,8 +425,10 @@ class Keep(FileModel, frozen=True):
     """Which outputs stay after a run was judged. Of stdout and stderr the end always does."""
 
     runs: Annotated[KeepWord, doc("runs of which everything is kept")] = "failed"
-    remove: Annotated[list[str], doc("of other runs: files that are removed; default: all")] = []
-    files: Annotated[list[str], doc("of these: files that are kept")] = []
+    remove: Annotated[
+        list[InnerPattern], doc("of other runs: files that are removed; default: all")
+    ] = []
+    files: Annotated[list[InnerPattern], doc("of these: files that are kept")] = []
     tail: Annotated[Size, doc("bytes of stdout and stderr that are kept")] = Size("64KiB")
 
 
@@ -397,7 +441,9 @@ class FromParameter(FileModel, frozen=True):
 class OwnFlags(FileModel, frozen=True):
     """What a test needs other than a toolchain of the machine says, and the reason."""
 
-    reason: Annotated[str, doc("reason, which the report shows")]
+    reason: Annotated[
+        Annotated[str, filled("say why it is needed")], doc("reason, which the report shows")
+    ]
     cflags: Annotated[str | None, doc("compiler flags, in place of the toolchain's")] = None
     openmp: Annotated[str | None, doc("OpenMP flag, likewise")] = None
     ldflags: Annotated[str | None, doc("linker flags, likewise")] = None
@@ -414,7 +460,10 @@ class FailureMode(FileModel, frozen=True):
         int,
         doc("its number, from 100 on, which no other failure of the test has", ge=100, le=999_999),
     ]
-    pattern: Annotated[str, doc("regular expression of RE2 that a line holds")] = ""
+    pattern: Annotated[
+        Annotated[str, checked(lambda pattern: pattern and log_pattern(pattern))],
+        doc("regular expression of RE2 that a line holds"),
+    ] = ""
     exit_code: Annotated[
         int | None,
         doc("the script's exit code; with a `pattern` both must fit. One of them is required"),
@@ -428,12 +477,12 @@ class TestFile(FileModel, frozen=True):
 
     __test__ = False  # pytest must not collect it
 
-    app: Annotated[str, doc("application")]
+    app: Annotated[Annotated[str, filled("name the application")], doc("application")]
     run: Annotated[RunSpec, doc("how it is run; without it the test passes when it builds")] = (
         NO_RUN
     )
     about: Annotated[str, doc("one sentence: purpose of the test")] = ""
-    tags: Annotated[list[str], doc("words for selection")] = []
+    tags: Annotated[list[Word], doc("words for selection")] = []
     inherits: Annotated[str | None, doc("test of this suite whose keys it inherits")] = None
     parameters: Annotated[
         dict[str, Scalar | list[Scalar]],
@@ -446,7 +495,7 @@ class TestFile(FileModel, frozen=True):
     zip: Annotated[list[list[str]], doc("groups of parameters that advance together")] = []
     exclude: Annotated[list[str], doc("conditions; true leaves the case out")] = []
     toolchains: Annotated[
-        list[str] | dict[str, OwnFlags],
+        list[Word] | dict[str, OwnFlags],
         doc("names or patterns of toolchains, default: all; or flags for some of them"),
     ] = []
     requires: Annotated[Requires, doc("requirements on the machine")] = Requires()
@@ -454,7 +503,7 @@ class TestFile(FileModel, frozen=True):
         dict[str, Scalar | FromParameter],
         doc("variables exported to build and run; of a parameter: to runs"),
     ] = {}
-    modules: Annotated[list[str], doc("modules loaded for build and run")] = []
+    modules: Annotated[list[Word], doc("modules loaded for build and run")] = []
     inputs: Annotated[list[str | Input], doc("files put into each run directory")] = []
     build: Annotated[Build | None, doc("how it is built")] = None
     repeat: Annotated[int, doc("runs of each case", ge=1, le=1_000_000)] = 1
@@ -464,7 +513,7 @@ class TestFile(FileModel, frozen=True):
     ] = []
     known_failures: Annotated[list[KnownFailure], doc("failures that people know of")] = []
     failures: Annotated[
-        dict[str, FailureMode], doc("how it fails, by names: own codes, beside the verdict")
+        dict[ModeName, FailureMode], doc("how it fails, by names: own codes, beside the verdict")
     ] = {}
     metrics: Annotated[
         dict[str, str | Metric],

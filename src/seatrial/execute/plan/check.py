@@ -20,7 +20,6 @@ from seatrial.execute.plan.component_tests import (
 )
 from seatrial.execute.plan.load import Loaded, unread
 from seatrial.hooks import check_keys
-from seatrial.model.check_test import check_keep
 from seatrial.model.documents import Faults, Faulty, Location
 from seatrial.model.failures import check_known_failures
 from seatrial.model.file_model import FileModel, notes_of
@@ -159,7 +158,6 @@ def _quantities(component: Component, at: Location) -> None:
         location = at.inside("throttles", i)
         if throttle.low >= throttle.high:
             location.fault(f"{throttle.low:g} is not below high, {throttle.high:g}", "low")
-    check_keep(component.keep, at)
     caps = component.caps
     for name, part in component.parts.items():
         _part(part, component.kind == "sustained", at.inside("tests", name))
