@@ -22,7 +22,7 @@ from seatrial.journal.events import (
     SubmitEnded,
 )
 from seatrial.judge.references import References, loads
-from seatrial.results.one_run import Expected, expected, phases, told
+from seatrial.results.one_run import Expected, event_words, expected, phases
 from seatrial.results.store.tables import CaseRow, EventRow, MetricRow, RunRow
 from tests.programs import Workplace
 
@@ -82,7 +82,7 @@ def event(
     ],
 )
 def test_each_event_is_told(said: EventRow, words: str) -> None:
-    assert told(said) == words
+    assert event_words(said) == words
 
 
 def spans(run: RunRow, *events: EventRow) -> list[tuple[str, int, int | None]]:

@@ -119,7 +119,7 @@ def _head(
         ("nodes", run.nodes),
         ("facts of nodes", run.node_facts),
         ("modules", one_run.modules_of(events)),
-        ("GPUs", ", ".join(one_run.told_by_rank(one_run.gpus_of(events), how, case))),
+        ("GPUs", ", ".join(one_run.gpus_by_rank(one_run.gpus_of(events), how, case))),
         ("target", run.target),
         ("stage", run.stage),
         ("ran", "" if one_run.only_builds(case) else _when(run)),
@@ -191,7 +191,7 @@ def _time_line(run: RunRow, events: list[EventRow]) -> str:
     rows = TextTable("time> | event | what~")
     for event in events:
         since = (event.time - run.created) / units.SECOND_NS
-        rows.add(f"+{since:.3f} s", event.event, one_run.told(event))
+        rows.add(f"+{since:.3f} s", event.event, one_run.event_words(event))
     return str(rows) or "No events."
 
 

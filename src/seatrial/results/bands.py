@@ -256,8 +256,10 @@ def _expected(found: Bands, core_bands: Sequence[CoreBand], topology: Topology) 
         mean = topology.mean_hops(range(len(topology.nodes)))
         return None if found.hop is None else found.hop.start + found.hop.cost * mean
     medians = {band.level: band.median for band in found.bands}
-    for level in {band.level for band in core_bands}:
-        own = [band for band in core_bands if band.level == level]
+    by_level: dict[str, list[CoreBand]] = {}
+    for band in core_bands:
+        by_level.setdefault(band.level, []).append(band)
+    for level, own in by_level.items():
         medians[level] = expected_mean([one.median for one in own], [one.pairs for one in own])
     names = [*(level.name for level in topology.levels), SYSTEM]
     counts = {name: pairs for name, pairs in zip(names, topology.pairs(), strict=True) if pairs}

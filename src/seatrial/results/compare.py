@@ -8,7 +8,7 @@ and all of them together by ``statistics.together``.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from itertools import groupby
 from operator import attrgetter
 from statistics import geometric_mean, median
@@ -23,7 +23,7 @@ from seatrial.execute.trial_record import Record
 from seatrial.judge.statistics import two_samples
 from seatrial.judge.statistics.sequential import FEW, Row, judged
 from seatrial.judge.statistics.two_samples import ALMOST, MIN_RELATIVE_CHANGE
-from seatrial.results.selection import CasePair, Side, pair
+from seatrial.results.selection import CasePair, Side, metrics_of, pair, trials_of
 from seatrial.results.store import by_case
 from seatrial.results.store.by_case import ELAPSED, NUMBERS, CaseRuns, GivenFigure, Kind
 from seatrial.results.store.tables import TrialRow
@@ -181,6 +181,7 @@ def compare_sides(
     where ``metric`` chooses it, cases that have a figure of merit have their elapsed time, too.
     Raises UsageError where no case is on both sides, or no metric is left."""
     paired = pair(first, second, across, each_node)
+    wanted = metric or (lambda _: True)
     elapsed = elapsed or (metric is not None and metric(ELAPSED[0]))
     found: list[_Found] = []
     without_elapsed = 0
@@ -188,12 +189,12 @@ def compare_sides(
         kinds = _kinds(each)
         if not elapsed and _has_merit(kinds) and kinds.pop(ELAPSED[0], []):
             without_elapsed += 1
-        own = _rows(each, kinds, paired.across, least)
-        found += [one for one in own if metric is None or metric(one.row.metric)]
+        differs = _differing(each, paired.across)
+        kinds = kinds or {ELAPSED[0]: [ELAPSED]}
+        found += [_row(each, kinds[name], least, differs) for name in kinds if wanted(name)]
     if not found:
         cases = [case for one in paired.pairs for case in (*one.first, *one.second)]
-        known = {kind[0] for case in cases for kind in case.values}
-        raise UsageError(f"no such metric; there are {', '.join(sorted(known)) or 'none'}")
+        raise UsageError(f"no such metric; there are {metrics_of(cases)}")
     rows = sorted(
         _judged(found, least),
         key=lambda row: (_ORDER[row.verdict], -abs(row.gain or 0.0), row.case, row.metric),
@@ -234,46 +235,31 @@ def _has_merit(kinds: dict[str, list[Kind]]) -> bool:
     return any(better in ("higher", "lower") for _, _, better in named)
 
 
-def _rows(
-    pair: CasePair, kinds: dict[str, list[Kind]], crossed: Sequence[str], least: float
-) -> list[_Found]:
-    """A row for each metric of a case, with its figures."""
-    differs = _differing(pair, crossed)
-    return [_row(pair, found, least, differs) for found in kinds.values() or [[ELAPSED]]]
-
-
 def _row(pair: CasePair, kinds: list[Kind], least: float, differs: list[str]) -> _Found:
     """The row of one metric: of several ``kinds`` where its unit or direction differ."""
     metric, unit, better = kinds[0]
     sides = (pair.first, pair.second)
     figures = (by_case.figures_of(pair.first, kinds), by_case.figures_of(pair.second, kinds))
     one, other = figures
-    verdict: State = "not compared"
-    comparable = True
+    unfit = unlike = ""
     if not (one and other):
-        verdict, reason = "missing", _missing(sides, figures)
-    elif reason := unfit_of([*one, *other]):
-        comparable = False
-    elif len({kind[1:] for kind in kinds if kind[2] or kind[:2] != kinds[0][:2]}) > 1:
-        said = " and ".join(f"{u or 'no unit'}, {b or 'no direction'}" for _, u, b in kinds)
-        reason, unit, comparable = f"unit or direction differ: {said}", "", False
-    elif better == NO_DIRECTION:
-        reason = UNDIRECTED
-    elif better not in ("higher", "lower"):
-        reason = "it is not known whether higher or lower is better"
+        reason = _missing(sides, figures)
     else:
-        reason = _mixed(pair.first, "the first side") or _mixed(pair.second, "the second side")
+        unfit = unfit_of([*one, *other])
+        unlike = "" if unfit else _unlike(kinds)
+        reason = unfit or unlike or _undirected(pair, better)
     samples = [
-        _sample(own, cases, kinds, comparable) for own, cases in zip(figures, sides, strict=True)
+        _sample(own, cases, kinds, comparable=not (unfit or unlike))
+        for own, cases in zip(figures, sides, strict=True)
     ]
     row = ComparisonRow(
         case=pair.name,
         test=(pair.first or pair.second)[0].test,
         parameters=pair.parameters,
         metric=metric,
-        unit=unit,
+        unit="" if unlike else unit,
         better=better,
-        verdict=verdict,
+        verdict="not compared" if one and other else "missing",
         first=samples[0],
         second=samples[1],
         why=reason,
@@ -286,7 +272,27 @@ def _row(pair: CasePair, kinds: list[Kind], least: float, differs: list[str]) ->
     return _Found(row, (one, other, better_of(better)))
 
 
-def _sample(own: list[float], cases: list[CaseRuns], kinds: list[Kind], comparable: bool) -> Sample:
+def _unlike(kinds: Sequence[Kind]) -> str:
+    """Return how the units or directions of a metric differ; "" if they do not."""
+    distinct = {kind[1:] for kind in kinds if kind[2] or kind[:2] != kinds[0][:2]}
+    if len(distinct) < 2:
+        return ""
+    words = " and ".join(f"{u or 'no unit'}, {b or 'no direction'}" for _, u, b in kinds)
+    return f"unit or direction differ: {words}"
+
+
+def _undirected(pair: CasePair, better: str) -> str:
+    """Return why it cannot be said which side of a row is better; "" if it can."""
+    if better == NO_DIRECTION:
+        return UNDIRECTED
+    if better not in ("higher", "lower"):
+        return "it is not known whether higher or lower is better"
+    return _mixed(pair.first, "the first side") or _mixed(pair.second, "the second side")
+
+
+def _sample(
+    own: list[float], cases: list[CaseRuns], kinds: list[Kind], *, comparable: bool
+) -> Sample:
     given = [figure for case in cases for kind in kinds for figure in case.given.get(kind, ())]
     n = len(own) - len(given) + sum(figure.n for figure in given)
     middle = median(own) if own and comparable else None
@@ -355,26 +361,35 @@ def _mixed(cases: list[CaseRuns], side: str) -> str:
 def _differing(pair: CasePair, crossed: Sequence[str]) -> list[str]:
     """Numbers and defaults that the cases of both sides do not share; that builds differ, where
     neither machine nor toolchain does."""
-    said: list[str] = []
+    texts = _differing_defaults(pair, crossed)
+    sides = (pair.first, pair.second)
+    for name in NUMBERS:
+        numbers = ({getattr(case, name) for case in cases} - {None, 0} for cases in sides)
+        if differ := _unshared(*numbers):
+            texts.append(f"{name} {differ}")
+    builds = ({case.build for case in cases} - {""} for cases in sides)
+    if _unshared(*builds) and not {"machine", "toolchain"} & set(crossed):
+        texts.append("build")
+    return texts
+
+
+def _differing_defaults(pair: CasePair, crossed: Sequence[str]) -> list[str]:
+    texts = []
     for name in dict.fromkeys(n for case in pair.first for n in case.at_default):
-        values = [
-            sorted({case.parameters[name] for case in cases if name in case.at_default})
-            for cases in (pair.first, pair.second)
-        ]
-        if name not in crossed and all(values) and values[0] != values[1]:
-            said.append(f"{name}, whose default was {' and '.join(map(', '.join, values))}")
-    for name in (*NUMBERS, "build"):
-        one, other = (
-            sorted({value for case in cases if (value := getattr(case, name)) not in (None, "", 0)})
+        defaults = (
+            {case.parameters[name] for case in cases if name in case.at_default}
             for cases in (pair.first, pair.second)
         )
-        if not (one and other) or one == other:
-            continue
-        if name in NUMBERS:
-            said.append(f"{name} {' and '.join(', '.join(map(str, v)) for v in (one, other))}")
-        elif not {"machine", "toolchain"} & set(crossed):
-            said.append(name)
-    return said
+        if name not in crossed and (differ := _unshared(*defaults)):
+            texts.append(f"{name}, whose default was {differ}")
+    return texts
+
+
+def _unshared(first: Set[Any], second: Set[Any]) -> str:
+    """Return the values of both sides in words; "" where they are the same, or a side has none."""
+    if not (first and second) or first == second:
+        return ""
+    return " and ".join(", ".join(map(str, sorted(side))) for side in (first, second))
 
 
 def _judged(found: list[_Found], least: float) -> list[ComparisonRow]:
@@ -433,15 +448,18 @@ def _doubts(first: Side, second: Side, rows: Sequence[ComparisonRow]) -> list[st
     """Return why the sides could not be compared as a whole: a figure is missing, is in another
     unit or was never measured, or runs are on both sides. Figures that are given lack nothing."""
     said = []
-    measured = not (first.given or second.given)
-    missing = [row for row in rows if row.verdict == "missing" and not is_unanswered(row)]
-    if measured and (lost := [row for row in missing if not row.second.n]):
+    lost = [
+        row
+        for row in rows
+        if row.verdict == "missing" and not row.second.n and not is_unanswered(row)
+    ]
+    if lost and not (first.given or second.given):
         said.append(f"{count(len(lost), 'row')} without a figure on the second side")
     if unlike := [r for r in rows if r.verdict == "not compared" and r.why != UNDIRECTED]:
         said.append(f"{count(len(unlike), 'row')} that could not be compared")
     if shared := _shared(first, second):
         said.append(f"{count(shared, 'run')} on both sides")
-    if any(trial.rehearsed for side in (first, second) for trial in side.trials):
+    if any(trial.rehearsed for trial in trials_of((first, second))):
         said.append("figures of a rehearsal, which were never measured")
     return said
 
@@ -500,7 +518,7 @@ class SideRecords(Struct):
 BothSides = tuple[SideRecords, SideRecords]
 
 
-def told_difference(
+def difference_of(
     subject: str, what: str, one: Iterable[Any], other: Iterable[Any]
 ) -> Iterator[Difference]:
     """A difference of two sets of values, unless a side has none."""

@@ -12,7 +12,7 @@ direction of a metric changed between trials, the latest kind is judged.
 import os
 import statistics
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent import futures
 from itertools import pairwise
 
@@ -146,6 +146,27 @@ def histories(
     ]
 
 
+_CaseKey = tuple[str, str]  # a machine, and the id of a case
+
+
+def _wrong_runs(
+    store: Store, filters: Filters, cases: Mapping[int, _CaseKey]
+) -> dict[tuple[_CaseKey, str], Counter[str]]:
+    """Return the runs without a right answer of each case and stage, by verdict; the cases are
+    given by their rows."""
+    wrong: dict[tuple[_CaseKey, str], Counter[str]] = {}
+    for (row, stage), counts in not_measured(store, filters).items():
+        if row in cases:
+            wrong.setdefault((cases[row], stage), Counter()).update(counts)
+    return wrong
+
+
+def _no_metric(metric: str, known: Sequence[str]) -> str:
+    more = f", and {len(known) - MAX_NAMED} more" if len(known) > MAX_NAMED else ""
+    remedy = suggest(metric, known) or f"there are {', '.join(known[:MAX_NAMED])}{more}"
+    return f"no run has a metric {metric[:100]!r}; {remedy}"
+
+
 def series_of(
     store: Store, metric: str, filters: Filters, case: str = "", stage: str = ""
 ) -> list[MetricSeries]:
@@ -155,30 +176,19 @@ def series_of(
     if metric not in known and metric.endswith("_by_level") and metric in bands.BY_LEVEL:
         return bands.series_by_level(store, metric, filters, case, stage)
     if metric != ELAPSED and metric not in known:
-        known.append(ELAPSED)
-        more = f", and {len(known) - MAX_NAMED} more" if len(known) > MAX_NAMED else ""
-        remedy = suggest(metric, known) or f"there are {', '.join(known[:MAX_NAMED])}{more}"
-        raise UsageError(f"no run has a metric {metric[:100]!r}; {remedy}")
+        raise UsageError(_no_metric(metric, [*known, ELAPSED]))
     cases = case_names(store)
-    groups: dict[tuple[str, str], dict[str, list[Measured]]] = {}  # by case, then by stage
     chosen = {
         number: (name.machine, name.case)
         for number, name in cases.items()
         if is_like(name.name, case) or name.case.startswith(case)
     }
-    by_stage = {number: groups.setdefault(key, {}) for number, key in chosen.items()}
+    figures: dict[tuple[_CaseKey, str], list[Measured]] = {}  # by case and stage
     for row in measured(store, metric, filters):
-        if row.case in by_stage and stage in ("", row.stage):
-            by_stage[row.case].setdefault(row.stage, []).append(row)
-    wrong: dict[tuple[tuple[str, str], str], Counter[str]] = {}
-    for (number, own), counts in not_measured(store, filters).items():
-        if key := chosen.get(number):
-            wrong.setdefault((key, own), Counter()).update(counts)
-    found = [
-        _series(metric, rows, cases, wrong.get((key, own)))
-        for key, group in groups.items()
-        for own, rows in group.items()
-    ]
+        if row.case in chosen and stage in ("", row.stage):
+            figures.setdefault((chosen[row.case], row.stage), []).append(row)
+    wrong = _wrong_runs(store, filters, chosen)
+    found = [_series(metric, rows, cases, wrong.get(key)) for key, rows in figures.items()]
     if not found:
         raise UsageError(_no_series(store, metric, filters, case, stage))
     return sorted(found, key=lambda one: (one.machine, one.case_name, one.case))

@@ -1,6 +1,6 @@
-"""One run, told: what each of its events says, where its time went, what its figures should be.
+"""One run: what each of its events says, where its time went, what its figures should be.
 
-told(event)                        # "exit code 0"
+event_words(event)                 # "exit code 0"
 phases(run, events)                # [RunPhase("queued", t0, t1), RunPhase("running", t1, t2), ...]
 launched(record, case, job_script) # Launched(kind="mpirun", line="mpirun -n 4 ...")
 expected(figure, case, references) # Expected(text=">= 11.4 GB/s", ...)
@@ -10,10 +10,10 @@ import contextlib
 import hashlib
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -38,36 +38,68 @@ from seatrial.results.store.schema import Store
 from seatrial.results.store.tables import CaseRow, EventRow, MetricRow, RunRow, Time, TrialRow
 from seatrial.units import NO_DIRECTION, SECOND_NS, better_of, count, show_figure
 
+_Table = Mapping[type[events.Event], tuple[type, Callable[[Any, EventRow], str]]]
 
-def told(event: EventRow) -> str:
-    """What an event of a run says, in a few words of one line."""
-    value = event.value
-    if event.event == events.EVENT_NAMES[events.MetricRecorded]:
-        if isinstance(value, int | float):
-            return f"{event.detail} = {show_figure(value, event.text)}"
-        return f"{event.detail} = {value}"
-    if event.event == events.EVENT_NAMES[events.RunJudgedAgain] and isinstance(value, int):
-        verdict = ": ".join(filter(None, [code_of(value).name, event.text.partition("\n")[0]]))
-        return f"{verdict}; by {event.detail}"
-    if event.event == events.EVENT_NAMES[events.CompatStarted]:
-        return f"{event.detail}: {event.text}"
-    words = [] if event.event == events.EVENT_NAMES[events.RunJudged] else [event.detail]
-    if event.event == events.EVENT_NAMES[events.RunJudged] and isinstance(value, int):
-        words.insert(0, code_of(value).name)
-    elif event.event == events.EVENT_NAMES[events.JobEnded] and isinstance(value, int):
-        words.insert(0, code_of(value).name if value else "")
-    elif event.event == events.EVENT_NAMES[events.OutputRemoved] and isinstance(value, int):
-        return f"{count(value, 'file')} removed by keep: {event.detail}"
-    elif event.event == events.EVENT_NAMES[events.ScriptStarted] and isinstance(value, str):
-        words.append(f"GPUs {value}")
-    elif event.event == events.EVENT_NAMES[events.RunSubmitted] and isinstance(value, str):
-        words.append(f"on {value}")
-    elif event.event == events.EVENT_NAMES[events.ScriptEnded]:
-        words.insert(0, f"exit code {value}")
-    elif value is not None:
-        words.insert(0, str(value))
-    text = event.text.partition("\n")[0]
-    return ": ".join(filter(None, [" ".join(filter(None, words)), text]))
+
+def _first_line(text: str) -> str:
+    return text.partition("\n")[0]
+
+
+def _joined(*words: str, by: str = " ") -> str:
+    return by.join(filter(None, words))
+
+
+def _figure(value: Any, event: EventRow) -> str:
+    shown = show_figure(value, event.text) if isinstance(value, int | float) else value
+    return f"{event.detail} = {shown}"
+
+
+def _second_verdict(value: int, event: EventRow) -> str:
+    return f"{_joined(code_of(value).name, _first_line(event.text), by=': ')}; by {event.detail}"
+
+
+# What events of a kind say, if their value is of this type.
+_WHOLE: _Table = {
+    events.MetricRecorded: (object, _figure),
+    events.RunJudgedAgain: (int, _second_verdict),
+    events.CompatStarted: (object, lambda _, event: f"{event.detail}: {event.text}"),
+    events.OutputRemoved: (
+        int,
+        lambda value, event: f"{count(value, 'file')} removed by keep: {event.detail}",
+    ),
+}
+# What others say before the first line of their text.
+_BEFORE_TEXT: _Table = {
+    events.RunJudged: (int, lambda value, _: code_of(value).name),
+    events.JobEnded: (
+        int,
+        lambda value, event: _joined(code_of(value).name if value else "", event.detail),
+    ),
+    events.ScriptStarted: (str, lambda value, event: _joined(event.detail, f"GPUs {value}")),
+    events.RunSubmitted: (str, lambda value, event: _joined(event.detail, f"on {value}")),
+    events.ScriptEnded: (
+        object,
+        lambda value, event: _joined(f"exit code {value}", event.detail),
+    ),
+}
+
+
+def _by_kind(table: _Table, event: EventRow) -> str | None:
+    kind = events.EVENT_KINDS.get(event.event, events.UnknownEvent)
+    if kind not in table or not isinstance(event.value, table[kind][0]):
+        return None
+    return table[kind][1](event.value, event)
+
+
+def event_words(event: EventRow) -> str:
+    """Return what an event of a run says, in a few words of one line."""
+    whole = _by_kind(_WHOLE, event)
+    if whole is not None:
+        return whole
+    words = _by_kind(_BEFORE_TEXT, event)
+    if words is None:
+        words = _joined("" if event.value is None else str(event.value), event.detail)
+    return _joined(words, _first_line(event.text), by=": ")
 
 
 def modules_of(rows: Sequence[EventRow]) -> str:
@@ -88,7 +120,7 @@ def gpus_of(rows: Sequence[EventRow]) -> list[str]:
     return started[-1].split() if started and isinstance(started[-1], str) else []
 
 
-def told_by_rank(gpus: Sequence[str], how: "Launched", case: CaseRow) -> list[str]:
+def gpus_by_rank(gpus: Sequence[str], how: "Launched", case: CaseRow) -> list[str]:
     """Return the GPUs of a run's first node in words: ``GPU-0a1b of rank 0`` where it is known
     which rank has which, else as they are."""
     ranks = min(case.tasks or 0, case.tasks_per_node or 0)

@@ -7,7 +7,7 @@ What is known of a trial: its record (machine, toolchains, tests, versions), the
 its runs had, and what its input files held. What cannot be told is said.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -31,8 +31,8 @@ from seatrial.results.compare import (
     BothSides,
     Difference,
     SideRecords,
+    difference_of,
     in_short,
-    told_difference,
     value_text,
 )
 from seatrial.results.file_sums import DIGITS, sums_of_side
@@ -84,7 +84,7 @@ def differences(first: Side, second: Side) -> list[Difference]:
     sides = (_origin(first), _origin(second))
     same_trials = {t.path for t in first.trials} == {t.path for t in second.trials}
     versions = (_all(side, lambda record: record.version) for side in sides)
-    found = [*_unread(sides), *told_difference("seatrial", "version", *versions)]
+    found = [*_unread(sides), *difference_of("seatrial", "version", *versions)]
     found += [*_machines(sides), *_toolchains(sides), *_packages(sides)]
     found += [*_launchers(sides), *_libraries(sides)]
     if not same_trials:
@@ -122,7 +122,7 @@ def _all(side: SideRecords, part: Any) -> set[str]:
 
 def _machines(sides: BothSides) -> Iterator[Difference]:
     names = [_all(side, lambda r: r.machine.machine) for side in sides]
-    yield from told_difference("machine", "name", *names)
+    yield from difference_of("machine", "name", *names)
     for name in sorted(names[0] & names[1]) if names[0] == names[1] else [""]:
         described = [
             [
@@ -168,7 +168,7 @@ def _field_differences(subject: str, sides: Sequence[list[dict[str, Any]]]) -> I
 def _toolchains(sides: BothSides) -> Iterator[Difference]:
     """Toolchains of the same name; or, where each side has one, that one with the other."""
     used = [side.side.all_of("toolchain") - {""} for side in sides]
-    yield from told_difference("toolchain", "name", *used)
+    yield from difference_of("toolchain", "name", *used)
     crossed = len(used[0]) == len(used[1]) == 1 and used[0] != used[1]
     pairs = (
         list(zip(*used, strict=True)) if crossed else [(n, n) for n in sorted(used[0] & used[1])]
@@ -191,17 +191,27 @@ def _toolchains(sides: BothSides) -> Iterator[Difference]:
         yield from _compilers(subject, found)
 
 
-def _compilers(subject: str, found: Sequence[list[dict[str, str]]]) -> Iterator[Difference]:
-    """What builds of a toolchain found. Of what is not known nobody can say that it is the same."""
-    versions = [[versions_of(each) for each in of_side] for of_side in found]
-    unknown = {name for of_side in found for each in of_side for name in not_known(each)}
-    for what in dict.fromkeys(name for side in versions for each in side for name in each):
-        one, other = ({each[what] for each in side if what in each} for side in versions)
-        told = f"{what} as builds found it"
-        if one and other and what in unknown:
-            yield Difference(subject, told, in_short(one), in_short(other))
+def _compilers(subject: str, sides: Sequence[list[dict[str, str]]]) -> Iterator[Difference]:
+    """Yield what builds of a toolchain found on each side. Nobody can say of what is not known that
+    it is the same."""
+    versions = [_by_name(map(versions_of, side)) for side in sides]
+    unknown = {name for side in sides for facts in side for name in not_known(facts)}
+    for name in dict.fromkeys(name for side in versions for name in side):
+        one, other = (side.get(name, set()) for side in versions)
+        what = f"{name} as builds found it"
+        if one and other and name in unknown:
+            yield Difference(subject, what, in_short(one), in_short(other))
         else:
-            yield from told_difference(subject, told, one, other)
+            yield from difference_of(subject, what, one, other)
+
+
+def _by_name(facts: Iterable[Mapping[str, str]]) -> dict[str, set[str]]:
+    """Return the values that facts have of each name."""
+    values: dict[str, set[str]] = {}
+    for each in facts:
+        for name, value in each.items():
+            values.setdefault(name, set()).add(value)
+    return values
 
 
 def _packages(sides: BothSides) -> Iterator[Difference]:
@@ -209,7 +219,7 @@ def _packages(sides: BothSides) -> Iterator[Difference]:
     found = [_found_by_builds(side) for side in sides]
     for what in PACKAGES:
         one, other = ({each[what] for each in of_side if what in each} for of_side in found)
-        yield from told_difference("build", f"package of {what}", one, other)
+        yield from difference_of("build", f"package of {what}", one, other)
 
 
 def _found_by_builds(side: SideRecords) -> list[dict[str, str]]:
@@ -225,22 +235,25 @@ def _found_by_builds(side: SideRecords) -> list[dict[str, str]]:
 
 
 def _tests(sides: BothSides) -> Iterator[Difference]:
-    shared = sides[0].side.all_of("test") & sides[1].side.all_of("test")
-    for name in sorted(shared):
-        parts = [
-            [_parts(record.tests[name]) for _, record in side.records if name in record.tests]
-            for side in sides
-        ]
-        asked = [
-            [_asked(record, name) for _, record in side.records if name in record.tests]
-            for side in sides
-        ]
-        if changed := _changed(parts):
-            yield Difference(f"test {name}", ", ".join(changed))
-        if all(asked) and {each[0] for each in asked[0]} != {each[0] for each in asked[1]}:
-            yield from _field_differences(f"test {name}", [[e[1] for e in side] for side in asked])
-        elif not changed and all(parts) and _builds_differ(sides, name):
-            yield Difference(f"test {name}", "sources, or what else its build depends on")
+    for name in sorted(sides[0].side.all_of("test") & sides[1].side.all_of("test")):
+        records = [[record for _, record in side.records if name in record.tests] for side in sides]
+        yield from _test_differences(sides, name, records)
+
+
+def _test_differences(
+    sides: BothSides, name: str, records: Sequence[list[Record]]
+) -> Iterator[Difference]:
+    """Yield in what a test differs, by the records of either side that have it."""
+    subject = f"test {name}"
+    changed = _changed([[_parts(record.tests[name]) for record in side] for side in records])
+    if changed:
+        yield Difference(subject, ", ".join(changed))
+    asked = [[_asked(record, name) for record in side] for side in records]
+    first, second = ({text for text, _ in side} for side in asked)
+    if all(asked) and first != second:
+        yield from _field_differences(subject, [[own for _, own in side] for side in asked])
+    elif not changed and all(records) and _builds_differ(sides, name):
+        yield Difference(subject, "sources, or what else its build depends on")
 
 
 def _parts(test: "Test") -> dict[str, Any]:
@@ -280,7 +293,7 @@ def _launchers(sides: BothSides) -> Iterator[Difference]:
     for name in sorted(sides[0].side.all_of("test") & sides[1].side.all_of("test")):
         one, other = (_launched(side, name) for side in sides)
         for i, what in enumerate(("launcher", "launcher's options")):
-            yield from told_difference(
+            yield from difference_of(
                 f"test {name}", what, *({e[i] for e in side} for side in (one, other))
             )
 
@@ -308,7 +321,7 @@ def _libraries(sides: BothSides) -> Iterator[Difference]:
         differ: list[Difference] = []
         for name in sorted(one[test].keys() | other[test].keys()):
             files = (side[test].get(name, {""}) for side in (one, other))
-            differ += told_difference(subject, f"linked {name}", *files)
+            differ += difference_of(subject, f"linked {name}", *files)
         yield from differ[:MAX_NAMED]
         if len(differ) > MAX_NAMED:
             yield Difference(subject, f"{len(differ) - MAX_NAMED} more linked libraries")
@@ -323,7 +336,7 @@ def _sums(sides: BothSides) -> Iterator[Difference]:
     one, other = (sums_of_side(side.side, side.records) for side in sides)
     for case, file in sorted(one.keys() & other.keys()):
         shown = ({sha256[:DIGITS] for sha256 in sums[case, file]} for sums in (one, other))
-        yield from told_difference(case, f"{file} differs, SHA-256", *shown)
+        yield from difference_of(case, f"{file} differs, SHA-256", *shown)
 
 
 def _environments(sides: BothSides) -> Iterator[Difference]:
@@ -369,23 +382,30 @@ def _input(
     there = [_there(side) for side in sides]
     if there[0] != there[1]:
         yield Difference(subject, f"input {file}", *there)
-    one, other = ({held for held in side if held} for side in sides)
-    if not (one and other):
-        return
-    kept = all(held.digest for held in one | other)
-    paths = [{held.path for held in side} for side in (one, other)]
-    if not kept:
-        days = (_changed_since(path, first) for path in sorted(paths[0] & paths[1]))
-        if when := next(filter(None, days), ""):
-            yield Difference(subject, f"input {file}: the file was changed on {when}")
-        if when or paths[0] == paths[1]:
+    held = [{one for one in side if one} for side in sides]
+    if all(held):
+        yield from _content(subject, f"input {file}", held, first)
+
+
+def _content(
+    subject: str, what: str, sides: Sequence[set[_Held]], first: int
+) -> Iterator[Difference]:
+    """Yield how the content of an input differs: by its digests as the records have them, else as
+    its files are now, if they were not changed since the earliest trial."""
+    paths = [{held.path for held in side} for side in sides]
+    digests = [{held.digest for held in side} for side in sides]
+    if "" in digests[0] | digests[1]:
+        if day := _day_of_change(paths[0] & paths[1], first):
+            yield Difference(subject, f"{what}: the file was changed on {day}")
             return
-    found = [{h.digest if kept else build.digest(h.path) for h in side} for side in (one, other)]
-    if "" in found[0] | found[1]:
-        yield Difference(subject, f"input {file}", *(", ".join(sorted(side)) for side in paths))
+        if paths[0] == paths[1]:
+            return
+        digests = [set(map(build.digest, side)) for side in paths]
+    if "" in digests[0] | digests[1]:
+        yield Difference(subject, what, *(", ".join(sorted(side)) for side in paths))
     else:
-        digests = ({text[:12] for text in side} for side in found)
-        yield from told_difference(subject, f"input {file}, SHA-256", *digests)
+        short = ({text[:12] for text in side} for side in digests)
+        yield from difference_of(subject, f"{what}, SHA-256", *short)
 
 
 def _there(side: Sequence[_Held | None]) -> str:
@@ -407,12 +427,13 @@ def _listed(side: SideRecords, test: str) -> list[tuple[int, dict[str, _Held]]]:
     return found
 
 
-def _changed_since(path: str, created: int) -> str:
-    """The day on which a file was last written, if that was after a time (ns)."""
-    try:
-        written = Path(path).stat().st_mtime_ns
-    except OSError:
-        return ""
-    return (
-        f"{datetime.fromtimestamp(written / SECOND_NS, UTC):%Y-%m-%d}" if written > created else ""
-    )
+def _day_of_change(paths: set[str], created: int) -> str:
+    """Return the day on which one of these files was last written, if after a time (ns)."""
+    for path in sorted(paths):
+        try:
+            written = Path(path).stat().st_mtime_ns
+        except OSError:
+            continue
+        if written > created:
+            return f"{datetime.fromtimestamp(written / SECOND_NS, UTC):%Y-%m-%d}"
+    return ""

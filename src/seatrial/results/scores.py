@@ -9,7 +9,7 @@ that failed is not left out of a mean.
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from statistics import harmonic_mean, median
@@ -124,9 +124,7 @@ def load_score(path: Path) -> ScoreFile:
 
 def _check(wanted: ScoreFile, location: Location) -> None:
     kind = wanted.score
-    for key, kinds in _ROOT_OF.items():
-        if kind not in kinds and location.given(key):
-            location.fault(f"means nothing for {kind}; it is for {', '.join(kinds)}", key)
+    _check_keys(kind, location, _ROOT_OF)
     if kind == "ssi" and not location.given("reference_size"):
         location.fault("is missing; ssi needs the size of the reference system", "reference_size")
     if not wanted.parts:
@@ -134,17 +132,22 @@ def _check(wanted: ScoreFile, location: Location) -> None:
     if kind not in ("ssp", "ssi") and len(wanted.parts) > 1:
         location.fault(f"{kind} has one part, not {len(wanted.parts)}", "parts")
     for name in wanted.parts:
-        at = location.inside("parts", name)
-        for key, kinds in _PART_OF.items():
-            if kind not in kinds and at.given(key):
-                at.fault(f"means nothing for {kind}; it is for {', '.join(kinds)}", key)
+        part = location.inside("parts", name)
+        _check_keys(kind, part, _PART_OF)
         for key in _NEEDED.get(kind, ()):
-            if not at.given(key):
-                at.fault(f"is missing; {kind} needs it", key)
+            if not part.given(key):
+                part.fault(f"is missing; {kind} needs it", key)
     names = [each.phase for each in wanted.phases]
     for i, phase in enumerate(wanted.phases):
         if phase.phase in names[:i]:
             location.fault(f"{phase.phase!r} is there twice", "phases", i, "phase")
+
+
+def _check_keys(kind: str, location: Location, kinds_of: Mapping[str, Sequence[str]]) -> None:
+    """Report the keys that mean nothing for a kind of score."""
+    for key, kinds in kinds_of.items():
+        if kind not in kinds and location.given(key):
+            location.fault(f"means nothing for {kind}; it is for {', '.join(kinds)}", key)
 
 
 # ---- formulas ------------------------------------------------------------------------------------
@@ -289,18 +292,23 @@ def score_of(wanted: ScoreFile, side: Side, machine_size: int | None, phase: int
     score = Score(score=wanted.score, side=side.text, parts=parts, size=size)
     if missing := [f"{part.part}: {part.reason}" for part in parts if part.rate is None]:
         return replace(score, reason=f"there is no score without {'; '.join(missing)}")
-    rates = [part.rate for part in parts if part.rate is not None]
+    return _valued(wanted, score, [part.rate for part in parts if part.rate is not None])
+
+
+def _valued(wanted: ScoreFile, score: Score, rates: Sequence[float]) -> Score:
+    """Return a score with the value that its formula makes of the rates of all parts."""
     if wanted.score == "io500":
         return replace(score, value=io500(rates[: len(BANDWIDTH)], rates[len(BANDWIDTH) :]))
     if wanted.score == "ssp":
-        if size is None:
+        if score.size is None:
             return replace(score, reason=f"give size, the {wanted.per}s of the system")
-        return replace(score, value=ssp(rates, size), unit=f"{wanted.unit}/s")
+        return replace(score, value=ssp(rates, score.size), unit=f"{wanted.unit}/s")
     if wanted.score == "ssi":
         weights = [part.weight for part in wanted.parts.values()]
         return replace(score, value=ssi(rates, weights), unit="times the reference system")
     share = None if wanted.peak is None else rates[0] / wanted.peak
-    return replace(score, value=rates[0], unit=parts[0].rate_unit, size=None, share=share)
+    unit = score.parts[0].rate_unit
+    return replace(score, value=rates[0], unit=unit, size=None, share=share)
 
 
 def over_phases(wanted: ScoreFile, scores: Sequence[Score]) -> Phased:
@@ -342,6 +350,14 @@ def _part(wanted: ScoreFile, name: str, part: ScoreTerm, side: Side, size: int |
     return replace(term, rate=rated, rate_unit=rate_unit, count=count)
 
 
+def _speed(part: ScoreTerm, figure: float, better: str) -> float:
+    """Return how many times as fast as the reference system a figure is."""
+    if better == NO_DIRECTION:
+        raise ValueError(f"{part.metric} has no direction (better: none); name another")
+    reference = part.reference or math.nan
+    return figure / reference if better == "higher" else reference / figure
+
+
 def _rated(
     wanted: ScoreFile,
     part: ScoreTerm,
@@ -360,10 +376,7 @@ def _rated(
         count = _count(wanted, part, members)
         if size is None:
             raise ValueError(f"give size, the {wanted.per}s of the system")
-        there = part.reference or math.nan
-        if better == NO_DIRECTION:
-            raise ValueError(f"{part.metric} has no direction (better: none); name another")
-        speed = figure / there if better == "higher" else there / figure
+        speed = _speed(part, figure, better)
         used = (part.reference_count or 1, wanted.reference_size or 1)
         return part.capability * utilisation(count, size, *used) * speed, "c U S", count
     if wanted.score == "hpl" and part.order is not None:

@@ -9,7 +9,7 @@ answer where one is named, or with the condition `rehearsed=yes`, which leaves o
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
@@ -77,6 +77,11 @@ class Side(Struct, frozen=True):
     def all_of(self, name: str) -> set[str]:
         """The values that an attribute has among the cases."""
         return {member.attribute(name) for member in self.cases}
+
+
+def metrics_of(cases: Iterable[CaseRuns]) -> str:
+    """Return the metrics of cases as messages list them."""
+    return ", ".join(sorted({kind[0] for case in cases for kind in case.values})) or "none"
 
 
 def trials_of(sides: Sequence[Side]) -> list[TrialRow]:

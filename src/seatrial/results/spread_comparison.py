@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from seatrial.errors import UsageError
 from seatrial.judge.statistics.significance import confirmed
 from seatrial.judge.statistics.two_samples import LEAST, RECOMMENDED, compare_spread
-from seatrial.results.selection import CasePair, Side, pair
+from seatrial.results.selection import CasePair, Side, metrics_of, pair
 from seatrial.results.store.by_case import ELAPSED, CaseRuns, Kind, differing, figures_of
 from seatrial.units import NO_DIRECTION, unfit_of
 
@@ -70,11 +70,11 @@ def compare_spreads(
     paired = pair(first, second, across, each_node)
     rows = [row for each in paired.pairs for row in _rows(each, metric)]
     if not rows:
-        known = sorted({k[0] for s in (first, second) for one in s.cases for k in one.values})
-        raise UsageError(f"no such metric on both sides; there are {', '.join(known) or 'none'}")
-    ps = [row.p for row in rows if row.p is not None]
-    places = [i for i, row in enumerate(rows) if row.p is not None]
-    stand = {places[i] for i in confirmed(ps, len(ps))} if ps else set()
+        known = metrics_of([*first.cases, *second.cases])
+        raise UsageError(f"no such metric on both sides; there are {known}")
+    ps = {place: row.p for place, row in enumerate(rows) if row.p is not None}
+    places = list(ps)
+    stand = {places[i] for i in confirmed([*ps.values()], len(ps))} if ps else set()
     judged = [_judged(row, i in stand) for i, row in enumerate(rows)]
     judged.sort(key=lambda row: (_ORDER[row.verdict], row.p or 1.0, row.case, row.metric))
     return SpreadComparison(first.text, second.text, paired.across, judged)

@@ -11,7 +11,7 @@ none.
 import math
 import statistics
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -132,24 +132,11 @@ def tuned(folder: TrialFolder) -> Tuned:
     state = ConductorState(record.tag, cases, Limits(), record.policy)
     assert isinstance(state.demand, RaceDemand)  # as its policy is that of a race
     race = state.demand.race
-    spent = [0.0] * len(cases)
-    times: list[list[float]] = [[] for _ in cases]  # of runs with a right answer
-    nodes: dict[int, dict[str, None]] = {}  # of each block
-    unit = ""
-    for event in read(folder.journal) if folder.journal.exists() else ():
-        if isinstance(event, RunJudged) and (flight := state.in_flight.get(event.run_id)):
-            spent[flight.case] += flight.seconds * flight.request.nodes / 3600
-            if event.code in RIGHT and flight.elapsed is not None:
-                times[flight.case].append(flight.elapsed)
-        elif isinstance(event, MetricRecorded) and event.metric == rules.metric:
-            unit = event.unit
-        elif isinstance(event, ScriptStarted) and event.nodes:
-            nodes.setdefault(len(race.blocks), {})[event.nodes] = None
-        state.apply(event)
+    seen = _replay(folder, state, race, rules.metric)
     if isinstance(race, LargestSearch):
-        rows, best, advised = _of_search(race, cases, tune), race.largest, race.largest
+        told = _told_by_search(race, cases, tune)
     else:
-        rows, best, advised = _of_race(race, cases, tune)
+        told = _told_by_race(race, cases, tune)
     return Tuned(
         trial=folder.tag,
         tune=tune.tune,
@@ -157,68 +144,112 @@ def tuned(folder: TrialFolder) -> Tuned:
         machine=record.machine.machine,
         search=tune.search,
         metric=rules.metric,
-        unit=unit or ("s" if rules.metric == ELAPSED else ""),
+        unit=seen.unit or ("s" if rules.metric == ELAPSED else ""),
         better=rules.better,
         least=rules.least,
         complete=state.trial.complete,
         settings=[
-            _with_cost(_with_log(row, state.builds.why_failed.get(case.build, "")), case, own)
-            for row, case, own in zip(rows, cases, times, strict=True)
+            _with_cost(_with_log(row, state.builds.why_failed.get(case.build, "")), case, times)
+            for row, case, times in zip(told.settings, cases, seen.times, strict=True)
         ],
         blocks=[
-            RaceBlock(rounds=len(each), settings=sorted(each[0]), nodes=[*nodes.get(number, ())])
-            for number, each in enumerate(race.blocks, 1)
+            RaceBlock(
+                rounds=len(block), settings=sorted(block[0]), nodes=[*seen.nodes.get(number, ())]
+            )
+            for number, block in enumerate(race.blocks, 1)
         ],
-        figures=[] if isinstance(race, LargestSearch) else _figures(race),
-        best=best,
-        advised=advised,
+        figures=told.figures,
+        best=told.best,
+        advised=told.advised,
         runs=sum(race.runs),
         grid_runs=len(cases) if tune.search == "largest" else rules.grid,
         most_runs=rules.runs,
-        node_hours=sum(spent),
-        grid_node_hours=_of_grid(spent, race.runs, rules, cases),
+        node_hours=sum(seen.spent),
+        grid_node_hours=_of_grid(seen.spent, race.runs, rules, cases),
         untried=_untried(record, cases, tune),
-        script=[] if advised is None else _script(record, cases[advised], tune),
-        by_rounds=isinstance(race, Race) and race.answer().by_rounds,
+        script=[] if told.advised is None else _script(record, cases[told.advised], tune),
+        by_rounds=told.by_rounds,
     )
 
 
-def _of_race(
-    race: Race, cases: "Sequence[Case]", tune: TuneFile
-) -> tuple[list[TunedSetting], int | None, int | None]:
+class _Seen(Struct):
+    """What the journal of a tuning tells besides the state of its race."""
+
+    #: node-hours of each case
+    spent: list[float]
+    #: seconds of the runs of each case with a right answer
+    times: list[list[float]]
+    #: sets of nodes of each block, as text
+    nodes: dict[int, dict[str, None]] = {}
+    unit: str = ""
+
+
+def _replay(
+    folder: TrialFolder, state: ConductorState, race: Race | LargestSearch, metric: str
+) -> _Seen:
+    """Bring a state to the end of the journal. Returns what else the events tell."""
+    seen = _Seen(spent=[0.0] * len(race.runs), times=[[] for _ in race.runs])
+    for event in read(folder.journal) if folder.journal.exists() else ():
+        if isinstance(event, RunJudged) and (flight := state.in_flight.get(event.run_id)):
+            seen.spent[flight.case] += flight.seconds * flight.request.nodes / 3600
+            if event.code in RIGHT and flight.elapsed is not None:
+                seen.times[flight.case].append(flight.elapsed)
+        elif isinstance(event, MetricRecorded) and event.metric == metric:
+            seen.unit = event.unit
+        elif isinstance(event, ScriptStarted) and event.nodes:
+            seen.nodes.setdefault(len(race.blocks), {})[event.nodes] = None
+        state.apply(event)
+    return seen
+
+
+class _Told(NamedTuple):
+    """What a race or a search tells of its settings."""
+
+    settings: list[TunedSetting]
+    best: int | None
+    advised: int | None
+    figures: list[list[float | None]]
+    by_rounds: bool
+
+
+def _told_by_race(race: Race, cases: Sequence[Case], tune: TuneFile) -> _Told:
     answer = race.answer()
     rows = []
     for number, case in enumerate(cases):
         own = race.figures[number][np.isfinite(race.figures[number])]
         dropped = race.dropped.get(number)
-        ran_last = bool(race.blocks) and number in race.blocks[-1][0]
-        told: State = "in the race" if ran_last else "left out"
-        if dropped is not None:
-            told = "failed" if dropped.cause else "dropped"
-        elif not race.runs[number]:
-            told = "never ran"
-        elif number == answer.best:
-            told = "best"
-        median = float(np.median(own)) if len(own) else None
+        default = race.rules.default
         rows.append(
             TunedSetting(
                 number=number,
                 values=setting_of(case, list(tune.axes)),
-                state=told,
-                is_default=number == race.rules.default,
+                state=_state_in(race, number, answer.best),
+                is_default=number == default,
                 runs=race.runs[number],
                 n=len(own),
-                figure=None if median is None else math.exp(_sign(race) * median),
+                figure=math.exp(_sign(race) * float(np.median(own))) if len(own) else None,
                 to_best=_ratio(race, number, answer.best),
                 to_default=_shown(race, answer.to_default)
                 if number == answer.best
-                else _ratio(race, number, race.rules.default),
+                else _ratio(race, number, default),
                 untold=number in answer.untold,
                 block=dropped.block if dropped is not None else 0,
                 cause=_cause(race, number),
             )
         )
-    return rows, answer.best, answer.advised
+    return _Told(rows, answer.best, answer.advised, _figures(race), answer.by_rounds)
+
+
+def _state_in(race: Race, number: int, best: int | None) -> State:
+    """Return what became of a setting in a race."""
+    if number in race.dropped:
+        return "failed" if race.dropped[number].cause else "dropped"
+    if not race.runs[number]:
+        return "never ran"
+    if number == best:
+        return "best"
+    ran_last = bool(race.blocks) and number in race.blocks[-1][0]
+    return "in the race" if ran_last else "left out"
 
 
 def _with_log(row: TunedSetting, log: str) -> TunedSetting:
@@ -236,27 +267,26 @@ def _with_cost(row: TunedSetting, case: "Case", times: Sequence[float]) -> Tuned
     return replace(row, nodes=case.nodes, node_hours=hours)
 
 
-def _of_search(
-    search: LargestSearch, cases: "Sequence[Case]", tune: TuneFile
-) -> list[TunedSetting]:
+def _told_by_search(search: LargestSearch, cases: Sequence[Case], tune: TuneFile) -> _Told:
     rows = []
     for number, case in enumerate(cases):
-        told: State = "never ran" if not search.runs[number] else "in the race"
-        if number in search.dropped:
-            told = "failed"
+        dropped = search.dropped.get(number)
+        state: State = "in the race" if search.runs[number] else "never ran"
+        if dropped is not None:
+            state = "failed"
         elif number == search.largest:
-            told = "best"
+            state = "best"
         rows.append(
             TunedSetting(
                 number=number,
                 values=setting_of(case, list(tune.axes)),
-                state=told,
+                state=state,
                 runs=search.runs[number],
-                block=search.dropped[number].block if number in search.dropped else 0,
-                cause=search.dropped[number].cause if number in search.dropped else "",
+                block=dropped.block if dropped is not None else 0,
+                cause=dropped.cause if dropped is not None else "",
             )
         )
-    return rows
+    return _Told(rows, search.largest, search.largest, [], by_rounds=False)
 
 
 def _cause(race: Race, number: int) -> str:

@@ -17,7 +17,6 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
-from msgspec.structs import astuple
 
 from seatrial.judge.statistics import changes, outliers, suspects
 from seatrial.judge.statistics import spread as modes
@@ -112,6 +111,30 @@ def variability(
     return Variability(rows, kinds, spans(timed), found, evidence, places)
 
 
+class _Metric(NamedTuple):
+    name: str
+    unit: str
+    better: Direction
+
+
+def _figures_by_metric(
+    runs: Sequence[RunOutcome], figures: Mapping[int, list[MetricRow]]
+) -> dict[_Metric, list[tuple[float, str]]]:
+    """Return the figures of runs with a right answer, each with the node of its run; the time of
+    the script is one where a run has no figure of that name."""
+    found: dict[_Metric, list[tuple[float, str]]] = {}
+    for one in runs:
+        if one.code not in MEASURED:
+            continue
+        own = figures.get(one.row, [])
+        if one.elapsed is not None and not any(figure.name == ELAPSED for figure in own):
+            own = [MetricRow(ELAPSED, one.elapsed, "s", "lower"), *own]
+        for figure in own:
+            metric = _Metric(figure.name, figure.unit, direction_of(figure.better))
+            found.setdefault(metric, []).append((figure.value, one.node))
+    return found
+
+
 def _rows(
     store: Store,
     outcomes: Sequence[RunOutcome],
@@ -124,21 +147,11 @@ def _rows(
         groups.setdefault((one.test, one.kind), []).append(one)
     rows = []
     for (test, kind), runs in groups.items():
-        right = [one for one in runs if one.code in MEASURED]
         wrong = Counter(one.verdict for one in runs if one.code not in MEASURED)
-        found: dict[_Metric, list[tuple[float, str]]] = {}
-        for one in right:
-            own = figures.get(one.row, [])
-            if one.elapsed is not None and not any(figure.name == ELAPSED for figure in own):
-                own = [MetricRow(ELAPSED, one.elapsed, "s", "lower"), *own]
-            for name, value, unit, better in map(astuple, own):
-                kept = found.setdefault(_Metric(name, unit, direction_of(better)), [])
-                kept.append((value, one.node))
-        if not found:
-            found[_Metric(ELAPSED, "s", "lower")] = []
+        by_metric = _figures_by_metric(runs, figures) or {_Metric(ELAPSED, "s", "lower"): []}
         rows += [
             _row(test, kind, each, values, wrong, deviations)
-            for each, values in found.items()
+            for each, values in by_metric.items()
             if metric in ("", each.name)
         ]
     return rows
@@ -148,12 +161,6 @@ def _survey(by_node: dict[str, list[float]], better: Direction) -> Survey | None
     if not by_node or better == "none":
         return None
     return outliers.survey(by_node, better)
-
-
-class _Metric(NamedTuple):
-    name: str
-    unit: str
-    better: Direction
 
 
 def _row(

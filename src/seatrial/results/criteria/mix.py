@@ -380,17 +380,24 @@ def _key(case: Case) -> tuple[str, int]:
     return bindings_text(case.parameters), case.nodes
 
 
+def _never_built(view: TrialView, cases: Sequence[Case]) -> str:
+    """Return why no case of a test was built; "" if some build did not fail."""
+    builds = [view.history.failed_builds.get(case.build) for case in cases]
+    logs = [build.log or "the build failed" for build in builds if build is not None]
+    if len(logs) < len(cases):
+        return ""
+    last = (logs[0].strip().splitlines() or ["?"])[-1]
+    return f"was never built: {plain_line(last)[:LONGEST_CAUSE]}"
+
+
 def _fault(view: TrialView, test: str, cases: list[Case], runs: list[RunHistory]) -> str:
     history = view.history
     if test in history.stopped:
         return f"was stopped: {history.stopped[test] or 'no reason was given'}"
     if any(run.right for run in runs):
         return ""
-    failed = [history.failed_builds.get(case.build) for case in cases]
-    logs = [build.log or "the build failed" for build in failed if build is not None]
-    if len(logs) == len(cases):
-        last = (logs[0].strip().splitlines() or ["?"])[-1]
-        return f"was never built: {plain_line(last)[:LONGEST_CAUSE]}"
+    if never_built := _never_built(view, cases):
+        return never_built
     ended = [run for run in runs if run.over]
     if not ended:
         return "has no result yet" if runs and not view.over else NEVER_RAN

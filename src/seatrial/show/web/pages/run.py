@@ -110,7 +110,7 @@ def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
         "metrics_left_out": max(0, len(metrics) - MAX_METRICS),
         "nodes": {"text": run.nodes, "names": list(nodes[:MAX_NODES]), "number": len(nodes)},
         # unique ids of those on its first node
-        "gpus": [plain(gpu) for gpu in one_run.told_by_rank(one_run.gpus_of(events), how, case)],
+        "gpus": [plain(gpu) for gpu in one_run.gpus_by_rank(one_run.gpus_of(events), how, case)],
         "placement": in_time(lambda: placement_of(run, test), None),
         "added": added_to("run", state, run, record),
         "scripts": [*_scripts_of_test(test), *job],
@@ -124,7 +124,7 @@ def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
 def _event(event: EventRow, run: RunRow) -> dict[str, Any]:
     """Return an event with the seconds since the run's creation."""
     after = (event.time - run.created) / SECOND_NS
-    text = plain(one_run.told(event))
+    text = plain(one_run.event_words(event))
     return {"time": event.time, "after": after, "event": event.event, "text": text}
 
 
