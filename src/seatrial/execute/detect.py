@@ -136,13 +136,13 @@ def detect_cluster(name: str | None) -> tuple[Machine, str]:
     partitions = ask_slurm("sinfo", "--noheader", "--format=%P").split()
     default = next((p[:-1] for p in partitions if p.endswith("*")), "")
     seen = nodes_seen()
-    kinds = _groups(replace(node, partitions=()) for node in seen if default in node.partitions)
-    if not default:
-        kinds = _groups(replace(node, partitions=()) for node in seen)
+    others = [node for node in seen if default and default not in node.partitions]
+    kinds = _groups(replace(node, partitions=()) for node in seen if node not in others)
     if not kinds:
         raise UsageError("scontrol show node: Slurm has no node here; describe the machine by hand")
-    others = sorted({p.rstrip("*") for p in partitions} - {default})
-    about = "As Slurm describes it" + (f"; other partitions: {', '.join(others)}" if others else "")
+    about = "As Slurm describes it"
+    if more := sorted({p.rstrip("*") for p in partitions} - {default}):
+        about += f"; other partitions: {', '.join(more)}"
     toolchains = detect_toolchains()
     # Whether srun can start an MPI's tasks depends on how both were built. The MPI's own launcher
     # works inside an allocation in any case. Users may choose launcher: {kind: srun}.
@@ -156,8 +156,7 @@ def detect_cluster(name: str | None) -> tuple[Machine, str]:
         launcher=Launcher(kind="none" if own else "srun"),
         toolchains=toolchains,
     )
-    machine = _with_network(machine)
-    return machine, _hint([node for node in seen if default and default not in node.partitions])
+    return _with_network(machine), _hint(others)
 
 
 def _with_network(machine: Machine) -> Machine:

@@ -8,6 +8,7 @@ import contextlib
 import os
 import time
 from collections import Counter, deque
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, TypedDict
 
@@ -114,41 +115,41 @@ class Ledger:
         reading = read(self.journal.path)
         trial = Trial(_replayed_run)
         ends: dict[str, events.JobEnded] = {}
-        before_boot: set[str] = set()
+        before_boot: dict[str, bool] = {}
         rebooted, boot = False, boot_id()
         for event in reading:
             self._fresh = False
             self._fold(event)
             trial.apply(event)
+            self.journal.clock.follow(event)
             if isinstance(event, events.RunSubmitted):
                 self.runs[event.run_id] = self._number(event)
-                (before_boot.add if rebooted else before_boot.discard)(event.run_id)
+                before_boot[event.run_id] = rebooted
             elif isinstance(event, events.JobEnded):
                 ends[event.run_id] = event
             elif isinstance(event, events.RunJudged):
-                life = trial.runs_by_id.pop(event.run_id, None)
                 ends.pop(event.run_id, None)
-                before_boot.discard(event.run_id)
-                known = self.runs.pop(event.run_id, None) is not None
-                if known and life is not None and life.path:
-                    of = (event.run_id, event.test, event.case, Path(life.path))
-                    self.judged.append(JudgedDirectory(*of, event.code))
+                self._let_go(event, trial.runs_by_id.pop(event.run_id, None))
             elif isinstance(event, events.TrialOpened):
                 rebooted = event.boot not in ("", boot)  # since then
-                self.journal.clock.go_on(event.boot, event.time, event.uptime)
-            elif isinstance(event, events.ClockStepped):
-                self.journal.clock.told(round(event.seconds * SECOND_NS))
         self.alerts.extend((alert.kind, alert.time) for alert in trial.alerts)
         for correction in trial.corrections:
             self.references = corrected(correction) or self.references
         self._damaged = reading.damaged
         unresolved = [
-            Unresolved(run_id, life, ends.get(run_id), run_id in before_boot)
+            Unresolved(run_id, life, ends.get(run_id), before_boot[run_id])
             for run_id, life in trial.runs_by_id.items()
             if run_id in self.runs and life.state >= RunState.SUBMITTED
         ]
         self._unjudged = [each.run_id for each in unresolved]
         return unresolved
+
+    def _let_go(self, event: events.RunJudged, life: RunLife | None) -> None:
+        """Remember of a run that was judged only where its directory is."""
+        submitted = self.runs.pop(event.run_id, None) is not None
+        if submitted and life is not None and life.path:
+            run = (event.run_id, event.test, event.case, Path(life.path), event.code)
+            self.judged.append(JudgedDirectory(*run))
 
     def _number(self, event: events.RunSubmitted) -> int:
         number = self.conductor.state.index.get(event.case)
@@ -369,44 +370,54 @@ def record(
     return next((each for each in read(folder.journal) if each.request == file), None)
 
 
+@dataclass
+class _Recorded:
+    """What a journal has of what people said: the requests that were answered, the number of the
+    latest issue, the results of a checklist, and whether the trial has ended."""
+
+    answered: set[str] = field(default_factory=set)
+    issues: int = 0
+    ticks: Ticks = field(default_factory=Ticks)
+    ended: bool = False
+
+    def apply(self, event: events.Event) -> None:
+        if isinstance(event, events.PERSONAL):
+            self.answered.add(event.request)
+            self.ticks.apply(event)
+            if isinstance(event, events.IssueRecorded):
+                self.issues = max(self.issues, event.issue)
+        elif isinstance(event, events.TrialEnded):
+            self.ended = True
+
+
 def take_in(folder: TrialFolder, journal: Journal) -> None:
     """Append to a journal what people have left to be recorded. Other requests are left. A
     checklist of which each item has its result has ended."""
-    trial = folder.record()
-    answered: set[str] = set()
-    issues, ended, ticks = 0, False, Ticks()
+    trial, recorded = folder.record(), _Recorded()
     for event in read(folder.journal):
-        if isinstance(event, events.TrialOpened):
-            journal.clock.go_on(event.boot, event.time, event.uptime)
-        elif isinstance(event, events.ClockStepped):
-            journal.clock.told(round(event.seconds * SECOND_NS))
-        elif isinstance(event, events.PERSONAL):
-            answered.add(event.request)
-            ticks.apply(event)
-            if isinstance(event, events.IssueRecorded):
-                issues = max(issues, event.issue)
-        elif isinstance(event, events.TrialEnded):
-            ended = True
+        journal.clock.follow(event)
+        recorded.apply(event)
+
+    def append(event: events.Event) -> None:
+        event = replace(event, time=journal.now(), **header_of(trial, event))
+        journal.append(event)
+        recorded.apply(event)
+
     files = []
     for file, request, by in requests.waiting(folder):
         if request.request != "record":
             continue
         files.append(file)
-        if file in answered:
+        if file in recorded.answered:
             continue
         event = requests.recorded(request, by, file)
-        if isinstance(event, events.IssueRecorded):
-            if event.issue > issues:
-                continue  # there is none with that number
-            if not event.issue:
-                issues += 1
-                event = replace(event, issue=issues)
-        event = replace(event, time=journal.now(), **header_of(trial, event))
-        journal.append(event)
-        ticks.apply(event)
-    items = items_of(trial.component.items if trial.component else (), ticks)
-    if items and not ended and all(item.tick for item in items):
-        end = events.TrialEnded(failed=int(any(item.state == "fail" for item in items)))
-        journal.append(replace(end, time=journal.now(), **header_of(trial, end)))
+        if isinstance(event, events.IssueRecorded) and event.issue > recorded.issues:
+            continue  # there is none with that number
+        if isinstance(event, events.IssueRecorded) and not event.issue:
+            event = replace(event, issue=recorded.issues + 1)
+        append(event)
+    items = items_of(trial.component.items if trial.component else (), recorded.ticks)
+    if items and not recorded.ended and all(item.tick for item in items):
+        append(events.TrialEnded(failed=int(any(item.state == "fail" for item in items))))
     journal.flush(durable=True)
     requests.drop(folder, files)

@@ -90,8 +90,19 @@ def made(trials: Path, path: Path, name: str = "") -> list[PlanTrial]:
     """Return the latest trial of each component and phase of a plan's file, oldest first. They are
     found by the records of the trials, so the plan and its suites may have changed or be
     unreadable. ``name`` replaces the plan's in the tags."""
-    plan = plan_name(path)
     newest: dict[tuple[str, str], PlanTrial] = {}
+    for folder, record in _of_plan(trials, path, name):
+        assert record.component is not None
+        place = (record.component.component, record.phase)
+        other = newest.get(place)
+        if other is None or other.record.created <= record.created:
+            newest[place] = _plan_trial(folder, record)
+    return sorted(newest.values(), key=lambda trial: trial.record.created)
+
+
+def _of_plan(trials: Path, path: Path, name: str) -> Iterator[tuple[TrialFolder, Record]]:
+    """Yield the trials of a plan's file that ran, with their records."""
+    plan = plan_name(path)
     for tag in tags(trials):
         if (name or plan) and not tag.startswith(f"{name or plan}-"):
             continue
@@ -103,14 +114,10 @@ def made(trials: Path, path: Path, name: str = "") -> list[PlanTrial]:
         is_of_plan = record.plan == plan if plan else record.plan_file == str(path.absolute())
         if record.rehearsed or record.component is None or not is_of_plan:
             continue
-        component = record.component.component
-        stem = "-".join(filter(None, (name or record.plan, component, record.phase)))
-        if tag != stem and not _NUMBERED.fullmatch(tag.removeprefix(stem)):
-            continue
-        other = newest.get((component, record.phase))
-        if other is None or other.record.created <= record.created:
-            newest[component, record.phase] = _plan_trial(folder, record)
-    return sorted(newest.values(), key=lambda trial: trial.record.created)
+        words = (name or record.plan, record.component.component, record.phase)
+        stem = "-".join(filter(None, words))
+        if tag == stem or _NUMBERED.fullmatch(tag.removeprefix(stem)):
+            yield folder, record
 
 
 def elsewhere(trials: Path, path: Path, name: str = "") -> Path | None:

@@ -37,6 +37,10 @@ def _faults(event: events.PersonsEvent | events.RunReviewed) -> Iterator[str]:
                 f"{name} has {len(text)} characters; give at most {MAX_TEXT}, and put the rest "
                 "into a document"
             )
+    yield from _faults_of_kind(event)
+
+
+def _faults_of_kind(event: events.PersonsEvent | events.RunReviewed) -> Iterator[str]:
     if isinstance(event, events.RunReviewed):
         if event.is_excluded and len({name.strip().casefold() for name in event.names}) < 2:
             yield "an exclusion is by agreement of both sides; name them: --by A --by B"

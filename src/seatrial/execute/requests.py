@@ -17,7 +17,7 @@ import os
 import stat
 import time
 from collections import Counter
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -244,73 +244,103 @@ def answer_to(
         return recorded(request, by, file)
     reason = plain_line(request.reason)[:MAX_REASON]
     text = plain_line(request.text)[:MAX_REASON]
+    asked = _Asked(request, text, reason, by, state, record, now)
     try:
-        answer = _answer(request, text, reason, by, state, record, now)
+        answer = _ANSWERS.get(request.request, _admit)(asked)
     except ValueError as error:
-        asked = " ".join(filter(None, (request.request, text)))
-        answer = events.RequestRefused(asked=asked, reason=str(error), by=by)
+        words = " ".join(filter(None, (request.request, text)))
+        answer = events.RequestRefused(asked=words, reason=str(error), by=by)
     return replace(answer, request=file)
 
 
-def _answer(
-    request: Request,
-    text: str,
-    reason: str,
-    by: str,
-    state: ConductorState,
-    record: Record,
-    now: int,
-) -> events.RequestedEvent | events.RunCancelAsked:
-    kind = request.request
-    if kind == "extend":
-        if not state.policy.duration:
-            raise ValueError("the trial has no duration to extend; only a sustained one has")
-        return events.TrialExtended(seconds=seconds(request.value), by=by)
-    if kind == "abandon":
-        return events.TrialAbandoned(reason=text or "abandoned", by=by)
-    if kind == "pause":
-        return events.TrialPaused(reason=text or "paused by `seatrial accept`", by=by)
-    if kind == "change":
-        return _change(request, reason, by, state, now)
-    if kind == "cancel":
-        return _cancel(text, reason, by, state)
-    if kind in ("hold", "release"):
-        made = events.TestHeld if kind == "hold" else events.TestReleased
-        if text == HEAVY and HEAVY not in record.tests:
-            return made(io=HEAVY, reason=reason, by=by)
-        return made(test=_test(text, record), reason=reason, by=by)
-    if kind == "stop":
-        return events.TestStopped(test=_test(text, record), reason=reason, by=by)
-    if kind == "exclude":
-        return events.NodeExcluded(nodes=_nodes(text, record), reason=reason, by=by)
-    if text in record.tests:
-        return events.TestAdmitted(test=text, reason=reason, by=by)
-    return events.NodeAdmitted(nodes=_nodes(text, record), reason=reason, by=by)
+class _Asked(NamedTuple):
+    """What a person asks of a trial, and the trial as it is at that time (ns)."""
+
+    request: Request
+    text: str
+    reason: str
+    by: str
+    state: ConductorState
+    record: Record
+    now: int
 
 
-def _change(
-    request: Request, reason: str, by: str, state: ConductorState, now: int
-) -> events.PolicyChanged:
-    """Return the change of the policy. Raises ValueError if it contradicts what ran, or what
-    somebody else has changed in the meantime."""
+# Each of these returns the event that does what was asked. It raises ValueError with the reason why
+# that is refused.
+
+
+def _extend(asked: _Asked) -> events.TrialExtended:
+    if not asked.state.policy.duration:
+        raise ValueError("the trial has no duration to extend; only a sustained one has")
+    return events.TrialExtended(seconds=seconds(asked.request.value), by=asked.by)
+
+
+def _abandon(asked: _Asked) -> events.TrialAbandoned:
+    return events.TrialAbandoned(reason=asked.text or "abandoned", by=asked.by)
+
+
+def _pause(asked: _Asked) -> events.TrialPaused:
+    return events.TrialPaused(reason=asked.text or "paused by `seatrial accept`", by=asked.by)
+
+
+def _change(asked: _Asked) -> events.PolicyChanged:
+    """Change the policy, unless that contradicts what ran, or what somebody else has changed in the
+    meantime."""
+    request, state = asked.request, asked.state
     changed = with_parts(state.policy, request.parts)
-    others = conflicts(state.policy, request.before, request.parts)
-    if others:
+    if others := conflicts(state.policy, request.before, request.parts):
         values = "; ".join(map(str, others[:3]))
         raise ValueError(f"somebody else changed it in the meantime: {values}")
     life = state.trial
-    if faults := refused(state.policy, changed, now, life.start):
+    if faults := refused(state.policy, changed, asked.now, life.start):
         raise ValueError("; ".join(map(str, faults)))
-    if fault := too_short(life, state.policy, changed, now):
+    if fault := too_short(life, state.policy, changed, asked.now):
         raise ValueError(fault)
-    return events.PolicyChanged(parts=request.parts, reason=reason, by=by)
+    return events.PolicyChanged(parts=request.parts, reason=asked.reason, by=asked.by)
 
 
-def _cancel(run_id: str, reason: str, by: str, state: ConductorState) -> events.RunCancelAsked:
-    flight = state.in_flight.get(run_id)
+def _cancel(asked: _Asked) -> events.RunCancelAsked:
+    flight = asked.state.in_flight.get(asked.text)
     if flight is None or not flight.has_job:
-        raise ValueError(f"run {run_id} is not in flight")
-    return events.RunCancelAsked(run_id=run_id, reason=reason, by=by)
+        raise ValueError(f"run {asked.text} is not in flight")
+    return events.RunCancelAsked(run_id=asked.text, reason=asked.reason, by=asked.by)
+
+
+def _hold(asked: _Asked) -> events.TestHeld | events.TestReleased:
+    event = events.TestHeld if asked.request.request == "hold" else events.TestReleased
+    if asked.text == HEAVY and HEAVY not in asked.record.tests:
+        return event(io=HEAVY, reason=asked.reason, by=asked.by)
+    return event(test=_test(asked.text, asked.record), reason=asked.reason, by=asked.by)
+
+
+def _stop(asked: _Asked) -> events.TestStopped:
+    test = _test(asked.text, asked.record)
+    return events.TestStopped(test=test, reason=asked.reason, by=asked.by)
+
+
+def _exclude(asked: _Asked) -> events.NodeExcluded:
+    nodes = _nodes(asked.text, asked.record)
+    return events.NodeExcluded(nodes=nodes, reason=asked.reason, by=asked.by)
+
+
+def _admit(asked: _Asked) -> events.TestAdmitted | events.NodeAdmitted:
+    if asked.text in asked.record.tests:
+        return events.TestAdmitted(test=asked.text, reason=asked.reason, by=asked.by)
+    nodes = _nodes(asked.text, asked.record)
+    return events.NodeAdmitted(nodes=nodes, reason=asked.reason, by=asked.by)
+
+
+_ANSWERS: Mapping[str, Callable[[_Asked], events.RequestedEvent | events.RunCancelAsked]] = {
+    "extend": _extend,
+    "abandon": _abandon,
+    "pause": _pause,
+    "change": _change,
+    "cancel": _cancel,
+    "hold": _hold,
+    "release": _hold,
+    "stop": _stop,
+    "exclude": _exclude,
+}
 
 
 def _test(name: str, record: Record) -> str:

@@ -53,7 +53,6 @@ from seatrial.model.known_failures import KnownFailures, known_failures_of
 from seatrial.model.parameters import ParameterSpace
 from seatrial.model.suite import load
 from seatrial.model.test import Case, Test
-from seatrial.units import SECOND_NS
 
 OF_CHECKS = frozenset(
     code.number
@@ -98,6 +97,19 @@ class JudgedRun(Struct):
     sha256: dict[str, str] = {}
     is_cleaned: bool = False
 
+    def apply(self, event: events.RunEvent) -> None:
+        self.life.apply(event)
+        if isinstance(event, events.JobEnded):
+            self.ended_itself = event.code == 0
+        elif isinstance(event, events.ScriptEnded):
+            self.end = event
+        elif isinstance(event, events.MetricRecorded):
+            self.figures[event.metric] = event
+        elif isinstance(event, events.RunJudged):
+            self.sha256 = event.sha256 or {}
+        elif isinstance(event, events.OutputRemoved):
+            self.is_cleaned = True
+
 
 class SecondJudgement(NamedTuple):
     """The judgement of one run again. ``cannot`` is why it cannot be judged, and keeps its verdict;
@@ -125,33 +137,36 @@ def definitions_now(
     """Return what a trial is judged by as it is now: the tests of ``suites`` (none: those that the
     trial was made of) and a file of references (None: the trial's). Raises InvalidFiles, and
     UsageError where a test or the file is not there."""
-    faults = Faults()
-    suite = load([Path(each) for each in suites or record.asked.suites], faults)
-    own = {name: test for name, test in suite.tests.items() if name in record.tests}
-    for name, old in record.tests.items():
-        if name not in own:
-            raise UsageError(f"there is no test {name} in {_said(suites, record)}; name --with")
-        if not suites and own[name].folder != old.folder:
-            raise UsageError(
-                f"{own[name].folder}: the trial's test {name} was in {old.folder}; go to the "
-                "folder in which the trial was started, or name the suite with --with"
-            )
-    suite = suite._replace(tests=own)
-    check_judging(suite, faults)
-    faults.raise_any()
-    bound = [_with_new_parameters(case, own[case.test], record) for case in cases]
-    check_bounds(suite, bound, record.machine, faults)
-    faults.raise_any()
+    tests = _tests_now(record, cases, suites)
     path = references or Path(record.references)
     if not path.exists() and (references is not None or record.expected):
         raise UsageError(f"{path}: is not there; put it back, or name a file with --references")
     found = load_references(path)
-    sums = {name: _sha256(_judging(test)) for name, test in own.items()}
-    return Definitions(own, found, sums, checksum_of(found))
+    sums = {name: _sha256(_judging(test)) for name, test in tests.items()}
+    return Definitions(tests, found, sums, checksum_of(found))
 
 
-def _said(suites: Sequence[str], record: Record) -> str:
-    return ", ".join(suites or record.asked.suites)
+def _tests_now(record: Record, cases: Sequence[Case], suites: Sequence[str]) -> dict[str, Test]:
+    """Return the tests of a trial as they are now, checked with its cases."""
+    faults = Faults()
+    folders = suites or record.asked.suites
+    suite = load([Path(each) for each in folders], faults)
+    tests = {name: test for name, test in suite.tests.items() if name in record.tests}
+    for name, old in record.tests.items():
+        if name not in tests:
+            raise UsageError(f"there is no test {name} in {', '.join(folders)}; name --with")
+        if not suites and tests[name].folder != old.folder:
+            raise UsageError(
+                f"{tests[name].folder}: the trial's test {name} was in {old.folder}; go to the "
+                "folder in which the trial was started, or name the suite with --with"
+            )
+    suite = suite._replace(tests=tests)
+    check_judging(suite, faults)
+    faults.raise_any()
+    bound = [_with_new_parameters(case, tests[case.test], record) for case in cases]
+    check_bounds(suite, bound, record.machine, faults)
+    faults.raise_any()
+    return tests
 
 
 def _judging(test: Test) -> Iterator[bytes]:
@@ -202,17 +217,7 @@ def judged_runs(folder: TrialFolder, cases: Sequence[Case]) -> list[JudgedRun]:
         run = runs.get(event.run_id)
         if run is None:
             run = runs[event.run_id] = JudgedRun(event.run_id, by_id[event.case], RunLife())
-        run.life.apply(event)
-        if isinstance(event, events.JobEnded):
-            run.ended_itself = event.code == 0
-        elif isinstance(event, events.ScriptEnded):
-            run.end = event
-        elif isinstance(event, events.MetricRecorded):
-            run.figures[event.metric] = event
-        elif isinstance(event, events.RunJudged):
-            run.sha256 = event.sha256 or {}
-        elif isinstance(event, events.OutputRemoved):
-            run.is_cleaned = True
+        run.apply(event)
     if reading.damaged:
         damage = damage_of(folder.journal) or Damage(reading.damaged, 1)
         raise TrialError(
@@ -279,24 +284,30 @@ def _directory(folder: TrialFolder, run: JudgedRun) -> Path:
 
 
 def _gone(path: Path, run: JudgedRun, old: Test, new: Test) -> str:
-    """Return what of a run's output is not there any more; "" if nothing. A file that was missing
-    when the run was judged may well be missing now."""
+    """Return what of a run's output is not there any more; "" if nothing."""
     if not path.is_dir():
         return "its directory is gone"
     if not (path / "stdout").exists():
         return "its stdout was removed by keep" if run.is_cleaned else "its stdout is gone"
-    before = judged_files(old)
-    if run.end is not None and (cut := cut_file(path, run.end, ("stdout", *before))):
+    names = ("stdout", *judged_files(old))
+    if run.end is not None and (cut := cut_file(path, run.end, names)):
         return "files of it were removed by keep" if run.is_cleaned else cut
     if changed := changed_file(path, run.sha256, ("stdout", *judged_files(new))):
         return f"{changed} was changed after the run was judged"
-    surely = run.is_cleaned or run.life.code in _RIGHT
-    for name in judged_files(new):
-        if (surely or name not in before) and not (path / name).exists():
-            return f"{name} is not there, and whether the run wrote it is not known"
+    if name := _missing(path, run, old, new):
+        return f"{name} is not there, and whether the run wrote it is not known"
     if run.is_cleaned and _own_judges(new):
         return "files of it were removed by keep, and a function or script may need them"
     return ""
+
+
+def _missing(path: Path, run: JudgedRun, old: Test, new: Test) -> str:
+    """Return a file that the test judges now and that is not there; "" if there is none. One that
+    was missing when the run was judged may well be missing now."""
+    before = judged_files(old)
+    surely = run.is_cleaned or run.life.code in _RIGHT
+    names = (name for name in judged_files(new) if surely or name not in before)
+    return next((name for name in names if not (path / name).exists()), "")
 
 
 def _own_judges(test: Test) -> list[str]:
@@ -325,10 +336,7 @@ def record_judgements(
         judgements = list(judge_again(folder, record, now))
         before = checksum_of(references_by_now(folder, record))
         for event in read(folder.journal):
-            if isinstance(event, events.TrialOpened):
-                journal.clock.go_on(event.boot, event.time, event.uptime)
-            elif isinstance(event, events.ClockStepped):
-                journal.clock.told(round(event.seconds * SECOND_NS))
+            journal.clock.follow(event)
         if now.references_sha256 != before:
             correction = _correction(now, journal.now(), by, reason)
             journal.append(msgspec.structs.replace(correction, **header_of(record, correction)))

@@ -178,13 +178,9 @@ def _settings(
     """Return the settings as cases, in the order of the grid, and those that cannot run on the
     machine, with the reasons."""
     tune, at = loaded.tune, loaded.location(faults)
-    chosen: dict[str, list[Scalar]] = {name: list(each) for name, each in tune.axes.items()}
-    chosen |= {name: [value] for name, value in tune.parameters.items()}
-    chains = [str(each) for each in chosen.pop(TOOLCHAIN, ["default"])]
+    bound, chains = _bound(tune, test)
     if TOOLCHAIN in tune.axes and not _has_toolchains(chains, site.machine, at):
         return [], []
-    usual = {name: value for name, value in test.defaults.items() if name not in chosen}
-    bound = replace(test, parameters={**test.parameters, **chosen}, defaults=usual, repeat=1)
     own = Suite({test.name: bound}, suite.nodes, suite.faulty)
     selection = CaseSelection(toolchains=chains)
     keys = BuildKeys() if with_builds else None
@@ -202,19 +198,36 @@ def _settings(
         default = {axis: _used_today(axis, tune, test) for axis in tune.axes}
         cases, same = merged(cases, bound, site.machine, [*tune.axes], default)
         found.skipped.extend((case.name, why) for case, why in same)
-    if differing := unlike_nodes(site.machine, test.requires.features, cases):
+    _check_cases(cases, tune, test, site.machine, at)
+    return cases, found.skipped
+
+
+def _bound(tune: TuneFile, test: Test) -> tuple[Test, list[str]]:
+    """Return the test with the values of the file, and the toolchains."""
+    chosen: dict[str, list[Scalar]] = {name: list(each) for name, each in tune.axes.items()}
+    chosen |= {name: [value] for name, value in tune.parameters.items()}
+    chains = [str(each) for each in chosen.pop(TOOLCHAIN, ["default"])]
+    usual = {name: value for name, value in test.defaults.items() if name not in chosen}
+    parameters = {**test.parameters, **chosen}
+    return replace(test, parameters=parameters, defaults=usual, repeat=1), chains
+
+
+def _check_cases(
+    cases: Sequence[Case], tune: TuneFile, test: Test, machine: Machine, at: Location
+) -> None:
+    """Check the nodes and the number of the settings."""
+    if differing := unlike_nodes(machine, test.requires.features, cases):
         at.fault(
             f"its runs may get nodes that differ ({differing}), and the advice for one kind is not "
             "that for another: choose one kind by run.partition or requires.features of the test, "
             "or by slurm.nodelist of the machine",
             "test",
         )
-    most = max((case.nodes for case in cases), default=0)
-    if tune.blocks.nodes not in (0, most) and cases:
-        at.fault(f"is {tune.blocks.nodes}, and the runs need {most}", "blocks", "nodes")
+    max_nodes = max((case.nodes for case in cases), default=0)
+    if tune.blocks.nodes not in (0, max_nodes) and cases:
+        at.fault(f"is {tune.blocks.nodes}, and the runs need {max_nodes}", "blocks", "nodes")
     if len(cases) > MAX_SETTINGS:
         at.fault(f"gives {len(cases)} settings; the most are {MAX_SETTINGS}", "axes")
-    return cases, found.skipped
 
 
 def _has_toolchains(names: Sequence[str], machine: Machine, at: Location) -> bool:
@@ -289,6 +302,21 @@ def _used_today(axis: str, tune: TuneFile, test: Test) -> Scalar:
     return tune.default.get(axis, own if own is not None and is_tried else values[0])
 
 
+def _default(tune: TuneFile, test: Test, settings: Sequence[list[str]], at: Location) -> int:
+    """Return the number of the setting that is used today."""
+    default = [show(_used_today(name, tune, test)) for name in tune.axes]
+    if default in settings:
+        return settings.index(default)
+    if tune.search != "largest":
+        bound = ", ".join(f"{n}={v}" for n, v in zip(tune.axes, default, strict=True))
+        at.fault(
+            f"{bound} is not in the grid, as a condition or the machine leaves it out; "
+            "name another setting as default",
+            "default",
+        )
+    return 0
+
+
 def _rules(
     tune: TuneFile, test: Test, cases: list[Case], better: Better, at: Location
 ) -> RaceRules:
@@ -296,20 +324,9 @@ def _rules(
     settings = [[show(axis_value(case, axis)) for axis in axes] for case in cases]
     places = [list(dict.fromkeys(row[i] for row in settings)) for i in range(len(axes))]
     levels = [[places[i].index(word) for i, word in enumerate(row)] for row in settings]
-    default = [show(_used_today(name, tune, test)) for name in tune.axes]
-    number = 0
-    if default in settings:
-        number = settings.index(default)
-    elif tune.search != "largest":
-        bound = ", ".join(f"{n}={v}" for n, v in zip(axes, default, strict=True))
-        at.fault(
-            f"{bound} is not in the grid, as a condition or the machine leaves it out; "
-            "name another setting as default",
-            "default",
-        )
     rules = RaceRules(
         levels=levels,
-        default=number,
+        default=_default(tune, test, settings, at),
         metric=tune.metric,
         better=better,
         search=tune.search,

@@ -13,7 +13,7 @@ before.
 import time
 from pathlib import Path
 
-from seatrial.journal.events import TrialOpened
+from seatrial.journal.events import ClockStepped, Event, TrialOpened
 from seatrial.units import SECOND_NS
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -59,6 +59,13 @@ class TrialClock:
     def told(self, step: int) -> None:
         """Take note of a step (ns) that an earlier process of this boot told."""
         self._wall += step
+
+    def follow(self, event: Event) -> None:
+        """Take from an event of the journal what it tells of the clock."""
+        if isinstance(event, TrialOpened):
+            self.go_on(event.boot, event.time, event.uptime)
+        elif isinstance(event, ClockStepped):
+            self.told(round(event.seconds * SECOND_NS))
 
     def now(self) -> int:
         """Return the time for the next event."""

@@ -128,20 +128,18 @@ def _without_case(
     do."""
     skipped = {_test_of(what): reason for what, reason in expansion.skipped}
     left = [name for name in tests if name not in running.parts]
-    if not running.component.tests:
-        if tests and not running.parts:
-            reasons = "; ".join(f"{name} {skipped[name]}" for name in left if name in skipped)
-            text = f"no case is left{running.where}: {reasons or 'select leaves none'}"
-            running.at.fault(text, "component")
-        return
-    for name in left:
-        if name in skipped:
+    if running.component.tests:
+        patterns = {pattern_of(running.component, name) for name in running.parts}
+        for name in filter(skipped.__contains__, left):
             running.location(name).fault(f"{name} {skipped[name]}{running.where}")
-    patterns = {pattern_of(running.component, name) for name in running.parts}
-    for name in left:
-        if name not in skipped and pattern_of(running.component, name) not in patterns:
-            text = f"select leaves no case of {name}; remove it here, or change select"
-            running.location(name).fault(text)
+        for name in left:
+            if name not in skipped and pattern_of(running.component, name) not in patterns:
+                text = f"select leaves no case of {name}; remove it here, or change select"
+                running.location(name).fault(text)
+    elif tests and not running.parts:
+        reasons = "; ".join(f"{name} {skipped[name]}" for name in left if name in skipped)
+        text = f"no case is left{running.where}: {reasons or 'select leaves none'}"
+        running.at.fault(text, "component")
 
 
 def _runs(running: ComponentInPhase) -> None:
@@ -160,19 +158,19 @@ def check_sizes(component: Component, expansions: Sequence[Expansion], at: Locat
         return
     runs = {case.test for expansion in expansions for case in expansion.cases}
     latest, *others = [dict(expansion.skipped) for expansion in reversed(expansions)]
+    too_large: dict[str, list[str]] = {}  # by test
+    for what, reason in latest.items():
+        if _TOO_LARGE.match(reason) and all(what in skipped for skipped in others):
+            too_large.setdefault(_test_of(what), []).append(f"{what} {reason}")
     for i, name in enumerate(component.tests):
-        too_large = [
-            f"{what} {reason}"
-            for what, reason in latest.items()
-            if _test_of(what) == name
-            and _TOO_LARGE.match(reason)
-            and all(what in o for o in others)
-        ]
-        if name in runs and too_large:
-            more = f" (and {count(len(too_large) - 1, 'more case')})" if too_large[1:] else ""
-            text = f"{too_large[0]}{more}; leave it out by settings or select, "
-            text += "or have a phase of as many nodes"
-            at.fault(text, "tests", name if isinstance(component.tests, dict) else i)
+        if name not in runs or name not in too_large:
+            continue
+        first, *rest = too_large[name]
+        more = f" (and {count(len(rest), 'more case')})" if rest else ""
+        text = (
+            f"{first}{more}; leave it out by settings or select, or have a phase of as many nodes"
+        )
+        at.fault(text, "tests", name if isinstance(component.tests, dict) else i)
 
 
 def _test_of(skipped: str) -> str:

@@ -104,11 +104,11 @@ def place_of(component: Component, phase: str) -> Place:
 def together(items: Sequence[T], place: Callable[[T], Place]) -> Iterator[list[T]]:
     """Yield the items of components that run at once, in the order of the first of each group."""
     places = [place(item) for item in items]
-    of = _groups({each.component: each.alongside for each in places})
-    found: dict[tuple[str, int], list[T]] = {}
+    group_of = _groups({each.component: each.alongside for each in places})
+    groups: dict[tuple[str, int], list[T]] = {}
     for item, each in zip(items, places, strict=True):
-        found.setdefault((each.phase, of[each.component]), []).append(item)
-    yield from found.values()
+        groups.setdefault((each.phase, group_of[each.component]), []).append(item)
+    yield from groups.values()
 
 
 def check_alongside(plan: Plan, machine: Machine | None, location: Location) -> None:
@@ -139,27 +139,35 @@ def _check_nodes(
     plan: Plan, machine: Machine, known: Mapping[str, Component], location: Location
 ) -> None:
     """Check that components of a group have nodes of their own in each phase that they share."""
-    of = _groups({name: named_beside(each) for name, each in known.items()})
-    names = list(known)
-    for i, name in enumerate(names):
-        at, component = location.inside("components", i), known[name]
-        beside = [other for other in names if other != name and of[other] == of[name]]
+    groups = _groups({name: named_beside(each) for name, each in known.items()})
+    for i, (name, component) in enumerate(known.items()):
+        at = location.inside("components", i)
+        beside = [other for other in known if other != name and groups[other] == groups[name]]
         if beside and not component.nodes:
             at.fault(f"runs beside {', '.join(beside)}, and needs nodes of its own", "nodes")
+        if not component.nodes:
+            continue
         for phase in phases_of(plan, component):
             nodes = _nodes_of(machine, phase, component)
-            if component.nodes and nodes is not None and not nodes:
+            if nodes is not None and not nodes:
                 where = f"phase {phase.phase}" if phase.phase else machine.machine
                 at.fault(f"{component.nodes}: none of these is a node of {where}", "nodes")
+        earlier = list(known)[:i]
         for other in beside:
-            if names.index(other) > i or not known[other].nodes or not component.nodes:
-                continue
-            for phase in _shared(plan, component, known[other]):
-                one, two = (_nodes_of(machine, phase, each) for each in (component, known[other]))
-                if both := (one or set()) & (two or set()):
-                    at.fault(f"{fold(sorted(both))} is of {other}, too, which runs beside it; "
-                             "give each nodes of its own", "nodes")  # fmt: skip
-                    break
+            if other in earlier and (both := _in_common(plan, machine, component, known[other])):
+                text = f"{fold(sorted(both))} is of {other}, too, which runs beside it; give each "
+                at.fault(f"{text}nodes of its own", "nodes")
+
+
+def _in_common(plan: Plan, machine: Machine, one: Component, other: Component) -> set[str]:
+    """Return the nodes that two components have both in the first phase in which they do."""
+    if not other.nodes:
+        return set()
+    for phase in _shared(plan, one, other):
+        own, others = (_nodes_of(machine, phase, each) for each in (one, other))
+        if both := (own or set()) & (others or set()):
+            return both
+    return set()
 
 
 def _nodes_of(machine: Machine, phase: Phase, component: Component) -> set[str] | None:

@@ -93,19 +93,17 @@ def prepare_plan(
     assert loaded is not None
     assert loaded.site is not None
     _require_known(loaded.plan, components, phases)
-    made = [
-        draft._replace(
-            policy=policy_of(loaded.plan, draft.component, draft.machine, draft.tests, draft.cases)
+    parts: list[PreparedComponent] = []
+    checklists: list[PreparedComponent] = []
+    order = [phase.phase for phase in loaded.plan.phases or [WHOLE]]
+    for draft in sorted(drafts, key=lambda draft: order.index(draft.phase)):
+        component, is_checklist = draft.component, draft.component.kind == "checklist"
+        is_chosen = (not components or component.component in components) and (
+            not phases or draft.phase in phases
         )
-        for phase in loaded.plan.phases or [WHOLE]
-        for draft in drafts
-        if draft.phase == phase.phase
-        and (not components or draft.component.component in components)
-        and (not phases or draft.phase in phases)
-        and (draft.cases or draft.component.kind == "checklist")
-    ]
-    parts = [part for part in made if part.component.kind != "checklist"]
-    checklists = [part for part in made if part.component.kind == "checklist"]
+        if is_chosen and (draft.cases or is_checklist):
+            policy = policy_of(loaded.plan, component, draft.machine, draft.tests, draft.cases)
+            (checklists if is_checklist else parts).append(draft._replace(policy=policy))
     return PreparedPlan(path.absolute(), loaded.plan, loaded.site, parts, expected, checklists)
 
 
