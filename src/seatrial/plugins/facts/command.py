@@ -104,7 +104,7 @@ def collect(
             settings.append(f"given={place / 'facts.txt'}")
         elif by == "ssh":
             test, chosen = "hosts", _here(about, place)
-            hosts = _hosts(about, roles, nodes)
+            hosts = unfolded(nodes) if nodes else _hosts(about, roles)
             (place / "hosts").write_text("".join(f"{host}\n" for host in hosts))
             settings.append(f"hosts={place / 'hosts'}")
         else:
@@ -193,10 +193,8 @@ def _written(path: Path, about: dict[str, Any]) -> str:
     return str(path)
 
 
-def _hosts(machine: Machine, roles: tuple[str, ...], nodes: str) -> list[str]:
+def _hosts(machine: Machine, roles: tuple[str, ...]) -> list[str]:
     """Return the hosts to be asked by ssh. Raises UsageError if there are none."""
-    if nodes:
-        return list(unfolded(nodes))
     if unknown := [role for role in roles if role not in machine.roles]:
         known = ", ".join(machine.roles) or "none"
         raise UsageError(f"--role {unknown[0]}: {machine.machine} has the roles: {known}")
@@ -327,8 +325,8 @@ def diff(
     _tell_missing(first)
     if second is None or majority:
         differences = drift.from_majority(first.table, first.roles, limits)
-        columns = "fact | usual~ | but~ | on~"
-        return _show(_majority_rows(differences), first, as_json, columns, is_whole(first))
+        rows = list(_majority_rows(differences))
+        return _show(rows, first, as_json, "fact | usual~ | but~ | on~", is_whole(first))
     _tell_missing(second)
     second = second._replace(table=_only(second.table, patterns))
     whole = is_whole(first) and is_whole(second)
@@ -518,13 +516,13 @@ def _share(text: str) -> tuple[str, float]:
     return name, value
 
 
-def _majority_rows(differences: list[drift.FactDifference]) -> list[tuple[str, str, str, str]]:
-    rows = []
+def _majority_rows(
+    differences: list[drift.FactDifference],
+) -> Iterator[tuple[str, str, str, str]]:
     for row in differences:
         usual = row.usual or MISSES if row.agreed else "(no value of more than half)"
         for value, nodes in row.others.items():
-            rows.append((row.key, usual, value or MISSES, fold(nodes)))
-    return rows
+            yield row.key, usual, value or MISSES, fold(nodes)
 
 
 def _usual(values: drift.Values) -> str:

@@ -41,25 +41,28 @@ def against_return(
 ) -> list[str]:
     """Return why a drained node must not be returned. ``note``: the reasons of its note;
     ``drained``: the nodes that our notes drained."""
-    if node not in table.nodes:
+    if node not in table.rows:
         return [SILENT]
     reasons = to_drain(judged, rules, ()).get(node, [])
     known = {rule.name: rule for rule in rules.rules}
     accused = {each.rule for each in judged.findings if node in unfold_or_empty(each.nodes)}
     others = set(table.nodes) - set(drained)
     for name in note:
-        rule = known.get(name)
         if name == SILENT or name in reasons:
             continue
-        if rule is None:
+        if name not in known:
             reasons.append(f"{name!r} of its note is no rule here; give its file with --rules")
         elif name in accused:
             reasons.append(name)
-        elif not _is_judged(rule, node, rules, table, roles):
+        elif not _is_judged(known[name], node, rules, table, roles):
             reasons.append(f"{name} could not be judged")
-        elif (rule.alike or rule.unique) and len(others) <= len(drained):
+        elif _compares_nodes(known[name]) and len(others) <= len(drained):
             reasons.append(f"{name} compares nodes, and too few others told their facts")
     return reasons
+
+
+def _compares_nodes(rule: Rule) -> bool:
+    return bool(rule.alike or rule.unique)
 
 
 def _is_judged(

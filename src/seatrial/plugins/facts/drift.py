@@ -121,20 +121,17 @@ class Change(NamedTuple):
 
 def between(before: FactTable, after: FactTable, limits: DriftLimits = USUAL) -> list[Change]:
     """Return the facts that changed on nodes that are in both tables."""
-    nodes = [node for node in after.nodes if node in set(before.nodes)]
+    nodes = [node for node in after.nodes if node in before.rows]
     old, new = before.only(nodes), after.only(nodes)
-    order = {node: i for i, node in enumerate(old.nodes)}
-    aligned = [order[node] for node in new.nodes]
+    aligned = [old.rows[node] for node in new.nodes]
     changes: list[Change] = []
-    for key in sorted({*before.keys, *after.keys}):
-        if not limits.covers(key):
-            continue
-        one, other = old.column(key), new.column(key)
-        found: dict[tuple[str | None, str | None], list[str]] = {}
-        for node, i, value in zip(new.nodes, aligned, other, strict=True):
-            if one[i] != value and not limits.near(key, one[i], value):
-                found.setdefault((one[i], value), []).append(node)
-        changes += [Change(key, *values, nodes) for values, nodes in found.items()]
+    for key in filter(limits.covers, sorted({*before.keys, *after.keys})):
+        earlier, later = old.column(key), new.column(key)
+        pairs: dict[tuple[str | None, str | None], list[str]] = {}
+        for node, row, value in zip(new.nodes, aligned, later, strict=True):
+            if earlier[row] != value and not limits.near(key, earlier[row], value):
+                pairs.setdefault((earlier[row], value), []).append(node)
+        changes += [Change(key, *values, changed) for values, changed in pairs.items()]
     return changes
 
 

@@ -10,7 +10,7 @@ node of the run of which nothing is told, and a line that is not understood, are
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +20,7 @@ from seatrial.judge.reading import TooLarge, Unreadable, read_text
 from seatrial.model.figures import MetricValue
 from seatrial.model.node_set import not_among, unfold_or_empty
 from seatrial.plugins.facts import node_facts
+from seatrial.plugins.facts.node_facts import FactTable
 from seatrial.plugins.facts.rules import judge
 
 MAX_NODES: Final = 2000  # that have a metric of their own
@@ -34,6 +35,9 @@ that could not judge all nodes."""
 GOOD: Final = frozenset({"SUCCESS", "OK", "GOOD", "PASS", "PASSED"})
 BAD: Final = frozenset({"FAILED", "FAIL", "BAD", "INCORRECT", "HW-FAIL", "PERF", "PERF-FAIL"})
 """The states of a node in ``nodecheck.txt``, in capitals or not."""
+
+Finding = tuple[str, str]
+"""A rule, and the node that it accuses; "" for the machine as a whole."""
 
 _LINE = re.compile(
     r"([A-Za-z0-9][\w.-]{0,99})[ \t]+([A-Za-z-]{2,9})(?:[ \t]+([a-z0-9][\w-]{0,59}))?\b.*"
@@ -51,13 +55,7 @@ def findings_in(
             table = node_facts.read([folder / FACTS_FILE])
         except UsageError:
             return []
-        judged = judge(table, rules, roles)
-        of_rules = judged.findings
-        found = [(each.rule, node) for each in of_rules for node in unfold_or_empty(each.nodes)]
-        found += [(each.rule, "") for each in of_rules if not each.nodes]
-        found += [(NO_ANSWER, node) for node in table.silent]
-        found += [(NOT_UNDERSTOOD, "") for _ in table.troubles]
-        return _figures(found + [(f"{NOT_JUDGED}_{name}", "") for name in judged.partly])
+        return _figures(list(_findings_of_rules(table, rules, roles)))
     try:
         text = read_text(folder, NODECHECK, _LIMIT, _LESS)
     except (Unreadable, TooLarge):
@@ -65,30 +63,49 @@ def findings_in(
     return _figures_of_lines(text.splitlines(), nodes)
 
 
+def _findings_of_rules(
+    table: FactTable, rules: RuleFile, roles: Mapping[str, str]
+) -> Iterator[Finding]:
+    """Yield what rules find, and what is not known."""
+    judged = judge(table, rules, roles)
+    for finding in judged.findings:
+        for node in unfold_or_empty(finding.nodes) or [""]:
+            yield finding.rule, node
+    for node in table.silent:
+        yield NO_ANSWER, node
+    for _ in table.troubles:
+        yield NOT_UNDERSTOOD, ""
+    for name in judged.partly:
+        yield f"{NOT_JUDGED}_{name}", ""
+
+
 def _figures_of_lines(lines: list[str], nodes: str) -> list[MetricValue]:
     """Return the figures of the lines of ``nodecheck.txt``; none if no line tells of a node."""
-    told: dict[str, None] = {}
-    found: list[tuple[str, str]] = []
+    nodes_told: dict[str, None] = {}
+    findings: list[Finding] = []
     for line in lines:
+        if not line.strip() or line.startswith("#"):
+            continue
         parts = _LINE.fullmatch(line)
         state = parts[2].upper() if parts else ""
-        if parts and state in GOOD | BAD:
-            told[parts[1]] = None
-            found += [(parts[3] or "check", parts[1])] if state in BAD else []
-        elif line.strip() and not line.startswith("#"):
-            found.append((NOT_UNDERSTOOD, parts[1] if parts else ""))
-    if not told:
+        if parts is None or state not in GOOD | BAD:
+            findings.append((NOT_UNDERSTOOD, parts[1] if parts else ""))
+            continue
+        nodes_told[parts[1]] = None
+        if state in BAD:
+            findings.append((parts[3] or "check", parts[1]))
+    if not nodes_told:
         return []
-    return _figures(found + [(NO_ANSWER, node) for node in not_among(nodes, told)])
+    return _figures(findings + [(NO_ANSWER, node) for node in not_among(nodes, nodes_told)])
 
 
-def _figures(found: list[tuple[str, str]]) -> list[MetricValue]:
-    """Return the figures of findings, given as (rule, node); without a node: of the machine."""
-    of_rule = Counter(rule for rule, _ in found)
-    of_node = Counter(node for _, node in found if node)
+def _figures(findings: Sequence[Finding]) -> list[MetricValue]:
+    """Return the figures of findings."""
+    of_rule = Counter(rule for rule, _ in findings)
+    of_node = Counter(node for _, node in findings if node)
     numbers: Iterator[tuple[str, int]] = iter(
         [
-            (FINDINGS, len(found)),
+            (FINDINGS, len(findings)),
             *((f"{PREFIX}{rule}", number) for rule, number in sorted(of_rule.items())),
             *((metric_of(node), number) for node, number in sorted(of_node.items())[:MAX_NODES]),
         ]

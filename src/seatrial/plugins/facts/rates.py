@@ -9,6 +9,7 @@ node that was started in between counts from its start. A time below an hour cou
 a single error between two collections that are close is no high rate.
 """
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -38,21 +39,18 @@ def rises(before: FactTable, after: FactTable) -> Iterator[CounterRise]:
     old = _values(before, [*counters, _CLOCK])
     new = _values(after, [*counters, _CLOCK, _UPTIME])
     for node in after.nodes:
-        if node not in before.rows:
-            continue
-        earlier, later = old[node], new[node]
-        seconds = later.get(_CLOCK, 0.0) - earlier.get(_CLOCK, float("inf"))
+        earlier, later = old.get(node, {}), new[node]
+        seconds = later.get(_CLOCK, 0.0) - earlier.get(_CLOCK, math.inf)
         if seconds <= 0:
             continue  # the same collection, or one of them did not tell its time
-        started = later.get(_UPTIME, seconds) < seconds
-        hours = max(LEAST_HOURS, min(seconds, later.get(_UPTIME, seconds)) / 3600)
+        uptime = later.get(_UPTIME, seconds)
+        hours = max(LEAST_HOURS, min(seconds, uptime) / 3600)
         for key in counters:
-            if key not in later or key not in earlier:
-                continue
-            grown = later[key] - (0 if started else earlier[key])
-            if grown < 0:  # somebody set it back
-                grown = later[key]
-            yield CounterRise(key.removeprefix(READINGS), node, int(grown), grown / hours)
+            if key in later and key in earlier:
+                grown = later[key] - earlier[key]
+                if uptime < seconds or grown < 0:  # it was started, or somebody set it back
+                    grown = later[key]
+                yield CounterRise(key.removeprefix(READINGS), node, int(grown), grown / hours)
 
 
 def _set_back(before: FactTable, after: FactTable) -> Iterator[str]:

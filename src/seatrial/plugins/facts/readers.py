@@ -106,14 +106,16 @@ def _matches(pattern: str, address: str) -> bool:
 def _has(part: str, number: str) -> bool:
     if part == "*" or not number.isdigit():
         return part == "*"
-    for span in part.strip("[]").split(","):
-        ends, _, step = span.partition("/")
-        low, _, high = ends.partition("-")
-        if not all(each.isdigit() for each in (low, high or low, step or "1")):
-            continue
-        if int(number) in range(int(low), int(high or low) + 1, max(1, int(step or 1))):
-            return True
-    return False
+    return any(int(number) in _span(span) for span in part.strip("[]").split(","))
+
+
+def _span(text: str) -> range:
+    """Return the numbers of ``a``, ``a-b`` or ``a-b/step``; none of what is none of these."""
+    ends, _, step = text.partition("/")
+    low, _, high = ends.partition("-")
+    if not all(each.isdigit() for each in (low, high or low, step or "1")):
+        return range(0)
+    return range(int(low), int(high or low) + 1, max(1, int(step or 1)))
 
 
 def routes_in(text: str) -> Iterator[tuple[str, str, int]]:

@@ -89,7 +89,7 @@ def _check(plan: RoutingPlan, location: Location) -> None:
 
 def _check_groups(plan: RoutingPlan, location: Location) -> None:
     """Add the faults of networks, and of routers that serve no group or two."""
-    nets: list[str] = [plan.net]
+    nets = [plan.net]
     routers = set(location.inside("routers").parsed(unfold, plan.routers.nodes, "nodes") or ())
     served: dict[str, str] = {}
     if not _NET.fullmatch(plan.net):
@@ -224,17 +224,17 @@ def rules() -> dict[str, Rule]:
 def check(plan: RoutingPlan, table: FactTable) -> Iterator[tuple[Rule, list[str], str]]:
     """Yield what is not as planned, as (rule, nodes, text); nodes with the same fault are together.
     The facts are routes, networks, NIDs, forwarding and targets, as far as a node told them."""
-    of_rule = rules()
-    found: dict[tuple[str, str], list[str]] = {}
+    of_name = rules()
+    faulty: dict[tuple[str, str], list[str]] = {}
     nids_told = any(key.startswith("nid.") for key in table.keys)  # else only their files did
     for node, want in wanted(plan).items():
         if node not in table.rows:
-            found.setdefault(("routing-told", f"no facts of this {want.role}"), []).append(node)
+            faulty.setdefault(("routing-told", f"no facts of this {want.role}"), []).append(node)
             continue
         for fault in _faults(want, table.of(node), plan.hops, nids_told):
-            found.setdefault(fault, []).append(node)
-    for (name, text), nodes in found.items():
-        yield of_rule[name], nodes, text
+            faulty.setdefault(fault, []).append(node)
+    for (name, text), nodes in faulty.items():
+        yield of_name[name], nodes, text
 
 
 def _faults(
@@ -243,10 +243,10 @@ def _faults(
     """Yield the faults of a node: (rule, text)."""
     yield from _faults_of_nets(want, facts, nids_told)
     yield from _faults_of_routes(want, facts, hops)
-    if told := facts.get("lnet.forwarding"):
-        if (told == "enabled") != want.forwards:
-            be = "must forward" if want.forwards else f"a {want.role} must not forward"
-            yield "lnet-forwarding", f"forwarding is {told}; {be}"
+    if state := facts.get("lnet.forwarding"):
+        if (state == "enabled") != want.forwards:
+            must = "must forward" if want.forwards else f"a {want.role} must not forward"
+            yield "lnet-forwarding", f"forwarding is {state}; {must}"
     elif want.forwards:
         yield "lnet-forwarding", "forwarding is not set; must forward"
     targets = sum(_TARGET.fullmatch(key) is not None for key in facts)
@@ -264,16 +264,19 @@ def _faults_of_nets(
         yield "lnet-networks", f"is not on {net}"
     for net in sorted(nets - wanted_nets):
         yield "lnet-networks", f"is on {net}, and must not be"
-    if not nids_told:
-        return
-    right = {_nid(nid) for nid in want.nids.values()}
+    if nids_told:
+        yield from _faults_of_nids(own, {_nid(nid) for nid in want.nids.values()})
+
+
+def _faults_of_nids(own: Mapping[str, str], right: set[str]) -> Iterator[tuple[str, str]]:
+    """Yield the faults of the NIDs of a node, given with their states."""
     for nid in sorted(right - own.keys()):
         yield "lnet-nids", f"has no address {nid}"
     for nid in sorted(own.keys() - right):
         yield "lnet-nids", f"has the address {nid}, which is not its own"
-    for nid, state in sorted(own.items()):
-        if nid in right and state != "up":
-            yield "lnet-nids-up", f"{nid} is {state}"
+    for nid in sorted(own.keys() & right):
+        if own[nid] != "up":
+            yield "lnet-nids-up", f"{nid} is {own[nid]}"
 
 
 def _nets_of(facts: Mapping[str, str], nids: Iterable[str]) -> set[str]:
@@ -295,21 +298,21 @@ def _faults_of_routes(
         yield "fgr-complete", f"no route to {net} through {gateway}"
     for net, gateway in sorted(own.keys() - right):
         yield "fgr-nothing-else", f"a route to {net} through {gateway}, which does not serve it"
-    for (net, gateway), told in sorted(own.items()):
-        state, _, number = told.partition(" ")
-        if (net, gateway) in right and number and number != str(hops):
+    for net, gateway in sorted(own.keys() & right):
+        state, _, number = own[net, gateway].partition(" ")
+        if number and number != str(hops):
             yield "fgr-hops", f"the route to {net} through {gateway} has {number} hops"
-        if (net, gateway) in right and state not in ("up", "configured"):
+        if state not in ("up", "configured"):
             yield "lnet-routers-up", f"the route to {net} through {gateway} is {state}"
 
 
 def _routes_of(facts: Mapping[str, str]) -> Iterator[tuple[tuple[str, str], str]]:
     """Yield the routes of a node, ((network, gateway), state and hops): as LNet has them, else as
     the options of its module say."""
-    told = [(key[6:], value) for key, value in facts.items() if key.startswith("route.")]
-    for key, value in told:
+    routes = [(key[6:], value) for key, value in facts.items() if key.startswith("route.")]
+    for key, value in routes:
         net, _, gateway = key.partition(".")
         yield (_net(net), _nid(gateway)), value
-    if not told:
+    if not routes:
         for net, gateway, hops in routes_in(facts.get("lnet.routes", "")):
             yield (_net(net), _nid(gateway)), f"configured {hops}"

@@ -38,7 +38,7 @@ MAX_SHOWN = 4  # values of a fact that has no usual one
 _UNLIMITED = "unlimited"
 
 
-Found = tuple[Rule, list[str], str]  # with its nodes, and what is not so
+Finding = tuple[Rule, list[str], str]  # with its nodes, and what is not so
 
 
 class RuleFinding(Struct, frozen=True):
@@ -93,40 +93,38 @@ def judge(
     return with_waivers(raw, rules, day)._replace(judged=judged, idle=judging.idle, partly=partly)
 
 
-def with_waivers(raw: Iterable[Found], rules: RuleFile, day: str = "") -> RuleJudgement:
+def with_waivers(raw: Iterable[Finding], rules: RuleFile, day: str = "") -> RuleJudgement:
     """Return findings, given as (rule, nodes, text), with the waived ones apart."""
     day = day or f"{datetime.now(UTC):%Y-%m-%d}"
-    made = RuleJudgement([], [], 0, [])
+    waivers = [waiver for waiver in rules.waivers if not waiver.until or waiver.until >= day]
+    judgement = RuleJudgement([], [], 0, [])
     for finding in raw:
-        left, excused = _split(finding, rules.waivers, day)
-        made.findings.extend(left)
-        made.waived.extend(excused)
-    return made
+        left, excused = _split(finding, [each for each in waivers if _waives(each, finding[0])])
+        judgement.findings.extend(left)
+        judgement.waived.extend(excused)
+    return judgement
 
 
 def _split(
-    finding: Found, waivers: Sequence[RuleWaiver], day: str
+    finding: Finding, waivers: Sequence[RuleWaiver]
 ) -> tuple[list[RuleFinding], list[RuleFinding]]:
     """Return a finding without the nodes that are waived, and those."""
     rule, nodes, text = finding
+    if not nodes:
+        reason = next((waiver.reason for waiver in waivers if not waiver.nodes), None)
+        made = [_made(rule, nodes, text, reason or "")]
+        return (made, []) if reason is None else ([], made)
     excused: list[RuleFinding] = []
-    machine = not nodes
     for waiver in waivers:
-        if not _waives(waiver, rule, day):
-            continue
-        if machine and not waiver.nodes:
-            return [], [_made(rule, nodes, text, waiver.reason)]
         members = set(unfold(waiver.nodes)) if waiver.nodes else set(nodes)
         if gone := [node for node in nodes if node in members]:
             excused.append(_made(rule, gone, text, waiver.reason))
             nodes = [node for node in nodes if node not in members]
-    return [_made(rule, nodes, text)] if nodes or machine else [], excused
+    return [_made(rule, nodes, text)] if nodes else [], excused
 
 
-def _waives(waiver: RuleWaiver, rule: Rule, day: str) -> bool:
-    """Return whether a waiver is about a rule, and not over."""
-    over = waiver.until and waiver.until < day
-    return not over and any(fnmatchcase(rule.name, pattern) for pattern in waiver.rules)
+def _waives(waiver: RuleWaiver, rule: Rule) -> bool:
+    return any(fnmatchcase(rule.name, pattern) for pattern in waiver.rules)
 
 
 def _made(rule: Rule, nodes: Sequence[str], text: str, waived: str = "") -> RuleFinding:
@@ -152,7 +150,7 @@ class _Judge:
         self.without_nodes = 0
         self._columns = {key: i for i, key in enumerate(table.keys)}
 
-    def findings(self, rule: Rule) -> Iterator[Found]:
+    def findings(self, rule: Rule) -> Iterator[Finding]:
         """Yield the findings of a rule."""
         part = self._part(rule)
         if about_machine(rule, self.fixed) and (part.nodes or not rule.where):
@@ -207,7 +205,7 @@ class _Judge:
             self._partly(rule, reason)
         return chosen
 
-    def _alike(self, rule: Rule, part: FactTable) -> Iterator[Found]:
+    def _alike(self, rule: Rule, part: FactTable) -> Iterator[Finding]:
         chosen = part.with_keys(rule.alike)
         if not chosen.keys:
             self._nothing(rule, f"no node has {' or '.join(rule.alike)}")
@@ -218,20 +216,14 @@ class _Judge:
             if not row.agreed:
                 values = [f"{value or 'missing'} on {fold(on)}" for value, on in row.others.items()]
                 nodes = [node for on in row.others.values() for node in on]
-                yield (
-                    rule,
-                    nodes,
-                    f"{row.key} is {', '.join(values[:MAX_SHOWN])}: no value is that of most",
-                )
+                shown = ", ".join(values[:MAX_SHOWN])
+                yield rule, nodes, f"{row.key} is {shown}: no value is that of most"
                 continue
+            usual = f"most have {row.usual or 'none'}"
             for value, nodes in row.others.items():
-                yield (
-                    rule,
-                    nodes,
-                    f"{row.key} is {value or 'missing'}; most have {row.usual or 'none'}",
-                )
+                yield rule, nodes, f"{row.key} is {value or 'missing'}; {usual}"
 
-    def _alike_role(self, rule: Rule, chosen: FactTable) -> Iterator[Found]:
+    def _alike_role(self, rule: Rule, chosen: FactTable) -> Iterator[Finding]:
         """Yield the nodes that differ from more than half of the nodes of another role."""
         of_role = [node for node in self.table.nodes if self.roles[node] == rule.as_role]
         others = self.table.only(of_role)
@@ -247,7 +239,7 @@ class _Judge:
                     has = f"most of {rule.as_role} have {usual or 'none'}"
                     yield rule, nodes, f"{key} is {value or 'missing'}; {has}"
 
-    def _unique(self, rule: Rule, part: FactTable) -> Iterator[Found]:
+    def _unique(self, rule: Rule, part: FactTable) -> Iterator[Finding]:
         chosen = part.with_keys(rule.unique)
         if not chosen.keys:
             self._nothing(rule, f"no node has {' or '.join(rule.unique)}")
@@ -256,14 +248,14 @@ class _Judge:
             nodes = [chosen.nodes[i] for i in rows]
             yield rule, nodes, f"{chosen.keys[column]} is on {len(nodes)} nodes"
 
-    def _complete(self, rule: Rule, part: FactTable) -> Iterator[Found]:
+    def _complete(self, rule: Rule, part: FactTable) -> Iterator[Finding]:
         for pattern in rule.complete:
             chosen = part.with_keys([pattern])
             lacking = np.flatnonzero((chosen.numbers < 0).all(axis=1))
             if nodes := [part.nodes[i] for i in lacking]:
                 yield rule, nodes, f"{pattern} is missing"
 
-    def _holds(self, rule: Rule, part: FactTable) -> Iterator[Found]:
+    def _holds(self, rule: Rule, part: FactTable) -> Iterator[Finding]:
         expression = compile_expression(rule.holds)
         bound = list(self._others(rule))
         if not bound:
@@ -293,7 +285,7 @@ class _Judge:
                 self._nothing(rule, about)
                 break
 
-    def _holds_of_machine(self, rule: Rule) -> Iterator[Found]:
+    def _holds_of_machine(self, rule: Rule) -> Iterator[Finding]:
         """Yield the finding of a rule about the machine, which accuses no node."""
         expression = compile_expression(rule.holds)
         absent = expression.names - self.fixed.keys() - rule.others.keys()

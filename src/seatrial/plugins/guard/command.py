@@ -20,17 +20,9 @@ from seatrial.show.text import folded
 from seatrial.units import count, listed
 
 MAX_ROWS = 1000
-
-
 _SHOWN = ("mpi", "mpi_version", "openmp", "glibc", "isa_level")  # facts of a program
-
-
 MAX_LOGGED = 200
-
-
 UNDECIDED = 3  # exit code: nothing is refused, and some files could not be judged
-
-
 OWN = Path("guard.yaml")
 
 
@@ -56,21 +48,26 @@ def command() -> None:
 def check(files: tuple[Path, ...], file: Path | None, as_json: bool) -> int:
     """Tell what each FILE is made for. Exits 1 if a rule refuses one."""
     rules = _rules(file)
-    found = list(_judged(rules, map(os.fspath, files)))
-    for each in found:
-        if each.values["kind"] == "unreadable":
-            raise UsageError(f"{plain_line(each.path)}: cannot be read; name a regular file")
+    programs = list(_judged(rules, map(os.fspath, files)))
+    for one in programs:
+        if one.values["kind"] == "unreadable":
+            raise UsageError(f"{plain_line(one.path)}: cannot be read; name a regular file")
     if as_json:
-        click.echo(to_json(msgspec.to_builtins(found)), nl=False)
+        click.echo(to_json(msgspec.to_builtins(programs)), nl=False)
     else:
-        for each in found:
-            _print(each, rules)
-    unjudged = [each for each in found if not is_read(each)]
-    for each in unjudged:
-        tell(f"{each.path}: cannot be judged: it is no whole program for this kind of machine")
+        for one in programs:
+            _print(one, rules)
+    unjudged = [one.path for one in programs if not is_read(one)]
+    for path in unjudged:
+        tell(f"{path}: cannot be judged: it is no whole program for this kind of machine")
     if not rules:
         tell(f"no launch was judged: {OWN} is not here; --rules names a file of rules")
-    if any(each.refused for each in found):
+    return _code(programs, unjudged)
+
+
+def _code(programs: Iterable[ProgramFacts], unjudged: list[str]) -> int:
+    """Return the exit code, by what rules refuse and what could not be judged."""
+    if any(one.refused for one in programs):
         return 1
     return UNDECIDED if unjudged else 0
 
@@ -108,9 +105,7 @@ def scan(folder: Path, file: Path | None, jobs: int, as_json: bool) -> int:
         _table(shown, f"{count(number, 'file')}, {elves} of them ELF")
     if unread:
         tell(f"{count(len(unread), 'file')} cannot be read, or not whole: {listed(unread, 5)}")
-    if any(each.refused for each in shown):
-        return 1
-    return UNDECIDED if unread else 0
+    return _code(shown, unread)
 
 
 @command.command("write")
@@ -137,20 +132,20 @@ def log(folder: Path, as_json: bool) -> int:
 
     DIR is the folder of `seatrial guard write`. The last 200 are shown.
     """
-    found = sorted(site_files.log_entries(folder), key=lambda entry: entry.time)
+    entries = sorted(site_files.log_entries(folder), key=lambda entry: entry.time)
     if as_json:
-        click.echo(to_json(msgspec.to_builtins(found)), nl=False)
+        click.echo(to_json(msgspec.to_builtins(entries)), nl=False)
         return 0
     table = TextTable("time | user | host?2 | job?1 | look?3 | what | rule | program~")
-    for each in found[-MAX_LOGGED:]:
-        table.add(*map(plain_line, msgspec.structs.astuple(each)))
-    if found:
+    for entry in entries[-MAX_LOGGED:]:
+        table.add(*map(plain_line, msgspec.structs.astuple(entry)))
+    if entries:
         click.echo(table)
     for name in site_files.strange_logs(folder):
         tell(f"log/{name}: is no regular file of that user; it is left out. Remove it")
-    missed = sum(each.action == "unjudged" for each in found)
-    told = f"; {missed} could not be judged" if missed else ""
-    click.echo(f"{count(len(found) - missed, 'finding')} about launches{told}")
+    missed = sum(entry.action == "unjudged" for entry in entries)
+    more = f"; {missed} could not be judged" if missed else ""
+    click.echo(f"{count(len(entries) - missed, 'finding')} about launches{more}")
     return 0
 
 

@@ -71,21 +71,22 @@ def _check_rule(rule: LaunchRule, at: Location) -> None:
         at.fault("is empty; tell the user what is wrong and what to do", "message")
     if bool(rule.refuse) == bool(rule.warn):
         at.fault("give one of refuse and warn")
-    for key in ("refuse", "warn"):
+    for key, condition in (("refuse", rule.refuse), ("warn", rule.warn)):
         try:
-            _ = (text := getattr(rule, key)) and as_c(text)
+            _ = condition and as_c(condition)
         except ExpressionError as error:
             at.fault(str(error), key)
     _check_day(rule.until, at)
-    for i, each in enumerate(rule.exceptions):
-        location = at.inside("exceptions", i)
-        if not each.reason.strip():
-            location.fault("is empty; say why the rule does not apply", "reason")
-        if not (each.paths or each.users):
-            location.fault(
-                "names no paths and no users, so that the rule would never apply", "paths"
-            )
-        _check_day(each.until, location)
+    for i, exception in enumerate(rule.exceptions):
+        _check_exception(exception, at.inside("exceptions", i))
+
+
+def _check_exception(exception: LaunchException, at: Location) -> None:
+    if not exception.reason.strip():
+        at.fault("is empty; say why the rule does not apply", "reason")
+    if not (exception.paths or exception.users):
+        at.fault("names no paths and no users, so that the rule would never apply", "paths")
+    _check_day(exception.until, at)
 
 
 def _check_day(day: str, at: Location) -> None:
@@ -111,13 +112,13 @@ def rules_header(rules: Sequence[LaunchRule], log_folder: str) -> str:
 
 
 def _function(name: str, parameters: str, conditions: Iterable[str]) -> list[str]:
-    found = list(conditions)
+    either = " || ".join(conditions) or "false"
     return [
         f"static bool {name}(const struct facts *facts{parameters})",
         "{",
         "    (void)facts;",
         *(["    (void)now;"] if parameters else []),
-        f"    return {' || '.join(found) or 'false'};",
+        f"    return {either};",
         "}",
     ]
 
@@ -223,8 +224,8 @@ def _term(node: ast.expr) -> _Term:
             return _Term("number", f"({sides[0]} {sign} {sides[1]})")
         case ast.Compare(left=left, ops=ops, comparators=others):
             sides_of = [left, *others]
-            found = [_comparison(sides_of[i], op, sides_of[i + 1]) for i, op in enumerate(ops)]
-            return _Term("truth", f"({' && '.join(found)})")
+            parts = [_comparison(sides_of[i], op, sides_of[i + 1]) for i, op in enumerate(ops)]
+            return _Term("truth", f"({' && '.join(parts)})")
     raise ExpressionError(
         f"{ast.unparse(node)!r} is not allowed here; facts, texts, whole numbers, comparisons, "
         "and, or, not, in, + - * are"
@@ -241,19 +242,22 @@ def _of_kind(node: ast.expr, kind: Kind) -> str:
 
 def _comparison(left: ast.expr, op: ast.cmpop, right: ast.expr) -> str:
     if isinstance(op, ast.In | ast.NotIn):
-        if isinstance(right, ast.Name) and right.id in _LISTS:
-            name = _term(left)
-            if name.kind != "text":
-                raise ExpressionError(f'{ast.unparse(left)!r} is no name, such as "libga.so.3"')
-            is_in = f"is_among(facts->{right.id}, {name.text}, strlen({name.text}))"
-            return f"{'' if isinstance(op, ast.In) else '!'}{is_in}"
-        if not isinstance(right, ast.List | ast.Tuple) or not right.elts:
-            raise ExpressionError(f"{ast.unparse(right)!r} is no list; write [a, b] behind in")
-        found = [_pair(left, "==", each) for each in right.elts]
-        return f"{'' if isinstance(op, ast.In) else '!'}({' || '.join(found)})"
+        return f"{'' if isinstance(op, ast.In) else '!'}{_is_in(left, right)}"
     if not (sign := _ORDER.get(type(op), "")):
         raise ExpressionError("the comparisons are == != < <= > >= in, not in")
     return _pair(left, sign, right)
+
+
+def _is_in(left: ast.expr, right: ast.expr) -> str:
+    """Return whether something is in a list: that of the facts, or one that is written."""
+    if isinstance(right, ast.Name) and right.id in _LISTS:
+        name = _term(left)
+        if name.kind != "text":
+            raise ExpressionError(f'{ast.unparse(left)!r} is no name, such as "libga.so.3"')
+        return f"is_among(facts->{right.id}, {name.text}, strlen({name.text}))"
+    if not isinstance(right, ast.List | ast.Tuple) or not right.elts:
+        raise ExpressionError(f"{ast.unparse(right)!r} is no list; write [a, b] behind in")
+    return f"({' || '.join(_pair(left, '==', each) for each in right.elts)})"
 
 
 def _pair(left: ast.expr, sign: str, right: ast.expr) -> str:

@@ -94,10 +94,14 @@ def named_programs(script: str, variables: Mapping[str, Scalar]) -> list[str]:
             here = path if path.startswith("/") else f"{here}/{path}" if here and path else ""
         elif here and "/" in path and not path.startswith("/"):
             path = os.path.normpath(f"{here}/{path}")
-        if path.startswith("/") and Path(path).is_file() and os.access(path, os.X_OK):
+        if _is_program(path):
             programs[path] = None
         before = "cd" if before == "cd" and path == "--" else word
     return list(programs)[:MAX_PROGRAMS]
+
+
+def _is_program(path: str) -> bool:
+    return path.startswith("/") and Path(path).is_file() and os.access(path, os.X_OK)
 
 
 def _words(script: str) -> Iterator[str]:

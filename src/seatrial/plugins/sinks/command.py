@@ -217,19 +217,23 @@ def _summarise(tag: str, now: SinkLag, before: SinkLag | None) -> bool:
     sent, refused = now.sent, now.refused
     if before is not None and before.sent <= sent and before.refused <= refused:
         sent, refused = sent - before.sent, refused - before.refused
-    said = f"{count(sent, 'event')} sent" if sent or not now.sent else "nothing new"
-    said += f", {refused} not taken" if refused else ""
+    text = _amount(
+        f"{count(sent, 'event')} sent" if sent or not now.sent else "nothing new", refused
+    )
     if sent != now.sent:
-        said += f"; {count(now.sent, 'event')} in all"
-        said += f", {now.refused} not taken" if now.refused else ""
+        text += "; " + _amount(f"{count(now.sent, 'event')} in all", now.refused)
     rest = f"; {now.behind.events} to go" if now.behind.events else ""
-    click.echo(f"{tag}: {now.name}: {said}{rest}")
+    click.echo(f"{tag}: {now.name}: {text}{rest}")
     if refused:
         tell(
             f"{tag}: {now.name}: {refused} not taken: {now.told}; when that is put right, "
             "--again sends all of it again"
         )
     return not refused
+
+
+def _amount(events: str, refused: int) -> str:
+    return events + (f", {refused} not taken" if refused else "")
 
 
 def _tell_damage(found: Sequence[TrialFolder]) -> None:

@@ -16,7 +16,7 @@ import contextlib
 import os
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import BinaryIO
@@ -173,21 +173,9 @@ class Delivery:
     def _deliver(self, journal: BinaryIO, block: Block, target: SinkTarget) -> None:
         """Send a block in requests of bounded size, and move the cursor behind it."""
         cursor = self._cursor
-        pieces: list[bytes] = []
-        size = 0
-        for number, event in enumerate(block.events, cursor.read + 1):
-            if only_news(self.sink) and not is_news(event):
-                continue
-            made = target.pieces(event, number)  # for each event: some points depend on others
-            for piece in made if number > self._done else ():
-                if len(pieces) >= self.sink.lines or (pieces and size + len(piece) >= self._size):
-                    self._push(target, pieces)
-                    self._done = number - 1
-                    pieces, size = [], 0
-                pieces.append(piece)
-                size += len(piece) + 1
-        if pieces:
+        for pieces, last in self._requests(block, target):
             self._push(target, pieces)
+            self._done = last
         cursor.offset = block.end
         cursor.fingerprint = fingerprint(journal, block.end)
         cursor.read += len(block.events)
@@ -201,6 +189,25 @@ class Delivery:
             self._tell(f"{self.sink.name}: {refusals} not taken: {cursor.told}")
             self._untold = 0
         self._save()
+
+    def _requests(self, block: Block, target: SinkTarget) -> Iterator[tuple[list[bytes], int]]:
+        """Yield the pieces of each request for a block, with the number of the last event of which
+        all pieces are in it or before it."""
+        pieces: list[bytes] = []
+        size, number = 0, self._cursor.read
+        for event in block.events:
+            number += 1
+            if only_news(self.sink) and not is_news(event):
+                continue
+            made = target.pieces(event, number)  # for each event: some points depend on others
+            for piece in made if number > self._done else ():
+                if len(pieces) >= self.sink.lines or (pieces and size + len(piece) >= self._size):
+                    yield pieces, number - 1
+                    pieces, size = [], 0
+                pieces.append(piece)
+                size += len(piece) + 1
+        if pieces:
+            yield pieces, number
 
     def _push(self, target: SinkTarget, pieces: Sequence[bytes]) -> None:
         """Send pieces until each was accepted or refused. Raises GivenUp, and _Held if all were
@@ -268,11 +275,10 @@ class Delivery:
 
     def _case_name(self, case: str) -> str:
         """Return the name of a case of the trial; "" if its files do not tell it."""
-        try:
-            found = self._folder.case(case)
-        except TrialError:
-            return ""
-        return found.name if found is not None else ""
+        with contextlib.suppress(TrialError):
+            if known := self._folder.case(case):
+                return known.name
+        return ""
 
     def _fail(self, reason: str, shown: str) -> None:
         """Record a failed attempt, and tell of it unless that was told before."""

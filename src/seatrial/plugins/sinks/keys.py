@@ -120,6 +120,7 @@ def only_news(sink: Sink) -> bool:
 
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_LETTERS = re.compile(r"[!-~]*")  # of a URL
 _SECRET = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:[/~].*")
 
 _ADDRESS = re.compile(r"(?!-)[^\s@<>,;\"]+@[A-Za-z0-9.-]+|[a-z_][a-z0-9_.-]*")  # or a local user
@@ -147,19 +148,21 @@ def check_sinks(sinks: list[Sink], at: Location) -> None:
 def _check_keys(sink: Sink, at: Location) -> None:
     """Check that a sink has the keys of its kind and no others."""
     kind = sink_kinds()[sink.kind]
-    must, may = kind.needs, kind.may
     of_kinds = frozenset().union(*(each.needs | each.may for each in sink_kinds().values()))
     defaults = Sink(name="", kind=sink.kind)
     for key in sorted(of_kinds):
         given = getattr(sink, key) != getattr(defaults, key)
-        if given and key not in must | may:
+        if given and key not in kind.needs | kind.may:
             at.fault(f"is not a key of a sink of the kind {sink.kind}", key)
-        elif key in must and not given:
+        elif key in kind.needs and not given:
             at.fault(f"is missing; a sink of the kind {sink.kind} must have it")
     if sink.template:
         _check_template(sink, at)
-    if sink.kind != "influxdb":
-        return
+    if sink.kind == "influxdb":
+        _check_influxdb(sink, at)
+
+
+def _check_influxdb(sink: Sink, at: Location) -> None:
     if bool(sink.database) == bool(sink.bucket):
         at.fault("give database for InfluxDB 1.x, or org and bucket for 2.x")
     elif sink.bucket and not sink.org:
@@ -184,10 +187,11 @@ def _check_places(sink: Sink, at: Location) -> None:
     """Check URLs and paths, and that no secret is written in the file."""
     if sink.url and not _SECRET.fullmatch(sink.url) and (reason := _fault_of_url(sink)):
         at.fault(reason, "url")
-    for address in [*sink.to, *filter(None, [sink.sender])]:
-        if not _ADDRESS.fullmatch(address):
-            key = "sender" if address == sink.sender else "to"
-            at.fault(f"{address!r} is no address; write e.g. operations@site.example", key)
+    for key, addresses in (("to", sink.to), ("sender", [sink.sender])):
+        for address in filter(None, addresses):
+            if not _ADDRESS.fullmatch(address):
+                text = f"{address!r} is no address; write e.g. operations@site.example"
+                at.fault(text, key)
     if sink.token and not _SECRET.fullmatch(sink.token):
         at.fault("a secret is not written here; give env:NAME or file:/PATH that holds it", "token")
     for key in ("path", "ca"):
@@ -210,6 +214,6 @@ def _fault_of_url(sink: Sink) -> str:
         return f"is not a URL to which events can be sent; write e.g. {example}"
     if parts.username is not None or parts.password is not None:
         return "holds a user or a password; give user and token instead"
-    if parts.fragment or any(ord(letter) <= 32 or ord(letter) >= 127 for letter in url):
+    if parts.fragment or not _LETTERS.fullmatch(url):
         return "holds letters that a URL cannot have"
     return ""

@@ -88,11 +88,13 @@ class _Written(NamedTuple):
 
 
 class _Run(RunLife, kw_only=True):
-    """A run that is not over. ``moment``: time of its points; ``checked``: of its judging;
-    ``verdict``: of its verdict (ns); ``of_test``: its application and test."""
+    """A run that is not over, or was not long ago. Times in ns."""
 
+    #: The time of its points.
     moment: int
+    #: Its application and its test.
     of_test: tuple[str, str]
+    #: The time of the point of its judging, and of its verdict.
     checked: int = 0
     verdict: int = 0
     figures: dict[str, float] = field(default_factory=dict)
@@ -162,20 +164,15 @@ class TrialPoints:
     def _event(self, event: events.Event, moment: int, run: _Run | None, running: int) -> bytes:
         written = _members_of(event, run)
         run_id = event.run_id if isinstance(event, events.RunEvent) else ""
-        fields = self._harness_fields(event, written, run_id)
         building = isinstance(event, events.BuildStarted) - isinstance(event, events.BuildEnded)
-        fields |= {
+        fields = self._harness_fields(event, written, run_id) | {
             "building": building or None,
             "running": running or None,
             **self._under_way(event),
             "value": events.finite(written.value),
             "nodes": written.nodes or None,
+            **_fields_of_kind(event, run),
         }
-        if isinstance(event, events.MetricRecorded):
-            fields["unit"] = event.unit or None
-        elif isinstance(event, events.RunJudged):
-            fields |= _filled(cause=event.cause, advice=event.advice)
-            fields |= _counted(run) if run is not None else {}
         # A build is of many runs, so its key is in place of a run: that a build began and ended is
         # told of one id.
         own_id = event.key if isinstance(event, events.BuildEvent) else run_id
@@ -203,8 +200,9 @@ class TrialPoints:
             fields |= {"output_txt": event.log or None, "comment": None}
         if self._oth is None:
             return fields
-        where = "" if isinstance(event, events.BuildEvent) else written.path or ""
-        fields |= self._oth.of(event, written.test or "", where)
+        is_build = isinstance(event, events.BuildEvent)
+        run_path = "" if is_build else written.path or ""
+        fields |= self._oth.of(event, written.test or "", run_path)
         return {key: fields.get(key) or NO_VALUE for key in FIELDS}
 
     def _under_way(self, event: events.Event) -> Fields:
@@ -303,19 +301,15 @@ class TrialPoints:
     def _summary(
         self, event: events.RunJudged | events.RunJudgedAgain, run: _Run, counts: bool = True
     ) -> bytes:
-        said = _counted(run) if counts else dict.fromkeys(_counted(run), 0.0)
-        waited = None
-        if run.submitted and run.script_started and run.submitted <= run.script_started:
-            waited = (run.script_started - run.submitted) / SECOND_NS
         fields: Fields = {
             "test_id": None if self._oth else event.run_id,
             "case": event.case or None,
             "code": events.finite(run.code),
-            **said,
+            **(_counted(run) if counts else dict.fromkeys(_counted(run), 0.0)),
             "counted": float(counts and run.code not in _NO_RESULT),
             "again": run.will_rerun or not counts or None,
             "elapsed": run.elapsed,
-            "waited": waited,
+            "waited": _waited(run),
             "exit_code": events.finite(run.exit_code),
             **_filled(job_id=run.job_id, nodes=run.nodes, run_archive=run.path),
             **_filled(target=run.target, stage=run.stage, comment=event.reason, cause=run.cause),
@@ -411,6 +405,23 @@ def _counted(run: RunLife) -> Fields:
     passed = run.code == codes.PASS.number
     failed = not passed and not run.will_rerun and run.code not in _NO_RESULT
     return {"passed": float(passed), "failed": float(failed)}
+
+
+def _waited(run: RunLife) -> float | None:
+    """Return the seconds from the submission of a run to the start of its script, if known."""
+    if run.submitted and run.script_started and run.submitted <= run.script_started:
+        return (run.script_started - run.submitted) / SECOND_NS
+    return None
+
+
+def _fields_of_kind(event: events.Event, run: _Run | None) -> Fields:
+    """Return the fields that events of a kind have alone."""
+    if isinstance(event, events.MetricRecorded):
+        return {"unit": event.unit or None}
+    if isinstance(event, events.RunJudged):
+        counted = _counted(run) if run is not None else {}
+        return _filled(cause=event.cause, advice=event.advice) | counted
+    return {}
 
 
 def _stem(event: events.RunEvent | events.BuildEvent) -> str:

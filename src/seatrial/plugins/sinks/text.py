@@ -38,7 +38,7 @@ def is_news(event: events.Event) -> bool:
 def line_of(event: events.Event, case: str = "") -> str:
     """Return an event in one line without control characters; ``case``: the name of its case, "" if
     it is not known."""
-    line = plain_line(f"{event.trial} on {event.machine}: {_said(event, case)}")
+    line = plain_line(f"{event.trial} on {event.machine}: {_words(event, case)}")
     return f"{line[: MAX_LINE - 1]}…" if len(line) > MAX_LINE else line
 
 
@@ -55,23 +55,27 @@ def shortened(lines: Sequence[str]) -> list[str]:
     return [*lines[:MAX_LINES], f"and {more} more"] if more > 0 else list(lines)
 
 
-def _said(event: events.Event, case: str) -> str:
+def _words(event: events.Event, case: str) -> str:
     if isinstance(event, events.AlertRaised):
         return f"{'alert' if event.active else 'over'}: {event.text}"
     if isinstance(event, events.RunJudged):
         reason = " ".join(line.strip() for line in event.reason.splitlines())
-        reason = ": ".join(filter(None, (event.cause, reason)))
-        return f"{event.verdict}: {case or event.test} {event.run_id}: {reason}".rstrip(": ")
+        run = f"{case or event.test} {event.run_id}"
+        return _joined(event.verdict, run, event.cause, reason).rstrip(": ")
     if isinstance(event, events.RunJudgedAgain):
         was = f"{event.run_id}: was {code_of(event.before).name}, now {event.verdict}"
         return f"judged again: {case or event.test} {was}: {event.by_and_why}".rstrip(": ")
     if isinstance(event, events.TrialEnded):
-        how = "ended, and not all passed" if event.failed else "ended, and all passed"
-        return f"{how}: {event.reason}" if event.reason else how
+        passed = "not all passed" if event.failed else "all passed"
+        return _joined(f"ended, and {passed}", event.reason)
     if event.turn:
-        return ": ".join(filter(None, (event.turn, event.test or event.nodes, event.reason)))
+        return _joined(event.turn, event.test or event.nodes, event.reason)
     name = event.kind if isinstance(event, events.UnknownEvent) else event.name
     return " ".join(filter(None, (name, event.test, event.run_id)))
+
+
+def _joined(*parts: str) -> str:
+    return ": ".join(filter(None, parts))
 
 
 def message(template: str, lines: Sequence[str]) -> bytes:
