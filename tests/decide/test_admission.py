@@ -17,7 +17,8 @@ from seatrial.decide.admission import (
 )
 from seatrial.decide.in_flight import InFlightCounts
 from seatrial.decide.resources import ResourceRequest
-from seatrial.journal.events import GaugeRead, RunSubmitted
+from seatrial.journal.events import GaugeRead, RunSubmitted, TestAdmitted, TestStopped
+from seatrial.journal.trial import Trial
 from seatrial.model.policy import (
     Caps,
     Entry,
@@ -36,7 +37,7 @@ NS = 10**9
 
 
 def gates_of(policy: Policy) -> Admission:
-    admission = Admission(policy)
+    admission = Admission(policy, Trial(lambda event: None))
     admission.go(100 * NS, 100 * NS)
     return admission
 
@@ -85,12 +86,12 @@ def test_what_is_stopped_or_throttled_is_held() -> None:
     admission.gauge(reading(102, 1.0))
     read = admission.gates(102 * NS)
     assert (read.held, read.next_hold, read.next_start) == (frozenset(), 162 * NS, 162 * NS)
-    admission.stop(1, "wrong answers")
+    admission.apply(TestStopped(test=ENTRIES[1].name, reason="wrong answers"))
     assert admission.gates(102 * NS).held == {1}
     assert admission.gates(161 * NS).failing == []
     stale = admission.gates(162 * NS)
     assert (stale.held, stale.failing) == (frozenset({0, 1, 2}), admission.throttles)
-    admission.admit(1)
+    admission.apply(TestAdmitted(test=ENTRIES[1].name))
     admission.gauge(reading(163, 11.0))
     assert admission.gates(163 * NS).held == {0, 2}
     admission.gauge(reading(164, 4.0))
@@ -251,7 +252,7 @@ def test_a_target_that_was_full_has_no_turns_to_make_up_for() -> None:
 def test_the_reasons_of_a_hold_are_said_where_there_are_any() -> None:
     windows = [Window(start=0, end=20, reason="cooling", nodes="n1"), Window(start=0, end=30)]
     admission = gates_of(Policy(entries=ENTRIES, blackouts=windows))
-    admission.stop(1, "")
+    admission.apply(TestStopped(test=ENTRIES[1].name))
     first, second, third = admission.why_held(101 * NS).split("; ")
     assert ("n1" in first, "cooling" in first) == (True, True)
     assert not set("()") & set(second)

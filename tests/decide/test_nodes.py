@@ -3,13 +3,19 @@ from __future__ import annotations
 from seatrial.decide.in_flight import RunInFlight
 from seatrial.decide.nodes import NodeRecord
 from seatrial.decide.resources import ResourceRequest
+from seatrial.journal.events import NodeAdmitted, NodeDown, NodeExcluded, NodeUp
+from seatrial.journal.trial import Trial
 from seatrial.model.policy import Exclusion
 
 NS = 10**9
 
 
+def a_trial() -> Trial[RunInFlight]:
+    return Trial(lambda event: None)
+
+
 def record(nodes: int = 100, **more: float) -> NodeRecord:
-    return NodeRecord(Exclusion(after=2, within=100, **more), nodes)  # type: ignore[arg-type]
+    return NodeRecord(a_trial(), Exclusion(after=2, within=100, **more), nodes)  # type: ignore[arg-type]
 
 
 def flight(
@@ -35,10 +41,10 @@ def test_a_node_with_repeated_failures_is_to_be_excluded_and_can_be_let_back_in(
         ("n1", "2 failures there within 1 m 40 s: hung, timeout")
     ]
     assert not list(nodes.to_exclude(111 * NS)), "the first one is too long ago"
-    nodes.exclude("n1", "bad")
+    nodes.apply(NodeExcluded(nodes="n1", reason="bad"))
     assert (nodes.usable, nodes.allowed, nodes.avoid(5, 1)) == (99, 99, "n1")
     assert not list(nodes.to_exclude(20 * NS))
-    nodes.admit("n1")
+    nodes.apply(NodeAdmitted(nodes="n1"))
     assert (nodes.usable, nodes.avoid(5, 1)) == (100, "")
     assert not list(nodes.to_exclude(20 * NS)), "what was before is forgiven"
 
@@ -46,8 +52,8 @@ def test_a_node_with_repeated_failures_is_to_be_excluded_and_can_be_let_back_in(
 def test_a_good_run_clears_suspects_but_not_what_the_scheduler_named() -> None:
     nodes = record()
     nodes.ended(flight("n1", judged=NS), "hung", False)
-    nodes.fall("n2", NS)
-    nodes.rise("n2")
+    nodes.apply(NodeDown(time=NS, nodes="n2"))
+    nodes.apply(NodeUp(time=0, nodes="n2"))
     nodes.ended(flight("n[2-3]", judged=NS), "node failure", False)
     nodes.passed(flight("n[1-3]"))
     for node in ("n1", "n2", "n3"):
@@ -59,7 +65,7 @@ def test_a_good_run_clears_no_node_that_the_scheduler_named_often_enough() -> No
     nodes = record()
     nodes.ended(flight("n1", judged=NS), "hung", False)
     for time in (2, 3):
-        nodes.fall("n1", time * NS)
+        nodes.apply(NodeDown(time=time * NS, nodes="n1"))
         nodes.ended(flight("n[1-2]", judged=time * NS), "node failure", False)
     nodes.passed(flight("n1"))
     assert [node for node, _ in nodes.to_exclude(3 * NS)] == ["n1"]
@@ -71,7 +77,7 @@ def test_only_the_named_node_of_a_large_run_is_blamed() -> None:
         nodes.ended(flight("n[1-50]", judged=time * NS), "hung", False)
     assert not nodes.suspects
     for time in (3, 4):
-        nodes.fall("n7", time * NS)
+        nodes.apply(NodeDown(time=time * NS, nodes="n7"))
         nodes.ended(flight("n[1-50]", judged=time * NS), "node failure", False)
     assert [node for node, _ in nodes.to_exclude(5 * NS)] == ["n7"]
 
@@ -79,18 +85,18 @@ def test_only_the_named_node_of_a_large_run_is_blamed() -> None:
 def test_a_node_that_came_back_before_the_run_started_is_not_blamed() -> None:
     """The run waited at the scheduler while the node was down."""
     nodes = record(8)
-    nodes.fall("n2", 3 * NS)
-    nodes.rise("n2")
+    nodes.apply(NodeDown(time=3 * NS, nodes="n2"))
+    nodes.apply(NodeUp(time=0, nodes="n2"))
     nodes.ended(flight("n[1-6]", case=4, started=5 * NS, judged=9 * NS), "node failure", True)
     assert nodes.avoid(4, 2) == "n[1-6]", "nobody named one"
-    nodes.fall("n3", 5 * NS)
+    nodes.apply(NodeDown(time=5 * NS, nodes="n3"))
     nodes.ended(flight("n[1-6]", case=5, started=5 * NS, judged=9 * NS), "node failure", True)
     assert nodes.avoid(5, 2) == "n3"
 
 
 def test_a_run_that_was_not_seen_to_start_blames_what_fell_since_its_launch() -> None:
     nodes = record(8)
-    nodes.fall("n2", 3 * NS)
+    nodes.apply(NodeDown(time=3 * NS, nodes="n2"))
     nodes.ended(flight("n[1-6]", case=4, started=0, judged=9 * NS), "node failure", True)
     assert nodes.avoid(4, 2) == "n2"
 
@@ -113,7 +119,7 @@ def test_a_run_that_went_on_without_its_silent_nodes_does_not_blame_them() -> No
     nodes = record(9)
     run = flight("n[1-6]", case=4)
     run.silent = "n3"
-    nodes.fall("n5", NS)
+    nodes.apply(NodeDown(time=NS, nodes="n5"))
     nodes.ended(run, "hung", True)
     assert nodes.avoid(4, 2) == "n5"
 
@@ -135,7 +141,7 @@ def test_no_more_than_a_share_is_excluded_and_people_are_told() -> None:
             nodes.ended(flight(name, judged=NS), "hung", False)
     assert [node for node, _ in nodes.to_exclude(NS)] == ["n1"]
     assert "2 nodes failed repeatedly" in nodes.beyond_cap(NS)
-    nodes.exclude("n1", "bad")
+    nodes.apply(NodeExcluded(nodes="n1", reason="bad"))
     assert not list(nodes.to_exclude(NS))
     assert "no more than 1 may be excluded, of which 1 already" in nodes.beyond_cap(NS)
 
@@ -161,7 +167,7 @@ def test_another_rule_makes_other_nodes_suspect() -> None:
     for name, failures in (("n1", 2), ("n2", 2), ("n3", 1)):
         for _ in range(failures):
             nodes.ended(flight(name, judged=NS), "hung", False)
-    nodes.exclude("n1", "bad")
+    nodes.apply(NodeExcluded(nodes="n1", reason="bad"))
     for after, suspects in ((2, ["n2"]), (1, ["n2", "n3"]), (2, []), (0, [])):
         nodes.change(Exclusion(after=after, within=100, most=0.5))
         assert [node for node, _ in nodes.to_exclude(NS)] == suspects
@@ -169,7 +175,7 @@ def test_another_rule_makes_other_nodes_suspect() -> None:
 
 def test_elsewhere_is_for_the_next_run_of_that_case_as_far_as_there_are_others() -> None:
     nodes = record(8)
-    nodes.exclude("n8", "bad")
+    nodes.apply(NodeExcluded(nodes="n8", reason="bad"))
     nodes.ended(flight("n[1-5]", case=3, judged=NS), "timeout", True)
     assert nodes.avoid(3, 2) == "n[1-5,8]"
     assert nodes.avoid(3, 2, first=False) == "n8"
@@ -185,10 +191,10 @@ def test_elsewhere_is_for_the_next_run_of_that_case_as_far_as_there_are_others()
 
 
 def test_excluded_nodes_are_lost_to_each_kind_of_run_once() -> None:
-    nodes = NodeRecord(Exclusion(), 10, ["n[1-3]", "n[1-10]"])
+    nodes = NodeRecord(a_trial(), Exclusion(), 10, ["n[1-3]", "n[1-10]"])
     assert [nodes.allowed_for(unfit) for unfit in (0, 1, 2)] == [10, 7, 0]
-    nodes.exclude("n[3-4]", "the fan is loud")
+    nodes.apply(NodeExcluded(nodes="n[3-4]", reason="the fan is loud"))
     assert [nodes.allowed_for(unfit) for unfit in (0, 1, 2)] == [8, 6, 0]
-    nodes.exclude("n[1-10],login", "no power")
+    nodes.apply(NodeExcluded(nodes="n[1-10],login", reason="no power"))
     assert [nodes.allowed_for(unfit) for unfit in (0, 1, 2)] == [0, 0, 0]
-    assert NodeRecord(Exclusion(), 0, ["n1"]).allowed_for(1) is None
+    assert NodeRecord(a_trial(), Exclusion(), 0, ["n1"]).allowed_for(1) is None

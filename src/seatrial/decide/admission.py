@@ -1,6 +1,6 @@
 """Admission: everything that can hold a launch back.
 
-    admission = Admission(policy)       # a fold over events
+    admission = Admission(policy, trial)
     gates = admission.gates(now)        # what the time and the gauges hold back now
     gates.held, gates.next_hold
 
@@ -8,15 +8,24 @@ An ``Budget`` (``demand``) is what one decision may launch, caps and targets inc
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from copy import copy
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
 from seatrial.decide.in_flight import InFlightCounts
 from seatrial.decide.resources import Requests
-from seatrial.journal.events import GaugeRead, RunSubmitted, finite
+from seatrial.journal.events import (
+    GaugeRead,
+    RunSubmitted,
+    TestAdmitted,
+    TestHeld,
+    TestReleased,
+    TestStopped,
+    finite,
+)
+from seatrial.journal.trial import Trial
 from seatrial.model import policy
 from seatrial.model.node_set import unfold
 from seatrial.model.policy import Caps, Entry, Placement, Policy, PolicyTarget
@@ -130,8 +139,9 @@ class Gates(Struct, frozen=True):
 class Admission:
     """Caps, staggered starts, throttles, blackouts and targets of one trial."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, trial: Trial[Any]) -> None:
         self.policy = policy
+        self._trial = trial
         self.start = 0  # when the trial started first, ns
         self.since = 0  # when the trial was last started or resumed, ns
         self.targets = Targets(policy.targets, policy.placement, policy.caps)
@@ -140,13 +150,14 @@ class Admission:
         self.outages: list[tuple[int, int]] = []  # planned ones of the whole machine
         self._blackouts: list[Shut] = []  # of all nodes
         self.shut: list[Shut] = []  # blackouts of some nodes
-        self.stopped: dict[int, str] = {}  # entries that are launched no more, with reasons
-        self.held: dict[int, str] = {}  # entries that a person holds, with reasons
-        self.heavy_held: str | None = None  # reason why all whose I/O is not light are held
-        self.closed: frozenset[int] = frozenset()  # those of which people let no run start
         self.heavy = {n for n, entry in enumerate(policy.entries) if entry.io != "light"}
         self._any_gate = _any_gate(policy)
         self._gates: Gates | None = None
+        #: entries that are launched no more, and why
+        self.stopped: dict[int, str] = {}
+        #: entries that are stopped, or that a person holds
+        self.closed: frozenset[int] = frozenset()
+        self._close()
         self.go(0, 0)
 
     # ---- events in ------------------------------------------------------------------------
@@ -178,36 +189,20 @@ class Admission:
                 throttle.apply(event)
                 self._gates = None
 
-    def stop(self, entry: int, reason: str) -> None:
-        """Record that an entry is launched no more."""
-        self.stopped[entry] = reason
-        self._close()
-
-    def admit(self, entry: int) -> None:
-        """Record that a stopped entry may be launched again."""
-        self.stopped.pop(entry, None)
-        self._close()
-
-    def hold(self, entries: Iterable[int], reason: str) -> None:
-        """Record that a person holds entries: they are not launched until they are released."""
-        self.held.update(dict.fromkeys(entries, reason))
-        self._close()
-
-    def release(self, entries: Iterable[int]) -> None:
-        """Record that held entries may be launched again."""
-        for entry in entries:
-            self.held.pop(entry, None)
-        self._close()
-
-    def hold_heavy(self, reason: str | None) -> None:
-        """Record that a person holds all entries whose I/O is not light; None: no longer."""
-        self.heavy_held = reason
+    def apply(self, event: TestStopped | TestAdmitted | TestHeld | TestReleased) -> None:
+        """Follow what Seatrial or people decide about tests."""
+        self._trial.apply(event)
         self._close()
 
     def _close(self) -> None:
         """Find out which entries are stopped or held."""
-        heavy = self.heavy if self.heavy_held is not None else ()
-        self.closed = frozenset((*self.stopped, *self.held, *heavy))
+        trial = self._trial
+        names = [(n, entry.name) for n, entry in enumerate(self.policy.entries) if entry.name]
+        self.stopped = {n: trial.stopped[name] for n, name in names if name in trial.stopped}
+        self._held = [n for n, name in names if name in trial.held]
+        self._heavy_held = "" in trial.held
+        heavy = self.heavy if self._heavy_held else ()
+        self.closed = frozenset((*self.stopped, *self._held, *heavy))
         self._gates = None
 
     def change(self, policy: Policy, now: int) -> None:
@@ -299,9 +294,9 @@ class Admission:
                 on = f" of {window.nodes}" if window.nodes else ""
                 for_what = f" ({window.reason})" if window.reason else ""
                 reason.append(f"a blackout{on}{for_what} ends in {left}")
-        reason += [f"{self.policy.entries[n].name} is stopped" for n in sorted(self.stopped)]
-        reason += [f"{self.policy.entries[n].name} is held" for n in sorted(self.held)]
-        reason += ["tests whose I/O is not light are held"] * (self.heavy_held is not None)
+        reason += [f"{self.policy.entries[n].name} is stopped" for n in self.stopped]
+        reason += [f"{self.policy.entries[n].name} is held" for n in self._held]
+        reason += ["tests whose I/O is not light are held"] * self._heavy_held
         return "; ".join(reason)
 
     def next_token(self, now: int, launches: Requests) -> int | None:

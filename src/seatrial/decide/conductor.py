@@ -147,7 +147,7 @@ class Conductor:
         the same."""
         state = self.state
         gates = state.admission.gates(now)
-        over = state.over_at is not None and now >= state.over_at
+        over = state.is_over(now)
         decision = Decision()
 
         # 1. Recall queued runs that must not start now, or not on nodes that they may get.
@@ -298,14 +298,7 @@ class Conductor:
             decision.wake = gates.next_hold
         if not state.trial.clock_runs or state.held:
             return
-        requests = [state.requests[launch.case] for launch in launches]
-        times = [decision.wake, state.over_at]
-        if not over:
-            times.append(state.demand.next_start(now, requests, state.counts))
-        if not state.admission.lets_all:
-            times += gates.next_start, state.admission.next_token(now, requests)
-        if launches and (silent_for := state.watchdogs.silent_for):
-            times.append(now + silent_for)
+        times = [decision.wake, *self._times(now, over, gates, launches)]
         for alert in self._alerts(now, over, gates):
             if alert.time <= now:
                 kind, subject, text = alert.kind, alert.subject, alert.text()
@@ -313,6 +306,22 @@ class Conductor:
             times.append(alert.time)
         later = (time for time in times if time and now < time < FAR_FUTURE_NS)
         decision.wake = min(later, default=None)
+
+    def _times(
+        self, now: int, over: bool, gates: Gates, launches: Sequence[Launch]
+    ) -> Iterator[int | None]:
+        """Yield when something else may start or end, or have been silent for long, if these runs
+        are launched now."""
+        state = self.state
+        requests = [state.requests[launch.case] for launch in launches]
+        yield state.over_at
+        if not over:
+            yield state.demand.next_start(now, requests, state.counts)
+        if not state.admission.lets_all:
+            yield gates.next_start
+            yield state.admission.next_token(now, requests)
+        if launches and (silent_for := state.watchdogs.silent_for):
+            yield now + silent_for
 
     def _alerts(self, now: int, over: bool, gates: Gates) -> Iterator[PendingAlert]:
         """Yield all alerts that are due, or will be if nothing happens."""
@@ -571,4 +580,4 @@ def short_places(state: ConductorState) -> dict[str, str]:
 
 
 def _out_of_use(state: ConductorState) -> set[str]:
-    return state.nodes.down.union(state.nodes.excluded)
+    return state.nodes.down | state.nodes.excluded.keys()

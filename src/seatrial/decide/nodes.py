@@ -1,14 +1,18 @@
 """The state of nodes: down, excluded for repeated failures, or to be avoided by one run."""
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, KeysView, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from seatrial.decide.in_flight import RunInFlight
+from seatrial.journal.events import NodeAdmitted, NodeDown, NodeExcluded, NodeUp
+from seatrial.journal.trial import Trial
 from seatrial.model.codes import BOOT_FAILURE
 from seatrial.model.node_set import fold, unfold_or_empty
 from seatrial.model.policy import Exclusion
 from seatrial.units import SECOND_NS, count, show_seconds
+
+NodeEvent = NodeDown | NodeUp | NodeExcluded | NodeAdmitted
 
 FEW = 4  # up to this size, each node of a failed run is suspected where none is named
 
@@ -36,18 +40,19 @@ class NodePool(NamedTuple):
 
 
 class NodeRecord:
-    """A fold over the scheduler's reports about nodes, and over the ends of runs on them.
-    ``usable`` is the number of nodes that can be used now (0: unknown), ``allowed`` the number that
-    is not excluded (None: unknown). ``unfit`` are the sets of nodes that some runs cannot use, from
-    number 1 on."""
+    """What follows from the nodes of a trial that are down or excluded, and from the ends of runs
+    on them. ``usable`` is the number of nodes that can be used now (0: unknown), ``allowed`` the
+    number that is not excluded (None: unknown). ``unfit`` are the sets of nodes that some runs
+    cannot use, from number 1 on."""
 
-    def __init__(self, exclusion: Exclusion, nodes: int, unfit: Sequence[str] = ()) -> None:
+    def __init__(
+        self, trial: Trial[Any], exclusion: Exclusion, nodes: int, unfit: Sequence[str] = ()
+    ) -> None:
+        self._trial = trial
         self._exclusion = exclusion
         self._all = nodes
         self.usable = nodes
         self.allowed = nodes or None
-        self.down: set[str] = set()
-        self.excluded: dict[str, str] = {}  # node -> reason
         self._avoid: dict[int, set[str]] = {}  # case -> nodes that its next run must not get
         self._failed: dict[str, deque[NodeIncident]] = {}  # the latest failures
         self._suspected: set[str] = set()  # nodes with failures, none of them named
@@ -76,32 +81,33 @@ class NodeRecord:
 
     # ---- events in ------------------------------------------------------------------------
 
-    def fall(self, nodes: str, time: int) -> None:
-        for node in unfold_or_empty(nodes):
-            self.down.add(node)
-            self._went_down[node] = time
-        self._recount()
-
-    def rise(self, nodes: str) -> None:
-        self.down.difference_update(unfold_or_empty(nodes))
-        self._recount()
-
-    def exclude(self, nodes: str, reason: str) -> None:
-        for node in unfold_or_empty(nodes):
-            self.excluded[node] = reason
-            self.suspects.pop(node, None)
-        self.exclusions += 1
+    def apply(self, event: NodeEvent) -> None:
+        """Follow what the scheduler, Seatrial or a person says of nodes."""
+        self._trial.apply(event)
+        nodes = unfold_or_empty(event.nodes)
+        if isinstance(event, NodeDown):
+            self._went_down.update(dict.fromkeys(nodes, event.time))
+        elif isinstance(event, NodeExcluded):
+            self.exclusions += 1
+            for node in nodes:
+                self.suspects.pop(node, None)
+        elif isinstance(event, NodeAdmitted):
+            for node in nodes:
+                self._failed.pop(node, None)
+                self._suspected.discard(node)
+                self.suspects.pop(node, None)
         self._folded.clear()
         self._recount()
 
-    def admit(self, nodes: str) -> None:
-        for node in unfold_or_empty(nodes):
-            self.excluded.pop(node, None)
-            self._failed.pop(node, None)
-            self._suspected.discard(node)
-            self.suspects.pop(node, None)
-        self._folded.clear()
-        self._recount()
+    @property
+    def down(self) -> KeysView[str]:
+        """The nodes that are down."""
+        return self._trial.down.keys()
+
+    @property
+    def excluded(self) -> Mapping[str, str]:
+        """The nodes that get no more runs, and why."""
+        return self._trial.excluded
 
     def _recount(self) -> None:
         if self._all:

@@ -23,7 +23,8 @@ from seatrial.decide.watchdogs import STOPPED, RunTimes, Shortages, Watchdogs, d
 from seatrial.decide.waves import Waves
 from seatrial.journal import events
 from seatrial.journal.run_life import RunState
-from seatrial.journal.trial_life import TrialLife, TrialState
+from seatrial.journal.trial import Trial
+from seatrial.journal.trial_life import TrialState
 from seatrial.model.codes import CANCELLED, HUNG, KNOWN, PASS, RECALLED, code_of
 from seatrial.model.identifiers import run_id_of
 from seatrial.model.policy import Limits, Policy, whole
@@ -35,13 +36,7 @@ _CANCELLED_BY_US = (CANCELLED.number, RECALLED.number)
 
 
 class ConductorState:
-    """All that is known of one trial.
-
-    ``trial`` is its life, ``in_flight`` holds the runs without a verdict, ``queued`` those of them
-    whose jobs have not started, ``ending`` those that are ended by themselves, because they hang or
-    a person asked for it. ``held`` is the reason why nothing is launched, "" if there is none.
-    ``changed`` is set by every event after which there may be something new to decide; the driver
-    clears it before it asks. A launch does not set it: the decision already accounted for it."""
+    """All that is known of one trial."""
 
     def __init__(
         self, tag: str, cases: Sequence[Case], limits: Limits, policy: Policy | None = None
@@ -51,22 +46,31 @@ class ConductorState:
         self.limits = limits
         self.policy = whole(policy or Policy(), len(cases))
         self.index = {case.id: number for number, case in enumerate(cases)}
+        #: set by every event after which there may be something new to decide; the driver clears it
+        #: before it asks. A launch does not set it: the decision already accounted for it
         self.changed = True
         self.requests = requests_of(cases, self.policy, limits.cores, limits.gpus)
         self.kinds = sorted({(request.entry, request.unfit) for request in self.requests})
-        self.trial = TrialLife(self.policy.duration)
+        #: the fold of its events, but for its runs
+        self.trial: Trial[RunInFlight] = Trial(_no_run, self.policy.duration)
         self.cancelling = False  # whether all jobs are to be cancelled
         self.over_at: int | None = None  # when its time is up
+        #: the runs without a verdict
         self.in_flight: dict[str, RunInFlight] = {}
+        #: those of them whose jobs have not started
         self.queued: dict[str, RunInFlight] = {}
+        #: those that are ended by themselves, because they hang or a person asked for it
         self.ending: dict[str, RunInFlight] = {}
         self.failures = 0
         self.finished = 0
+        #: why nothing is launched, "" where that is not so
         self.held = ""
         self.counts = InFlightCounts(self.policy.entries, self.policy.caps)
-        self.admission = Admission(self.policy)
+        self.admission = Admission(self.policy, self.trial)
         self.retry_policy = RetryPolicy(self.policy.entries, self.policy.kind == "sustained")
-        self.nodes = NodeRecord(self.policy.exclusion, self.policy.nodes, self.policy.unfit)
+        self.nodes = NodeRecord(
+            self.trial, self.policy.exclusion, self.policy.nodes, self.policy.unfit
+        )
         dues = dues_of(cases, self.requests, self.policy, limits.cores)
         self.watchdogs = Watchdogs(self.policy, dues)
         names = [entry.name for entry in self.policy.entries]
@@ -338,6 +342,10 @@ class ConductorState:
             for entry, runs in enumerate(self.counts.in_flight):
                 self.shortages.restart(entry, runs, event.time)
 
+    def is_over(self, now: int) -> bool:
+        """Return whether the time of the trial is up."""
+        return self.over_at is not None and now >= self.over_at
+
     @property
     def abandoned(self) -> bool:
         return self.trial.state is TrialState.ABANDONED
@@ -397,39 +405,33 @@ class ConductorState:
 
     def _on_node_excluded(self, event: events.NodeExcluded) -> None:
         if event.nodes:
-            self.nodes.exclude(event.nodes, event.reason)
-            text = f"{event.nodes}: no more runs go there: {_why(event)}"
+            self.nodes.apply(event)
+            text = f"{event.nodes}: no more runs go there: {_reason(event)}"
             self.watchdogs.tell_once("excluded", event.nodes, text)
 
     def _on_test_stopped(self, event: events.TestStopped) -> None:
+        self.admission.apply(event)
         for number in self._entries(event.test):
-            self.admission.stop(number, event.reason)
-            text = f"{event.test} is launched no more: {_why(event)}"
+            text = f"{event.test} is launched no more: {_reason(event)}"
             self.watchdogs.tell_once(STOPPED, event.test, text)
             if not event.by:
                 self.stopped_at[number] = event.time
 
     def _on_test_admitted(self, event: events.TestAdmitted) -> None:
+        self.admission.apply(event)
         for number in self._entries(event.test):
-            self.admission.admit(number)
             self.retry_policy.forgive(number)
             self.failing.forget(number)
             self.stopped_at.pop(number, None)
             self.shortages.restart(number, self.counts.in_flight[number], event.time)
 
     def _on_test_held(self, event: events.TestHeld) -> None:
-        if event.test:
-            self.admission.hold(self._entries(event.test), event.reason)
-        elif event.io:
-            self.admission.hold_heavy(event.reason)
+        self.admission.apply(event)
         self.shortages.look(event.time)
 
     def _on_test_released(self, event: events.TestReleased) -> None:
-        before = set(self.admission.closed)
-        if event.test:
-            self.admission.release(self._entries(event.test))
-        elif event.io:
-            self.admission.hold_heavy(None)
+        before = self.admission.closed
+        self.admission.apply(event)
         for number in sorted(before - self.admission.closed):
             self.shortages.restart(number, self.counts.in_flight[number], event.time)
 
@@ -492,10 +494,14 @@ class ConductorState:
         return (n for n, entry in enumerate(self.policy.entries) if test and entry.name == test)
 
 
-def _why(event: events.NodeExcluded | events.TestStopped) -> str:
+def _reason(event: events.NodeExcluded | events.TestStopped) -> str:
     """Return the reason of an event, and who asked for it."""
     reason = event.reason or "no reason was given"
     return f"{reason} (by {event.by})" if event.by else reason
+
+
+def _no_run(event: events.RunEvent) -> None:
+    """Runs are kept apart, while they are in flight."""
 
 
 _Handler = Callable[[ConductorState, Any], None]
@@ -523,10 +529,10 @@ _OWN_HANDLERS: dict[type[events.Event], _Handler] = {  # which set ``changed`` w
 _NEWS_HANDLERS: dict[type[events.Event], _Handler] = {
     events.BuildStarted: lambda state, event: state.builds.start(event.key),
     events.BuildEnded: ConductorState._on_build_ended,
-    events.NodeDown: lambda state, event: state.nodes.fall(event.nodes, event.time),
-    events.NodeUp: lambda state, event: state.nodes.rise(event.nodes),
+    events.NodeDown: lambda state, event: state.nodes.apply(event),
+    events.NodeUp: lambda state, event: state.nodes.apply(event),
     events.NodeExcluded: ConductorState._on_node_excluded,
-    events.NodeAdmitted: lambda state, event: state.nodes.admit(event.nodes),
+    events.NodeAdmitted: lambda state, event: state.nodes.apply(event),
     events.TestStopped: ConductorState._on_test_stopped,
     events.TestAdmitted: ConductorState._on_test_admitted,
     events.TestHeld: ConductorState._on_test_held,

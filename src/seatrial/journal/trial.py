@@ -59,6 +59,8 @@ class Trial(TrialLife, Generic[Run]):
         #: the runs in the order of their creation
         self.runs_by_id: dict[str, Run] = {}
         self.alerts: list[RaisedAlert] = []
+        #: nodes that are down, and since when (ns)
+        self.down: dict[str, int] = {}
         #: nodes that get no more runs, and why
         self.excluded: dict[str, str] = {}
         #: tests that are launched no more, and why
@@ -75,7 +77,6 @@ class Trial(TrialLife, Generic[Run]):
         self.corrections: list[events.ReferencesCorrected] = []
         #: the time of its latest event (ns); what people record long after it does not count
         self.last = 0
-        self._down: dict[str, int] = {}
         self._downs: list[Down] = []
 
     def apply(self, event: events.Event) -> bool:
@@ -104,7 +105,7 @@ class Trial(TrialLife, Generic[Run]):
     @property
     def downs(self) -> list[Down]:
         """The times in which nodes were down."""
-        return [*self._downs, *(Down(name, since, None) for name, since in self._down.items())]
+        return [*self._downs, *(Down(name, since, None) for name, since in self.down.items())]
 
     # ---- nodes and tests ------------------------------------------------------------------
 
@@ -115,11 +116,11 @@ class Trial(TrialLife, Generic[Run]):
 
     def _on_down(self, event: events.NodeDown) -> None:
         for name in self._ours(event.nodes):
-            self._down.setdefault(name, event.time)
+            self.down.setdefault(name, event.time)
 
     def _on_up(self, event: events.NodeUp) -> None:
         for name in self._ours(event.nodes):
-            since = self._down.pop(name, None)
+            since = self.down.pop(name, None)
             if since is not None:
                 self._downs.append(Down(name, since, max(since, event.time)))
 
@@ -141,7 +142,8 @@ class Trial(TrialLife, Generic[Run]):
             spans[-1] = (spans[-1][0], max(spans[-1][0], event.time))
 
     def _on_test_held(self, event: events.TestHeld) -> None:
-        self.held["" if event.io else event.test] = event
+        if event.io or event.test:
+            self.held["" if event.io else event.test] = event
 
     def _on_test_released(self, event: events.TestReleased) -> None:
         self.held.pop("" if event.io else event.test, None)
