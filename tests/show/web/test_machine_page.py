@@ -6,6 +6,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -346,7 +347,7 @@ def test_a_store_that_is_rebuilt_has_its_runs_in_other_rows(tmp_path: Path) -> N
 
     def listed() -> dict[str, int]:
         query = PageQuery({"machine": "frost", "node": "n001"}, [("trial", "a")])
-        return {run.run_id: run.row for run in node.data(state, query).listed}
+        return {run.run_id: run.row for run in node.data(state, query)["listed"]}
 
     before = listed()
     with reopen_empty(place) as store:
@@ -366,8 +367,8 @@ def test_a_node_without_runs_has_no_figures_and_takes_none_from_the_map(tmp_path
     of = {"machine": "frost"}
     for _ in range(2):
         found = node.data(state, PageQuery(of | {"node": "n064"}, []))
-        assert (found.over, found.unit, found.runs) == (None, "", 0)
-        rows = machine.data(state, PageQuery(of, [("sort", "name")])).rows
+        assert (found["over"], found["unit"], found["runs"]) == (None, "", 0)
+        rows = machine.data(state, PageQuery(of, [("sort", "name")]))["rows"]
         assert [row.figure for row in rows[:7]] == [101, 102, 103, 104, 105, 106, None]
 
 
@@ -413,21 +414,21 @@ def test_the_levels_of_the_network_are_drawn(
     assert sorted(place for block in page.blocks for place in block.places) == list(range(64))
 
 
-def of_machine(folder: Path, **query: str) -> machine.MachinePage:
+def of_machine(folder: Path, **query: str) -> Any:
     """The data of frost's page, without a server."""
     site = ServerState(folder, folder / "store.sqlite")
     site.refresh()
-    return machine.data(site, PageQuery({"machine": "frost"}, list(query.items())))
+    return SimpleNamespace(**machine.data(site, PageQuery({"machine": "frost"}, [*query.items()])))
 
 
-def of_node(folder: Path, name: str) -> node.NodePage:
+def of_node(folder: Path, name: str) -> Any:
     """The data of the page of a node of frost's, without a server."""
     site = ServerState(folder, folder / "store.sqlite")
     site.refresh()
-    return node.data(site, PageQuery({"machine": "frost", "node": name}, []))
+    return SimpleNamespace(**node.data(site, PageQuery({"machine": "frost", "node": name}, [])))
 
 
-def spans_of(found: node.NodePage) -> list[tuple[float, float, str]]:
+def spans_of(found: Any) -> list[tuple[float, float, str]]:
     """What its chart shades, by time."""
     assert found.over is not None
     return sorted(node._spans(found.turns, found.over, found.ends))
@@ -505,7 +506,7 @@ def test_ten_thousand_nodes_are_a_small_picture(tmp_path: Path) -> None:
     trial.ran(trial.cases[0], "m[00001-09999]")
     trial.end()
     found = of_machine(tmp_path, show="runs")
-    picture = str(found.picture(0))
+    picture = str(machine.picture(vars(found), 0))
     squares = dict(re.findall(r'<path class="([^"]+)" d="([^"]+)"', picture))
     assert {kind: path.count("z") for kind, path in squares.items()} == {
         "many-0": 1,

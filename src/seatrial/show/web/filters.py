@@ -158,7 +158,7 @@ def cases_page(
     name: tuple[Hashable, ...],
     labels: Mapping[str, str],
     judge: Callable[[list[Side]], tuple[Sequence[T], dict[str, Any]]],
-    panel: Callable[[T], Struct],
+    panel: Callable[[T], dict[str, Any]],
     metrics: Sequence[str] = (),
     **asked: Any,
 ) -> dict[str, Any]:

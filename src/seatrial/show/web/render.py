@@ -9,6 +9,7 @@ import hashlib
 import io
 from collections.abc import Iterator, Mapping
 from functools import cache
+from importlib import import_module
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
@@ -76,9 +77,20 @@ def environment() -> Environment:
 def as_html(
     page: WebPage, state: ServerState, query: PageQuery, data: PageData, refused: str = ""
 ) -> bytes:
-    """Return a page as HTML. ``refused`` is why its query has no answer, or ""."""
-    template = environment().get_template(page.template)
-    text = template.render(page=page, state=state, query=query, data=data, refused=refused)
+    """Return a page as HTML. ``refused`` is why its query has no answer, or "". The template has
+    the page's module as ``module``, for what is drawn or said of the data."""
+    text = (
+        environment()
+        .get_template(page.template)
+        .render(
+            page=page,
+            module=import_module(page.data.partition(":")[0]),
+            state=state,
+            query=query,
+            data=data,
+            refused=refused,
+        )
+    )
     return plain_page(text).encode()
 
 

@@ -2,9 +2,6 @@
 
 from typing import Any
 
-from msgspec import Struct
-from msgspec.structs import replace
-
 from seatrial.model.machine_topology import known_topology
 from seatrial.results.bands import LevelFigures, bands_of, hop_text, lines_of_trial, step_texts
 from seatrial.results.store import queries
@@ -14,38 +11,24 @@ from seatrial.show.web.filters import suggested_trials
 from seatrial.show.web.page import PageQuery
 from seatrial.show.web.state.server_state import ServerState
 
-
-class BandsPage(Struct, frozen=True, kw_only=True):
-    """The bands of a trial; ``state`` is "asked", "judging", "judged" or "refused" (``reason``)."""
-
-    state: str
-    tags: list[str]
-    reason: str = ""
-    machine: str = ""
-    figures: list[LevelFigures] = []
-
-    def picture(self, one: LevelFigures) -> Any:
-        """Return the figures of each level as box plots, as SVG."""
-        return plots.boxes(
-            [
-                plots.BoxGroup(level, values, one.counts[level])
-                for level, values in one.quantiles.items()
-            ],
-            title=f"{one.name} by level",
-            axis=Axis(one.name, one.unit),
-        )
-
-    def steps(self, one: LevelFigures) -> list[str]:
-        """Return what is known of the steps between levels, in words."""
-        return step_texts(one)
-
-    def hop(self, one: LevelFigures) -> str:
-        """Return what a hop costs, in words."""
-        return hop_text(one)
+steps, hop = step_texts, hop_text  # for the template
 
 
-def data(state: ServerState, query: PageQuery) -> BandsPage:
-    page = BandsPage(state="asked", tags=suggested_trials(state))
+def picture(one: LevelFigures) -> Any:
+    """Return the figures of each level as box plots, as SVG."""
+    return plots.boxes(
+        [
+            plots.BoxGroup(level, values, one.counts[level])
+            for level, values in one.quantiles.items()
+        ],
+        title=f"{one.name} by level",
+        axis=Axis(one.name, one.unit),
+    )
+
+
+def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
+    tags = suggested_trials(state)
+    page = {"state": "asked", "tags": tags, "reason": "", "machine": "", "figures": []}
     name = query.text("trial")
     if not name:
         return page
@@ -58,6 +41,6 @@ def data(state: ServerState, query: PageQuery) -> BandsPage:
     version = (trial.row, trial.last, trial.passed)
     answer = state.studies.answer(("bands", trial.path), version, judged)
     if answer.value is None:
-        return replace(page, state=answer.state, reason=answer.reason)
+        return page | {"state": answer.state, "reason": answer.reason}
     machine, figures = answer.value
-    return replace(page, state="judged", machine=machine, figures=figures)
+    return page | {"state": "judged", "machine": machine, "figures": figures}

@@ -3,8 +3,6 @@
 import re
 from typing import Any
 
-from msgspec import Struct
-
 from seatrial.results.best import BestQuery, BestTable, Setting, best_settings
 from seatrial.results.panels import varying
 from seatrial.results.selection import Side
@@ -26,45 +24,42 @@ _LOOKS: dict[str, tuple[str, int]] = {
 }
 
 
-class BestPanel(Struct, frozen=True, kw_only=True):
-    """The settings of a case."""
+def forest(table: BestTable, wide: bool) -> Any:
+    """Return the speed of each setting in per cent of the best one's, with its interval, as
+    SVG."""
+    measured = [one for one in table.settings if one.ratio is not None]
+    rows = []
+    for one in measured[:DRAWN]:
+        value = 100 * (one.ratio or 0.0)
+        low, high = (end and 100 * end for end in (one.low, one.high))
+        label = f"{value:.1f} % {one.verdict}"
+        rows.append(plots.Interval(one.name, value, low, high, label, *_LOOKS[one.verdict]))
+    return plots.forest(
+        rows,
+        title=f"{table.case}: speed over that of the best setting",
+        about="A row for each setting, with its 95 % interval",
+        axis=Axis("of the best", "%"),
+        centre=100,
+        width=WIDE if wide else NARROW,
+        stacked=not wide,
+        bars=True,
+    )
 
-    table: BestTable
 
-    def forest(self, wide: bool) -> Any:
-        """Return the speed of each setting in per cent of the best one's, with its interval, as
-        SVG."""
-        measured = [one for one in self.table.settings if one.ratio is not None]
-        rows = []
-        for one in measured[:DRAWN]:
-            value = 100 * (one.ratio or 0.0)
-            low, high = (end and 100 * end for end in (one.low, one.high))
-            label = f"{value:.1f} % {one.verdict}"
-            rows.append(plots.Interval(one.name, value, low, high, label, *_LOOKS[one.verdict]))
-        return plots.forest(
-            rows,
-            title=f"{self.table.case}: speed over that of the best setting",
-            about="A row for each setting, with its 95 % interval",
-            axis=Axis("of the best", "%"),
-            centre=100,
-            width=WIDE if wide else NARROW,
-            stacked=not wide,
-            bars=True,
-        )
+def grid(table: BestTable) -> list[tuple[str, list[Setting | None]]]:
+    """Return the settings over two parameters: a row for each value of the first, with the
+    setting for each of ``columns``."""
+    by_values = {tuple(one.values.values()): one for one in table.settings}
+    rows = dict.fromkeys(sorted((one[0] for one in by_values), key=_place))
+    return [(row, [by_values.get((row, each)) for each in columns(table)]) for row in rows]
 
-    def grid(self) -> list[tuple[str, list[Setting | None]]]:
-        """Return the settings over two parameters: a row for each value of the first, with the
-        setting for each of ``columns``."""
-        by_values = {tuple(one.values.values()): one for one in self.table.settings}
-        rows = dict.fromkeys(sorted((one[0] for one in by_values), key=_place))
-        return [(row, [by_values.get((row, each)) for each in self.columns()]) for row in rows]
 
-    def columns(self) -> list[str]:
-        """Return the values of the second of two parameters."""
-        if len(self.table.over) != 2:
-            return []
-        second = (list(one.values.values())[1] for one in self.table.settings)
-        return list(dict.fromkeys(sorted(second, key=_place)))
+def columns(table: BestTable) -> list[str]:
+    """Return the values of the second of two parameters."""
+    if len(table.over) != 2:
+        return []
+    second = (list(one.values.values())[1] for one in table.settings)
+    return list(dict.fromkeys(sorted(second, key=_place)))
 
 
 def _place(value: str) -> tuple[int, float, str]:
@@ -86,7 +81,7 @@ def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
 
     return cases_page(
         *(state, query, ("best", asked), LABELS, judged),
-        panel=lambda table: BestPanel(table=table),
+        panel=lambda table: {"table": table},
         over=list(asked.over),
         names=[],
     )

@@ -63,64 +63,28 @@ class NodeRow(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
     judged: str
 
 
-class MachinePage(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
-    """The nodes (``names``), their layout, and what is known of them. ``suspects`` and ``places``
-    (in the network, as a cause of times) are None while they are being judged. ``added``: by
-    plug-ins."""
-
-    name: str
-    about: str
-    network: str
-    trials: list[str]
-    rehearsed: bool
-    described: bool
-    show: str
-    test: str
-    metric: str
-    unit: str
-    relative: bool
-    kinds: int
-    left_out: dict[str, int]
-    latest_only: int
-    reason: str
-    tests: list[str]
-    metrics: list[str]
-    runs: int
-    failed: int
-    down: int
-    excluded: int
-    states_of: list[str]
-    shading: Shading
-    blocks: list[NodeBlock]
-    names: list[str]
-    told: list[str]
-    marks: dict[str, list[int]]
-    rows: list[NodeRow]
-    sort: str
-    shown: int
-    suspects: Suspects | None
-    places: SlowPlaces | None
-    judged_since: int
-    added: dict[str, Any]
-
-    def standing(self) -> list[tuple[str, list[tuple[int, str]]]]:
-        """Return titles, each with the number and the own title of its blocks."""
-        found: dict[str, list[tuple[int, str]]] = {}
-        for number, block in enumerate(self.blocks):
-            *outer, own = block.titles or [""]
-            found.setdefault(", ".join(outer), []).append((number, own))
-        return list(found.items())
-
-    def mark_shapes(self) -> list[tuple[str, str]]:
-        """Return the kinds of marks, for the legend."""
-        return list(node_map.MARKS.items())
-
-    def picture(self, number: int) -> Any:
-        """Return a block as SVG."""
-        return node_map.picture(self.blocks[number], number, self.shading, self.marks, self.names)
+MARKS = node_map.MARKS  # for the legend
 
 
-def data(state: ServerState, query: PageQuery) -> MachinePage:
+def standing(blocks: Sequence[NodeBlock]) -> list[tuple[str, list[tuple[int, str]]]]:
+    """Return titles, each with the number and the own title of its blocks."""
+    by_title: dict[str, list[tuple[int, str]]] = {}
+    for number, block in enumerate(blocks):
+        *outer, own = block.titles or [""]
+        by_title.setdefault(", ".join(outer), []).append((number, own))
+    return list(by_title.items())
+
+
+def picture(data: dict[str, Any], number: int) -> Any:
+    """Return a block as SVG."""
+    block = data["blocks"][number]
+    return node_map.picture(block, number, data["shading"], data["marks"], data["names"])
+
+
+def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
+    """Return the nodes of a machine (``names``), their layout, and what is known of them. The
+    ``suspects`` and the ``places`` in the network, as a cause of times, are None while they are
+    being judged. ``added``: by plug-ins."""
     view = view_of(state, query)
     show = query.choice("show", SHOWS, "state")
     sort = query.choice("sort", SORTS, "z" if show in OF_FIGURES else "worst")
@@ -130,42 +94,42 @@ def data(state: ServerState, query: PageQuery) -> MachinePage:
     accused = accused_of(view)
     blocks = blocks_of(view.machine, view.names, view.described)
     rows, words = _rows(view, states, found, accused.suspects, blocks)
-    return MachinePage(
-        name=view.name,
-        metric=found.of.metric,
-        unit=found.of.unit,
-        relative=found.of.relative,
-        kinds=found.of.kinds,
-        left_out=found.of.left_out,
-        about=view.machine.about,
-        network=_network(view.machine),
-        trials=[trial.tag for trial in view.trials],
-        rehearsed=view.rehearsed,
-        described=view.described > 0,
-        show=show,
-        test=view.test,
-        latest_only=found.latest_only,
-        reason=found.of.reason or found.survey.reason,
-        tests=view.runs.tests,
-        metrics=metrics_to_choose(view),
-        runs=int(view.over().sum()),
-        failed=int(view.wrong().sum()),
-        down=sum(bool(node.down) for node in states.values()),
-        excluded=sum(bool(node.excluded) for node in states.values()),
-        states_of=tags,
-        shading=_shading(show, rows, words, found),
-        blocks=blocks,
-        names=view.names,
-        told=_told(rows, words, found if show in OF_FIGURES else None),
-        marks=_marks(show, rows),
-        rows=_sorted(rows, sort)[:shown],
-        sort=sort,
-        shown=min(shown, len(rows)),
-        suspects=accused.suspects,
-        places=accused.places,
-        judged_since=accused.since,
-        added=added_to("machine", state, view),
-    )
+    return {
+        "name": view.name,
+        "about": view.machine.about,
+        "network": _network(view.machine),
+        "trials": [trial.tag for trial in view.trials],
+        "rehearsed": view.rehearsed,
+        "described": view.described > 0,
+        "show": show,
+        "test": view.test,
+        "metric": found.of.metric,
+        "unit": found.of.unit,
+        "relative": found.of.relative,
+        "kinds": found.of.kinds,
+        "left_out": found.of.left_out,
+        "latest_only": found.latest_only,
+        "why": found.of.reason or found.survey.reason,
+        "tests": view.runs.tests,
+        "metrics": metrics_to_choose(view),
+        "runs": int(view.over().sum()),
+        "failed": int(view.wrong().sum()),
+        "down": sum(bool(node.down) for node in states.values()),
+        "excluded": sum(bool(node.excluded) for node in states.values()),
+        "states_of": tags,
+        "shading": _shading(show, rows, words, found),
+        "blocks": blocks,
+        "names": view.names,
+        "told": _told(rows, words, found if show in OF_FIGURES else None),
+        "marks": _marks(show, rows),
+        "rows": _sorted(rows, sort)[:shown],
+        "sort": sort,
+        "shown": min(shown, len(rows)),
+        "suspects": accused.suspects,
+        "places": accused.places,
+        "judged_since": accused.since,
+        "added": added_to("machine", state, view),
+    }
 
 
 def _network(machine: Machine) -> str:

@@ -12,7 +12,6 @@ from seatrial.model.codes import BOOT_FAILURE, NODE_FAILURE, code_of
 from seatrial.model.figures import ELAPSED
 from seatrial.model.node_set import unfold_or_empty
 from seatrial.results.store import nodes as node_runs
-from seatrial.results.store.tables import RunRow
 from seatrial.show.draw import plots
 from seatrial.show.draw.svg import Axis
 from seatrial.show.formatting import NARROW, WIDE
@@ -74,55 +73,25 @@ class Over(Struct, frozen=True, kw_only=True):
 NODE_FAILURES = (NODE_FAILURE.number, BOOT_FAILURE.number)
 
 
-class NodePage(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
-    """A node. ``figures`` is None while they are being judged."""
-
-    machine: str
-    name: str
-    place: list[str]
-    rehearsed: bool
-    state: NodeState
-    suspect: bool
-    runs: int
-    failed: int
-    node_failures: int
-    turns: list[NodeEvent]
-    ends: dict[str, float]
-    causes: list[dict[str, Any]]
-    figures: list[FigureRow] | None
-    test: str
-    metric: str
-    unit: str
-    relative: bool
-    tests: list[str]
-    metrics: list[str]
-    reason: str
-    over: Over | None
-    listed: list[RunRow]
-    shown: int
-
-    def chart(self, wide: bool) -> Any:
-        """Return the node's values over time as SVG."""
-        over = self.over
-        assert over is not None
-        times = over.span_times
-        relative = f"{self.metric} over the median of its kind"
-        return plots.chart(
-            [
-                plots.ChartSeries(
-                    "95 % of all runs", _points(times, over.high), "line", "muted", 2
-                ),
-                plots.ChartSeries("median", _points(times, over.middle), "line", 1, 1),
-                plots.ChartSeries("5 %", _points(times, over.low), "line", "muted", 3),
-                plots.ChartSeries(self.name, _points(over.times, over.values), "dots", 2, 1),
-            ],
-            title=f"{self.metric} of {self.name} over time",
-            about=f"{len(over.times)} runs of the node beside all runs of these kinds",
-            x=Axis(kind="time"),
-            y=Axis(relative) if self.relative else Axis(self.metric, self.unit),
-            spans=_spans(self.turns, over, self.ends),
-            width=WIDE if wide else NARROW,
-        )
+def chart(data: dict[str, Any], wide: bool) -> Any:
+    """Return the node's values over time as SVG."""
+    over: Over = data["over"]
+    name, metric, times = data["name"], data["metric"], over.span_times
+    y = Axis(f"{metric} over the median of its kind") if data["relative"] else None
+    return plots.chart(
+        [
+            plots.ChartSeries("95 % of all runs", _points(times, over.high), "line", "muted", 2),
+            plots.ChartSeries("median", _points(times, over.middle), "line", 1, 1),
+            plots.ChartSeries("5 %", _points(times, over.low), "line", "muted", 3),
+            plots.ChartSeries(name, _points(over.times, over.values), "dots", 2, 1),
+        ],
+        title=f"{metric} of {name} over time",
+        about=f"{len(over.times)} runs of the node beside all runs of these kinds",
+        x=Axis(kind="time"),
+        y=y or Axis(metric, data["unit"]),
+        spans=_spans(data["turns"], over, data["ends"]),
+        width=WIDE if wide else NARROW,
+    )
 
 
 def _points(times: list[float], values: list[float]) -> list[tuple[float, float | None]]:
@@ -150,7 +119,8 @@ def _spans(turns: list[NodeEvent], over: Over, ends: dict[str, float]) -> list[p
     return [one for one in found if one.start <= end]
 
 
-def data(state: ServerState, query: PageQuery) -> NodePage:
+def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
+    """Return a node. Its ``figures`` are None while they are being judged."""
     view = view_of(state, query)
     name = query.path["node"]
     place = _place_of(view, name)
@@ -169,31 +139,31 @@ def data(state: ServerState, query: PageQuery) -> NodePage:
     turns = turns_of(state.store(), view.trials)
     blocks = blocks_of(view.machine, view.names, view.described)
     causes = _causes(view, here)
-    return NodePage(
-        machine=view.name,
-        name=name,
-        place=next(block.titles for block in blocks if place in block.places),
-        rehearsed=view.rehearsed,
-        state=states.get(name, NodeState()),
-        suspect=bool(accused and any(name in one.names for one in accused.suspects)),
-        runs=int((view.over() & here).sum()),
-        failed=int((view.wrong() & here).sum()),
-        node_failures=sum(each["runs"] for each in causes if each["code"] in NODE_FAILURES),
-        turns=[one for one in turns if name in unfold_or_empty(one.nodes)][-MAX_TURNS:],
-        ends={t.tag: (t.last or 0) / SECOND_NS for t in view.trials if t.state == "ended"},
-        causes=causes,
-        figures=_figures_beside(alike, name, here),
-        test=view.test,
-        metric=metric,
-        unit=figures.unit,
-        relative=figures.relative,
-        tests=view.runs.tests,
-        metrics=metrics_to_choose(view),
-        reason="" if over else reason,
-        over=over,
-        listed=runs,
-        shown=len(runs),
-    )
+    return {
+        "machine": view.name,
+        "name": name,
+        "place": next(block.titles for block in blocks if place in block.places),
+        "rehearsed": view.rehearsed,
+        "state": states.get(name, NodeState()),
+        "suspect": bool(accused and any(name in one.names for one in accused.suspects)),
+        "runs": int((view.over() & here).sum()),
+        "failed": int((view.wrong() & here).sum()),
+        "node_failures": sum(each["runs"] for each in causes if each["code"] in NODE_FAILURES),
+        "turns": [one for one in turns if name in unfold_or_empty(one.nodes)][-MAX_TURNS:],
+        "ends": {t.tag: (t.last or 0) / SECOND_NS for t in view.trials if t.state == "ended"},
+        "causes": causes,
+        "figures": _figures_beside(alike, name, here),
+        "test": view.test,
+        "metric": metric,
+        "unit": figures.unit,
+        "relative": figures.relative,
+        "tests": view.runs.tests,
+        "metrics": metrics_to_choose(view),
+        "why": "" if over else reason,
+        "over": over,
+        "listed": runs,
+        "shown": len(runs),
+    }
 
 
 def _place_of(view: View, name: str) -> int:

@@ -2,7 +2,6 @@
 
 from typing import Any, NamedTuple
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
@@ -22,25 +21,19 @@ MAX_TICKS = 10  # sizes that are labelled on an axis
 LABELS = {"of": "Ways", "x": "Over", "metric": "Metric"}  # of the form
 
 
-class RatioPanel(Struct, frozen=True, kw_only=True):
-    """The sizes of a case."""
-
-    table: ratios.RatioTable
-
-    def plots(self) -> list[tuple[str, Any]]:
-        """Return the ratio over the sizes, and the speed-up of both ways, as SVG, each with its
-        caption; of named sizes the ratio alone."""
-        table = self.table
-        if not table.known:
-            return []
-        first, second = table.values
-        caption = f"{second} over {first}: times as long, with 95 % intervals"
-        if table.names:
-            return [(caption, _rows(table))]
-        found = [(caption, _ratios(table))]
-        if table.change is not None:
-            found.append(("Speed-up of both, with 95 % intervals", _speedups(table)))
-        return found
+def charts(table: ratios.RatioTable) -> list[tuple[str, Any]]:
+    """Return the ratio over the sizes, and the speed-up of both ways, as SVG, each with its
+    caption; of named sizes the ratio alone."""
+    if not table.known:
+        return []
+    first, second = table.values
+    caption = f"{second} over {first}: times as long, with 95 % intervals"
+    if table.names:
+        return [(caption, _rows(table))]
+    found = [(caption, _ratios(table))]
+    if table.change is not None:
+        found.append(("Speed-up of both, with 95 % intervals", _speedups(table)))
+    return found
 
 
 def _rows(table: ratios.RatioTable) -> Any:
@@ -167,9 +160,9 @@ def _values(sides: list[Side], name: str) -> list[str]:
     return [value for value in found if value]
 
 
-def _panel(table: ratios.RatioTable) -> RatioPanel:
+def _panel(table: ratios.RatioTable) -> dict[str, Any]:
     cells = [
         replace(cell, first=replace(cell.first, values=[]), second=replace(cell.second, values=[]))
         for cell in table.cells
     ]
-    return RatioPanel(table=replace(table, cells=cells))
+    return {"table": replace(table, cells=cells)}

@@ -3,7 +3,6 @@
 import re
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
@@ -25,26 +24,18 @@ LINES = ("toolchain", "machine", "trial", "stage")
 LABELS = {"x": "Over", "by": "Lines by", "metric": "Metric", "pays": "Pays from"}  # of the form
 
 
-class Panel(Struct, frozen=True, kw_only=True):
-    """A case, and the crossings of its lines: from ``x`` on the line ``by`` has the best median,
-    before that ``before``; with both medians."""
-
-    table: ScalingTable
-    crossings: list[dict[str, Any]]
-
-    def plots(self) -> list[tuple[str, Any]]:
-        """Return the values, the speed-up and the efficiency as SVG, each with its caption; of
-        named settings the speed over the best."""
-        table = self.table
-        if table.names:
-            return [("Per cent of the best, with 95 % intervals", _of_the_best(table))]
-        speed = "Speed over the best" if table.fixed else "Speed-up"
-        share = "Per cent of the best" if table.fixed else "Efficiency: speed-up over ideal"
-        return [
-            (f"{table.metric}, medians", _medians(table)),
-            (f"{speed}, with 95 % intervals", _speedups(table, speed)),
-            (share, _efficiencies(table)),
-        ]
+def charts(table: ScalingTable) -> list[tuple[str, Any]]:
+    """Return the values, the speed-up and the efficiency as SVG, each with its caption; of
+    named settings the speed over the best."""
+    if table.names:
+        return [("Per cent of the best, with 95 % intervals", _of_the_best(table))]
+    speed = "Speed over the best" if table.fixed else "Speed-up"
+    share = "Per cent of the best" if table.fixed else "Efficiency: speed-up over ideal"
+    return [
+        (f"{table.metric}, medians", _medians(table)),
+        (f"{speed}, with 95 % intervals", _speedups(table, speed)),
+        (share, _efficiencies(table)),
+    ]
 
 
 def _medians(table: ScalingTable) -> Any:
@@ -170,16 +161,17 @@ def _values(sides: list[Side], name: str) -> set[str]:
     return {value for side in sides for value in side.all_of(name)} - {""}
 
 
-def _panel(table: ScalingTable) -> Panel:
+def _panel(table: ScalingTable) -> dict[str, Any]:
     lines = [
         replace(line, cells=[replace(cell, values=[]) for cell in line.cells])
         for line in table.lines
     ]
-    return Panel(table=replace(table, lines=lines), crossings=_crossings(table))
+    return {"table": replace(table, lines=lines), "crossings": _crossings(table)}
 
 
 def _crossings(table: ScalingTable) -> list[dict[str, Any]]:
-    """Return the x from which on another line has the best median, of x that two lines share."""
+    """Return the x from which on another line ``by`` has the best median, of x that two lines
+    share; with the line ``before`` and both medians."""
     sign = 1 if table.better == "higher" else -1
     medians: dict[float, dict[str, float]] = {}
     for line in table.lines:
