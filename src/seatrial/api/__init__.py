@@ -321,11 +321,11 @@ def _with_parameters(
 def _column(values: Sequence[Scalar | None]) -> "pyarrow.Array":
     """Return values as a column of the narrowest kind that has them all."""
     pa = _arrow()
-    kinds = {type(value) for value in values if value is not None}
+    given = [value for value in values if value is not None]
+    kinds = {type(value) for value in given}
     if kinds == {bool}:
         return pa.array(values, pa.bool_())
-    if kinds == {int} and all(abs(int(value)) < 1 << 63 for value in values if value is not None):
+    if kinds == {int} and all(abs(int(value)) < 1 << 63 for value in given):
         return pa.array(values, pa.int64())
-    if kinds <= {int, float}:
-        return pa.array([None if value is None else float(value) for value in values], pa.float64())
-    return pa.array([None if value is None else show(value) for value in values], pa.string())
+    kind, convert = (pa.float64(), float) if kinds <= {int, float} else (pa.string(), show)
+    return pa.array([None if value is None else convert(value) for value in values], kind)

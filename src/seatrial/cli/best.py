@@ -85,11 +85,11 @@ def command(
     sides = sides_of(folders, trials, tests)
     if per:
         sides = [per_resource(side, per) for side in sides]
-    found = best_settings(sides, query)
+    tables = best_settings(sides, query)
     if form == "json":
-        click.echo(to_json(msgspec.to_builtins(found)), nl=False)
+        click.echo(to_json(msgspec.to_builtins(tables)), nl=False)
     else:
-        click.echo("\n\n".join([*map(_page, found), *left_out_of(found)]))
+        click.echo("\n\n".join([*map(_page, tables), *left_out_of(tables)]))
     return code_of_damage(sides)
 
 
@@ -110,15 +110,15 @@ def _page(one: BestTable) -> str:
 def _table(one: BestTable) -> str:
     ranked = "least> | bound" if one.statistic == "least" else "median"
     columns = " | ".join(f"{name}>~" for name in one.over)
-    found = TextTable(f"{columns} | {ranked}> | runs> | of the best> | 95 %>?-1 |  | excluded~")
+    table = TextTable(f"{columns} | {ranked}> | runs> | of the best> | 95 %>?-1 |  | excluded~")
     for each in one.settings:
         least = one.statistic == "least"
         figures = (each.least, each.bound) if least else (each.median,)
         interval, ratio = interval_in_per_cent(each.low, each.high), in_per_cent(each.ratio)
         reason = causes(each.excluded) if each.n else each.reason or causes(each.excluded)
         verdict = "" if each.verdict == "no figure" else each.word
-        found.add(*each.values.values(), *figures, each.n, ratio, interval, verdict, reason)
-    return str(found)
+        table.add(*each.values.values(), *figures, each.n, ratio, interval, verdict, reason)
+    return str(table)
 
 
 def _told(one: BestTable) -> Iterator[str]:
@@ -136,14 +136,19 @@ def _told(one: BestTable) -> Iterator[str]:
         yield "all others are worse, beyond noise"
     if one.agreement[1]:
         yield "best in {} of {} {}".format(*one.agreement, one.blocks)
-    around = [each for each in one.settings if each.on_plateau and each is not best]
-    if one.plateau and around:
-        said = f"plateau: the best and {_named(around)}"
-        yield f"{said}: within 5 % of it, or as good within the noise"
-    for drop in one.drops:
-        yield drop.told(one.over[0])
+    yield from _plateau(one)
     if failed := sum(each.verdict == "no figure" for each in one.settings):
         yield f"{count(failed, 'setting')} without a figure"
+
+
+def _plateau(one: BestTable) -> Iterator[str]:
+    """Yield which settings are about as good as the best one, and where figures drop."""
+    around = [each for each in one.settings[1:] if each.on_plateau]
+    if one.plateau and around:
+        named = f"plateau: the best and {_named(around)}"
+        yield f"{named}: within 5 % of it, or as good within the noise"
+    for drop in one.drops:
+        yield drop.told(one.over[0])
 
 
 def _unclear(settings: list[Setting]) -> Iterator[str]:
@@ -152,8 +157,8 @@ def _unclear(settings: list[Setting]) -> Iterator[str]:
     for each in settings:
         if each.verdict == "unclear":
             reasons.setdefault(each.reason, []).append(each)
-    for reason, own in list(reasons.items())[:MAX_NAMED]:
-        whose = "all of these" if 1 < len(own) == len(settings) else _named(own)
+    for reason, unclear in list(reasons.items())[:MAX_NAMED]:
+        whose = "all of these" if 1 < len(unclear) == len(settings) else _named(unclear)
         yield f"{whose}: {reason}"
     if needed := max((each.needed for each in settings), default=0):
         yield remedy(needed)
@@ -173,67 +178,67 @@ def _named(settings: list[Setting]) -> str:
 MAX_ROWS = 15
 
 
-def print_advice(found: Tuned, folders: Folders) -> None:
+def print_advice(tuning: Tuned, folders: Folders) -> None:
     """Print which setting to use, how sure that is, and what it cost."""
-    first, *more = advice(found)
-    click.echo(f"{_title(found)}\n")
+    first, *more = advice(tuning)
+    click.echo(f"{_title(tuning)}\n")
     click.echo(click.style(folded(plain_line(first)), bold=True))
     for text in more:
         click.echo(folded(plain_line(text)))
-    if rows := [each for each in in_order(found) if each.state != "failed"]:
+    if rows := [each for each in in_order(tuning) if each.state != "failed"]:
         click.echo()
-        _print_settings(found, rows)
-    _print_failed(found)
-    click.echo("\n" + folded(f"cost: {cost_text(found)}"))
-    if untried := untried_text(found):
+        _print_settings(tuning, rows)
+    _print_failed(tuning)
+    click.echo("\n" + folded(f"cost: {cost_text(tuning)}"))
+    if untried := untried_text(tuning):
         click.echo(folded(plain_line(f"never tried: {untried}")))
-    if found.script:
+    if tuning.script:
         click.echo("\nfor a job script:")
-        for line in found.script:
+        for line in tuning.script:
             click.echo(plain_line(f"    {line}"))
-    click.echo(f"\nall settings: {folders.command('tune', '--status', found.trial)}")
+    click.echo(f"\nall settings: {folders.command('tune', '--status', tuning.trial)}")
 
 
-def print_status(found: Tuned) -> None:
+def print_status(tuning: Tuned) -> None:
     """Print how a race stands: its blocks, and every setting."""
-    click.echo(f"{_title(found)}\n")
-    for number, block in enumerate(found.blocks, 1):
-        lost = sum(each.block == number for each in found.settings)
+    click.echo(f"{_title(tuning)}\n")
+    for number, block in enumerate(tuning.blocks, 1):
+        lost = sum(each.block == number for each in tuning.settings)
         what = f"{count(len(block.settings), 'setting')}, {count(block.rounds, 'round')}"
-        ended = number < len(found.blocks) or found.complete
+        ended = number < len(tuning.blocks) or tuning.complete
         after = f"; {lost} dropped after it" if ended else "; under way"
         on = f" on {listed(block.nodes, 3)}" if block.nodes else ""
         click.echo(folded(plain_line(f"block {number}: {what}{on}{after}")))
-    click.echo(folded(f"cost: {cost_text(found)}") + "\n")
-    _print_settings(found, in_order(found), len(found.settings))
+    click.echo(folded(f"cost: {cost_text(tuning)}") + "\n")
+    _print_settings(tuning, in_order(tuning), len(tuning.settings))
 
 
-def _title(found: Tuned) -> str:
-    what = found.metric or "the largest size that works"
-    if found.metric:
-        unit = f" ({found.unit})" if found.unit not in ("", "1") else ""
-        what = f"{found.metric}{unit}, {found.better} is better"
-    state = "complete" if found.complete else "not complete"
-    return plain_line(f"{found.tune}: {found.test} on {found.machine}, {what}; {state}")
+def _title(tuning: Tuned) -> str:
+    what = tuning.metric or "the largest size that works"
+    if tuning.metric:
+        unit = f" ({tuning.unit})" if tuning.unit not in ("", "1") else ""
+        what = f"{tuning.metric}{unit}, {tuning.better} is better"
+    state = "complete" if tuning.complete else "not complete"
+    return plain_line(f"{tuning.tune}: {tuning.test} on {tuning.machine}, {what}; {state}")
 
 
-def _print_settings(found: Tuned, rows: list[TunedSetting], most: int = MAX_ROWS) -> None:
+def _print_settings(tuning: Tuned, rows: list[TunedSetting], maximum: int = MAX_ROWS) -> None:
     table = TextTable("setting~ | n> | figure>?3 | of the best> | interval?2 | state~")
-    for each in rows[:most]:
+    for each in rows[:maximum]:
         ratio = each.to_best
         table.add(
             each.name + (" (default)" if each.is_default else ""),
             each.n,
-            None if each.figure is None else show_figure(each.figure, found.unit),
+            None if each.figure is None else show_figure(each.figure, tuning.unit),
             None if ratio is None else f"{ratio.ratio:.3f}",
             None if ratio is None else interval_text(ratio),
             state_text(each),
         )
-    print_first(table, len(rows), most)
+    print_first(table, len(rows), maximum)
 
 
-def _print_failed(found: Tuned) -> None:
-    failed = [each for each in found.settings if each.state == "failed"]
+def _print_failed(tuning: Tuned) -> None:
+    failed = [each for each in tuning.settings if each.state == "failed"]
     if failed:
         click.echo(f"\n{count(len(failed), 'setting')} failed:")
         for each in failed[:MAX_ROWS]:

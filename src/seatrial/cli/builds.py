@@ -53,32 +53,34 @@ def command(
     folder = folders.trials / FOLDER
     if machine is not None:
         folder = Path(find_machine(machine).machine.builds.folder or folder)
-    found = list(stored(folder))
+    builds = list(stored(folder))
     if removes:
-        return _remove(found, older_than, folder)
+        return _remove(builds, older_than, folder)
     if form == "json":
-        click.echo(to_json([_record(each) for each in found]), nl=False)
-        return 0
-    table = TextTable(
-        "build | test~ | toolchain~ | compiler~?2 | size> | made?1 | by~?3 | used by~"
-    )
-    for each in found:
-        table.add(*_row(each))
-    if found:
-        click.echo(table)
-    for each in found:
-        if each.record and each.record.anew:
-            click.echo(folded(f"{_name(each)}: built anew: {plain_line(each.record.anew)}"))
-    size = sum(each.record.bytes for each in found if each.record)
-    where = plain_line(as_typed(folder))
-    click.echo(folded(f"{count(len(found), 'build')} in {where}, {show_bytes(size)}"))
+        click.echo(to_json([_record(build) for build in builds]), nl=False)
+    else:
+        _print(builds, folder)
     return 0
 
 
-def _row(each: StoredBuild) -> tuple[object, ...]:
-    record = each.record
-    name = _name(each)
-    users = listed(each.users, MAX_USERS) or "nobody"
+def _print(builds: list[StoredBuild], folder: Path) -> None:
+    """Print a table of builds, why some were built anew, and the size of all."""
+    if builds:
+        columns = "build | test~ | toolchain~ | compiler~?2 | size> | made?1 | by~?3 | used by~"
+        click.echo(TextTable(columns, map(_row, builds)))
+    published = [(build, build.record) for build in builds if build.record]
+    for build, record in published:
+        if record.anew:
+            click.echo(folded(f"{_name(build)}: built anew: {plain_line(record.anew)}"))
+    size = sum(record.bytes for _, record in published)
+    where = plain_line(as_typed(folder))
+    click.echo(folded(f"{count(len(builds), 'build')} in {where}, {show_bytes(size)}"))
+
+
+def _row(build: StoredBuild) -> tuple[object, ...]:
+    record = build.record
+    name = _name(build)
+    users = listed(build.users, MAX_USERS) or "nobody"
     if record is None:
         return name, "not published", "", "", "", "", "", users
     made = show_time(record.made)
@@ -87,43 +89,32 @@ def _row(each: StoredBuild) -> tuple[object, ...]:
     return name, record.test, record.toolchain, compiler, size, made, record.trial, users
 
 
-def _name(each: StoredBuild) -> str:
-    return f"{each.place.parent.name}/{each.place.name}"
+def _name(build: StoredBuild) -> str:
+    return f"{build.place.parent.name}/{build.place.name}"
 
 
-def _record(each: StoredBuild) -> dict[str, object]:
-    record = each.record
-    about: dict[str, object] = {"path": str(each.place), "used_by": each.users}
-    if record is not None:
-        for name in (
-            "key",
-            "test",
-            "toolchain",
-            "machine",
-            "made",
-            "trial",
-            "facts",
-            "anew",
-            "bytes",
-        ):
-            about[name] = getattr(record, name)
-    return about
+_SHOWN = ("key", "test", "toolchain", "machine", "made", "trial", "facts", "anew", "bytes")
 
 
-def _remove(found: list[StoredBuild], older_than: float, folder: Path) -> int:
+def _record(build: StoredBuild) -> dict[str, object]:
+    about = {} if build.record is None else {name: getattr(build.record, name) for name in _SHOWN}
+    return {"path": str(build.place), "used_by": build.users, **about}
+
+
+def _remove(builds: list[StoredBuild], older_than: float, folder: Path) -> int:
     before = time.time() - older_than
     freed, gone = 0, 0
-    for each in found:
-        if each.users or each.used > before:
+    for build in builds:
+        if build.users or build.used > before:
             continue
         try:
-            if not remove(each):
+            if not remove(build):
                 continue
         except OSError as error:
-            raise UsageError(f"{each.place}: cannot be removed: {error.strerror}") from error
+            raise UsageError(f"{build.place}: cannot be removed: {error.strerror}") from error
         gone += 1
-        freed += each.record.bytes if each.record else 0
-    left = len(found) - gone
+        freed += build.record.bytes if build.record else 0
+    left = len(builds) - gone
     where = plain_line(as_typed(folder))
     removed = f"{count(gone, 'build')} removed, {show_bytes(freed)}; {left} left in {where}"
     click.echo(folded(removed))

@@ -1,6 +1,6 @@
 """``seatrial compare``: compare two sides or more."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
@@ -141,23 +141,27 @@ def page(compared: Sequence[Comparison], origins: Sequence[Sequence[Difference]]
     parts = ["\n".join(lines)]
     for i, (one, origin) in enumerate(zip(compared, origins, strict=True), start=1):
         parts += [part for part in _parts(one, origin, _letter(i)) if part]
-    for i, one in enumerate(compared, start=1):
-        if one.doubts:
-            told = "; ".join(one.doubts).replace("the second side", _letter(i))
-            parts.append(folded(f"undecided: {told} (exit code 3, where nothing is worse)"))
-    if unanswered := sum(len(one.unanswered) for one in compared):
-        told = f"no right answer on one side: {count(unanswered, 'row')}"
-        parts.append(folded(f"{told} (exit code 3, where nothing is worse)"))
-    if undecided := [row for one in compared for row in one.undecided]:
-        parts.append(_undecided(undecided, compared[0].least))
+    for undecided in _undecided(compared):
+        parts.append(folded(f"{undecided} (exit code 3, where nothing is worse)"))
     return "\n\n".join(parts)
 
 
-def _undecided(rows: Sequence[ComparisonRow], least: float) -> str:
-    """Return how many rows could not have shown a change that matters, and the remedy."""
-    told = f"undecided: {count(len(rows), 'row')} could not show a change of {100 * least:g} %; "
-    told += f"{remedy(max(row.needed for row in rows))}, or say with --threshold what matters"
-    return folded(f"{told} (exit code 3, where nothing is worse)")
+def _undecided(compared: Sequence[Comparison]) -> Iterator[str]:
+    """Yield what was left undecided: sides that may not be compared, rows without a right answer,
+    and rows that could not have shown a change that matters, with the remedy."""
+    for i, one in enumerate(compared, start=1):
+        if one.doubts:
+            doubts = "; ".join(one.doubts).replace("the second side", _letter(i))
+            yield f"undecided: {doubts}"
+    if unanswered := sum(len(one.unanswered) for one in compared):
+        yield f"no right answer on one side: {count(unanswered, 'row')}"
+    if rows := [row for one in compared for row in one.undecided]:
+        least = f"a change of {100 * compared[0].least:g} %"
+        more_runs = remedy(max(row.needed for row in rows))
+        yield (
+            f"undecided: {count(len(rows), 'row')} could not show {least}; {more_runs}, or say "
+            "with --threshold what matters"
+        )
 
 
 def _letter(number: int) -> str:
@@ -178,14 +182,14 @@ def _parts(one: Comparison, origin: Sequence[Difference], letter: str) -> list[s
     ]
 
 
-def _origin(found: Sequence[Difference], letter: str) -> str:
-    rows = ((one.subject, one.what, one.first, one.second) for one in found)
+def _origin(differences: Sequence[Difference], letter: str) -> str:
+    rows = ((one.subject, one.what, one.first, one.second) for one in differences)
     return str(TextTable(f"they differ in~ | what~ | A~ | {letter}~", rows))
 
 
 def _rows(rows: Sequence[ComparisonRow], letter: str) -> str:
     columns = f"verdict~ | case~ | metric~ | A> | {letter}> | unit~ | better by> | 95 %> | n"
-    found = TextTable(columns)
+    table = TextTable(columns)
     for row in rows:
         first, second, low, high = row.first, row.second, row.better_from, row.better_to
         unit = show_unit(row.unit, "{}")
@@ -194,14 +198,14 @@ def _rows(rows: Sequence[ComparisonRow], letter: str) -> str:
         excluded = ",".join(str(sum(sample.excluded.values())) for sample in (first, second))
         n = f"{first.n},{second.n}" + ("" if excluded == "0,0" else f" ({excluded})")
         medians = (first.median, second.median)
-        found.add(_word(row), row.case, row.metric, *medians, unit, by, interval, n)
-    return str(found)
+        table.add(_word(row), row.case, row.metric, *medians, unit, by, interval, n)
+    return str(table)
 
 
 def _word(row: ComparisonRow) -> str:
     """Return the verdict, with the number of runs where these are few."""
-    told = row.verdict in ("better", "worse")
-    return f"{row.verdict} ({row.why})" if told and row.why else row.verdict
+    decided = row.verdict in ("better", "worse")
+    return f"{row.verdict} ({row.why})" if decided and row.why else row.verdict
 
 
 def _percent(value: float) -> str:
@@ -238,8 +242,8 @@ def _summary(one: Comparison, letter: str) -> str:
         verdict: one.count(verdict)
         for verdict in ("worse", "better", "given", "same", "unclear", "not compared", "missing")
     }
-    said = ", ".join(f"{number} {verdict}" for verdict, number in tally.items() if number)
-    lines = [f"{said}; at least {100 * one.least:g} % matters"]
+    counts = ", ".join(f"{number} {verdict}" for verdict, number in tally.items() if number)
+    lines = [f"{counts}; at least {100 * one.least:g} % matters"]
     if any(row.better_by is not None for row in one.rows):
         told = f"better by: per cent of A's median by which {letter}'s is better; "
         lines.append(folded(f"{told}positive is better, also where lower is better"))
@@ -249,12 +253,16 @@ def _summary(one: Comparison, letter: str) -> str:
     if any(row.first.excluded or row.second.excluded for row in one.rows):
         lines.append("n: runs of A and of the other; in brackets those that are excluded")
     lines += [folded(plain_line(cure.told("A", letter))) for cure in one.cures[:MAX_REASONS]]
-    for mean in one.means:
-        without = f"; {count(mean.without, 'row')} without a ratio" if mean.without else ""
-        said = f"{mean.metric}: {letter} is {mean.mean:.3f} times as good, the geometric "
-        said += f"mean of {mean.ratios} ratios{_unclear(mean)}{without}"
-        lines.append(folded(plain_line(said)))
+    lines += [folded(plain_line(_mean(mean, letter))) for mean in one.means]
     return "\n".join(lines)
+
+
+def _mean(mean: Mean, letter: str) -> str:
+    without = f"; {count(mean.without, 'row')} without a ratio" if mean.without else ""
+    return (
+        f"{mean.metric}: {letter} is {mean.mean:.3f} times as good, the geometric mean of "
+        f"{mean.ratios} ratios{_unclear(mean)}{without}"
+    )
 
 
 def _unclear(mean: Mean) -> str:
@@ -294,13 +302,13 @@ def as_record(
 # ---- each side with the one before ---------------------------------------------------------------
 
 
-def ladder_page(found: Sequence[Ladder]) -> str:
+def ladder_page(built: Sequence[Ladder]) -> str:
     """Return the ladders, one below the other, with a row for each side."""
-    told = (
+    legend = (
         "times as good: above 1 is better, also where lower is better; the last row is the product"
     )
     return "\n\n".join(
-        [*map(_ladder, found), folded(f"{told} of the steps, with its own interval")]
+        [*map(_ladder, built), folded(f"{legend} of the steps, with its own interval")]
     )
 
 
@@ -329,9 +337,11 @@ _SPREADS = ("less steady", "steadier", "unclear", "not compared")
 
 def spread_page(compared: Sequence[SpreadComparison]) -> str:
     """Return all comparisons with the first side as text, one below the other."""
-    told = "A and B: robust deviations in per cent of the medians; ratio: B over A, with its 95 % "
-    told += "bootstrap interval; the verdict is by the test of Brown and Forsythe"
-    return "\n\n".join([*map(_spread, compared), folded(told)])
+    legend = (
+        "A and B: robust deviations in per cent of the medians; ratio: B over A, with its 95 % "
+    )
+    legend += "bootstrap interval; the verdict is by the test of Brown and Forsythe"
+    return "\n\n".join([*map(_spread, compared), folded(legend)])
 
 
 def _spread(one: SpreadComparison) -> str:
@@ -341,12 +351,12 @@ def _spread(one: SpreadComparison) -> str:
     for row in one.rows:
         table.add(*_spread_cells(row))
     tally = ((verdict, sum(row.verdict == verdict for row in one.rows)) for verdict in _SPREADS)
-    said = ", ".join(f"{n} {verdict}" for verdict, n in tally if n)
+    counts = ", ".join(f"{n} {verdict}" for verdict, n in tally if n)
     reasons = dict.fromkeys(
         f"{row.case} {row.metric}: {row.reason}" for row in one.rows if row.reason
     )
     lines = [folded(plain_line(reason)) for reason in list(reasons)[:10]]
-    return "\n".join([click.style(title, bold=True), "", str(table), "", *lines, said])
+    return "\n".join([click.style(title, bold=True), "", str(table), "", *lines, counts])
 
 
 def _spread_cells(row: SpreadRow) -> tuple[str, ...]:

@@ -20,8 +20,6 @@ from seatrial.results.store.tables import Filters
 from seatrial.show.history import history_page, rates_page
 
 MAX_DOUBTS = 20
-
-
 UNDECIDED = 3  # exit code: no change for the worse was found, and none could have been
 
 
@@ -67,20 +65,25 @@ def command(
             rates = success_rate.success_rates(store, filters, case, stage_of)
             print_page(rates_page(rates), form)
             return 0
-        found = with_node_changes(store, histories(store, metric, filters, case, notes, stage_of))
-        worse = any(history.alarms for history in found)
-        unseen = []
+        series = with_node_changes(store, histories(store, metric, filters, case, notes, stage_of))
+        worse = any(history.alarms for history in series)
+        unseen: list[str] = []
         if check and not worse:
             unseen = [
-                *doubts(store, metric, filters, found),
+                *doubts(store, metric, filters, series),
                 *(f"{row.tag}: its journal is damaged" for row in damaged),
                 *store.left_out,
             ]
-    print_page(history_page(found, metric), form)
-    for text in unseen[:MAX_DOUBTS]:
-        tell(f"--check: {text}")
-    if len(unseen) > MAX_DOUBTS:
-        tell(f"--check: and {len(unseen) - MAX_DOUBTS} more reasons")
+    print_page(history_page(series, metric), form)
+    _tell_unseen(unseen)
     if check and worse:
         return 1
     return UNDECIDED if unseen else 0
+
+
+def _tell_unseen(reasons: list[str]) -> None:
+    """Tell on stderr why a change could not have been seen."""
+    for reason in reasons[:MAX_DOUBTS]:
+        tell(f"--check: {reason}")
+    if len(reasons) > MAX_DOUBTS:
+        tell(f"--check: and {len(reasons) - MAX_DOUBTS} more reasons")

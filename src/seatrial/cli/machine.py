@@ -57,7 +57,6 @@ def command(
     seatrial machine frost --check                     the file beside Slurm
     seatrial machine frost --topology --pair n1 n9     its network
     """
-    hint = ""
     if topology:
         if check or detect:
             raise UsageError("--topology shows the file's network; leave --check, --detect out")
@@ -69,15 +68,17 @@ def command(
         raise UsageError("--detect describes anew, --check looks at a file; give one of them")
     if check:
         return _check(find_machine(name).machine)
-    if detect and (detected := scheduler_of(scheduler).detect):
-        found, hint = load(detected)(name)
-    elif detect:
-        found = detect_host(name or this_host(), with_layout=True)
-    else:
-        found = find_machine(name).machine
-    values = plain(found)
-    click.echo(yaml.safe_dump(values, sort_keys=False, width=88) + hint, nl=False)
+    machine, hint = _detected(name, scheduler) if detect else (find_machine(name).machine, "")
+    click.echo(yaml.safe_dump(plain(machine), sort_keys=False, width=88) + hint, nl=False)
     return 0
+
+
+def _detected(name: str | None, scheduler: str) -> tuple[Machine, str]:
+    """Return this host, or the cluster that a scheduler shows, and what to mend in its file."""
+    if detect := scheduler_of(scheduler).detect:
+        machine, hint = load(detect)(name)
+        return machine, hint
+    return detect_host(name or this_host(), with_layout=True), ""
 
 
 def _check(machine: Machine) -> int:

@@ -67,47 +67,47 @@ def command(
         damaged = [trial for trial in trials_of(sides) if trial.damaged]
         tell_damage(store, damaged)
         reasons = matrix.reasons_of(store, trials_of(sides), tests)
-    found = matrix.result_matrix(sides, matrix.MatrixQuery(**asked), reasons)
+    result = matrix.result_matrix(sides, matrix.MatrixQuery(**asked), reasons)
     if form == "json":
-        click.echo(to_json({**msgspec.to_builtins(found), "total": found.total}), nl=False)
+        click.echo(to_json({**msgspec.to_builtins(result), "total": result.total}), nl=False)
     else:
-        click.echo(_page(found))
-    return exit_code(found) or (NOT_RUN if damaged else 0)
+        click.echo(_page(result))
+    return exit_code(result) or (NOT_RUN if damaged else 0)
 
 
-def exit_code(found: matrix.ResultMatrix) -> int:
+def exit_code(result: matrix.ResultMatrix) -> int:
     """Return 0 if all passed, 1 if something failed or was not built, 3 if else something was not
     run."""
-    total = found.total
+    total = result.total
     if total.get("failed") or total.get("build failed"):
         return NOT_PASSED
     return NOT_RUN if total.get("not run") else 0
 
 
-def _page(found: matrix.ResultMatrix) -> str:
-    parts = [_table(found, found.columns)]
+def _page(result: matrix.ResultMatrix) -> str:
+    parts = [_table(result, result.columns)]
     room = screen_width()
-    if _breaks(found, room):
-        letters = [_letter(i) for i in range(len(found.columns))]
-        legend = zip(letters, found.columns, strict=True)
-        parts = [_table(found, letters)]
+    if _breaks(result, room):
+        letters = [_letter(i) for i in range(len(result.columns))]
+        legend = zip(letters, result.columns, strict=True)
+        parts = [_table(result, letters)]
         parts += [folded(", ".join(f"{letter} = {plain_line(name)}" for letter, name in legend))]
-    parts += _reasons(found)
-    total = ", ".join(f"{number} {state}" for state, number in found.total.items())
-    parts.append(folded(f"{count(len(found.rows), 'row')} by {found.by}: {total}"))
-    if found.without:
-        named = ", ".join(found.without)
-        parts.append(folded(plain_line(f"without {found.by}: {named}")))
-    if found.left_out:
-        parts.append(f"left out: {count(found.left_out, 'case')} without {plain_line(found.by)}")
+    parts += _reasons(result)
+    total = ", ".join(f"{number} {state}" for state, number in result.total.items())
+    parts.append(folded(f"{count(len(result.rows), 'row')} by {result.by}: {total}"))
+    if result.without:
+        named = ", ".join(result.without)
+        parts.append(folded(plain_line(f"without {result.by}: {named}")))
+    if result.left_out:
+        parts.append(f"left out: {count(result.left_out, 'case')} without {plain_line(result.by)}")
     return "\n".join(parts)
 
 
-def _breaks(found: matrix.ResultMatrix, room: int) -> bool:
+def _breaks(result: matrix.ResultMatrix, room: int) -> bool:
     """Return whether the table is too wide for the screen with the names of its columns."""
-    columns = sum(max(len(name), WIDEST) + len(GAP) for name in found.columns)
-    names = max(len(text) for row in found.rows for text in (row.name, WORST))
-    figures = max(len(_figure(row)) for row in found.rows)
+    columns = sum(max(len(name), WIDEST) + len(GAP) for name in result.columns)
+    names = max(len(text) for row in result.rows for text in (row.name, WORST))
+    figures = max(len(_figure(row)) for row in result.rows)
     return bool(room) and names + columns + len(GAP) + figures > room
 
 
@@ -116,13 +116,13 @@ def _letter(number: int) -> str:
     return (ascii_uppercase[first - 1] if first else "") + ascii_uppercase[second]
 
 
-def _table(found: matrix.ResultMatrix, titles: Sequence[str]) -> str:
+def _table(result: matrix.ResultMatrix, titles: Sequence[str]) -> str:
     titles = [plain_line(title).replace(" | ", " ") for title in titles]
     table = TextTable(f"test~ | {' | '.join(f'{title}>~' for title in titles)} | figure~")
-    for row in found.rows:
+    for row in result.rows:
         table.add(row.name, *(_text(cell) for cell in row.cells), _figure(row))
     for state in matrix.STATES:
-        numbers = [column.get(state, 0) for column in found.counts]
+        numbers = [column.get(state, 0) for column in result.counts]
         if any(numbers):
             table.add(f"({state})", *(number or "" for number in numbers), "")
     return str(table)
@@ -141,15 +141,15 @@ def _figure(row: matrix.MatrixRow) -> str:
     return f"{row.metric}{show_unit(row.unit)}" if row.metric else ""
 
 
-def _reasons(found: matrix.ResultMatrix) -> list[str]:
+def _reasons(result: matrix.ResultMatrix) -> list[str]:
     """Return lines about cells that did not pass."""
     lines = []
-    for row in found.rows:
-        for column, cell in zip(found.columns, row.cells, strict=True):
+    for row in result.rows:
+        for column, cell in zip(result.columns, row.cells, strict=True):
             if cell.state in ("known", "failed", "build failed", "left out"):
-                said = cell.state if cell.state != "failed" else causes(cell.verdicts)
-                said += f": {cell.reason}" if cell.reason else ""
-                lines.append(folded(plain_line(f"{row.name}, {column}: {said}")))
+                text = cell.state if cell.state != "failed" else causes(cell.verdicts)
+                text += f": {cell.reason}" if cell.reason else ""
+                lines.append(folded(plain_line(f"{row.name}, {column}: {text}")))
     if len(lines) > MAX_REASONS:
         lines[MAX_REASONS:] = [f"and {count(len(lines) - MAX_REASONS, 'more cell')}"]
     return lines

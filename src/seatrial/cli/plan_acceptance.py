@@ -268,7 +268,7 @@ class Acceptance(OfPlan):
     def print_status(self, form: str) -> int:
         """Print the status of each trial and its criteria; return the exit code."""
         trials = [*self._checklists(), *self._trials()]
-        made = _made(trials)
+        made = made_trials(trials)
         waiting = [part for part, trial in trials if trial is None]
         records = records_in(plan_trials.records(self.folders.trials, self.plan, self.name))
         statuses = [self._status(part, trial, records) for part, trial in made]
@@ -340,7 +340,7 @@ class Acceptance(OfPlan):
 
     def _print_not_met(self) -> int:
         """Name the criteria of incomplete trials that are not met; return the exit code."""
-        trials = [trial for _, trial in _made(self._trials())]
+        trials = [trial for _, trial in made_trials(self._trials())]
         statuses = [status_table.status_of(trial) for trial in trials]
         for status in statuses:
             labels = [result[0].label for result in status.criteria if result[0].state == "not met"]
@@ -368,7 +368,7 @@ class Acceptance(OfPlan):
         }
 
 
-def _made(trials: Iterable[_PartTrial]) -> list[_MadeTrial]:
+def made_trials(trials: Iterable[_PartTrial]) -> list[_MadeTrial]:
     """Return the components that have a trial, with it."""
     return [(part, trial) for part, trial in trials if trial is not None]
 

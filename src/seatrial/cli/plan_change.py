@@ -7,7 +7,7 @@ from textwrap import wrap
 import click
 from msgspec.structs import replace
 
-from seatrial.cli.plan_acceptance import WIDTH, Acceptance
+from seatrial.cli.plan_acceptance import WIDTH, Acceptance, made_trials
 from seatrial.cli.run_driver import tell_answer
 from seatrial.decide.policy_change import (
     Parts,
@@ -35,12 +35,9 @@ class Changing(Acceptance):
         """Show what differs, ask, and have the trials follow it; return the exit code."""
         if not reason.strip():
             raise click.BadParameter("say why", param_hint="--reason")
-        under_way = [
-            (part, trial)
-            for part, trial in self._trials()
-            if trial is not None and trial.state == "open"
-        ]
-        if not any(trial for _, trial in self._trials()):
+        made = made_trials(self._trials())
+        under_way = [(part, trial) for part, trial in made if trial.state == "open"]
+        if not made:
             raise UsageError(self.not_here())
         if not under_way:
             self._tell_not_taken()
@@ -54,10 +51,7 @@ class Changing(Acceptance):
             self._show(part, trial, before, parts)
             if parts:
                 changes.append((trial, before, parts))
-        if not changes:
-            click.echo("nothing was changed")
-            return 1
-        if not yes and not _agreed():
+        if not changes or not (yes or _agreed()):
             click.echo("nothing was changed")
             return 1
         codes = [
@@ -84,8 +78,8 @@ class Changing(Acceptance):
 
     def _tell_not_taken(self) -> None:
         """Print what of the plan has changed for trials that are over, and what can be done."""
-        for part, trial in self._trials():
-            if trial is not None and trial.state != "abandoned":
+        for part, trial in made_trials(self._trials()):
+            if trial.state != "abandoned":
                 self._show_not_taken(part, trial)
 
     def _require_possible(self, under_way: list[tuple[PreparedComponent, PlanTrial]]) -> None:

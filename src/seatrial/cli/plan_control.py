@@ -54,12 +54,12 @@ class OfPlan:
         """Return in which folder no trial of the plan is, and in which one near its file some
         are."""
         trials = self.folders.trials
-        said = f"no component of {self.path} has a trial in {trials.absolute()}"
+        text = f"no component of {self.path} has a trial in {trials.absolute()}"
         other = elsewhere(trials, self.path, self.name)
         if other is None:
-            return said
-        there = as_typed(other)
-        return f"{said}; {there} has trials of it: `seatrial --trials {shell_word(there)} ...`"
+            return text
+        folder = as_typed(other)
+        return f"{text}; {folder} has trials of it: `seatrial --trials {shell_word(folder)} ...`"
 
 
 class Steering(OfPlan):
@@ -69,14 +69,14 @@ class Steering(OfPlan):
         self, folders: Folders, path: Path, name: str = "", **chosen: Sequence[str]
     ) -> None:
         super().__init__(folders, path, name, **chosen)
-        found = made(folders.trials, path, name)
-        self.checklists = [trial for trial in found if is_checklist(trial)]
-        if not found and not path.exists():
+        trials = made(folders.trials, path, name)
+        self.checklists = [trial for trial in trials if is_checklist(trial)]
+        if not trials and not path.exists():
             raise UsageError(f"{path}: no such file, and no trial of it in {folders.trials}")
-        self.plan = found[0].record.plan if found else plan_name(path) or str(path)
+        self.plan = trials[0].record.plan if trials else plan_name(path) or str(path)
         self.trials = [
             trial
-            for trial in found
+            for trial in trials
             if self.chooses(trial) and (self.components or not is_checklist(trial))
         ]
 
@@ -84,17 +84,17 @@ class Steering(OfPlan):
         """Print the status of the trials of a plan that has faults by now; return the exit code,
         which is never 0."""
         trials = [*self.checklists, *(each for each in self.trials if not is_checklist(each))]
-        found = [status_table.status_of(trial) for trial in trials]
-        if not found:
+        statuses = [status_table.status_of(trial) for trial in trials]
+        if not statuses:
             raise fault
         for text in fault.faults:
             click.echo(f"warning: {text}", err=True)
         if form == "json":
-            status_table.print_json(self.plan, found, {})
+            status_table.print_json(self.plan, statuses, {})
         else:
-            status_table.print_status(found)
-            status_table.print_next(found, self.command())
-        return status_table.exit_code(found, trials) or 3
+            status_table.print_status(statuses)
+            status_table.print_next(statuses, self.command())
+        return status_table.exit_code(statuses, trials) or 3
 
     def check(self, limit: str) -> int:
         """Raise the alarm for trials whose drivers are silent; return the exit code. Raises
@@ -221,31 +221,31 @@ class Steering(OfPlan):
 
     def _known_nodes(self, trial: PlanTrial, nodes: str) -> Sequence[str]:
         """Return the names of a node set of the trial's machine. Raises UsageError."""
-        asked = parsed_for("NODES", unfold, nodes)
-        if unknown := sorted(set(asked) - set(node_names(trial.record.machine))):
+        names = parsed_for("NODES", unfold, nodes)
+        if unknown := sorted(set(names) - set(node_names(trial.record.machine))):
             raise UsageError(
                 f"{nodes}: {trial.folder.tag} has no node and no test {unknown[0]}; "
                 f"its tests are {', '.join(trial.record.tests)}"
             )
-        return asked
+        return names
 
     def _await_no_more(self) -> list[str]:
         """Tell the dead man's alarm that nobody begins what was to come; return these tags."""
-        found: dict[str, None] = {}
+        awaited: dict[str, None] = {}
         for trial in self.trials:
             if trial.state == "complete" and (tags := to_begin(trial.folder)):
                 write_next(trial.folder, [])
-                found |= dict.fromkeys(tags)
-        return list(found)
+                awaited |= dict.fromkeys(tags)
+        return list(awaited)
 
     def _open(self) -> list[PlanTrial]:
-        found = [each for each in self.trials if _is_under_way(each)]
+        open_trials = [each for each in self.trials if _is_under_way(each)]
         if not self.trials:
             raise UsageError(self.not_here())
-        if not found:
+        if not open_trials:
             shown = self.command(act="status")
             raise UsageError(f"nothing of {self.plan} is under way; see `{shown}`")
-        return found
+        return open_trials
 
     def _one(self, done: str, trials: list[PlanTrial]) -> PlanTrial:
         """Return the only trial, else the only one that is under way. Raises UsageError."""
@@ -267,10 +267,10 @@ def _held(name: str) -> str:
 def _stopped(trial: PlanTrial, test: str) -> str:
     """Return the test if it is stopped, else "". Raises UsageError if it cannot be built: to admit
     it would not help."""
-    found = status_table.status_of(trial)
-    if any(part.test == test and part.stopped for part in found.parts):
+    status = status_table.status_of(trial)
+    if any(part.test == test and part.stopped for part in status.parts):
         return test
-    for hold in found.held_back_by:
+    for hold in status.held_back_by:
         if hold.kind == "unbuilt" and test in hold.what.split(", "):
             raise UsageError(
                 f"{test}: {trial.folder.tag} has not stopped it: its build failed, and is not made "

@@ -6,6 +6,7 @@ issues.
 
 import datetime
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -113,20 +114,18 @@ class Recording(OfPlan):
     def _awaited(self, name: str) -> Evidence:
         """Return the evidence of that name which comes later. Raises UsageError."""
         plan = prepare_plan(self.path, with_builds=False, with_documents=False).plan
-        known = [each for component in plan.components for each in component.evidence]
+        known = list(chain.from_iterable(component.evidence for component in plan.components))
         named = [
             each for each in known if name in (each.document, Path(each.document).name, each.id)
         ]
+        documents = [each.document for each in named]
+        if len(set(documents)) > 1:
+            raise UsageError(f"{name}: say which: {', '.join(documents)}")
+        if named and named[0].comes_later:
+            return named[0]
         later = listed([each.document for each in known if each.comes_later], MAX_NAMED) or "none"
-        if not named:
-            raise UsageError(f"{name}: the plan has no such document; these come later: {later}")
-        if len({each.document for each in named}) > 1:
-            raise UsageError(f"{name}: say which: {', '.join(each.document for each in named)}")
-        if not named[0].comes_later:
-            raise UsageError(
-                f"{name}: the plan has its checksum, so it is there; these come later: {later}"
-            )
-        return named[0]
+        fault = "its checksum, so it is there" if named else "no such document"
+        raise UsageError(f"{name}: the plan has {fault}; these come later: {later}")
 
     def entry(self, event: PlanEntry) -> int:
         """Record that something happened; return the exit code."""
@@ -148,20 +147,24 @@ class Recording(OfPlan):
             raise UsageError(f"{event.issue}: {self.plan} has no such issue; there are {there}")
         if event.issue and event.state and known[event.issue].state == event.state:
             raise UsageError(f"{event.issue}: is {event.state} already")
-        if event.component:
-            plan = prepare_plan(self.path, with_builds=False, with_documents=False).plan
-            names = [each.component for each in plan.components]
-            if event.component not in names:
-                raise UsageError(
-                    f"--component: {self.plan} has no component {event.component!r}; it has "
-                    f"{', '.join(names)}"
-                )
+        self._require_component(event.component)
         recorded = self._record(event)
         if not isinstance(recorded, IssueRecorded):
             return 3
         issue = self.read().issues[recorded.issue]
         click.echo(plain_line(f"issue {issue.issue}  {issue.state}  {issue.text}"))
         return 0
+
+    def _require_component(self, name: str) -> None:
+        """Raise UsageError for a component that the plan does not have."""
+        if not name:
+            return
+        plan = prepare_plan(self.path, with_builds=False, with_documents=False).plan
+        names = [each.component for each in plan.components]
+        if name not in names:
+            raise UsageError(
+                f"--component: {self.plan} has no component {name!r}; it has {', '.join(names)}"
+            )
 
     def _record(self, event: PersonsEvent) -> PersonsEvent | None:
         folder = plan_trials.records(self.folders.trials, self.plan, self.name)

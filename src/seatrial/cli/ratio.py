@@ -71,15 +71,15 @@ def command(
     name, first, second = ratios.two_values(of)
     query = ratios.RatioQuery(of=name, values=(first, second), **asked)
     sides = sides_of(folders, trials, tests)
-    found = ratios.ratios(sides, query)
+    tables = ratios.ratios(sides, query)
     if form == "json":
-        click.echo(to_json([_record(each) for each in found]), nl=False)
+        click.echo(to_json([_record(each) for each in tables]), nl=False)
     elif form == "csv":
-        print_csv([_COLUMNS, *(row for each in found for row in _rows(each))])
+        print_csv([_COLUMNS, *(row for each in tables for row in _rows(each))])
     else:
-        parts = [_page(each) for each in found]
-        parts += left_out_of(found)
-        if told := [*_range(found), *_left_out(ratios.without_both(sides, found), query)]:
+        parts = [_page(each) for each in tables]
+        parts += left_out_of(tables)
+        if told := [*_range(tables), *_left_out(ratios.without_both(sides, tables), query)]:
             parts.append("\n".join(folded(plain_line(line)) for line in told))
         click.echo("\n\n".join(parts))
     return code_of_damage(sides)
@@ -119,7 +119,7 @@ def _page(one: ratios.RatioTable) -> str:
 
 def _table(one: ratios.RatioTable) -> str:
     first, second = one.values
-    found = TextTable(
+    table = TextTable(
         f"{one.x}> | {first}> | {second}> | runs>?2 | ratio> | 95 %> | {second} is"
         " | speed-ups> | ideal>?3 | excluded~"
     )
@@ -131,18 +131,18 @@ def _table(one: ratios.RatioTable) -> str:
         speedups = ", ".join(show_number(each.speedup) or "-" for each in (a, b))
         numbers = (a.median, b.median, runs, cell.ratio, ends, cell.told)
         ideal = a.ideal or b.ideal
-        found.add(
+        table.add(
             *(one.named(cell.x), *numbers, speedups if ideal else "", ideal),
             _excluded(cell, one),
         )
-    return str(found)
+    return str(table)
 
 
 def _excluded(cell: ratios.RatioCell, table: ratios.RatioTable) -> str:
     """Return why a way has no figure, or which of its runs do not count: ``compat: 2 timeout``."""
     sides = zip(table.values, (cell.first, cell.second), strict=True)
-    said = [(name, side.reason or causes(side.excluded)) for name, side in sides]
-    return "; ".join(f"{name}: {reason}" for name, reason in said if reason)
+    reasons = [(name, side.reason or causes(side.excluded)) for name, side in sides]
+    return "; ".join(f"{name}: {reason}" for name, reason in reasons if reason)
 
 
 def told_of(one: ratios.RatioTable) -> Iterator[str]:
@@ -185,11 +185,11 @@ def _unclear(one: ratios.RatioTable) -> Iterator[str]:
 
 def _range(tables: list[ratios.RatioTable]) -> Iterator[str]:
     """Yield the least and the greatest ratio over all tables: 1.11 GTC 64 .. 1.93 MILC 256."""
-    found = ratios.extremes(tables)
-    if found and len(tables) > 1:
+    ends_of_range = ratios.extremes(tables)
+    if ends_of_range and len(tables) > 1:
         ends = (
             f"{show_number(one.ratio)} {one.test} {one.x}{' (unclear)' if one.unclear else ''}"
-            for one in found
+            for one in ends_of_range
         )
         yield f"over all: {' .. '.join(ends)}"
 

@@ -120,38 +120,40 @@ def verify_command(
         raise click.UsageError("--signers and --key: one of them")
     if names and signers is None:
         raise click.UsageError("--require: names of which file? Give --signers")
-    asked = Asked(signers, key, tuple(dict.fromkeys(names)), not no_outputs, documents)
-    found = check(report, trials or folders.trials, asked)
-    click.echo(f"report      {plain_line(str(report))}, SHA-256 {found.sha256}")
-    click.echo(f"decision    {plain_line(found.decision) or 'none in it'}")
-    for line in _signatures(found):
-        click.echo(f"signature   {line}")
-    for each in found.files:
-        click.echo(f"{each.state:<15} {_of_file(each)}")
-    for one in found.outputs:
-        for line in _outputs(one):
-            click.echo(line)
-    for each in found.without_outputs:
-        what, reason = (
-            f"outputs of the runs of {each.file.trial}",
-            _WHY_NOT.get(each.state, _UNREAD),
-        )
-        click.echo(f"{'not checked':<15} {what}: {reason}")
+    question = Asked(signers, key, tuple(dict.fromkeys(names)), not no_outputs, documents)
+    verified = check(report, trials or folders.trials, question)
+    click.echo(f"report      {plain_line(str(report))}, SHA-256 {verified.sha256}")
+    for line in _lines(verified):
+        click.echo(line)
     if no_outputs:
         click.echo("not checked     outputs of runs: --no-outputs")
-    click.echo(_in_all(found))
-    return found.code
+    click.echo(_in_all(verified))
+    return verified.code
 
 
-def _signatures(found: Verified) -> Iterator[str]:
-    for one in found.signatures:
-        yield f"{one.path.name}: {_of_signature(one, found.asked.by_key)}"
-    there = signature_of(found.report).name
-    if not found.signatures:
-        state = "MISSING" if found.asked.by_key else "not checked"
+def _lines(verified: Verified) -> Iterator[str]:
+    """Yield what was found of a report's decision, its signatures and what is behind it."""
+    yield f"decision    {plain_line(verified.decision) or 'none in it'}"
+    for line in _signatures(verified):
+        yield f"signature   {line}"
+    for each in verified.files:
+        yield f"{each.state:<15} {_of_file(each)}"
+    for one in verified.outputs:
+        yield from _outputs(one)
+    for each in verified.without_outputs:
+        reason = _WHY_NOT.get(each.state, _UNREAD)
+        yield f"{'not checked':<15} outputs of the runs of {each.file.trial}: {reason}"
+
+
+def _signatures(verified: Verified) -> Iterator[str]:
+    for one in verified.signatures:
+        yield f"{one.path.name}: {_of_signature(one, verified.asked.by_key)}"
+    there = signature_of(verified.report).name
+    if not verified.signatures:
+        state = "MISSING" if verified.asked.by_key else "not checked"
         yield f"{state}: there is no {there} beside it, and no {there}.NAME"
-    for name in found.missing:
-        own = " with a key of its own" if name in found.shared else ""
+    for name in verified.missing:
+        own = " with a key of its own" if name in verified.shared else ""
         yield f"MISSING: none by {plain_line(name)}{own}"
 
 
@@ -179,8 +181,8 @@ def _of_file(each: FileFound) -> str:
     if each.file.events is not None:
         named += f", {count(each.file.events, 'event')}"
     if each.state in ("went on since", "added to"):
-        said = f"{named}: its first {each.file.bytes:,} bytes are as they were, {each.more:,} more"
-        return f"{said} {each.reason}".rstrip()
+        text = f"{named}: its first {each.file.bytes:,} bytes are as they were, {each.more:,} more"
+        return f"{text} {each.reason}".rstrip()
     if each.state == "as it was":
         return f"{named}, {show_bytes(each.file.bytes)}"
     if each.state == "not here":
@@ -206,25 +208,23 @@ def _outputs(one: OutputsFound) -> Iterator[str]:
         what = f"{count(one.removed, 'output')} of the runs of {one.trial}"
         yield f"{'not checked':<15} {what}: removed, as `keep` says"
     if one.too_large:
-        what, most = (
-            f"{count(one.too_large, 'output')} of the runs of {one.trial}",
-            show_bytes(MAX_BYTES),
-        )
-        yield f"{'not checked':<15} {what}: too large to be judged, or larger than {most}"
+        what = f"{count(one.too_large, 'output')} of the runs of {one.trial}"
+        limit = show_bytes(MAX_BYTES)
+        yield f"{'not checked':<15} {what}: too large to be judged, or larger than {limit}"
     if one.without:
         what = f"outputs of {count(one.without, 'run')} of {one.trial}"
         yield f"{'not checked':<15} {what}: there are no checksums of them"
 
 
-def _in_all(found: Verified) -> str:
-    if found.code == 0:
+def _in_all(verified: Verified) -> str:
+    if verified.code == 0:
         return "The report is as it was signed, and so is what it is based on, as listed above."
-    if found.code == 3:
+    if verified.code == 3:
         return "Nothing speaks against it, but not everything could be checked: see above."
-    if any(one.checked.state == "bad" for one in found.signatures):
+    if any(one.checked.state == "bad" for one in verified.signatures):
         return "Do not trust this report: a signature is bad."
-    if found.tampered:
+    if verified.tampered:
         return "Do not trust this report: something behind it was changed."
-    if not found.signatures:
+    if not verified.signatures:
         return "Do not trust this report: it is not signed."
     return "Do not trust this report: a signature that is asked for is missing."

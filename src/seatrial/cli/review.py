@@ -50,14 +50,15 @@ def record_reviews(folders: Folders, names: Sequence[str], review: Review) -> in
     review = _checked(review)
     with opened(folders) as store:
         rows = {row.row: row for row in (queries.run(store, name) for name in names)}
-        places = {row.row: Path(queries.trial_of(store, row).path) for row in rows.values()}
-    by_trial: dict[Path, list[RunRow]] = {}
-    for row in rows.values():
-        by_trial.setdefault(places[row.row], []).append(row)
-    found = [run for path, some in by_trial.items() for run in _found(TrialFolder(path), some)]
-    for run in found:
+        by_trial: dict[str, list[RunRow]] = {}
+        for row in rows.values():
+            by_trial.setdefault(queries.trial_of(store, row).path, []).append(row)
+    runs: list[ReviewedRun] = []
+    for path, of_trial in by_trial.items():
+        runs += _as_recorded(TrialFolder(Path(path)), of_trial)
+    for run in runs:
         _require_reviewable(run, review)
-    waiting = [run for run in found if not _record(run, review)]
+    waiting = [run for run in runs if not _record(run, review)]
     if waiting:
         tags = listed(list(dict.fromkeys(run.folder.tag for run in waiting)), MAX_NAMED)
         click.echo(f"left for the process that drives {tags}, which will record it", err=True)
@@ -86,7 +87,7 @@ def _checked(review: Review) -> Review:
     return review._replace(cause=cause, comment=comment, by=names or [account()])
 
 
-def _found(folder: TrialFolder, rows: Iterable[RunRow]) -> list[ReviewedRun]:
+def _as_recorded(folder: TrialFolder, rows: Iterable[RunRow]) -> list[ReviewedRun]:
     """Return runs of a trial as its journal has them."""
     wanted = {row.run_id: ReviewedRun(row, folder, RunLife()) for row in rows}
     for event in read(folder.journal):

@@ -48,18 +48,18 @@ SHOWN = 50
 @click.pass_obj
 def command(folders: Folders, /, limit: int | None, form: str, **wanted: Any) -> int:
     """List runs, newest first: test, nodes, verdict, time."""
-    most = (SHOWN if form == "table" else 0) if limit is None else limit
-    filters = Filters(limit=most, **wanted)
+    maximum = (SHOWN if form == "table" else 0) if limit is None else limit
+    filters = Filters(limit=maximum, **wanted)
     with opened(folders) as store:
         tell_damage(store, filters)
-        found = queries.runs(store, filters)
+        rows = queries.runs(store, filters)
         if form == "table":
-            _print_table(folders, store, filters, found)
+            _print_table(folders, store, filters, rows)
             return 0
-        figures = queries.figures(store, [run.row for run in found])
-        excluded = excluded_runs(store, [run.row for run in found])
+        figures = queries.figures(store, [run.row for run in rows])
+        excluded = excluded_runs(store, [run.row for run in rows])
     print_as = _print_json if form == "json" else _print_csv
-    print_as(found, figures, excluded)
+    print_as(rows, figures, excluded)
     return 0
 
 
@@ -84,11 +84,11 @@ def _print_table(folders: Folders, store: Store, filters: Filters, found: list[R
     _print_what_is_left(found, several, queries.count_runs(store, filters) - len(found))
 
 
-def _print_what_is_left(found: list[RunRow], several: bool, more: int) -> None:
+def _print_what_is_left(rows: list[RunRow], several: bool, more: int) -> None:
     if not several:
-        rehearsal = ", a rehearsal" if found[0].rehearsed else ""
+        rehearsal = ", a rehearsal" if rows[0].rehearsed else ""
         which = "the latest" if more else "all"
-        click.echo(f"{which} of trial {plain_line(found[0].trial)}{rehearsal}")
+        click.echo(f"{which} of trial {plain_line(rows[0].trial)}{rehearsal}")
     if more:
         click.echo(f"{more} older runs are not shown; --limit 0 shows all")
 
@@ -109,10 +109,10 @@ def _cell(run: RunRow, column: Column) -> object:
 
 
 def _print_json(
-    found: list[RunRow], figures: dict[int, list[MetricRow]], excluded: Set[int]
+    rows: list[RunRow], figures: dict[int, list[MetricRow]], excluded: Set[int]
 ) -> None:
     records = []
-    for run in found:
+    for run in rows:
         metrics = {m.name: {"value": m.value, "unit": m.unit} for m in figures.get(run.row, ())}
         left_out = run.row in excluded
         records.append({**run_record(run), "excluded": left_out, "metrics": metrics})

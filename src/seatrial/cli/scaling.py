@@ -67,14 +67,14 @@ def command(
     """
     query = ScalingQuery(**asked)
     sides = sides_of(folders, trials, tests)
-    found = scaling(sides, query)
+    tables = scaling(sides, query)
     if form == "json":
-        click.echo(to_json([_record(each) for each in found]), nl=False)
+        click.echo(to_json([_record(each) for each in tables]), nl=False)
         return 0
-    parts = [_page(each, query) for each in found]
+    parts = [_page(each, query) for each in tables]
     if left_out := without_metric(sides, query):
         parts.append(folded(plain_line(f"without {query.metric}: {', '.join(left_out)}")))
-    click.echo("\n\n".join([*parts, *left_out_of(found)]))
+    click.echo("\n\n".join([*parts, *left_out_of(tables)]))
     return 0
 
 
@@ -87,31 +87,42 @@ def _record(table: ScalingTable) -> dict[str, Any]:
 
 
 def _page(one: ScalingTable, query: ScalingQuery) -> str:
-    kind = "constant resources" if one.fixed else "weak" if one.weak else "strong"
-    kind = "settings" if one.names else kind
     unit = show_unit(one.unit, " in {}")
-    title = f"{one.case}: {one.metric}{unit} ({one.better} is better) over {one.x}, {kind}"
+    title = f"{one.case}: {one.metric}{unit} ({one.better} is better) over {one.x}, {_kind(one)}"
     lines = [click.style(plain_line(title), bold=True)]
     if one.along:
         lines.append(plain_line(f"along with {one.x}: {', '.join(one.along)}"))
     if one.reason:
         return "\n".join([*lines, plain_line(one.reason)])
     lines += ["", _fixed_table(one) if one.fixed else _table(one), ""]
-    if one.fixed:
-        lines += [plain_line(told) for line in one.lines for told in _fixed(line, one)]
-    else:
-        lines += [plain_line(_knee(line, one.x, query.pays)) for line in one.lines]
-        lines += [plain_line(told) for line in one.lines for told in _beyond(line, one.x)]
-    if one.best is not None:
-        lines.append(plain_line(_best(one)))
+    lines += map(plain_line, _below(one, query.pays))
     return "\n".join(lines)
+
+
+def _kind(one: ScalingTable) -> str:
+    if one.names:
+        return "settings"
+    return "constant resources" if one.fixed else "weak" if one.weak else "strong"
+
+
+def _below(one: ScalingTable, pays: float) -> Iterator[str]:
+    """Yield what is told below a table: of each line, then the best setting."""
+    if one.fixed:
+        for line in one.lines:
+            yield from _fixed(line, one)
+    else:
+        yield from (_knee(line, one.x, pays) for line in one.lines)
+        for line in one.lines:
+            yield from _beyond(line, one.x)
+    if one.best is not None:
+        yield _best(one)
 
 
 def _table(one: ScalingTable) -> str:
     def share(value: float | None) -> str:
         return "" if value is None else f"{round(100 * value)} %"  # never -0
 
-    found = TextTable(
+    table = TextTable(
         f"line~ | {one.x}> | median> | runs> | speed-up> | 95 %> | ideal> | efficiency> | gain>"
         " | excluded~"
     )
@@ -121,19 +132,19 @@ def _table(one: ScalingTable) -> str:
             low, high = show_number(cell.low), show_number(cell.high)
             numbers = (cell.median, cell.n, cell.speedup, f"{low}..{high}" if low else "")
             shares = (cell.ideal, share(cell.efficiency), share(cell.gain))
-            found.add(name, f"{cell.x:g}", *numbers, *shares, cell.reason or causes(cell.excluded))
-    return str(found)
+            table.add(name, f"{cell.x:g}", *numbers, *shares, cell.reason or causes(cell.excluded))
+    return str(table)
 
 
 def _fixed_table(one: ScalingTable) -> str:
-    found = TextTable(f"line~ | {one.x}> | median> | runs> | of the best> | 95 %> | excluded~")
+    table = TextTable(f"line~ | {one.x}> | median> | runs> | of the best> | 95 %> | excluded~")
     for line in one.lines:
         for cell in line.cells:
             name = line.by if cell is line.cells[0] else ""
             interval, of_best = interval_in_per_cent(cell.low, cell.high), in_per_cent(cell.speedup)
             reason = cell.reason or causes(cell.excluded)
-            found.add(name, one.named(cell.x), cell.median, cell.n, of_best, interval, reason)
-    return str(found)
+            table.add(name, one.named(cell.x), cell.median, cell.n, of_best, interval, reason)
+    return str(table)
 
 
 def _fixed(line: ScalingLine, table: ScalingTable) -> Iterator[str]:
@@ -160,11 +171,11 @@ def _knee(line: ScalingLine, x: str, pays: float) -> str:
     name = f"{line.by}: " if line.by else ""
     if line.knee is None:
         return f"{name}no knee: {line.reason}"
-    said = f"knee at {x} {line.knee:g}: beyond it, less than"
+    where = f"knee at {x} {line.knee:g}: beyond it, less than"
     if line.knee == line.base:
-        said = f"{x} {line.knee:g}, the smallest measured, is enough: beyond it, less than"
+        where = f"{x} {line.knee:g}, the smallest measured, is enough: beyond it, less than"
     doubt = "" if line.certain else f" ({line.reason})"
-    return f"{name}{said} {100 * pays:g} % of an addition becomes speed{doubt}"
+    return f"{name}{where} {100 * pays:g} % of an addition becomes speed{doubt}"
 
 
 def _beyond(line: ScalingLine, x: str) -> Iterator[str]:
@@ -184,8 +195,8 @@ def _best(one: ScalingTable) -> str:
 
     assert one.best is not None
     unit = show_unit(one.unit)
-    said = f"best: {setting(one.best.by, one.best.x)}: {show_number(one.best.median)}{unit}"
+    text = f"best: {setting(one.best.by, one.best.x)}: {show_number(one.best.median)}{unit}"
     if one.best.equals:
         equals = "; ".join(setting(by, x) for by, x in one.best.equals[:5])
-        said += f"; as good within the noise: {equals}"
-    return said
+        text += f"; as good within the noise: {equals}"
+    return text

@@ -56,12 +56,8 @@ def command(folders: Folders, file: Path, trials: tuple[str, ...], form: str) ->
     phased = over_phases(wanted, scores) if wanted.phases else None
     later = [] if phased else scores[1:]  # phases are no versions of one system
     changes = [score_change(wanted, scores[0], each) for each in later]
-    if form == "json":
-        click.echo(to_json(_record(wanted, sides, scores, phased, changes)), nl=False)
-    else:
-        pages = [_page(wanted, *pair) for pair in zip(sides, scores, strict=True)]
-        pages += [_phases(phased)] if phased else []
-        click.echo("\n\n".join([*pages, *map(_change, changes)]))
+    show = _print_json if form == "json" else _print_pages
+    show(wanted, sides, scores, phased, changes)
     return code_of_damage(sides) if all(score.value is not None for score in scores) else 1
 
 
@@ -78,14 +74,26 @@ def _size(wanted: ScoreFile, side: Side) -> int | None:
     return sizes.pop() if len(sizes) == 1 else None
 
 
-def _record(
+def _print_pages(
     wanted: ScoreFile,
     sides: list[Side],
     scores: list[Score],
     phased: Phased | None,
     changes: list[ScoreChange],
-) -> dict[str, Any]:
-    return {
+) -> None:
+    pages = [_page(wanted, side, score) for side, score in zip(sides, scores, strict=True)]
+    pages += [_phases(phased)] if phased else []
+    click.echo("\n\n".join([*pages, *map(_change, changes)]))
+
+
+def _print_json(
+    wanted: ScoreFile,
+    sides: list[Side],
+    scores: list[Score],
+    phased: Phased | None,
+    changes: list[ScoreChange],
+) -> None:
+    record = {
         "score": wanted.score,
         "about": wanted.about,
         "scores": [
@@ -95,6 +103,7 @@ def _record(
         "phases": None if phased is None else msgspec.to_builtins(phased),
         "changes": msgspec.to_builtins(changes),
     }
+    click.echo(to_json(record), nl=False)
 
 
 def _without_values(score: Score) -> dict[str, Any]:
@@ -120,25 +129,25 @@ def _page(wanted: ScoreFile, side: Side, score: Score) -> str:
 
 
 def _total(wanted: ScoreFile, score: Score) -> str:
-    said = f"{score.score.upper()}: {show_number(score.value or 0)} {score.unit}".rstrip()
+    text = f"{score.score.upper()}: {show_number(score.value or 0)} {score.unit}".rstrip()
     if score.size is not None:
-        said += f", of {score.size} {wanted.per}s"
+        text += f", of {score.size} {wanted.per}s"
     if score.share is not None:
-        said += f", {100 * score.share:.1f} % of the peak"
-    return said
+        text += f", {100 * score.share:.1f} % of the peak"
+    return text
 
 
 def _table(wanted: ScoreFile, parts: list[TermScore]) -> str:
     columns = f"part~ | metric~ | figure> | unit | n> | {wanted.per}s> | rate> | of~ | excluded~"
     rated = wanted.score in ("ssp", "ssi") or any(part.rate != part.figure for part in parts)
-    found = TextTable(columns)
+    table = TextTable(columns)
     for part in parts:
         metric = part.metric if part.metric != part.part else ""
         unit = show_unit(part.unit, "{}")
         rate = (part.rate, part.rate_unit) if rated else ("", "")
         excluded = causes(part.excluded) or ("" if part.n else "no figure")
-        found.add(part.part, metric, part.figure, unit, part.n, part.count, *rate, excluded)
-    return str(found)
+        table.add(part.part, metric, part.figure, unit, part.n, part.count, *rate, excluded)
+    return str(table)
 
 
 def _phases(phased: Phased) -> str:
@@ -159,13 +168,13 @@ def _change(one: ScoreChange) -> str:
     if one.low is not None and one.high is not None:
         ends = (show_signed(100 * (end - 1), 1) for end in (one.low, one.high))
         interval = f" ({'..'.join(ends)} %)"
-    said = f"{title}: {show_signed(100 * (one.ratio - 1), 1)} %{interval}"
+    text = f"{title}: {show_signed(100 * (one.ratio - 1), 1)} %{interval}"
     if one.of_size != 1:
-        said += f", x{one.of_size:.3g} of it by the size of the system"
-    found = TextTable("part~ | times as good> | 95 %> | ")
+        text += f", x{one.of_size:.3g} of it by the size of the system"
+    table = TextTable("part~ | times as good> | 95 %> | ")
     for part in one.parts:
         known = part.low is not None and part.high is not None
         ends_of_part = f"{part.low:.4g}..{part.high:.4g}" if known else ""
         few = f" ({part.reason})" if part.reason and part.verdict != "unclear" else ""
-        found.add(part.part, f"x{part.factor:.4g}", ends_of_part, f"{part.verdict}{few}")
-    return "\n".join([click.style(plain_line(said), bold=True), "", str(found)])
+        table.add(part.part, f"x{part.factor:.4g}", ends_of_part, f"{part.verdict}{few}")
+    return "\n".join([click.style(plain_line(text), bold=True), "", str(table)])

@@ -17,6 +17,7 @@ from seatrial.results.criteria.mix import overall
 from seatrial.results.criteria.view import Result
 from seatrial.results.documents import with_documents
 from seatrial.results.evidence import EvidenceStatus
+from seatrial.results.node_hours import TestShare
 from seatrial.results.records import Issue, RecordedEntry
 from seatrial.results.status import Status, TestStatus, beside, status
 from seatrial.results.store.export import to_json
@@ -32,16 +33,16 @@ WIDTH = 78
 MAX_REVIEWS = 20
 
 
-def print_status(found: Sequence[Status], by_evidence: Mapping[str, str] = {}) -> None:
+def print_status(statuses: Sequence[Status], by_evidence: Mapping[str, str] = {}) -> None:
     """Print the status of trials of a plan: a table of all (``passed`` counts runs, ``accepted`` is
     their share of the node-hours), then the tests, sub-phases, notes and criteria of each.
     ``by_evidence``: the state of each component that has documents and no trial."""
-    click.echo(_components(found, by_evidence))
-    for use in beside(found):
+    click.echo(_components(statuses, by_evidence))
+    for use in beside(statuses):
         hours = f"{use.node_hours:.1f} node-hours of {count(use.nodes, 'node')}"
         share = in_per_cent(use.utilisation)
         click.echo(folded(f"{use.words}, beside each other: accepted {share} of {hours}"))
-    for one in found:
+    for one in statuses:
         parts = [
             _items(one),
             *(_parts(one), _sub_phases(one), _notes(one), _actions(one)),
@@ -54,15 +55,15 @@ def print_status(found: Sequence[Status], by_evidence: Mapping[str, str] = {}) -
             click.echo("\n\n".join(shown))
 
 
-def print_json(plan: str, found: Sequence[Status], records: Mapping[str, Any]) -> None:
+def print_json(plan: str, statuses: Sequence[Status], records: Mapping[str, Any]) -> None:
     """Print the trials of a plan, and what people recorded about it."""
-    trials = [msgspec.to_builtins(one) for one in found]
+    trials = [msgspec.to_builtins(one) for one in statuses]
     click.echo(to_json({"plan": plan, "trials": trials, "records": records}), nl=False)
 
 
-def print_next(found: Sequence[Status], again: str) -> None:
+def print_next(statuses: Sequence[Status], again: str) -> None:
     """Print the command that continues trials that nobody drives."""
-    stopped = [one for one in found if one.state in ("interrupted", "paused", "cancelled")]
+    stopped = [one for one in statuses if one.state in ("interrupted", "paused", "cancelled")]
     for one in stopped:
         if one.state == "interrupted":
             click.echo(f"{one.tag} is interrupted: nobody drives it")
@@ -75,19 +76,19 @@ def status_of(trial: PlanTrial) -> Status:
     interrupted."""
     driven = owned(str(trial.folder.path))
     events = read(trial.folder.journal)
-    found = status(trial.record, trial.folder.cases(), events, driven=driven, reading=events)
-    found = with_documents(found, Path(trial.record.plan_file).parent)
+    now = status(trial.record, trial.folder.cases(), events, driven=driven, reading=events)
+    now = with_documents(now, Path(trial.record.plan_file).parent)
     if events.damaged:
         tell_damaged_journal(trial.folder)
-    return found
+    return now
 
 
-def exit_code(found: Sequence[Status], trials: Sequence[PlanTrial]) -> int:
+def exit_code(statuses: Sequence[Status], trials: Sequence[PlanTrial]) -> int:
     """Return 1 if a criterion is not met, 3 if one is open or a trial is not complete (it may have
     ended, and been extended since), else 0."""
-    if any(one.verdict == "not met" for one in found):
+    if any(one.verdict == "not met" for one in statuses):
         return 1
-    undecided = any(one.verdict in ("undecided", "awaited") for one in found)
+    undecided = any(one.verdict in ("undecided", "awaited") for one in statuses)
     return 3 if undecided or any(trial.state != "complete" for trial in trials) else 0
 
 
@@ -109,9 +110,9 @@ def _short(one: Status) -> str:
     )
 
 
-def _components(found: Sequence[Status], by_evidence: Mapping[str, str]) -> TextTable:
+def _components(statuses: Sequence[Status], by_evidence: Mapping[str, str]) -> TextTable:
     rows = TextTable("component~ | state | verdict | clock> | of> | passed> | accepted>")
-    for one in found:
+    for one in statuses:
         times = (show_seconds(time) if time else None for time in (one.clock, one.duration))
         passed = sum(part.accepted for part in one.parts)
         passed += sum(item.state == "pass" for item in one.items)
@@ -127,17 +128,17 @@ def _items(one: Status) -> str:
     rows = TextTable("item | clause~?-1 | result | value> | bound~ | by~ | on?-2 | what~")
     for item in one.items:
         tick = item.tick
-        told = [item.text]
+        texts = [item.text]
         if tick:
-            told += filter(None, [tick.comment, _document(tick)])
-            told += [f"before: {old.result} by {', '.join(old.by)}" for old in item.earlier]
-            told += [f"again because: {tick.reason}"] if tick.reason else []
-        told += [
+            texts += filter(None, [tick.comment, _document(tick)])
+            texts += [f"before: {old.result} by {', '.join(old.by)}" for old in item.earlier]
+            texts += [f"again because: {tick.reason}"] if tick.reason else []
+        texts += [
             f"does not count: {late.result} by {', '.join(late.by)}" for late in item.uncounted
         ]
         by, on = (", ".join(tick.by), show_time(tick.time)) if tick else ("", "")
         value = tick.shown if tick else ""
-        rows.add(item.id, item.clause, item.state, value, item.bound, by, on, "; ".join(told))
+        rows.add(item.id, item.clause, item.state, value, item.bound, by, on, "; ".join(texts))
     return str(rows)
 
 
@@ -158,23 +159,26 @@ def _parts(one: Status) -> str:
     shares = {each.test: each for each in one.node_shares.tests} if one.node_shares else {}
     for part in one.parts:
         counts = (part.running, part.expected or None, part.in_flight - part.running)
-        share = shares.get(part.test)
-        planned = share.planned if share is not None else None
-        achieved = share.achieved if share is not None and planned is not None else None
-        percent = [in_per_cent(planned), in_per_cent(achieved)]
-        if share is not None and share.only_fills and planned is not None:
-            percent[0] = "fill"
-        rows.add(part.test, *(() if over else counts), *percent, part.accepted, _others(part))
+        planned = _planned(shares.get(part.test))
+        rows.add(part.test, *(() if over else counts), *planned, part.accepted, _others(part))
     return "\n".join(filter(None, [str(rows), *_shares(one), _course(one)]))
+
+
+def _planned(share: TestShare | None) -> tuple[str, str]:
+    """Return the planned and the achieved share of a test; "" where none was planned."""
+    if share is None or share.planned is None:
+        return "", ""
+    planned = "fill" if share.only_fills else in_per_cent(share.planned)
+    return planned, in_per_cent(share.achieved)
 
 
 def _shares(one: Status) -> Iterator[str]:
     """Yield which share of the node-hours no test was to have and none had, and how far runs shared
     nodes."""
-    found = one.node_shares
-    if found is not None and found.unclaimed is not None:
-        unclaimed = f"; {100 * found.unclaimed:.1f} % planned for none" if found.unclaimed else ""
-        yield f"no run had {100 * found.unused:.1f} % of the node-hours{unclaimed}"
+    shares = one.node_shares
+    if shares is not None and shares.unclaimed is not None:
+        unclaimed = f"; {100 * shares.unclaimed:.1f} % planned for none" if shares.unclaimed else ""
+        yield f"no run had {100 * shares.unused:.1f} % of the node-hours{unclaimed}"
     yield from wrap(one.sharing, WIDTH)
 
 

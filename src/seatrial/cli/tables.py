@@ -22,13 +22,13 @@ _COLUMN = re.compile(r"(.*?)(>?)(~?)(?:\?(-?\d))?", re.DOTALL)
 
 
 def _column(form: str) -> Column:
-    found = _COLUMN.fullmatch(form)
-    assert found is not None  # it matches every text
+    match = _COLUMN.fullmatch(form)
+    assert match is not None  # it matches every text
     return Column(
-        found[1],
-        "number" if found[2] else "text",
-        fold=bool(found[3]),
-        spare=int(found[4] or 0),
+        match[1],
+        "number" if match[2] else "text",
+        fold=bool(match[3]),
+        spare=int(match[4] or 0),
     )
 
 
@@ -48,13 +48,13 @@ class TextTable:
         return table_text(Table(self._columns, self._rows))
 
 
-def print_first(table: TextTable, number: int, most: int, where: str = "") -> None:
+def print_first(table: TextTable, number: int, maximum: int, where: str = "") -> None:
     """Print a table of the first ``most`` of a number of rows, if there are any, then how many more
     there are, and ``where``."""
     if text := str(table):
         click.echo(text)
-    if number > most:
-        click.echo(f"and {number - most} more{where}")
+    if number > maximum:
+        click.echo(f"and {number - maximum} more{where}")
 
 
 def labelled(pairs: Iterable[tuple[str, str]]) -> str:

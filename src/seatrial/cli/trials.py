@@ -11,6 +11,8 @@ from seatrial.results.store.export import record, to_json
 from seatrial.results.store.tables import TrialRow
 from seatrial.units import count, show_seconds
 
+USUAL_LIMIT = 50
+
 
 @click.command("trials")
 @click.option("--limit", type=click.IntRange(min=0), help="Most trials; 0: all. Default: 50.")
@@ -29,8 +31,9 @@ def command(folders: Folders, limit: int | None, rehearsed: bool, form: str) -> 
         known = queries.trials(store)
         measured = [row for row in known if not row.rehearsed]
         found = known if rehearsed or not measured else measured
-        most = (50 if form == "table" else 0) if limit is None else limit
-        shown = found[:most] if most else found
+        if limit is None:
+            limit = USUAL_LIMIT if form == "table" else 0
+        shown = found[:limit] if limit else found
         tell_damage(store, shown)
     if form == "json":
         click.echo(to_json([record(row) for row in shown]), nl=False)
@@ -39,12 +42,16 @@ def command(folders: Folders, limit: int | None, rehearsed: bool, form: str) -> 
         click.echo(nothing(folders))
         return 0
     click.echo(_table(shown))
-    if len(found) < len(known):
-        hidden = count(len(known) - len(found), "rehearsal")
-        click.echo(f"{hidden} not shown; --rehearsed shows them, too")
-    if len(shown) < len(found):
-        click.echo(f"{len(found) - len(shown)} older trials are not shown; --limit 0 shows all")
+    _tell_hidden(len(known), len(found), len(shown))
     return 0
+
+
+def _tell_hidden(known: int, listed: int, shown: int) -> None:
+    """Tell which trials are not shown: rehearsals among those that are known, and older ones."""
+    if listed < known:
+        click.echo(f"{count(known - listed, 'rehearsal')} not shown; --rehearsed shows them, too")
+    if shown < listed:
+        click.echo(f"{listed - shown} older trials are not shown; --limit 0 shows all")
 
 
 def _table(found: list[TrialRow]) -> TextTable:
