@@ -74,9 +74,9 @@ for _number in PASSED_ON:
 # it, neither while it is made nor later.
 gc.disable()
 
-# An example may take long on a busy machine. Each run of the tests draws others, so 50 are enough
+# An example may take long on a busy machine. Each run of the tests draws others, so 30 are enough
 # (hypothesis draws 100); under CI=true they are always the same.
-settings.register_profile("unhurried", settings(), deadline=None, max_examples=50)
+settings.register_profile("unhurried", settings(), deadline=None, max_examples=30)
 settings.load_profile("unhurried")
 
 # The longest first. Most of them wait for a scheduler most of the time.
@@ -93,6 +93,7 @@ LONGEST = (
     "test_compat.py",
     "test_compat_tasks.py",
     "test_accept.py",
+    "test_extending.py",
     "test_against_slurm.py",
     "test_together.py",
     "test_stopping.py",

@@ -110,8 +110,9 @@ class Site:
             build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(wheels)]
             self.call(*build, at=source)
         pip = [sys.executable, "-m", "pip", "--python", str(self.python), "install", "--quiet"]
+        # Commands compile what they import; pip would compile all of it.
         found = [str(path) for path in wheels.glob("*.whl")]
-        self.call(*pip, "--no-index", "--no-deps", *found)
+        self.call(*pip, "--no-compile", "--no-index", "--no-deps", *found)
         # What both need of other projects is where the tests have it.
         (site,) = self.folder.glob("venv/lib/python*/site-packages")
         (site / "others.pth").write_text(sysconfig.get_path("purelib") + "\n")
