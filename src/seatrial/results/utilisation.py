@@ -258,10 +258,11 @@ class NodeUses:
         elsewhere = self._out
         for use in ORDER:
             used = self._used[use]
-            bits = used.levels[0] & ~elsewhere
-            elsewhere |= bits
-            parts[use] = min(left, bits.bit_count() + used.unknown)
-            left -= parts[use]
+            if used.levels[0] or used.unknown:
+                bits = used.levels[0] & ~elsewhere
+                elsewhere |= bits
+                parts[use] = min(left, bits.bit_count() + used.unknown)
+                left -= parts[use]
         unfilled = left if self._numbers[QUEUED] else 0
         drained = left - unfilled if self._numbers[CLOSED] else 0
         return [available, *parts, left - unfilled - drained, unfilled, drained]
@@ -272,18 +273,18 @@ def pieces_of(changes: Iterable[Change], nodes: int) -> tuple[Ints, Ints, list[A
     starts, their ends, and the nodes by use in each, a column for each member of ``Use``."""
     starts, ends = array("q"), array("q")
     two_bytes_do = nodes < 1 << 15
-    columns = [array("h" if two_bytes_do else "i") for _ in Use._fields]
+    rows = array("h" if two_bytes_do else "i")
     uses, since = NodeUses(nodes), 0
     for time, together in groupby(changes, itemgetter(0)):
         if uses.clock_runs:
             starts.append(since)
             ends.append(time)
-            for column, number in zip(columns, uses.by_use(), strict=True):
-                column.append(number)
+            rows.extend(uses.by_use())
         for _, kind, sign, bits, number in together:
             uses.change(kind, sign, bits, number)
         since = time
-    return np.asarray(starts), np.asarray(ends), [np.asarray(column) for column in columns]
+    table = np.asarray(rows).reshape(-1, len(Use._fields))
+    return np.asarray(starts), np.asarray(ends), list(table.T)
 
 
 def united(spans: Iterable[Span]) -> Iterator[Span]:
