@@ -79,5 +79,5 @@ class _SimulatedBackend(LocalBackend):
             await super().submit(submission._replace(jobs=run))
         for run_id, state in states.items():
             if state != COMPLETED:
-                self._updates.report(Started(run_id))
-                self._updates.report(Ended(run_id, ENDED[state], state, None))
+                self._report(Started(run_id))
+                self._report(Ended(run_id, ENDED[state], state, None))

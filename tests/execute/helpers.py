@@ -11,6 +11,7 @@ import msgspec
 
 from seatrial.execute.directory import JobEvents, job_events, prepare
 from seatrial.execute.launchers import shared_host_files, write_host_files
+from seatrial.execute.protocol import Backend
 from seatrial.execute.script import ScriptWriter
 from seatrial.execute.trial_paths import TrialPaths
 from seatrial.model.build import BuildKeys
@@ -104,3 +105,22 @@ class RunFolder:
         file = self.path / "events.jsonl"
         lines = [msgspec.json.decode(line) for line in file.read_bytes().splitlines()]
         return [line["event"] for line in lines if "claim" not in line]
+
+
+async def updates_of(backend: Backend) -> list[Any]:
+    """What a backend has reported: at least one update. Raises its failure."""
+    updates = [await backend.inbox.get()]
+    while not backend.inbox.empty():
+        updates.append(backend.inbox.get_nowait())
+    for update in updates:
+        if isinstance(update, BaseException):
+            raise update
+    return updates
+
+
+def waiting_of(backend: Backend) -> list[Any]:
+    """Take what a backend has reported, and put it back."""
+    waiting = [backend.inbox.get_nowait() for _ in range(backend.inbox.qsize())]
+    for update in waiting:
+        backend.inbox.put_nowait(update)
+    return waiting

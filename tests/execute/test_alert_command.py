@@ -23,7 +23,7 @@ def test_what_an_earlier_driver_told_counts() -> None:
 
     def pause(*ago: tuple[str, int]) -> float:
         async def work() -> float:
-            telling = AlertCommand(record, tell, Observer(), Tasks())
+            telling = AlertCommand(record, tell, Observer(), Tasks(asyncio.Queue()))
             telling.remember([(kind, now - s * SECOND_NS) for kind, s in ago], now)
             return telling._pause(tell)
 
@@ -42,7 +42,7 @@ def test_alerts_of_one_moment_are_told_each_while_the_rate_has_room(tmp_path: Pa
     record: Any = SimpleNamespace(alerts=tell, tag="t", machine=machine)
 
     async def work() -> None:
-        tasks = Tasks()
+        tasks = Tasks(asyncio.Queue())
         telling = AlertCommand(record, tell, Observer(), tasks)
         for kind in ("stopped", "idle", "hung", "gauge"):
             telling.on_event(AlertRaised(time=1, kind=kind, text=f"of {kind}"), None)

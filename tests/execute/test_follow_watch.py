@@ -31,7 +31,7 @@ def test_runs_that_are_not_followed_at_two_looks_are_told_once(
         return found or set()
 
     async def work() -> list[AlertRaised]:
-        tasks = Tasks()
+        tasks = Tasks(asyncio.Queue())
         tasks.spawn(watch_followed(unfollowed, tasks))
         await asyncio.wait_for(over.wait(), LONG_S)
         await tasks.end()

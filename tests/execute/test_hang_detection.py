@@ -58,7 +58,7 @@ def test_a_target_that_hangs_keeps_no_other_from_being_looked_at(
     attempts: Any = {run: SimpleNamespace(job=job) for run, job in jobs.items()}
 
     async def work() -> tuple[str, str]:
-        tasks = Tasks()
+        tasks = Tasks(asyncio.Queue())
         HangDetector(conductor, attempts, tasks).start(lambda: 10**9)
         first = await asyncio.wait_for(tasks.inbox.get(), LONG_S)
         await until_true(lambda: looks.count("a") >= 4, "four looks")

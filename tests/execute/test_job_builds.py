@@ -195,7 +195,7 @@ class SlowBackend(FakeBackend):
         self.moment = moment
         self.reached = asyncio.Event()
         self.known: list[str] = []
-        self.told: list[Update] = []
+        self.inbox: asyncio.Queue[Update] = asyncio.Queue()
 
     async def submit(self, submission: Submission) -> None:
         (job,) = submission.jobs
@@ -207,16 +207,12 @@ class SlowBackend(FakeBackend):
 
     async def find(self, submissions: Sequence[Submission], known: dict[str, str]) -> None:
         self.found += len(submissions)
-        self.told += [NeverStarted(each.jobs[0].run_id) for each in submissions]
+        for each in submissions:
+            self.inbox.put_nowait(NeverStarted(each.jobs[0].run_id))
 
     async def cancel(self, run_ids: Sequence[str]) -> None:
-        self.told += [Ended(each, CANCELLED.number, "", None) for each in self.known]
-
-    async def updates(self) -> list[Update]:
-        if not self.told:
-            await asyncio.sleep(600)
-        told, self.told = self.told, []
-        return told
+        for each in self.known:
+            self.inbox.put_nowait(Ended(each, CANCELLED.number, "", None))
 
 
 @pytest.mark.parametrize(("moment", "found"), [("submit", 1), ("wait", 0), ("told", 1)])

@@ -285,7 +285,7 @@ class RemoteBackend:
         self._code = code
         self._cut = cut
         self._appears = appears
-        self._facts: asyncio.Queue[Update] = asyncio.Queue()
+        self.inbox: asyncio.Queue[Update] = asyncio.Queue()
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None: ...
@@ -307,8 +307,8 @@ class RemoteBackend:
             task.add_done_callback(self._tasks.discard)
 
     async def _run(self, job: Job) -> None:
-        self._facts.put_nowait(Queued(job.run_id, "1"))
-        self._facts.put_nowait(Started(job.run_id, "n1"))
+        self.inbox.put_nowait(Queued(job.run_id, "1"))
+        self.inbox.put_nowait(Started(job.run_id, "n1"))
         output = (job.path / "stdout").open("wb")
         with output:
             script = await asyncio.create_subprocess_exec(
@@ -319,7 +319,7 @@ class RemoteBackend:
             os.truncate(job.path / "stdout", 3)
         for name in () if self._cut else FILES:
             (job.path / name).rename(job.path / f".{name}")
-        self._facts.put_nowait(Ended(job.run_id, self._code, "COMPLETED", code, "n1"))
+        self.inbox.put_nowait(Ended(job.run_id, self._code, "COMPLETED", code, "n1"))
         if self._appears:
             await until_true(lambda: self._is_recorded(job.run_id), "the job's end in the journal")
             for name in FILES:
@@ -333,9 +333,6 @@ class RemoteBackend:
     async def cancel(self, run_ids: Collection[str], pending_only: bool = False) -> None: ...
 
     def watch_nodes(self, down: Collection[str]) -> None: ...
-
-    async def updates(self) -> list[Update]:
-        return [await self._facts.get()]
 
     async def close(self) -> None: ...
 

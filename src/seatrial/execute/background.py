@@ -51,11 +51,11 @@ News = Update | Event | WaitingRequest | Nudge
 
 class Tasks(BackgroundTasks):
     """The background tasks, whose failure ends the drive, and the inbox of updates, events and
-    failures."""
+    failures: that of the backend."""
 
-    def __init__(self) -> None:
+    def __init__(self, inbox: asyncio.Queue[Any]) -> None:
         super().__init__(self.fail)
-        self.inbox: asyncio.Queue[News | BaseException] = asyncio.Queue()
+        self.inbox: asyncio.Queue[News | BaseException] = inbox
 
     def put(self, update: Update | Event | WaitingRequest) -> None:
         self.inbox.put_nowait(update)

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import hashlib
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from functools import cached_property
 from pathlib import Path
 
@@ -309,12 +309,9 @@ class JobBuilds:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CANCEL_SECONDS):
                 while left:
-                    for run_id in _ended(await self._backend.updates()):
-                        left.pop(run_id, None)
-
-
-def _ended(updates: Sequence[protocol.Update]) -> set[str]:
-    return {update.run_id for update in updates if isinstance(update, BuildUpdate)}
+                    update = await self._backend.inbox.get()
+                    if isinstance(update, BuildUpdate):
+                        left.pop(update.run_id, None)
 
 
 def _state(update: BuildUpdate) -> str:

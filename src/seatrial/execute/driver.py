@@ -105,7 +105,7 @@ class Driver:
             gpus=self.backend.gpus,
         )
         self.conductor = Conductor(unique, folder.cases(), limits, record.policy)
-        self._tasks = Tasks()
+        self._tasks = Tasks(self.backend.inbox)
         tell = record.alerts or (Tell(command=alert) if alert else None)
         self._alert_command = AlertCommand(record, tell, observer or Observer(), self._tasks)
         self.ledger = Ledger(record, self.conductor, self._alert_command)
@@ -227,7 +227,6 @@ class Driver:
     def _begin_to_watch(self) -> None:
         policy = self.conductor.state.policy
         self._tasks.spawn(beat_regularly(self.folder, self.ledger.journal.require_own))
-        self._tasks.spawn(self._pump())
         if not self.record.machine.jobs_run_elsewhere:
             self._tasks.spawn(self._sync_regularly())
         requests.open_to_group(self.folder)
@@ -360,11 +359,6 @@ class Driver:
         while True:
             await asyncio.sleep(SYNC_SECONDS)
             await run_in_thread(self.ledger.journal.sync, "sync")
-
-    async def _pump(self) -> None:
-        while True:
-            for update in await self.backend.updates():
-                self._tasks.put(update)
 
     # ---- requests -------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from seatrial.errors import BackendError
 from seatrial.execute.bundles import (
@@ -56,8 +57,6 @@ from seatrial.execute.protocol import (
     Started,
     Submission,
     Trouble,
-    Update,
-    UpdateQueue,
 )
 from seatrial.execute.shell import Shell
 from seatrial.files import is_of_host, make_folder, remove_file
@@ -111,8 +110,9 @@ class LocalBackend:
         self._running: dict[str, _Process] = {}
         self._unwanted: set[str] = set()  # cancelled before they were running
         self._others: set[str] = set()  # directories of runs of other trials, seen beside ours
-        self._updates = UpdateQueue()
-        self._bundles = Bundles[_Process](self._updates.report)
+        self.inbox: asyncio.Queue[Any] = asyncio.Queue()
+        self._report = self.inbox.put_nowait
+        self._bundles = Bundles[_Process](self._report)
         self._null = -1
         given = os.environ if environment is None else environment
         # Bytes are not encoded anew for each run.
@@ -136,7 +136,7 @@ class LocalBackend:
     async def submit(self, submission: Submission) -> None:
         unwanted = [job for job in submission.jobs if job.run_id in self._unwanted]
         for job in unwanted:
-            self._updates.report(Ended(job.run_id, CANCELLED.number, "never started", None))
+            self._report(Ended(job.run_id, CANCELLED.number, "never started", None))
         jobs = tuple(job for job in submission.jobs if job not in unwanted)
         if jobs and submission.is_bundle:
             self._submit_bundle(submission._replace(jobs=jobs))
@@ -144,7 +144,7 @@ class LocalBackend:
             for job in jobs:
                 if (started := self._start(job, [job])) is not None:
                     self._watch(job, *started)
-                    self._updates.report(Started(job.run_id))
+                    self._report(Started(job.run_id))
 
     def _submit_bundle(self, submission: Submission) -> None:
         folder = self._submissions / submission.name
@@ -182,12 +182,12 @@ class LocalBackend:
             self._refuse(runs, f"{job.path}: bash cannot be started there: {error.strerror}")
             return None
         for run in runs:
-            self._updates.report(Queued(run.run_id, str(pid)))
+            self._report(Queued(run.run_id, str(pid)))
         return pid, 0.0, gpus
 
     def _refuse(self, runs: Sequence[Job], reason: str) -> None:
         for run in runs:
-            self._updates.report(Refused(run.run_id, reason))
+            self._report(Refused(run.run_id, reason))
 
     def free_directory(self, path: Path) -> Path | None:
         if not holds_output(path):
@@ -209,7 +209,7 @@ class LocalBackend:
         others = {os.path.realpath(each.script).rpartition("/")[0] for each in beside}
         for other in sorted(others - self._others):
             self._others.add(other)
-            self._updates.report(Disturbed(job.run_id, other))
+            self._report(Disturbed(job.run_id, other))
 
     def _watch(
         self, job: Job, pid: int, age: float, gpus: list[str], bundle: BundleWatch | None = None
@@ -287,7 +287,7 @@ class LocalBackend:
             return
         if exit_code is None:  # a child of an earlier driver
             exit_code = job_events(process.job.path).exit_code
-        self._updates.report(_ended(process.job, process.ending, exit_code))
+        self._report(_ended(process.job, process.ending, exit_code))
 
     def _end(self, process: _Process, code: int) -> None:
         if process.ending is None:
@@ -322,9 +322,9 @@ class LocalBackend:
                     continue
                 events = job_events(job.path)
                 if events.claimed:
-                    self._updates.report(_ended(job, None, events.exit_code))
+                    self._report(_ended(job, None, events.exit_code))
                 else:
-                    self._updates.report(NeverStarted(job.run_id))
+                    self._report(NeverStarted(job.run_id))
 
     def _adopt(
         self, job: Job, alive: Mapping[tuple[int, int], int], bundle: BundleWatch | None = None
@@ -335,7 +335,7 @@ class LocalBackend:
         if pid is None:
             return False
         for run_id in bundle.left if bundle is not None else (job.run_id,):
-            self._updates.report(Queued(run_id, str(pid)))
+            self._report(Queued(run_id, str(pid)))
         with contextlib.suppress(ProcessLookupError, FileNotFoundError):  # it has just ended
             self._watch(job, pid, age_of(pid), self._gpus.take_over(job, pid), bundle)
             return True
@@ -364,9 +364,6 @@ class LocalBackend:
 
     def followed(self) -> set[str]:
         return self._running.keys() | self._bundles.keys()
-
-    async def updates(self) -> list[Update]:
-        return await self._updates.take()
 
     def recovered(self) -> list[Trouble]:
         return []

@@ -3,13 +3,13 @@
 submissions = backend.arrange(jobs)        # pure: which jobs are submitted together
 await backend.submit(submission)           # after the intent is in the journal
 await backend.find(submissions)            # after a restart: reports the state of each job
-updates = await backend.updates()          # waits for the next ones
+update = await backend.inbox.get()         # waits for the next one
 """
 
 import asyncio
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from msgspec import Struct
 
@@ -158,6 +158,9 @@ Update = (
 class Backend(Protocol):
     """Runs jobs. Methods raise BackendError where no job can run at all."""
 
+    inbox: asyncio.Queue[Any]
+    """Gets each update, and an error that ends the drive. It is the driver's own inbox, too."""
+
     room: int
     """Cores of this host that runs share; 0 where the scheduler has a queue."""
 
@@ -198,41 +201,7 @@ class Backend(Protocol):
     def watch_nodes(self, down: Collection[str]) -> None:
         """Report from now on nodes that go down or come back; ``down`` are known to be down."""
 
-    async def updates(self) -> list[Update]: ...
-
     def recovered(self) -> list[Trouble]:
         """Return, at the end of a trial, the ends of troubles that were not reported yet."""
 
     async def close(self) -> None: ...
-
-
-# ---- update queue --------------------------------------------------------------------------------
-#
-# The queue of updates from a backend to the driver.
-
-
-class UpdateQueue:
-    """Updates in the order in which they were reported. A failure of the backend comes first."""
-
-    def __init__(self) -> None:
-        self.waiting: list[Update] = []
-        self._failure: BaseException | None = None
-        self._there = asyncio.Event()
-
-    def report(self, update: Update) -> None:
-        self.waiting.append(update)
-        self._there.set()
-
-    def fail(self, error: BaseException) -> None:
-        """Raise an error in the next call of ``take``."""
-        self._failure = error
-        self._there.set()
-
-    async def take(self) -> list[Update]:
-        """Wait until there is an update. Returns all updates."""
-        await self._there.wait()
-        if self._failure is not None:
-            raise self._failure
-        self._there.clear()
-        updates, self.waiting = self.waiting, []
-        return updates

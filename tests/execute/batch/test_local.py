@@ -26,6 +26,7 @@ from seatrial.execute.protocol import (
 )
 from seatrial.model.codes import CANCELLED, LOST, TIMEOUT
 from seatrial.model.test import JobOptions
+from tests.execute.helpers import updates_of
 from tests.waiting import LONG_S, until_true
 
 CLAIM = ": > events.jsonl\n"
@@ -72,7 +73,7 @@ async def ended(backend: LocalBackend, count: int = 1) -> dict[str, Ended]:
     """The ends of that many runs; other facts are passed over."""
     ends: dict[str, Ended] = {}
     while len(ends) < count:
-        for update in await backend.updates():
+        for update in await updates_of(backend):
             if isinstance(update, Ended):
                 assert update.run_id not in ends, "it ended twice"
                 ends[update.run_id] = update
@@ -260,7 +261,7 @@ def test_a_job_that_cannot_be_started_is_refused_by_its_path(tmp_path: Path) -> 
         job = a_job(tmp_path, "true")
         lost = job._replace(run_id="r2", path=tmp_path / "nowhere")
         await backend.submit(Submission("r2", (lost, job)))
-        updates = await backend.updates()
+        updates = await updates_of(backend)
         why = f"{tmp_path}/nowhere: bash cannot be started there: No such file or directory"
         assert updates[0] == Refused("r2", why)
         assert isinstance(updates[1], Queued)
@@ -298,13 +299,13 @@ def test_each_job_is_shown_gpus_that_no_other_has(tmp_path: Path) -> None:
         await second.submit(submission(jobs["left"]))
         await second.submit(submission(jobs["more"]))
         await until_true(lambda: all(map(len, seen("left"))), "a job")
-        refused = [u for u in await second.updates() if isinstance(u, Refused)]
+        refused = [u for u in await updates_of(second) if isinstance(u, Refused)]
         assert [each.run_id for each in refused] == ["more"]
         assert "needs 1 GPU, 0 are free" in refused[0].reason
         gate.touch()
         ends = 0
         while ends < 4:
-            ends += sum(isinstance(update, Ended) for update in await second.updates())
+            ends += sum(isinstance(update, Ended) for update in await updates_of(second))
         assert second._gpus.free == ["4", "5", "7", "9"]
         await second.close()
 
@@ -352,8 +353,8 @@ async def found(backend: LocalBackend, *jobs: Job) -> dict[str, Update]:
     await backend.find([submission(job) for job in jobs], {})
     updates: dict[str, Update] = {}
     while len(updates) < len(jobs):
-        for update in await backend.updates():
-            updates.setdefault(update.run_id, update)  # type: ignore[union-attr]
+        for update in await updates_of(backend):
+            updates.setdefault(update.run_id, update)
     return updates
 
 
@@ -499,7 +500,7 @@ def test_many_processes(tmp_path: Path) -> None:
         for job in (next(waiting) for _ in range(width)):
             await backend.submit(submission(job))
         while len(ends) < count:
-            for update in await backend.updates():
+            for update in await updates_of(backend):
                 if isinstance(update, Ended):
                     assert update.exit_code == 0
                     assert update.run_id not in ends
@@ -575,7 +576,7 @@ def test_an_exclusive_run_tells_of_another_trial_s_run_beside_it(tmp_path: Path)
         await other.close()
         disturbed: list[Disturbed] = []
         while True:
-            updates = await backend.updates()
+            updates = await updates_of(backend)
             disturbed += [each for each in updates if isinstance(each, Disturbed)]
             if any(isinstance(each, Ended) for each in updates):
                 break

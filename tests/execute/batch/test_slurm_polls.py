@@ -31,6 +31,7 @@ from seatrial.execute.slurm import SlurmClient
 from seatrial.model.codes import CANCELLED, LOST, SPECIAL_EXIT
 from seatrial.model.machine import Machine, NodeGroup
 from seatrial.model.schedulers import BatchTime, Slurm
+from tests.execute.helpers import updates_of, waiting_of
 from tests.waiting import LONG_S, until_true
 
 COMMAND = """\
@@ -108,7 +109,7 @@ def with_backend(
 
 async def first(backend: BatchBackend, kind: type[Update]) -> Update:
     while True:
-        for update in await backend.updates():
+        for update in await updates_of(backend):
             if isinstance(update, kind):
                 return update
 
@@ -164,7 +165,7 @@ def test_a_job_is_lost_only_if_the_controller_says_so(tmp_path: Path, commands: 
         await backend.submit(a_submission(tmp_path))
         assert await first(backend, Queued) == Queued("r1", "7_0")
         await until_true(lambda: asked() >= 2, "two polls")
-        assert not any(isinstance(update, Ended) for update in backend._updates.waiting)
+        assert not any(isinstance(update, Ended) for update in waiting_of(backend))
         commands.say("scontrol", NO_JOB)
         assert await first_end(backend) == Ended("r1", LOST.number, "gone", None)
 
@@ -202,7 +203,7 @@ def test_a_job_that_slurm_keeps_is_cancelled_before_its_end_is_told(
     async def work(backend: BatchBackend) -> None:
         await backend.submit(a_submission(tmp_path))
         await until_true(lambda: commands.told("scancel")[:2] == ["7_0", "7_0"], "its end")
-        assert not any(isinstance(update, Ended) for update in backend._updates.waiting)
+        assert not any(isinstance(update, Ended) for update in waiting_of(backend))
         commands.say("squeue", gone)
         end = await first(backend, Ended)
         assert isinstance(end, Ended)
@@ -286,7 +287,7 @@ def test_of_a_bundle_that_is_first_seen_as_it_completes_all_nodes_are_told(
         progress.write_text("start r1 1.5\nend r1 0 -\n")
         await backend.find([submission], {"r1": "7_0"})
         await until_true(lambda: len(commands.told("squeue")) >= 2, "two polls")
-        assert not any(isinstance(update, Started) for update in backend._updates.waiting)
+        assert not any(isinstance(update, Started) for update in waiting_of(backend))
         commands.say("squeue", "echo '7|0|seatrial-r1|COMPLETED|0|n[001-002]|'")
         assert await first(backend, Started) == Started("r1", "n[001-002]")
 
@@ -405,7 +406,7 @@ def test_of_a_larger_array_the_task_without_a_number_may_be_any(
 
 
 def troubles(backend: BatchBackend) -> list[str]:
-    return [update.text for update in backend._updates.waiting if isinstance(update, Trouble)]
+    return [update.text for update in waiting_of(backend) if isinstance(update, Trouble)]
 
 
 def test_nonsense_is_told_once_though_it_is_never_the_same(
@@ -529,7 +530,7 @@ def test_a_file_system_that_hangs_holds_up_no_other_job(
         await backend.submit(whole._replace(jobs=tuple(jobs)))
         ends: list[str] = []
         while len(ends) < 2:
-            ends += [each.run_id for each in await backend.updates() if isinstance(each, Ended)]
+            ends += [each.run_id for each in await updates_of(backend) if isinstance(each, Ended)]
         assert sorted(ends) == ["own", "well"]
         polls = len(commands.told("squeue"))
         await until_true(lambda: len(commands.told("squeue")) > polls + 3, "more polls")

@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from seatrial.errors import BackendError
 from seatrial.execute import protocol
@@ -42,7 +43,6 @@ from seatrial.execute.batch.submitter import (
 from seatrial.execute.bundles import Bundles, BundleWatch, allocation_of
 from seatrial.execute.directory import JobEvents
 from seatrial.execute.hung_processes import in_order
-from seatrial.execute.protocol import UpdateQueue
 from seatrial.model.codes import CANCELLED, LOST
 from seatrial.model.machine import Machine
 
@@ -67,12 +67,13 @@ class BatchBackend:
         self.machine = machine
         self.settings = machine.batch
         self.submissions = submissions
-        self._updates = UpdateQueue()
-        self._outages = CommandOutages(self._updates.report)
+        self.inbox: asyncio.Queue[Any] = asyncio.Queue()
+        self._report = self.inbox.put_nowait
+        self._outages = CommandOutages(self._report)
         self.client = client(machine, self._outages.answered)
         self._outages.scheduler = self.client.scheduler.title
         self._tasks: dict[str, BatchTask] = {}  # by run, or by submission of a bundle
-        self._bundles = Bundles[BatchTask](self._updates.report)
+        self._bundles = Bundles[BatchTask](self._report)
         self._handed: list[protocol.Submission] = []  # that are being submitted, or looked for
         self._cancels: dict[str, bool] = {}  # run id -> whether only while it is pending
         self._changed = asyncio.Event()
@@ -80,7 +81,7 @@ class BatchBackend:
         self._seen: Counter[str] = Counter()  # number of tasks in each state at the last poll
         self._work = BackgroundTasks(self._fail)
         self._readings = JobReadings()
-        self._doubles = DoubledJobs(self.client, self._readings, self._updates.report)
+        self._doubles = DoubledJobs(self.client, self._readings, self._report)
         self._submitter = Submitter(self.client, submissions, self._cancels, self._wait_out)
 
     async def open(self) -> None:
@@ -117,7 +118,7 @@ class BatchBackend:
             array = await self._submitter.submit(submission)
         except SubmissionRefused as error:
             for job in submission.jobs:
-                self._updates.report(protocol.Refused(job.run_id, str(error)))
+                self._report(protocol.Refused(job.run_id, str(error)))
             return
         if array is not None:
             self._register(submission, array)
@@ -133,9 +134,9 @@ class BatchBackend:
             tasks = tasks_of(submission, array, self.submissions / submission.name)
             self._tasks |= {task.job.run_id: task for task in tasks}
         for job, task in zip(submission.jobs, tasks, strict=True):
-            self._updates.report(protocol.Queued(job.run_id, self._id(task)))
+            self._report(protocol.Queued(job.run_id, self._id(task)))
         if unplaced := tuple(task.job.run_id for task in tasks if task.index == NO_PLACE):
-            self._updates.report(protocol.Unfollowed(submission.name, unplaced))
+            self._report(protocol.Unfollowed(submission.name, unplaced))
         self._changed.set()
 
     def _follow(self, submission: protocol.Submission, array: int) -> BatchTask:
@@ -181,7 +182,7 @@ class BatchBackend:
             self._register(submission, array)
             return
         for job in submission.jobs:
-            self._updates.report(protocol.NeverStarted(job.run_id))
+            self._report(protocol.NeverStarted(job.run_id))
 
     # ---- polling --------------------------------------------------------------------------
 
@@ -291,7 +292,7 @@ class BatchBackend:
             if self._cancels.get(run_id):
                 del self._cancels[run_id]
             if task.bundle is None:
-                self._updates.report(protocol.Started(run_id, state.nodes))
+                self._report(protocol.Started(run_id, state.nodes))
         if state.active or kept:
             return False
         if state.state == "CANCELLED":
@@ -365,7 +366,7 @@ class BatchBackend:
         output = None
         if task is not None:
             output = self.client.output(self.submissions / task.name, task.index)
-        self._updates.report(protocol.Ended(job.run_id, code, state, exit_code, nodes, output))
+        self._report(protocol.Ended(job.run_id, code, state, exit_code, nodes, output))
 
     # ---- the rest of the protocol ---------------------------------------------------------
 
@@ -387,9 +388,6 @@ class BatchBackend:
         if task.bundle is not None and task.bundle.cancel(run_ids, pending_only) and run_ids:
             self._cancels[key] = pending_only and self._cancels.get(key, True)
 
-    async def updates(self) -> list[protocol.Update]:
-        return await self._updates.take()
-
     def recovered(self) -> list[protocol.Trouble]:
         return self._outages.recovered()
 
@@ -406,7 +404,7 @@ class BatchBackend:
         return ""
 
     def watch_nodes(self, down: Collection[str]) -> None:
-        self._nodes = NodeWatch(self.client, down, self._updates.report, self._outages)
+        self._nodes = NodeWatch(self.client, down, self._report, self._outages)
         self._work.spawn(self._nodes.look_for_ever(self.settings.poll.seconds))
 
     def _wait_out(self, error: Unanswered) -> None:
@@ -418,4 +416,4 @@ class BatchBackend:
                 f"{error.filename or self.submissions}: {error.strerror}; correct that, "
                 "then resume the trial"
             )
-        self._updates.fail(error)
+        self._report(error)
