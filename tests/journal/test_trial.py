@@ -2,7 +2,7 @@
 
 from seatrial.journal import events
 from seatrial.journal.run_life import RunLife, RunState
-from seatrial.journal.trial import Down, RaisedAlert, Trial
+from seatrial.journal.trial import Down, Trial
 
 
 def trial_of(*told: events.Event, nodes: list[str] | None = None) -> Trial[RunLife]:
@@ -54,17 +54,18 @@ def test_tests_are_stopped_and_held_until_a_person_lets_them_go_on() -> None:
 def test_builds_that_fail_gauges_alerts_and_corrections_are_kept() -> None:
     failed = events.BuildEnded(time=1, key="k", code=1, log="no such header")
     corrected = events.ReferencesCorrected(time=90, references="sha")
+    alert = events.AlertRaised(time=5, kind="hung", subject="r1", text="it hangs", active=0)
     trial = trial_of(
         failed,
         events.BuildEnded(time=1, key="l", code=1),
         events.BuildEnded(time=2, key="l", code=0),
         events.GaugeRead(time=3, gauge="load", value=2),
         events.GaugeRead(time=4, gauge="load", reason="no answer"),
-        events.AlertRaised(time=5, kind="hung", subject="r1", text="it hangs", active=0),
+        alert,
         corrected,
     )
     assert trial.failed_builds == {"k": failed}
     assert trial.readings == {"load": [(3, 2.0), (4, None)]}
-    assert trial.alerts == [RaisedAlert(5, "hung", "r1", "it hangs", over=True)]
+    assert trial.alerts == [alert] and alert.over
     assert trial.corrections == [corrected]
     assert trial.last == 5, "what people record later is no sign of life"

@@ -165,7 +165,7 @@ def test_hops_are_a_distance_and_as_many_as_the_links_of_a_path(
     assert (topology.level(a, b) == "node") == (a == b)
     path = topology.path(a, b)
     assert len(path) == topology.hops(a, b)
-    assert all(one.end == other.start for one, other in itertools.pairwise(path))
+    assert all(one[1] == other[0] for one, other in itertools.pairwise(path))
     assert sum(topology.pairs()) == len(topology.nodes) * (len(topology.nodes) - 1) // 2
 
 

@@ -184,7 +184,7 @@ def _pair_lines(topology: Topology, a: int, b: int) -> list[str]:
     hops = topology.hops(a, b)
     lines.append(f"smallest common level: {topology.level(a, b)}; {count(hops, 'hop')}")
     path = topology.path(a, b)
-    stops = [*(link.start for link in path), *(link.end for link in path[-1:])]
+    stops = [*(start for start, _ in path), *(end for _, end in path[-1:])]
     line = ""
     for stop in stops:
         part = f" -> {stop}" if line else f"  {stop}"

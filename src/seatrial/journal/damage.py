@@ -11,8 +11,8 @@ from typing import BinaryIO, NamedTuple
 from seatrial.files import open_regular
 from seatrial.journal.checksum import ENDING, seed_of
 from seatrial.journal.encoding import decode_lines
-from seatrial.journal.events import Event, TrialEnded, TrialOpened, TrialResumed
-from seatrial.journal.journal import LONGEST_LINE, is_kept, read_mark, seed_before
+from seatrial.journal.events import TrialEnded, TrialOpened, TrialResumed
+from seatrial.journal.journal import LONGEST_LINE, Block, is_kept, read_mark, seed_before
 
 READ_AT_ONCE = 1 << 20
 
@@ -24,16 +24,6 @@ class Damage(NamedTuple):
     lines: int
     first: int
     settled: bool = False
-
-
-class JournalLine(NamedTuple):
-    """A line: its first byte, the byte behind its end, its event if it has one, whether it is
-    damaged."""
-
-    first: int
-    last: int
-    events: list[Event]
-    damaged: bool
 
 
 def told(tag: str, journal: Path, damage: Damage) -> str:
@@ -84,7 +74,7 @@ def damage_of(journal: Path) -> Damage | None:
     return Damage(lines, first, settled and not is_cut) if lines else None
 
 
-def lines_of(file: BinaryIO, start: int, end: int | None = None) -> Iterator[JournalLine]:
+def lines_of(file: BinaryIO, start: int, end: int | None = None) -> Iterator[Block]:
     """Yield the whole lines of an open journal from one byte to another, however long they are."""
     seed = seed_before(file, start)
     last = file.seek(start)
@@ -98,4 +88,4 @@ def lines_of(file: BinaryIO, start: int, end: int | None = None) -> Iterator[Jou
             return
         events, damaged = decode_lines([line[:-1]], seed)
         seed = seed_of(line[-ENDING:])
-        yield JournalLine(first, last, events, damaged > 0)
+        yield Block(events, first, last, damaged)

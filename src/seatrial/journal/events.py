@@ -633,6 +633,11 @@ class AlertRaised(Event, frozen=True, kw_only=True, tag="alert"):
     text: str = ""
     active: Whole = field(default=1, name="value")
 
+    @property
+    def over(self) -> bool:
+        """Whether the condition of an earlier alert is over."""
+        return self.active == 0
+
 
 class ClockStepped(Event, frozen=True, kw_only=True, tag="clock_step"):
     """Somebody set the clock of ``host`` forward by so many seconds, or back (less than 0). The

@@ -225,9 +225,10 @@ class Journal:
 
 
 class Block(NamedTuple):
-    """The events of some whole lines, the offset behind these, and how many were no events."""
+    """The events of some whole lines, from one offset to another, and how many were no events."""
 
     events: list[Event]
+    start: int
     end: int
     damaged: int
 
@@ -248,7 +249,8 @@ def read_blocks(
             lines, rest = rest[:whole], rest[whole:]
             events, damaged = decode_block(lines, seed)
             seed = seed_of(lines[-ENDING:])
-            yield Block(events, position - len(rest), damaged)
+            end = position - len(rest)
+            yield Block(events, end - len(lines), end, damaged)
         if len(rest) > LONGEST_LINE:
             rest = b"\0"  # no event is that long; its end is still to be found
 

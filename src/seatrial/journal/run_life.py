@@ -72,30 +72,26 @@ RUN_TRANSITIONS: dict[RunState, dict[type[events.Event], RunState]] = {
 
 
 class RunLife(Struct, gc=False):
-    """The life of one run: its state, its eight times, and what its events say of it.
-
-    ``created`` is when it was created (or first heard of), ``submitted`` and ``queued`` are of its
-    submission, ``job_started`` and ``job_ended`` by the scheduler's word, ``script_started`` and
-    ``script_ended`` by the job's own, ``judged`` when it got its verdict. ``code`` is the code of
-    its verdict, or ``PENDING`` or ``IN_PROGRESS``; ``recalled``: Seatrial recalled it before its
-    job started. Of a run that was judged again, ``code`` and ``reason`` are of the latest
-    judgement, ``first_code`` is the code of the first, and ``judged`` its time. ``review`` is what
-    people said of it, all reviews together, None where they were withdrawn. ``bundle`` and
-    ``position`` are those of its submission, "" and 0 if it has a job of its own; ``placed`` are
-    the nodes that were chosen for it, in order."""
+    """The life of one run: its state, its eight times, and what its events say of it."""
 
     state: RunState = RunState.NEW
+    #: Of the latest judgement; before there is one, ``PENDING`` or ``IN_PROGRESS``.
     code: int = codes.PENDING.number
     reason: str = ""
     will_rerun: bool = False
+    #: Seatrial recalled it before its job started.
     recalled: bool = False
+    #: When it was created, or first heard of.
     created: int | None = None
+    #: Of its submission.
     submitted: int | None = None
     queued: int | None = None
+    #: By the scheduler's word, as ``job_ended`` is; those of the script are by the job's own.
     job_started: int | None = None
     script_started: int | None = None
     script_ended: int | None = None
     job_ended: int | None = None
+    #: When it got its first verdict.
     judged: int | None = None
     exit_code: int | None = None
     job_id: str = ""
@@ -105,16 +101,20 @@ class RunLife(Struct, gc=False):
     stage: str = ""
     environment: str = ""
     node_facts: str = ""
+    #: Of a run that was judged again: the code of the first judgement.
     first_code: int | None = None
     cause: str = ""
     cause_code: int = 0
     cause_line: str = ""
     advice: str = ""
     submission: str = ""
+    #: Of its submission; "" and 0 if it has a job of its own.
     bundle: str = ""
     position: int = 0
+    #: The nodes that were chosen for it, in order.
     placed: str = ""
     judged_again: events.RunJudgedAgain | None = None
+    #: What people said of it, all reviews together; None where they were withdrawn.
     review: events.RunReviewed | None = None
 
     def apply(self, event: events.Event) -> bool:

@@ -31,16 +31,6 @@ class Down(NamedTuple):
     end: int | None
 
 
-class RaisedAlert(NamedTuple):
-    """An alert; ``over``: the condition of an earlier one has passed."""
-
-    time: int
-    kind: str
-    subject: str
-    text: str
-    over: bool = False
-
-
 class Trial(TrialLife, Generic[Run]):
     """The life of a trial, with its runs, nodes, tests, builds, gauges and alerts.
 
@@ -58,7 +48,7 @@ class Trial(TrialLife, Generic[Run]):
         self._names = None if nodes is None else frozenset(nodes)
         #: the runs in the order of their creation
         self.runs_by_id: dict[str, Run] = {}
-        self.alerts: list[RaisedAlert] = []
+        self.alerts: list[events.AlertRaised] = []
         #: nodes that are down, and since when (ns)
         self.down: dict[str, int] = {}
         #: nodes that get no more runs, and why
@@ -161,8 +151,7 @@ class Trial(TrialLife, Generic[Run]):
         readings.append((event.time, events.finite(event.value)))
 
     def _on_alert(self, event: events.AlertRaised) -> None:
-        over = event.active == 0
-        self.alerts.append(RaisedAlert(event.time, event.kind, event.subject, event.text, over))
+        self.alerts.append(event)
 
     def _on_references(self, event: events.ReferencesCorrected) -> None:
         self.corrections.append(event)

@@ -23,20 +23,21 @@ _LONGEST_NUMBER = 100
 
 
 class MetricValue(Struct, frozen=True, omit_defaults=True):
-    """A measured figure of merit; ``value`` is finite and in ``unit``. If a reference applies:
-    ``reference`` is its value (None if it has only bounds), ``low`` and ``high`` are the bounds in
-    the same unit (None: unbounded), ``percent`` is the distance from the reference's value,
-    negative below. ``labels``, such as a message size, distinguish figures of one name in the
-    output of a known format."""
+    """A measured figure of merit. The values of a reference are there where one applies."""
 
     name: str
+    #: Finite, and in ``unit``.
     value: float
     unit: str
     better: Direction
+    #: None if the reference has only bounds.
     reference: float | None = None
+    #: The bounds in the same unit; None: unbounded.
     low: float | None = None
     high: float | None = None
+    #: The distance from the reference's value, negative below.
     percent: float | None = None
+    #: What distinguishes figures of one name in an output, such as a message size.
     labels: dict[str, int | str] = {}
 
     @property

@@ -37,16 +37,18 @@ MAX_DIMENSIONS = 8
 
 
 class GridOrder(Struct, frozen=True):
-    """What is asked: lengths of grid and cell, numbering (C: column-major, the first dimension goes
-    up first; R: row-major, the last does), curve; the number of the first rank; the number from
-    which on ranks are left out (0: none); the order of the dimensions in which cells go up."""
+    """What is asked."""
 
+    #: The lengths of the grid, and of a cell.
     shape: tuple[int, ...]
     cell: tuple[int, ...]
+    #: The numbering. C: column-major, the first dimension goes up first; R: row-major, the last.
     major: Major = "R"
     curve: Curve = "Z"
+    #: The number of the first rank, and that from which on ranks are left out (0: none).
     start: int = 0
     limit: int = 0
+    #: The dimensions in the order in which cells go up.
     along: tuple[int, ...] = ()
 
 

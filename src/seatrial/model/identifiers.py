@@ -34,10 +34,13 @@ class CaseOutline(Struct, frozen=True, kw_only=True):
     tasks: int
     tasks_per_node: int
     threads: int
+    #: In seconds.
     walltime: float
+    #: The only one that it may run on; "": any.
     node: str = ""
     exclusive: bool = False
     repeat: int = 1
+    #: The key of its build; "" if it has none.
     build: str = ""
 
     @property

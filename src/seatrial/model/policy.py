@@ -29,19 +29,20 @@ LEAST_EFFECT = 0.01
 
 
 class RaceRules(Struct, frozen=True, kw_only=True):
-    """The rules of a race, in plain numbers. ``levels``: of each setting, its position on each of
-    the axes; ``default``: the number of the setting that is used today. A block has at most
-    ``rounds`` rounds, the race at most ``allocations`` blocks and ``runs`` runs. ``least``: the
-    least effect that matters, as a share."""
+    """The rules of a race, in plain numbers."""
 
+    #: Of each setting, its position on each of the axes.
     levels: list[list[int]]
+    #: The number of the setting that is used today.
     default: int
     metric: str = ""
     better: Literal["higher", "lower"] = "lower"
     search: Search = "race"
+    #: Maximum rounds of a block, blocks and runs of the race.
     rounds: int = 4
     allocations: int = 3
     runs: int = 0
+    #: The least effect that matters, as a share.
     least: float = LEAST_EFFECT
     seed: int = 0
 

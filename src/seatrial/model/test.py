@@ -579,18 +579,19 @@ class CaseSelection(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class JobOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a case asks of the scheduler besides its size and time. ``memory`` is that of each node,
-    in bytes (0: not asked for). Where a text is None, the machine's ``slurm`` decides; "" removes
-    what that says. ``options`` come after those of the machine."""
+    """What a case asks of the scheduler besides its size and time. Where a text is None, the
+    machine's ``slurm`` decides; "" removes what that says."""
 
     gpus_per_node: int = 0
     gpus_per_task: int = 0
+    #: Of each node, in bytes; 0: not asked for.
     memory: int = 0
     partition: str | None = None
     account: str | None = None
     qos: str | None = None
     reservation: str | None = None
     constraint: str | None = None
+    #: They come after those of the machine.
     options: tuple[str, ...] = ()
 
     def gpus_of_node(self, tasks_per_node: int) -> int:
@@ -599,17 +600,18 @@ class JobOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class RunSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The pages of a run's memory ("": not asked for), the tunables of malloc, the stripes of its
-    files (0: not asked for; sizes in bytes), the directory below which its script works ("": the
-    run directory) with the type that its file system must have ("": any), and the image of its
-    container ("": none)."""
+    """What a run asks for of memory, files and containers; "" and 0: not asked for."""
 
     pages: str = ""
+    #: Tunables of malloc.
     malloc: dict[str, int] = {}
     stripe_count: int = 0
     stripe_size: int = 0
+    #: The folder below which its script works; "": the run directory.
     directory: str = ""
+    #: The type that the file system of the directory must have; "": any.
     file_system_type: str = ""
+    #: The image of its container.
     container: str = ""
 
 
@@ -634,17 +636,17 @@ class Case(CaseOutline, frozen=True, kw_only=True):
     ``id`` is the hash of the case's meaning: test, parameters, machine, toolchain, the numbers of
     nodes, tasks and threads, of GPUs if it asks for some and, for ``scope: each_node``, the node.
     Scripts, repeats, display names and partitions are not part of it, so a series continues when
-    they change. ``walltime`` is in seconds, ``build`` a build key or "". A case of a test without a
-    run has no nodes, tasks and threads. Where runs of cases share an allocation, so many run
-    ``at_once``. ``order`` is its rank order by words; "": the launcher decides. ``place`` is where
-    its nodes are to be in the network; None: anywhere.
+    they change. A case of a test without a run has no nodes, tasks and threads.
     """
 
     job: JobOptions = JobOptions()
     settings: RunSettings = RunSettings()
     placement: TaskPlacement = TaskPlacement()
+    #: How many runs of cases that share an allocation run at a time.
     at_once: int = 1
+    #: Its rank order by words; "": the launcher decides.
     order: str = ""
+    #: Where its nodes are to be in the network; None: anywhere.
     place: NodeWish | None = None
 
     @property

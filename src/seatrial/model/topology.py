@@ -38,11 +38,8 @@ class NetworkLevel(NamedTuple):
     unit_of: tuple[int, ...]
 
 
-class NetworkLink(NamedTuple):
-    """A link of a path, in the direction of the message."""
-
-    start: str
-    end: str
+#: A link of a path, in the direction of the message.
+NetworkLink = tuple[str, str]
 
 
 class Bisection(NamedTuple):
@@ -55,21 +52,22 @@ class Bisection(NamedTuple):
 
 
 class Topology(Struct, frozen=True, dict=True):
-    """A network: ``nodes`` by name and ``levels`` from the smallest to the largest. A torus has the
-    length (``shape``) of each of its ``axes``, and the coordinates of each node.
-
-    ``ports``: the links that leave each unit of the largest level; 0 if unknown.
-    ``bandwidths``: bytes/s of a link, by level or axis. ``roles``: nodes with a role, by its name.
-    """
+    """A network."""
 
     kind: TopologyKind
+    #: Their names.
     nodes: tuple[str, ...]
+    #: From the smallest to the largest.
     levels: tuple[NetworkLevel, ...]
+    #: Of a torus, with the length (``shape``) of each, and the ``coordinates`` of each node.
     axes: tuple[str, ...] = ()
     shape: Coordinates = ()
     coordinates: tuple[Coordinates, ...] = ()
+    #: The links that leave each unit of the largest level; 0 if unknown.
     ports: int = 0
+    #: Bytes/s of a link, by level or axis.
     bandwidths: dict[str, float] = {}
+    #: The nodes with a role, by its name.
     roles: dict[str, tuple[int, ...]] = {}
 
     @cached_property
@@ -145,7 +143,7 @@ class Topology(Struct, frozen=True, dict=True):
         stops = self._tree_stops(a, b, height)
         if self.kind == "dragonfly":
             stops = self._dragonfly_stops(a, b, height)
-        return [NetworkLink(*link) for link in pairwise(stops)]
+        return list(pairwise(stops))
 
     def _unit(self, node: int, height: int) -> str:
         if height == len(self.levels):
@@ -174,7 +172,7 @@ class Topology(Struct, frozen=True, dict=True):
             for _ in range(abs(step)):
                 start = ",".join(map(str, at))
                 at[axis] = (at[axis] + (1 if step > 0 else -1)) % length
-                found.append(NetworkLink(start, ",".join(map(str, at))))
+                found.append((start, ",".join(map(str, at))))
         return found
 
     # ---- the whole network ----------------------------------------------------------------

@@ -19,10 +19,16 @@ from seatrial.execute.plan.component_tests import Place, named_beside, together
 from seatrial.execute.plan.policy import shared_node, width_of_machine, widths_of
 from seatrial.execute.trial_record import Record, references_of
 from seatrial.journal.clock import present
-from seatrial.journal.events import Event, TrialAbandoned, TrialCancelled, TrialEnded, TrialPaused
+from seatrial.journal.events import (
+    AlertRaised,
+    Event,
+    TrialAbandoned,
+    TrialCancelled,
+    TrialEnded,
+    TrialPaused,
+)
 from seatrial.journal.journal import Reading
 from seatrial.journal.run_life import RunLife, RunState
-from seatrial.journal.trial import RaisedAlert
 from seatrial.journal.trial_life import INTERRUPTED, ClockSpan, end_by
 from seatrial.judge.learning import unlearned_sums
 from seatrial.judge.references import References
@@ -147,11 +153,11 @@ def verdict_of(run: RunLife) -> str:
     return "again" if reruns else code_of(run.code).name
 
 
-def open_alerts(history: TrialHistory, since: int) -> list[tuple[RaisedAlert, int]]:
+def open_alerts(history: TrialHistory, since: int) -> list[tuple[AlertRaised, int]]:
     """Return the alerts raised since then that are not over, the latest of each subject with how
     often it was raised, the latest first."""
     times = Counter((told.kind, told.subject) for told in history.alerts if not told.over)
-    found: dict[tuple[str, str], RaisedAlert] = {}
+    found: dict[tuple[str, str], AlertRaised] = {}
     for told in reversed(history.alerts):
         if told.time < since:
             break
@@ -469,7 +475,7 @@ def alerts_of(history: TrialHistory, now: int) -> list[OpenAlert]:
     return [open_alert(told, times) for told, times in reversed(found)]
 
 
-def open_alert(alert: RaisedAlert, times: int) -> OpenAlert:
+def open_alert(alert: AlertRaised, times: int) -> OpenAlert:
     """Return an alert that was raised so often."""
     return OpenAlert(
         time=alert.time, kind=alert.kind, subject=alert.subject, text=alert.text, times=times

@@ -320,7 +320,7 @@ def _next_blocks(
     state.size, until = -1, state.ingested + READ_OF_TRIAL
     while state.size < 0 and state.ingested < until:
         start, at_once = state.ingested, min(FOLD_AT_ONCE, READ_OF_TRIAL)
-        block = next(read_blocks(file, start, at_once), Block([], start, 0))
+        block = next(read_blocks(file, start, at_once), Block([], start, start, 0))
         if file.tell() >= size:
             state.size = size
         keep_gaps(writer, file, state, block, lines)

@@ -496,7 +496,7 @@ def _gaps(
     the one in which that part ended."""
     found: list[GapRow] = []
     before = trial.last
-    for first, last, line_events, damaged in lines_of(file, trial.ingested, end):
+    for line_events, first, last, damaged in lines_of(file, trial.ingested, end):
         number += 1
         if damaged and gap is None:
             gap = GapRow(number, 1, first, last, before, None)
