@@ -80,7 +80,7 @@ def requests_of(trial: TrialFolder) -> Iterator[bytes]:
     lines: list[bytes] = []
     size = 0
     for event in read(trial.journal):
-        for line in points.of(event):
+        for line in points.lines(event):
             if len(lines) >= LINES or size + len(line) >= BYTES:
                 yield b"\n".join(lines)
                 lines, size = [], 0

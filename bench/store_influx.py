@@ -98,7 +98,7 @@ def _batches(trials: Path) -> Iterator[tuple[int, bytes]]:
         number, lines = 0, []
         for event in read(folder.journal):
             number += 1
-            lines += points.of(event)
+            lines += points.lines(event)
             if number == AT_ONCE:
                 yield number, b"\n".join(lines)
                 number, lines = 0, []

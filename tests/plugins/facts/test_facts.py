@@ -20,11 +20,11 @@ def answer(node: str, *lines: str, end: bool = True) -> str:
 def test_facts_are_columns_of_nodes() -> None:
     table = node_facts.parsed(answer("a", "x.y\t1", "x.z\tq") + answer("b", "x.y\t1") + answer("c"))
     assert table.nodes == ["a", "b", "c"] and not table.troubles
-    assert table.of("a") == {"x.y": "1", "x.z": "q"} and table.of("nobody") == {}
+    assert table.facts_of("a") == {"x.y": "1", "x.z": "q"} and table.facts_of("nobody") == {}
     assert table.folded("x.y") == {"1": ["a", "b"], None: ["c"]}
     assert table.column("no.fact") == [None, None, None]
-    assert table.with_keys(["x.z"]).of("a") == {"x.z": "q"}
-    assert node_facts.parsed(node_facts.text_of(table)).of("a") == table.of("a")
+    assert table.with_keys(["x.z"]).facts_of("a") == {"x.z": "q"}
+    assert node_facts.parsed(node_facts.text_of(table)).facts_of("a") == table.facts_of("a")
 
 
 def test_odd_answers_are_told_and_concern_one_node_each() -> None:
@@ -41,9 +41,9 @@ def test_odd_answers_are_told_and_concern_one_node_each() -> None:
         + "silent\tgone\nagain\ta\n"
     )
     assert table.nodes == ["a", "twice", "torn", "odd", "many", "huge", "red"]
-    assert table.of("twice") == {"x.y": "1"}
-    assert table.of("red") == {"x.y": "?[31m1"}
-    assert len(table.of("huge")["x.y"]) < node_facts.LONGEST
+    assert table.facts_of("twice") == {"x.y": "1"}
+    assert table.facts_of("red") == {"x.y": "?[31m1"}
+    assert len(table.facts_of("huge")["x.y"]) < node_facts.LONGEST
     assert table.silent == ["gone"]
     told = " / ".join(table.troubles)
     for words in (
@@ -63,8 +63,8 @@ def test_what_lies_behind_the_limit_of_an_answer_is_left_out() -> None:
     long = "1" * 500
     lines = [f"x.k{i}\t{long}" for i in range(node_facts.MAX_OF_NODE // 500 + 10)]
     table = node_facts.parsed(answer("a", *lines) + answer("b", "x.y\t1"))
-    assert len(lines) < node_facts.MAX_LINES and len(table.of("a")) < len(lines) - 9
-    assert table.of("b") == {"x.y": "1"} and len(table.troubles) == 1
+    assert len(lines) < node_facts.MAX_LINES and len(table.facts_of("a")) < len(lines) - 9
+    assert table.facts_of("b") == {"x.y": "1"} and len(table.troubles) == 1
 
 
 def test_behind_the_limit_of_keys_facts_of_known_keys_are_still_read() -> None:
@@ -76,7 +76,7 @@ def test_behind_the_limit_of_keys_facts_of_known_keys_are_still_read() -> None:
     ]
     table = node_facts.parsed("".join(flood) + answer("late", "x.k0_7\t2", "y.new\t1"))
     assert len(table.keys) == node_facts.MAX_KEYS
-    assert table.of("late") == {"x.k0_7": "2"}
+    assert table.facts_of("late") == {"x.k0_7": "2"}
     assert "late: lines that are no facts are left out" in table.troubles
 
 
@@ -97,7 +97,9 @@ def test_a_file_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(node_facts, "CHUNK", 7)
     pieces = node_facts.read([tmp_path / "f"])
     assert pieces.nodes == whole.nodes and not pieces.troubles and pieces.silent == ["z"]
-    assert [pieces.of(node) for node in pieces.nodes] == [whole.of(node) for node in whole.nodes]
+    assert [pieces.facts_of(node) for node in pieces.nodes] == [
+        whole.facts_of(node) for node in whole.nodes
+    ]
 
 
 @settings(max_examples=60)

@@ -24,21 +24,21 @@ def test_equal_facts_have_one_digest() -> None:
 
 
 def test_the_digest_of_a_node_set(tmp_path: Path) -> None:
-    of = NodeDigests(tmp_path, "frost").of
-    assert of("n1") == ""
+    digest = NodeDigests(tmp_path, "frost").digest
+    assert digest("n1") == ""
     found = digests(of_nodes(NODES))
     keep(tmp_path, "frost", found)
-    assert of("n1") == of("n[1-2]") == found["n1"]
-    assert len({of("n[1-2]"), of("n[1-3]"), of("n3"), of("n[1-4]")}) == 4
-    assert of("n[3,1]") == of("n[2-3]")
-    assert of("n[1,9]") == of("") == of("n[") == ""
+    assert digest("n1") == digest("n[1-2]") == found["n1"]
+    assert len({digest("n[1-2]"), digest("n[1-3]"), digest("n3"), digest("n[1-4]")}) == 4
+    assert digest("n[3,1]") == digest("n[2-3]")
+    assert digest("n[1,9]") == digest("") == digest("n[") == ""
 
 
 def test_nodes_that_were_not_asked_again_keep_theirs(tmp_path: Path) -> None:
-    of = NodeDigests(tmp_path, "frost").of
+    digest = NodeDigests(tmp_path, "frost").digest
     keep(tmp_path, "frost", {"n1": "a" * 16, "n2": "b" * 16})
-    assert of("n2") == "b" * 16
+    assert digest("n2") == "b" * 16
     keep(tmp_path, "frost", {"n1": "c" * 16})
-    assert (of("n1"), of("n2")) == ("c" * 16, "b" * 16)
+    assert (digest("n1"), digest("n2")) == ("c" * 16, "b" * 16)
     (tmp_path / ".facts/frost").write_bytes(b"n1\tcut")
-    assert of("n1") == ""
+    assert digest("n1") == ""

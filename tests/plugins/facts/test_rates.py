@@ -49,7 +49,7 @@ def test_what_has_no_two_readings_has_no_rate() -> None:
     assert not list(rises(earlier, again))
     odd = table(n1={**node(2e9), "now.edac_corrected": "many"})
     assert not list(rises(earlier, odd))
-    assert with_rates(again, earlier).of("n1") == again.of("n1")
+    assert with_rates(again, earlier).facts_of("n1") == again.facts_of("n1")
 
 
 def test_ports_of_a_node_are_judged_together_and_each_is_told() -> None:
@@ -64,8 +64,8 @@ def test_ports_of_a_node_are_judged_together_and_each_is_told() -> None:
             later[f"n{i}"][f"now.ib_mlx5_0_1_{name}"] = "3" if i == 6 else "2"
     later["n5"]["now.edac_corrected"] = "60"
     rated = with_rates(table(**later), table(**earlier))
-    assert rated.of("n3")["rate.ib_symbol_error"] == "200"
-    assert rated.of("n0")["rate.ib_symbol_error"] == "20"
+    assert rated.facts_of("n3")["rate.ib_symbol_error"] == "200"
+    assert rated.facts_of("n0")["rate.ib_symbol_error"] == "20"
     found = {each.rule: each.nodes for each in judge(rated, load(), {}).findings}
     assert found == {
         "infiniband-symbol-errors": "n3",

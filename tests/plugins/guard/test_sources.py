@@ -13,8 +13,8 @@ from seatrial.plugins.guard.quota import (
     QuotaError,
     QuotaSource,
     SubmitRules,
-    asked_of_all,
     parsed,
+    quotas_of_all,
     users_of,
 )
 
@@ -56,7 +56,7 @@ def test_one_user_who_cannot_be_asked_for_keeps_none_from_the_others() -> None:
     )
     users = asyncio.run(users_of(rules))
     assert users == ["ann", "bob", "cyd"]
-    answers = asyncio.run(asked_of_all(rules, users))
+    answers = asyncio.run(quotas_of_all(rules, users))
     assert answers["ann"] == answers["cyd"] == {"s": Quota(1)}
     assert "bob: s: " in str(answers["bob"])
     assert "exit code 3: down" in str(answers["bob"])

@@ -40,7 +40,7 @@ def expected(folder: TrialFolder, oth: bool = False) -> dict[str, list[dict[str,
     points = TrialPoints(about_of(folder), oth)
     found: dict[str, list[dict[str, object]]] = {name: [] for name in MEASUREMENTS}
     for event in read(folder.journal):
-        for line in points.of(event):
+        for line in points.lines(event):
             point = parse(line)
             found[point.measurement].append(point.row())
     return {name: in_order(rows) for name, rows in found.items()}

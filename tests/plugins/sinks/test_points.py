@@ -44,14 +44,14 @@ ABOUT = TrialInfo("t", _Machine("frontier", {"rack1": "n[001-002]"}), "tester", 
 def points_of(folder: TrialFolder, oth: bool = False) -> list[Point]:
     """Every point of a trial, as InfluxDB would read it."""
     points = TrialPoints(about_of(folder), oth)
-    return [parse(line) for event in read(folder.journal) for line in points.of(event)]
+    return [parse(line) for event in read(folder.journal) for line in points.lines(event)]
 
 
 def test_a_trial_as_points(tmp_path: Path) -> None:
     """To renew the golden file: SEATRIAL_REGENERATE=1."""
     folder = a_trial(tmp_path).folder
     points = TrialPoints(about_of(folder))
-    lines = [line.decode() for event in read(folder.journal) for line in points.of(event)]
+    lines = [line.decode() for event in read(folder.journal) for line in points.lines(event)]
     text = "\n".join([*lines, ""]).replace(str(tmp_path), "/trials")
     if os.environ.get("SEATRIAL_REGENERATE"):
         GOLDEN.parent.mkdir(exist_ok=True)
@@ -226,7 +226,7 @@ def test_figures_that_a_second_judgement_adds_join_those_of_the_run() -> None:
         RunJudgedAgain(time=NOON + 99 * SECOND, code=0, verdict="pass", before=40, **run),
         MetricRecorded(time=NOON + 9 * SECOND, metric="late", value=8, **other),
     )
-    found = [parse(line) for event in events for line in points.of(event)]
+    found = [parse(line) for event in events for line in points.lines(event)]
     metrics = [point for point in found if point.measurement == "metrics"]
     assert [{k: v for k, v in p.fields.items() if k != "test_id"} for p in metrics] == [
         {"hpl-hpl-rate": 7.0},
@@ -248,7 +248,7 @@ def test_figures_that_a_second_judgement_adds_join_those_of_the_run() -> None:
 
 def of(*events: Event) -> list[Point]:
     points = TrialPoints(ABOUT)
-    return [parse(line) for event in events for line in points.of(event)]
+    return [parse(line) for event in events for line in points.lines(event)]
 
 
 def test_what_is_said_of_nodes() -> None:
@@ -289,7 +289,7 @@ def test_gauges_and_rehearsals() -> None:
     none = GaugeRead(time=NOON + 2, gauge="time", reason="it ended with exit code 1")
     about = TrialInfo("t", _Machine("frontier"), rehearsed=True)
     points = TrialPoints(about)
-    found = [parse(line) for event in (gauge, none) for line in points.of(event)]
+    found = [parse(line) for event in (gauge, none) for line in points.lines(event)]
     (read_out,) = [point for point in found if point.measurement == "non_harness_metrics"]
     assert read_out.fields == {"value": 12.5}
     assert all(dict(point.tags)["rehearsed"] == "true" for point in found)
@@ -330,17 +330,17 @@ def test_no_event_replaces_another(events: list[Event], oth: bool) -> None:
         event if "binary" in event.name else replace(event, time=next(times)) for event in events
     ]
     points = TrialPoints(ABOUT, oth)
-    lines = [line for event in ordered for line in points.of(event)]
+    lines = [line for event in ordered for line in points.lines(event)]
     points = TrialPoints(ABOUT, oth)
     found = [
         parse(line)
         for event in ordered
-        for line in points.of(event)[: 1 if isinstance(event, RunJudgedAgain) else None]
+        for line in points.lines(event)[: 1 if isinstance(event, RunJudgedAgain) else None]
     ]
     assert len({point.identity for point in found}) == len(found)
     assert all(float(point.fields.get("waited", 0)) < 10**6 for point in found)
     again = TrialPoints(ABOUT, oth)
-    assert [line for event in ordered for line in again.of(event)] == lines
+    assert [line for event in ordered for line in again.lines(event)] == lines
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 2000)), max_size=200))
@@ -349,7 +349,7 @@ def test_a_moment_is_near_its_events_time(steps: list[tuple[bool, int]]) -> None
     for of_job, step in steps:
         now += step
         time = now - 40 * SECOND if of_job else now
-        moment = moments.of(ScriptEnded(time=time) if of_job else RunJudged(time=time, code=0))
+        moment = moments.moment(ScriptEnded(time=time) if of_job else RunJudged(time=time, code=0))
         seen.add(moment)
         assert abs(moment - time) <= (1_000_000 if of_job else 2 * len(steps))
     assert len(seen) == len(steps)
@@ -358,5 +358,5 @@ def test_a_moment_is_near_its_events_time(steps: list[tuple[bool, int]]) -> None
 def test_a_time_far_ahead_does_not_drag_the_later_ones_along() -> None:
     moments = Moments()
     times = [NOON, NOON + 10**17, NOON + SECOND, NOON + SECOND]
-    found = [moments.of(RunJudged(time=time, code=0)) for time in times]
+    found = [moments.moment(RunJudged(time=time, code=0)) for time in times]
     assert found == [NOON, NOON + 10**17, NOON + SECOND, NOON + SECOND + 2]

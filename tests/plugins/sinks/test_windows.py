@@ -198,7 +198,7 @@ def sites(
 
 def points_of(folder: TrialFolder, oth: bool = False) -> list[Point]:
     points = TrialPoints(about_of(folder), oth)
-    return [parse(line) for event in read(folder.journal) for line in points.of(event)]
+    return [parse(line) for event in read(folder.journal) for line in points.lines(event)]
 
 
 def in_ns(window: tuple[int, int]) -> Window:

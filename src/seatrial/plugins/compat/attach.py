@@ -40,16 +40,16 @@ def find_job(job: str) -> RunningJob:
     if shutil.which("scontrol") is None:
         return RunningJob(job)
     shown = _said("scontrol", "--oneliner", "show", "job", job)
-    found = dict(re.findall(r"(\w+)=(\S*)", shown))
-    if found.get("JobState") is None:
+    fields = dict(re.findall(r"(\w+)=(\S*)", shown))
+    if fields.get("JobState") is None:
         raise UsageError(f"Slurm knows no job {job}; `squeue --me` shows yours")
     owner = _OWNER.search(shown)
     if owner is None or int(owner[2]) != os.getuid():
         whose = owner[1] if owner else "somebody else"
         raise UsageError(f"job {job} is {whose}'s: only its owner can enter it")
-    if found["JobState"] != "RUNNING":
-        raise UsageError(f"job {job} is not running: its state is {found['JobState']}")
-    return RunningJob(found["JobId"], unfold(found["NodeList"]))
+    if fields["JobState"] != "RUNNING":
+        raise UsageError(f"job {job} is not running: its state is {fields['JobState']}")
+    return RunningJob(fields["JobId"], unfold(fields["NodeList"]))
 
 
 def node_of(job: RunningJob, node: str) -> str:

@@ -191,10 +191,10 @@ def check(
     """
     settings = (f"scratch={scratch}", f"x11={'needed' if x11 else 'optional'}")
     with with_mode(machine, mode) as chosen:
-        found: int = context.invoke(
+        code: int = context.invoke(
             run_command, suites=(str(SUITE),), machine=chosen, tag=tag, settings=settings
         )
-    return found
+    return code
 
 
 def _require(rule: Callable[[str], None], text: str, option: str) -> None:
@@ -225,11 +225,11 @@ def _job_here() -> tuple[str, CompatNodes]:
 
 
 def _enter(job: str, node: str, words: tuple[str, ...], x11: bool) -> None:
-    found = attach.find_job(job)
-    where = attach.node_of(found, node)
+    running = attach.find_job(job)
+    where = attach.node_of(running, node)
     terminal = sys.stdin.isatty()
-    line = attach.attach(found, where, words, terminal=terminal, x11=x11)
-    _become(line, attach.outside(os.environ, found))
+    line = attach.attach(running, where, words, terminal=terminal, x11=x11)
+    _become(line, attach.outside(os.environ, running))
 
 
 def _become(line: list[str], environment: dict[str, str]) -> None:

@@ -41,19 +41,20 @@ CompatNodes = Literal["slurm", "gridengine", "pbs", "here"]
 
 
 class CompatSettings(NamedTuple):
-    """How the nodes of a compat job are reached: by steps of the scheduler (``shim``) or by an sshd
-    on each (``sshd``), at the first free port from ``port`` on. ``wait``: seconds within which all
-    must answer. ``quorum``: the job goes on if so many nodes answered, or so many per cent of them
-    (``95%``). ``nodes``: those of the job of this scheduler, or this host alone. ``expect``: how
-    many hosts it must have; 0 for any number. ``remove``: the directory goes when the job has
-    ended."""
+    """How the nodes of a compat job are reached."""
 
+    #: By steps of the scheduler (shim), or by an sshd on each, at the first free port from here on.
     mode: Literal["shim", "sshd"] = "shim"
     port: int = 22422
+    #: Seconds within which all must answer.
     wait: int = 30
+    #: The job goes on if so many nodes answered, or so many per cent of them (``95%``).
     quorum: int | str = "100%"
+    #: The nodes are those of the job of this scheduler, or this host alone.
     nodes: CompatNodes = "slurm"
+    #: How many hosts it must have; 0 for any number.
     expect: int = 0
+    #: Whether the directory goes when the job has ended.
     remove: bool = False
 
 
@@ -80,10 +81,10 @@ def write(folder: Path, settings: CompatSettings, variables: Iterable[str]) -> N
 def texts(settings: CompatSettings, variables: Iterable[str]) -> dict[str, str]:
     """Return the files of a compat job, by name."""
     sources = {**dict.fromkeys(_FILES), **_PROGRAMS}
-    found = {name: _source(source or name) for name, source in sources.items()}
+    files = {name: _source(source or name) for name, source in sources.items()}
     lines = "".join(f"{name}={value}\n" for name, value in settings._asdict().items())
     names = "".join(f"{name}\n" for name in dict.fromkeys(variables))
-    return {**found, "settings": lines, "variables": names}
+    return {**files, "settings": lines, "variables": names}
 
 
 def _source(name: str) -> str:

@@ -59,10 +59,10 @@ class Collection(NamedTuple):
     def files(self) -> list[Path]:
         """The files of its facts. Raises UsageError if they are gone."""
         paths = [Path(run.path) / FACTS_FILE for run in self.runs if run.path]
-        there = [path for path in paths if path.is_file()]
-        if not there:
+        present = [path for path in paths if path.is_file()]
+        if not present:
             raise UsageError(f"{self.trial}: its files of facts are gone")
-        return there
+        return present
 
     def table(self) -> FactTable:
         """Return what it found. Raises UsageError if no file of it can be read."""
@@ -81,33 +81,33 @@ def collected(store: Store, machine: str = "", trial: str = "") -> list[Collecti
     """Return the trials that collected facts, the newest first."""
     tests = [name for name, app in queries.tests_of(store) if app == FACTS_APP]
     filters = Filters(machine=machine, trial=trial, tests=tests)
-    found: dict[str, list[RunRow]] = {}
+    by_trial: dict[str, list[RunRow]] = {}
     for run in queries.runs(store, filters):
         if run.app == FACTS_APP and run.code == PASS.number:
-            found.setdefault(run.trial, []).append(run)
+            by_trial.setdefault(run.trial, []).append(run)
     made = [
         Collection(tag, runs[0].machine, max(run.created for run in runs), runs)
-        for tag, runs in found.items()
+        for tag, runs in by_trial.items()
     ]
     return sorted(made, key=lambda one: -one.time)
 
 
 def newest(store: Store, machine: str) -> Collection:
     """Return the newest trial that collected facts of a machine. Raises UsageError without one."""
-    found = collected(store, machine)
-    if not found:
+    collections = collected(store, machine)
+    if not collections:
         about = f" of {machine}" if machine else ""
         raise UsageError(f"no trial collected facts{about}; `seatrial facts collect` makes one")
-    return found[0]
+    return collections[0]
 
 
 def of_trial(store: Store, tag: str) -> Collection:
     """Return the facts trial of a tag or path. Raises UsageError if it collected none."""
     trial = queries.trial(store, tag)
-    found = collected(store, trial=trial.path)
-    if not found:
+    collections = collected(store, trial=trial.path)
+    if not collections:
         raise UsageError(f"{trial.tag}: collected no facts; `seatrial trials` lists the trials")
-    return found[0]
+    return collections[0]
 
 
 def before(store: Store, one: Collection) -> Collection | None:
@@ -134,7 +134,7 @@ def spells(collections: Iterable[Collection], key: str, nodes: Iterable[str]) ->
     node begins its row. Of no nodes named: all."""
     wanted = set(nodes)
     last: dict[str, str | None] = {}
-    found: list[Spell] = []
+    rows: list[Spell] = []
     for one in sorted(collections, key=lambda one: one.time):
         table = one.table()
         changed: dict[str | None, list[str]] = {}
@@ -144,8 +144,8 @@ def spells(collections: Iterable[Collection], key: str, nodes: Iterable[str]) ->
             if node not in last or last[node] != value:
                 changed.setdefault(value, []).append(node)
             last[node] = value
-        found += [Spell(one.trial, one.time, value, names) for value, names in changed.items()]
-    return found
+        rows += [Spell(one.trial, one.time, value, names) for value, names in changed.items()]
+    return rows
 
 
 # ---- changed facts -------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ class CollectedStates:
             return only.only(of_node)
         tables = {node: self.table(number) for node, number in of_node.items()}
         return node_facts.of_nodes(
-            {node: table.of(node) for node, table in tables.items() if table is not None}
+            {node: table.facts_of(node) for node, table in tables.items() if table is not None}
         )
 
     def _state_of(self, run: RunDigest) -> dict[str, int]:
@@ -210,18 +210,18 @@ class CollectedStates:
     def _at(self, state: int, nodes: Sequence[str], digest: str) -> dict[str, int]:
         """Return which trial told the facts of nodes, as of a trial; none if the digest of these
         facts is another one."""
-        found: dict[str, int] = {}
-        own: list[str] = []
+        trial_of: dict[str, int] = {}
+        known: list[str] = []
         for node in nodes:
             for number in range(state, len(self.collections)):
                 read = self._read(number)
                 if read is not None and node in read[1]:
-                    found[node] = number
-                    own.append(read[1][node])
+                    trial_of[node] = number
+                    known.append(read[1][node])
                     break
             else:
                 return {}
-        return found if digest_of_nodes(own) == digest else {}
+        return trial_of if digest_of_nodes(known) == digest else {}
 
     def _read(self, number: int) -> tuple[FactTable, dict[str, str]] | None:
         if number not in self._tables:
@@ -254,7 +254,7 @@ def changed_between_runs(first: ComparedRuns, second: ComparedRuns) -> list[Diff
         return []
     before, after = first.table(), second.table()
     if before is None or after is None:
-        shown = (listed(sorted(each.digests), MAX_DIGESTS) for each in (first, second))
+        shown = (listed(sorted(side.digests), MAX_DIGESTS) for side in (first, second))
         return [Difference("nodes", "digest of facts", *shown)]
     return _shortened(_between(before, after) or _against(before, after), "")
 
@@ -274,23 +274,27 @@ def changed_between_trials(one: Collection, other: Collection) -> list[Differenc
 def _between(before: FactTable, after: FactTable) -> list[Difference]:
     """Return the facts that changed on nodes that are in both tables."""
     return [
-        Difference(f"nodes {fold(each.nodes)}", each.key, each.before or "", each.after or "")
-        for each in between(before, after)
+        Difference(
+            f"nodes {fold(change.nodes)}", change.key, change.before or "", change.after or ""
+        )
+        for change in between(before, after)
     ]
 
 
-def _against(here: FactTable, there: FactTable) -> list[Difference]:
+def _against(here: FactTable, elsewhere: FactTable) -> list[Difference]:
     """Return the facts whose usual values are not the same in two tables."""
     return [
-        Difference("nodes", each.key, next(iter(each.here)) or "", next(iter(each.there)) or "")
-        for each in against(here, there)
+        Difference(
+            "nodes", contrast.key, next(iter(contrast.here)) or "", next(iter(contrast.there)) or ""
+        )
+        for contrast in against(here, elsewhere)
     ]
 
 
-def _shortened(found: list[Difference], remedy: str) -> list[Difference]:
-    more = len(found) - MAX_CHANGES
-    told = [Difference("nodes", f"{more} more facts{remedy}")] if more > 0 else []
-    return found[:MAX_CHANGES] + told
+def _shortened(differences: list[Difference], remedy: str) -> list[Difference]:
+    more = len(differences) - MAX_CHANGES
+    rest = [Difference("nodes", f"{more} more facts{remedy}")] if more > 0 else []
+    return differences[:MAX_CHANGES] + rest
 
 
 # ---- beside a comparison ------------------------------------------------------------------
@@ -326,13 +330,13 @@ def _in_force_for(side: Side, states: CollectedStates) -> Collection | None:
 
 def _runs_of_side(store: Store, side: Side) -> list[RunDigest]:
     """Return the runs of a side, the newest first; none where one of them has no digest."""
-    found: list[RunDigest] = []
+    runs: list[RunDigest] = []
     for rows in chunks([row for case in side.cases for row in case.runs]):
         sql = f"SELECT nodes, node_facts, created FROM runs WHERE id IN ({marks(len(rows))})"
-        found += [RunDigest(*row) for row in store.rows(sql, rows)]
-        if not all(run.digest for run in found[-len(rows) :]):
+        runs += [RunDigest(*row) for row in store.rows(sql, rows)]
+        if not all(run.digest for run in runs[-len(rows) :]):
             return []
-    return sorted(found, key=lambda run: -run.time)
+    return sorted(runs, key=lambda run: -run.time)
 
 
 # ---- history facts -------------------------------------------------------------------------------
@@ -392,7 +396,7 @@ def _of_change(
     if before and after and all(run.digest for run in (*before, *after)):
         return changed_between_runs(ComparedRuns(states, before), ComparedRuns(states, after))
     earlier = in_force(states.collections, change.last)
-    later = [each for each in states.collections if each.time > change.last]
+    later = [one for one in states.collections if one.time > change.last]
     return changed_between_trials(earlier, later[-1]) if earlier and later else []
 
 
@@ -403,12 +407,12 @@ def _runs_of_points(store: Store, points: Sequence[Point]) -> list[RunDigest]:
     columns = "trials.tag, runs.run_id, runs.nodes, runs.node_facts, runs.created"
     where = f"runs.run_id IN ({marks(len(names))})"
     sql = f"SELECT {columns} FROM runs JOIN trials ON trials.id = runs.trial WHERE {where}"
-    found = [
+    runs = [
         (wanted[tag, run_id], RunDigest(*row))
         for tag, run_id, *row in store.rows(sql, names)
         if (tag, run_id) in wanted
     ]
-    return [run for _, run in sorted(found, key=lambda each: each[0])]
+    return [run for _, run in sorted(runs, key=lambda each: each[0])]
 
 
 # ---- slow facts ----------------------------------------------------------------------------------
@@ -481,7 +485,7 @@ def _figures(outcomes: Sequence[RunOutcome], known: set[str]) -> dict[tuple[str,
 def _questions(table: FactTable) -> dict[frozenset[str], list[tuple[str, str]]]:
     """Return the facts (key, value) by the nodes that have them, each division of the nodes into
     two sides once: the smaller side stands for it."""
-    found: dict[frozenset[str], list[tuple[str, str]]] = {}
+    divisions: dict[frozenset[str], list[tuple[str, str]]] = {}
     for key in table.keys:
         if key.startswith((READINGS, "skipped.")):
             continue
@@ -490,6 +494,6 @@ def _questions(table: FactTable) -> dict[frozenset[str], list[tuple[str, str]]]:
             rest = len(table.nodes) - len(members)
             if value is None or not MIN_NODES <= len(members) <= rest or rest < MIN_NODES:
                 continue
-            if members in found or len(found) < MAX_QUESTIONS:
-                found.setdefault(members, []).append((key, value))
-    return found
+            if members in divisions or len(divisions) < MAX_QUESTIONS:
+                divisions.setdefault(members, []).append((key, value))
+    return divisions

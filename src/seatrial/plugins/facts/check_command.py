@@ -46,20 +46,24 @@ class NodeActs:
         self.trial = trial
 
     def drain(
-        self, reasons: Mapping[str, list[str]], own: Collection[str], most: float, yes: bool
+        self,
+        reasons: Mapping[str, list[str]],
+        all_nodes: Collection[str],
+        max_share: float,
+        yes: bool,
     ) -> None:
         """Drain the nodes that have reasons, those of the same reasons at once. Raises UsageError
-        if these are more than ``most`` of the machine's ``own`` nodes, and nobody agrees."""
+        if these are more than ``max_share`` of ``all_nodes`` of the machine, and nobody agrees."""
         states = detect.states()
         alike: dict[str, list[str]] = {}
         for node, names in reasons.items():
             if node in states and not states[node].drained:
                 alike.setdefault(", ".join(names), []).append(node)
         new = sum(map(len, alike.values()))
-        before = sum(node in states and bool(states[node].note) for node in own)
-        limit = detect.limit_of(len(own), most)
+        before = sum(node in states and bool(states[node].note) for node in all_nodes)
+        limit = detect.limit_of(len(all_nodes), max_share)
         if new and new + before > limit and not yes:
-            _ask(alike, before, limit, len(own))
+            _ask(alike, before, limit, len(all_nodes))
         for reason, members in alike.items():
             back = f"seatrial check nodes -m {self.machine} --resume"
             with self._noted(members, f"drained: {reason} (facts of {self.trial}; back: {back})"):
@@ -217,10 +221,10 @@ def _drained(machine: Machine, wanted: set[str]) -> dict[str, DrainState]:
     return drained
 
 
-def _first(asked: Mapping[str, Any], wanted: set[str]) -> bool:
+def _first(options: Mapping[str, Any], wanted: set[str]) -> bool:
     """Return whether nodes other than drained ones can be asked."""
-    if asked["by"] == "ssh":
-        return bool(asked["nodes"])
+    if options["by"] == "ssh":
+        return bool(options["nodes"])
     return any(not state.away for node, state in detect.states().items() if node in wanted)
 
 

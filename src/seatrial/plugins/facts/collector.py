@@ -46,17 +46,17 @@ class FactsReader(RunReader):
         test = run.test
         if not (right and self.is_slow(test)) and not is_judged_by_script(test):
             return ()
-        found = node_findings.findings_in(run.path, self._roles, self._rules, nodes)
+        figures = node_findings.findings_in(run.path, self._roles, self._rules, nodes)
         if test.app == FACTS_APP:
             self._keep_digests(run.path / FACTS_FILE)
-        return found
+        return figures
 
     def _keep_digests(self, file: Path) -> None:
         """Keep the digests of nodes that were asked for their facts. Runs that start without them
         have none."""
         with contextlib.suppress(UsageError, OSError):
-            found = digests(node_facts.read([file]))
-            keep(self.trials, self.record.machine.machine, found)
+            known = digests(node_facts.read([file]))
+            keep(self.trials, self.record.machine.machine, known)
 
     def digest_of_facts(self, nodes: str) -> str:
-        return self._known.of(nodes)
+        return self._known.digest(nodes)

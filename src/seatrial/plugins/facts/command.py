@@ -200,8 +200,8 @@ def _hosts(machine: Machine, roles: tuple[str, ...]) -> list[str]:
         raise UsageError(f"--role {unknown[0]}: {machine.machine} has the roles: {known}")
     hosts = _hosts_of_roles(machine, roles or machine.roles)
     if not roles:
-        own = set(node_names(machine))
-        hosts = [host for host in hosts if host not in own]
+        nodes = set(node_names(machine))
+        hosts = [host for host in hosts if host not in nodes]
     if not hosts:
         raise UsageError(
             f"--by ssh: {machine.machine} has no hosts besides its nodes; write them under "
@@ -267,8 +267,8 @@ class FactSource(NamedTuple):
     @property
     def not_asked(self) -> list[str]:
         """The nodes of the machine that were not asked."""
-        asked = [*self.table.nodes, *self.table.silent]
-        return nodes_besides(self.description, asked) if self.description else []
+        known = [*self.table.nodes, *self.table.silent]
+        return nodes_besides(self.description, known) if self.description else []
 
 
 @click.group("facts")

@@ -1,7 +1,7 @@
 """The digest of the facts of a run's nodes, as `seatrial facts collect` last found them.
 
     keep(trials, "frost", digests(table))       # after nodes were asked
-    NodeDigests(trials, "frost").of("n[001-064]")   # 9f2c4d5e6a7b8c90
+    NodeDigests(trials, "frost").digest("n[001-064]")   # 9f2c4d5e6a7b8c90
 
 The digests of nodes are beside the trials, in ``.facts/MACHINE``: a line ``NODE<TAB>DIGEST`` each.
 The digest of several nodes is made of the distinct digests of these: runs on different nodes with
@@ -28,29 +28,29 @@ def digests(table: "node_facts.FactTable") -> dict[str, str]:
         i for i, key in enumerate(table.keys) if not key.startswith((node_facts.READINGS, _SKIPPED))
     ]
     known: dict[bytes, str] = {}
-    found: dict[str, str] = {}
+    of_nodes: dict[str, str] = {}
     for node, row in zip(table.nodes, table.numbers[:, columns], strict=True):
         if (key := row.tobytes()) not in known:
             lines = sorted("\t".join(table.lines[number]) for number in row[row >= 0].tolist())
             known[key] = hashlib.sha256("\n".join(lines).encode()).hexdigest()[:DIGITS]
-        found[node] = known[key]
-    return found
+        of_nodes[node] = known[key]
+    return of_nodes
 
 
-def digest_of_nodes(found: Iterable[str]) -> str:
+def digest_of_nodes(of_nodes: Iterable[str]) -> str:
     """Return the digest of several nodes by those of each."""
-    each = set(found)
+    distinct = set(of_nodes)
     return (
-        each.pop()
-        if len(each) == 1
-        else hashlib.sha256("\n".join(sorted(each)).encode()).hexdigest()[:DIGITS]
+        distinct.pop()
+        if len(distinct) == 1
+        else hashlib.sha256("\n".join(sorted(distinct)).encode()).hexdigest()[:DIGITS]
     )
 
 
-def keep(trials: Path, machine: str, found: Mapping[str, str]) -> None:
+def keep(trials: Path, machine: str, of_nodes: Mapping[str, str]) -> None:
     """Keep the digests of nodes that were asked; those of other nodes stay. Raises OSError."""
     path = trials / FOLDER / machine
-    kept = {**_read(path), **found}
+    kept = {**_read(path), **of_nodes}
     make_folder(path.parent)
     text = "".join(f"{node}\t{digest}\n" for node, digest in sorted(kept.items()))
     replace_file(path, text.encode())
@@ -73,7 +73,7 @@ class NodeDigests:
         self._seen: tuple[int, int] | None = None
         self._known: dict[str, str] = {}
 
-    def of(self, nodes: str) -> str:
+    def digest(self, nodes: str) -> str:
         """Return the digest of the facts of a node set; "" if those of one node are not known."""
         try:
             about = self._path.stat()
@@ -81,7 +81,7 @@ class NodeDigests:
             return ""
         if (seen := (about.st_mtime_ns, about.st_ino)) != self._seen:
             self._seen, self._known = seen, _read(self._path)
-        each = {self._known.get(node, "") for node in unfold_or_empty(nodes)}
-        if not each or "" in each:
+        of_nodes = {self._known.get(node, "") for node in unfold_or_empty(nodes)}
+        if not of_nodes or "" in of_nodes:
             return ""
-        return digest_of_nodes(each)
+        return digest_of_nodes(of_nodes)

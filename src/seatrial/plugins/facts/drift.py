@@ -47,8 +47,8 @@ class DriftLimits(NamedTuple):
         return abs(first - second) <= share * max(abs(first), abs(second))
 
     def _share(self, key: str) -> float | None:
-        found = (share for name, share in self.shares.items() if fnmatchcase(key, name))
-        return next(found, None)
+        shares = (share for name, share in self.shares.items() if fnmatchcase(key, name))
+        return next(shares, None)
 
 
 def _with_unit(value: str) -> tuple[float | None, str]:
@@ -84,7 +84,7 @@ def from_majority(
     of_kind: dict[str, list[int]] = {}
     for i, node in enumerate(table.nodes):
         of_kind.setdefault(kinds.get(node, ""), []).append(i)
-    found = []
+    differences = []
     for kind, rows in of_kind.items():
         numbers = table.numbers[rows]
         differing = (numbers != numbers[:1]).any(axis=0)
@@ -92,8 +92,8 @@ def from_majority(
         for column in np.flatnonzero(differing):
             key = table.keys[column]
             if limits.covers(key) and (row := _difference(part, kind, key, limits)):
-                found.append(row)
-    return sorted(found, key=lambda row: (row.kind, row.key))
+                differences.append(row)
+    return sorted(differences, key=lambda row: (row.kind, row.key))
 
 
 def _difference(part: FactTable, kind: str, key: str, limits: DriftLimits) -> FactDifference | None:
@@ -148,14 +148,14 @@ def against(
 ) -> list[MachineContrast]:
     """Return the facts whose usual value is not the same on two machines, such as a test system and
     production: the value of most nodes of each."""
-    found = []
+    contrasts = []
     for key in sorted({*here.keys, *there.keys}):
         if limits.covers(key):
             one, other = here.folded(key), there.folded(key)
             usual = next(iter(one), None), next(iter(other), None)
             if not limits.near(key, *usual):
-                found.append(MachineContrast(key, one, other))
-    return found
+                contrasts.append(MachineContrast(key, one, other))
+    return contrasts
 
 
 def parsed_limits(within: Iterable[tuple[str, float]], waived: Sequence[str]) -> DriftLimits:

@@ -74,19 +74,19 @@ def command(
         _list(rules, as_json)
         return 0
     with opened(folders) as store:
-        found = source_of(store, sources, machine, rates=True)
-    tell_troubles(found.table)
-    tell_not_asked(found)
-    judged = judge(found.table, rules, found.roles, found.groups)
+        source = source_of(store, sources, machine, rates=True)
+    tell_troubles(source.table)
+    tell_not_asked(source)
+    judged = judge(source.table, rules, source.roles, source.groups)
     if plan is not None:
-        judged = judged.joined(with_waivers(routing.check(routing.load(plan), found.table), rules))
+        judged = judged.joined(with_waivers(routing.check(routing.load(plan), source.table), rules))
     if as_json:
         click.echo(to_json(msgspec.to_builtins(judged._asdict())), nl=False)
     else:
-        print_judgement(judged, f"{count(len(found.table.nodes), 'node')} of {found.name}")
+        print_judgement(judged, f"{count(len(source.table.nodes), 'node')} of {source.name}")
     if judged.findings:
         return 1
-    return 0 if is_whole(found) and not not_judged(judged, rules) else UNDECIDED
+    return 0 if is_whole(source) and not not_judged(judged, rules) else UNDECIDED
 
 
 def not_judged(judged: RuleJudgement, rules: RuleFile) -> list[str]:
@@ -115,8 +115,8 @@ def print_judgement(judged: RuleJudgement, about: str) -> None:
     idle = sorted({name for name, _ in judged.idle} - {*judged.partly})
     if idle:
         click.echo(folded(f"not judged for want of facts: {', '.join(idle)}"))
-    said = count(len(judged.findings), "finding") if judged.findings else "no findings"
-    click.echo(f"{plain_line(about)}, {count(judged.judged, 'rule')}: {said}")
+    findings = count(len(judged.findings), "finding") if judged.findings else "no findings"
+    click.echo(f"{plain_line(about)}, {count(judged.judged, 'rule')}: {findings}")
 
 
 def _print(finding: RuleFinding) -> None:
@@ -136,8 +136,8 @@ def _list(rules: RuleFile, as_json: bool) -> None:
         click.echo(to_json(msgspec.to_builtins(rules.rules)), nl=False)
         return
     for rule in rules.rules:
-        said = [rule.source] if isinstance(rule.source, str) else rule.source
+        sources = [rule.source] if isinstance(rule.source, str) else rule.source
         roles = f" ({', '.join(rule.roles)})" if rule.roles else ""
         click.echo(click.style(f"{rule.name}{roles}", bold=True))
         click.echo(folded(f"  {rule.about}"))
-        click.echo(folded(f"  source: {'; '.join(said)}"))
+        click.echo(folded(f"  source: {'; '.join(sources)}"))

@@ -37,8 +37,8 @@ def generate(plan: Path, output: Path | None) -> int:
             click.echo(f"# {name}\n{text}")
         return 0
     output.mkdir(parents=True, exist_ok=True)
-    if there := [name for name in files if (output / name).exists()]:
-        raise UsageError(f"{output / there[0]}: is there already; name another folder")
+    if existing := [name for name in files if (output / name).exists()]:
+        raise UsageError(f"{output / existing[0]}: is there already; name another folder")
     for name, text in files.items():
         (output / name).write_text(text)
     click.echo(f"{output}: {count(len(files), 'file')}")

@@ -2,7 +2,7 @@
 
     table = read([Path("facts.txt")])
     table.nodes                             # ["n001", "n002", ...]
-    table.of("n001")["node.kernel"]         # 5.14.0-427
+    table.facts_of("n001")["node.kernel"]         # 5.14.0-427
     table.folded("node.kernel")             # {"5.14.0-427": ["n001", ...], ...}
 
 A file has a line ``node<TAB>NAME`` before the facts of a node, and ``end<TAB>LINES`` after them
@@ -39,20 +39,22 @@ _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\uf
 
 
 class FactTable(NamedTuple):
-    """The facts of nodes. ``lines`` are the distinct facts, as (key, value); ``numbers`` has a row
-    for each node and a column for each key, with the number of a line or ``MISSING``. ``silent``
-    are nodes that were asked and did not answer; ``troubles`` are sentences about answers that are
-    not whole, each about one node. ``rows`` has the row of each node."""
+    """The facts of nodes."""
 
     nodes: list[str]
     keys: list[str]
+    #: The distinct facts, as (key, value).
     lines: list[tuple[str, str]]
+    #: A row for each node and a column for each key, with the number of a line, or ``MISSING``.
     numbers: SmallInts
+    #: Nodes that were asked and did not answer.
     silent: list[str]
+    #: Sentences about answers that are not whole, each about one node.
     troubles: list[str]
+    #: The row of each node.
     rows: dict[str, int]
 
-    def of(self, node: str) -> dict[str, str]:
+    def facts_of(self, node: str) -> dict[str, str]:
         """Return the facts of a node by key; none if it is not there."""
         if node not in self.rows:
             return {}
@@ -69,10 +71,10 @@ class FactTable(NamedTuple):
     def folded(self, key: str) -> dict[str | None, list[str]]:
         """Return the nodes by their value of a fact, the value of most nodes first; None are those
         that miss it."""
-        found: dict[str | None, list[str]] = {}
+        by_value: dict[str | None, list[str]] = {}
         for node, value in zip(self.nodes, self.column(key), strict=True):
-            found.setdefault(value, []).append(node)
-        return dict(sorted(found.items(), key=lambda item: -len(item[1])))
+            by_value.setdefault(value, []).append(node)
+        return dict(sorted(by_value.items(), key=lambda item: -len(item[1])))
 
     def only(self, nodes: Iterable[str]) -> "FactTable":
         """Return the facts of some of the nodes."""
@@ -117,9 +119,9 @@ def parsed(text: str) -> FactTable:
 def of_nodes(facts: Mapping[str, Mapping[str, str]]) -> FactTable:
     """Return the table of facts that were read from other files: by node, then by key."""
     blocks = []
-    for node, own in facts.items():
-        lines = "".join(f"{key}\t{value}\n" for key, value in own.items())
-        blocks.append(f"node\t{node}\n{lines}end\t{len(own)}\n")
+    for node, of_node in facts.items():
+        lines = "".join(f"{key}\t{value}\n" for key, value in of_node.items())
+        blocks.append(f"node\t{node}\n{lines}end\t{len(of_node)}\n")
     return parsed("".join(blocks))
 
 
@@ -127,18 +129,18 @@ def text_of(table: FactTable) -> str:
     """Return the text from which ``parsed`` makes this table."""
     blocks = [f"silent\t{node}\n" for node in table.silent]
     for node in table.nodes:
-        own = table.of(node)
-        lines = "".join(f"{key}\t{value}\n" for key, value in own.items())
-        blocks.append(f"node\t{node}\n{lines}end\t{len(own)}\n")
+        of_node = table.facts_of(node)
+        lines = "".join(f"{key}\t{value}\n" for key, value in of_node.items())
+        blocks.append(f"node\t{node}\n{lines}end\t{len(of_node)}\n")
     return "".join(sorted(blocks, key=lambda block: block.startswith("node")))
 
 
 def _lost(lines: Sequence[str], numbers: Sequence[int]) -> str:
     """Return how many lines of an answer are missing by its last line; "" if none is."""
     written = lines[numbers.index(-2)].partition("\t")[2]
-    there = sum(number >= 0 or number == -3 for number in numbers[: numbers.index(-2)])
+    read = sum(number >= 0 or number == -3 for number in numbers[: numbers.index(-2)])
     told = int(written) if written.isascii() and written.isdecimal() else 0
-    return count(told - there, "line") if told > there else ""
+    return count(told - read, "line") if told > read else ""
 
 
 class _Reader:
@@ -179,8 +181,8 @@ class _Reader:
         cut = len(block) > MAX_OF_NODE
         name, *lines = block[:MAX_OF_NODE].split("\n")
         if not _NAME.fullmatch(name):
-            said = _CONTROL.sub("?", name[:40])
-            self.troubles.append(f"an answer is left out: {said!r} is not the name of a node")
+            shown = _CONTROL.sub("?", name[:40])
+            self.troubles.append(f"an answer is left out: {shown!r} is not the name of a node")
             return
         if name in self.rows:
             self.troubles.append(f"{name} answered twice; its first answer counts")
@@ -192,17 +194,17 @@ class _Reader:
             )
         numbers = self._numbers
         try:
-            found = list(map(numbers.__getitem__, lines))
+            known = list(map(numbers.__getitem__, lines))
         except KeyError:
-            found = [numbers[line] if line in numbers else self._number(line) for line in lines]
-        self.rows[name] = np.array(found, dtype=np.int32)
-        if not cut and -2 not in found:
+            known = [numbers[line] if line in numbers else self._number(line) for line in lines]
+        self.rows[name] = np.array(known, dtype=np.int32)
+        if not cut and -2 not in known:
             self.troubles.append(f"{name}: the end of its answer is missing; what is there counts")
-        elif not cut and (lost := _lost(lines, found)):
+        elif not cut and (lost := _lost(lines, known)):
             self.troubles.append(f"{name}: {lost} of its answer are missing; what is there counts")
-        elif -3 in found:
+        elif -3 in known:
             self.troubles.append(f"{name}: lines that are no facts are left out")
-        if -4 in found:
+        if -4 in known:
             self._tell_others(lines)
 
     def _tell_others(self, lines: Iterable[str]) -> None:
@@ -217,12 +219,12 @@ class _Reader:
     def _number(self, line: str) -> int:
         """Return the number of a line: at least 0 for a fact, -1 for a blank line, -2 for the end
         of an answer, -3 for what is no fact, -4 for a line about another node."""
-        found = _FACT.fullmatch(_CONTROL.sub("?", line[:LONGEST]))
-        if found is None or (found[1] not in self._keys and len(self._keys) >= MAX_KEYS):
+        parts = _FACT.fullmatch(_CONTROL.sub("?", line[:LONGEST]))
+        if parts is None or (parts[1] not in self._keys and len(self._keys) >= MAX_KEYS):
             about = line.startswith(("silent\t", "again\t"))
             number = -1 if not line else -2 if line.startswith("end\t") else -4 if about else -3
         else:
-            fact = (found[1], found[2].strip())
+            fact = (parts[1], parts[2].strip())
             number = self._known.setdefault(fact, len(self._lines))
             if number == len(self._lines):
                 self._lines.append(fact)

@@ -64,14 +64,14 @@ def _set_back(before: FactTable, after: FactTable) -> Iterator[str]:
 
 def _values(table: FactTable, keys: list[str]) -> dict[str, dict[str, float]]:
     """Return the numbers of each node by key."""
-    found: dict[str, dict[str, float]] = {node: {} for node in table.nodes}
+    numbers: dict[str, dict[str, float]] = {node: {} for node in table.nodes}
     for key in keys:
         for node, value in zip(table.nodes, table.column(key), strict=True):
             try:
-                found[node][key] = float(value or "")
+                numbers[node][key] = float(value or "")
             except ValueError:
                 continue
-    return found
+    return numbers
 
 
 def _kind(key: str) -> str:
@@ -89,21 +89,21 @@ def with_rates(after: FactTable, before: FactTable) -> FactTable:
     rates: dict[str, dict[str, float]] = {}
     after = after._replace(troubles=[*after.troubles, *_set_back(before, after)])
     for rise in rises(before, after):
-        own = rates.setdefault(rise.node, {})
+        of_node = rates.setdefault(rise.node, {})
         kind = RATE + _kind(READINGS + rise.counter)
-        own[kind] = own.get(kind, 0.0) + rise.per_hour
+        of_node[kind] = of_node.get(kind, 0.0) + rise.per_hour
     return _with_facts(after, rates)
 
 
-def _with_facts(table: FactTable, found: Mapping[str, Mapping[str, float]]) -> FactTable:
-    keys = sorted({key for own in found.values() for key in own})
+def _with_facts(table: FactTable, rates: Mapping[str, Mapping[str, float]]) -> FactTable:
+    keys = sorted({key for of_node in rates.values() for key in of_node})
     lines = list(table.lines)
     known: dict[tuple[str, str], int] = {}
     numbers = np.full((len(table.nodes), len(keys)), MISSING, dtype=np.int32)
-    for node, own in found.items():
+    for node, of_node in rates.items():
         for column, key in enumerate(keys):
-            if key in own:
-                fact = (key, f"{own[key]:.3g}")
+            if key in of_node:
+                fact = (key, f"{of_node[key]:.3g}")
                 if fact not in known:
                     known[fact] = len(lines)
                     lines.append(fact)

@@ -34,12 +34,12 @@ def read(path: Path) -> dict[str, str]:
             text = file.read(MAX_BYTES).decode(errors="replace")
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
-    found = facts_in(text)
-    if not found:
+    facts = facts_in(text)
+    if not facts:
         raise UsageError(
             f"{path}: is none of modprobe.d, `lnetctl export`, `lctl get_param`, `sysctl -a`, facts"
         )
-    return found
+    return facts
 
 
 def facts_in(text: str) -> dict[str, str]:
@@ -60,7 +60,7 @@ def facts_in(text: str) -> dict[str, str]:
 
 def _modprobe(text: str) -> dict[str, str]:
     """Return the options of modules: a later line replaces an earlier one, as modprobe does it."""
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     for line in text.replace("\\\n", " ").splitlines():
         try:
             words = shlex.split(line, comments=True)
@@ -71,12 +71,12 @@ def _modprobe(text: str) -> dict[str, str]:
         for word in words[2:]:
             name, equals, value = word.partition("=")
             if equals:
-                found[f"{words[1]}.{name}"] = value.strip() or "(empty)"
-    for net, gateway, hops in routes_in(found.get("lnet.routes", "")):
-        found[f"route.{net}.{gateway}"] = f"configured {hops}"
-    if networks := found.get("lnet.networks", ""):
-        found["lnet.nets"] = " ".join(sorted(nets_in(networks)))
-    return found
+                options[f"{words[1]}.{name}"] = value.strip() or "(empty)"
+    for net, gateway, hops in routes_in(options.get("lnet.routes", "")):
+        options[f"route.{net}.{gateway}"] = f"configured {hops}"
+    if networks := options.get("lnet.networks", ""):
+        options["lnet.nets"] = " ".join(sorted(nets_in(networks)))
+    return options
 
 
 def nets_in(networks: str) -> list[str]:
@@ -88,13 +88,13 @@ def nets_by_address(ip2nets: str, addresses: Sequence[str]) -> list[str]:
     """Return the networks that the option ``ip2nets`` gives to a node with these IPv4 addresses:
     ``o2ib0(ib0) 10.10.*.[1-7,9]; tcp 192.168.[0-1].*``. Of each network the first pattern counts
     (Lustre Operations Manual, configuring LNet)."""
-    found: dict[str, None] = {}
+    nets: dict[str, None] = {}
     for part in re.split(r"[;\n]", ip2nets):
         net, *patterns = re.split(r"[\s]+(?![^(]*\))", part.partition("#")[0].strip())
         chosen = [each for each in patterns if each.count(".") == 3]
         if any(_matches(pattern, address) for pattern in chosen for address in addresses):
-            found[net.partition("(")[0].strip()] = None
-    return list(found)
+            nets[net.partition("(")[0].strip()] = None
+    return list(nets)
 
 
 def _matches(pattern: str, address: str) -> bool:
@@ -113,7 +113,7 @@ def _span(text: str) -> range:
     """Return the numbers of ``a``, ``a-b`` or ``a-b/step``; none of what is none of these."""
     ends, _, step = text.partition("/")
     low, _, high = ends.partition("-")
-    if not all(each.isdigit() for each in (low, high or low, step or "1")):
+    if not all(number.isdigit() for number in (low, high or low, step or "1")):
         return range(0)
     return range(int(low), int(high or low) + 1, max(1, int(step or 1)))
 
@@ -144,13 +144,13 @@ def _expanded(text: str) -> Iterator[str]:
 
 def _numbers(spans: str) -> list[str]:
     """Return the numbers of ``1-3,7``; of a span that is none, none."""
-    found: list[str] = []
+    numbers: list[str] = []
     for span in spans.split(","):
         low, _, high = span.partition("-")
         if low.isdigit() and (high or low).isdigit():
             last = min(int(high or low), int(low) + MAX_ROUTES)
-            found += map(str, range(int(low), last + 1))
-    return found[:MAX_ROUTES]
+            numbers += map(str, range(int(low), last + 1))
+    return numbers[:MAX_ROUTES]
 
 
 # ---- lnetctl export -----------------------------------------------------------------------
@@ -208,25 +208,25 @@ def _routes(routes: list[dict[str, Any]]) -> dict[str, str]:
 def _general(routing: Any, tunables: Any) -> dict[str, str]:
     """Return whether a node forwards, and the tunables of LNet as a whole."""
     settings: dict[str, str] = {}
-    for each in _items([routing] if isinstance(routing, dict) else routing):
-        if "enable" in each:
-            settings["lnet.forwarding"] = "enabled" if str(each["enable"]) == "1" else "disabled"
+    for entry in _items([routing] if isinstance(routing, dict) else routing):
+        if "enable" in entry:
+            settings["lnet.forwarding"] = "enabled" if str(entry["enable"]) == "1" else "disabled"
     for name, value in (tunables if isinstance(tunables, dict) else {}).items():
         if isinstance(value, str | int | float):
             settings[f"lnet.{_GLOBAL_NAMES.get(name, name)}"] = str(value)
     return settings
 
 
-def _tunables(found: dict[str, str], kind: str, own: dict[str, Any]) -> None:
+def _tunables(settings: dict[str, str], kind: str, interface: dict[str, Any]) -> None:
     """Add the tunables of a network interface, under the name of its driver's module."""
     module = {"o2ib": "ko2iblnd", "tcp": "ksocklnd", "kfi": "kkfilnd", "gni": "kgnilnd"}.get(
         kind.rstrip("0123456789"), ""
     )
     for group in ("tunables", "lnd tunables"):
-        values = own.get(group)
+        values = interface.get(group)
         for name, value in (values if isinstance(values, dict) else {}).items():
             if module and isinstance(value, str | int | float):
-                found.setdefault(f"{module}.{name}", str(value))
+                settings.setdefault(f"{module}.{name}", str(value))
 
 
 def _items(value: Any) -> list[dict[str, Any]]:
@@ -247,16 +247,18 @@ def _plain(node: YamlNode) -> Any:
 def _settings(lines: list[str]) -> dict[str, str]:
     """Return the settings of ``sysctl -a`` and ``lctl get_param``. What is in many places of
     Lustre (``osc.scratch-OST0001.checksums``) has all of its name as key."""
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for line in lines:
         setting = _SETTING.fullmatch(line)
         if setting is None or not setting[2].strip():
             continue
         name, value = setting[1], setting[2].strip()
         if _SYSCTL.match(name):
-            found[f"sysctl.{name.replace('.', '_').replace('-', '_')}"] = value
+            settings[f"sysctl.{name.replace('.', '_').replace('-', '_')}"] = value
         elif "." in name:
-            found[f"param.{name}"] = value
+            settings[f"param.{name}"] = value
         else:
-            found[f"{'ptlrpc' if name.startswith(('at_', 'ldlm_')) else 'lustre'}.{name}"] = value
-    return found
+            settings[f"{'ptlrpc' if name.startswith(('at_', 'ldlm_')) else 'lustre'}.{name}"] = (
+                value
+            )
+    return settings

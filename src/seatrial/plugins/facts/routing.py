@@ -132,20 +132,20 @@ def wanted(plan: RoutingPlan) -> dict[str, Wanted]:
     """Return what each node is to have."""
     on_clients = _nids(plan.net, plan.routers)
     routes = []
-    found: dict[str, Wanted] = {}
+    wanted_of: dict[str, Wanted] = {}
     for group in plan.groups:
         on_group = _nids(group.net, group.routers)
         routes += [(group.net, on_clients[router]) for router in on_group]
         back = frozenset((plan.net, nid) for nid in on_group.values())
         for server, nid in _nids(group.net, group.servers).items():
-            found[server] = Wanted("server", {group.net: nid}, back, False, group.targets)
+            wanted_of[server] = Wanted("server", {group.net: nid}, back, False, group.targets)
         for router, nid in on_group.items():
             nids = {plan.net: on_clients[router], group.net: nid}
-            found[router] = Wanted("router", nids, frozenset(), True)
+            wanted_of[router] = Wanted("router", nids, frozenset(), True)
     to_servers = frozenset(routes)
     for client, nid in _nids(plan.net, plan.clients).items():
-        found[client] = Wanted("client", {plan.net: nid}, to_servers, False)
-    return found
+        wanted_of[client] = Wanted("client", {plan.net: nid}, to_servers, False)
+    return wanted_of
 
 
 # ---- the files ----------------------------------------------------------------------------
@@ -231,7 +231,7 @@ def check(plan: RoutingPlan, table: FactTable) -> Iterator[tuple[Rule, list[str]
         if node not in table.rows:
             faulty.setdefault(("routing-told", f"no facts of this {want.role}"), []).append(node)
             continue
-        for fault in _faults(want, table.of(node), plan.hops, nids_told):
+        for fault in _faults(want, table.facts_of(node), plan.hops, nids_told):
             faulty.setdefault(fault, []).append(node)
     for (name, text), nodes in faulty.items():
         yield of_name[name], nodes, text
@@ -258,25 +258,27 @@ def _faults_of_nets(
     want: Wanted, facts: Mapping[str, str], nids_told: bool
 ) -> Iterator[tuple[str, str]]:
     wanted_nets = {_net(net) for net in want.nids}
-    own = {_nid(key[4:]): value for key, value in facts.items() if key.startswith("nid.")}
-    nets = _nets_of(facts, [*own, *want.nids.values()]) | {nid.partition("@")[2] for nid in own}
+    states = {_nid(key[4:]): value for key, value in facts.items() if key.startswith("nid.")}
+    nets = _nets_of(facts, [*states, *want.nids.values()]) | {
+        nid.partition("@")[2] for nid in states
+    }
     for net in sorted(wanted_nets - nets):
         yield "lnet-networks", f"is not on {net}"
     for net in sorted(nets - wanted_nets):
         yield "lnet-networks", f"is on {net}, and must not be"
     if nids_told:
-        yield from _faults_of_nids(own, {_nid(nid) for nid in want.nids.values()})
+        yield from _faults_of_nids(states, {_nid(nid) for nid in want.nids.values()})
 
 
-def _faults_of_nids(own: Mapping[str, str], right: set[str]) -> Iterator[tuple[str, str]]:
+def _faults_of_nids(states: Mapping[str, str], right: set[str]) -> Iterator[tuple[str, str]]:
     """Yield the faults of the NIDs of a node, given with their states."""
-    for nid in sorted(right - own.keys()):
+    for nid in sorted(right - states.keys()):
         yield "lnet-nids", f"has no address {nid}"
-    for nid in sorted(own.keys() - right):
+    for nid in sorted(states.keys() - right):
         yield "lnet-nids", f"has the address {nid}, which is not its own"
-    for nid in sorted(own.keys() & right):
-        if own[nid] != "up":
-            yield "lnet-nids-up", f"{nid} is {own[nid]}"
+    for nid in sorted(states.keys() & right):
+        if states[nid] != "up":
+            yield "lnet-nids-up", f"{nid} is {states[nid]}"
 
 
 def _nets_of(facts: Mapping[str, str], nids: Iterable[str]) -> set[str]:
@@ -292,14 +294,14 @@ def _nets_of(facts: Mapping[str, str], nids: Iterable[str]) -> set[str]:
 def _faults_of_routes(
     want: Wanted, facts: Mapping[str, str], hops: int
 ) -> Iterator[tuple[str, str]]:
-    own = dict(_routes_of(facts))
+    routes = dict(_routes_of(facts))
     right = {(_net(net), _nid(gateway)) for net, gateway in want.routes}
-    for net, gateway in sorted(right - own.keys()):
+    for net, gateway in sorted(right - routes.keys()):
         yield "fgr-complete", f"no route to {net} through {gateway}"
-    for net, gateway in sorted(own.keys() - right):
+    for net, gateway in sorted(routes.keys() - right):
         yield "fgr-nothing-else", f"a route to {net} through {gateway}, which does not serve it"
-    for net, gateway in sorted(own.keys() & right):
-        state, _, number = own[net, gateway].partition(" ")
+    for net, gateway in sorted(routes.keys() & right):
+        state, _, number = routes[net, gateway].partition(" ")
         if number and number != str(hops):
             yield "fgr-hops", f"the route to {net} through {gateway} has {number} hops"
         if state not in ("up", "configured"):

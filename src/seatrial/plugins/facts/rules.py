@@ -190,18 +190,18 @@ class _Judge:
         expression = compile_expression(rule.where)
         chosen: list[str] = []
         unknown: list[str] = []
-        asked = 0
+        judged = 0
         for nodes, names, lacking in self._kinds(part, expression):
             try:
                 if names is not None and expression.evaluate(names):
                     chosen += nodes
-                asked += names is not None
+                judged += names is not None
             except ExpressionError as error:
                 unknown.append(f"{fold(nodes)}: {error}")
-                asked += 1
+                judged += 1
             if names is None:
                 unknown.append(f"{len(nodes)} of {len(part.nodes)} nodes miss {lacking}")
-        for reason in unknown if asked else ():
+        for reason in unknown if judged else ():
             self._partly(rule, reason)
         return chosen
 
@@ -351,8 +351,8 @@ def _counts(roles: Mapping[str, str], groups: Mapping[str, str]) -> dict[str, in
         counts[f"role.{role}"] = counts.get(f"role.{role}", 0) + 1
     for role in {*roles.values()} if groups else ():
         of_group = dict.fromkeys(groups.values(), 0)
-        for node, own in roles.items():
-            if own == role and node in groups:
+        for node, of_node in roles.items():
+            if of_node == role and node in groups:
                 of_group[groups[node]] += 1
         counts[f"uneven.{role}"] = max(of_group.values()) - min(of_group.values())
     return counts
@@ -399,12 +399,12 @@ def load(paths: Iterable[Path] = ()) -> RuleFile:
     return with_shipped(read_files(paths))
 
 
-def with_shipped(own: Iterable[RuleFile]) -> RuleFile:
+def with_shipped(files: Iterable[RuleFile]) -> RuleFile:
     """Return rules after the shipped ones; of equal names the last one counts."""
     rules: dict[str, Rule] = {}
     values: dict[str, Scalar] = {}
     waivers: list[RuleWaiver] = []
-    for file in (*shipped_rules(), *own):
+    for file in (*shipped_rules(), *files):
         rules.update({rule.name: rule for rule in file.rules})
         values.update(file.values)
         waivers += file.waivers

@@ -60,14 +60,14 @@ def parse_configuration(text: str) -> CellSettings:
     reporting = re.search(r"(?m)^reporting_params\s+(.*)$", text)
     if size is None or reporting is None:
         raise UnexpectedOutput(f"qconf answered {text[:80]!r}")
-    told = dict(re.findall(r"(\w+)=(\S+)", reporting[1]))
-    within = told.get("accounting_flush_time") or told.get("flush_time", "")
+    settings = dict(re.findall(r"(\w+)=(\S+)", reporting[1]))
+    within = settings.get("accounting_flush_time") or settings.get("flush_time", "")
     clock = re.fullmatch(r"([0-9]{1,3}):([0-9]{1,2}):([0-9]{1,2})", within)
     wait = CellSettings().account_within
     if clock is not None:
         wait = 3600.0 * int(clock[1]) + 60 * int(clock[2]) + int(clock[3])
     largest = int(size[1]) or CellSettings().largest_array
-    return CellSettings(largest, told.get("accounting") == "true", wait)
+    return CellSettings(largest, settings.get("accounting") == "true", wait)
 
 
 def parse_qstat(text: str) -> list[TaskState]:
@@ -80,12 +80,12 @@ def parse_qstat(text: str) -> list[TaskState]:
     except ValueError as error:
         raise UnexpectedOutput(f"qstat {error}") from None
     for about in root.iter("job_list"):
-        said = {each.tag: (each.text or "").strip() for each in about}
-        number, numbers = _number(said.get("JB_job_number")), _numbers(said.get("tasks", "1"))
-        if number is None or not numbers or not _STATE.fullmatch(said.get("state", "")):
-            raise UnexpectedOutput(f"qstat answered {str(said)[:160]}")
-        name, state = said.get("JB_name", ""), _active(said["state"])
-        host = short(said.get("queue_name", "").partition("@")[2])
+        fields = {each.tag: (each.text or "").strip() for each in about}
+        number, numbers = _number(fields.get("JB_job_number")), _numbers(fields.get("tasks", "1"))
+        if number is None or not numbers or not _STATE.fullmatch(fields.get("state", "")):
+            raise UnexpectedOutput(f"qstat answered {str(fields)[:160]}")
+        name, state = fields.get("JB_name", ""), _active(fields["state"])
+        host = short(fields.get("queue_name", "").partition("@")[2])
         for task in numbers:
             tasks[number, task] = TaskState(number, task - 1, name, state, 0, "")
             if host:
@@ -99,11 +99,11 @@ def _numbers(text: str) -> list[int]:
     where it is none."""
     numbers: list[int] = []
     for part in text.split(","):
-        found = re.fullmatch(r"([0-9]{1,7})(?:-([0-9]{1,7})(?::([1-9][0-9]{0,6}))?)?", part.strip())
-        if found is None:
+        parts = re.fullmatch(r"([0-9]{1,7})(?:-([0-9]{1,7})(?::([1-9][0-9]{0,6}))?)?", part.strip())
+        if parts is None:
             return []
-        first = int(found[1])
-        numbers += range(first, int(found[2] or first) + 1, int(found[3] or 1))
+        first = int(parts[1])
+        numbers += range(first, int(parts[2] or first) + 1, int(parts[3] or 1))
     return numbers
 
 
@@ -146,14 +146,14 @@ def parse_qacct(text: str) -> list[TaskState]:
 def _ended(account: dict[str, str], failed: int, code: int) -> str:
     """Return the state of a job that is over. The accounting does not tell a job that ``qdel``
     ended from one that the execution daemon ended at its limit; that it reached the limit does."""
-    asked = account.get("category", "")
-    limit = re.search(r"\bh_rt=([0-9]{1,9})\b", asked)
+    request = account.get("category", "")
+    limit = re.search(r"\bh_rt=([0-9]{1,9})\b", request)
     took = re.match(r"[0-9]+", account.get("ru_wallclock", ""))
     if failed in (_LIMIT, *_SIGNAL):
         if limit and took and int(took[0]) >= int(limit[1]):
             return "TIMEOUT"
         if failed == _LIMIT:
-            return "OUT_OF_MEMORY" if re.search(r"\b[hs]_vmem=", asked) else "TIMEOUT"
+            return "OUT_OF_MEMORY" if re.search(r"\b[hs]_vmem=", request) else "TIMEOUT"
         return "CANCELLED" if code == _KILLED else "FAILED"
     if failed in _FAILURES:
         return _FAILURES[failed]
@@ -197,8 +197,8 @@ def _accounts(text: str) -> Iterator[dict[str, str]]:
 
 def _first(text: str | None) -> int | None:
     """Return the number that begins a text, such as ``100 : assumedly after job``."""
-    found = re.match(r"[0-9]{1,9}(?![^\s:])", text or "")
-    return int(found[0]) if found else None
+    number = re.match(r"[0-9]{1,9}(?![^\s:])", text or "")
+    return int(number[0]) if number else None
 
 
 def _number(text: str | None) -> int | None:
@@ -242,7 +242,7 @@ class HostSeen(NamedTuple):
 
 def parse_hosts(text: str) -> list[HostSeen]:
     """Return the hosts, by their names without a domain. Raises ValueError with the reason."""
-    found = []
+    hosts = []
     for host in root_of(text, "qhost").iter("host"):
         name = short(host.get("name", ""))
         if not name:
@@ -257,8 +257,8 @@ def parse_hosts(text: str) -> list[HostSeen]:
             elif what == "slots":
                 slots[queue] = _gridengine_hosts_number(each.text)
         if name != "global":
-            found.append(HostSeen(name, values, states, slots))
-    return found
+            hosts.append(HostSeen(name, values, states, slots))
+    return hosts
 
 
 def root_of(text: str, tag: str) -> Any:

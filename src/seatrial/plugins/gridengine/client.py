@@ -60,8 +60,8 @@ class GridEngineClient(QdelClient):
 
     async def learn_config(self) -> None:
         if self.settings is None:
-            asked = ("qconf", "-sconf")
-            self.settings = await self._ask(answers.parse_configuration, *asked)
+            line = ("qconf", "-sconf")
+            self.settings = await self._ask(answers.parse_configuration, *line)
 
     def write(self, folder: Path, submission: Submission) -> None:
         write(folder, submission, self.machine)
@@ -79,8 +79,8 @@ class GridEngineClient(QdelClient):
         return f"{array}.{index + 1}"
 
     def parse_task_id(self, text: str) -> tuple[int, int]:
-        found = _TASK.fullmatch(text)
-        return (int(found[1]), int(found[2]) - 1) if found else (0, 0)
+        parts = _TASK.fullmatch(text)
+        return (int(parts[1]), int(parts[2]) - 1) if parts else (0, 0)
 
     def first_words(self, text: str) -> str:
         return answers.first_words(text)
@@ -101,10 +101,10 @@ class GridEngineClient(QdelClient):
         """Return the tasks of these arrays that have ended: by the accounting, and those that were
         deleted while they waited, of which it has no account."""
         wanted = sorted(arrays)
-        found: list[TaskState] = []
+        tasks: list[TaskState] = []
         for array in wanted:
-            found += await self._accounted(str(array))
-        return [*found, *await self._deleted(wanted, {state.key for state in found})]
+            tasks += await self._accounted(str(array))
+        return [*tasks, *await self._deleted(wanted, {state.key for state in tasks})]
 
     async def _deleted(
         self, arrays: Collection[int], accounted: Collection[TaskKey]
@@ -136,15 +136,15 @@ class GridEngineClient(QdelClient):
             message = self.first_words(errors.strip() or out)
             raise Unanswered("qacct", f"qacct failed: {message}")
         states = self._parsed(answers.parse_qacct, "qacct", out)
-        return [each._replace(nodes=self._nodes.get(each.key, each.nodes)) for each in states]
+        return [state._replace(nodes=self._nodes.get(state.key, state.nodes)) for state in states]
 
     async def find(self, name: str, since: float) -> int | None:
         tasks = [*await self.queue([]), *await self._accounted(name)]
         return max((task.array for task in tasks if task.name == name), default=None)
 
     async def nodes(self) -> dict[str, str]:
-        there = await self._ask(answers.parse_nodes, *COMMAND)
-        return self.of_machine(there)
+        nodes = await self._ask(answers.parse_nodes, *COMMAND)
+        return self.of_machine(nodes)
 
 
 # ---- submitting: a job array, and the qsub command -----------------------------------------------

@@ -31,13 +31,13 @@ def detect_gridengine(name: str | None) -> tuple[Machine, str]:
     if not kinds:
         raise UsageError("qhost: no host with cores is in a queue; describe the machine by hand")
     toolchains = detect_toolchains()
-    own = any(toolchain.launcher for toolchain in toolchains.values())
+    has_launcher = any(toolchain.launcher for toolchain in toolchains.values())
     machine = Machine(
         machine=name or "cluster",
         about="As Grid Engine describes it",
         nodes=kinds,
         scheduler="gridengine",
-        launcher=Launcher(kind="none" if own else "mpirun"),
+        launcher=Launcher(kind="none" if has_launcher else "mpirun"),
         toolchains=toolchains,
     )
     return replace(machine, gridengine=GridEngine(parallel=_parallel())), ""
@@ -66,8 +66,8 @@ def _parallel() -> dict[str, str | int]:
     rules: dict[str, str | int] = {}
     for name in _ask("qconf", "-spl").split():
         about = _ask("qconf", "-sp", name)
-        if found := re.search(r"(?m)^allocation_rule\s+(\S+)", about):
-            rules[name] = int(found[1]) if found[1].isdecimal() else found[1]
+        if rule := re.search(r"(?m)^allocation_rule\s+(\S+)", about):
+            rules[name] = int(rule[1]) if rule[1].isdecimal() else rule[1]
     return rules
 
 
@@ -77,5 +77,5 @@ def _ask(*command: str) -> str:
 
 def _bytes(text: str) -> int:
     """Return a size of Grid Engine, such as 23.6G, in bytes; 0 where it is none."""
-    found = _SIZE.fullmatch(text.strip())
-    return int(float(found[1]) * _UNITS[found[2]]) if found else 0
+    parts = _SIZE.fullmatch(text.strip())
+    return int(float(parts[1]) * _UNITS[parts[2]]) if parts else 0

@@ -92,13 +92,13 @@ def scan(folder: Path, file: Path | None, jobs: int, as_json: bool) -> int:
     number = elves = 0
     shown: list[ProgramFacts] = []
     unread: list[str] = []
-    for each in _judged(_rules(file), program.files_below(folder), jobs):
+    for one in _judged(_rules(file), program.files_below(folder), jobs):
         number += 1
-        elves += each.values["kind"] == "elf"
-        if each.values["kind"] in ("cut", "unreadable"):
-            unread.append(each.path)
-        if each.values.get("mpi") or each.refused or each.warned:
-            shown.append(each)
+        elves += one.values["kind"] == "elf"
+        if one.values["kind"] in ("cut", "unreadable"):
+            unread.append(one.path)
+        if one.values.get("mpi") or one.refused or one.warned:
+            shown.append(one)
     if as_json:
         click.echo(to_json(msgspec.to_builtins(shown)), nl=False)
     else:
@@ -149,10 +149,10 @@ def log(folder: Path, as_json: bool) -> int:
     return 0
 
 
-def is_read(each: ProgramFacts) -> bool:
+def is_read(program: ProgramFacts) -> bool:
     """Return whether all facts of a program or a script could be read."""
-    return each.values["kind"] == "script" or bool(
-        each.values["kind"] == "elf" and each.values.get("linkage")
+    return program.values["kind"] == "script" or bool(
+        program.values["kind"] == "elf" and program.values.get("linkage")
     )
 
 
@@ -167,21 +167,21 @@ def _judged(rules: list[LaunchRule], paths: Iterable[str], jobs: int = 1) -> Ite
     return program.scan(program.compiled(header), paths, jobs)
 
 
-def _print(each: ProgramFacts, rules: list[LaunchRule]) -> None:
-    click.echo(click.style(plain_line(each.path), bold=True))
-    for name, value in each.values.items():
+def _print(facts: ProgramFacts, rules: list[LaunchRule]) -> None:
+    click.echo(click.style(plain_line(facts.path), bold=True))
+    for name, value in facts.values.items():
         click.echo(f"  {name}: {plain_line(value)}")
     messages = {rule.name: rule.message for rule in rules}
-    for word, names in (("refused", each.refused), ("warning", each.warned)):
+    for word, names in (("refused", facts.refused), ("warning", facts.warned)):
         for name in names:
             click.echo(folded(f"  {word}: {plain_line(messages[name])} (rule {name})"))
 
 
 def _table(shown: list[ProgramFacts], total: str) -> None:
     table = TextTable("file~ | MPI | version | OpenMP?1 | glibc?2 | level>?3 | rules~")
-    for each in shown[:MAX_ROWS]:
-        facts = (each.values.get(name, "") for name in _SHOWN)
-        rules = ", ".join([*(f"refused: {name}" for name in each.refused), *each.warned])
-        table.add(plain_line(each.path), *facts, rules)
+    for one in shown[:MAX_ROWS]:
+        facts = (one.values.get(name, "") for name in _SHOWN)
+        rules = ", ".join([*(f"refused: {name}" for name in one.refused), *one.warned])
+        table.add(plain_line(one.path), *facts, rules)
     print_first(table, len(shown), MAX_ROWS, "; --json has all")
     click.echo(f"{total}; {len(shown)} use MPI or break a rule")

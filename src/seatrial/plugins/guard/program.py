@@ -54,8 +54,8 @@ def compile_to(target: Path, header: str) -> None:
         if done.returncode:
             done = _run(line)
     if done.returncode:
-        said = done.stderr.decode(errors="replace")[-2000:]
-        raise SeatrialError(f"{compiler} cannot compile the guard:\n{said}")
+        text = done.stderr.decode(errors="replace")[-2000:]
+        raise SeatrialError(f"{compiler} cannot compile the guard:\n{text}")
 
 
 def _run(line: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
@@ -82,8 +82,8 @@ def compiled(header: str) -> Path:
 def scan(program: Path, paths: Iterable[str], jobs: int = 1) -> Iterator[ProgramFacts]:
     """Yield the facts of files, in their order. ``jobs``: processes at a time."""
     with futures.ThreadPoolExecutor(jobs) as threads:
-        for found in threads.map(lambda part: _scan_some(program, part), _parts(paths)):
-            yield from found
+        for programs in threads.map(lambda part: _scan_some(program, part), _parts(paths)):
+            yield from programs
 
 
 def _parts(paths: Iterable[str]) -> Iterator[list[str]]:
@@ -93,15 +93,15 @@ def _parts(paths: Iterable[str]) -> Iterator[list[str]]:
 
 
 def _scan_some(program: Path, paths: Sequence[str]) -> list[ProgramFacts]:
-    asked = b"".join(os.fsencode(path) + b"\0" for path in paths)
-    done = subprocess.run([program, "scan"], input=asked, capture_output=True, check=False)
-    found = [_parsed(record) for record in done.stdout.split(b"\0\0")[:-1]]
-    if done.returncode or len(found) != len(paths):
-        last = paths[min(len(found), len(paths) - 1)]
+    names = b"".join(os.fsencode(path) + b"\0" for path in paths)
+    done = subprocess.run([program, "scan"], input=names, capture_output=True, check=False)
+    facts = [_parsed(record) for record in done.stdout.split(b"\0\0")[:-1]]
+    if done.returncode or len(facts) != len(paths):
+        last = paths[min(len(facts), len(paths) - 1)]
         raise SeatrialError(
             f"{last}: the guard ended with {done.returncode} here: please report it"
         )
-    return found
+    return facts
 
 
 def _parsed(record: bytes) -> ProgramFacts:

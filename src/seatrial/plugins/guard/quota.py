@@ -18,6 +18,7 @@ from seatrial.model.documents import Location, load_checked
 from seatrial.model.expressions import ExpressionError, compile_expression
 from seatrial.model.file_model import Duration, FileModel, doc
 
+USERS = "getent passwd | awk -F: '$3 >= 1000 && $3 < 65534 {print $1}'"
 NO_QUOTA = 1e12  # GiB: where a user has none
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _FIELDS = ("used", "quota", "limit", "files", "files_quota", "files_limit")
@@ -59,7 +60,7 @@ class SubmitRules(FileModel, frozen=True):
             "bash command that prints the names of users, a line each; where there is none, "
             "those of `getent passwd` with a UID from 1000 to 65533"
         ),
-    ] = "getent passwd | awk -F: '$3 >= 1000 && $3 < 65534 {print $1}'"
+    ] = USERS
     timeout: Annotated[Duration, doc("the most that a command may take")] = Duration("30s")
     keep: Annotated[Duration, doc("how long answers count")] = Duration("1h")
 
@@ -128,12 +129,11 @@ def refused(rules: SubmitRules, quotas: Mapping[str, Quota]) -> list[SubmitLimit
 #
 # Quotas of users, by the commands of a site.
 #
-# quotas = asyncio.run(asked(rules, "ann")) # {"scratch": Quota(used=900.0, quota=1000.0)}
+# quotas = asyncio.run(quotas_of(rules, "ann")) # {"scratch": Quota(used=900.0, quota=1000.0)}
 
 
 KIB_PER_GIB, GIB = float(1 << 20), float(1 << 30)
 AT_ONCE = 8  # commands
-USERS = "getent passwd | awk -F: '$3 >= 1000 && $3 < 65534 {print $1}'"
 MAX_USERS = 1 << 22  # bytes of their list
 
 
@@ -153,7 +153,7 @@ async def users_of(rules: SubmitRules) -> list[str]:
     return sorted(set(result.output.split()))
 
 
-async def asked_of_all(
+async def quotas_of_all(
     rules: SubmitRules, users: Sequence[str]
 ) -> dict[str, dict[str, Quota] | QuotaError]:
     """Return the quotas of users by user and source, or what went wrong."""
@@ -162,22 +162,22 @@ async def asked_of_all(
     async def one(user: str) -> dict[str, Quota] | QuotaError:
         async with gate:
             try:
-                return await asked(rules, user)
+                return await quotas_of(rules, user)
             except QuotaError as error:
                 return error
 
     return dict(zip(users, await asyncio.gather(*map(one, users)), strict=True))
 
 
-async def asked(rules: SubmitRules, user: str) -> dict[str, Quota]:
+async def quotas_of(rules: SubmitRules, user: str) -> dict[str, Quota]:
     """Return the quotas of one user by source. Raises QuotaError."""
-    found = {}
+    quotas = {}
     for source in rules.quotas:
         result = await Shell(source.command, rules.timeout.seconds).run({"QUOTA_USER": user})
         if result.failure:
             raise QuotaError(f"{user}: {source.name}: {source.command}: {result.failure}")
-        found[source.name] = parsed(source, user, result.output)
-    return found
+        quotas[source.name] = parsed(source, user, result.output)
+    return quotas
 
 
 def parsed(source: QuotaSource, user: str, output: str) -> Quota:
@@ -185,11 +185,11 @@ def parsed(source: QuotaSource, user: str, output: str) -> Quota:
     try:
         return _PARSERS[source.format](output)
     except (ValueError, IndexError) as error:
-        said = " ".join(output.split())[:80]
-        if "[" in said:
-            raise QuotaError(f"{user}: {source.name}: {said!r}: {error}") from error
+        shown = " ".join(output.split())[:80]
+        if "[" in shown:
+            raise QuotaError(f"{user}: {source.name}: {shown!r}: {error}") from error
         raise QuotaError(
-            f"{user}: {source.name}: {said!r} is not what format {source.format} has; mend the "
+            f"{user}: {source.name}: {shown!r} is not what format {source.format} has; mend the "
             "command or the format in submit.yaml"
         ) from error
 
@@ -279,10 +279,10 @@ def write_filter(folder: Path) -> Path:
 def user_text(limits: Sequence[SubmitLimit], until_s: int) -> str:
     """Return the text of a user's file."""
     lines = [f"seatrial-quota\t1\t{until_s}"]
-    for each in limits:
-        message = " ".join(each.message.split())
-        lists = ",".join(each.partitions) or "*", ",".join(each.accounts) or "*"
-        lines.append("\t".join(["refuse", each.name, str(each.nodes_from), *lists, message]))
+    for limit in limits:
+        message = " ".join(limit.message.split())
+        lists = ",".join(limit.partitions) or "*", ",".join(limit.accounts) or "*"
+        lines.append("\t".join(["refuse", limit.name, str(limit.nodes_from), *lists, message]))
     return "\n".join([*lines, "end", ""])
 
 

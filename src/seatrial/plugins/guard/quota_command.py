@@ -108,7 +108,7 @@ def _uids(users: Iterable[str], named: bool) -> dict[str, int]:
 def _limits(rules: SubmitRules, users: list[str]) -> dict[str, list[SubmitLimit]]:
     """Ask for the quotas of users. Return the limits of those that could be asked for."""
     limits = {}
-    for user, answer in asyncio.run(quota.asked_of_all(rules, users)).items():
+    for user, answer in asyncio.run(quota.quotas_of_all(rules, users)).items():
         try:
             if isinstance(answer, QuotaError):
                 raise answer
@@ -128,7 +128,7 @@ def explain(user: str, file: Path, as_json: bool) -> int:
     Quotas are asked for now. Exits 1 if some jobs are refused.
     """
     rules = quota.load(file)
-    quotas = asyncio.run(quota.asked(rules, user))
+    quotas = asyncio.run(quota.quotas_of(rules, user))
     limits = quota.refused(rules, quotas)
     if as_json:
         record = {"quotas": {n: q._asdict() for n, q in quotas.items()}, "refused": limits}

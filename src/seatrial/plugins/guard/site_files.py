@@ -23,16 +23,18 @@ _HERE = Path(__file__).parent
 
 
 class LogEntry(Struct, frozen=True):
-    """A finding about a launch. ``time``: UTC, ISO 8601. ``look``: `launch` (by what asks before)
-    or `watch` (a process of the job). ``action``: `refuse`, `warn`, or `unjudged` where no program
-    was found (``rule`` is empty)."""
+    """A finding about a launch."""
 
+    #: UTC, ISO 8601.
     time: str
     user: str
     host: str
     job: str
+    #: `launch` (by what asks before) or `watch` (a process of the job).
     look: str
+    #: `refuse`, `warn`, or `unjudged` where no program was found.
     action: str
+    #: Empty where no program was found.
     rule: str
     path: str
 
@@ -51,13 +53,12 @@ def write(folder: Path, rules: Sequence[LaunchRule]) -> list[Path]:
         compile_to(fresh, rules_header(rules, str(folder / LOG)))
         fresh.replace(guard)
         texts = {"cli_filter.lua": lua_text(str(guard)), "task_prolog.sh": shell_word(str(guard))}
-        written = [guard]
-        for name, path in texts.items():
-            written.append(_from_template(folder / name, name, path))
-        for name in LAUNCHERS:
-            written.append(
-                _from_template(folder / "bin" / name, "launcher.sh", shell_word(str(guard)))
-            )
+        launcher = shell_word(str(guard))
+        written = [
+            guard,
+            *(_from_template(folder / name, name, path) for name, path in texts.items()),
+            *(_from_template(folder / "bin" / n, "launcher.sh", launcher) for n in LAUNCHERS),
+        ]
     except OSError as error:
         raise UsageError(
             f"{folder}: cannot be written: {error.strerror}; name a folder that you can write"

@@ -137,6 +137,6 @@ def refusal(guard: Path, programs: Sequence[str], tasks: int, nodes: int, thread
         raise GuardFailed(str(error)) from error
     if done.returncode not in (0, 1):
         raise GuardFailed(f"{guard} ended with exit code {done.returncode}")
-    told = [line.split("\t", 1) for line in done.stdout.decode(errors="replace").splitlines()]
-    sentences = [text for word, text in told if word == "refuse"] if done.returncode else []
+    lines = [line.split("\t", 1) for line in done.stdout.decode(errors="replace").splitlines()]
+    sentences = [text for word, text in lines if word == "refuse"] if done.returncode else []
     return "; ".join(sentences)

@@ -88,18 +88,18 @@ def parse_qstat(text: str) -> list[TaskState]:
     UnexpectedOutput."""
     tasks = []
     for job_id, about in _items(text, "Jobs", "qstat"):
-        found = _JOB_ID.fullmatch(job_id)
-        said = about.get("job_state")
-        if found is None or not isinstance(said, str) or said not in (*_ACTIVE, *_ENDED, "B"):
-            raise UnexpectedOutput(f"qstat answered {job_id[:40]!r} in the state {said!r}")
-        if not found[2] or found[3]:
+        parts = _JOB_ID.fullmatch(job_id)
+        letter = about.get("job_state")
+        if parts is None or not isinstance(letter, str) or letter not in (*_ACTIVE, *_ENDED, "B"):
+            raise UnexpectedOutput(f"qstat answered {job_id[:40]!r} in the state {letter!r}")
+        if not parts[2] or parts[3]:
             code = _number(about.get("Exit_status"))
-            state = _ACTIVE.get(said) or _ended(about, code)
+            state = _ACTIVE.get(letter) or _ended(about, code)
             by = _deleted_by(about) if state == "CANCELLED" else ""
             name, nodes = str(about.get("Job_Name", "")), nodes_of(str(about.get("exec_vnode", "")))
-            index = int(found[3] or 0)
-            exit_code = _exit_code(code) if said in _ENDED else 0
-            tasks.append(TaskState(int(found[1]), index, name, state, exit_code, nodes, by))
+            index = int(parts[3] or 0)
+            exit_code = _exit_code(code) if letter in _ENDED else 0
+            tasks.append(TaskState(int(parts[1]), index, name, state, exit_code, nodes, by))
     return tasks
 
 
@@ -116,8 +116,8 @@ def parse_counts(text: str) -> ArrayCounts:
     """Return the counts of an array, from ``qstat -f -F json`` of it alone, or with its tasks: its
     ``array_state_count`` is ``Queued:5 Running:2 Exiting:0 Expired:3``. Raises UnexpectedOutput."""
     for job_id, about in _items(text, "Jobs", "qstat"):
-        found = _JOB_ID.fullmatch(job_id)
-        if found is not None and found[2] and not found[3]:
+        parts = _JOB_ID.fullmatch(job_id)
+        if parts is not None and parts[2] and not parts[3]:
             state, counts = about.get("job_state"), str(about.get("array_state_count", "")).strip()
             left = sum(map(int, re.findall(r"(?:Queued|Running|Exiting):([0-9]{1,9})\b", counts)))
             return ArrayCounts(f"{state} {counts}", left, state != "B" and left == 0)
@@ -148,8 +148,8 @@ def _exit_code(status: int | None) -> int:
 
 def _deleted_by(about: dict[str, Any]) -> str:
     """Return the account that deleted a job, by its comment: ``... and terminated by root@pbs``."""
-    found = re.search(r"terminated by (\S{1,80})$", str(about.get("comment", "")))
-    return found[1] if found else ""
+    match = re.search(r"terminated by (\S{1,80})$", str(about.get("comment", "")))
+    return match[1] if match else ""
 
 
 def nodes_of(vnodes: str) -> str:
@@ -184,10 +184,10 @@ def parse_job_id(text: str) -> int | None:
 
 def parse_qselect(text: str) -> list[int]:
     """Return the numbers of the jobs that ``qselect`` lists. Raises UnexpectedOutput."""
-    found = [_JOB_ID.fullmatch(line.strip()) for line in text.splitlines() if line.strip()]
-    if not all(found):
+    parts = [_JOB_ID.fullmatch(line.strip()) for line in text.splitlines() if line.strip()]
+    if not all(parts):
         raise UnexpectedOutput(f"qselect answered {text[:80]!r}")
-    return [int(each[1]) for each in found if each]
+    return [int(each[1]) for each in parts if each]
 
 
 def first_words(text: str) -> str:
@@ -203,12 +203,12 @@ def _members(text: str, key: str, command: str) -> Iterator[dict[str, Any]]:
 def _items(text: str, key: str, command: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the members of an answer in JSON. Older releases leave control characters in texts."""
     try:
-        found = _decoded(text)
+        answer = _decoded(text)
     except (ValueError, RecursionError):
         raise UnexpectedOutput(f"{command} answered {text[:80]!r}, no JSON") from None
-    if not isinstance(found, dict) or "pbs_version" not in found:
+    if not isinstance(answer, dict) or "pbs_version" not in answer:
         raise UnexpectedOutput(f"{command} answered {text[:80]!r}, which PBS does not")
-    members = found.get(key, {})
+    members = answer.get(key, {})
     if not isinstance(members, dict):
         raise UnexpectedOutput(f"{command} answered {key} {str(members)[:80]!r}")
     for name, about in members.items():

@@ -65,8 +65,8 @@ class PbsClient(QdelClient):
 
     async def learn_config(self) -> None:
         if self.settings is None:
-            asked = ("qstat", "-B", "-f", "-F", "json")
-            self.settings = await self._ask(answers.parse_server, *asked)
+            line = ("qstat", "-B", "-f", "-F", "json")
+            self.settings = await self._ask(answers.parse_server, *line)
 
     def write(self, folder: Path, submission: Submission) -> None:
         write(folder, submission, self.machine, self._writes_directly)
@@ -92,8 +92,8 @@ class PbsClient(QdelClient):
         return "[" not in task
 
     def parse_task_id(self, text: str) -> tuple[int, int]:
-        found = _TASK.fullmatch(text)
-        return (int(found[1]), int(found[2] or 0)) if found else (0, 0)
+        parts = _TASK.fullmatch(text)
+        return (int(parts[1]), int(parts[2] or 0)) if parts else (0, 0)
 
     def first_words(self, text: str) -> str:
         return answers.first_words(text)
@@ -129,10 +129,10 @@ class PbsClient(QdelClient):
         text = await self._about("-t", job)
         states = self._parsed(answers.parse_qstat, "qstat", text)
         now = time.monotonic()
-        found = _Listing(states, answers.parse_counts(text), now, now - began)
-        if last is not None and found.counts != last.counts:
-            self._expect(LISTING_SHARE * found.took, last, found.counts, now - last.at)
-        return found
+        listing = _Listing(states, answers.parse_counts(text), now, now - began)
+        if last is not None and listing.counts != last.counts:
+            self._expect(LISTING_SHARE * listing.took, last, listing.counts, now - last.at)
+        return listing
 
     def _expect(
         self, listing: float, last: _Listing, counts: answers.ArrayCounts, age: float
@@ -152,11 +152,11 @@ class PbsClient(QdelClient):
         line = ("qstat", *history, "-f", "-F", "json", *words)
         async with self._asking:
             code, out, errors = await self._output(*line)
-        said = [each for each in errors.splitlines() if each.strip()]
+        lines = [each for each in errors.splitlines() if each.strip()]
         if code != 0 and "not configured to maintain job history" in errors:
             self.settings = None  # it was turned off
             raise Unanswered("qstat", "qstat: the server keeps no history any more")
-        if code != 0 and not (said and all(map(answers.UNKNOWN.search, said))):
+        if code != 0 and not (lines and all(map(answers.UNKNOWN.search, lines))):
             message = self.first_words(errors.strip() or out)
             raise Unanswered("qstat", f"qstat failed: {message}")
         return out
@@ -172,13 +172,13 @@ class PbsClient(QdelClient):
     async def find(self, name: str, since: float) -> int | None:
         await self.learn_config()
         history = ("-x",) if self.settings is None or self.settings.history else ()
-        found = await self._ask(answers.parse_qselect, "qselect", *history, "-N", name)
-        return min(found, default=None)
+        jobs = await self._ask(answers.parse_qselect, "qselect", *history, "-N", name)
+        return min(jobs, default=None)
 
     async def nodes(self) -> dict[str, str]:
         line = ("pbsnodes", "-a", "-F", "json")
-        there = await self._ask(answers.parse_pbsnodes, *line)
-        return self.of_machine(there)
+        nodes = await self._ask(answers.parse_pbsnodes, *line)
+        return self.of_machine(nodes)
 
 
 # ---- submitting: a job array, and the qsub command -----------------------------------------------
@@ -223,29 +223,29 @@ def _qsub_keeps_localhost() -> bool:
 def request_words(job: Job, machine: Machine) -> list[str]:
     """Return the options of qsub by which a job asks for its nodes, its time and its queue."""
     pbs = value_of(machine, "pbs", Pbs)
-    asked = effective(pbs, job.options)
-    words = ["-l", f"select={_select(job, asked, pbs.select)}"]
+    options = effective(pbs, job.options)
+    words = ["-l", f"select={_select(job, options, pbs.select)}"]
     words += ["-l", f"place={_place(job, pbs.place)}"]
     words += ["-l", f"walltime={max(1, math.ceil(job.walltime))}"]
     for option, value in (
-        ("-q", asked.reservation or asked.partition),
-        ("-A", asked.account),
+        ("-q", options.reservation or options.partition),
+        ("-A", options.account),
         ("-P", pbs.project),
     ):
         words += [option, value] if value else []
-    return [*words, *asked.options]
+    return [*words, *options.options]
 
 
-def _select(job: Job, asked: JobOptions, more: str) -> str:
+def _select(job: Job, options: JobOptions, more: str) -> str:
     """Return the chunks of a job: one for each of its nodes."""
     chunk = [
         f"{job.nodes}:ncpus={job.tasks_per_node * job.threads}",
         f"mpiprocs={job.tasks_per_node}",
         f"ompthreads={job.threads}",
     ]
-    gpus = asked.gpus_per_node or asked.gpus_per_task * job.tasks_per_node
+    gpus = options.gpus_per_node or options.gpus_per_task * job.tasks_per_node
     chunk += [f"ngpus={gpus}"] if gpus else []
-    chunk += [f"mem={math.ceil(asked.memory / 2**20)}mb"] if asked.memory else []
+    chunk += [f"mem={math.ceil(options.memory / 2**20)}mb"] if options.memory else []
     chunk += [feature if "=" in feature else f"{feature}=True" for feature in job.features]
     chunk += [f"host={job.node}"] if job.node else []
     return ":".join([*chunk, *filter(None, re.split(":", more))])

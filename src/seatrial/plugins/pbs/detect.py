@@ -36,14 +36,14 @@ def detect_pbs(name: str | None) -> tuple[Machine, str]:
     if not kinds:
         raise UsageError("pbsnodes: PBS has no node with CPUs here; describe the machine by hand")
     toolchains = detect_toolchains()
-    own = any(toolchain.launcher for toolchain in toolchains.values())
-    told = f"; other nodes belong to queues: {', '.join(sorted(map(str, queues)))}"
+    has_launcher = any(toolchain.launcher for toolchain in toolchains.values())
+    others = f"; other nodes belong to queues: {', '.join(sorted(map(str, queues)))}"
     machine = Machine(
         machine=name or server,
-        about="As PBS describes it; cores are CPUs of PBS" + (told if queues else ""),
+        about="As PBS describes it; cores are CPUs of PBS" + (others if queues else ""),
         nodes=kinds,
         scheduler="pbs",
-        launcher=Launcher(kind="none" if own else "mpiexec"),
+        launcher=Launcher(kind="none" if has_launcher else "mpiexec"),
         toolchains=toolchains,
     )
     return machine, ""
@@ -85,5 +85,5 @@ def _sum(vnodes: Iterable[dict[str, Any]], key: str) -> int:
 
 def _bytes(text: object) -> int:
     """Return a size of PBS, such as 264039676kb, in bytes; 0 where it is none."""
-    found = _SIZE.fullmatch(str(text))
-    return int(found[1]) * _UNITS[found[2].lower()] if found else 0
+    parts = _SIZE.fullmatch(str(text))
+    return int(parts[1]) * _UNITS[parts[2].lower()] if parts else 0

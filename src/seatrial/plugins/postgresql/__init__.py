@@ -12,7 +12,7 @@ def seatrial_databases() -> list[Database]:
         Database(
             ("postgresql", "postgres"),
             f"{place}.database:PostgresStore",
-            f"{place}.server:found",
+            f"{place}.server:create",
             "psycopg",
             "postgresql",
         )

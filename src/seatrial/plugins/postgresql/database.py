@@ -43,7 +43,7 @@ class PostgresStore(ServerStore):
 
     def columns(self, sql: str, parameters: Sequence[Any] = ()) -> list[list[Any]]:
         return self._once_more(
-            lambda connection: fetched_columns(server.asked(connection, sql, parameters))
+            lambda connection: fetched_columns(server.execute(connection, sql, parameters))
         )
 
     @contextlib.contextmanager
@@ -185,11 +185,11 @@ class PostgresStore(ServerStore):
             yield
         except psycopg.Error as error:
             lost = self._connection is None or self._connection.closed
-            told = server.store_error(self.place, error, self.role, bool(lost))
-            if isinstance(told, server.Away) and self._connection is not None:
+            shown = server.store_error(self.place, error, self.role, bool(lost))
+            if isinstance(shown, server.Away) and self._connection is not None:
                 self._connection.close()
                 self._connection = None
-            raise told from error
+            raise shown from error
 
 
 class _Writer:

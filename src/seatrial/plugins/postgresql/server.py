@@ -2,7 +2,7 @@
 
     with connected("postgresql://ana@db/seatrial", wait_s=10) as connection:
         select(connection, "SELECT tag FROM trials WHERE id = ?", (1,))
-    found("postgresql://admin@db/seatrial", writer="collector", viewers=["grafana"])
+    create("postgresql://admin@db/seatrial", writer="collector", viewers=["grafana"])
 
 The schema belongs to the writer, so that it can replace its tables. Every member of that role
 collects, too.
@@ -70,10 +70,10 @@ def connected(url: str, wait_s: float) -> Connection:
 
 def select(connection: Connection, text: str, parameters: Sequence[Any] = ()) -> list[Any]:
     """Return the rows of a query that has ``?`` as parameters."""
-    return asked(connection, text, parameters).fetchall()
+    return execute(connection, text, parameters).fetchall()
 
 
-def asked(
+def execute(
     connection: Connection, text: str, parameters: Sequence[Any]
 ) -> psycopg.Cursor[tuple[Any, ...]]:
     """Execute a query that has ``?`` as parameters. Its rows are still to be fetched."""
@@ -166,7 +166,7 @@ _GRANTS = (
 )
 
 
-def found(url: str, writer: str, viewers: Sequence[str]) -> str:
+def create(url: str, writer: str, viewers: Sequence[str]) -> str:
     """Make the schema, owned by ``writer`` ("": the connected role), and the tables where they are
     missing, and let ``viewers`` read them. Returns what was done. Raises StoreError."""
     place = shown(url)
@@ -197,14 +197,14 @@ def _require(connection: Connection, place: str, roles: Sequence[str]) -> None:
 
 
 def _make_schema(connection: Connection, place: str, writer: str) -> None:
-    ((own,),) = select(connection, "SELECT current_user")
+    ((role,),) = select(connection, "SELECT current_user")
     owners = "SELECT pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname = ?"
     owner = select(connection, owners, (SCHEMA,))
-    there = {name for (name,) in select(connection, _TABLES_THERE, (SCHEMA,))}
-    if there and "about" not in there:
+    present = {name for (name,) in select(connection, _TABLES_THERE, (SCHEMA,))}
+    if present and "about" not in present:
         raise StoreError(f"{place}: has a schema {SCHEMA} of another program; use another database")
     if not owner:
-        _act(connection, "CREATE SCHEMA {} AUTHORIZATION {}", SCHEMA, writer or own)
+        _act(connection, "CREATE SCHEMA {} AUTHORIZATION {}", SCHEMA, writer or role)
     elif writer and owner[0][0] != writer:
         raise StoreError(
             f"{place}: its writer is {owner[0][0]}; make {writer} a member of that role: "

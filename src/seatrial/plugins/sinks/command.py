@@ -181,8 +181,8 @@ def _send(
             raise
         tell(str(error))
         return isinstance(error, UsageError)  # others' trials are left out
-    asked = {sink.name for sink in sinks}
-    lags = [lag for lag in sink_lags(folder) if lag.name in asked]
+    wanted = {sink.name for sink in sinks}
+    lags = [lag for lag in sink_lags(folder) if lag.name in wanted]
     taken = [_summarise(folder.tag, lag, before.get(lag.name)) for lag in lags]
     return done and all(taken)
 
@@ -194,8 +194,8 @@ def _sinks(
     about = _about(folder, machine)
     if every:
         return [] if about.rehearsed else process.wanted(about, names)
-    own = f"{folder.tag}: its machine {about.machine.machine}"
-    whose = own if machine is None else f"the machine {machine}"
+    trials_own = f"{folder.tag}: its machine {about.machine.machine}"
+    whose = trials_own if machine is None else f"the machine {machine}"
     known = [sink.name for sink in about.machine.sinks]
     if unknown := sorted(set(names) - set(known)):
         raise UsageError(f"{whose} has no sink {unknown[0]!r}; it has {', '.join(known) or 'none'}")
@@ -204,12 +204,12 @@ def _sinks(
             f"{whose} names no sinks; see `sinks:` in docs/how-to/machines.md, and give --machine "
             "for one that does"
         )
-    found = process.wanted(about, names)
-    if not found:
+    wanted = process.wanted(about, names)
+    if not wanted:
         raise UsageError(
             f"{folder.tag} is a rehearsal; say which of its sinks is to have it: --sink"
         )
-    return found
+    return wanted
 
 
 def _summarise(tag: str, now: SinkLag, before: SinkLag | None) -> bool:
@@ -236,47 +236,47 @@ def _amount(events: str, refused: int) -> str:
     return events + (f", {refused} not taken" if refused else "")
 
 
-def _tell_damage(found: Sequence[TrialFolder]) -> None:
+def _tell_damage(trials: Sequence[TrialFolder]) -> None:
     """Tell which journals are damaged, by what was sent of them."""
-    for folder in found:
+    for folder in trials:
         if has_lost_end(folder.journal) or any(each.damaged for each in sink_lags(folder)):
             tell_damaged_journal(folder)
 
 
-def _stop(found: Sequence[TrialFolder]) -> int:
+def _stop(trials: Sequence[TrialFolder]) -> int:
     """End the processes that deliver these trials."""
-    for folder in found:
+    for folder in trials:
         if who := stop(folder):
             click.echo(f"{folder.tag}: ended {who}; what is not sent stays in the journal")
-        elif len(found) == 1:
+        elif len(trials) == 1:
             click.echo(f"{folder.tag}: no process delivers its events")
     return 0
 
 
-def _print(found: Sequence[TrialFolder], follow: bool) -> int:
+def _print(trials: Sequence[TrialFolder], follow: bool) -> int:
     """Print the events on stdout, from the beginning of the journals."""
-    for folder in found:
+    for folder in trials:
         for lines in records(folder, SinkLifetime(folder, follow)):
             sys.stdout.buffer.write(lines)
             sys.stdout.buffer.flush()
-    for folder in found:
+    for folder in trials:
         tell_damaged_journal(folder)
     return 0
 
 
-def _show(found: Sequence[TrialFolder], form: str) -> int:
-    rows = [(folder.tag, each) for folder in found for each in sink_lags(folder)]
+def _show(trials: Sequence[TrialFolder], form: str) -> int:
+    rows = [(folder.tag, lag) for folder in trials for lag in sink_lags(folder)]
     if form == "json":
-        records = [{"trial": tag, **msgspec.to_builtins(each)} for tag, each in rows]
+        records = [{"trial": tag, **msgspec.to_builtins(lag)} for tag, lag in rows]
         click.echo(to_json(records), nl=False)
         return 0
     table = TextTable(
         "trial~ | sink | to~?3 | sent>?1 | to go> | behind> | not taken>?2 | since | why~"
     )
-    for tag, each in rows:
-        behind = show_seconds(each.behind.seconds) if each.behind.events else None
-        numbers = (each.sent, each.behind.events or None, behind, each.refused or None)
-        since = show_time(each.since or None)
-        table.add(tag, each.name, each.to, *numbers, since, each.error or each.told)
+    for tag, lag in rows:
+        behind = show_seconds(lag.behind.seconds) if lag.behind.events else None
+        numbers = (lag.sent, lag.behind.events or None, behind, lag.refused or None)
+        since = show_time(lag.since or None)
+        table.add(tag, lag.name, lag.to, *numbers, since, lag.error or lag.told)
     click.echo(str(table) or "Nothing was sent anywhere yet.")
     return 0

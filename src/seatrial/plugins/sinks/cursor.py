@@ -35,24 +35,26 @@ class Behind(Struct, frozen=True):
 
 
 class Cursor(Struct, kw_only=True):
-    """The position of one sink in one journal. ``offset``, ``fingerprint``: the end of what was
-    sent, and a checksum of what lies before it. ``read``: events so far; ``refused``: those that
-    the server refused; ``damaged``: invalid lines. ``error``: why the delivery is stuck, or "";
-    ``since`` (ns) and ``tries``: when that began, and how many attempts have failed. ``told``: the
-    latest message about something that does not stop the delivery. ``answered``: in ns."""
+    """The position of one sink in one journal."""
 
     sink: str
     kind: str = ""
+    #: Where it sends, as people may see it.
     to: str = ""
+    #: The end of what was sent, and a checksum of what lies before it.
     offset: Count = 0
     fingerprint: int = 0
+    #: Events so far; of these, those that the server refused; lines that are no events.
     read: Count = 0
     refused: Count = 0
     damaged: Count = 0
+    #: Why the delivery is stuck, "" if it is not; since when (ns); the attempts that failed.
     error: str = ""
     since: int = 0
     tries: int = 0
+    #: The latest message about something that does not stop the delivery.
     told: str = ""
+    #: When the server answered last (ns).
     answered: int = 0
     behind: Behind = Behind()
 

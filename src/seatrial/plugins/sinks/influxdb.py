@@ -40,7 +40,7 @@ class InfluxDB(SinkTarget):
         self.shown = self._server.shown
 
     def pieces(self, event: Event, number: int) -> list[bytes]:
-        return self._points.of(event)
+        return self._points.lines(event)
 
     def send(self, pieces: Sequence[bytes]) -> Reply:
         try:
@@ -59,19 +59,19 @@ def reply_to(answer: HttpResponse) -> Reply:
         return Reply("taken")
     if 200 <= answer.status < 300:
         return Reply("again", f"it answered {answer.status}, as InfluxDB does not")
-    said = _message(answer.text)
-    if answer.status in (400, 422) and "partial write" in said:
-        dropped = sum(map(int, _DROPPED.findall(said)[:1])) + said.count("unable to parse")
-        return Reply("taken", answer.reason(said), max(1, dropped))
+    text = _message(answer.text)
+    if answer.status in (400, 422) and "partial write" in text:
+        dropped = sum(map(int, _DROPPED.findall(text)[:1])) + text.count("unable to parse")
+        return Reply("taken", answer.reason(text), max(1, dropped))
     if answer.status in (400, 413, 422):
-        return Reply("smaller", answer.reason(said))
-    return Reply("again", answer.reason(said), wait=answer.wait)
+        return Reply("smaller", answer.reason(text))
+    return Reply("again", answer.reason(text), wait=answer.wait)
 
 
 def _message(text: str) -> str:
     """Return the message in an error; 1.x and 2.x name it differently."""
     try:
-        found = msgspec.json.decode(text, type=dict[str, object])
+        answer = msgspec.json.decode(text, type=dict[str, object])
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return text
-    return str(found.get("error") or found.get("message") or "")
+    return str(answer.get("error") or answer.get("message") or "")

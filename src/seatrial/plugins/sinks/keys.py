@@ -148,7 +148,7 @@ def check_sinks(sinks: list[Sink], at: Location) -> None:
 def _check_keys(sink: Sink, at: Location) -> None:
     """Check that a sink has the keys of its kind and no others."""
     kind = sink_kinds()[sink.kind]
-    of_kinds = frozenset().union(*(each.needs | each.may for each in sink_kinds().values()))
+    of_kinds = frozenset().union(*(other.needs | other.may for other in sink_kinds().values()))
     defaults = Sink(name="", kind=sink.kind)
     for key in sorted(of_kinds):
         given = getattr(sink, key) != getattr(defaults, key)

@@ -35,12 +35,12 @@ MAX_SINKS = 100
 
 
 class SinkLag(Struct, frozen=True, kw_only=True):
-    """One sink of a trial: its cursor, and how far ``behind`` it is now. ``sent``: events;
-    ``working``: a process delivers now."""
+    """One sink of a trial: what its cursor says, and how far behind it is now."""
 
     name: str
     kind: str
     to: str
+    #: Events so far.
     sent: int
     refused: int
     damaged: int
@@ -50,6 +50,7 @@ class SinkLag(Struct, frozen=True, kw_only=True):
     tries: int
     told: str
     answered: int
+    #: Whether a process delivers now.
     working: bool
 
 

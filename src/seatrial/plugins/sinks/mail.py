@@ -57,8 +57,8 @@ class Mail(SinkTarget):
         except smtplib.SMTPRecipientsRefused as error:
             return _reply(max(code for code, _ in error.recipients.values()), str(error))
         except smtplib.SMTPResponseException as error:
-            said = error.smtp_error
-            words = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+            answer = error.smtp_error
+            words = answer.decode("utf-8", "replace") if isinstance(answer, bytes) else str(answer)
             return _reply(error.smtp_code, words)
         except (OSError, smtplib.SMTPException, UsageError) as error:
             return Reply("again", f"{self._server.hostname}: {_words(error)}")
@@ -119,8 +119,8 @@ class Mail(SinkTarget):
             return Reply("again", str(error))
         if done.returncode == 0:
             return Reply("taken")
-        said = done.stderr.decode("utf-8", "replace").strip() or f"exit code {done.returncode}"
-        return Reply("again" if done.returncode == _TRY_AGAIN else "smaller", f"sendmail: {said}")
+        errors = done.stderr.decode("utf-8", "replace").strip() or f"exit code {done.returncode}"
+        return Reply("again" if done.returncode == _TRY_AGAIN else "smaller", f"sendmail: {errors}")
 
 
 def _words(error: Exception) -> str:
@@ -141,7 +141,7 @@ def _server(sink: "Sink") -> SplitResult | None:
     return parts
 
 
-def _reply(code: int, said: str) -> Reply:
+def _reply(code: int, text: str) -> Reply:
     """Return what follows from a server's refusal (RFC 5321, 4.2.1)."""
-    words = " ".join(said.split())[:300]
+    words = " ".join(text.split())[:300]
     return Reply("again" if 400 <= code < 500 else "smaller", f"{code}: {words}")

@@ -2,7 +2,7 @@
 
     points = TrialPoints(about_of(folder))
     for event in journal:
-        lines = points.of(event)      # in line protocol; often one, sometimes none or many
+        lines = points.lines(event)      # in line protocol; often one, sometimes none or many
 
 - ``events``: one for each event; ``metrics``: the figures of a run and its elapsed time, as
   ``APP-TEST-METRIC``; ``node_health``: what the scheduler, a person, or a run of one node says of
@@ -119,9 +119,9 @@ class TrialPoints:
         self._mark = {"rehearsed": "true"} if about.rehearsed else {}
         self._trial = {"machine": about.machine.machine, "runtag": about.tag, **self._mark}
 
-    def of(self, event: events.Event) -> list[bytes]:
+    def lines(self, event: events.Event) -> list[bytes]:
         """The lines of the next event of the journal."""
-        moment = self._moments.of(event)
+        moment = self._moments.moment(event)
         run, running = self._run_of(event, moment)
         return [self._event(event, moment, run, running), *self._results(event, moment, run)]
 
@@ -202,7 +202,7 @@ class TrialPoints:
             return fields
         is_build = isinstance(event, events.BuildEvent)
         run_path = "" if is_build else written.path or ""
-        fields |= self._oth.of(event, written.test or "", run_path)
+        fields |= self._oth.fields(event, written.test or "", run_path)
         return {key: fields.get(key) or NO_VALUE for key in FIELDS}
 
     def _under_way(self, event: events.Event) -> Fields:
@@ -434,7 +434,7 @@ def _stem(event: events.RunEvent | events.BuildEvent) -> str:
 # Give each event's point a time of its own, close to that of the event.
 #
 #     times = Moments()
-#     times.of(event)         # ns since the epoch
+#     times.moment(event)         # ns since the epoch
 #
 # InfluxDB identifies a point by its tags and its time: a later point with the same ones replaces
 # the earlier. The run's id is not a tag, because that would make a series of every run, so times
@@ -461,7 +461,7 @@ class Moments:
         self._last = 0
         self._of_jobs = 0
 
-    def of(self, event: Event) -> int:
+    def moment(self, event: Event) -> int:
         """Return the time of an event's point in ns since the epoch."""
         late = isinstance(event, MetricRecorded) and event.time <= self._last - _FAR
         if late or isinstance(event, JobsOwnEvent):
@@ -558,7 +558,7 @@ class OthFields:
     def __init__(self, about: TrialInfo) -> None:
         self._about = about
 
-    def of(self, event: Event, test: str, run_path: str) -> dict[str, str]:
+    def fields(self, event: Event, test: str, run_path: str) -> dict[str, str]:
         """Return fields by name, "" where they are not known; ``run_path``: the run's directory."""
         return {
             "job_account_id": self._account(test),

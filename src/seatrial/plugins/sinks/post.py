@@ -45,9 +45,9 @@ class HttpResponse(NamedTuple):
     text: str
     wait: float = 0.0
 
-    def reason(self, said: str) -> str:
+    def reason(self, answer: str) -> str:
         """Return why the server took nothing, for people: the status, and what it ``said``."""
-        words = " ".join(said.split())
+        words = " ".join(answer.split())
         text = f"{self.status}: {words}" if words else f"it answered {self.status}"
         return text[:LONGEST_REASON]
 

@@ -47,12 +47,12 @@ def start(folder: TrialFolder, log_level: str = DEFAULT_LEVEL) -> str:
     try:
         make_folder(place)
         make_folder(log.parent)
-        with open_to_write(log, append=True) as said:  # of a defect that ends it, too
+        with open_to_write(log, append=True) as output:  # of a defect that ends it, too
             process = subprocess.Popen(
                 [sys.executable, "-P", "-c", _COMMAND, str(folder.path), log_level],
                 stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=said,
+                stdout=output,
+                stderr=output,
                 start_new_session=True,
             )
     except OSError as error:
