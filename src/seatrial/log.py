@@ -9,12 +9,15 @@ cannot be written, on a full disk for example, loses messages and disturbs nothi
 """
 
 import contextlib
+import io
 import logging
+import sys
 from collections.abc import Iterator
+from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 from seatrial.escaping import plain_line
-from seatrial.log_file import LogFile
+from seatrial.files import make_folder, open_to_write, opened_folder
 
 LEVELS = ("debug", "info", "warning", "error")
 DEFAULT_LEVEL = "warning"
@@ -39,7 +42,7 @@ def log_to(file: Path, level: str = DEFAULT_LEVEL) -> Iterator[None]:
     """Write the messages of all loggers of Seatrial to a file while the block runs. ``level``: the
     least of the ``LEVELS`` that is written. The folder of the file is made if the one above it is
     there."""
-    handler = LogFile(file.absolute(), MAX_BYTES, FILES)
+    handler = _LogFile(file.absolute())
     handler.setFormatter(_OneLine("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     root = logging.getLogger(_ROOT)
     before = root.level
@@ -61,3 +64,26 @@ class _OneLine(logging.Formatter):
         text = record.message[:MAX_MESSAGE]
         record.message = plain_line(text)
         return super().formatMessage(record)
+
+
+class _LogFile(RotatingFileHandler):
+    """A file and older ones, made with the first message. Its folder is made if the one above it is
+    there."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            path, maxBytes=MAX_BYTES, backupCount=FILES - 1, encoding="utf-8", delay=True
+        )
+
+    def _open(self) -> io.TextIOWrapper:
+        """Open the file, which is no link, in a folder that is none."""
+        path = Path(self.baseFilename)
+        if path.parent.parent.is_dir():
+            make_folder(path.parent)
+        with opened_folder(path.parent):
+            return io.TextIOWrapper(open_to_write(path, append=True), encoding="utf-8")
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Report a defect as Python does; the message is lost if the file cannot be written."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handleError(record)

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.diary import diary
+from seatrial.cli.note import diary
 from seatrial.cli.options import STAGES, format_option, run_filters, text_option
 from seatrial.cli.query_common import opened, print_page, tell, tell_damage
 from seatrial.errors import UsageError

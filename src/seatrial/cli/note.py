@@ -5,7 +5,6 @@ import time
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.diary import diary
 from seatrial.cli.options import MOMENT, value_option
 from seatrial.cli.query_common import opened
 from seatrial.cli.tables import TextTable
@@ -82,3 +81,11 @@ def _require_known(folders: Folders, machine: str) -> None:
     except UsageError as error:
         tried = f"; trials are on {', '.join(known[:12])}" if known else ""
         raise UsageError(f"{error}{tried}") from None
+
+
+def diary(folders: Folders) -> note_file.Diary:
+    """Return the notes; if lines of their file are damaged, say so."""
+    found = note_file.read(folders.trials / note_file.FILE)
+    if found.damaged:
+        click.echo(f"seatrial: {found.damaged} lines of {note_file.FILE} are not notes", err=True)
+    return found
