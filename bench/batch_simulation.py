@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench import peers
+from bench.bare_simulation import compiled_run, simulate
 from bench.measuring import Row, scratch
 from seatrial.model.machine import Machine, NodeGroup
 from seatrial.model.node_set import unfold
-from seatrial.plugins.rehearsal.simulated.batch import compiled_run, simulate
-from seatrial.plugins.rehearsal.simulated.cluster import SimulatedCluster
-from seatrial.plugins.rehearsal.simulated.queue import SimulatedJob
+from seatrial.plugins.rehearsal.cluster import SimulatedCluster
+from seatrial.plugins.rehearsal.queue import SimulatedJob
 from seatrial.units import SECOND_NS
 
 NODES = 2000

@@ -102,7 +102,7 @@ def test_no_command_waits_for_a_file_that_people_name(
 
 def test_a_workload_is_a_regular_file(place: Workplace) -> None:
     from seatrial.errors import UsageError
-    from seatrial.plugins.rehearsal.simulated.cluster import read
+    from seatrial.plugins.rehearsal.cluster import read
 
     put("fifo", place.folder / "log.swf")
     with pytest.raises(UsageError, match="FIFO"):

@@ -1,6 +1,6 @@
 """Check the behaviours that a rehearsal of a plan assumes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from seatrial.execute.plan.check import check_span
 from seatrial.execute.plan.component_tests import fits
@@ -20,18 +20,12 @@ def check_plan(loaded: Loaded, at: Location) -> None:
     """Add the faults of the behaviours that a rehearsal of a plan assumes."""
     rehearsal = value_of(loaded.plan, "rehearsal", Rehearsal)
     machine = loaded.site.machine if loaded.site else None
-    suites = loaded.known_suites
-    tests = {name: test for suite in suites for name, test in suite.tests.items()}
+    tests = [item for suite in loaded.known_suites for item in suite.tests.items()]
     for pattern, behaviour in rehearsal.tests.items():
-        location = at.inside("tests", pattern)
-        fitting = [test for name, test in tests.items() if fits([pattern], name)]
-        if tests and not fitting:
-            location.fault(f"{pattern!r} is not a test of the plan; it has {', '.join(tests)}")
-        _behaviour(behaviour, location)
-        _figures(behaviour, fitting, location)
+        _behaviour(behaviour, pattern, dict(tests), at.inside("tests", pattern))
     for i, event in enumerate(rehearsal.events):
         location = at.inside("events", i)
-        check_span(event, machine, [name for suite in suites for name in suite.tests], location)
+        check_span(event, machine, [name for name, _ in tests], location)
         _event(event, location)
 
 
@@ -44,7 +38,13 @@ def _event(event: RehearsedEvent, location: Location) -> None:
     _shares(event, ("refused",), "of its submissions", location)
 
 
-def _behaviour(behaviour: Behaviour, location: Location) -> None:
+def _behaviour(
+    behaviour: Behaviour, pattern: str, tests: Mapping[str, Test], location: Location
+) -> None:
+    fitting = [test for name, test in tests.items() if fits([pattern], name)]
+    if tests and not fitting:
+        location.fault(f"{pattern!r} is not a test of the plan; it has {', '.join(tests)}")
+    _figures(behaviour, fitting, location)
     if isinstance(behaviour.elapsed, ElapsedModel):
         _elapsed(behaviour.elapsed, location.inside("elapsed"))
     _shares(behaviour, ("wrong", "fails", "hangs"), "of its runs", location)

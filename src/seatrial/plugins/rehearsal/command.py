@@ -76,12 +76,7 @@ def command(
     seatrial rehearse plans/stability.yaml --seeds 100
     seatrial rehearse --compare plans/stability.yaml plans/other.yaml
     """
-    if len(plans) > 1 and not compare:
-        raise click.UsageError("several plans are compared: add --compare, or name one")
-    if compare and len(plans) < 2:
-        raise click.UsageError("--compare: name two plans or more")
-    if compare and name:
-        raise click.UsageError("--name: each plan has a tag of its own; leave it out")
+    _check(plans, compare, name)
     reports = [
         rehearse_plan(
             path,
@@ -94,11 +89,11 @@ def command(
         )
         for path in plans
     ]
-    for what, reason in dict.fromkeys(each for report in reports for each in report.left_out):
+    trials = list(chain(*(report.first for report in reports)))
+    for what, reason in dict.fromkeys(chain(*(report.left_out for report in reports))):
         click.echo(f"left out: {what}: {reason}", err=True)
-    for tag in [one.tag for report in reports for one in report.first if days and _no_run(one)]:
-        text = f"--days {days:g}: {tag} has no run: its builds and waits take longer than that"
-        click.echo(f"{text}; give more days", err=True)
+    if days:
+        _warn_of_too_few(days, trials)
     if as_json:
         records = [as_record(report) for report in reports]
         click.echo(to_json(records if compare else records[0]), nl=False)
@@ -106,16 +101,25 @@ def command(
         click.echo(side_by_side(reports))
     else:
         click.echo(page(reports[0]))
-        runs = (folders.command("runs", "--trial", one.tag) for one in reports[0].first)
+        runs = (folders.command("runs", "--trial", trial.tag) for trial in trials)
         click.echo("\nIts runs: " + f"\n{'':10}".join(runs))
-    if any(one.reason for report in reports for one in report.first):
-        return 3
-    return 1 if any(report.missed for report in reports) else 0
+    return max(report.exit_code for report in reports)
 
 
-def _no_run(trial: Rehearsed) -> bool:
-    """Return True if a trial is complete and no run of it has ended."""
-    return not trial.reason and not any(test.accepted + test.others for test in trial.tests)
+def _warn_of_too_few(days: float, trials: Iterable[Rehearsed]) -> None:
+    for tag in [trial.tag for trial in trials if trial.has_no_run]:
+        text = f"--days {days:g}: {tag} has no run: its builds and waits take longer than that"
+        click.echo(f"{text}; give more days", err=True)
+
+
+def _check(plans: Sequence[Path], compare: bool, name: str) -> None:
+    """Raise UsageError for options that do not fit the number of plans."""
+    if len(plans) > 1 and not compare:
+        raise click.UsageError("several plans are compared: add --compare, or name one")
+    if compare and len(plans) < 2:
+        raise click.UsageError("--compare: name two plans or more")
+    if compare and name:
+        raise click.UsageError("--name: each plan has a tag of its own; leave it out")
 
 
 def _show_progress(done: int, seeds: int) -> None:
@@ -272,48 +276,48 @@ def side_by_side(reports: Sequence[RehearsalReport]) -> str:
     names = [report.plan for report in reports]
     if len(set(names)) < len(names):
         names = [f"{name} ({number})" for number, name in enumerate(names, 1)]
-    seeds = len(reports[0].by_seed)
-    title = f"medians of {count(seeds, 'seed')}" if seeds > 1 else ""
-    by_plan = [dict(_measures(report)) for report in reports]
-    labels = dict.fromkeys(label for measures in by_plan for label in measures)
-    rows = ((label, *(measures.get(label, "-") for measures in by_plan)) for label in labels)
-    parts = [str(TextTable(" | ".join([title, *(f"{name}>" for name in names)]), rows))]
+    parts = [_measure_table(names, reports)]
     for name, report in zip(names, reports, strict=True):
         for trial in report.first:
-            seed = f", seed {trial.seed}" if seeds > 1 else ""
+            seed = f", seed {trial.seed}" if len(report.by_seed) > 1 else ""
             parts.append(f"{_bold(name)}: {trial.name}{seed}\n{_over_time(trial)}")
-        reasons = [
-            f"{each.label}: {each.result.reason}"
-            for trial in report.first
-            for each in trial.criteria
-            if each.result.state == "not met"
-        ]
-        parts.append(_listed("", _causes(report.odds) if report.odds else reasons))
+        parts.append(_listed("", _causes(report.odds) if report.odds else report.misses))
     return "\n\n".join(filter(None, parts))
 
 
+def _measure_table(names: Sequence[str], reports: Sequence[RehearsalReport]) -> str:
+    seeds = len(reports[0].by_seed)
+    title = f"medians of {count(seeds, 'seed')}" if seeds > 1 else ""
+    by_plan = [dict(_measures(report)) for report in reports]
+    labels = dict.fromkeys(chain(*by_plan))
+    rows = ((label, *(measures.get(label, "-") for measures in by_plan)) for label in labels)
+    return str(TextTable(" | ".join([title, *(f"{name}>" for name in names)]), rows))
+
+
 def _measures(report: RehearsalReport) -> Iterator[tuple[str, str]]:
-    """Return the compared measures with their values; with several seeds, the median."""
-    several = len(report.first) > 1
+    """Yield the compared measures with their values; with several seeds, the median."""
     odds = iter(report.odds)
     for trials in zip(*report.by_seed, strict=True):
-        lead = f"{trials[0].name}: " if several else ""
-        yield (
-            f"{lead}node-hours in accepted work",
-            in_per_cent(median(trial.utilisation for trial in trials)),
-        )
-        by_test = list(zip(*(trial.tests for trial in trials), strict=True))
-        for tests in by_test:
-            accepted = median(one.accepted for one in tests)
-            yield f"{lead}accepted {tests[0].test}", show_number(accepted)
-        for name, shares in _shares(trials).items():
-            yield f"{lead}share of {name}", in_per_cent(median(shares))
-        for tests in by_test:
-            waits = [one.wait for one in tests if one.wait is not None]
-            yield f"{lead}wait {tests[0].test}", _span(median(waits) if waits else None)
+        lead = f"{trials[0].name}: " if len(report.first) > 1 else ""
+        for label, value in _measures_of_tests(trials):
+            yield lead + label, value
         for verdict in trials[0].criteria:
-            yield f"{lead}{verdict.label}", _said(verdict.result, next(odds, None))
+            yield lead + verdict.label, _said(verdict.result, next(odds, None))
     yield from _loads_compared(report)
+
+
+def _measures_of_tests(trials: Sequence[Rehearsed]) -> Iterator[tuple[str, str]]:
+    """Yield the measures of the runs of a trial, which has several seeds."""
+    use = median(trial.utilisation for trial in trials)
+    yield "node-hours in accepted work", in_per_cent(use)
+    by_test = list(zip(*(trial.tests for trial in trials), strict=True))
+    for tests in by_test:
+        yield f"accepted {tests[0].test}", show_number(median(one.accepted for one in tests))
+    for name, shares in _shares(trials).items():
+        yield f"share of {name}", in_per_cent(median(shares))
+    for tests in by_test:
+        waits = [one.wait for one in tests if one.wait is not None]
+        yield f"wait {tests[0].test}", _span(median(waits) if waits else None)
 
 
 def _shares(trials: Iterable[Rehearsed]) -> dict[str, list[float]]:

@@ -24,7 +24,7 @@ from seatrial.plugins.rehearsal.plan_rehearsal import (
     rehearse,
     run_models_of,
 )
-from seatrial.plugins.rehearsal.simulated.queue import TargetLoad
+from seatrial.plugins.rehearsal.queue import TargetLoad
 from seatrial.plugins.rehearsal.summary import CriterionVerdict, Rehearsed
 from seatrial.results.criteria.view import Result, State
 from seatrial.units import count, show_number, show_seconds
@@ -144,9 +144,18 @@ class RehearsalReport(NamedTuple):
         return odds_of(self.by_seed) if len(self.by_seed) > 1 else []
 
     @property
-    def missed(self) -> bool:
-        """Return whether a criterion was not met with any seed."""
-        return any(trial.missed for trials in self.by_seed for trial in trials)
+    def misses(self) -> list[str]:
+        """Return why criteria were not met with the first seed."""
+        verdicts = [verdict for trial in self.first for verdict in trial.criteria]
+        return [f"{v.label}: {v.result.reason}" for v in verdicts if v.result.state == "not met"]
+
+    @property
+    def exit_code(self) -> int:
+        """Return 3 if a trial of the first seed did not come to its end, 1 if a criterion was not
+        met with any seed."""
+        if any(trial.reason for trial in self.first):
+            return 3
+        return int(any(trial.missed for trials in self.by_seed for trial in trials))
 
 
 def rehearse_plan(

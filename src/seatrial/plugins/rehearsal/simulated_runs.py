@@ -27,9 +27,9 @@ from seatrial.model.figures import ELAPSED, MetricValue
 from seatrial.model.known_failures import KnownFailures
 from seatrial.model.policy import Entry
 from seatrial.model.test import Case
+from seatrial.plugins.rehearsal.cluster import SimulatedUpdate
+from seatrial.plugins.rehearsal.queue import FinishedJob, Hangs, SimulatedJob
 from seatrial.plugins.rehearsal.sampling import RunModel, SampledOutcome, figures
-from seatrial.plugins.rehearsal.simulated.cluster import SimulatedUpdate
-from seatrial.plugins.rehearsal.simulated.queue import FinishedJob, Hangs, SimulatedJob
 from seatrial.units import SECOND_NS, ns
 
 # ---- rehearsed run -------------------------------------------------------------------------------
@@ -245,12 +245,8 @@ class SimulatedRuns:
         return False
 
     def _on_over(self, now: int, run: RehearsedRun, update: FinishedJob) -> bool:
-        code, add = update.code, self._writer.add
-        recalled = run.recalled and code == codes.CANCELLED.number and not update.nodes
-        if recalled:
-            code = codes.RECALLED.number
-        if code == codes.TIMEOUT.number and update.script_ended and run.run_model.keeps:
-            code = None  # its test was over; it kept its nodes as long as it could
+        add = self._writer.add
+        code = _code_of(run, update)
         ended = events.JobEnded(
             time=now,
             **run.header,
@@ -259,7 +255,7 @@ class SimulatedRuns:
             text="" if update.exit_code is None else f"exit code {update.exit_code}",
             nodes=update.nodes,
             exit_code=update.exit_code,
-            recalled=recalled,
+            recalled=code == codes.RECALLED.number,
         )
         add(ended)
         if update.script_started:
@@ -274,13 +270,16 @@ class SimulatedRuns:
             elapsed = (update.script_ended - update.script_started) / SECOND_NS
             self.verdict(now, run, *self._judged(now, run, elapsed))
         else:
-            state = update.state
-            if run.cancelled and code == codes.CANCELLED.number:
-                code, state = cancellation(self._conductor.state, run.id)
-            verdict = codes.code_of(code)
-            reason = end_reason(verdict, state, update.nodes, run.case.walltime)
-            self.verdict(now, run, verdict, reason)
+            self.verdict(now, run, *self._reason(run, update, code))
         return True
+
+    def _reason(self, run: RehearsedRun, update: FinishedJob, code: int) -> tuple[Code, str]:
+        """Return the verdict of a run whose job decides it, and the reason."""
+        state = update.state
+        if run.cancelled and code == codes.CANCELLED.number:
+            code, state = cancellation(self._conductor.state, run.id)
+        verdict = codes.code_of(code)
+        return verdict, end_reason(verdict, state, update.nodes, run.case.walltime)
 
     def _judged(self, now: int, run: RehearsedRun, elapsed: float) -> tuple[codes.Code, str]:
         """The verdict of a run whose script came to its end, its figures noted."""
@@ -321,6 +320,16 @@ class SimulatedRuns:
             return False
         self._writer.add(events.OutputQuiet(time=now, **run.header, seconds=run.entry.quiet_after))
         return True
+
+
+def _code_of(run: RehearsedRun, update: FinishedJob) -> int | None:
+    """Return the verdict code that the end of a job gives a run; None if its script decides."""
+    code = update.code
+    if run.recalled and code == codes.CANCELLED.number and not update.nodes:
+        return codes.RECALLED.number
+    if code == codes.TIMEOUT.number and update.script_ended and run.run_model.keeps:
+        return None  # its test was over; it kept its nodes as long as it could
+    return code
 
 
 _HANDLERS: dict[type, Callable[[SimulatedRuns, int, RehearsedRun, Any], bool]] = {

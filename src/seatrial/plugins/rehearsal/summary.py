@@ -2,15 +2,15 @@
 
 import math
 import statistics
-from array import array
 from collections import Counter
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from seatrial.execute.plan.component_tests import named_beside
 from seatrial.execute.plan.prepare import PreparedComponent
 from seatrial.judge.references import References
 from seatrial.model.codes import RECALLED, UNCOUNTED
-from seatrial.plugins.rehearsal.simulated.queue import TargetLoad
+from seatrial.plugins.rehearsal.queue import TargetLoad
 from seatrial.plugins.rehearsal.virtual_driver import Ending
 from seatrial.results.criteria.decision import judged
 from seatrial.results.criteria.view import Result, TrialView
@@ -100,6 +100,11 @@ class Rehearsed(NamedTuple):
         return self.use.share("accepted")
 
     @property
+    def has_no_run(self) -> bool:
+        """Return whether it is complete and no run of it has ended."""
+        return not self.reason and not any(test.accepted + test.others for test in self.tests)
+
+    @property
     def missed(self) -> bool:
         """Return whether a criterion is not met."""
         return any(each.result.state == "not met" for each in self.criteria)
@@ -147,18 +152,27 @@ def _of_test(
     part: PreparedComponent, name: str, runs: list[RunHistory], waited: Waits | None
 ) -> TestTally:
     passed = [run for run in runs if run.passed]
-    elapsed = array("d", (run.elapsed or 0.0 for run in passed))
+    elapsed = [run.elapsed or 0.0 for run in passed]
+    others = [run for run in runs if not run.passed]
     spent = sum(run.size * seconds for run, seconds in zip(passed, elapsed, strict=True))
+    mean, sd = _mean_and_sd(elapsed)
+    wait, long_wait = (waited.median, waited.high) if waited else (None, None)
     return TestTally(
         test=name,
         nodes=max(case.nodes for case in part.cases if case.test == name),
         accepted=len(passed),
-        others=len(runs) - len(passed),
+        others=len(others),
         node_hours=spent / 3600,
-        elapsed=math.fsum(elapsed) / len(elapsed) if elapsed else None,
-        wait=waited.median if waited else None,
-        long_wait=waited.high if waited else None,
-        sd=math.sqrt(statistics.variance(elapsed)) if len(elapsed) > 1 else None,
-        failed=sum(run.over and not run.passed and run.code not in UNCOUNTED for run in runs),
-        recalled=sum(run.code == RECALLED.number for run in runs),
+        elapsed=mean,
+        wait=wait,
+        long_wait=long_wait,
+        sd=sd,
+        failed=len([run for run in others if run.over and run.code not in UNCOUNTED]),
+        recalled=[run.code for run in others].count(RECALLED.number),
     )
+
+
+def _mean_and_sd(values: Sequence[float]) -> tuple[float | None, float | None]:
+    """Return the mean and the standard deviation (n - 1), None where there are too few values."""
+    mean = math.fsum(values) / len(values) if values else None
+    return mean, math.sqrt(statistics.variance(values)) if len(values) > 1 else None

@@ -22,14 +22,14 @@ from seatrial.execute.trial_record import Record
 from seatrial.journal import events
 from seatrial.model.codes import PASS, TIMEOUT, code_of
 from seatrial.model.nodes import node_names
-from seatrial.model.policy import Limits
+from seatrial.model.policy import Limits, ThrottleRule
 from seatrial.model.requirements import lacking
 from seatrial.model.test import Case
+from seatrial.plugins.rehearsal.cluster import SimulatedCluster
 from seatrial.plugins.rehearsal.disturbances import Disturbance, Disturbances
 from seatrial.plugins.rehearsal.keys import model_of, reading_of
+from seatrial.plugins.rehearsal.queue import JobRecord, SimulatedJob, TargetLoad
 from seatrial.plugins.rehearsal.sampling import RunModel, draw
-from seatrial.plugins.rehearsal.simulated.cluster import SimulatedCluster
-from seatrial.plugins.rehearsal.simulated.queue import JobRecord, SimulatedJob, TargetLoad
 from seatrial.plugins.rehearsal.simulated_runs import (
     EventWriter,
     RehearsedRun,
@@ -77,25 +77,21 @@ class RehearsedGauge:
 
 
 def gauges_of(record: Record) -> list[RehearsedGauge]:
-    """The gauges of the trial's throttles and metadata targets. Those that do not say what they
-    read in a rehearsal read what opens a throttle: of what they measure there is nothing in it."""
-    found = []
-    throttles = record.policy.throttles
-    for name in dict.fromkeys(each.gauge for each in throttles):
-        gauge = record.machine.all_gauges[name]
-        mine = [each for each in throttles if each.gauge == name]
-        every = ns(gauge.every.seconds)
-        stale = ns(min(each.stale_after for each in mine))
-        low = min(each.low for each in mine)
-        found.append(RehearsedGauge(name, every, stale, reading_of(gauge), low))
-    of_throttles = {each.gauge for each in throttles}
-    for name in record.policy.gauges:
-        gauge = record.machine.all_gauges[name]
-        if name not in of_throttles and reading_of(gauge):
-            found.append(
-                RehearsedGauge(name, ns(gauge.every.seconds), STALE_NS, reading_of(gauge), 0.0)
-            )
-    return found
+    """Return the gauges of the trial's throttles and metadata targets. Those of throttles that do
+    not say what they read in a rehearsal read what opens a throttle: of what they measure there is
+    nothing in it."""
+    throttles: dict[str, list[ThrottleRule]] = {}
+    for throttle in record.policy.throttles:
+        throttles.setdefault(throttle.gauge, []).append(throttle)
+    gauges = []
+    for name in dict.fromkeys([*throttles, *record.policy.gauges]):
+        gauge, rules = record.machine.gauges[name], throttles.get(name, [])
+        reading = reading_of(gauge)
+        if rules or reading:
+            stale = min((ns(rule.stale_after) for rule in rules), default=STALE_NS)
+            usual = min((rule.low for rule in rules), default=0.0)
+            gauges.append(RehearsedGauge(name, ns(gauge.every.seconds), stale, reading, usual))
+    return gauges
 
 
 def remarks_on_gauges(record: Record) -> list[str]:
@@ -208,38 +204,46 @@ class VirtualDriver:
         heappush(self._to_come, (time, self._numbered, happen, what))
 
     def _go_on(self, wake: int | None) -> str:
-        """Let time pass until there is something to decide; why there never will be, or ""."""
-        to_come, cluster, runs = self._to_come, self.cluster, self._runs
+        """Let time pass until there is something to decide. Return why there never will be, or
+        ""."""
+        runs = self._runs
         if runs.runs:
             self._lull = self.now
         while True:
-            by = runs.look_by
-            limit = wake if by is None or (wake is not None and wake < by) else by
-            if to_come and (limit is None or to_come[0][0] < limit):
-                limit = to_come[0][0]
-            if limit is None and cluster.next_time() is None:
+            look_by = runs.look_by
+            limit = sooner(sooner(wake, look_by), self._to_come[0][0] if self._to_come else None)
+            soonest = sooner(limit, self.cluster.next_time())
+            if soonest is None:
                 return "nothing more can happen, and runs are wanted that nothing starts"
             if not runs.runs:
                 latest = self._lull + _LULL
-                if (sooner(limit, cluster.next_time()) or 0) > latest:
+                if soonest > latest:
                     return f"nothing was started for {show_seconds(LONGEST_LULL_S)}"
                 limit = sooner(limit, latest)
             if runs.patience is not None:  # what was queued is told with the next news
                 limit = sooner(limit, self.now + runs.patience)
-            happened = False
-            for self.now, update in cluster.advance(limit, to_news=True):
-                of_bundle = self._bundles.receive(self.now, update) if self._bundled else None
-                news = runs.receive(self.now, update) if of_bundle is None else of_bundle
-                happened |= news
-            if cluster.now > self.now:
-                self.now = cluster.now
-            time = self.now
-            happened |= time in (wake, by)
-            while to_come and to_come[0][0] <= time:
-                _, _, happen, what = heappop(to_come)
-                happened |= happen(time, what)
-            if happened:
+            has_news = self._receive(limit)
+            if self._happen() or has_news or self.now in (wake, look_by):
                 return ""
+
+    def _receive(self, limit: int | None) -> bool:
+        """Let the cluster go on to its next news, and no further than ``limit``. Return whether
+        there is something to decide."""
+        decide = False
+        for time, update in self.cluster.advance(limit, to_news=True):
+            self.now = time
+            of_bundle = self._bundles.receive(time, update) if self._bundled else None
+            decide |= self._runs.receive(time, update) if of_bundle is None else of_bundle
+        self.now = max(self.now, self.cluster.now)
+        return decide
+
+    def _happen(self) -> bool:
+        """Do what is due. Return whether there is something to decide."""
+        decide = False
+        while self._to_come and self._to_come[0][0] <= self.now:
+            _, _, happen, what = heappop(self._to_come)
+            decide |= happen(self.now, what)
+        return decide
 
     # ---- commands -------------------------------------------------------------------------
 

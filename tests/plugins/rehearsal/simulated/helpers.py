@@ -10,9 +10,9 @@ from seatrial.model.decoding import typed
 from seatrial.model.machine import FileSystem, Machine, NodeGroup
 from seatrial.model.node_set import unfold
 from seatrial.model.policy import Window
+from seatrial.plugins.rehearsal.cluster import SimulatedCluster, SimulatedUpdate
 from seatrial.plugins.rehearsal.keys import MachineModel
-from seatrial.plugins.rehearsal.simulated.cluster import SimulatedCluster, SimulatedUpdate
-from seatrial.plugins.rehearsal.simulated.queue import FinishedJob, SimulatedJob
+from seatrial.plugins.rehearsal.queue import FinishedJob, SimulatedJob
 
 S = 1_000_000_000
 START = 1_700_000_000 * S

@@ -9,9 +9,9 @@ from random import Random
 import pytest
 
 from seatrial.model.file_model import Duration, PartOfAll
+from seatrial.plugins.rehearsal.cluster import background, made
 from seatrial.plugins.rehearsal.keys import Background
-from seatrial.plugins.rehearsal.simulated.cluster import background, made
-from seatrial.plugins.rehearsal.simulated.queue import SimulatedJob
+from seatrial.plugins.rehearsal.queue import SimulatedJob
 from tests.plugins.rehearsal.simulated.helpers import (
     cluster,
     free_nodes,

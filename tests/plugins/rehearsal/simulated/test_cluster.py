@@ -16,9 +16,9 @@ from seatrial.model import codes
 from seatrial.model.file_model import Duration, PartOfAll
 from seatrial.model.node_set import unfold
 from seatrial.model.policy import Window
+from seatrial.plugins.rehearsal.cluster import SimulatedUpdate
 from seatrial.plugins.rehearsal.keys import Background
-from seatrial.plugins.rehearsal.simulated.cluster import SimulatedUpdate
-from seatrial.plugins.rehearsal.simulated.queue import FinishedJob, Hangs, SimulatedJob
+from seatrial.plugins.rehearsal.queue import FinishedJob, Hangs, SimulatedJob
 from tests.plugins.rehearsal.simulated.helpers import (
     START,
     S,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 
 import pytest
+from bench.bare_simulation import compiled_run, simulate
 from hypothesis import given, settings
 
-from seatrial.plugins.rehearsal.simulated.batch import compiled_run, simulate
-from seatrial.plugins.rehearsal.simulated.queue import SimulatedJob
+from seatrial.plugins.rehearsal.queue import SimulatedJob
 from tests.plugins.rehearsal.simulated.helpers import cluster, ends, machine, starts, to_the_end
 from tests.plugins.rehearsal.simulated.workloads import Asked, Workload, second_by_second, workloads
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.model.node_set import unfold
-from seatrial.plugins.rehearsal.simulated.names import NodeNames, choose, runs
+from seatrial.plugins.rehearsal.node_names import NodeNames, choose, runs
 
 MACHINES = [
     unfold("n[001-120]"),

@@ -13,7 +13,7 @@ from seatrial.model.decoding import typed
 from seatrial.model.file_model import Span
 from seatrial.model.machine import FileSystem, Machine, MetadataTarget
 from seatrial.plugins.rehearsal.keys import FileSystemModel, LoadLevel
-from seatrial.plugins.rehearsal.simulated.queue import SimulatedJob, speed, stretch
+from seatrial.plugins.rehearsal.queue import SimulatedJob, speed, stretch
 from tests.plugins.rehearsal.simulated.helpers import START, S, cluster, ends, machine, to_the_end
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.errors import UsageError
-from seatrial.plugins.rehearsal.simulated.cluster import SwfJob, parse, read
+from seatrial.plugins.rehearsal.cluster import SwfJob, parse, read
 
 LOG = """\
 ; Version: 2.2

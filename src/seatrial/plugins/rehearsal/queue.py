@@ -21,7 +21,7 @@ from msgspec import Struct
 from seatrial.execute.protocol import Ended
 from seatrial.model.machine import FileSystem, Machine
 from seatrial.plugins.rehearsal.keys import FileSystemModel, capacity_of
-from seatrial.plugins.rehearsal.simulated.names import choose
+from seatrial.plugins.rehearsal.node_names import choose
 from seatrial.units import FAR_FUTURE_NS, SECOND_NS
 
 # ---- jobs ----------------------------------------------------------------------------------------

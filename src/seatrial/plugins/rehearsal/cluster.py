@@ -27,8 +27,8 @@ from seatrial.model import codes
 from seatrial.model.machine import Machine
 from seatrial.model.policy import Window
 from seatrial.plugins.rehearsal.keys import Background, model_of
-from seatrial.plugins.rehearsal.simulated.names import NodeNames, SharedNode
-from seatrial.plugins.rehearsal.simulated.queue import (
+from seatrial.plugins.rehearsal.node_names import NodeNames, SharedNode
+from seatrial.plugins.rehearsal.queue import (
     FileSystems,
     FinishedJob,
     Hangs,

@@ -2,11 +2,10 @@
 
     starts = simulate(submit_s, nodes, elapsed_s, walltime_s, total_nodes=2000)
 
-It decides by the functions of ``easy``, as the cluster of a rehearsal does, but its nodes have no
-names and nothing fails. Where numba is installed (the extra ``simulate``) the code is compiled at
-the first call in a process, which takes a few seconds; else the interpreter runs the same source.
-The compiled code is not cached on disk, as numba would not notice changes of ``easy``, which is
-another file.
+It decides by the functions of EASY backfill of the cluster of a rehearsal, but its nodes have no
+names and nothing fails. Where numba is installed the code is compiled at the first call in a
+process, which takes a few seconds; else the interpreter runs the same source. The compiled code is
+not cached on disk, as numba would not notice changes of those functions, which are in another file.
 """
 
 import functools
@@ -17,7 +16,7 @@ from typing import Any, cast
 from numpy.typing import ArrayLike
 
 from seatrial.lazy import Floats, np
-from seatrial.plugins.rehearsal.simulated.queue import extra_left, next_start, reservation
+from seatrial.plugins.rehearsal.queue import extra_left, next_start, reservation
 
 INFINITY = float("inf")
 
