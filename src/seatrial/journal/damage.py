@@ -58,13 +58,13 @@ def damage_of(journal: Path) -> Damage | None:
     try:
         with open_regular(journal) as file:
             for number, line in enumerate(lines_of(file, 0), 1):
-                lines += line.damaged
-                first = first or (number if line.damaged else 0)
                 for event in line.events:
                     resumed |= isinstance(event, TrialResumed)
                     if isinstance(event, TrialOpened | TrialEnded):
                         settled = resumed and isinstance(event, TrialEnded)
                 if line.damaged:
+                    lines += 1
+                    first = first or number
                     resumed = settled = False
             is_cut = not is_kept(journal, mark, file.fileno())
     except FileNotFoundError:

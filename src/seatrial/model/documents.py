@@ -361,18 +361,6 @@ def plain_scalar(text: str) -> Scalar | None:
 # ---- documents -----------------------------------------------------------------------------------
 
 
-__all__ = [
-    "Faults",
-    "Faulty",
-    "Location",
-    "SourceLocation",
-    "YamlNode",
-    "decode",
-    "decode_partly",
-    "json_schema",
-]
-__all__ += ["key_text", "lay_over", "load_checked", "parse", "plain_scalar", "read"]
-
 T = TypeVar("T")
 Step = str | int
 
@@ -463,20 +451,29 @@ def _quantity(shape: Type) -> type[Quantity] | None:
 
 
 def _decode_form(node: YamlNode, shape: Type, faults: Faults, key: str) -> Any:
-    also = shape.extra and shape.extra.get("also") if isinstance(shape, shapes.Metadata) else None
-    if type(node.value) is int and node.value == also:
-        node = YamlNode(str(node.value), node.place)  # a number that is meant as text
+    node = _as_text(node, shape)
     options, value = _options(shape), node.value
-    for option in options:
-        if _takes(option, value):
-            return _decode_option(node, option, faults, key)
-    for option in options:
-        if isinstance(option, shapes.IntType) and isinstance(value, float) and value.is_integer():
-            return _decode_option(YamlNode(int(value), node.place), option, faults, key)
-    expected = " or ".join(dict.fromkeys(_say(option) for option in options))
-    remedy = _remedy(value, options) or _of_plugin(value)
-    faults.add(node.place, key, f"{_show(value)} is not {expected}{remedy}")
+    option = next((each for each in options if _takes(each, value)), None)
+    if option is None and isinstance(value, float) and value.is_integer():
+        node = YamlNode(int(value), node.place)
+        option = next((each for each in options if isinstance(each, shapes.IntType)), None)
+    if option is not None:
+        return _decode_option(node, option, faults, key)
+    faults.add(node.place, key, _misfit(value, options))
     return INVALID
+
+
+def _as_text(node: YamlNode, shape: Type) -> YamlNode:
+    """Return a node with text in place of a number that is meant as such (``file_model.Unit``)."""
+    also = shape.extra.get("also") if isinstance(shape, shapes.Metadata) and shape.extra else None
+    is_meant = type(node.value) is int and node.value == also
+    return YamlNode(str(node.value), node.place) if is_meant else node
+
+
+def _misfit(value: Any, options: list[Type]) -> str:
+    """Return that a value is none of what it may be, and what to write."""
+    expected = " or ".join(dict.fromkeys(map(_say, options)))
+    return f"{_show(value)} is not {expected}{_remedy(value, options) or _of_plugin(value)}"
 
 
 def _options(shape: Type) -> list[Type]:
@@ -517,23 +514,34 @@ def _remedy(value: Any, options: list[Type]) -> str:
 
 
 def _decode_option(node: YamlNode, option: Type, faults: Faults, key: str) -> Any:
-    value = node.value
-    if isinstance(option, shapes.StructType):
-        fields = {field.encode_name: field for field in option.fields}
-        return _decode_struct(node, option.cls, fields, faults, key, {})
-    if isinstance(option, shapes.ListType):
-        inner = option.item_type
-        items = [_decode(v, inner, faults, f"{key}[{i}]") for i, v in enumerate(value)]
-        return INVALID if any(item is INVALID for item in items) else items
-    if isinstance(option, shapes.DictType):
-        _decode_keys(node, option.key_type, faults, key)
-        inner = option.value_type
-        found = {n: _decode(v, inner, faults, f"{key}.{n}") for n, v in value.items()}
-        return {name: value for name, value in found.items() if value is not INVALID}
-    if isinstance(option, shapes.IntType | shapes.FloatType) and (said := _beyond(value, option)):
-        faults.add(node.place, key, f"{_show(value)} {said}")
-        return INVALID
-    return float(value) if isinstance(option, shapes.FloatType) else value
+    match option:
+        case shapes.StructType():
+            fields = {field.encode_name: field for field in option.fields}
+            return _decode_struct(node, option.cls, fields, faults, key, {})
+        case shapes.ListType():
+            return _decode_list(node, option.item_type, faults, key)
+        case shapes.DictType():
+            return _decode_mapping(node, option, faults, key)
+        case shapes.IntType() | shapes.FloatType():
+            if said := _beyond(node.value, option):
+                faults.add(node.place, key, f"{_show(node.value)} {said}")
+                return INVALID
+            return float(node.value) if isinstance(option, shapes.FloatType) else node.value
+    return node.value
+
+
+def _decode_list(node: YamlNode, inner: Type, faults: Faults, key: str) -> Any:
+    items = [_decode(each, inner, faults, f"{key}[{i}]") for i, each in enumerate(node.value)]
+    return INVALID if any(item is INVALID for item in items) else items
+
+
+def _decode_mapping(node: YamlNode, shape: shapes.DictType, faults: Faults, key: str) -> Any:
+    _decode_keys(node, shape.key_type, faults, key)
+    values = {
+        name: _decode(inner, shape.value_type, faults, f"{key}.{name}")
+        for name, inner in node.value.items()
+    }
+    return {name: value for name, value in values.items() if value is not INVALID}
 
 
 def _decode_keys(node: YamlNode, shape: Type, faults: Faults, key: str) -> None:

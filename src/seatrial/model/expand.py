@@ -25,7 +25,7 @@ from seatrial.model.job_options import AskedOptions
 from seatrial.model.machine import Launcher, Machine, NodeGroup, SlurmOverride
 from seatrial.model.machine_topology import topology_of
 from seatrial.model.nodes import NodeFacts, facts_of, groups_with
-from seatrial.model.parameters import ParameterSpace, fault_of_value
+from seatrial.model.parameters import ParameterSpace, fault_of_value, matches
 from seatrial.model.requirements import (
     AskedOrder,
     AskedPlace,
@@ -257,9 +257,8 @@ class _Binder:
     def _toolchains(self, chains: list[str]) -> list[str]:
         """Return the toolchains of the test. A test without a build and without a wish runs on the
         default toolchain only."""
-        wanted = patterns_of(self.test)
-        if wanted:
-            found = [c for c in chains if any(fnmatchcase(c, pattern) for pattern in wanted)]
+        if wanted := patterns_of(self.test):
+            found = [chain for chain in chains if matches(chain, wanted)]
             if not found:
                 self._skip(f"needs a toolchain {' or '.join(wanted)}")
             return found

@@ -7,14 +7,14 @@
 A run that passes keeps its verdict; ``about`` then says that it was expected to fail.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
 from seatrial.model import codes
 from seatrial.model.codes import Code
 from seatrial.model.failures import KNOWABLE, KnownFailure, end_of
+from seatrial.model.parameters import matches
 from seatrial.model.test import Case, Test
 
 
@@ -76,6 +76,5 @@ def known_failures_of(
     return [*of_plan, *own, *of_machine]
 
 
-def _fits(patterns: Iterable[str], name: str) -> bool:
-    wanted = list(patterns)
-    return not wanted or any(fnmatchcase(name, each) for each in wanted)
+def _fits(patterns: Sequence[str], name: str) -> bool:
+    return not patterns or matches(name, patterns)

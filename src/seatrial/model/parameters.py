@@ -7,7 +7,7 @@ Parameters are bound in the order in which they are written. An expression may u
 parameters above it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from itertools import islice, repeat
 from typing import Any
@@ -200,6 +200,11 @@ def is_reserved(name: str) -> bool:
 def is_pattern(text: str) -> bool:
     """Return True if a text holds a wildcard of the shell: ``*``, ``?`` or ``[``."""
     return any(sign in text for sign in "*?[")
+
+
+def matches(name: str, patterns: Iterable[str]) -> bool:
+    """Return whether a name matches one of these patterns."""
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def is_like(name: str, pattern: str) -> bool:

@@ -467,10 +467,7 @@ def choose_nodes(
     reasons = []
     for name, pool in wide:
         try:
-            if wish.order and not (wish.across or wish.near):
-                chosen.append(in_order(topology, pool, wish.order, seed)[:number])
-            else:
-                chosen.append(_taken(topology, pool, among or usable, wish, number, chance))
+            chosen.append(_taken(topology, pool, among or usable, wish, number, chance, seed))
         except _Short as short:
             reasons.append(f"{short} of {name}" if name else str(short))
         if chosen and not wish.near:
@@ -529,9 +526,12 @@ def _taken(
     wish: NodeWish,
     number: int,
     chance: random.Random,
+    seed: str,
 ) -> list[int]:
     """Return nodes of a pool, the nearest first. Raises _Short if it has none that hold the
     wish."""
+    if wish.order and not (wish.across or wish.near):
+        return in_order(topology, pool, wish.order, seed)[:number]
     distance = _distances(topology, wish.near, pool)
     pool = sorted(pool, key=lambda node: (distance.get(node, 0), node))
     if not wish.across:
