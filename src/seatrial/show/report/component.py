@@ -42,11 +42,18 @@ from seatrial.results.store.schema import Store
 from seatrial.results.trial_history import TrialHistory
 from seatrial.results.variability import Variability, variability
 from seatrial.show.draw.plots import ShadedSpan
-from seatrial.show.page import Cell, Column, Table
+from seatrial.show.page import Cell, Table
 from seatrial.show.report import figures as tables
 from seatrial.show.report import people
 from seatrial.show.report.as_found import Facts, as_found, told
-from seatrial.show.report.content import ReportComponent, ReportMachine, bounded, filled, titled
+from seatrial.show.report.content import (
+    ReportComponent,
+    ReportMachine,
+    bounded,
+    columns_of,
+    filled,
+    titled,
+)
 from seatrial.show.report.figures import MAX_ROWS, courses, figures, scaling_figures, spread
 from seatrial.show.report.people import conditions, excluded
 from seatrial.show.report.planned import beside_given, expected
@@ -298,17 +305,17 @@ def machine(
 
 
 def _nodes(about: MachineFile) -> Table:
-    columns = [
-        Column("nodes"),
-        Column("number", "count"),
-        Column("cores", "count"),
-        Column("sockets", "count"),
-        Column("NUMA domains", "count"),
-        Column("threads a core", "count"),
-        Column("memory"),
-        Column("GPUs", "count"),
-        Column("features"),
-    ]
+    columns = columns_of(
+        "nodes",
+        ("number", "count"),
+        ("cores", "count"),
+        ("sockets", "count"),
+        ("NUMA domains", "count"),
+        ("threads a core", "count"),
+        "memory",
+        ("GPUs", "count"),
+        "features",
+    )
     rows: list[Sequence[Cell]] = []
     for kind in about.nodes:
         memory = kind.memory.written
@@ -323,12 +330,9 @@ def _nodes(about: MachineFile) -> Table:
 def _file_systems(about: MachineFile) -> Iterator[Table]:
     if not about.file_systems:
         return
-    columns = [
-        Column("file system"),
-        Column("path"),
-        Column("metadata targets"),
-        Column("safe load of a target", "count", unit="open files"),
-    ]
+    columns = columns_of(
+        "file system", "path", "metadata targets", ("safe load of a target", "count", "open files")
+    )
     rows = (
         (name, each.path, ", ".join(t.name for t in each.metadata_targets), each.safe_load or None)
         for name, each in about.file_systems.items()

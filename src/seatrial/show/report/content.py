@@ -161,6 +161,14 @@ class Report(Struct, frozen=True, kw_only=True):
         return digest(f"{self.made}\n{block(self.files, self.decided)}".encode())[:12]
 
 
+def columns_of(*written: str | tuple[str, Kind] | tuple[str, Kind, str]) -> list[Column]:
+    """Return columns: each by its title, where it has not texts also by its kind and unit."""
+    return [
+        Column(one) if isinstance(one, str) else Column(*one[:2], unit="".join(one[2:]))
+        for one in written
+    ]
+
+
 def bounded(
     title: str,
     columns: Sequence[Column],

@@ -31,6 +31,7 @@ from seatrial.show.report.content import (
     ReportComponent,
     ReportFigure,
     bounded,
+    columns_of,
     ended_by_verdict,
     filled,
 )
@@ -56,19 +57,19 @@ def _difference(pairs: Sequence[Result]) -> Iterator[ReportFigure]:
     runs = (one.numbers.get(key) for one in cases for key in ("alone n", "full n"))
     if sum(n for n in runs if isinstance(n, int | float)) < FEW_RUNS:
         return
-    columns = [
-        Column("case"),
-        Column("alone", "number"),
-        Column("n alone", "count"),
-        Column("at full machine", "number"),
-        Column("n full", "count"),
-        Column("waves", "count"),
-        Column("better by", "per cent"),
-        Column("95 % from", "per cent"),
-        Column("to", "per cent"),
-        Column("state"),
-        Column("why"),
-    ]
+    columns = columns_of(
+        "case",
+        ("alone", "number"),
+        ("n alone", "count"),
+        ("at full machine", "number"),
+        ("n full", "count"),
+        ("waves", "count"),
+        ("better by", "per cent"),
+        ("95 % from", "per cent"),
+        ("to", "per cent"),
+        "state",
+        "why",
+    )
     title = "Each application alone and at full machine"
     about = (
         "Median at full machine against the median alone, in per cent; positive is better. Bars "
@@ -160,7 +161,7 @@ def _utilisation(status: Status) -> Iterator[ReportFigure]:
         "trial's clock."
     )
     data = bounded(
-        "Accepted over time", [Column("until", "seconds"), Column("accepted", "share")], points
+        "Accepted over time", columns_of(("until", "seconds"), ("accepted", "share")), points
     )
     whole = status.utilisation
     levels = (
@@ -216,16 +217,16 @@ def spread(kinds: Sequence[RunKind]) -> Iterator[ReportFigure]:
         rows.append([kind.name, len(times), middle, *at])
     if not groups:
         return
-    columns = [
-        Column("runs of"),
-        Column("n", "count"),
-        Column("median", "number", unit="s"),
-        Column("least", "per cent"),
-        Column("25 %", "per cent"),
-        Column("50 %", "per cent"),
-        Column("75 %", "per cent"),
-        Column("greatest", "per cent"),
-    ]
+    columns = columns_of(
+        "runs of",
+        ("n", "count"),
+        ("median", "number", "s"),
+        ("least", "per cent"),
+        ("25 %", "per cent"),
+        ("50 %", "per cent"),
+        ("75 %", "per cent"),
+        ("greatest", "per cent"),
+    )
     title = "How alike runs are"
     about = (
         "Elapsed times of runs with a right answer, against the median of their kind: positive is "
@@ -265,18 +266,18 @@ def _scaled(test: str, metric: str, x: str, panels: Sequence[Scaled]) -> ReportF
         points = [(c.x, c.speedup, c.low, c.high) for c in cells if c.speedup is not None]
         if points:
             curves.append(plots.Curve(case, points))
-    columns = [
-        Column("case"),
-        Column(x, "number"),
-        Column("median", "number", unit=panels[0].unit),
-        Column("n", "count"),
-        Column("speed-up", "number"),
-        Column("95 % from", "number"),
-        Column("to", "number"),
-        Column("ideal", "number"),
-        Column("efficiency", "share"),
-        Column("why not"),
-    ]
+    columns = columns_of(
+        "case",
+        (x, "number"),
+        ("median", "number", panels[0].unit),
+        ("n", "count"),
+        ("speed-up", "number"),
+        ("95 % from", "number"),
+        ("to", "number"),
+        ("ideal", "number"),
+        ("efficiency", "share"),
+        "why not",
+    )
     title = f"Scaling of {test} over {x}"
     better = f"{metric}, {panels[0].better} is better"
     fixed = all(panel.fixed for panel in panels)
@@ -429,14 +430,14 @@ def _series(points: _Points) -> list[ChartSeries]:
 
 def _table(kind: RunKind) -> Table:
     """Return the table of the runs, outliers first."""
-    columns = [
-        Column("script started (UTC)", "time"),
-        Column("run"),
-        Column("elapsed", "number", unit="s"),
-        Column("verdict"),
-        Column("class"),
-        Column("why"),
-    ]
+    columns = columns_of(
+        ("script started (UTC)", "time"),
+        "run",
+        ("elapsed", "number", "s"),
+        "verdict",
+        "class",
+        "why",
+    )
     rows: list[Sequence[Cell]] = []
     for run, name, reason in sorted(_in_order(kind), key=lambda each: not each[1]):
         found = (run.script_started, run.run_id, run.elapsed, run.verdict)
@@ -472,13 +473,9 @@ def _phases(parts: Sequence[ReportComponent]) -> Table:
         names = ", ".join(part.status.component for part in some)
         nodes = max(part.status.nodes for part in some)
         rows.append([phase, names, nodes, min(begun, default=None), last])
-    columns = [
-        Column("phase"),
-        Column("components"),
-        Column("nodes", "count"),
-        Column("from (UTC)", "time"),
-        Column("to (UTC)", "time"),
-    ]
+    columns = columns_of(
+        "phase", "components", ("nodes", "count"), ("from (UTC)", "time"), ("to (UTC)", "time")
+    )
     return bounded("Phases", columns, rows)
 
 
@@ -487,12 +484,9 @@ def _beside_each_other(parts: Sequence[ReportComponent]) -> Table:
         (use.words, use.nodes, round(use.node_hours, 1), use.utilisation)
         for use in beside([part.status for part in parts])
     ]
-    columns = [
-        Column("components"),
-        Column("nodes", "count"),
-        Column("node-hours", "number"),
-        Column("accepted", "share"),
-    ]
+    columns = columns_of(
+        "components", ("nodes", "count"), ("node-hours", "number"), ("accepted", "share")
+    )
     about = "by one clock: the nodes of each count until the last of them ended"
     return bounded("Components beside each other", columns, rows, about)
 
@@ -511,7 +505,7 @@ def node_hours(status: Status) -> Iterator[Table]:
         for name, hours in numbers.items()
         if name.endswith(" node-hours") and isinstance(hours, int | float)
     )
-    columns = [Column("use"), Column("node-hours", "number"), Column("of those available", "share")]
+    columns = columns_of("use", ("node-hours", "number"), ("of those available", "share"))
     yield bounded("Where node-hours went", columns, rows)
 
 
@@ -526,13 +520,13 @@ def node_shares(status: Status) -> Iterator[Table]:
         planned = "fill" if each.only_fills else each.planned
         rows.append((each.test, planned, each.achieved, points, each.node_hours))
     rows.append(("no run", found.unclaimed, found.unused, None, None))
-    columns = [
-        Column("test"),
-        Column("planned", "share"),
-        Column("achieved", "share"),
-        Column("difference", "number", unit="points"),
-        Column("node-hours", "number"),
-    ]
+    columns = columns_of(
+        "test",
+        ("planned", "share"),
+        ("achieved", "share"),
+        ("difference", "number", "points"),
+        ("node-hours", "number"),
+    )
     about = (
         "Of the node-hours that were available: what the plan gives to each test, and what its "
         "jobs held, whatever their verdicts."
@@ -545,14 +539,14 @@ def sub_phases(status: Status) -> Iterator[Table]:
     parts = status.sub_phases
     if len(parts) < 2 and not status.plan:
         return
-    columns = [
-        Column("sub-phase", "count"),
-        Column("from (UTC)", "time"),
-        Column("to (UTC)", "time"),
-        Column("clock", "seconds"),
-        Column("passed", "count"),
-        Column("ended by"),
-    ]
+    columns = columns_of(
+        ("sub-phase", "count"),
+        ("from (UTC)", "time"),
+        ("to (UTC)", "time"),
+        ("clock", "seconds"),
+        ("passed", "count"),
+        "ended by",
+    )
     rows = (
         (each.number, each.start, each.end, each.clock, each.accepted, each.ended_by)
         for each in parts
@@ -589,5 +583,5 @@ def notes_table(notes: Iterable[Note]) -> Table:
     rows = (
         (note.time, note.text, f"{note.user}@{note.host}" if note.user else "") for note in notes
     )
-    columns = [Column("time (UTC)", "time"), Column("noted"), Column("by")]
+    columns = columns_of(("time (UTC)", "time"), "noted", "by")
     return bounded("Notes on the machine", columns, rows, "by `seatrial note`", MAX_ROWS)

@@ -25,8 +25,8 @@ from seatrial.results.status import Status
 from seatrial.results.trial_history import RunHistory, TrialHistory
 from seatrial.results.utilisation import LevelSpan, target_loads
 from seatrial.results.variability import Variability
-from seatrial.show.page import Cell, Column, Table
-from seatrial.show.report.content import Other, ReportComponent, bounded, filled, moment
+from seatrial.show.page import Cell, Table
+from seatrial.show.report.content import Other, ReportComponent, bounded, columns_of, filled, moment
 from seatrial.show.report.figures import MAX_ROWS
 from seatrial.units import SECOND_NS, count, listed
 
@@ -42,21 +42,21 @@ def items(found: Sequence[ItemStatus]) -> Table:
         rows += [
             [*about, "", each.result, *_cells(each, "does not count")] for each in item.uncounted
         ]
-    columns = [
-        Column("item"),
-        Column("clause"),
-        Column("what"),
-        Column("asked"),
-        Column("result", "state"),
-        Column("counts"),
-        Column("value"),
-        Column("by"),
-        Column("recorded by"),
-        Column("when", "time"),
-        Column("remark"),
-        Column("document"),
-        Column("SHA-256"),
-    ]
+    columns = columns_of(
+        "item",
+        "clause",
+        "what",
+        "asked",
+        ("result", "state"),
+        "counts",
+        "value",
+        "by",
+        "recorded by",
+        ("when", "time"),
+        "remark",
+        "document",
+        "SHA-256",
+    )
     about_all = "The first result stands; another one replaces it only with a reason."
     return bounded("Items", columns, rows, about_all)
 
@@ -78,19 +78,19 @@ def issues(found: Sequence[Issue], title: str = "Issues") -> Table:
         runs, by, said = ", ".join(each.runs), ", ".join(each.opened_by), "; ".join(each.comments)
         about = (each.state, each.severity, each.text, each.component, each.owner, each.nodes)
         rows.append([each.issue, *about, runs, by, each.opened, said])
-    columns = [
-        Column("issue", "count"),
-        Column("state"),
-        Column("severity"),
-        Column("what"),
-        Column("component"),
-        Column("owner"),
-        Column("nodes"),
-        Column("runs"),
-        Column("opened by"),
-        Column("opened", "time"),
-        Column("remarks"),
-    ]
+    columns = columns_of(
+        ("issue", "count"),
+        "state",
+        "severity",
+        "what",
+        "component",
+        "owner",
+        "nodes",
+        "runs",
+        "opened by",
+        ("opened", "time"),
+        "remarks",
+    )
     return bounded(title, columns, rows)
 
 
@@ -100,14 +100,7 @@ def entries(records: PlanRecords) -> Table:
         [each.at, each.kind, each.text, each.nodes, ", ".join(each.by), each.user]
         for each in records.entries
     ]
-    columns = [
-        Column("when", "time"),
-        Column("kind"),
-        Column("what"),
-        Column("nodes"),
-        Column("by"),
-        Column("recorded by"),
-    ]
+    columns = columns_of(("when", "time"), "kind", "what", "nodes", "by", "recorded by")
     return bounded("Milestones, replaced parts, incidents", columns, rows)
 
 
@@ -128,16 +121,9 @@ def excluded_by_agreement(reviews: Sequence[RunReview]) -> Table:
     for each in (review for review in reviews if review.is_excluded):
         said = (each.case, each.verdict, each.cause, each.comment, ", ".join(each.by))
         rows.append([each.run, *said, each.user, each.time])
-    columns = [
-        Column("run"),
-        Column("case"),
-        Column("verdict"),
-        Column("cause"),
-        Column("comment"),
-        Column("agreed by"),
-        Column("recorded by"),
-        Column("when", "time"),
-    ]
+    columns = columns_of(
+        "run", "case", "verdict", "cause", "comment", "agreed by", "recorded by", ("when", "time")
+    )
     about = (
         "Criteria on verdicts and figures leave these runs out, and say what they would be with "
         "them. What was measured did not change; their nodes were used all the same."
@@ -154,15 +140,9 @@ def causes(reviews: Sequence[RunReview]) -> Table:
         _cause(cause or "none given", some)
         for cause, some in sorted(by_cause.items(), key=lambda item: -len(item[1]))
     ]
-    columns = [
-        Column("cause"),
-        Column("runs", "count"),
-        Column("excluded", "count"),
-        Column("tests"),
-        Column("run"),
-        Column("comments"),
-        Column("by"),
-    ]
+    columns = columns_of(
+        "cause", ("runs", "count"), ("excluded", "count"), "tests", "run", "comments", "by"
+    )
     return bounded("Causes that people gave", columns, rows, "Verdicts and figures stay.")
 
 
@@ -186,13 +166,7 @@ def operator_actions(history: TrialHistory) -> Table:
         [each.time, each.by, each.text, "; ".join(each.changes), each.reason]
         for each in history.actions
     ]
-    columns = [
-        Column("when", "time"),
-        Column("who"),
-        Column("what"),
-        Column("changed"),
-        Column("why"),
-    ]
+    columns = columns_of(("when", "time"), "who", "what", "changed", "why")
     about = (
         "Criteria are judged over the spans: by each policy for as long as it held. A hold changes "
         "no planned share."
@@ -213,15 +187,9 @@ def judged_again(history: TrialHistory) -> Table:
             key = (history.test_of(run), run.first_code, run.code, event.by_and_why)
             found.setdefault(key, []).append(run)
     rows = [_judged_again_row(*key[:3], runs) for key, runs in found.items()]
-    columns = [
-        Column("test"),
-        Column("first verdict"),
-        Column("verdict"),
-        Column("runs", "count"),
-        Column("when", "time"),
-        Column("by"),
-        Column("why"),
-    ]
+    columns = columns_of(
+        "test", "first verdict", "verdict", ("runs", "count"), ("when", "time"), "by", "why"
+    )
     about = "A person judged these runs again; what was measured did not change."
     return bounded("Runs that were judged again", columns, rows, about)
 
@@ -271,18 +239,18 @@ def _judged_again_row(test: str, first: int, last: int, runs: list[RunHistory]) 
 
 MAX_TESTS = 6  # that a row names
 _NUMBER = re.compile(r"([0-9]+)")
-COLUMNS = [
-    Column("clause"),
-    Column("id"),
-    Column("requirement"),
-    Column("component"),
-    Column("by"),
-    Column("tests"),
-    Column("asked"),
-    Column("found"),
-    Column("n", "count"),
-    Column("state", "state"),
-]
+COLUMNS = columns_of(
+    "clause",
+    "id",
+    "requirement",
+    "component",
+    "by",
+    "tests",
+    "asked",
+    "found",
+    ("n", "count"),
+    ("state", "state"),
+)
 
 
 def traceability(
@@ -368,7 +336,7 @@ def excluded(
     ]
     if damaged:
         rows.append(["journal", record.tag, damaged, "lines that could not be read"])
-    columns = [Column("what"), Column("which"), Column("number", "count"), Column("why")]
+    columns = columns_of("what", "which", ("number", "count"), "why")
     return [bounded("Excluded", columns, rows, max_rows=MAX_ROWS), *_outages(history)]
 
 
@@ -410,12 +378,9 @@ def _outages(history: TrialHistory) -> Iterator[Table]:
     if not outages:
         return
     whys = ", ".join(dict.fromkeys(each.reason for each in outages if each.reason))
-    columns = [
-        Column("from (UTC)", "time"),
-        Column("to (UTC)", "time"),
-        Column("nodes"),
-        Column("length", "seconds"),
-    ]
+    columns = columns_of(
+        ("from (UTC)", "time"), ("to (UTC)", "time"), "nodes", ("length", "seconds")
+    )
     rows: list[list[Cell]] = []
     for each in outages_of(history):
         length = (each.end - each.start) / SECOND_NS
@@ -441,13 +406,9 @@ def _blackouts(history: TrialHistory, now: int) -> Table:
             continue
         subject = policy.subject_of(window)
         rows.append([start, end, (end - start) / SECOND_NS, subject, window.reason])
-    columns = [
-        Column("from (UTC)", "time"),
-        Column("to (UTC)", "time"),
-        Column("length", "seconds"),
-        Column("of"),
-        Column("why"),
-    ]
+    columns = columns_of(
+        ("from (UTC)", "time"), ("to (UTC)", "time"), ("length", "seconds"), "of", "why"
+    )
     about = (
         "As planned: nothing of theirs was started in that time. Unlike planned outages, criteria "
         "count it."
@@ -465,12 +426,12 @@ def _loads(record: Record, history: TrialHistory, now: int) -> Table:
             safe = system.safe_load if system is not None else 0.0
             above = _above(levels, safe) if safe else None
             rows.append([name, highest, safe or None, above])
-    columns = [
-        Column("target"),
-        Column("highest", "count", unit="open files"),
-        Column("safe", "count", unit="open files"),
-        Column("time above safe", "share"),
-    ]
+    columns = columns_of(
+        "target",
+        ("highest", "count", "open files"),
+        ("safe", "count", "open files"),
+        ("time above safe", "share"),
+    )
     about = "Of this trial's own runs, as the plan or test gives their open files; others' are not "
     about += "in it."
     if record.rehearsed:

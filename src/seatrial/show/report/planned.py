@@ -29,8 +29,8 @@ from seatrial.results.selection import Side, SideSelection, gather
 from seatrial.results.store.schema import Store
 from seatrial.show.draw.plots import Interval, forest
 from seatrial.show.draw.svg import Axis
-from seatrial.show.page import Cell, Column, Table
-from seatrial.show.report.content import Other, ReportFigure, bounded, titled
+from seatrial.show.page import Cell, Table
+from seatrial.show.report.content import Other, ReportFigure, bounded, columns_of, titled
 from seatrial.units import show_unit
 
 TrialOfPart = tuple[PreparedComponent, PlanTrial | None]
@@ -229,18 +229,18 @@ def expected(view: TrialView) -> Table:
 
     The medians are over the runs with a right answer, as the criterion figure_of_merit judges them.
     """
-    columns = [
-        Column("case"),
-        Column("metric"),
-        Column("unit"),
-        Column("n", "count"),
-        Column("median", "number"),
-        Column("reference", "number"),
-        Column("allowed"),
-        Column("better by", "per cent"),
-        Column("state"),
-        Column("why"),
-    ]
+    columns = columns_of(
+        "case",
+        "metric",
+        "unit",
+        ("n", "count"),
+        ("median", "number"),
+        ("reference", "number"),
+        "allowed",
+        ("better by", "per cent"),
+        "state",
+        "why",
+    )
     about = (
         "Medians over the runs with a right answer, against the references of the machine that the "
         "trial was made with, also where runs were judged again by others. Better by: positive is "
@@ -287,18 +287,18 @@ def _row(view: TrialView, metric: str, group: NodeCases, one: Result) -> list[Ce
 
 
 MAX_GIVEN_ROWS: Final = 40
-_COLUMNS = [
-    Column("case"),
-    Column("metric"),
-    Column("unit"),
-    Column("given", "number"),
-    Column("n given", "count"),
-    Column("measured", "number"),
-    Column("n measured", "count"),
-    Column("better by", "per cent"),
-    Column("95 % from", "per cent"),
-    Column("to", "per cent"),
-]
+_COLUMNS = columns_of(
+    "case",
+    "metric",
+    "unit",
+    ("given", "number"),
+    ("n given", "count"),
+    ("measured", "number"),
+    ("n measured", "count"),
+    ("better by", "per cent"),
+    ("95 % from", "per cent"),
+    ("to", "per cent"),
+)
 
 
 def given_side(store: Store, tag: str) -> Side:

@@ -29,8 +29,8 @@ from seatrial.model.machine import Toolchain
 from seatrial.model.test import Case, Check, Metric, PlacementCheck, Test
 from seatrial.results.node_hours import NodeShares, TestShare
 from seatrial.results.trial_history import RunHistory, TrialHistory
-from seatrial.show.page import Cell, Column, Table
-from seatrial.show.report.content import Listing, bounded, filled
+from seatrial.show.page import Cell, Table
+from seatrial.show.report.content import Listing, bounded, columns_of, filled
 from seatrial.show.report.figures import MAX_ROWS
 from seatrial.show.report.sign import digest, sum_of
 from seatrial.units import count, listed, show_unit
@@ -90,18 +90,18 @@ def tests(records: Iterable[Record]) -> list[Table]:
 def _sizes(
     record: Record, of_tests: Iterable[tuple[Test, list[Case]]], shares: NodeShares | None
 ) -> Table:
-    columns = [
-        Column("test"),
-        Column("purpose"),
-        Column("nodes x tasks x threads"),
-        Column("toolchains"),
-        Column("parameters"),
-        Column("cases", "count"),
-        Column("runs of each", "count"),
-        Column("walltime", "seconds"),
-        Column("planned share", "share"),
-        Column("share", "share"),
-    ]
+    columns = columns_of(
+        "test",
+        "purpose",
+        "nodes x tasks x threads",
+        "toolchains",
+        "parameters",
+        ("cases", "count"),
+        ("runs of each", "count"),
+        ("walltime", "seconds"),
+        ("planned share", "share"),
+        ("share", "share"),
+    )
     had = {each.test: each for each in shares.tests} if shares is not None else {}
     rows = [[*_size(record, test, cases), *_share(had.get(test.name))] for test, cases in of_tests]
     about = (
@@ -147,7 +147,7 @@ def _launches(record: Record, of_tests: Iterable[tuple[Test, list[Case]]]) -> Ta
         for name, line in sorted(lines.items()):
             size = f"{first[name].nodes} x {first[name].tasks} x {first[name].threads}"
             rows.append([test.name, name, size, line or "none: the script starts itself"])
-    columns = [Column("test"), Column("toolchain"), Column("of the case of"), Column("started by")]
+    columns = columns_of("test", "toolchain", "of the case of", "started by")
     return bounded("Launch lines", columns, rows, "$LAUNCH, as scripts get it", MAX_RAN_ROWS)
 
 
@@ -165,14 +165,7 @@ def _own_flags(record: Record, of_tests: Iterable[tuple[Test, list[Case]]]) -> T
             for key, setting in own.environment.items():
                 before = usual.environment.get(key, "")
                 rows.append([test.name, name, f"${key}", show(before), show(setting), own.reason])
-    columns = [
-        Column("test"),
-        Column("toolchain"),
-        Column("what"),
-        Column("the machine's"),
-        Column("the test's"),
-        Column("reason"),
-    ]
+    columns = columns_of("test", "toolchain", "what", "the machine's", "the test's", "reason")
     about = "What tests need other than the machine's file says of a toolchain."
     return bounded("Toolchains' own flags", columns, rows, about, MAX_RAN_ROWS)
 
@@ -183,7 +176,7 @@ def _checks(tests: Iterable[NamedTest]) -> Table:
         if all(check.exit_code is None for check in test.verify):
             rows.append([name, "", "exit code", "0", ""])
         rows += [[name, *_check(check)] for check in test.verify]
-    columns = [Column("test"), Column("in"), Column("check"), Column("of"), Column("expected")]
+    columns = columns_of("test", "in", "check", "of", "expected")
     about = "All of them must hold, or the answer is wrong. Patterns are regular expressions."
     return bounded("What a right answer is", columns, rows, about, MAX_RAN_ROWS)
 
@@ -224,14 +217,7 @@ def _figures(tests: Iterable[NamedTest]) -> Table:
                 rows.append([label, name, unit, one.better, one.in_file, how])
             else:  # from: FORMAT, or python: FILE:FUNCTION
                 rows.append([label, "", "", "", "", f"{name}: {one}"])
-    columns = [
-        Column("test"),
-        Column("metric"),
-        Column("unit"),
-        Column("better"),
-        Column("in"),
-        Column("found by"),
-    ]
+    columns = columns_of("test", "metric", "unit", "better", "in", "found by")
     return bounded("Figures of merit", columns, rows, max_rows=MAX_RAN_ROWS)
 
 
@@ -241,7 +227,7 @@ def _inputs(tests: Iterable[NamedTest]) -> Table:
         for item in test.inputs:
             digest = record.inputs.get(path_of(item), "")
             rows.append([name, name_of(item), digest[:SHA256_DIGITS] or "too large"])
-    columns = [Column("test"), Column("input"), Column("checksum")]
+    columns = columns_of("test", "input", "checksum")
     about = "SHA-256 when the trial was made; of a folder: a hash of its names and files."
     return bounded("Inputs", columns, rows, about, MAX_RAN_ROWS)
 
@@ -313,15 +299,15 @@ def failed(history: TrialHistory) -> Table:
         alike.setdefault(key, []).append(run)
     ranked = sorted(alike.items(), key=lambda each: (order.index(each[0][0]), -len(each[1])))
     rows = [_row(test, verdict, runs) for (test, verdict, *_), runs in ranked]
-    columns = [
-        Column("test"),
-        Column("verdict"),
-        Column("cause"),
-        Column("reason"),
-        Column("runs", "count"),
-        Column("retried", "count"),
-        Column("first of them"),
-    ]
+    columns = columns_of(
+        "test",
+        "verdict",
+        "cause",
+        "reason",
+        ("runs", "count"),
+        ("retried", "count"),
+        "first of them",
+    )
     about = " ".join(_about_failed(history, failures, rows)) if failures else ""
     return bounded("Runs that did not pass", columns, rows, about)
 
@@ -380,7 +366,7 @@ def versions(
 ) -> list[Table]:
     """Return the tables of software, the toolchains that ran (``used``: by trial), the plan's file,
     and what could not run."""
-    columns = [Column("component"), Column("left out"), Column("why")]
+    columns = columns_of("component", "left out", "why")
     return filled(
         _software([record for record, _, _ in used], plan_file),
         _toolchains(used),
@@ -401,7 +387,7 @@ def _software(records: Sequence[Record], plan_file: Path | None) -> Table:
     rows += [[f"plan's file now, {path.name}", _now(path)] for path in dict.fromkeys(plans)]
     suites = dict.fromkeys(chain.from_iterable(record.asked.suites for record in records))
     rows += [["suite", suite] for suite in suites]
-    return bounded("Software and files", [Column("what"), Column("version or SHA-256")], rows)
+    return bounded("Software and files", columns_of("what", "version or SHA-256"), rows)
 
 
 def _now(path: Path) -> str:
@@ -412,14 +398,7 @@ def _now(path: Path) -> str:
 
 
 def _toolchains(used: Sequence[UsedToolchains]) -> Table:
-    columns = [
-        Column("toolchain"),
-        Column("version"),
-        Column("compilers"),
-        Column("flags"),
-        Column("modules"),
-        Column("variables set"),
-    ]
+    columns = columns_of("toolchain", "version", "compilers", "flags", "modules", "variables set")
     rows: dict[tuple[str, str], list[Cell]] = {}
     for record, ran, facts in used:
         for name, one in record.machine.toolchains.items():
@@ -445,13 +424,7 @@ def digest_of_struct(value: msgspec.Struct) -> str:
 
 def definitions(folder: TrialFolder, record: Record, cases: Sequence[Case]) -> list[Table]:
     """Return the tables of a trial's tests, with hashes of definitions, builds, environments."""
-    columns = [
-        Column("test"),
-        Column("application"),
-        Column("cases", "count"),
-        Column("definition, SHA-256"),
-        Column("builds"),
-    ]
+    columns = columns_of("test", "application", ("cases", "count"), "definition, SHA-256", "builds")
     by_test: dict[str, list[Case]] = {name: [] for name in record.tests}
     for case in cases:
         by_test.setdefault(case.test, []).append(case)
@@ -476,4 +449,4 @@ def _environments(folder: TrialFolder) -> Iterator[Table]:
     if names:
         rows = ((name.partition(".")[0],) for name in names)
         about = "Each is a file of the trial's folder `environments`."
-        yield bounded("Environments of runs", [Column("hash")], rows, about, 20)
+        yield bounded("Environments of runs", columns_of("hash"), rows, about, 20)
