@@ -107,10 +107,10 @@ def message(text: str) -> Markup:
 
 def verdict(code: int, again: bool = False) -> Markup:
     """Return a verdict as a badge, with its meaning as a title."""
-    found = codes.code_of(code)
+    meaning = codes.code_of(code)
     tone = "again" if again else _TONES.get(code, "failed")
     return Markup('<span class="verdict {}" title="{}">{}</span>').format(
-        tone, f"{found.number}: {found.meaning}", found.name
+        tone, f"{meaning.number}: {meaning.meaning}", meaning.name
     )
 
 

@@ -112,13 +112,13 @@ def _summary(histories: Sequence[History]) -> str:
     confirmed = sum(each.confirmed for history in histories for each in history.told)
     alarms = sum(len(history.alarms) for history in histories)
     few = sum(history.analysis.few for history in histories)
-    said = []
+    parts = []
     if few < len(histories):
         changes = f"{count(confirmed, 'confirmed change')}, {alarms} for the worse"
-        said.append(changes if confirmed else "no change")
+        parts.append(changes if confirmed else "no change")
     if few:
-        said.append(f"too few figures to tell in {few} of them, {MIN_POINTS} or more are needed")
-    return f"{len(histories)} series: {'; '.join(said)}"
+        parts.append(f"too few figures to tell in {few} of them, {MIN_POINTS} or more are needed")
+    return f"{len(histories)} series: {'; '.join(parts)}"
 
 
 def _overview(histories: Sequence[History], view: View) -> list[Section]:
@@ -168,9 +168,9 @@ def _short(history: History) -> str:
     if history.analysis.why:
         return "too few" if history.analysis.few else "none: all equal"
     suspect = sum(not each.confirmed for each in history.told)
-    said = [_percent(history, each) for each in history.told if each.confirmed]
-    said += [f"{suspect} suspect"] if suspect else []
-    return ", ".join(said) or ("hardly enough figures" if history.analysis.limit else "")
+    words = [_percent(history, each) for each in history.told if each.confirmed]
+    words += [f"{suspect} suspect"] if suspect else []
+    return ", ".join(words) or ("hardly enough figures" if history.analysis.limit else "")
 
 
 def _percent(history: History, change: ReportedChange) -> str:
@@ -387,26 +387,26 @@ def _modes_record(span: LevelModes) -> dict[str, Any]:
     return record | {"first": iso(span.first), "last": iso(span.last)}
 
 
-def _change_record(told: ReportedChange) -> dict[str, Any]:
-    change, near = told.change, told.near
+def _change_record(reported: ReportedChange) -> dict[str, Any]:
+    change, near = reported.change, reported.near
     note = None
     if near is not None:
         note = {"text": near.note.text, "time": iso(near.note.time), "seconds": near.seconds}
     return {
         "tier": change.tier,
-        "kind": "drift" if told.drift else "step",
+        "kind": "drift" if reported.drift else "step",
         "index": change.index,
         "until": change.until,
-        "since": iso(told.since),
-        "last_before": None if told.drift else iso(told.last),
-        "settled": iso(told.first),
+        "since": iso(reported.since),
+        "last_before": None if reported.drift else iso(reported.last),
+        "settled": iso(reported.first),
         "before": change.before,
         "after": change.after,
-        "percent": told.percent,
-        "worse": told.worse,
+        "percent": reported.percent,
+        "worse": reported.worse,
         "strength": change.strength if change.strength != float("inf") else None,
         "nearest_note": note,
-        "facts": [msgspec.structs.asdict(each) for each in told.facts],
+        "facts": [msgspec.structs.asdict(each) for each in reported.facts],
     }
 
 

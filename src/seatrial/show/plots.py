@@ -103,5 +103,5 @@ def bars(shares: Iterable[float]) -> str:
         signs.encode(sys.stdout.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
         signs = PLAIN
-    most = len(signs) - 1
-    return "".join(signs[max(0, min(most, round(share * most)))] for share in shares)
+    tallest = len(signs) - 1
+    return "".join(signs[max(0, min(tallest, round(share * tallest)))] for share in shares)

@@ -237,15 +237,15 @@ def _widths(columns: Sequence[_TextColumn], room: int) -> list[int]:
     if not room:
         return widths
     readable, narrow = ([each.readable for each in columns], [each.narrowest for each in columns])
-    for least in (readable, narrow, [1] * len(columns)):
-        _shrink(widths, least, room)
+    for minima in (readable, narrow, [1] * len(columns)):
+        _shrink(widths, minima, room)
     return widths
 
 
-def _shrink(widths: list[int], least: Sequence[int], room: int) -> None:
+def _shrink(widths: list[int], minima: Sequence[int], room: int) -> None:
     """Make the widest columns narrower until the table fits, none below its least width."""
     while _whole(widths) > room:
-        wide = [place for place, width in enumerate(widths) if width > least[place]]
+        wide = [place for place, width in enumerate(widths) if width > minima[place]]
         if not wide:
             return
         widths[max(wide, key=widths.__getitem__)] -= 1

@@ -53,11 +53,11 @@ def heat_map(
     for i, row in enumerate(cells):
         for j, value in enumerate(row):
             if value > 0:
-                told = f"{_ranks(i, per)} to {_ranks(j, per)}: {show(value)}"
+                pair = f"{_ranks(i, per)} to {_ranks(j, per)}: {show(value)}"
                 x, y = _LEFT + j * size, top + i * size
                 fill = colour(scale.level(value))
                 parts.append(
-                    rect(x, y, size, size, hover(told), fill=fill, shape_rendering="crispEdges")
+                    rect(x, y, size, size, hover(pair), fill=fill, shape_rendering="crispEdges")
                 )
     for at in borders:
         place = at * size
@@ -176,14 +176,14 @@ def node_cores(
 def _cpu(use: CpuUse, x: float, y: float, width: float) -> list[Markup]:
     colour = "paper" if not use.threads else "bad" if use.threads > 1 else 1
     threads = f"{use.threads} thread{'' if use.threads == 1 else 's'}"
-    told = f"CPU {use.cpu}: " + (f"rank {use.ranks}, {threads}" if use.threads else "nothing")
+    about = f"CPU {use.cpu}: " + (f"rank {use.ranks}, {threads}" if use.threads else "nothing")
     height = _HEIGHT - _GAP
-    found = [
-        rect(x, y, width, height, hover(told), fill=ink(colour), stroke=ink("axis"), rx=2),
+    parts = [
+        rect(x, y, width, height, hover(about), fill=ink(colour), stroke=ink("axis"), rx=2),
         words(str(use.cpu), x + 3, y + 10, colour="paper" if use.threads else "muted"),
     ]
     if use.ranks:
         text = cut(use.ranks, width - 4)
         middle = x + width / 2
-        found.append(words(text, middle, y + 26, anchor="middle", colour="paper", full=use.ranks))
-    return found
+        parts.append(words(text, middle, y + 26, anchor="middle", colour="paper", full=use.ranks))
+    return parts

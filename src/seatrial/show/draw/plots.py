@@ -224,9 +224,9 @@ def _pieces(
     points: Sequence[Point], across: svg.Scale, upwards: svg.Scale
 ) -> list[list[svg.Place]]:
     return [
-        [(across.at(at), upwards.at(value)) for at, value in own if value is not None]
-        for there, own in groupby(points, lambda point: point[1] is not None)
-        if there
+        [(across.at(at), upwards.at(value)) for at, value in piece if value is not None]
+        for is_known, piece in groupby(points, lambda point: point[1] is not None)
+        if is_known
     ]
 
 
@@ -255,26 +255,26 @@ def _dots(dots: Sequence[svg.Place], look: svg.LegendEntry) -> Markup:
 
 
 def _spans(spans: Sequence[ShadedSpan], across: svg.Scale, box: svg.Box) -> list[Markup]:
-    found = []
+    parts = []
     for span in spans:
         start, end = across.at(span.start), across.at(span.end)
         width, height = max(1.0, end - start), box.bottom - box.top
-        found.append(
+        parts.append(
             svg.rect(start, box.top, width, height, svg.hover(span.text), fill=svg.ink("shade"))
         )
         if span.text and svg.width_of(span.text) + 6 <= end - start:
-            found.append(svg.words(span.text, start + 4, box.top + 12, colour="muted"))
-    return found
+            parts.append(svg.words(span.text, start + 4, box.top + 12, colour="muted"))
+    return parts
 
 
 def _levels(levels: Sequence[ReferenceLine], upwards: svg.Scale, box: svg.Box) -> list[Markup]:
     """Return lines at heights, each with its label above it if there is room, else below."""
-    found = []
+    parts = []
     taken: list[float] = []
     for each in sorted(levels, key=lambda one: upwards.at(one.y)):
         y = upwards.at(each.y)
         path = f"M{box.left:.1f} {y:.1f}H{box.right:.1f}"
-        found.append(svg.stroke(path, each.colour, stroke_dasharray="5 3"))
+        parts.append(svg.stroke(path, each.colour, stroke_dasharray="5 3"))
         above, below = y - 4, y + 13
         rooms = [above, below] if above - svg.LINE >= box.top - 8 else [below]
         base = next(
@@ -287,8 +287,8 @@ def _levels(levels: Sequence[ReferenceLine], upwards: svg.Scale, box: svg.Box) -
             label = svg.words(
                 text, *place, anchor="end", colour=each.colour, full=each.text, halo=True
             )
-            found.append(label)
-    return found
+            parts.append(label)
+    return parts
 
 
 def _marks(
@@ -299,7 +299,7 @@ def _marks(
     A mark whose label finds no room is shown by its line alone.
     """
     ends = [0.0] * _ROWS
-    found: list[tuple[int, Markup]] = []
+    labels: list[tuple[int, Markup]] = []
     for mark in sorted(marks, key=lambda one: one.at):
         text = svg.cut(mark.text, 150)
         needs = svg.width_of(text)
@@ -311,18 +311,18 @@ def _marks(
         ends[row] = start + needs + 8
         base = top + 12 + row * svg.LINE
         label = svg.words(text, start, base, colour=mark.colour, full=mark.text)
-        found.append((row, label))
-    rows = max((row + 1 for row, _ in found), default=0)
-    return [label for _, label in found], rows
+        labels.append((row, label))
+    rows = max((row + 1 for row, _ in labels), default=0)
+    return [label for _, label in labels], rows
 
 
 def _lines_down(marks: Sequence[Mark], across: svg.Scale, box: svg.Box) -> list[Markup]:
-    found = []
+    lines = []
     for mark in marks:
         path = f"M{across.at(mark.at):.1f} {box.top - 3:.1f}V{box.bottom:.1f}"
         about = svg.hover(mark.text)
-        found.append(svg.stroke(path, mark.colour, about, stroke_width=1.2, stroke_dasharray="3 2"))
-    return found
+        lines.append(svg.stroke(path, mark.colour, about, stroke_width=1.2, stroke_dasharray="3 2"))
+    return lines
 
 
 # ---- bars ----------------------------------------------------------------------------------------
@@ -381,7 +381,7 @@ def _bar(
     row: Bar, looks: Sequence[svg.LegendEntry], top: float, across: svg.Scale, left: float
 ) -> list[Markup]:
     base = top + _ROW / 2 + 4
-    found = [svg.words(svg.cut(row.name, left - 8), left - 8, base, anchor="end", full=row.name)]
+    parts = [svg.words(svg.cut(row.name, left - 8), left - 8, base, anchor="end", full=row.name)]
     sum_before = 0.0
     for value, look in zip(row.values, looks, strict=True):
         start, end = across.at(sum_before), across.at(sum_before + value)
@@ -389,9 +389,9 @@ def _bar(
         if end - start >= 0.05:
             about = svg.hover(f"{row.name}: {look.name}: {svg.plain(value)}")
             y, width = top + (_ROW - _THICK) / 2, max(end - start, 1.0)
-            found.append(svg.rect(start, y, width, _THICK, about, fill=svg.ink(look.colour)))
-    found.append(svg.words(row.label, across.at(sum_before) + 5, base, colour="muted"))
-    return found
+            parts.append(svg.rect(start, y, width, _THICK, about, fill=svg.ink(look.colour)))
+    parts.append(svg.words(row.label, across.at(sum_before) + 5, base, colour="muted"))
+    return parts
 
 
 # ---- boxes ---------------------------------------------------------------------------------------
@@ -456,7 +456,7 @@ def _group(group: BoxGroup, values: Sequence[float], y: float, across: svg.Scale
     whiskers = "".join(f"M{svg.number(a)} {height}H{svg.number(b)}" for a, b in ends)
     whiskers += "".join(f"M{svg.number(x)} {svg.number(y - 4)}v8" for x in (first, last))
     about = f"{group.name}: median {middle:.4g}, quartiles {low:.4g} and {high:.4g}"
-    found = [
+    parts = [
         svg.stroke(whiskers, 1),
         svg.rect(
             *(q1, y - half, max(q3 - q1, 0.5), _BOX_THICK),
@@ -475,8 +475,8 @@ def _group(group: BoxGroup, values: Sequence[float], y: float, across: svg.Scale
     dots = svg.thin_dots([(across.at(value), y) for value in marked], MAX_BEYOND_WHISKERS)
     if dots:
         path = "".join(f"M{svg.number(x)} {svg.number(y)}{mark}" for x, _ in dots)
-        found.append(svg.tag("path", d=path, fill=colour, fill_opacity=0.65))
-    return found
+        parts.append(svg.tag("path", d=path, fill=colour, fill_opacity=0.65))
+    return parts
 
 
 # ---- forest --------------------------------------------------------------------------------------
@@ -586,17 +586,17 @@ def _bar_from(row: Interval, y: float, start: float, end: float) -> Markup:
 
 
 def _interval(row: Interval, y: float, across: svg.Scale) -> list[Markup]:
-    found = []
+    parts = []
     if row.low is not None and row.high is not None:
         low, high = across.at(row.low), across.at(row.high)
         path = f"M{svg.number(low)} {svg.number(y)}H{svg.number(high)}"
         path += "".join(f"M{svg.number(x)} {svg.number(y - 4)}v8" for x in (low, high))
-        found.append(svg.stroke(path, row.colour, stroke_width=1.6))
+        parts.append(svg.stroke(path, row.colour, stroke_width=1.6))
     place = f"M{svg.number(across.at(row.value))} {svg.number(y)}{svg.shape(row.form)}"
-    found.append(
+    parts.append(
         svg.tag("path", svg.hover(f"{row.name}: {row.label}"), d=place, fill=svg.ink(row.colour))
     )
-    return found
+    return parts
 
 
 # ---- scaling -------------------------------------------------------------------------------------

@@ -274,9 +274,9 @@ def scale_of(
     wanted = (*values, *axis.ticks, axis.low, axis.high)
     shown = [value for value in wanted if axis.holds(value)]
     low, high = (min(shown), max(shown)) if shown else (1.0, 1.0)
-    most = max(2, int(abs(end - start) / room))
+    max_ticks = max(2, int(abs(end - start) / room))
     make = {"log": _log, "time": _time, "clock": _clock}.get(axis.kind, _linear)
-    low, high, ticks = make(axis, low, high, most)
+    low, high, ticks = make(axis, low, high, max_ticks)
     if axis.ticks:
         ticks = [(value, plain(value)) for value in axis.ticks]
     scale = Scale(low, high, start, end, axis.kind == "log")
@@ -287,12 +287,12 @@ def scale_of(
 _Made = tuple[float, float, list[tuple[float, str]]]
 
 
-def _linear(axis: Axis, low: float, high: float, most: int) -> _Made:
+def _linear(axis: Axis, low: float, high: float, max_ticks: int) -> _Made:
     """Return ends and ticks at 1, 2 or 5 times a power of ten; ends that were given are kept."""
     if high <= low:
         pad = abs(low) * 0.05 or 1.0
         low, high = low - pad, high + pad
-    step = nice_step((high - low) / most)
+    step = nice_step((high - low) / max_ticks)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     ticks = [(n * step, labelled(n * step, step)) for n in range(first, last + 1)]
     keep_low = axis.low is not None and low == axis.low
@@ -300,10 +300,10 @@ def _linear(axis: Axis, low: float, high: float, most: int) -> _Made:
     return low if keep_low else first * step, high if keep_high else last * step, ticks
 
 
-def nice_step(least: float) -> float:
+def nice_step(minimum: float) -> float:
     """Return the least of 1, 2, 5 times a power of ten that is not below a positive number."""
-    power = 10.0 ** math.floor(math.log10(max(least, 1e-300)))
-    return next(power * m for m in (1, 2, 5, 10) if power * m >= least * (1 - 1e-9))
+    power = 10.0 ** math.floor(math.log10(max(minimum, 1e-300)))
+    return next(power * m for m in (1, 2, 5, 10) if power * m >= minimum * (1 - 1e-9))
 
 
 def labelled(value: float, step: float) -> str:
@@ -327,19 +327,19 @@ def plain(value: float) -> str:
 _MIN, _MAX = 1e-300, 1e300  # a tick beyond an end does not overflow
 
 
-def _log(axis: Axis, low: float, high: float, most: int) -> _Made:
+def _log(axis: Axis, low: float, high: float, max_ticks: int) -> _Made:
     """Return ticks at powers of ten, and at 2 and 5 times these if there is room."""
     low, high = (min(max(value, _MIN), _MAX) for value in (low, high))
     if high <= low:
         low, high = low / 2, high * 2
     first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
     decades = last - first
-    parts = (1, 2, 5) if 3 * decades <= most + 2 else (1,)
-    every = max(1, -(-decades // most))
+    parts = (1, 2, 5) if 3 * decades <= max_ticks + 2 else (1,)
+    every = max(1, -(-decades // max_ticks))
     values = [m * 10.0**n for n in range(first, last + 1, every) for m in parts]
     inside = [value for value in values if low * 0.999 <= value <= high * 1.001]
     if len(inside) < 2:
-        step = nice_step((high - low) / most)
+        step = nice_step((high - low) / max_ticks)
         inside = [n * step for n in range(math.ceil(low / step), math.floor(high / step) + 1)]
     return low, high, [(value, plain(value)) for value in inside if value > 0]
 
@@ -356,11 +356,11 @@ _STEPS = [number * unit for unit, numbers in _STEPS_IN.items() for number in num
 _DATES = (*(s for s in _STEPS if s <= 2 * _DAY), 7 * _DAY, 14 * _DAY, 28 * _DAY)
 
 
-def _clock(axis: Axis, low: float, high: float, most: int) -> _Made:
+def _clock(axis: Axis, low: float, high: float, max_ticks: int) -> _Made:
     """Ticks of time since a beginning: in the unit that the step has."""
     if high <= low:
         high = low + max(1.0, abs(low) * 1e-6)
-    step = _step_of((high - low) / most)
+    step = _step_of((high - low) / max_ticks)
     unit = next((size for size in (_DAY, _HOUR, _MINUTE) if step >= size), 1.0)
     name = {_DAY: "d", _HOUR: "h", _MINUTE: "min", 1.0: "s"}[unit]
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
@@ -370,24 +370,24 @@ def _clock(axis: Axis, low: float, high: float, most: int) -> _Made:
     return low, high, ticks
 
 
-def _step_of(least: float) -> float:
-    if least > _STEPS[-1]:
-        return nice_step(least / _DAY) * _DAY
-    if least < 1:
-        return nice_step(least)
-    return next(step for step in _STEPS if step >= least)
+def _step_of(minimum: float) -> float:
+    if minimum > _STEPS[-1]:
+        return nice_step(minimum / _DAY) * _DAY
+    if minimum < 1:
+        return nice_step(minimum)
+    return next(step for step in _STEPS if step >= minimum)
 
 
-def _time(axis: Axis, low: float, high: float, most: int) -> _Made:
+def _time(axis: Axis, low: float, high: float, max_ticks: int) -> _Made:
     """Return ticks of the calendar in UTC; the first one of a day shows the date."""
     if high <= low:
         low, high = max(0.0, low - 30), high + 30
-    least = (high - low) / most
-    if least > 20 * _DAY:
+    min_step = (high - low) / max_ticks
+    if min_step > 20 * _DAY:
         steps = (1, 2, 3, 6, 12, 24, 60, 120, 240, 600)
-        months = next((n for n in steps if n * 28 * _DAY >= least), 1200)
+        months = next((n for n in steps if n * 28 * _DAY >= min_step), 1200)
         return low, high, _months(low, high, months)
-    step = next((s for s in _DATES if s >= least), _DATES[-1])
+    step = next((s for s in _DATES if s >= min_step), _DATES[-1])
     day = low // _DAY * _DAY
     first, last = math.ceil((low - day) / step - 1e-9), math.floor((high - day) / step + 1e-9)
     ticks: list[tuple[float, str]] = []
@@ -462,16 +462,16 @@ def sample(entry: LegendEntry, x: float, y: float) -> list[Markup]:
     colour = ink(entry.colour)
     if entry.look == "area":
         return [rect(x + 2, y - 5, 13, 10, fill=colour)]
-    found = []
+    parts = []
     if entry.look in ("line", "both"):
         path, dash = f"M{x:g} {y:g}h17", dashes(entry.form)
-        found.append(stroke(path, entry.colour, stroke_width=2, stroke_dasharray=dash))
+        parts.append(stroke(path, entry.colour, stroke_width=2, stroke_dasharray=dash))
     if entry.look == "dense":
         path = f"M{x + 4:g} {y + 1:g}{DOT}m4-3{DOT}m4 2{DOT}"
-        found.append(stroke(path, entry.colour, stroke_width=3, stroke_linecap="round"))
+        parts.append(stroke(path, entry.colour, stroke_width=3, stroke_linecap="round"))
     if entry.look in ("dots", "both"):
-        found.append(tag("path", d=f"M{x + 8.5:g} {y:g}{shape(entry.form)}", fill=colour))
-    return found
+        parts.append(tag("path", d=f"M{x + 8.5:g} {y:g}{shape(entry.form)}", fill=colour))
+    return parts
 
 
 def upright(scale: Scale, box: Box) -> list[Markup]:
@@ -602,10 +602,10 @@ def thin_dots(places: Sequence[Place], limit: int = MAX_DOTS) -> list[Place]:
 
 
 def _on_grid(places: Sequence[Place], size: float) -> dict[tuple[int, int, float], Place]:
-    found: dict[tuple[int, int, float], Place] = {}
+    cells: dict[tuple[int, int, float], Place] = {}
     for x, y in places:
-        found.setdefault((int(x / size), int(y / size), size), (x, y))
-    return found
+        cells.setdefault((int(x / size), int(y / size), size), (x, y))
+    return cells
 
 
 def _extremes(places: Sequence[Place]) -> list[Place]:
@@ -614,4 +614,4 @@ def _extremes(places: Sequence[Place]) -> list[Place]:
     for place in places:
         columns.setdefault(int(place[0]), []).append(place)
     height = itemgetter(1)
-    return [pick(own, key=height) for own in columns.values() for pick in (min, max)]
+    return [pick(column, key=height) for column in columns.values() for pick in (min, max)]

@@ -168,28 +168,28 @@ def _outages(history: TrialHistory) -> list[ShadedSpan]:
     ]
 
 
-def _end(history: TrialHistory, found: Status, ticked: Sequence[int]) -> int | None:
+def _end(history: TrialHistory, status: Status, ticked: Sequence[int]) -> int | None:
     """Return when the clock of a trial stopped for good, or its last item got a result."""
     if ticked:
-        return max(ticked) if all(item.tick for item in found.items) else None
+        return max(ticked) if all(item.tick for item in status.items) else None
     return history.spans[-1].end if history.over and history.spans else None
 
 
-def _remarks(record: Record, found: Status, damaged: int, view: TrialView) -> Iterator[str]:
-    if found.state in ("abandoned", "cancelled"):
-        yield f"This trial was {found.state}: it did not come to its end."
+def _remarks(record: Record, status: Status, damaged: int, view: TrialView) -> Iterator[str]:
+    if status.state in ("abandoned", "cancelled"):
+        yield f"This trial was {status.state}: it did not come to its end."
     elif record.imported is not None:
         source = record.imported
         yield f"The runs of this trial were made with {source.tool}: imported from {source.file}."
-    elif found.state != "ended":
+    elif status.state != "ended":
         yield (
-            f"Interim: this trial is {found.state}; what is said of it is as of its journal's end "
+            f"Interim: this trial is {status.state}; what is said of it is as of its journal's end "
             "in this report."
         )
-    if found.sharing:
+    if status.sharing:
         yield (
-            f"In this trial {found.sharing}. Utilisation counts each node-hour once; in the shares "
-            "of tests it is divided among the runs, by their cores."
+            f"In this trial {status.sharing}. Utilisation counts each node-hour once; in the "
+            "shares of tests it is divided among the runs, by their cores."
         )
     yield from people.corrected_references(view.history, record)
     if note := unlearned_sums(record.tests, view.references.entries):
@@ -203,11 +203,11 @@ def unread(damaged: int) -> str:
     return f"{count(damaged, 'line')} of its journal could not be read, and {are} not counted."
 
 
-def _pairs(view: TrialView, found: Status) -> list[Result]:
+def _pairs(view: TrialView, status: Status) -> list[Result]:
     """Return the slowdown results: the plan's own, or without a bound if cases ran both ways."""
-    own = [results for results in found.criteria if results[0].criterion == "slowdown"]
-    if own:
-        return own[0]
+    results_of_plan = [results for results in status.criteria if results[0].criterion == "slowdown"]
+    if results_of_plan:
+        return results_of_plan[0]
     stages = {run.stage for run in view.history.runs}
     if not {"alone", "full"} <= stages:
         return []
@@ -259,10 +259,10 @@ def journal_of(folder: TrialFolder, reading: Reading) -> Iterator[File]:
 
 def machines_of(trials: Sequence[GatheredTrial]) -> list[ReportMachine]:
     """Return each machine as the trials knew it; trials that knew the same share an entry."""
-    found: dict[str, list[GatheredTrial]] = {}
+    by_definition: dict[str, list[GatheredTrial]] = {}
     for one in trials:
-        found.setdefault(digest_of_struct(one.record.machine), []).append(one)
-    return [_machine(same, len(found) > 1) for same in found.values()]
+        by_definition.setdefault(digest_of_struct(one.record.machine), []).append(one)
+    return [_machine(same, len(by_definition) > 1) for same in by_definition.values()]
 
 
 def _machine(trials: Sequence[GatheredTrial], several: bool) -> ReportMachine:
@@ -280,7 +280,7 @@ def machine(
     records: Sequence[Record],
     several: bool,
     launchers: Sequence[str] = (),
-    found: Sequence[Table] = (),
+    tables: Sequence[Table] = (),
 ) -> ReportMachine:
     """Return a machine as these trials knew it, the launchers that started their runs, and the
     tables of what their jobs ``found``; ``several``: other trials knew it differently."""
@@ -300,7 +300,7 @@ def machine(
         facts.append(("of the trials", ", ".join(record.tag for record in records)))
     facts += [(name, str(value)) for name, value in about.facts.items()]
     shown = [(name, text) for name, text in facts if text]
-    made = [_nodes(about), *found, *_file_systems(about)]
+    made = [_nodes(about), *tables, *_file_systems(about)]
     return ReportMachine(about.machine, about.about, shown, made)
 
 

@@ -246,10 +246,10 @@ def _left_out(report: Report) -> Iterator[str]:
     failures."""
     several = len(report.components) > 1
     words = [
-        found
+        phrase
         for part in report.components
         for each in part.status.criteria
-        if each and (found := exclusion_words(each[0], part.title if several else ""))
+        if each and (phrase := exclusion_words(each[0], part.title if several else ""))
     ]
     if words:
         yield f"By excluded runs alone: {'; '.join(words)}."

@@ -347,8 +347,8 @@ def _timed(kind: RunKind) -> bool:
 def _course(kind: RunKind, marks: list[Mark], outages: Sequence[ShadedSpan]) -> ReportFigure:
     title = f"Elapsed time against start: {kind.name}"
     tally = Counter(outlier.kind for outlier in kind.found.outliers)
-    said = ", ".join(f"{n} {CLASSES[name]}" for name, n in tally.items()) or "none stands out"
-    about = f"{len(kind.runs):,} runs; {said}."
+    classes = ", ".join(f"{n} {CLASSES[name]}" for name, n in tally.items()) or "none stands out"
+    about = f"{len(kind.runs):,} runs; {classes}."
     levels = []
     if (middle := kind.found.median) is not None:
         about += f" Median of the complete ones {show_seconds(middle)}."
@@ -411,9 +411,9 @@ def _points(kind: RunKind) -> tuple[_Points, int, Counter[Class | Literal[""]]]:
 
 def _in_order(kind: RunKind) -> Iterator[tuple[RunOutcome, Class | Literal[""], str]]:
     """Yield the runs in order of their start, with their class and the reason for it."""
-    found = {outlier.run: outlier for outlier in kind.found.outliers}
+    outliers = {outlier.run: outlier for outlier in kind.found.outliers}
     for run in sorted(kind.runs, key=lambda run: run.script_started or 0):
-        outlier = found.get(f"{run.trial}/{run.run_id}")
+        outlier = outliers.get(f"{run.trial}/{run.run_id}")
         yield run, outlier.kind if outlier else "", outlier.reason if outlier else ""
 
 
@@ -440,8 +440,8 @@ def _table(kind: RunKind) -> Table:
     )
     rows: list[Sequence[Cell]] = []
     for run, name, reason in sorted(_in_order(kind), key=lambda each: not each[1]):
-        found = (run.script_started, run.run_id, run.elapsed, run.verdict)
-        rows.append((*found, CLASSES[name] if name else "", reason))
+        about_run = (run.script_started, run.run_id, run.elapsed, run.verdict)
+        rows.append((*about_run, CLASSES[name] if name else "", reason))
     return bounded(f"Runs of {kind.name}", columns, rows, "those that stand out first")
 
 
@@ -511,15 +511,15 @@ def node_hours(status: Status) -> Iterator[Table]:
 
 def node_shares(status: Status) -> Iterator[Table]:
     """Yield the table of the planned and the achieved share of each test of a mix."""
-    found = status.node_shares
-    if found is None or found.unclaimed is None:
+    shares = status.node_shares
+    if shares is None or shares.unclaimed is None:
         return
     rows: list[Sequence[Cell]] = []
-    for each in found.tests:
+    for each in shares.tests:
         points = 100 * (each.achieved - (each.planned or 0.0))
         planned = "fill" if each.only_fills else each.planned
         rows.append((each.test, planned, each.achieved, points, each.node_hours))
-    rows.append(("no run", found.unclaimed, found.unused, None, None))
+    rows.append(("no run", shares.unclaimed, shares.unused, None, None))
     columns = columns_of(
         "test",
         ("planned", "share"),
@@ -554,7 +554,7 @@ def sub_phases(status: Status) -> Iterator[Table]:
     yield bounded("Sub-phases", columns, rows, "the stretches between pauses and interruptions")
 
 
-def variability_tables(found: Variability) -> list[Table]:
+def variability_tables(varied: Variability) -> list[Table]:
     """Return how much runs vary, what those that stand out share, and where their nodes were."""
     about_spread = (
         "Over the runs with a right answer; sd: standard deviation (n - 1), CV: sd over mean, "
@@ -569,9 +569,9 @@ def variability_tables(found: Variability) -> list[Table]:
         "corrected for all covariates of all tests."
     )
     tables = [
-        (spread_table(found.rows), "Variability", about_spread),
-        (shared_table(found), "What runs that stand out share", about_shared),
-        (places_table(found), "Times and places in the network", about_places),
+        (spread_table(varied.rows), "Variability", about_spread),
+        (shared_table(varied), "What runs that stand out share", about_shared),
+        (places_table(varied), "Times and places in the network", about_places),
     ]
     return [
         bounded(title, table.columns, table.rows, about, MAX_ROWS) for table, title, about in tables

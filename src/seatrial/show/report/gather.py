@@ -139,13 +139,13 @@ def _files_beside(
 
 def _records(folder: TrialFolder | None) -> tuple[PlanRecords, list[File]]:
     """Return what people recorded about the plan, and the files that has it."""
-    found = PlanRecords()
+    records = PlanRecords()
     if folder is None:
-        return found, []
+        return records, []
     reading = read(folder.journal)
-    found.fold(reading)
+    records.fold(reading)
     files = [file_of(folder, name) for name in NAMES[:-1]]
-    return found, [*files, *journal_of(folder, reading)]
+    return records, [*files, *journal_of(folder, reading)]
 
 
 def _notices(parts: Sequence[ReportComponent], others: Sequence[Other]) -> Iterator[str]:
@@ -177,10 +177,10 @@ def _notes_file(trials: Sequence[TrialFolder], records: Sequence[Record]) -> Ite
         return
     try:
         size = path.stat().st_size
-        sha256, there = sum_of(path, size)
+        sha256, read_bytes = sum_of(path, size)
     except OSError:
         return
-    yield File(trial="", name=NOTES, sha256=sha256, bytes=there)
+    yield File(trial="", name=NOTES, sha256=sha256, bytes=read_bytes)
 
 
 def _documents(planned: Planned, parts: Sequence[ReportComponent]) -> Iterator[File]:

@@ -169,11 +169,11 @@ def _criteria(criteria: Sequence[Sequence[Result]]) -> Iterator[str]:
     for results in criteria:
         one = results[0]
         if one.numbers:
-            said = "; ".join(
+            words = "; ".join(
                 f"{name} {value if isinstance(value, str) else content.shown(value, 'number')}"
                 for name, value in sorted(one.numbers.items())
             )
-            yield from ("", f"Numbers of {plain(one.label)}: {plain(said)}.")
+            yield from ("", f"Numbers of {plain(one.label)}: {plain(words)}.")
 
 
 def _documents(one: content.ReportComponent | content.Other) -> Iterator[str]:
@@ -224,8 +224,10 @@ def _grounds(report: content.Report) -> Iterator[str]:
 
 def _decision(report: content.Report) -> Iterator[str]:
     yield from ("", "## Decision and signatures", "")
-    said = f"On report {report.name} of {content.moment(report.made)} UTC, {plain(report.title)}."
-    yield f"{said} {content.sentence(report)}".strip()
+    subject = (
+        f"On report {report.name} of {content.moment(report.made)} UTC, {plain(report.title)}."
+    )
+    yield f"{subject} {content.sentence(report)}".strip()
     if report.rehearsed:
         yield from ("", "**It is of a rehearsal, and accepts nothing.**")
     elif report.decision:

@@ -102,12 +102,12 @@ def read_journal(path: Path, size: int, record: Record) -> tuple[TrialLife, list
         for event in block.events
         if isinstance(event, events.OutputRemoved)
     }
-    found = [
+    judged = [
         RunOutputs(run_id, run.test, run.path, run.sha256, _removed(run, run_id in since, record))
         for run_id, run in runs.items()
         if run.code is not None and run.code != RECALLED.number  # those wrote nothing
     ]
-    return life, found
+    return life, judged
 
 
 def _note(
@@ -213,11 +213,11 @@ def _state(path: str, sha256: str, limit: int) -> OutputState:
     try:
         if not sha256 and os.stat(path).st_size > limit:  # noqa: PTH116
             return "too large"
-        found = checksum(path)
+        current = checksum(path)
     except FileNotFoundError:
         return "not here"
     except (OSError, ValueError):
         return "cannot be read"
-    if found != sha256:
+    if current != sha256:
         return "changed"
     return "as it was"

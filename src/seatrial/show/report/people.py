@@ -31,11 +31,11 @@ from seatrial.show.report.figures import MAX_ROWS
 from seatrial.units import SECOND_NS, count, listed
 
 
-def items(found: Sequence[ItemStatus]) -> Table:
+def items(statuses: Sequence[ItemStatus]) -> Table:
     """Return the items of a checklist, with their results; each replaced or uncounted result has a
     row of its own."""
     rows: list[list[Cell]] = []
-    for item in found:
+    for item in statuses:
         about = [item.id, item.clause, item.text]
         rows.append([*about, item.bound, item.state, *_cells(item.tick, "")])
         rows += [[*about, "", each.result, *_cells(each, "replaced")] for each in item.earlier]
@@ -71,13 +71,17 @@ def _cells(tick: ItemResult | None, counts: str) -> list[Cell]:
     return [counts, tick.shown, *who, remark, tick.document + now, tick.sha256]
 
 
-def issues(found: Sequence[Issue], title: str = "Issues") -> Table:
+def issues(issues: Sequence[Issue], title: str = "Issues") -> Table:
     """Return the issues, a row for each."""
     rows: list[list[Cell]] = []
-    for each in found:
-        runs, by, said = ", ".join(each.runs), ", ".join(each.opened_by), "; ".join(each.comments)
+    for each in issues:
+        runs, by, comments = (
+            ", ".join(each.runs),
+            ", ".join(each.opened_by),
+            "; ".join(each.comments),
+        )
         about = (each.state, each.severity, each.text, each.component, each.owner, each.nodes)
-        rows.append([each.issue, *about, runs, by, each.opened, said])
+        rows.append([each.issue, *about, runs, by, each.opened, comments])
     columns = columns_of(
         ("issue", "count"),
         "state",
@@ -119,8 +123,8 @@ def excluded_by_agreement(reviews: Sequence[RunReview]) -> Table:
     """Return the runs that both sides excluded, with who and why."""
     rows: list[list[Cell]] = []
     for each in (review for review in reviews if review.is_excluded):
-        said = (each.case, each.verdict, each.cause, each.comment, ", ".join(each.by))
-        rows.append([each.run, *said, each.user, each.time])
+        about_run = (each.case, each.verdict, each.cause, each.comment, ", ".join(each.by))
+        rows.append([each.run, *about_run, each.user, each.time])
     columns = columns_of(
         "run", "case", "verdict", "cause", "comment", "agreed by", "recorded by", ("when", "time")
     )
@@ -180,13 +184,13 @@ def operator_actions(history: TrialHistory) -> Table:
 def judged_again(history: TrialHistory) -> Table:
     """Return how many runs of each test got another verdict in place of their first, the latest
     time by whom and why."""
-    found: dict[tuple[str, int, int, str], list[RunHistory]] = {}
+    alike: dict[tuple[str, int, int, str], list[RunHistory]] = {}
     for run in history.runs:
         if run.judged_again is not None and run.first_code is not None:
             event = run.judged_again
             key = (history.test_of(run), run.first_code, run.code, event.by_and_why)
-            found.setdefault(key, []).append(run)
-    rows = [_judged_again_row(*key[:3], runs) for key, runs in found.items()]
+            alike.setdefault(key, []).append(run)
+    rows = [_judged_again_row(*key[:3], runs) for key, runs in alike.items()]
     columns = columns_of(
         "test", "first verdict", "verdict", ("runs", "count"), ("when", "time"), "by", "why"
     )
@@ -197,20 +201,20 @@ def judged_again(history: TrialHistory) -> Table:
 def corrected_references(history: TrialHistory, record: Record) -> Iterator[str]:
     """Yield a sentence where people judged a trial again by other references than its own. Version
     0.1 recorded their checksums alone, so criteria did not follow."""
-    own = checksum_of(references_of(record))
+    original = checksum_of(references_of(record))
     if history.references is not None:
-        if checksum_of(history.references) != own:
-            told = next(
+        if checksum_of(history.references) != original:
+            correction = next(
                 each
                 for each in reversed(history.actions)
                 if each.action == events.ReferencesCorrected.action
             )
             yield (
-                f"{plain_line(told.by)} corrected the references of this trial on "
-                f"{moment(told.time)} UTC ({plain_line(told.reason)}): its criteria, and the table "
-                "of figures against their references, use the corrected ones."
+                f"{plain_line(correction.by)} corrected the references of this trial on "
+                f"{moment(correction.time)} UTC ({plain_line(correction.reason)}): its criteria, "
+                "and the table of figures against their references, use the corrected ones."
             )
-    elif others := _by_other_references(history, own):
+    elif others := _by_other_references(history, original):
         yield (
             f"{count(others, 'run')} {'was' if others == 1 else 'were'} judged again by other "
             "references than those that this trial was made with; its criteria, and the table of "
@@ -218,9 +222,9 @@ def corrected_references(history: TrialHistory, record: Record) -> Iterator[str]
         )
 
 
-def _by_other_references(history: TrialHistory, own: str) -> int:
+def _by_other_references(history: TrialHistory, original: str) -> int:
     events = [run.judged_again for run in history.runs if run.judged_again is not None]
-    return sum(event.references not in ("", own) for event in events)
+    return sum(event.references not in ("", original) for event in events)
 
 
 def _judged_again_row(test: str, first: int, last: int, runs: list[RunHistory]) -> list[Cell]:
@@ -288,17 +292,17 @@ def _of_trial(written: Component, part: ReportComponent) -> Iterator[list[Cell]]
 def _of_items(title: str, items: Iterable[ItemStatus]) -> Iterator[list[Cell]]:
     for item in items:
         result = item.tick
-        found = result.shown if result else ""
+        value = result.shown if result else ""
         by = f"by {', '.join(result.by)}" if result else ""
         about = f"{item.text}: {item.about}" if item.about else item.text
-        shown = ", ".join(filter(None, (found, by)))
+        shown = ", ".join(filter(None, (value, by)))
         yield [item.clause, item.id, about, title, "item", "", item.bound, shown, None, item.state]
 
 
 def _of_other(other: Other) -> Iterator[list[Cell]]:
-    for asked in other.criteria:
-        about = listed(asked.tests, MAX_TESTS)
-        named = [asked.clause, asked.id, asked.about, other.title, label(asked)]
+    for criterion in other.criteria:
+        about = listed(criterion.tests, MAX_TESTS)
+        named = [criterion.clause, criterion.id, criterion.about, other.title, label(criterion)]
         yield [*named, about, "", "", None, other.state]
     yield from _of_papers(other)
 

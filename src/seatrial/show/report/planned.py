@@ -67,8 +67,8 @@ def find(trials: Path, path: Path, name: str = "", rehearsed: bool = False) -> P
     except InvalidFiles as error:
         return _by_trials_alone(trials, path, name, rehearsed, error)
     plan = prepared.plan
-    found = rehearsals(trials, prepared) if rehearsed else _latest(trials, prepared, name)
-    made = [(part, trial) for part, trial in found if trial is not None]
+    latest = rehearsals(trials, prepared) if rehearsed else _latest(trials, prepared, name)
+    made = [(part, trial) for part, trial in latest if trial is not None]
     if not made:
         raise UsageError(_nothing(trials, path, rehearsed))
     remarks = [_changed(trial, prepared, part) for part, trial in made]
@@ -79,9 +79,9 @@ def find(trials: Path, path: Path, name: str = "", rehearsed: bool = False) -> P
         remarks += [f"{plan_trials.left_over_words(trial)}." for trial in gone]
     return Planned(
         [trial.folder for _, trial in made],
-        _others(prepared, [part for part, trial in found if trial is None], kept, path.parent),
+        _others(prepared, [part for part, trial in latest if trial is None], kept, path.parent),
         [*filter(None, remarks)],
-        [(part.component.component, *each) for part, _ in found for each in part.skipped],
+        [(part.component.component, *each) for part, _ in latest for each in part.skipped],
         plan.about,
         path,
         kept,
@@ -156,12 +156,12 @@ def _other(
     folder: Path,
 ) -> Other:
     """Return a component without a trial; without a ``state`` it rests on its documents."""
-    found = evidence_of(component.evidence, given, folder)
+    evidence = evidence_of(component.evidence, given, folder)
     return Other(
         title=title,
-        state=state or state_of_evidence(found),
+        state=state or state_of_evidence(evidence),
         about=component.about,
-        evidence=found,
+        evidence=evidence,
         waivers=component.waivers,
         criteria=component.criteria,
     )
@@ -181,17 +181,17 @@ def _latest(trials: Path, prepared: PreparedPlan, name: str) -> list[TrialOfPart
 def rehearsals(trials: Path, prepared: PreparedPlan) -> list[TrialOfPart]:
     """Return the components and phases of a plan, each with its latest rehearsal of any tag."""
     ordered = sorted(_of_plan(trials, prepared.plan.plan), key=lambda each: each.record.created)
-    found = {
+    by_part = {
         (trial.record.component.component, trial.record.phase): trial
         for trial in ordered
         if trial.record.component is not None
     }
-    return [(part, found.get((part.component.component, part.phase))) for part in prepared.parts]
+    return [(part, by_part.get((part.component.component, part.phase))) for part in prepared.parts]
 
 
 def _of_plan(trials: Path, plan: str) -> list[PlanTrial]:
     """Return all rehearsals of the components of a plan of that name."""
-    found = []
+    rehearsed = []
     for tag in tags(trials):
         folder = TrialFolder(trials / tag)
         try:
@@ -199,19 +199,19 @@ def _of_plan(trials: Path, plan: str) -> list[PlanTrial]:
         except TrialError:
             continue
         if record.rehearsed and record.plan == plan and record.component is not None:
-            found.append(PlanTrial(folder, record, "complete", record.policy, TrialLife()))
-    return found
+            rehearsed.append(PlanTrial(folder, record, "complete", record.policy, TrialLife()))
+    return rehearsed
 
 
 def _nothing(trials: Path, path: Path, rehearsed: bool) -> str:
     if rehearsed:
         return f"{path}: no rehearsal of it in {trials}; `seatrial rehearse {path}` makes one"
-    said = f"{path}: none of its components was started in {trials}"
+    fault = f"{path}: none of its components was started in {trials}"
     if _of_plan(trials, plan_trials.plan_name(path)):
-        return f"{said}; --rehearsed reports on its rehearsal"
+        return f"{fault}; --rehearsed reports on its rehearsal"
     if other := plan_trials.elsewhere(trials, path):
-        return f"{said}; {other} has trials of it: `seatrial --trials {other} report ...`"
-    return f"{said}; `seatrial accept {path}` runs it"
+        return f"{fault}; {other} has trials of it: `seatrial --trials {other} report ...`"
+    return f"{fault}; `seatrial accept {path}` runs it"
 
 
 # ---- expected ------------------------------------------------------------------------------------
@@ -255,10 +255,12 @@ def _rows(view: TrialView) -> Iterator[list[Cell]]:
     tests = {case.test for case in view.history.cases}
     for test, metric in view.references.by_metric:
         for stage in view.stages or (None,) if test in tests else ():
-            asked = Criterion(criterion="figure_of_merit", metric=metric, tests=[test], stage=stage)
-            found = {one.subject: one for one in judge(asked, view)}
-            for group in view.groups(asked):
-                one = found.get(group.name)
+            criterion = Criterion(
+                criterion="figure_of_merit", metric=metric, tests=[test], stage=stage
+            )
+            results = {one.subject: one for one in judge(criterion, view)}
+            for group in view.groups(criterion):
+                one = results.get(group.name)
                 if one is not None and (row := _row(view, metric, group, one)) is not None:
                     yield row
 
@@ -337,15 +339,15 @@ def beside_given(store: Store, folder: TrialFolder, given: Side) -> Iterator[Rep
 def _beside_given(store: Store, folder: TrialFolder, given: Side) -> list[ComparisonRow]:
     """Return the cases of a trial for which there are given figures."""
     try:
-        own = gather(store, SideSelection(folder.tag, str(folder.path), {}))
+        measured = gather(store, SideSelection(folder.tag, str(folder.path), {}))
     except UsageError:  # a checklist, or a trial in which nothing has run
         return []
-    stages = own.all_of("stage")
+    stages = measured.all_of("stage")
     if "alone" in stages and len(given.all_of("stage")) == 1:
-        cases = [case for case in own.cases if case.stage == "alone"]
-        own = Side(own.text, own.trials, cases, {"stage": "alone"})
+        cases = [case for case in measured.cases if case.stage == "alone"]
+        measured = Side(measured.text, measured.trials, cases, {"stage": "alone"})
     try:
-        rows = compare_sides(given, own, elapsed=True).rows
+        rows = compare_sides(given, measured, elapsed=True).rows
     except UsageError:  # no case is on both sides
         return []
     return [row for row in rows if row.better_by is not None and row.verdict == "given"]

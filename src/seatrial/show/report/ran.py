@@ -73,14 +73,14 @@ def ran(record: Record, cases: Sequence[Case], shares: NodeShares | None = None)
 
 def tests(records: Iterable[Record]) -> list[Table]:
     """Return the tables of the tests that trials ran, each test once: checks, metrics, inputs."""
-    found: dict[tuple[str, str], list[tuple[Test, Record]]] = {}
+    by_definition: dict[tuple[str, str], list[tuple[Test, Record]]] = {}
     for record in records:
         for test in record.tests.values():
             digest = digest_of_struct(replace(test, folder="", about="", repeat=1))
-            found.setdefault((test.name, digest), []).append((test, record))
-    versions = Counter(name for name, _ in found)
+            by_definition.setdefault((test.name, digest), []).append((test, record))
+    versions = Counter(name for name, _ in by_definition)
     named = []
-    for (name, _), same in found.items():
+    for (name, _), same in by_definition.items():
         tags = listed([record.tag for _, record in same], 2)
         label = f"{name} (in {tags})" if versions[name] > 1 else name
         named.append((label, *same[0]))
@@ -129,11 +129,11 @@ def _size(record: Record, test: Test, cases: Sequence[Case]) -> list[Cell]:
     ]
 
 
-def _share(found: TestShare | None) -> tuple[Cell, Cell]:
+def _share(share: TestShare | None) -> tuple[Cell, Cell]:
     """Return the planned and the achieved share of a test."""
-    if found is None:
+    if share is None:
         return None, None
-    return "fill" if found.only_fills else found.planned, found.achieved
+    return "fill" if share.only_fills else share.planned, share.achieved
 
 
 def _launches(record: Record, of_tests: Iterable[tuple[Test, list[Case]]]) -> Table:
@@ -156,15 +156,15 @@ def _own_flags(record: Record, of_tests: Iterable[tuple[Test, list[Case]]]) -> T
     rows: list[list[Cell]] = []
     for test, cases in of_tests:
         for name in sorted({case.toolchain for case in cases}):
-            own = own_flags(test, name)
-            if own is None:
+            flags = own_flags(test, name)
+            if flags is None:
                 continue
             usual = record.machine.toolchains.get(name, Toolchain())
             for key, value in changed_flags(test, name).items():
-                rows.append([test.name, name, key, getattr(usual, key), value, own.reason])
-            for key, setting in own.environment.items():
+                rows.append([test.name, name, key, getattr(usual, key), value, flags.reason])
+            for key, setting in flags.environment.items():
                 before = usual.environment.get(key, "")
-                rows.append([test.name, name, f"${key}", show(before), show(setting), own.reason])
+                rows.append([test.name, name, f"${key}", show(before), show(setting), flags.reason])
     columns = columns_of("test", "toolchain", "what", "the machine's", "the test's", "reason")
     about = "What tests need other than the machine's file says of a toolchain."
     return bounded("Toolchains' own flags", columns, rows, about, MAX_RAN_ROWS)
@@ -237,29 +237,29 @@ def _inputs(tests: Iterable[NamedTest]) -> Table:
 
 def scripts(records: Iterable[Record]) -> Iterator[Listing]:
     """Yield the scripts of the tests, each once."""
-    found: dict[tuple[str, str, str], list[str]] = {}
+    tags_of: dict[tuple[str, str, str], list[str]] = {}
     for record in records:
         for test in record.tests.values():
             texts = {"build": test.build.script if test.build else "", "run": test.run.script}
             for kind, text in texts.items():
                 if text.strip():
-                    found.setdefault((test.name, kind, text), []).append(record.tag)
-    versions = Counter((name, kind) for name, kind, _ in found)
+                    tags_of.setdefault((test.name, kind, text), []).append(record.tag)
+    versions = Counter((name, kind) for name, kind, _ in tags_of)
     several = {name for (name, _), number in versions.items() if number > 1}
-    for (name, kind, text), tags in found.items():
+    for (name, kind, text), tags in tags_of.items():
         trials = f", in {listed(tags, 3)}" if name in several else ""
         yield Listing(f"{name}: {kind} script{trials}", _cut(text))
 
 
 def plan_texts(records: Iterable[Record]) -> Iterator[Listing]:
     """Yield the files of the plans as they were when their trials were made."""
-    found: dict[tuple[str, str], list[str]] = {}
+    tags_of: dict[tuple[str, str], list[str]] = {}
     for record in records:
         if record.plan_text:
-            found.setdefault((record.plan, record.plan_text), []).append(record.tag)
-    for (name, text), tags in found.items():
-        of = f", of {listed(tags, 3)}" if len(found) > 1 else ""
-        yield Listing(f"Plan {name}{of}", _cut(text))
+            tags_of.setdefault((record.plan, record.plan_text), []).append(record.tag)
+    for (name, text), tags in tags_of.items():
+        trials = f", of {listed(tags, 3)}" if len(tags_of) > 1 else ""
+        yield Listing(f"Plan {name}{trials}", _cut(text))
 
 
 def _cut(text: str) -> str:
@@ -404,8 +404,10 @@ def _toolchains(used: Sequence[UsedToolchains]) -> Table:
         for name, one in record.machine.toolchains.items():
             if name not in ran:
                 continue
-            said = {each["cc"] for each in facts if each.get("toolchain") == name and "cc" in each}
-            one = replace(one, version="; ".join(sorted(said)) or one.version)
+            versions = {
+                each["cc"] for each in facts if each.get("toolchain") == name and "cc" in each
+            }
+            one = replace(one, version="; ".join(sorted(versions)) or one.version)
             rows[name, digest_of_struct(one)] = [name, one.version, *_compilers(one)]
     return bounded("Toolchains that ran", columns, rows.values(), max_rows=MAX_ROWS)
 

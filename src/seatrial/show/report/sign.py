@@ -71,17 +71,17 @@ def signature_of(report: Path, name: str = "") -> Path:
 def signatures_of(report: Path) -> list[tuple[str, Path]]:
     """Return the signatures beside a report, with the names that they are kept by, sorted."""
     plain = signature_of(report)
-    found = [("", plain)] if plain.exists() else []
+    signatures = [("", plain)] if plain.exists() else []
     try:
         names = sorted(path.name for path in report.parent.iterdir())
     except OSError:
-        return found
+        return signatures
     begin = plain.name + "."
     for name in names:
         end = name.removeprefix(begin)
         if end != name and _NAME.fullmatch(end):
-            found.append((end, report.with_name(name)))
-    return found
+            signatures.append((end, report.with_name(name)))
+    return signatures
 
 
 def signatures_that_do_not_fit(report: Path) -> list[Path]:
@@ -109,9 +109,11 @@ def sign(report: Path, key: Path, name: str = "") -> Path:
         )
     target.unlink(missing_ok=True)
     words = ["-Y", "sign", "-n", NAMESPACE, "-f", str(key.absolute())]
-    code, out, said = _ssh_keygen(words, document, signs=True)  # from stdin to stdout
+    code, out, message = _ssh_keygen(words, document, signs=True)  # from stdin to stdout
     if code or not out.startswith(_ARMOUR.decode()):
-        raise UsageError(f"{key}: ssh-keygen did not sign {report}: {said or f'exit code {code}'}")
+        raise UsageError(
+            f"{key}: ssh-keygen did not sign {report}: {message or f'exit code {code}'}"
+        )
     try:
         target.write_text(out + "\n")
     except OSError as error:
@@ -160,8 +162,10 @@ def check(
 def _fits(document: bytes, signature: str) -> Checked:
     """Check that a signature fits the document, by any key."""
     words = ["-Y", "check-novalidate", "-n", NAMESPACE, "-s", signature]
-    code, out, said = _ssh_keygen(words, document)
-    return Checked("bad" if code else "good", (), _fingerprint(out), (said or out) if code else "")
+    code, out, message = _ssh_keygen(words, document)
+    return Checked(
+        "bad" if code else "good", (), _fingerprint(out), (message or out) if code else ""
+    )
 
 
 def _by_signers(
@@ -172,29 +176,29 @@ def _by_signers(
     a line may be for another purpose, so every principal of the file is asked for."""
     words = ["-Y", "find-principals", "-s", signature, "-f", str(signers)]
     _, out, _ = _ssh_keygen(words)
-    asked = dict.fromkeys([*names, *out.splitlines(), *_principals(signers)])
-    found, fault = [], ""
-    for name in [each for each in asked if each and each[0] not in "-!"][:MAX_PRINCIPALS]:
+    principals = dict.fromkeys([*names, *out.splitlines(), *_principals(signers)])
+    signers_of, fault = [], ""
+    for name in [each for each in principals if each and each[0] not in "-!"][:MAX_PRINCIPALS]:
         words = ["-Y", "verify", "-n", NAMESPACE, "-f", str(signers), "-I", name, "-s", signature]
-        code, _, said = _ssh_keygen(words, document)
+        code, _, message = _ssh_keygen(words, document)
         if code == 0:
-            found.append(name)
+            signers_of.append(name)
         elif name in out.splitlines():
-            fault = said
-    if found:
-        return Checked("good", tuple(found), by)
+            fault = message
+    if signers_of:
+        return Checked("good", tuple(signers_of), by)
     reason = f"it is by the key {by}, which is not among those allowed"
     return Checked("unknown", (), by, f"{reason}: {fault}" if fault else reason)
 
 
 def _principals(signers: Path) -> list[str]:
     """Return the principals of a file of allowed signers, patterns among them."""
-    found: list[str] = []
+    principals: list[str] = []
     for line in signers.read_text(errors="replace").splitlines():
         words = line.split(None, 1)
         if len(words) == 2 and not words[0].startswith("#"):
-            found += words[0].strip('"').split(",")
-    return found
+            principals += words[0].strip('"').split(",")
+    return principals
 
 
 def _public(key: Path) -> str:
@@ -212,14 +216,14 @@ def _public(key: Path) -> str:
     raise UsageError(f"{key}: is no public key; name the file that ends in .pub")
 
 
-def _require_small(path: Path, most: int) -> None:
-    if path.stat().st_size > most or not path.is_file():
+def _require_small(path: Path, max_bytes: int) -> None:
+    if path.stat().st_size > max_bytes or not path.is_file():
         raise UsageError(f"{path}: is larger than any signature or key, or no file at all")
 
 
-def _fingerprint(said: str) -> str:
-    found = _KEY.search(said)
-    return plain_line(found[1]) if found else ""
+def _fingerprint(message: str) -> str:
+    match = _KEY.search(message)
+    return plain_line(match[1]) if match else ""
 
 
 def _ssh_keygen(
@@ -246,8 +250,8 @@ def _ssh_keygen(
         ) from None
     except OSError as error:
         raise TrialError(f"{command}: cannot be started: {error.strerror}") from error
-    out, said = (text.decode(errors="replace").strip() for text in (done.stdout, done.stderr))
-    return done.returncode, out, plain_line(said.rpartition("\n")[2])
+    out, message = (text.decode(errors="replace").strip() for text in (done.stdout, done.stderr))
+    return done.returncode, out, plain_line(message.rpartition("\n")[2])
 
 
 # ---- checksums -----------------------------------------------------------------------------------
@@ -337,11 +341,11 @@ def file_of(
     """Return a file of a trial, or its first ``size`` bytes. Raises TrialError."""
     path = folder.path / name
     try:
-        sha256, there = sum_of(path, path.stat().st_size if size is None else size)
+        sha256, read_bytes = sum_of(path, path.stat().st_size if size is None else size)
     except OSError as error:
         raise TrialError(f"{path}: cannot be read: {error.strerror}") from error
     return File(
-        trial=folder.tag, name=name, sha256=sha256, bytes=there, events=events, damaged=damaged
+        trial=folder.tag, name=name, sha256=sha256, bytes=read_bytes, events=events, damaged=damaged
     )
 
 
@@ -374,8 +378,8 @@ def based_on(document: bytes) -> tuple[list[File], str]:
         reader = _Reader()
         reader.feed(text)
         return _in_lines("".join(reader.kept))
-    found = _FENCED.findall(text)
-    return _in_lines(found[-1] if found else "")  # the last: text by people stands before it
+    blocks = _FENCED.findall(text)
+    return _in_lines(blocks[-1] if blocks else "")  # the last: text by people stands before it
 
 
 def _in_lines(text: str) -> tuple[list[File], str]:
@@ -390,10 +394,10 @@ def _in_lines(text: str) -> tuple[list[File], str]:
 
 
 def _in_line(line: str) -> File:
-    found = _LINE.fullmatch(line)
-    if found is None:
+    match = _LINE.fullmatch(line)
+    if match is None:
         raise UsageError(_NO_REPORT)
-    sha256, size, trial, name, beside = found.groups()
+    sha256, size, trial, name, beside = match.groups()
     return File(sha256=sha256, bytes=int(size), trial=trial or "", name=name or beside)
 
 
@@ -404,10 +408,10 @@ class _Files(Struct):
 
 def _in_json(document: bytes) -> tuple[list[File], str]:
     try:
-        found = decoder(_Files).decode(document)
+        report = decoder(_Files).decode(document)
     except DAMAGED as error:
         raise UsageError(f"it is no report of Seatrial's: {error}") from error
-    return _in_lines(block(found.files, plain_line(found.decision)))
+    return _in_lines(block(report.files, plain_line(report.decision)))
 
 
 class _Reader(HTMLParser):
@@ -588,17 +592,17 @@ def verify(report: Path, trials: Path, asked: Asked | None = None) -> Verified:
         for name, path in signatures_of(report)
     ]
     places = _document_folders(report, trials, files, asked)
-    found, outputs = [], []
+    states, outputs = [], []
     for each in files:
         if each.document:
-            found.append(_document(each, places))
+            states.append(_document(each, places))
         elif each.name == "journal.jsonl":
             one, wrote = _journal(each, trials, asked.outputs)
-            found.append(one)
+            states.append(one)
             outputs += wrote
         else:
-            found.append(_found(each, trials))
-    return Verified(report, digest(document), decision, asked, signatures, found, outputs)
+            states.append(_found(each, trials))
+    return Verified(report, digest(document), decision, asked, signatures, states, outputs)
 
 
 def tags_in(report: Path) -> set[str]:
@@ -636,10 +640,10 @@ def _found(file: File, trials: Path) -> FileFound:
         size = path.stat().st_size
         if size < file.bytes:
             return FileFound(file, path, "cut")
-        sha256, there = sum_of(path, file.bytes)
+        sha256, read_bytes = sum_of(path, file.bytes)
     except OSError:
         return FileFound(file, path, "cannot be read")
-    if there < file.bytes or sha256 != file.sha256:
+    if read_bytes < file.bytes or sha256 != file.sha256:
         return FileFound(file, path, "changed")
     if size == file.bytes:
         return FileFound(file, path, "as it was")
@@ -650,17 +654,17 @@ def _found(file: File, trials: Path) -> FileFound:
 
 def _journal(file: File, trials: Path, with_outputs: bool) -> tuple[FileFound, list[OutputsFound]]:
     """Return the state of a journal, and of what the runs wrote by it."""
-    found = _found(file, trials)
-    if found.state not in ("as it was", "went on since"):
-        return found, []
+    state = _found(file, trials)
+    if state.state not in ("as it was", "went on since"):
+        return state, []
     folder = TrialFolder(trials / file.trial)
     try:
-        life, runs = read_journal(found.path, file.bytes, folder.record())
-        if found.more and (reason := appended(found.path, file.bytes, life)):
-            found = found._replace(state="added to", reason=reason)
+        life, runs = read_journal(state.path, file.bytes, folder.record())
+        if state.more and (reason := appended(state.path, file.bytes, life)):
+            state = state._replace(state="added to", reason=reason)
     except (OSError, TrialError):
-        return found, []
-    return found, [outputs_found(folder, runs)] if with_outputs else []
+        return state, []
+    return state, [outputs_found(folder, runs)] if with_outputs else []
 
 
 def _document_folders(report: Path, trials: Path, files: list[File], asked: Asked) -> list[Path]:

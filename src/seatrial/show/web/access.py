@@ -115,16 +115,16 @@ class AccessMiddleware:
             return PlainTextResponse("Pages can only be read.\n", 405, {"allow": "GET, HEAD"})
         if not self._token or path.startswith("/static/") or self._has_cookie(scope, headers):
             return None
-        told = "A token is needed: Authorization: Bearer TOKEN.\n"
+        remedy = "A token is needed: Authorization: Bearer TOKEN.\n"
         kind, _, token = headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer":
             refusal = await self._judge(scope, token.strip())
             if refusal is not _WRONG:
                 return refusal
-            told = "That is not the token of this server; serve printed which file holds it.\n"
+            remedy = "That is not the token of this server; serve printed which file holds it.\n"
         if path == SIGN_IN or "text/html" in headers.get("accept", ""):
             return Response(self._form(False, _address_of(scope)), 401, media_type="text/html")
-        return PlainTextResponse(told, 401, {"www-authenticate": "Bearer"})
+        return PlainTextResponse(remedy, 401, {"www-authenticate": "Bearer"})
 
     def _has_cookie(self, scope: Scope, headers: Headers) -> bool:
         try:
@@ -219,5 +219,5 @@ def _address_length(scope: Scope) -> int:
 
 def _host_name(host: str) -> str:
     """Return the name of a Host header, without its port; "" where it is no host and port."""
-    found = _HOST.fullmatch(host)
-    return found[1].lower() if found else ""
+    match = _HOST.fullmatch(host)
+    return match[1].lower() if match else ""

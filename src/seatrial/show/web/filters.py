@@ -84,12 +84,12 @@ def page_of(
     """Return the runs of a page, at most ``limit``, and what is around them."""
     trial = trial_of(store, filters.trial) if filters.trial else None
     place = _place(query)
-    found = pagination.page(store, filters, order, place, limit + 1, window)
+    runs = pagination.page(store, filters, order, place, limit + 1, window)
     older = ""
-    if len(found) > limit:
-        last = pagination.place_of(found[limit - 1], order)
+    if len(runs) > limit:
+        last = pagination.place_of(runs[limit - 1], order)
         older = query.link(before=f"{last.key!r}~{last.row}")
-    return found[:limit], ListFrame(
+    return runs[:limit], ListFrame(
         newest=query.link(before="") if place else "",
         older=older,
         choices=pagination.choices(store),
@@ -215,7 +215,7 @@ def cases_study(
     if study.value is None:
         made_up = names_rehearsal(state.store(), texts, rehearsed)
         options = "|".join(labels)
-        reason = re.sub(rf"--({options})\b", lambda found: f"“{labels[found[1]]}”", study.reason)
+        reason = re.sub(rf"--({options})\b", lambda option: f"“{labels[option[1]]}”", study.reason)
         return StudyAnswer(None, study.state, reason, made_up)
     value, made_up = study.value
     return StudyAnswer(value, "judged", rehearsed=made_up)

@@ -63,13 +63,13 @@ def by_state(words: Sequence[str]) -> Shading:
 
 def by_count(counts: Sequence[int], prefix: str) -> Shading:
     """Return colours for counts: one for 0, then equal steps to the greatest."""
-    most = max(counts, default=0)
-    width = max(1, math.ceil(most / (STEPS - 1)))
-    steps = math.ceil(most / width)
+    greatest = max(counts, default=0)
+    width = max(1, math.ceil(greatest / (STEPS - 1)))
+    steps = math.ceil(greatest / width)
     levels = [math.ceil(count / width) for count in counts]
     means = ["none"]
     for step in range(steps):
-        low, high = step * width + 1, min((step + 1) * width, most)
+        low, high = step * width + 1, min((step + 1) * width, greatest)
         means.append(str(low) if low == high else f"{low:,} to {high:,}")
     first = STEPS - steps  # few steps are told apart better when they are far apart
     names = [f"{prefix}-0", *(f"{prefix}-{min(STEPS, s + 1 + first // 2)}" for s in range(steps))]

@@ -125,10 +125,10 @@ class View(NamedTuple):
 
 
 def _counts(runs: MachineRuns, mask: Bools) -> Ints:
-    own = mask[runs.owner]
+    chosen = mask[runs.owner]
     size = len(runs.names) + 1
-    begin = np.bincount(runs.first[own], minlength=size)
-    return np.cumsum(begin - np.bincount(runs.last[own] + 1, minlength=size))
+    begin = np.bincount(runs.first[chosen], minlength=size)
+    return np.cumsum(begin - np.bincount(runs.last[chosen] + 1, minlength=size))
 
 
 def view_of(state: ServerState, query: PageQuery) -> View:
@@ -199,11 +199,11 @@ def read_ahead(state: ServerState) -> None:
 
 def kept(state: ServerState, key: Hashable, version: Hashable, make: Callable[[], T]) -> T:
     """Return what was made for this version, or is made now."""
-    found: tuple[Hashable, T] | None = state.node_runs.get(key)
-    if found is None or found[0] != version:
-        found = (version, make())
-        state.node_runs.put(key, found)
-    return found[1]
+    entry: tuple[Hashable, T] | None = state.node_runs.get(key)
+    if entry is None or entry[0] != version:
+        entry = (version, make())
+        state.node_runs.put(key, entry)
+    return entry[1]
 
 
 def _runs_of(
@@ -216,16 +216,16 @@ def _runs_of(
         return nodes.runs_of_trial(store, trial), nodes.cases_of(store, trial)
 
     with store.reading():
-        found = [
+        by_trial = [
             kept(state, ("trial", trial.path), version, functools.partial(read, trial.row))
             for trial, version in zip(trials, versions, strict=True)
         ]
         names = nodes.names_of(store, machine)
-    columns = zip(NO_RUNS, *(own for own, _ in found), strict=True)
+    columns = zip(NO_RUNS, *(part for part, _ in by_trial), strict=True)
     runs = TrialRuns._make(np.concatenate(column) for column in columns)
     order = np.argsort(runs.row, kind="stable")
     row, elapsed = runs.row[order], runs.elapsed[order]
-    cases = sorted(case for _, own in found for case in own)
+    cases = sorted(case for _, part in by_trial for case in part)
     at = np.searchsorted(np.array([one.row for one in cases], np.int64), runs.case[order])
     tests, test = _indexed([one.test for one in cases], at)
     kinds, kind = _indexed([one.kind for one in cases], at)
@@ -296,7 +296,7 @@ def blocks_of(machine: Machine, names: Sequence[str], described: int) -> list[No
     """Return the blocks of nodes. Nodes from ``described`` on are in no description; they are
     last."""
     groups = groups_of(machine)
-    found: dict[tuple[str, ...], list[int]] = {}
+    by_titles: dict[tuple[str, ...], list[int]] = {}
     pattern = _pattern(names[:described])
     topology = topology_of(machine) if machine.topology is not None else None
     for place in range(described):
@@ -305,12 +305,14 @@ def blocks_of(machine: Machine, names: Sequence[str], described: int) -> list[No
             titles = _in_network(topology, topology.number_of[name])
         else:
             titles = _titles(name, groups, pattern)
-        found.setdefault(titles, []).append(place)
+        by_titles.setdefault(titles, []).append(place)
     if len(names) > described:
-        found["in no description",] = list(range(described, len(names)))
-    if groups and pattern is None and ("in no group",) in found:
-        found["in no group",] = found.pop(("in no group",))
-    return [NodeBlock(list(titles), _columns(len(own)), own) for titles, own in found.items()]
+        by_titles["in no description",] = list(range(described, len(names)))
+    if groups and pattern is None and ("in no group",) in by_titles:
+        by_titles["in no group",] = by_titles.pop(("in no group",))
+    return [
+        NodeBlock(list(titles), _columns(len(block)), block) for titles, block in by_titles.items()
+    ]
 
 
 def _in_network(topology: Topology, node: int) -> tuple[str, ...]:
@@ -446,13 +448,13 @@ def medians(values: Floats, group: Ints, groups: int) -> tuple[Floats, Ints]:
     order = np.argsort(values)
     order = order[np.argsort(group[order].astype(narrow), kind="stable")]
     counts = np.bincount(group, minlength=groups)
-    there = np.flatnonzero(counts)
-    number = counts[there]
+    filled = np.flatnonzero(counts)
+    number = counts[filled]
     begin = np.cumsum(number) - number
-    found = np.full(groups, np.nan)
+    middles = np.full(groups, np.nan)
     low, high = order[begin + (number - 1) // 2], order[begin + number // 2]
-    found[there] = (values[low] + values[high]) / 2
-    return found, counts
+    middles[filled] = (values[low] + values[high]) / 2
+    return middles, counts
 
 
 # ---- a figure of each node ----------------------------------------------------------------

@@ -74,9 +74,9 @@ def sparkline(metric: RunMetric) -> Markup:
             f"{across.at(i):.1f} {upwards.at(value):.1f}" for i, value in enumerate(values, 1)
         )
         parts.append(tag("path", class_="past", d=f"M{'L'.join(places)}"))
-    own = "own missed" if metric.expected and metric.expected.meets is False else "own"
+    kind = "own missed" if metric.expected and metric.expected.meets is False else "own"
     x, y = across.at(len(values)), upwards.at(metric.value)
-    parts.append(tag("circle", class_=own, cx=x, cy=y, r=2.8))
+    parts.append(tag("circle", class_=kind, cx=x, cy=y, r=2.8))
     size = f"0 0 {SPARK_WIDTH:g} {SPARK_HEIGHT:g}"
     return tag("svg", *parts, class_="spark", viewBox=size, role="img", aria_label=_said(metric))
 
@@ -86,10 +86,10 @@ def _said(metric: RunMetric) -> str:
     if not metric.past:
         return f"{show_figure(metric.value, metric.unit)}, the first of its case"
     values = sorted(past["value"] for past in metric.past)
-    least, middle, most = values[0], values[len(values) // 2], values[-1]
+    low, middle, high = values[0], values[len(values) // 2], values[-1]
     return (
         f"{show_figure(metric.value, metric.unit)}; {len(values)} earlier:"
-        f" {show_figure(least, '')} to {show_figure(most, '')}, median {show_figure(middle, '')}"
+        f" {show_figure(low, '')} to {show_figure(high, '')}, median {show_figure(middle, '')}"
     )
 
 
@@ -219,16 +219,16 @@ def _opened(name: str, flags: int, folder: int | None) -> Iterator[int]:
 
 
 def _piece(file: int, limit: int, from_end: bool) -> FilePiece:
-    found = os.fstat(file)
-    if not stat.S_ISREG(found.st_mode):
+    status = os.fstat(file)
+    if not stat.S_ISREG(status.st_mode):
         raise ValueError("it is no regular file")
-    start = max(0, found.st_size - limit) if from_end else 0
+    start = max(0, status.st_size - limit) if from_end else 0
     data = os.pread(file, limit, start)
     if start:  # do not begin in the middle of a character
         cut = len(data)
         data = data.lstrip(bytes(range(0x80, 0xC0)))
         start += cut - len(data)
-    return FilePiece(data.decode("utf-8", errors="replace"), max(found.st_size, len(data)), start)
+    return FilePiece(data.decode("utf-8", errors="replace"), max(status.st_size, len(data)), start)
 
 
 # ---- run placement -------------------------------------------------------------------------------
@@ -278,8 +278,8 @@ def placement_of(run: RunRow, test: Test | None) -> RunPlacement | None:
     return RunPlacement(
         file=name,
         nodes=[
-            maps.NodeCores(node, _cpus(own, cpus_given.get(node, frozenset())))
-            for node, own in [*by_node.items()][:MAX_NODES]
+            maps.NodeCores(node, _cpus(threads, cpus_given.get(node, frozenset())))
+            for node, threads in [*by_node.items()][:MAX_NODES]
         ],
         left_out=max(0, len(by_node) - MAX_NODES),
         ranks=len({place.rank for place in places}),

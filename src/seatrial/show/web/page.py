@@ -122,12 +122,12 @@ class PageQuery:
         """Return a number, None if it is not given."""
         text = self.text(name)
         try:
-            found = float(text) if text else None
+            number = float(text) if text else None
         except ValueError:
-            found = math.nan
-        if found is not None and not math.isfinite(found):
+            number = math.nan
+        if number is not None and not math.isfinite(number):
             raise BadQuery(f"{name}={text[:40]!r}: write a number", name)
-        return found
+        return number
 
     def share(self, name: str, label: str, default: float) -> float:
         """Return a share from 0 to below 1, given as 5% or 0.05; ``label`` is its name on a
@@ -136,15 +136,15 @@ class PageQuery:
         if not text:
             return default
         try:
-            found = share_of(text if "%" in text else float(text))
+            share = share_of(text if "%" in text else float(text))
         except ValueError:
-            found = math.nan
-        if not 0 <= found < 1:
+            share = math.nan
+        if not 0 <= share < 1:
             raise BadQuery(
                 f"“{label}” {text[:40]!r} is no share of 0 to below 100%; write e.g. 2% or 0.02",
                 name,
             )
-        return found
+        return share
 
     def moment(self, name: str) -> int:
         """A time in ns: a date, a time, or a while ago such as 2h; 0 where it is not given."""
@@ -152,10 +152,10 @@ class PageQuery:
         if not text:
             return 0
         try:
-            found = moment_of(text)
+            moment = moment_of(text)
         except (ValueError, OverflowError) as error:
             raise BadQuery(f"{name}: {error}", name) from None
-        return min(max(found, 1), MAX_NS)
+        return min(max(moment, 1), MAX_NS)
 
     def choice(self, name: str, choices: Sequence[str], default: str = "") -> str:
         """Return one of the choices."""
@@ -177,14 +177,16 @@ class PageQuery:
         options = re2.Options()
         options.max_mem, options.log_errors, options.case_sensitive = 1 << 18, False, False
         try:
-            found = re2.compile(text, options)
+            pattern = re2.compile(text, options)
         except re2.error as error:
             reason = error.args[0] if error.args else "it cannot be read"
-            told = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
-            raise BadQuery(f"{name}={text!r} is no regular expression here: {told}", name) from None
-        if found.programsize > MAX_PATTERN_STEPS:
+            fault = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
+            raise BadQuery(
+                f"{name}={text!r} is no regular expression here: {fault}", name
+            ) from None
+        if pattern.programsize > MAX_PATTERN_STEPS:
             raise BadQuery(f"{name}={text!r} would take too long; use smaller repetitions", name)
-        return cast("re.Pattern[str]", found)  # it has the same methods
+        return cast("re.Pattern[str]", pattern)  # it has the same methods
 
     def link(self, **changes: str | Sequence[str] | int) -> str:
         """Return this page's address with some parameters changed; an empty value removes one."""

@@ -26,20 +26,20 @@ def data(state: ServerState, query: PageQuery) -> StudyView:
         Field(option.name.replace("_", " "), option.name, option.default, choices=option.choices)
         for option in study.options
     ]
-    asked = {option.name: query.text(option.name) or option.default for option in study.options}
+    options = {option.name: query.text(option.name) or option.default for option in study.options}
     version = tuple(
         (trial.row, trial.last, trial.passed) for trial in queries.trials(state.store())
     )
 
     def judged() -> Page:
-        page: Page = load(study.run)(state.store(), **asked)
+        page: Page = load(study.run)(state.store(), **options)
         return page
 
-    found = state.studies.answer((study.name, *asked.values()), version, judged)
+    answer = state.studies.answer((study.name, *options.values()), version, judged)
     return StudyView(
         title=study.title,
         fields=fields,
-        state=found.state,
-        reason=found.reason,
-        answer=found.value,
+        state=answer.state,
+        reason=answer.reason,
+        answer=answer.value,
     )

@@ -149,7 +149,7 @@ def _tests_of_builds(store: Store, row: TrialRow) -> dict[str, list[str]]:
         " ON tests.id = cases.test WHERE cases.trial = ? ORDER BY 1, 2"
     )
     rows = groupby(store.rows(sql, (row.row,)), itemgetter(0))
-    return {key: [test for _, test in own] for key, own in rows}
+    return {key: [test for _, test in tests] for key, tests in rows}
 
 
 # ---- tests --------------------------------------------------------------------------------
@@ -168,18 +168,18 @@ def tests_of_store(store: Store, row: TrialRow) -> list[TestStatus]:
     return [
         TestStatus(
             test=name,
-            in_flight=found["waiting"] + found["running"],
-            running=found["running"],
+            in_flight=tally["waiting"] + tally["running"],
+            running=tally["running"],
             expected=0,
-            accepted=found["pass"],
+            accepted=tally["pass"],
             verdicts={
                 name: number
-                for name, number in found.most_common()
+                for name, number in tally.most_common()
                 if name not in ("waiting", "running")
             },
             stopped="",
         )
-        for name, found in sorted(counts.items())
+        for name, tally in sorted(counts.items())
     ]
 
 

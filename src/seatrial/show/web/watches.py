@@ -173,10 +173,10 @@ def _look(trials: Path, limit: float, looked_at: dict[str, _State]) -> None:
     for folder, state, silent in _worth_a_look(trials, limit):
         if looked_at.get(folder.tag) == state:
             continue
-        told = list(alarms([folder], limit))
-        for alarm in told:
+        alarms_told = list(alarms([folder], limit))
+        for alarm in alarms_told:
             _driver_watch_log.error("%s%s", alarm.text, alarm.failure and f": {alarm.failure}")
-        if silent and not any(alarm.failure for alarm in told):
+        if silent and not any(alarm.failure for alarm in alarms_told):
             looked_at[folder.tag] = state
 
 

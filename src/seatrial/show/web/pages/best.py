@@ -69,7 +69,7 @@ def _place(value: str) -> tuple[int, float, str]:
 
 def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
     over = tuple(name.strip() for name in query.text("over").split(",") if name.strip())
-    asked = BestQuery(
+    question = BestQuery(
         over=tuple(dict.fromkeys(over)),
         metric=query.text("metric"),
         statistic="least" if query.flag("least") else "median",
@@ -77,11 +77,11 @@ def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
 
     def judged(sides: list[Side]) -> tuple[list[BestTable], dict[str, list[str]]]:
         names = varying([one for side in sides for one in side.cases])
-        return best_settings(sides, asked), {"names": names}
+        return best_settings(sides, question), {"names": names}
 
     return cases_page(
-        *(state, query, ("best", asked), LABELS, judged),
+        *(state, query, ("best", question), LABELS, judged),
         panel=lambda table: {"table": table},
-        over=list(asked.over),
+        over=list(question.over),
         names=[],
     )

@@ -191,26 +191,28 @@ def data(state: ServerState, query: PageQuery) -> ComparePage:
         )
         reason = study.reason.replace("--across", "“Across”")
         return replace(page, state=study.state, reason=reason, rehearsed=made_up)
-    found = answer.comparison
-    rows = [row for row in found.rows if verdict in ("", row.verdict)]
+    comparison = answer.comparison
+    rows = [row for row in comparison.rows if verdict in ("", row.verdict)]
     return replace(
         page,
         state="judged",
-        first=found.first,
-        second=found.second,
-        crossed=found.across,
+        first=comparison.first,
+        second=comparison.second,
+        crossed=comparison.across,
         rehearsed=answer.rehearsed,
-        counts={verdict: found.count(verdict) for verdict in VERDICTS if found.count(verdict)},
+        counts={
+            verdict: comparison.count(verdict) for verdict in VERDICTS if comparison.count(verdict)
+        },
         rows=_sorted(rows, sort)[:shown],
         matching=len(rows),
-        means=found.means,
-        notices=found.notices,
-        doubts=found.doubts,
-        undecided=len(found.undecided),
-        remedy=remedy(max((row.needed for row in found.undecided), default=0)),
-        without_elapsed=found.without_elapsed,
+        means=comparison.means,
+        notices=comparison.notices,
+        doubts=comparison.doubts,
+        undecided=len(comparison.undecided),
+        remedy=remedy(max((row.needed for row in comparison.undecided), default=0)),
+        without_elapsed=comparison.without_elapsed,
         differences=answer.differences,
-        cures=found.cures,
+        cures=comparison.cures,
         ladders=answer.ladders[:LADDERS],
         spread=answer.spread,
     )

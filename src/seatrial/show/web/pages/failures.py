@@ -84,13 +84,13 @@ def data(state: ServerState, query: PageQuery) -> FailuresPage:
         window = [f"runs.judged >= {filters.since:d}"] if filters.since else []
         window += [f"runs.judged < {filters.until:d}"] if filters.until else []
         filters = replace(filters, since=0, until=0, failed=True)
-        found, frame = page_of(store, query, filters, limit, BY_VERDICT, window)
+        runs, frame = page_of(store, query, filters, limit, BY_VERDICT, window)
         causes = pagination.causes_of(store, filters, window)
-        ends = pagination.ends_of(store, found)
-    outputs = _outputs(found) if "output" in shown else {}
+        ends = pagination.ends_of(store, runs)
+    outputs = _outputs(runs) if "output" in shown else {}
     return FailuresPage(
         **structs.asdict(frame),
-        failures=[_failure(run, ends[run.row], outputs.get(run.row)) for run in found],
+        failures=[_failure(run, ends[run.row], outputs.get(run.row)) for run in runs],
         causes=[{"cause": c, "runs": n} for c, n in causes.items() if c][:MAX_CAUSES],
         found=sum(causes.values()),
         shown=shown,
@@ -125,9 +125,9 @@ def _failure(run: RunRow, end: End, output: tuple[str, str] | None) -> Failure:
 # ---- the end of what they wrote -----------------------------------------------------------
 
 
-def _outputs(found: Sequence[RunRow]) -> dict[int, tuple[str, str]]:
+def _outputs(runs: Sequence[RunRow]) -> dict[int, tuple[str, str]]:
     """Return for each run its file and the end of it. Reading stops after READING_S."""
-    with_files = [run for run in found if run.path and not run.rehearsed]
+    with_files = [run for run in runs if run.path and not run.rehearsed]
     done = {run.row: ("", "its file system was too slow to answer") for run in with_files}
     until = time.monotonic() + READING_S
 

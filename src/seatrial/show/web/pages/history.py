@@ -81,17 +81,17 @@ def data(state: ServerState, query: PageQuery) -> StudyView:
     if not metric:
         return view
     view = replace(view, title=f"History of {metric}", first=first)
-    asked = metric, filters, case, stage
+    question = metric, filters, case, stage
     if is_success_rate(store, metric):
-        return _rates(state, view, asked)
-    return _series(state, view, asked, points)
+        return _rates(state, view, question)
+    return _series(state, view, question, points)
 
 
-def _rates(state: ServerState, view: StudyView, asked: Asked) -> StudyView:
+def _rates(state: ServerState, view: StudyView, question: Asked) -> StudyView:
     """Return how often runs passed."""
-    _, filters, case, stage = asked
+    _, filters, case, stage = question
     study = state.studies.answer(
-        asked, _version(state), lambda: success_rates(state.store(), filters, case, stage)
+        question, _version(state), lambda: success_rates(state.store(), filters, case, stage)
     )
     if study.value is None:
         return replace(view, state=study.state, reason=study.reason)
@@ -99,19 +99,19 @@ def _rates(state: ServerState, view: StudyView, asked: Asked) -> StudyView:
     return replace(view, state="judged", answer=page, found=len(study.value))
 
 
-def _series(state: ServerState, view: StudyView, asked: Asked, points: int) -> StudyView:
+def _series(state: ServerState, view: StudyView, question: Asked, points: int) -> StudyView:
     """Return the series of a metric."""
-    metric, filters, _, _ = asked
+    metric, filters, _, _ = question
     study = state.studies.answer(
-        ("history", *asked), _version(state), lambda: _judged(state, *asked)
+        ("history", *question), _version(state), lambda: _judged(state, *question)
     )
     if study.value is None:
         named = [filters.trial] if filters.trial else []
         made_up = names_rehearsal(state.store(), named, rehearsed=False)
         return replace(view, state=study.state, reason=study.reason, rehearsed=made_up)
-    found, damaged, references = study.value
-    last_page = (len(found) - 1) // SHOWN * SHOWN
-    first = view.first if view.first < len(found) else last_page
+    every, damaged, references = study.value
+    last_page = (len(every) - 1) // SHOWN * SHOWN
+    first = view.first if view.first < len(every) else last_page
     trials = queries.trials(state.store())
     trial_of = {(trial.tag, trial.machine): trial for trial in reversed(trials)}
 
@@ -129,13 +129,13 @@ def _series(state: ServerState, view: StudyView, asked: Asked, points: int) -> S
         rehearsed=frozenset(key for key, trial in trial_of.items() if trial.rehearsed),
         reference=reference,
     )
-    shown = found[first : first + SHOWN]
-    page = replace(history_page(found, metric, beside), records=partial(history_records, shown))
+    shown = every[first : first + SHOWN]
+    page = replace(history_page(every, metric, beside), records=partial(history_records, shown))
     return replace(
         view,
         state="judged",
         answer=page,
-        found=len(found),
+        found=len(every),
         first=first,
         rehearsed=any(beside.made_up(each, one) for each in shown for one in each.series.points),
         notices=[f"{damaged} lines of the diary can not be read as notes."] if damaged else [],
@@ -161,8 +161,8 @@ def _judged(state: ServerState, metric: str, filters: Filters, case: str, stage:
     except TrialError:
         notes = note_file.Diary([])
     store = state.store()
-    found = with_node_changes(store, histories(store, metric, filters, case, notes.notes, stage))
-    return _Answer(by_change(found), notes.damaged, {})
+    judged = with_node_changes(store, histories(store, metric, filters, case, notes.notes, stage))
+    return _Answer(by_change(judged), notes.damaged, {})
 
 
 def _expected(state: ServerState, history: History, trial_of: Trials) -> Expected | None:

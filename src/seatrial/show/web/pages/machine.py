@@ -70,8 +70,8 @@ def standing(blocks: Sequence[NodeBlock]) -> list[tuple[str, list[tuple[int, str
     """Return titles, each with the number and the own title of its blocks."""
     by_title: dict[str, list[tuple[int, str]]] = {}
     for number, block in enumerate(blocks):
-        *outer, own = block.titles or [""]
-        by_title.setdefault(", ".join(outer), []).append((number, own))
+        *outer, title = block.titles or [""]
+        by_title.setdefault(", ".join(outer), []).append((number, title))
     return list(by_title.items())
 
 
@@ -89,11 +89,11 @@ def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
     show = query.choice("show", SHOWS, "state")
     sort = query.choice("sort", SORTS, "z" if show in OF_FIGURES else "worst")
     shown = query.number("rows", ROWS, least=1, most=MAX_ROWS)
-    found = by_node(view, query.text("metric", ELAPSED))
+    figures = by_node(view, query.text("metric", ELAPSED))
     states, tags = machine_states(view)
     accused = accused_of(view)
     blocks = blocks_of(view.machine, view.names, view.described)
-    rows, words = _rows(view, states, found, accused.suspects, blocks)
+    rows, words = _rows(view, states, figures, accused.suspects, blocks)
     return {
         "name": view.name,
         "about": view.machine.about,
@@ -103,13 +103,13 @@ def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
         "described": view.described > 0,
         "show": show,
         "test": view.test,
-        "metric": found.of.metric,
-        "unit": found.of.unit,
-        "relative": found.of.relative,
-        "kinds": found.of.kinds,
-        "left_out": found.of.left_out,
-        "latest_only": found.latest_only,
-        "why": found.of.reason or found.survey.reason,
+        "metric": figures.of.metric,
+        "unit": figures.of.unit,
+        "relative": figures.of.relative,
+        "kinds": figures.of.kinds,
+        "left_out": figures.of.left_out,
+        "latest_only": figures.latest_only,
+        "why": figures.of.reason or figures.survey.reason,
         "tests": view.runs.tests,
         "metrics": metrics_to_choose(view),
         "runs": int(view.over().sum()),
@@ -117,10 +117,10 @@ def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
         "down": sum(bool(node.down) for node in states.values()),
         "excluded": sum(bool(node.excluded) for node in states.values()),
         "states_of": tags,
-        "shading": _shading(show, rows, words, found),
+        "shading": _shading(show, rows, words, figures),
         "blocks": blocks,
         "names": view.names,
-        "told": _told(rows, words, found if show in OF_FIGURES else None),
+        "told": _told(rows, words, figures if show in OF_FIGURES else None),
         "marks": _marks(show, rows),
         "rows": _sorted(rows, sort)[:shown],
         "sort": sort,
@@ -142,20 +142,20 @@ def machine_states(view: View) -> tuple[dict[str, NodeState], list[str]]:
     """Return the nodes that are down or excluded, and the tags of the trials that say so: those
     that run, or else the latest that ended."""
     running = [trial for trial in view.trials if trial.state in ("running", "paused")]
-    said = running or view.trials[:STATES_OF]
-    return states_of(turns_of(view.state.store(), said)), [trial.tag for trial in said]
+    trials = running or view.trials[:STATES_OF]
+    return states_of(turns_of(view.state.store(), trials)), [trial.tag for trial in trials]
 
 
 def _rows(
     view: View,
     states: Mapping[str, NodeState],
-    found: NodeFigures,
+    figures: NodeFigures,
     accused: Suspects | None,
     blocks: Sequence[NodeBlock],
 ) -> tuple[list[NodeRow], list[str]]:
     """Return the nodes, and the state of each; of one that is up, whether it has or had a run."""
     titles = {place: block.titles for block in blocks for place in block.places}
-    judged = dict.fromkeys(found.survey.defective, "defective")
+    judged = dict.fromkeys(figures.survey.defective, "defective")
     for name in {name for one in accused.suspects for name in one.names} if accused else ():
         judged[name] = f"{judged[name]}, suspect" if name in judged else "suspect"
     going = view.runs.code == codes.IN_PROGRESS.number
@@ -173,8 +173,8 @@ def _rows(
                 reason=state.down_why if state.down else state.excluded_why,
                 runs=over[place],
                 failed=wrong[place],
-                figure=known(found.values[place]),
-                z=known(found.z[place]),
+                figure=known(figures.values[place]),
+                z=known(figures.z[place]),
                 judged=judged.get(name, ""),
             )
         )
@@ -184,7 +184,7 @@ def _rows(
 
 
 def _shading(
-    show: str, rows: Sequence[NodeRow], words: Sequence[str], found: NodeFigures
+    show: str, rows: Sequence[NodeRow], words: Sequence[str], figures: NodeFigures
 ) -> Shading:
     if show == "state":
         return node_map.by_state(words)
@@ -192,26 +192,26 @@ def _shading(
         return node_map.by_count([row.runs for row in rows], "many")
     if show == "failures":
         return node_map.by_count([row.failed for row in rows], "wrong")
-    if not np.isfinite(found.values).any():
+    if not np.isfinite(figures.values).any():
         return Shading([node_map.NONE] * len(words), [])
     if show == "z":
-        return node_map.by_deviation(found.z, found.survey.bound)
-    return node_map.by_value(found.values, found.of.better, found.of.unit)
+        return node_map.by_deviation(figures.z, figures.survey.bound)
+    return node_map.by_value(figures.values, figures.of.better, figures.of.unit)
 
 
-def _told(rows: Sequence[NodeRow], words: Sequence[str], found: NodeFigures | None) -> list[str]:
+def _told(rows: Sequence[NodeRow], words: Sequence[str], figures: NodeFigures | None) -> list[str]:
     """Return a short text for each node, for a pointer on it."""
-    said = []
+    texts = []
     for place, (row, word) in enumerate(zip(rows, words, strict=True)):
         text = "up" if word == "unused" else word
         text += f", {row.failed} of {count(row.runs, 'run')} went wrong"
-        if found is not None and row.figure is not None:
-            figure = show_figure(row.figure, found.of.unit)
-            text += f", {found.of.metric} {figure} of n {found.counts[place]}"
-        if found is not None and row.z is not None:
+        if figures is not None and row.figure is not None:
+            figure = show_figure(row.figure, figures.of.unit)
+            text += f", {figures.of.metric} {figure} of n {figures.counts[place]}"
+        if figures is not None and row.z is not None:
             text += f", z {row.z:+.1f}"
-        said.append(text)
-    return said
+        texts.append(text)
+    return texts
 
 
 def _marks(show: str, rows: Sequence[NodeRow]) -> dict[str, list[int]]:
@@ -278,13 +278,13 @@ def accused_of(view: View) -> Accused:
 
     def judge() -> tuple[Suspects, SlowPlaces]:
         store = view.state.store()
-        found = series.outcomes(store, wanted, of_trials)
+        runs = series.outcomes(store, wanted, of_trials)
         everything = replace(wanted, tests=None)
-        beside = series.outcomes(store, everything, of_trials) if view.test else found
-        jobs = slow_places.jobs_of(slow_places.classified(found)).jobs
+        beside = series.outcomes(store, everything, of_trials) if view.test else runs
+        jobs = slow_places.jobs_of(slow_places.classified(runs)).jobs
         groups = groups_of(view.machine)
         accused = suspects.find(jobs, {node: [group] for node, group in groups.items()})
-        return accused, places_of(found, view.machine, beside)
+        return accused, places_of(runs, view.machine, beside)
 
     judged = view.state.studies.latest(("suspects", view.key), version, judge)
     accused, places = judged or (None, None)

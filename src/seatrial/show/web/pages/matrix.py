@@ -13,7 +13,7 @@ LABELS = {"by": "Columns", "metric": "Metric"}  # of the form
 
 
 def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
-    asked = MatrixQuery(
+    question = MatrixQuery(
         by=query.text("by") or "toolchain",
         metric=query.text("metric"),
         each_case=query.flag("cases"),
@@ -22,12 +22,12 @@ def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
 
     def judged(sides: list[Side]) -> tuple[list[Side], ResultMatrix]:
         reasons = reasons_of(state.store(), trials_of(sides), [test] if test else [])
-        return sides, result_matrix(sides, asked, reasons)
+        return sides, result_matrix(sides, question, reasons)
 
-    study = cases_study(state, query, ("matrix", asked), LABELS, judged)
+    study = cases_study(state, query, ("matrix", question), LABELS, judged)
     page: dict[str, Any] = {
         "state": study.state,  # "asked", "judging", "judged" or "refused" (``reason``)
-        "by": asked.by,
+        "by": question.by,
         "tags": suggested_trials(state),
         "metrics": metric_names(state.store())[:MAX_NAMED],
         "attributes": [],  # what the columns can be by

@@ -103,7 +103,7 @@ def _spans(turns: list[NodeEvent], over: Over, ends: dict[str, float]) -> list[p
     until its trial admits the node or ends; ``ends`` has the trials that ended."""
     end = max([*over.times, *over.span_times], default=0.0)
     open_since: dict[tuple[str, str], float] = {}  # by state, and the trial for exclusions
-    found = []
+    spans = []
     for turn in turns:
         at = turn.time / SECOND_NS
         is_of_scheduler = turn.state in (NodeTurn.DOWN, NodeTurn.UP)
@@ -111,12 +111,12 @@ def _spans(turns: list[NodeEvent], over: Over, ends: dict[str, float]) -> list[p
         if not turn.state.is_good:
             open_since.setdefault(key, at)
         elif key in open_since:
-            found.append(plots.ShadedSpan(open_since.pop(key), at, key[0]))
-    found += [
+            spans.append(plots.ShadedSpan(open_since.pop(key), at, key[0]))
+    spans += [
         plots.ShadedSpan(since, max(since, ends.get(trial, end)), state)
         for (state, trial), since in open_since.items()
     ]
-    return [one for one in found if one.start <= end]
+    return [one for one in spans if one.start <= end]
 
 
 def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
@@ -243,28 +243,28 @@ def _figure_rows(view: View, name: str, here: Bools) -> list[FigureRow]:
     rows = []
     for number, metric in wanted[:MAX_FIGURES]:
         test, mask = view.runs.tests[number], view.mask & (view.runs.test == number)
-        found = by_node(view._replace(mask=mask, test=test), metric)
-        if (row := _figure_row(test, found, name, view.names.index(name))) is not None:
+        figures = by_node(view._replace(mask=mask, test=test), metric)
+        if (row := _figure_row(test, figures, name, view.names.index(name))) is not None:
             rows.append(row)
     return sorted(rows, key=lambda row: row.z if row.z is not None else 0.0)
 
 
-def _figure_row(test: str, found: NodeFigures, name: str, place: int) -> FigureRow | None:
-    value, z = float(found.values[place]), float(found.z[place])
+def _figure_row(test: str, figures: NodeFigures, name: str, place: int) -> FigureRow | None:
+    value, z = float(figures.values[place]), float(figures.z[place])
     if not np.isfinite(value):
         return None
-    others = found.values[np.isfinite(found.values)]
-    worse = others < value if found.of.better == "higher" else others > value
+    others = figures.values[np.isfinite(figures.values)]
+    worse = others < value if figures.of.better == "higher" else others > value
     return FigureRow(
         test=test,
-        metric=found.of.metric,
-        unit=found.of.unit,
-        relative=found.of.relative,
-        n=int(found.counts[place]),
+        metric=figures.of.metric,
+        unit=figures.of.unit,
+        relative=figures.of.relative,
+        n=int(figures.counts[place]),
         figure=value,
         others=float(np.median(others)),
         z=z if np.isfinite(z) else None,
         place=int(worse.sum()) + 1,
         nodes=len(others),
-        judged="defective" if name in found.survey.defective else "",
+        judged="defective" if name in figures.survey.defective else "",
     )

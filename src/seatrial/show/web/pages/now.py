@@ -58,6 +58,6 @@ def _latest(store: Store, row: TrialRow, judged: list[str]) -> list[RunRow]:
     if not judged:
         return queries.runs(store, Filters(trial=row.path, limit=LATEST_RUNS))
     where = f"WHERE runs.run_id IN ({marks(len(judged))}) AND runs.trial = ?"
-    found = queries.run_rows(store, where, [*judged, row.row], queries.NEWEST)
-    over = [run for run in found if run.judged is not None]  # the store may be a moment behind
+    runs = queries.run_rows(store, where, [*judged, row.row], queries.NEWEST)
+    over = [run for run in runs if run.judged is not None]  # the store may be a moment behind
     return sorted(over, key=lambda run: run.judged or 0, reverse=True)

@@ -30,10 +30,10 @@ def charts(table: ratios.RatioTable) -> list[tuple[str, Any]]:
     caption = f"{second} over {first}: times as long, with 95 % intervals"
     if table.names:
         return [(caption, _rows(table))]
-    found = [(caption, _ratios(table))]
+    drawn = [(caption, _ratios(table))]
     if table.change is not None:
-        found.append(("Speed-up of both, with 95 % intervals", _speedups(table)))
-    return found
+        drawn.append(("Speed-up of both, with 95 % intervals", _speedups(table)))
+    return drawn
 
 
 def _rows(table: ratios.RatioTable) -> Any:
@@ -101,15 +101,15 @@ class _Asked(NamedTuple):
 
 
 def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
-    asked = _Asked(
+    question = _Asked(
         query.text("of"), query.text("x"), query.text("metric", ELAPSED), query.flag("weak")
     )
     return cases_page(
-        *(state, query, ("ratio", asked), LABELS, lambda sides: _judged(asked, sides)),
+        *(state, query, ("ratio", question), LABELS, lambda sides: _judged(question, sides)),
         panel=_panel,
         metrics=[ELAPSED],
-        of=asked.of,
-        x=asked.x,
+        of=question.of,
+        x=question.x,
         ofs=[],
         xs=[],
         range=[],
@@ -117,7 +117,7 @@ def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
     )
 
 
-def _judged(asked: _Asked, sides: list[Side]) -> tuple[list[ratios.RatioTable], dict[str, Any]]:
+def _judged(question: _Asked, sides: list[Side]) -> tuple[list[ratios.RatioTable], dict[str, Any]]:
     """Return the tables; texts for ``of``, what can be the size, the tests that one way lacks, and
     the least and the greatest ratio of all tables."""
     varies = varying([one for side in sides for one in side.cases])
@@ -126,19 +126,19 @@ def _judged(asked: _Asked, sides: list[Side]) -> tuple[list[ratios.RatioTable], 
         values = _values(sides, name)
         if len(values) == 2:
             ofs.append(f"{name}={','.join(values)}")
-    of = asked.of or next(iter(ofs), "")
-    if not of:
+    ways = question.of or next(iter(ofs), "")
+    if not ways:
         raise UsageError("no parameter of these cases has two values; name two of a larger number")
-    way, first, second = ratios.two_values(of)
+    way, first, second = ratios.two_values(ways)
     sizes = [name for name in dict.fromkeys([*ratios.AXES, *varies]) if name != way]
     sizes = [name for name in sizes if len(_values(sides, name)) > 1]
-    x = asked.x or _usual_size(sides, sizes)
+    x = question.x or _usual_size(sides, sizes)
     query = ratios.RatioQuery(
-        of=way, values=(first, second), x=x, metric=asked.metric, weak=asked.weak
+        of=way, values=(first, second), x=x, metric=question.metric, weak=question.weak
     )
     tables = ratios.ratios(sides, query)
     return tables, {
-        "of": of,
+        "of": ways,
         "x": x,
         "ofs": ofs,
         "xs": sizes,
@@ -156,8 +156,8 @@ def _usual_size(sides: list[Side], sizes: list[str]) -> str:
 
 def _values(sides: list[Side], name: str) -> list[str]:
     """Return the values of a parameter, in the order of the cases."""
-    found = dict.fromkeys(one.attribute(name) for side in sides for one in side.cases)
-    return [value for value in found if value]
+    values = dict.fromkeys(one.attribute(name) for side in sides for one in side.cases)
+    return [value for value in values if value]
 
 
 def _panel(table: ratios.RatioTable) -> dict[str, Any]:

@@ -55,10 +55,10 @@ def data(state: ServerState, query: PageQuery) -> RunsPage:
     with store.reading():
         filters = filters_of(store, query)
         in_state = replace(filters, states=[chosen] if chosen else ())
-        found, frame = page_of(store, query, in_state, limit, ORDERS[order])
+        runs, frame = page_of(store, query, in_state, limit, ORDERS[order])
         counts = queries.counts(store, filters)
         building = builds_under_way(store, filters)
-        excluded = excluded_runs(store, [run.row for run in found])
+        excluded = excluded_runs(store, [run.row for run in runs])
     tallies = []
     for name in STATES:
         link = query.link(state="" if name == chosen else name, before="")
@@ -66,7 +66,7 @@ def data(state: ServerState, query: PageQuery) -> RunsPage:
         tallies.append({"state": name, "runs": number, "chosen": name == chosen, "link": link})
     return RunsPage(
         **structs.asdict(frame),
-        runs=[line_of(run, run.why.partition("\n")[0][:300], run.row in excluded) for run in found],
+        runs=[line_of(run, run.why.partition("\n")[0][:300], run.row in excluded) for run in runs],
         counts=tallies,
         building=building,
         total=sum(getattr(counts, name) for name in STATES),

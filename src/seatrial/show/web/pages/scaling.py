@@ -111,7 +111,7 @@ def _of_the_best(table: ScalingTable) -> Any:
 
 
 def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
-    asked = ScalingQuery(
+    question = ScalingQuery(
         x=query.text("x"),
         metric=query.text("metric", ELAPSED),
         by=tuple(name.strip() for name in query.text("by").split(",") if name.strip()),
@@ -120,21 +120,21 @@ def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
         pays=query.share("pays", LABELS["pays"], PAYS),
     )
     return cases_page(
-        *(state, query, ("scaling", asked), LABELS),
-        judge=lambda sides: _judged(asked, sides),
+        *(state, query, ("scaling", question), LABELS),
+        judge=lambda sides: _judged(question, sides),
         panel=_panel,
         metrics=[ELAPSED],
-        x=asked.x,
+        x=question.x,
         xs=[],
         without=[],
     )
 
 
-def _judged(asked: ScalingQuery, sides: list[Side]) -> tuple[list[ScalingTable], dict[str, Any]]:
+def _judged(question: ScalingQuery, sides: list[Side]) -> tuple[list[ScalingTable], dict[str, Any]]:
     """Return the tables; which parameter is chosen, those that can grow, and the tests without the
     metric, which are left out."""
     xs = _that_grow(sides)
-    x = asked.x or next(iter(xs), "")
+    x = question.x or next(iter(xs), "")
     if not x:
         raise UsageError(
             "nothing varies in these cases: no number of nodes, tasks or threads and no parameter "
@@ -142,8 +142,8 @@ def _judged(asked: ScalingQuery, sides: list[Side]) -> tuple[list[ScalingTable],
         )
     names = (*LINES, "tasks") if x == CORES else LINES
     lines = tuple(name for name in names if name != x and len(_values(sides, name)) > 1)
-    asked = replace(asked, x=x, by=asked.by or lines)
-    return scaling(sides, asked), {"x": x, "xs": xs, "without": without_metric(sides, asked)}
+    question = replace(question, x=x, by=question.by or lines)
+    return scaling(sides, question), {"x": x, "xs": xs, "without": without_metric(sides, question)}
 
 
 def _that_grow(sides: list[Side]) -> list[str]:
@@ -178,7 +178,7 @@ def _crossings(table: ScalingTable) -> list[dict[str, Any]]:
         for cell in line.cells:
             if cell.median is not None:
                 medians.setdefault(cell.x, {})[line.by] = cell.median
-    found: list[dict[str, Any]] = []
+    crossings: list[dict[str, Any]] = []
     leader = ""
     for x, here in sorted(medians.items()):
         if len(here) < 2:
@@ -186,6 +186,6 @@ def _crossings(table: ScalingTable) -> list[dict[str, Any]]:
         best = max(here, key=lambda by: sign * here[by])
         if leader and best != leader and leader in here:
             medians_here = {"median": here[best], "other": here[leader]}
-            found.append({"x": x, "before": leader, "by": best, **medians_here})
+            crossings.append({"x": x, "before": leader, "by": best, **medians_here})
         leader = best
-    return found
+    return crossings

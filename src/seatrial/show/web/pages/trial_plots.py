@@ -58,9 +58,9 @@ def in_flight(state: ServerState, query: PageQuery) -> Plot:
 def loads(state: ServerState, query: PageQuery) -> Plot:
     """Return the loads of metadata targets and the readings of gauges."""
     row, tailed = _trial(state, query)
-    found = tailed.loads()
-    lines = [steps for steps in found or () if steps.times]
-    return {**_plot(row, tailed, found), "lines": lines, "alerts": []}
+    every = tailed.loads()
+    lines = [steps for steps in every or () if steps.times]
+    return {**_plot(row, tailed, every), "lines": lines, "alerts": []}
 
 
 _NO_RUNS: Plot = {
@@ -89,14 +89,14 @@ def elapsed(state: ServerState, query: PageQuery) -> Plot:
     # Points without their classes are made again as soon as the classes are known.
     waits = kept is not None and kept.value is not None and not kept.value["judged"]
     idle_factor = 0.0 if waits and classes is not None else MIN_IDLE_FACTOR
-    found = tailed.latest(
+    latest = tailed.latest(
         name,
         version,
         lambda: _elapsed(state, row, chosen, axis, classes),
         tailed.plots,
         idle_factor,
     )
-    return {**(found or _NO_RUNS), "axis": axis}
+    return {**(latest or _NO_RUNS), "axis": axis}
 
 
 def _elapsed(
@@ -106,8 +106,8 @@ def _elapsed(
     axis: dict[str, Any],
     classes: dict[str, str] | None,
 ) -> Plot:
-    found = elapsed_points(state.store(), row.row, chosen)
-    points = [each for each in found.points if each.script_started]
+    known = elapsed_points(state.store(), row.row, chosen)
+    points = [each for each in known.points if each.script_started]
     tests = list(dict.fromkeys(each.test for each in points))
     run = np.array(list(chain.from_iterable(each.run_ids for each in points)), dtype=object)
     start = np.array(list(chain.from_iterable(p.script_started for p in points)), dtype=np.int64)
@@ -119,7 +119,7 @@ def _elapsed(
     order = ended[np.argsort(start[ended], kind="stable")][-MAX_POINTS:]
     runs: list[str] = run[order].tolist()
     kinds = [NORMAL, *CLASSES]
-    kind_of = {run: _AT_LIMIT.get(code, "failed") for run, code in found.odd.items()}
+    kind_of = {run: _AT_LIMIT.get(code, "failed") for run, code in known.odd.items()}
     kind_of |= classes or {}
     return {
         "axis": axis,
@@ -132,7 +132,7 @@ def _elapsed(
         "test": test[order].tolist(),
         "kind": [kinds.index(kind_of.get(run, NORMAL)) for run in runs],
         "run": runs,
-        "left_out": found.never + len(run) - len(ended),
+        "left_out": known.never + len(run) - len(ended),
         "older": len(ended) - len(order),
     }
 
@@ -147,16 +147,16 @@ def _trial(state: ServerState, query: PageQuery) -> tuple[TrialRow, TailedTrial]
     return row, tailed
 
 
-def _plot(row: TrialRow, tailed: TailedTrial, found: object) -> Plot:
+def _plot(row: TrialRow, tailed: TailedTrial, data: object) -> Plot:
     """Return what the figures of what was found share."""
-    return {"ready": found is not None, "axis": _axis(row, tailed), "windows": windows_of(tailed)}
+    return {"ready": data is not None, "axis": _axis(row, tailed), "windows": windows_of(tailed)}
 
 
 def _second(query: PageQuery, name: str) -> float:
     with contextlib.suppress(BadQuery):
-        found = query.real(name) or 0.0
-        if 0 <= found < 1e11:
-            return found
+        seconds = query.real(name) or 0.0
+        if 0 <= seconds < 1e11:
+            return seconds
     text = query.text(name)[:40]
     raise BadQuery(f"{name}={text!r}: write seconds since 1970, such as 1795314122.5")
 
@@ -177,9 +177,9 @@ def _axis(row: TrialRow, tailed: TailedTrial) -> dict[str, Any]:
 def _alerts(tailed: TailedTrial, chosen: list[str]) -> list[dict[str, Any]]:
     fold = tailed.fold
     return [
-        {"t": told.time / SECOND_NS, "test": told.subject, "kind": told.kind, "text": told.text}
-        for told in (fold.history.alerts[-500:] if fold is not None else ())
-        if not chosen or told.subject in chosen or not told.subject
+        {"t": alert.time / SECOND_NS, "test": alert.subject, "kind": alert.kind, "text": alert.text}
+        for alert in (fold.history.alerts[-500:] if fold is not None else ())
+        if not chosen or alert.subject in chosen or not alert.subject
     ]
 
 
@@ -190,12 +190,12 @@ def windows_of(tailed: TailedTrial) -> list[dict[str, Any]]:
         return []
     policy = fold.history.policy
     origin, last = fold.history.start / SECOND_NS, fold.history.last / SECOND_NS
-    found = []
+    spans = []
     for kind, windows in (("blackout", policy.blackouts), ("outage", policy.outages)):
         for window in windows:
             text = f"{kind} of {policy.subject_of(window)}"
             text += f": {window.reason}" if window.reason else ""
             start, end = (at / SECOND_NS for at in window.span(fold.history.start))
             if start < last and end > origin:
-                found.append({"start": start, "end": end, "kind": kind, "text": text})
-    return found
+                spans.append({"start": start, "end": end, "kind": kind, "text": text})
+    return spans

@@ -37,21 +37,21 @@ class DocumentCache:
         version = in_time(lambda: _version_of(path), None)
         if version is None:
             return "not here"
-        found = self._background.latest(
+        state = self._background.latest(
             self._states, (path, sha256), version, lambda: state_of(path, sha256)
         )
-        return found or "as it was"
+        return state or "as it was"
 
 
 def _version_of(path: Path) -> tuple[int, ...] | None:
     """Return what tells one state of a file from another; None where there is no file."""
     try:
-        found = path.stat()
+        status = path.stat()
     except (OSError, ValueError):
         return None
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 # ---- record cache --------------------------------------------------------------------------------

@@ -53,9 +53,9 @@ MAX_STEPS = 3000  # of one line
 
 def status_at(fold: TrialFold, now: int, driven: bool) -> Status:
     """Return the status of a trial, as ``acceptance.status.status`` does from its journal."""
-    found = status_of(fold.record, fold.history, now, fold.references, driven)
-    held = [*fold.held(now), *holds_of(found)] if driven else holds_of(found)
-    return replace(found, held_back_by=held)
+    status = status_of(fold.record, fold.history, now, fold.references, driven)
+    held = [*fold.held(now), *holds_of(status)] if driven else holds_of(status)
+    return replace(status, held_back_by=held)
 
 
 # ---- how nodes were used ------------------------------------------------------------------
@@ -83,7 +83,7 @@ class UtilisationSteps(Struct, frozen=True):
     rows: "NDArray[np.float64]"
 
     def bins(
-        self, most: int, since: float = 0.0, until: float = 0.0
+        self, max_bins: int, since: float = 0.0, until: float = 0.0
     ) -> tuple[list[float], dict[str, list[float | None]], float]:
         """Return the starts of at most so many spans, the share of each use in them (None where no
         node was available), and their length in seconds; of the time between ``since`` and
@@ -95,19 +95,19 @@ class UtilisationSteps(Struct, frozen=True):
         if until:
             high = min(high, max(low + 1, int(np.ceil((until - self.first) / self.step))))
         low = min(low, high - 1)
-        together = -(-(high - low) // most)
+        together = -(-(high - low) // max_bins)
         sums = np.add.reduceat(self.rows[:, low:high], np.arange(0, high - low, together), axis=1)
         total = sums.sum(axis=0)
         with np.errstate(invalid="ignore", divide="ignore"):
             parts = np.round(sums / total, 4)
-        there = total > 0
+        available = total > 0
         step = together * self.step
         starts = [round(self.first + low * self.step + i * step, 3) for i in range(len(total))]
-        found: dict[str, list[float | None]] = {
-            use: [float(part) if ok else None for part, ok in zip(row, there, strict=True)]
+        shares: dict[str, list[float | None]] = {
+            use: [float(part) if ok else None for part, ok in zip(row, available, strict=True)]
             for use, row in zip(USES, parts, strict=True)
         }
-        return starts, found, step
+        return starts, shares, step
 
 
 def uses_at(fold: TrialFold, now: int) -> UtilisationSteps:
@@ -163,11 +163,11 @@ def flights_at(fold: TrialFold, now: int) -> list[Steps]:
             by_test[history.test_of(run)].append((*held, 1.0))
     spans, without = history.window(now), whole_outages(history)
     everything = [one for each in by_test.values() for one in each]
-    found = [_steps("", utilisation.levels(everything, spans, without), _least_of_all(fold))]
+    lines = [_steps("", utilisation.levels(everything, spans, without), _least_of_all(fold))]
     for test in fold.tests():
         levels = utilisation.levels(by_test[test.test], spans, without)
-        found.append(_steps(test.test, levels, test.expected))
-    return found
+        lines.append(_steps(test.test, levels, test.expected))
+    return lines
 
 
 def _least_of_all(fold: TrialFold) -> float:
@@ -183,7 +183,7 @@ def loads_at(fold: TrialFold, now: int) -> list[Steps]:
     """Return the open files on each metadata target that a run was placed on, then the readings of
     gauges."""
     safe = _safe_loads(fold)
-    found = [
+    lines = [
         _steps(name, each, most=safe.get(name, 0.0))
         for name, each in utilisation.target_loads(fold.history, now).items()
     ]
@@ -194,31 +194,31 @@ def loads_at(fold: TrialFold, now: int) -> list[Steps]:
             for (time, value), (following, _) in pairwise([*readings, readings[-1]])
             if value is not None
         ]
-        found.append(_steps(f"gauge {name}", each, most=highs.get(name, 0.0)))
-    return found
+        lines.append(_steps(f"gauge {name}", each, most=highs.get(name, 0.0)))
+    return lines
 
 
 def _safe_loads(fold: TrialFold) -> dict[str, float]:
     """Return the safe load of each target, by the plan or else by the machine's description."""
     systems = fold.record.machine.file_systems
-    found = {
+    loads = {
         f"{name}/{target.name}": system.safe_load
         for name, system in systems.items()
         for target in system.metadata_targets
     }
     capped = {target.name: target.safe for target in fold.history.policy.targets}
-    return found | {name: safe for name, safe in capped.items() if safe}
+    return loads | {name: safe for name, safe in capped.items() if safe}
 
 
 def _steps(
-    name: str, found: Sequence[LevelSpan], expected: float = 0.0, most: float = 0.0
+    name: str, levels: Sequence[LevelSpan], expected: float = 0.0, most: float = 0.0
 ) -> Steps:
     """Return levels as steps, with None in the gaps between them."""
-    found = _thinned(found)
+    levels = _thinned(levels)
     times: list[float] = []
     values: list[float | None] = []
     last = None
-    for start, end, value in found:
+    for start, end, value in levels:
         if last is not None and start > last:
             times.append(round(last / SECOND_NS, 3))
             values.append(None)
@@ -231,17 +231,19 @@ def _steps(
     return Steps(name, times, values, expected, most)
 
 
-def _thinned(found: Sequence[LevelSpan]) -> Sequence[LevelSpan]:
+def _thinned(levels: Sequence[LevelSpan]) -> Sequence[LevelSpan]:
     """Return few enough levels to draw: the least and the largest of each of many equal spans."""
-    if len(found) <= MAX_STEPS:
-        return found
-    first, length = found[0].start, found[-1].end - found[0].start
+    if len(levels) <= MAX_STEPS:
+        return levels
+    first, length = levels[0].start, levels[-1].end - levels[0].start
     kept: list[LevelSpan] = []
-    for _, group in groupby(found, lambda level: (level.start - first) * MAX_STEPS // 3 // length):
-        own = list(group)
-        kept += sorted({min(own, key=_value), max(own, key=_value), own[-1]})
-    ends = [level.start for level in kept[1:]] + [found[-1].end]
-    gaps = {level.end for level, after in pairwise(found) if after.start > level.end}
+    for _, group in groupby(levels, lambda level: (level.start - first) * MAX_STEPS // 3 // length):
+        group_levels = list(group)
+        kept += sorted(
+            {min(group_levels, key=_value), max(group_levels, key=_value), group_levels[-1]}
+        )
+    ends = [level.start for level in kept[1:]] + [levels[-1].end]
+    gaps = {level.end for level, after in pairwise(levels) if after.start > level.end}
     return [
         level if level.end in gaps else LevelSpan(level.start, end, level.value)
         for level, end in zip(kept, ends, strict=True)
@@ -481,5 +483,5 @@ def _verdict_of(row: TrialRow) -> JudgedTrial:
     while fold.go_on():
         pass
     component, history = fold.record.component, fold.history
-    found = overall(judged(component, TrialView(history, fold.present(), fold.references)))
-    return JudgedTrial(found, fold.record, items_of(history.items, history.ticks))
+    verdict = overall(judged(component, TrialView(history, fold.present(), fold.references)))
+    return JudgedTrial(verdict, fold.record, items_of(history.items, history.ticks))
