@@ -62,11 +62,12 @@ def data(state: ServerState, query: PageQuery) -> FactsPage:
     collections = changed.collected(state.store())
     machines = sorted({one.machine for one in collections})
     page = FactsPage(state="asked", machines=machines)
+    trial = query.text("trial")
     machine = query.text("machine") or (machines[0] if len(machines) == 1 else "")
     if not machine:
         return page
     ours = [one for one in collections if one.machine == machine]
-    chosen = _chosen(ours, query.text("trial"))
+    chosen = _chosen(ours, trial)
     if chosen is None:
         return replace(page, state="none", machine=machine)
     page = replace(page, machine=machine, trial=chosen.trial, time=chosen.time)
