@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from seatrial import hooks
 from tests.waiting import LONG_S, until
 
 ROOT = Path(__file__).parents[2]
@@ -151,6 +152,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
     return site
 
 
+def test_the_page_names_each_hook() -> None:
+    names = [name for name in vars(hooks) if name.startswith("seatrial_")]
+    assert len(names) > 20 and not [name for name in names if name not in PAGE.read_text()]
+
+
 def test_it_is_the_installed_one(site: Site) -> None:
     place = site.evaluate("import seatrial; print(seatrial.__file__)").strip()
     assert Path(place).is_relative_to(site.folder)
@@ -267,7 +273,7 @@ from typing import Annotated
 from msgspec import Struct
 
 from seatrial.model.file_model import doc
-from seatrial.hooks import Command, FileKind, GaugeKind, Key
+from seatrial.hooks import Command, FileKind, GaugeKind, JobPart, Key
 from seatrial.hooks import ShippedSuite, StoreTable, Study, hookimpl
 from seatrial.results.store.tables import Table, columns_of
 
@@ -305,6 +311,21 @@ def seatrial_gauges():
 @hookimpl
 def seatrial_alerts():
     return ["usage:watch"]
+
+
+@hookimpl
+def seatrial_collectors():
+    return ["usage_runs:Bytes"]
+
+
+@hookimpl
+def seatrial_guards():
+    return ["usage_runs:guard_of"]
+
+
+@hookimpl
+def seatrial_job_parts():
+    return [JobPart("usage_runs:lines", "usage_runs:prepare")]
 
 
 async def watch(record, tasks):
@@ -360,6 +381,42 @@ def usage(store):
     columns = (Column("User"), Column("Hours", "number"))
     return Page("Usage", [Section("Hours", [ShownTable(columns, store.rows(sql))])])
 """
+RUNS = """\
+from seatrial.execute.run_collector import RunReader
+from seatrial.execute.script import JobLines
+from seatrial.model.figures import MetricValue
+
+
+class Bytes(RunReader):
+    def collect(self, run):
+        (run.path / "collected").touch()
+
+    def figures(self, run, nodes, right):
+        size = (run.path / "stdout").stat().st_size if right else -1
+        return [MetricValue("bytes", float(size), "1", "none")]
+
+    def digest_of_facts(self, nodes):
+        return f"facts-of-{nodes}"
+
+
+def guard_of(machine, tasks):
+    return Guard() if machine.machine == "harbour" else None
+
+
+class Guard:
+    async def refusal(self, case, test, build):
+        return "it is made for sails" if case.test == "banned" else ""
+
+
+def lines(machine, test, case):
+    if case.test != "parted":
+        return JobLines()
+    return JobLines("echo first\\n", "echo before\\n", "echo inside\\n", "echo after\\n")
+
+
+def prepare(machine, test, case, run):
+    (run / "prepared").touch()
+"""
 LOAD = """\
 import shutil
 
@@ -410,6 +467,7 @@ def test_a_plugin_has_tables_events_keys_and_suites(site: Site) -> None:
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: usage\n")
     (info / "entry_points.txt").write_text("[seatrial]\nusage = usage\n")
     (place / "usage_load.py").write_text(LOAD)
+    (place / "usage_runs.py").write_text(RUNS)
     (site.folder / "jobs.txt").write_text("1 ana 4.5\n2 bo 1\n3 ana 2\n")
     path = str(place)
     site.seatrial("load-usage", "jobs.txt", PYTHONPATH=path)
@@ -447,3 +505,28 @@ def test_a_plugin_has_gauges_alerts_and_kinds_of_files(site: Site) -> None:
     (alert,) = [event for event in events if event["event"] == "alert"]
     assert alert["text"] == "others run 12 jobs"
     assert {event["value"] for event in events if event["event"] == "gauge"} == {12.0}
+
+
+def test_a_plugin_has_guards_parts_of_jobs_and_figures_of_runs(site: Site) -> None:
+    for name, script in (("parted", "echo script"), ("banned", "exit 0"), ("wrong", "exit 1")):
+        (site.folder / "hooked" / name).mkdir(parents=True)
+        test = f"app: a\nrun: {{walltime: 1m, script: {script}}}\nverify: [{{exit_code: 0}}]\n"
+        (site.folder / "hooked" / name / "test.yaml").write_text(test)
+    path = str(site.folder / "other")
+    words = ("run", "hooked", "-m", "machine.yaml", "--name", "hooked")
+    site.seatrial(*words, code=1, PYTHONPATH=path)
+    shown = site.seatrial("runs", "--trial", "hooked", "--format", "json", PYTHONPATH=path)
+    runs = {run["test"]: run for run in json.loads(shown)}
+    assert runs["banned"]["verdict"] == "refused"
+    told = site.seatrial("show", runs["banned"]["run_id"], PYTHONPATH=path)
+    assert "it is made for sails" in told
+    (parted,) = (site.folder / "trials/hooked/runs/parted").glob("*")
+    printed = (parted / "stdout").read_text().split()
+    assert printed == ["first", "before", "inside", "script", "after"]
+    assert (parted / "prepared").exists() and (parted / "collected").exists()
+    journal = (site.folder / "trials/hooked/journal.jsonl").read_text()
+    events = [json.loads(line) for line in journal.splitlines()]
+    figures = {e["test"]: e["value"] for e in events if e["event"] == "metric"}
+    assert figures == {"parted": len("first before inside script after "), "wrong": -1}
+    started = [e["node_facts"] for e in events if e["event"] == "binary_execute_start"]
+    assert len(started) == 2 and all(digest.startswith("facts-of-") for digest in started)

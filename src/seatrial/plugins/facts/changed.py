@@ -233,28 +233,21 @@ class CollectedStates:
         return self._tables[number]
 
 
-class ComparedRuns(NamedTuple):
-    """Runs on one machine, those whose facts count first before others, and its states."""
-
-    states: CollectedStates
-    runs: Sequence[RunDigest]
-
-    @property
-    def digests(self) -> set[str]:
-        return {run.digest for run in self.runs}
-
-    def table(self) -> FactTable | None:
-        return self.states.facts_of(self.runs)
-
-
-def changed_between_runs(first: ComparedRuns, second: ComparedRuns) -> list[Difference]:
-    """Return in which facts the nodes of runs differ from those of other runs. Where their digests
-    differ and what these stand for is gone, the digests are told."""
-    if first.digests == second.digests:
+def changed_between_runs(
+    states: CollectedStates,
+    runs: Sequence[RunDigest],
+    other_states: CollectedStates,
+    other_runs: Sequence[RunDigest],
+) -> list[Difference]:
+    """Return in which facts the nodes of runs differ from those of other runs. The facts of a run
+    count before those of the runs behind it. Where the digests differ and what these stand for is
+    gone, the digests are told."""
+    digests_of_sides = [{run.digest for run in side} for side in (runs, other_runs)]
+    if digests_of_sides[0] == digests_of_sides[1]:
         return []
-    before, after = first.table(), second.table()
+    before, after = states.facts_of(runs), other_states.facts_of(other_runs)
     if before is None or after is None:
-        shown = (listed(sorted(side.digests), MAX_DIGESTS) for side in (first, second))
+        shown = (listed(sorted(side), MAX_DIGESTS) for side in digests_of_sides)
         return [Difference("nodes", "digest of facts", *shown)]
     return _shortened(_between(before, after) or _against(before, after), "")
 
@@ -311,7 +304,7 @@ def facts_changed(store: Store, first: Side, second: Side) -> list[Difference]:
     others = states if other == machine else CollectedStates(collected(store, other))
     runs, other_runs = _runs_of_side(store, first), _runs_of_side(store, second)
     if runs and other_runs:
-        return changed_between_runs(ComparedRuns(states, runs), ComparedRuns(others, other_runs))
+        return changed_between_runs(states, runs, others, other_runs)
     before, after = _in_force_for(first, states), _in_force_for(second, others)
     if before is None or after is None or before.trial == after.trial:
         return []
@@ -394,7 +387,7 @@ def _of_change(
     after: Sequence[RunDigest],
 ) -> list[Difference]:
     if before and after and all(run.digest for run in (*before, *after)):
-        return changed_between_runs(ComparedRuns(states, before), ComparedRuns(states, after))
+        return changed_between_runs(states, before, states, after)
     earlier = in_force(states.collections, change.last)
     later = [one for one in states.collections if one.time > change.last]
     return changed_between_trials(earlier, later[-1]) if earlier and later else []

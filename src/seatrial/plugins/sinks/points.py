@@ -181,14 +181,11 @@ class TrialPoints:
 
     def _harness_fields(self, event: events.Event, written: _Written, run_id: str) -> Fields:
         """Return the fields that the OLCF test harness has for an event, too."""
-        name = event_name(event.name)
         value = event.job_id if isinstance(event, events.JobQueued) else written.value
         fields: Fields = {
             "test_id": None if self._oth else run_id or None,
             "event_name": event.name,
-            "event_type": name.type,
-            "event_subtype": name.subtype,
-            "event_filename": name.file,
+            **_names_of(event.name),
             "event_time": time_text(event.time),
             "event_value": None if value is None else str(value),
             **_filled(check_alias=written.alias, job_id=written.job_id, run_archive=written.path),
@@ -506,21 +503,18 @@ FIELDS = (
 )
 
 
-class EventName(NamedTuple):
-    """``Event_170_binary_execute_start.txt``, ``binary_execute``, ``start``."""
-
-    file: str
-    type: str
-    subtype: str
-
-
 @lru_cache(maxsize=256)
-def event_name(name: str) -> EventName:
-    """Return the names of an event, whether it is in the registry or not."""
-    kind, _, subtype = name.rpartition("_")
-    known = EVENT_KINDS.get(name)
-    file = f"Event_{name}.txt" if known is None else f"Event_{known.number}_{name}.txt"
-    return EventName(file, kind or name, subtype if kind else "")
+def _names_of(event: str) -> Mapping[str, str]:
+    """Return the names of an event as fields, whether it is in the registry or not: of
+    binary_execute_start ``Event_170_binary_execute_start.txt``, ``binary_execute``, ``start``."""
+    kind, _, subtype = event.rpartition("_")
+    known = EVENT_KINDS.get(event)
+    number = "" if known is None else f"{known.number}_"
+    return {
+        "event_type": kind or event,
+        "event_subtype": subtype if kind else "",
+        "event_filename": f"Event_{number}{event}.txt",
+    }
 
 
 def time_text(time: int) -> str:
