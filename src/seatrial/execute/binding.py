@@ -99,11 +99,13 @@ def mpi(
         if geometry is None or bound:
             return [*root, *_openmpi_by_node(machine, case, bound[1] if bound else "")]
         return [*root, *_openmpi(geometry, case)]
-    if launcher.flavour == "mpich":
-        ours = [] if bound or (order and order.cpus) else _mpich(machine, case, geometry)
-        ranks = ["-rankmap", rankmap(order.order, order.sizes)] if order is not None else []
-        return ["-ppn", str(case.tasks_per_node), *ranks, *ours]
-    return _pals(launcher, machine, case, geometry) if launcher.flavour == "cray" else []
+    if launcher.flavour == "cray":
+        return _pals(launcher, machine, case, geometry)
+    if launcher.flavour != "mpich":
+        return []
+    ranks = ["-rankmap", rankmap(order.order, order.sizes)] if order is not None else []
+    ours = [] if bound or (order and order.cpus) else _mpich(machine, case, geometry)
+    return ["-ppn", str(case.tasks_per_node), *ranks, *ours]
 
 
 def _pals(

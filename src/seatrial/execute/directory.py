@@ -153,25 +153,29 @@ def job_events(path: Path) -> JobEvents:
         data = _bounded_data(descriptor)
     finally:
         os.close(descriptor)
-    start: ScriptStarted | None = None
+    return _events_in(data, time.time_ns())
+
+
+def _events_in(data: bytes, now: int) -> JobEvents:
+    starts: list[ScriptStarted | None] = []
     end: ScriptEnded | None = None
     compat: CompatStarted | None = None
-    begun = False
     refused: dict[str, None] = {}
-    now = time.time_ns()
     for event in _decoded(data):
         likely = now - _OLDEST_NS < event.time < now + _AHEAD_NS
         if isinstance(event, ScriptStarted):
-            start = _bounded(event) if likely and not begun else start
-            begun = True
-        elif isinstance(event, CompatStarted) and compat is None and likely:
-            missing, text = event.missing[:TEXT_LIMIT], event.text[:TEXT_LIMIT]
-            compat = replace(event, mode=event.mode[:64], missing=missing, text=text)
+            starts.append(event if likely else None)
+        elif isinstance(event, CompatStarted):
+            compat = compat or (event if likely else None)
         elif isinstance(event, ScriptEnded) and event.exit_code in range(256):
             end = _bounded_end(event, event.time if likely else now)
-        elif not isinstance(event, JobsOwnEvent) and event.name and len(refused) < MAX_REFUSED:
+        elif not isinstance(event, JobsOwnEvent) and event.name:
             refused[event.name[:64]] = None
-    return JobEvents(True, start, end, compat, tuple(refused))
+    start = _bounded(starts[0]) if starts and starts[0] is not None else None
+    if compat is not None:
+        missing, text = compat.missing[:TEXT_LIMIT], compat.text[:TEXT_LIMIT]
+        compat = replace(compat, mode=compat.mode[:64], missing=missing, text=text)
+    return JobEvents(True, start, end, compat, tuple(islice(refused, MAX_REFUSED)))
 
 
 def _decoded(data: bytes) -> Iterator[Event]:

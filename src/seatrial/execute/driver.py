@@ -27,7 +27,7 @@ from seatrial.execute.hangs import HangDetector
 from seatrial.execute.heartbeat import beat, beat_regularly
 from seatrial.execute.job_stats import GaugeWatch, JobStats, Observer
 from seatrial.execute.jobs import Jobs, watch_followed
-from seatrial.execute.ledger import JudgedDirectory, Ledger
+from seatrial.execute.ledger import JudgedDirectory, Ledger, Unresolved
 from seatrial.execute.protocol import (
     Backend,
     Disturbed,
@@ -159,11 +159,7 @@ class Driver:
         with Journal.own(self.folder.journal, host_is_gone) as journal:
             require_own(self.folder.tag, self.origin)
             self.ledger.journal = journal
-            unresolved = self.ledger.replay()
-            self._collector.references = self.ledger.references or self._collector.references
-            self._answer_left()
-            self._alert_command.remember(self.ledger.alerts, journal.now())
-            self.was_complete = self.ledger.complete and not self.ledger.lost_verdicts
+            unresolved = self._replay()
             if cancel:
                 require_to_cancel(self.folder.tag, self.ledger, unresolved)
             if self.was_complete and not abandon:
@@ -181,25 +177,11 @@ class Driver:
                     self._on_event(events.TrialCancelled(reason=cancel))
                 if abandon:
                     self._on_event(events.TrialAbandoned(reason=abandon))
-                judged = [self._in_this_trial(run) for run in self.ledger.judged]
-                self._staging.drop_decks((run.test, run.path) for run in judged)
-                cases = {case.id: case for case in self.conductor.state.cases}
-                self._staging.drop_directories((cases[run.case], run.run_id) for run in judged)
-                self._clean_up.take_up(judged)
+                self._tidy_up()
                 await self._jobs.take_up(unresolved)
                 self._begin_to_watch()
                 _log.info("driving %s, runs without a verdict: %d", journal.path, len(unresolved))
-                try:
-                    outcome = await self._loop()
-                except Exception:
-                    _log.exception("the drive ends")
-                    raise
-                _log.info("ended: %s", outcome)
-                self._flush()
-                await self._alert_command.end()
-                await self._staging.end()
-                await self._clean_up.end()
-                return outcome
+                return await self._loop_to_end()
             finally:
                 try:
                     await self._tasks.end()
@@ -207,6 +189,37 @@ class Driver:
                     await self.backend.close()
                 finally:
                     journal.flush()
+
+    def _replay(self) -> list[Unresolved]:
+        """Apply the journal, and answer the requests that were left. Return the runs that were
+        submitted and have no verdict."""
+        unresolved = self.ledger.replay()
+        self._collector.references = self.ledger.references or self._collector.references
+        self._answer_left()
+        self._alert_command.remember(self.ledger.alerts, self.ledger.journal.now())
+        self.was_complete = self.ledger.complete and not self.ledger.lost_verdicts
+        return unresolved
+
+    def _tidy_up(self) -> None:
+        """Remove what an earlier driver, which died, left of runs that it had judged."""
+        judged = [self._in_this_trial(run) for run in self.ledger.judged]
+        self._staging.drop_decks((run.test, run.path) for run in judged)
+        cases = {case.id: case for case in self.conductor.state.cases}
+        self._staging.drop_directories((cases[run.case], run.run_id) for run in judged)
+        self._clean_up.take_up(judged)
+
+    async def _loop_to_end(self) -> DriveOutcome:
+        try:
+            outcome = await self._loop()
+        except Exception:
+            _log.exception("the drive ends")
+            raise
+        _log.info("ended: %s", outcome)
+        self._flush()
+        await self._alert_command.end()
+        await self._staging.end()
+        await self._clean_up.end()
+        return outcome
 
     def _in_this_trial(self, run: JudgedDirectory) -> JudgedDirectory:
         """Return a run with its directory in the trial's folder, unless its test runs on a file

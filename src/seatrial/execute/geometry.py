@@ -59,26 +59,12 @@ def geometry_of(machine: Machine, test: Test, case: Case) -> TaskGeometry | NoGe
     then decide."""
     unfit = unfit_groups(machine, test.requires.features, case)
     layouts = list(dict.fromkeys(layout_of(kind) for kind in machine.nodes if kind not in unfit))
-    asked, needed = case.placement, case.tasks_per_node * case.threads
+    asked = case.placement
     if len(layouts) != 1:
         return NoGeometry("its nodes differ in layout" if layouts else "no node fits it")
     (layout,) = layouts
-    if case.at_once > 1:  # they would be bound to the same cores; their bundle shares these out
-        return NoGeometry("runs of its bundle share the node")
-    if asked.bind == "none":
-        return NoGeometry("`bind: none` asks for no cores")
-    if needed > len(layout.cores):
-        return NoGeometry(f"{needed} threads are more than the {len(layout.cores)} cores of a node")
-    if not asked.needs_whole_nodes:
-        if needed == len(layout.cores):
-            return NoGeometry("its tasks fill the node")
-        if len(layout.domains) == 1:
-            return NoGeometry("the node has one NUMA domain")
-        if not has_whole_nodes(machine, case):
-            return NoGeometry(
-                "other jobs may have cores of its nodes; `run.exclusive` or `run.spread` in the "
-                "test, or the machine's `slurm.whole_nodes`, say that none has"
-            )
+    if reason := _undecided(machine, case, layout):
+        return NoGeometry(reason)
     cores = place(
         layout,
         case.tasks_per_node,
@@ -90,6 +76,29 @@ def geometry_of(machine: Machine, test: Test, case: Case) -> TaskGeometry | NoGe
     if cores is None:
         return NoGeometry("its tasks do not fit on a node as `run` places them")
     return TaskGeometry(layout, cores, asked.bind or "core")
+
+
+def _undecided(machine: Machine, case: Case, layout: NodeLayout) -> str:
+    """Return why launcher and scheduler decide where the tasks of a case are; "" if we do."""
+    needed, cores = case.tasks_per_node * case.threads, len(layout.cores)
+    if case.at_once > 1:  # they would be bound to the same cores; their bundle shares these out
+        return "runs of its bundle share the node"
+    if case.placement.bind == "none":
+        return "`bind: none` asks for no cores"
+    if needed > cores:
+        return f"{needed} threads are more than the {cores} cores of a node"
+    if case.placement.needs_whole_nodes:
+        return ""
+    if needed == cores:
+        return "its tasks fill the node"
+    if len(layout.domains) == 1:
+        return "the node has one NUMA domain"
+    if has_whole_nodes(machine, case):
+        return ""
+    return (
+        "other jobs may have cores of its nodes; `run.exclusive` or `run.spread` in the test, or "
+        "the machine's `slurm.whole_nodes`, say that none has"
+    )
 
 
 def has_whole_nodes(machine: Machine, case: Case) -> bool:
@@ -275,14 +284,18 @@ def rank_order_of(machine: Machine, test: Test, case: Case, nodes: str = "") -> 
         chosen = nodes.split(",")
         listed = [name for name in node_names(machine) if name in chosen]
         order, sizes = with_nodes_in_order(order, sizes, [chosen.index(name) for name in listed])
+    cpus = () if goes_up(order, sizes) else _cpus_to_bind(machine, test, case)
+    return RankOrder(order, sizes, cpus, tuple(listed))
+
+
+def _cpus_to_bind(machine: Machine, test: Test, case: Case) -> tuple[str, ...]:
+    """Return the CPUs of each slot, where the launcher numbers the tasks of a node by rank."""
     launcher = launcher_of(machine, test, case.toolchain, case.parameters)
     by_rank = launcher.flavour == "mpich" or (launcher.kind == "srun" and not reorders(launcher))
     geometry = geometry_of(machine, test, case)
-    if not by_rank or goes_up(order, sizes) or not isinstance(geometry, TaskGeometry):
-        return RankOrder(order, sizes, (), tuple(listed))
-    numbered = geometry.layout.numbered
-    cpus = tuple(spans(cpus) for cpus in geometry.cpus) if numbered else ()
-    return RankOrder(order, sizes, cpus, tuple(listed))
+    if not by_rank or not isinstance(geometry, TaskGeometry) or not geometry.layout.numbered:
+        return ()
+    return tuple(spans(cpus) for cpus in geometry.cpus)
 
 
 def expected_hosts(nodes: Sequence[str]) -> str:

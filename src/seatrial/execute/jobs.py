@@ -92,27 +92,8 @@ class Jobs:
         find the others."""
         grouped: dict[str, list[protocol.Job]] = {}
         for run in unresolved:
-            number = self._ledger.runs[run.run_id]
-            life = run.life
-            before = Launch(
-                case=number,
-                run_id=run.run_id,
-                target=life.target,
-                stage=life.stage,
-                bundle=life.bundle,
-                position=life.position,
-                nodes=life.placed,
-            )
-            job = self._under_way(before, run.life.path).job
-            if (end := run.ended) is not None:  # recorded by an earlier driver, and not judged
-                code = codes.RECALLED.number if end.recalled else end.code or None
-                self._collect(protocol.Ended(run.run_id, code, end.state, end.exit_code, end.nodes))
-            elif run.before_boot and self._backend.room and job_events(job.path).end is not None:
-                # What it wrote may be cut, as it was not on the disk when the host crashed.
-                self._on_ended(
-                    protocol.Ended(run.run_id, codes.LOST.number, "host restarted", None)
-                )
-            else:
+            job = self._begin_again(run).job
+            if not self._has_ended(run, job):
                 grouped.setdefault(run.life.submission, []).append(job)
         self._ledger.journal.flush()
         if grouped:
@@ -120,6 +101,33 @@ class Jobs:
             known = {run.run_id: run.life.job_id for run in unresolved if run.life.job_id}
             self._given.update(run.run_id for run in unresolved if run.ended is None)
             await self._backend.find(submissions, known)
+
+    def _begin_again(self, run: Unresolved) -> RunUnderWay:
+        """Return a run of an earlier driver."""
+        life = run.life
+        launch = Launch(
+            case=self._ledger.runs[run.run_id],
+            run_id=run.run_id,
+            target=life.target,
+            stage=life.stage,
+            bundle=life.bundle,
+            position=life.position,
+            nodes=life.placed,
+        )
+        return self._under_way(launch, life.path)
+
+    def _has_ended(self, run: Unresolved, job: protocol.Job) -> bool:
+        """Collect a run of an earlier driver if its end was recorded and not judged, or if the host
+        crashed after it. Returns whether it was."""
+        if (end := run.ended) is not None:
+            code = codes.RECALLED.number if end.recalled else end.code or None
+            self._collect(protocol.Ended(run.run_id, code, end.state, end.exit_code, end.nodes))
+            return True
+        if run.before_boot and self._backend.room and job_events(job.path).end is not None:
+            # What it wrote may be cut, as it was not on the disk when the host crashed.
+            self._on_ended(protocol.Ended(run.run_id, codes.LOST.number, "host restarted", None))
+            return True
+        return False
 
     def unfollowed(self) -> set[str]:
         """Return the runs, those that stand for builds among them, that were given to the backend,

@@ -354,14 +354,20 @@ def _unless_full(
     return outcome
 
 
+_UNWRITABLE = "its directory could not be written: see its space, quota, permissions"
+_LOST_BY_CODE = {
+    None: "the job ended without a word and left no exit code",
+    CLAIMED: "it was started twice, and the first left no end",
+    NO_DIRECTORY: _UNWRITABLE,
+    NOT_WRITABLE: _UNWRITABLE,
+    END_NOT_WRITTEN: _UNWRITABLE,
+}
+
+
 def _without_end(path: Path, own: JobEvents, exit_code: int | None) -> tuple[codes.Code, str]:
     """Return the verdict on a run whose script left no end."""
-    if exit_code is None:
-        return codes.LOST, "the job ended without a word and left no exit code"
-    if exit_code == CLAIMED:
-        return codes.LOST, "it was started twice, and the first left no end"
-    if exit_code in (NO_DIRECTORY, NOT_WRITABLE, END_NOT_WRITTEN):
-        return codes.LOST, "its directory could not be written: see its space, quota, permissions"
+    if reason := _LOST_BY_CODE.get(exit_code):
+        return codes.LOST, reason
     if exit_code in (NO_MODULE, BROKEN) and (said := own_words(path)):
         return codes.FAILED, said
     if exit_code == NOT_BOOTED and own.compat is not None:

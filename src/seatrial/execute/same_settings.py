@@ -57,19 +57,19 @@ def merged(
     idle = [axis for axis in axes if axis != TOOLCHAIN and _is_of_run_alone(axis, test)]
     if not idle:
         return list(cases), []
-    groups: dict[bytes, list[Case]] = {}
-    for case in cases:
-        groups.setdefault(_way(case, test, machine, idle), []).append(case)
+    ways = [_way(case, test, machine, idle) for case in cases]
     usual = {axis: show(value) for axis, value in default.items()}
-    kept, left_out = [], []
-    for group in groups.values():
-        first = next((each for each in group if _setting(each, axes) == usual), group[0])
-        kept.append(first)
-        told = bindings_text(_setting(first, axes))
-        reason = f"it runs as {told} does: {SAME}"
-        left_out += [(each, reason) for each in group if each is not first]
-    there = {id(case) for case in kept}
-    return [case for case in cases if id(case) in there], left_out
+    kept: dict[bytes, Case] = {}  # by the way in which it runs
+    for way, case in zip(ways, cases, strict=True):
+        if way not in kept or _setting(case, axes) == usual:
+            kept[way] = case
+    order = {way: number for number, way in enumerate(kept)}
+    left_out = []
+    for way, case in sorted(zip(ways, cases, strict=True), key=lambda pair: order[pair[0]]):
+        if case is not kept[way]:
+            words = bindings_text(_setting(kept[way], axes))
+            left_out.append((case, f"it runs as {words} does: {SAME}"))
+    return [case for way, case in zip(ways, cases, strict=True) if case is kept[way]], left_out
 
 
 def _setting(case: Case, axes: Sequence[str]) -> dict[str, str]:

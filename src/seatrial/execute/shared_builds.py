@@ -224,17 +224,18 @@ class SharedBuilds:
             return ""  # it is there: this trial began it
         if self._rebuild:
             return "as --rebuild asks"
-        before: SharedBuild | None = None
+        alike: list[SharedBuild] = []
         for one in entry.parent.glob(f"*/*/{RECORD}"):
             record = read_record(one.parent)
-            if record is None or record.test != case.test or record.toolchain != case.toolchain:
+            if record is None or (record.test, record.toolchain) != (case.test, case.toolchain):
                 continue
             if one.parent.parent == entry:
                 return f"files of {one.parent} changed since it was built"
-            alike = record.machine == self._machine.machine and record.inputs.is_of(inputs)
-            if alike and (before is None or record.made > before.made):
-                before = record
-        return changes(before.inputs, inputs) if before else ""
+            if record.machine == self._machine.machine and record.inputs.is_of(inputs):
+                alike.append(record)
+        if not alike:
+            return ""
+        return changes(max(alike, key=lambda record: record.made).inputs, inputs)
 
 
 def _is_own(link: Path) -> bool:

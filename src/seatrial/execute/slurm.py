@@ -152,7 +152,7 @@ TEMPORARY = re.compile(
 NO_JOB = re.compile(r"Invalid job id|Job \S+ not found")
 OVER = re.compile(r"already (finished|completing)|Invalid job id|not found|No such")
 _NUMBER = re.compile(r"[0-9]{1,18}")
-_slurm_parse_JOB_ID = re.compile(r"([0-9]{1,18})(?:;\S+)?")
+_SUBMITTED = re.compile(r"([0-9]{1,18})(?:;\S+)?")
 _STATE = re.compile(r"[a-z_]+")
 _TASK = re.compile(r"([0-9]{1,18})(?:_([0-9]{1,18}))?")
 
@@ -249,7 +249,7 @@ def parse_job_id(text: str) -> int | None:
     if not all(line.isprintable() and "\N{REPLACEMENT CHARACTER}" not in line for line in lines):
         return None
     written = [line.strip() for line in lines if line.strip()]
-    job_id = _slurm_parse_JOB_ID.fullmatch(written[-1]) if written else None
+    job_id = _SUBMITTED.fullmatch(written[-1]) if written else None
     return int(job_id[1]) if job_id else None
 
 

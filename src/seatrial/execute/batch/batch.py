@@ -288,11 +288,7 @@ class BatchBackend:
             task.kept = state
             self._cancels[run_id] = False
         if state.state == "RUNNING" and not task.started:
-            task.started = True
-            if self._cancels.get(run_id):
-                del self._cancels[run_id]
-            if task.bundle is None:
-                self._report(protocol.Started(run_id, state.nodes))
+            self._start(task, state.nodes)
         if state.active or kept:
             return False
         if state.state == "CANCELLED":
@@ -303,6 +299,15 @@ class BatchBackend:
         words = f"{state.state} by {state.by}" if state.by else state.state
         self._end(task.job, code, words, state.exit_code, state.nodes)
         return True
+
+    def _start(self, task: BatchTask, nodes: str) -> None:
+        """Report the start of a task. What was cancelled only while it was pending goes on."""
+        run_id = task.job.run_id
+        task.started = True
+        if self._cancels.get(run_id):
+            del self._cancels[run_id]
+        if task.bundle is None:
+            self._report(protocol.Started(run_id, nodes))
 
     async def _look_for(self, missing: Sequence[BatchTask]) -> None:
         """Find out about jobs that the controller does not show any more, by the accounting and by

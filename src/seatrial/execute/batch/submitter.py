@@ -355,18 +355,21 @@ class DoubledJobs:
             self._tell(task, twin)
             if (own := events.get(task.job.run_id)) is None:
                 continue  # its file system does not answer
-            state = task.state_in(states)
-            ids = (self._id(task, task.array), self._id(task, twin.array))
-            choice = chosen(own, state, ids[0], twin, ids[1])
-            if choice == "ours":
-                others.append(self._id(task, twin.array))
-            elif choice == "twin":
-                if state is not None and state.active:
-                    others.append(self._id(task, task.array))
-                task.array, task.started, task.missing_since = twin.array, False, 0.0
-                self._report(Queued(task.job.run_id, self._id(task, task.array)))
+            others += self._to_cancel(task, task.state_in(states), twin, own)
         if others:
             await self._client.cancel(others, pending_only=True)
+
+    def _to_cancel(
+        self, task: BatchTask, state: TaskState | None, twin: TaskState, own: JobEvents
+    ) -> list[str]:
+        """Return the job that is not the run, if it is to be cancelled; follow the other one."""
+        ours, other = self._id(task, task.array), self._id(task, twin.array)
+        choice = chosen(own, state, ours, twin, other)
+        if choice != "twin":
+            return [other] if choice == "ours" else []
+        task.array, task.started, task.missing_since = twin.array, False, 0.0
+        self._report(Queued(task.job.run_id, other))
+        return [ours] if state is not None and state.active else []
 
     def _id(self, task: BatchTask, array: int) -> str:
         return self._client.task_id(array, task.index, task.alone)

@@ -54,28 +54,34 @@ def check_plan(loaded: Loaded, faults: Faults, documents: bool = True) -> None:
         check_span(span, machine, tests, location.inside("outages", i))
     if not plan.components:
         location.fault("has no component; give at least one", "components")
-    for i, component in enumerate(plan.components):
-        at, suite = location.inside("components", i), loaded.suites[i]
-        partly = i in loaded.partly
-        _component(plan, component, location, at)
-        _quantities(component, at)
-        if component.kind == "sustained" or unread(at, "kind"):
-            _sums(component, at)
-        _nodes(component.nodes, machine, at.inside("nodes"))
-        if machine is not None:
-            _on_machine(component, machine, at)
-        _slurm(component.slurm, at.inside("slurm"))
-        if component.kind != "checklist":
-            _tests(component, suite, at, partly)
-        chosen = [] if partly else chosen_tests(component, suite.tests)
-        for j, span in enumerate(component.blackouts):
-            check_span(span, machine, chosen, at.inside("blackouts", j))
-        check_conditions(component, None if partly else suite, machine, at)
-        check_evidence(component, loaded.path.parent, at, documents)
+    for i in range(len(plan.components)):
+        _check_component(loaded, i, location, documents)
     check_ids(plan, location)
     check_keys("plan", loaded, location)
     _known_failures(plan, machine, tests, location)
     check_alongside(plan, machine, location)
+
+
+def _check_component(loaded: Loaded, i: int, location: Location, documents: bool) -> None:
+    """Add the faults of one component by itself."""
+    plan, machine = loaded.plan, loaded.site.machine if loaded.site else None
+    component, suite, at = plan.components[i], loaded.suites[i], location.inside("components", i)
+    partly = i in loaded.partly
+    _component(plan, component, location, at)
+    _quantities(component, at)
+    if component.kind == "sustained" or unread(at, "kind"):
+        _sums(component, at)
+    _nodes(component.nodes, machine, at.inside("nodes"))
+    if machine is not None:
+        _on_machine(component, machine, at)
+    _slurm(component.slurm, at.inside("slurm"))
+    if component.kind != "checklist":
+        _tests(component, suite, at, partly)
+    chosen = [] if partly else chosen_tests(component, suite.tests)
+    for j, span in enumerate(component.blackouts):
+        check_span(span, machine, chosen, at.inside("blackouts", j))
+    check_conditions(component, None if partly else suite, machine, at)
+    check_evidence(component, loaded.path.parent, at, documents)
 
 
 def _known_failures(
@@ -190,21 +196,24 @@ def too_large_sum(shares: Mapping[str, float]) -> str:
 
 
 def _part(part: ComponentTest, sustained: bool, at: Location) -> None:
-    share = part.share.fraction
     if part.most == 0:
         at.fault("0 lets no run of it start; remove the test, or most for no cap", "most")
     elif part.most is not None and part.copies > part.most:
         at.fault(f"{part.copies} are kept on nodes, but most is {part.most}", "copies")
-    # Without other keys a 0 would count as weight 1, although the author meant none.
-    nothing = sustained and not (share or part.copies or part.weight or unread(at, "share"))
-    for key in ("copies", "weight", "share"):
-        if part.fill and at.given(key):
+    for key in filter(at.given, ("copies", "weight", "share")):
+        if part.fill:
             at.fault("is a claim, and fill is for tests without one; remove one of them", key)
-        elif nothing and at.given(key):
+        elif sustained and _claims_nothing(part, at):
             text = "0 does not switch a test off; leave the test out of tests, or out by select"
             at.fault(text, key)
-    if part.weight and share:
+    if part.weight and part.share.fraction:
         at.fault("give a weight or a share, not both", "weight")
+
+
+def _claims_nothing(part: ComponentTest, at: Location) -> bool:
+    """Return whether a test claims none of the machine. Without other keys its 0 would count as
+    weight 1, although the author meant none."""
+    return not (part.share.fraction or part.copies or part.weight or unread(at, "share"))
 
 
 def check_span(span: TimeSpan, machine: Machine | None, tests: Sequence[str], at: Location) -> None:
@@ -296,10 +305,9 @@ def _targets(component: Component, targets: list[str], at: Location) -> None:
 
 def _tests(component: Component, suite: Suite, at: Location, partly: bool) -> None:
     """Check the tests that are named. ``partly``: some suites are missing."""
-    for i, pattern in enumerate(component.tests):
+    for i, pattern in enumerate(component.tests if suite.nodes else ()):
         key: str | int = pattern if isinstance(component.tests, dict) else i
-        named = any(pattern_of(component, name) == pattern for name in suite.nodes)
-        if suite.nodes and not named:
+        if not any(pattern_of(component, name) == pattern for name in suite.nodes):
             _unknown_test(pattern, suite, at.inside("tests", key), partly)
     try:
         if component.select.strip():

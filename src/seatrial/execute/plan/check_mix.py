@@ -263,6 +263,18 @@ def _shares(running: ComponentInPhase) -> None:
     if claimed > 1 + ROUNDING and sum(copies.values()) <= running.whole:  # else it was reported
         running.at.fault(f"{_claims(running)}{running.where}; the machine has 100 %", "tests")
         return
+    _copies_in_shares(running, shares, copies)
+    if claimed > 1 - ROUNDING:
+        for name in filter(lambda name: policy.relative_weight(running.parts[name]), shares):
+            text = f"shares and copies take the whole machine{running.where}; nothing is left for "
+            text += f"{name}: give it fill: true, or a share"
+            running.location(name).fault(text)
+
+
+def _copies_in_shares(
+    running: ComponentInPhase, shares: Mapping[str, float], copies: Mapping[str, int]
+) -> None:
+    """Check that the copies of each test, in units of the machine, fit in its share."""
     for name, width in copies.items():
         held = width / max(running.whole, 1)
         if shares[name] and shares[name] + ROUNDING < held <= 1:
@@ -270,11 +282,6 @@ def _shares(running: ComponentInPhase) -> None:
             text = f"{part.copies} of {name} are {100 * held:.4g} %{running.where}, "
             text += f"more than its share, {part.share}; give fewer, or a larger share"
             running.location(name).fault(text, "copies")
-    for name, part in running.parts.items():
-        if policy.relative_weight(part) and claimed > 1 - ROUNDING:
-            text = f"shares and copies take the whole machine{running.where}; nothing is left for "
-            text += f"{name}: give it fill: true, or a share"
-            running.location(name).fault(text)
 
 
 def _shares_on_fitting_nodes(running: ComponentInPhase, shares: Mapping[str, float]) -> bool:
@@ -335,19 +342,27 @@ def _on_file_system(running: ComponentInPhase, name: str, system: FileSystem) ->
     if system.targets and not targets:
         text = f"none of them is of {name}, where {there[0]} runs; add one, or leave targets out"
         running.at.fault(text, "targets")
-        return
+    else:
+        _on_targets(running, name, system, there, len(targets))
+
+
+def _on_targets(
+    running: ComponentInPhase, name: str, system: FileSystem, there: Sequence[str], targets: int
+) -> None:
+    """Check the copies of some tests together on the metadata targets of a file system."""
     space, taken = system.space.bytes, _bytes_on_targets(running, name, system)
     if space and taken > space:
-        text = f"decks with a copy on each of {count(len(targets), 'target')} of {name} take "
+        text = f"decks with a copy on each of {count(targets, 'target')} of {name} take "
         text += f"{show_bytes(taken)}; its space for decks is {show_bytes(space)}; "
         text += "give fewer targets, or how: shared"
         running.at.fault(text, "tests")
-    cap = running.component.caps.per_target * len(targets)
+    copies = sum(running.parts[test].copies for test in there)
+    cap = running.component.caps.per_target * targets
     if cap and copies > cap:
-        text = f"{running.component.caps.per_target} on each of {len(targets)} targets is less "
+        text = f"{running.component.caps.per_target} on each of {targets} targets is less "
         running.at.fault(f"{text}than the {copies} copies on {name}", "caps", "per_target")
     load = sum(running.parts[test].copies * running.parts[test].opens for test in there)
-    bears = policy.safe_load_of(running.component, system) * len(targets)
+    bears = policy.safe_load_of(running.component, system) * targets
     if bears and load > bears:
         text = f"all copies on {name} hold {load:g} files open; its targets bear {bears:g}"
         running.at.fault(text, "tests")
@@ -380,9 +395,10 @@ def _deck(running: ComponentInPhase, name: str) -> None:
         location.fault("needs a file_system with metadata targets; give one, or how: shared", "how")
     if system is None:
         return
-    space = system.space.bytes - _bytes_on_targets(running, running.file_system(name), system)
+    left = system.space.bytes - _bytes_on_targets(running, running.file_system(name), system)
+    space, runs = max(left, 0), max(1, part.copies)
     size = policy.bytes_of_deck(deck, test.folder)
-    if system.space.bytes and size and size * max(1, part.copies) > max(space, 0):
-        text = f"{show_bytes(size)} for each of {count(max(1, part.copies), 'run')} is more than "
-        text += f"the space for decks on {running.file_system(name)}, {show_bytes(max(space, 0))}"
+    if system.space.bytes and size and size * runs > space:
+        text = f"{show_bytes(size)} for each of {count(runs, 'run')} is more than "
+        text += f"the space for decks on {running.file_system(name)}, {show_bytes(space)}"
         location.fault(text, "how")

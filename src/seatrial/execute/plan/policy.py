@@ -63,8 +63,6 @@ def policy_of(
     file_systems = dict.fromkeys(entry.file_system for entry in entries if entry.file_system)
     decks = [(parts[name].deck, tests[name].folder) for name in names]
     unfit, unfit_of = _unfit(machine, tests, cases)
-    placed = any(entry.file_system for entry in entries)  # each run is placed by itself
-    reserve = len(entries) if component.reserve is None else component.reserve
     exclude, watch = component.exclude, component.watch
     causes = tuple(exclude.causes) or resolved.Exclusion().causes
     return Policy(
@@ -73,11 +71,11 @@ def policy_of(
         entry_of=[positions[case.test] for case in cases],
         unfit=unfit,
         unfit_of=unfit_of,
-        bundle_of=sharing_groups(tests, cases) if component.kind == "once" and not placed else [],
+        bundle_of=_bundles(component, tests, cases, entries),
         duration=component.duration.seconds if component.duration else 0.0,
         nodes=len(node_names(machine)),
         placing=placing_of(machine, tests, cases),
-        reserve=reserve if component.kind == "sustained" else 0,
+        reserve=_reserve(component, entries),
         caps=_caps(component, machine, entries, decks),
         targets=_targets(component, machine, file_systems),
         placement=component.placement,
@@ -88,6 +86,24 @@ def policy_of(
         exclusion=_in_numbers(exclude, resolved.Exclusion, causes=causes),
         watch=_in_numbers(watch, resolved.WatchLimits, failing=None if watch.failing else False),
     )
+
+
+def _bundles(
+    component: Component,
+    tests: Mapping[str, Test],
+    cases: Sequence[Case],
+    entries: Sequence[Entry],
+) -> list[int]:
+    """Return the bundle of each case; none where each run is placed on a file system by itself."""
+    if component.kind != "once" or any(entry.file_system for entry in entries):
+        return []
+    return sharing_groups(tests, cases)
+
+
+def _reserve(component: Component, entries: Sequence[Entry]) -> int:
+    if component.kind != "sustained":
+        return 0
+    return len(entries) if component.reserve is None else component.reserve
 
 
 def _in_numbers(written: Struct, part: type[P], **others: Any) -> P:
