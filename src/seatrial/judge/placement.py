@@ -75,6 +75,9 @@ class PlacementJudgement(NamedTuple):
     notice: str
 
 
+NOTHING = PlacementJudgement("", "")
+
+
 @functools.lru_cache(maxsize=4096)
 def cpus_of(text: str) -> Cpus:
     """Return the CPUs of ``0-3,8``. Raises ValueError for any other text."""
@@ -121,17 +124,18 @@ def judge(
     nodes: dict[str, list[ThreadPlace]] = defaultdict(list)
     for place in places:
         nodes[place.node].append(place)
-    cpus = {given.node: given.cpus} if given is not None and given.node in nodes else {}
-    count_given = max(map(len, cpus.values()), default=0)
+    if given is not None and given.node not in nodes:
+        given = None
     judgements: list[PlacementJudgement] = []
     for node, threads in nodes.items():
         where = f" of {node}" if len(nodes) > 1 else ""
         if check.cores == "apart":
-            judgements.append(_not_apart(threads, count_given, where))
+            judgements.append(_not_apart(threads, len(given.cpus) if given else 0, where))
         if check.numa == "within":
             judgements.append(_not_within(threads, asked, where))
         if check.cpus == "asked" and asked.cpus:
-            judgements.append(_elsewhere(threads, asked, cpus.get(node), where))
+            cpus = given.cpus if given is not None and given.node == node else None
+            judgements.append(_elsewhere(threads, asked, cpus, where))
     return PlacementJudgement(
         _first_of(each.fault for each in judgements),
         _first_of(each.notice for each in judgements),
@@ -141,8 +145,14 @@ def judge(
 def _first_of(texts: Iterable[str]) -> str:
     """Return the first text that is not empty, and how many more there are."""
     present = list(filter(None, texts))
-    more = f"; and {len(present) - 1} more" if len(present) > 1 else ""
-    return f"{present[0]}{more}" if present else ""
+    return f"{present[0]}{_more('; and', len(present))}" if present else ""
+
+
+def _more(words: str, number: int, noun: str = "") -> str:
+    """Return how many more there are beside the first of a number; "" if there is none."""
+    if number < 2:
+        return ""
+    return f"{words} {count(number - 1, noun) if noun else number - 1} more"
 
 
 # ---- how many ------------------------------------------------------------------------------
@@ -152,25 +162,31 @@ def _miscounted(
     places: Sequence[ThreadPlace], asked: AskedShape, check: PlacementCheck
 ) -> Iterator[str]:
     """Yield what is wrong with the numbers of ranks, threads and nodes."""
-    times = Counter((place.rank, place.thread) for place in places)
-    (rank, thread), most = times.most_common(1)[0]
-    if most > 1:
-        which = f"rank {rank}" if thread == 0 else f"thread {thread} of rank {rank}"
-        yield (
-            f"{which} ran {most} times: each task is an MPI program of its own; use the launcher "
-            "of its MPI"
-        )
-        return
     threads = Counter(place.rank for place in places)
-    if len(threads) != asked.tasks:
+    if twice := _ran_twice(places):
+        yield twice
+    elif len(threads) != asked.tasks:
         yield f"asked {count(asked.tasks, 'rank')}, {len(threads)} ran"
-        return
-    if check.threads == "asked":
-        yield from _of_other_threads(threads, asked.threads)
-    if check.nodes == "asked":
-        yield from _misspread(places, asked)
-    if check.order == "asked" and asked.hosts:
-        yield from _misordered(places, asked.hosts)
+    else:
+        if check.threads == "asked":
+            yield from _of_other_threads(threads, asked.threads)
+        if check.nodes == "asked":
+            yield from _misspread(places, asked)
+        if check.order == "asked" and asked.hosts:
+            yield from _misordered(places, asked.hosts)
+
+
+def _ran_twice(places: Sequence[ThreadPlace]) -> str:
+    """Return that a thread of a rank ran several times; "" if none did."""
+    (place, times), *_ = Counter((place.rank, place.thread) for place in places).most_common(1)
+    if times == 1:
+        return ""
+    rank, thread = place
+    which = f"rank {rank}" if thread == 0 else f"thread {thread} of rank {rank}"
+    return (
+        f"{which} ran {times} times: each task is an MPI program of its own; use the launcher "
+        "of its MPI"
+    )
 
 
 def _of_other_threads(threads: Counter[int], asked: int) -> Iterator[str]:
@@ -193,7 +209,7 @@ def _misordered(places: Sequence[ThreadPlace], hosts: Sequence[str]) -> Iterator
         return
     wrong = [rank for rank in sorted(node_of) if node_of[rank] != called[hosts[rank]]]
     if wrong:
-        rank, more = wrong[0], f", and {len(wrong) - 1} more" if len(wrong) > 1 else ""
+        rank, more = wrong[0], _more(", and", len(wrong))
         asked_for = called[hosts[rank]]
         yield f"rank {rank} on {node_of[rank]}; the rank order has it on {asked_for}{more}"
 
@@ -230,12 +246,12 @@ def _not_apart(places: Sequence[ThreadPlace], cpus: int, where: str) -> Placemen
         threads = "" if len(places) == len(ranks) else f" of {count(len(places), 'thread')}"
         notice = f"could not be apart{where}: {count(len(ranks), 'rank')}{threads}"
         return PlacementJudgement("", f"{notice}, {count(cpus, 'CPU')}")
-    in_core = max((len(place.core) for place in places if place.core), default=1)
+    in_core = max(len(place.core or (0,)) for place in places)
     by_core = not cpus or len(places) <= cpus // in_core
     locations = [_locations(place, by_core) for place in places]
-    for place, location in zip(places, locations, strict=True):
-        if not location:
-            return PlacementJudgement("", f"the CPUs of rank {place.rank}{where} are not known")
+    if not all(locations):
+        rank = places[locations.index(frozenset())].rank
+        return PlacementJudgement("", f"the CPUs of rank {rank}{where} are not known")
     crowd = _crowd(locations)
     return PlacementJudgement("" if crowd is None else _shared(crowd, places, by_core, where), "")
 
@@ -275,26 +291,31 @@ def _crowd(wanted: Sequence[Cpus]) -> _Crowd | None:
     holder: dict[int, int] = {}  # of each CPU
     held: dict[int, int] = {}  # by each thread
     for start in range(len(wanted)):
-        came: dict[int, int] = {}  # the thread from which a CPU was reached
-        queue = [start]
-        free = None
-        while queue and free is None:
-            thread = queue.pop()
-            new = wanted[thread] - came.keys()
-            came |= dict.fromkeys(new, thread)
-            free = next(iter(new - holder.keys()), None)
-            queue += [holder[cpu] for cpu in new & holder.keys()] if free is None else []
+        free, came = _free_cpu(start, wanted, holder)
         if free is None:
             shared = frozenset(came)
             return _Crowd([i for i, cpus in enumerate(wanted) if cpus <= shared], shared)
-        while True:
+        while free is not None:  # each on the path takes the CPU of the one before
             thread = came[free]
-            before = held.get(thread)
-            holder[free], held[thread] = thread, free
-            if before is None:
-                break
-            free = before
+            holder[free], held[thread], free = thread, free, held.get(thread)
     return None
+
+
+def _free_cpu(
+    start: int, wanted: Sequence[Cpus], holder: Mapping[int, int]
+) -> tuple[int | None, dict[int, int]]:
+    """Return a CPU without a holder that is reached from a thread, where each holder may move to
+    another of its CPUs (None: there is none), and the thread from which each CPU was reached."""
+    came: dict[int, int] = {}
+    queue = [start]
+    while queue:
+        thread = queue.pop()
+        new = wanted[thread] - came.keys()
+        came |= dict.fromkeys(new, thread)
+        for cpu in new - holder.keys():
+            return cpu, came
+        queue += [holder[cpu] for cpu in new]
+    return None, came
 
 
 def _who(members: Sequence[ThreadPlace]) -> str:
@@ -313,7 +334,7 @@ def _not_within(places: Sequence[ThreadPlace], asked: AskedShape, where: str) ->
     """Return the first rank of a node whose threads are in several NUMA domains."""
     cores = asked.cores_per_numa
     if asked.threads == 1 or (cores and cores == asked.cores):
-        return PlacementJudgement("", "")
+        return NOTHING
     if cores and asked.threads > cores:
         fit = f"{count(asked.threads, 'thread')} do not fit in a NUMA domain"
         return PlacementJudgement("", f"{fit} of {count(cores, 'core')}")
@@ -322,12 +343,11 @@ def _not_within(places: Sequence[ThreadPlace], asked: AskedShape, where: str) ->
         if place.numa is None:
             return PlacementJudgement("", "its output does not tell NUMA domains")
         domains[place.rank].add(place.numa)
-    wrong = {rank: numbers for rank, numbers in domains.items() if len(numbers) > 1}
+    wrong = sorted(rank for rank, numbers in domains.items() if len(numbers) > 1)
     if not wrong:
-        return PlacementJudgement("", "")
-    rank = min(wrong)
-    more = f" and of {count(len(wrong) - 1, 'rank')} more" if len(wrong) > 1 else ""
-    fault = f"threads of rank {rank}{more}{where} in NUMA domains {spans(wrong[rank])}; one asked"
+        return NOTHING
+    rank, more = wrong[0], _more(" and of", len(wrong), "rank")
+    fault = f"threads of rank {rank}{more}{where} in NUMA domains {spans(domains[rank])}; one asked"
     return PlacementJudgement(fault, "")
 
 
@@ -343,16 +363,15 @@ def _elsewhere(
     for place in places:
         used[place.rank] |= place.allowed or (set() if place.cpu is None else {place.cpu})
     wanted = _wanted(sorted(used), asked)
-    if given is not None:
-        for rank, cpus in wanted.items():
-            if not cpus <= given:
-                asked_for = f"rank {rank} could not be on CPUs {spans(cpus)}{where}"
-                return PlacementJudgement("", f"{asked_for}: its job had {spans(given)}")
+    beyond = [cpus for cpus in wanted.values() if given is not None and not cpus <= given]
+    if given is not None and beyond:
+        rank = next(rank for rank, cpus in wanted.items() if cpus == beyond[0])
+        asked_for = f"rank {rank} could not be on CPUs {spans(beyond[0])}{where}"
+        return PlacementJudgement("", f"{asked_for}: its job had {spans(given)}")
     wrong = [rank for rank in wanted if not used[rank] <= wanted[rank]]
     if not wrong:
-        return PlacementJudgement("", "")
-    rank = wrong[0]
-    more = f"; and {count(len(wrong) - 1, 'rank')} more" if len(wrong) > 1 else ""
+        return NOTHING
+    rank, more = wrong[0], _more("; and", len(wrong), "rank")
     fault = f"rank {rank}{where} on {_named(used[rank])}; {spans(wanted[rank])} asked{more}"
     return PlacementJudgement(fault, "")
 
@@ -389,13 +408,13 @@ def fault_of_threads(case: Case, folder: Path) -> list[Finding]:
     them; none where all ran as many."""
     ran = _counted(case, folder)
     few = [rank for rank, (threads, _) in ran.items() if threads < case.threads]
+    silent = [rank for rank in range(case.tasks) if rank not in ran]
     if few:
         threads, program = ran[few[0]]
         ranks = "" if case.tasks == 1 else f": {_ranks(few)}"
         fault = f"{program} ran {count(threads, 'thread')} of {case.threads} asked{ranks}"
         return [Finding(MISPLACED, plain_line(fault))]
-    if len(ran) < case.tasks:
-        silent = [rank for rank in range(case.tasks) if rank not in ran]
+    if silent:
         which = "the program" if case.tasks == 1 else f"the program of {_ranks(silent)}"
         fault = f"run.prove: not proved: the threads of {which} were not seen; {_REMEDY}"
         return [Finding(CHECK_ERROR, fault)]

@@ -36,15 +36,20 @@ def parse(text: str) -> list[MetricValue]:
         values[name if name == "construction_time" else f"{kernel or 'bfs'} {name}"] = value
     figures = [MetricValue("construction_time", number(values["construction_time"]), "s", "lower")]
     for kernel in KERNELS:
-        if kernel == "sssp" and not any(key.startswith(kernel) for key in values):
-            continue
-        teps = number(values[f"{kernel} harmonic_mean_TEPS"])
-        time = number(values[f"{kernel} median_time"])
-        number(values[f"{kernel} harmonic_stddev_TEPS"])
-        if any(key.endswith("_validate") for key in values):
-            number(values[f"{kernel} stddev_validate"])
-        if teps <= 0 or time <= 0:
-            raise ValueError(f"a figure of {kernel} is not positive")
-        figures.append(MetricValue(f"{kernel}_harmonic_mean", teps, "TEPS", "higher"))
-        figures.append(MetricValue(f"{kernel}_median_time", time, "s", "lower"))
+        if kernel == "bfs" or any(key.startswith(kernel) for key in values):
+            figures += _of_kernel(kernel, values)
     return figures
+
+
+def _of_kernel(kernel: str, values: UniqueValues[str]) -> list[MetricValue]:
+    teps = number(values[f"{kernel} harmonic_mean_TEPS"])
+    time = number(values[f"{kernel} median_time"])
+    number(values[f"{kernel} harmonic_stddev_TEPS"])
+    if any(key.endswith("_validate") for key in values):
+        number(values[f"{kernel} stddev_validate"])
+    if teps <= 0 or time <= 0:
+        raise ValueError(f"a figure of {kernel} is not positive")
+    return [
+        MetricValue(f"{kernel}_harmonic_mean", teps, "TEPS", "higher"),
+        MetricValue(f"{kernel}_median_time", time, "s", "lower"),
+    ]

@@ -47,17 +47,17 @@ def parse(text: str) -> list[MetricValue]:
 def _of_summary(text: str, head: re.Match[str]) -> list[MetricValue]:
     columns = _BLANK_WITHIN.sub("", head[0]).split()
     figures: list[MetricValue] = []
-    told: list[tuple[str, int]] = []  # operations and their repetitions, 0 where not told
+    repetitions: dict[str, list[int]] = {}  # of each row of an operation, 0 where not told
     for line in _rows_of(text[head.end() + 1 :]):
         words = line.split()
         if len(words) < (len(columns) if "Test#" in columns else 5):
             raise ValueError(f"a row of its summary is not whole: {shown(line)}")
-        test = words[columns.index("Test#")] if "Test#" in columns else "0"
-        reps = words[columns.index("reps")] if "reps" in columns else "0"
-        told.append((words[0], int(number(reps))))
-        figures += _figures(words[0], [number(word) for word in words[1:4]], int(number(test)))
+        row = dict(zip(columns, words, strict=False))
+        repetitions.setdefault(words[0], []).append(int(number(row.get("reps", "0"))))
+        values = [number(word) for word in words[1:4]]
+        figures += _figures(words[0], values, int(number(row.get("Test#", "0"))))
     for ran, times in Counter(row[1] for row in _RAN.finditer(text, 0, head.start())).items():
-        rows = [reps for operation, reps in told if operation == ran]
+        rows = repetitions.get(ran, [])
         if not rows or (all(rows) and sum(rows) < times):
             raise ValueError(f"its summary has no row of {ran}, or too few")
     if not figures:
@@ -81,21 +81,22 @@ def _of_maxima(text: str) -> list[MetricValue]:
     ran = [text[row.start() :].partition("\n")[0] for row in _RAN.finditer(text)]
     if len({len(line.split()) for line in ran}) > 1:  # some are of a summary
         raise ValueError("its rows are not of one table: the head of its summary is missing")
-    figures = []
-    for line in text.split("\n"):
-        if line.startswith(("Max Write:", "Max Read:")):
-            operation, *rates = whole(_MAX, line).groups()
-            mib, mb = map(number, rates)
-            if abs(mib * 1.048576 - mb) > 0.01 + 1e-3 * mb:
-                raise ValueError(f"its MiB/s and MB/s do not agree: {shown(line)}")
-            if mib:  # 0 for operations that were not requested
-                figures.append(MetricValue(f"{operation.lower()}_max", mib, "MiB/s", "higher"))
-    if not figures:
+    lines = [line for line in text.split("\n") if line.startswith(("Max Write:", "Max Read:"))]
+    maxima = [(name, rate) for name, rate in map(_maximum, lines) if rate]  # 0: not requested
+    if not maxima:
         raise ValueError("it has neither a summary of all tests nor a line 'Max Write:'")
-    operations = {figure.name.removesuffix("_max") for figure in figures}
-    if ran and operations != {line.split()[0] for line in ran}:
+    if ran and {name for name, _ in maxima} != {line.split()[0] for line in ran}:
         raise ValueError("its maxima are not of the operations that it ran: a line is missing")
-    return figures
+    return [MetricValue(f"{name}_max", rate, "MiB/s", "higher") for name, rate in maxima]
+
+
+def _maximum(line: str) -> tuple[str, float]:
+    """Return the operation and the MiB/s of a line ``Max Write: ...``."""
+    operation, *rates = whole(_MAX, line).groups()
+    mib, mb = map(number, rates)
+    if abs(mib * 1.048576 - mb) > 0.01 + 1e-3 * mb:
+        raise ValueError(f"its MiB/s and MB/s do not agree: {shown(line)}")
+    return operation.lower(), mib
 
 
 class _Summary(Struct):

@@ -16,7 +16,7 @@ _LOOP = re.compile(
 _SPEED = re.compile(r"Performance: (\S+) (\S+/day)(?:, .*)?")
 _UNITS = re.compile(r"[ \t]+Unit style[ \t]*:[ \t]*(\w+)")
 _RATED = {"lj", "metal", "micro", "nano", "electron", "real"}  # units with a speed in .../day
-_TIMED = ("% CPU use with ", "task timing breakdown:")  # not printed by ``timer off``
+_TIMED = re.compile("% CPU use with |task timing breakdown:")  # not printed by ``timer off``
 _ERROR = re.compile(r"^ERROR\b.*", re.MULTILINE)
 _END = re.compile(r"^Total wall time: [\d:]+$", re.MULTILINE)
 
@@ -57,14 +57,17 @@ class _Reader:
         elif line.startswith("Nlocal:"):
             self._table()
         elif line.startswith("Performance: ") and "/day" in line and self.steps:
-            value, unit = whole(_SPEED, line).groups()
-            labels: dict[str, int | str] = {"run": self.run}
-            self.figures.append(MetricValue("speed", number(value), unit, "higher", labels=labels))
-            self.rated = False
+            self._speed(line)
         elif self.begun:
             self._set_up(line)
-        elif self.rated and any(mark in line for mark in _TIMED):
+        elif self.rated and _TIMED.search(line):
             raise ValueError(f"the line 'Performance: ...' of run {self.run} is missing")
+
+    def _speed(self, line: str) -> None:
+        value, unit = whole(_SPEED, line).groups()
+        labels: dict[str, int | str] = {"run": self.run}
+        self.figures.append(MetricValue("speed", number(value), unit, "higher", labels=labels))
+        self.rated = False
 
     def _begin(self) -> None:
         if self.begun:

@@ -7,6 +7,8 @@ SUMMARY rate (in ops/sec): (of 2 iterations)
 """
 
 import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import dropwhile, takewhile
 
 from seatrial.judge.outputs._text import once
 from seatrial.model.figures import MetricValue, number, shown
@@ -44,24 +46,38 @@ def parse(text: str) -> list[MetricValue]:
     head = summary[2].split()
     if head not in (_PLAIN, _PER_RANK):
         raise ValueError(f"the head of its summary is not known: {shown(summary[2])}")
-    figures: list[MetricValue] = []
-    rows: list[tuple[str, str]] = []
-    for line in text[summary.end() : max(summary.end(), finished.start())].split("\n"):
-        if not line.strip() or line.startswith("SUMMARY"):
-            if rows:
-                break
-        elif line.split()[0].strip("-"):
-            kind, operation, found = _row(line, 4 if head == _PLAIN else 7)
-            rows.append((kind, operation))
-            figures += found
+    lines = text[summary.end() : max(summary.end(), finished.start())].split("\n")
+    rows = [_row(line, 4 if head == _PLAIN else 7) for line in _lines_of(lines)]
+    kinds = {kind: None for kind, _, _ in rows}
     expected = _kinds_asked(text[started.end() : summary.start()])
-    for kind in ("Tree", *expected, *dict.fromkeys(kind for kind, _ in rows)):
-        for operation, since in _ALWAYS[kind].items():
-            if int(started[1] or 1) >= since and (kind, operation) not in rows:
-                raise ValueError(f"its summary has no row '{kind} {operation}': it is not whole")
+    _require_rows((*expected, *kinds), {row[:2] for row in rows}, int(started[1] or 1))
+    figures = [figure for _, _, row in rows for figure in row]
     if not figures:
         raise ValueError("its summary has no rate: nothing was run")
     return figures
+
+
+def _lines_of(lines: Sequence[str]) -> Iterator[str]:
+    """Yield the rows of the first table, without lines that are drawn."""
+    table = dropwhile(_is_blank, lines)
+    return (line for line in takewhile(_is_row, table) if line.split()[0].strip("-"))
+
+
+def _is_row(line: str) -> bool:
+    return bool(line.strip()) and not line.startswith("SUMMARY")
+
+
+def _is_blank(line: str) -> bool:
+    """Return whether a line above the first row is passed over."""
+    return not _is_row(line) or not line.split()[0].strip("-")
+
+
+def _require_rows(kinds: Iterable[str], rows: Collection[tuple[str, str]], version: int) -> None:
+    """Raise ValueError if a row is missing that mdtest always prints."""
+    for kind in ("Tree", *kinds):
+        for operation, since in _ALWAYS[kind].items():
+            if version >= since and (kind, operation) not in rows:
+                raise ValueError(f"its summary has no row '{kind} {operation}': it is not whole")
 
 
 def _kinds_asked(head: str) -> list[str]:

@@ -80,10 +80,10 @@ def lines(text: str, way: Way) -> Iterator[tuple[str, bytes]]:
         start, end = end + 1, text.find("\n", end + 1)
         tab = text.find("\t", start)
         rest = text[tab + 1 : max(tab, end)].encode()
-        whole = tab > 0 and rest.endswith(b"\t") and rest.count(b"\t") == len(names)
-        if text[start:tab] != f"{name} {_WORD[way]}" or not whole:
+        cells = rest.count(b"\t") if tab > 0 and rest.endswith(b"\t") else 0
+        if text[start:tab] != f"{name} {_WORD[way]}" or cells != len(names):
             raise ValueError(f"its matrix {way!r} has no whole row of {shown(name)}")
-        if b"\t\t" in rest or rest.startswith(b"\t") or rest.translate(None, _NUMBERS):
+        if b"\t\t" in b"\t" + rest or rest.translate(None, _NUMBERS):
             raise ValueError(f"its row of {shown(name)} has what is not a number")
         yield name, rest[:-1]
 

@@ -10,6 +10,8 @@ lines before, and it is the run's exit code that tells. Sizes double from row to
 """
 
 import re
+from collections.abc import Iterator
+from itertools import pairwise
 
 from seatrial.judge.outputs._text import end_whole
 from seatrial.model.figures import MetricValue, number, shown
@@ -49,22 +51,32 @@ def parse(text: str) -> list[MetricValue]:
         title = _TITLE.fullmatch(head)
         if title is None:
             raise ValueError(f"its title is not '# OSU ... Test v' and 3 to 7: {shown(head)}")
-        columns, first, last = [""], len(figures), -1
-        for line in block.split("\n"):
-            if _HEADER.match(line):
-                if columns != [""]:
-                    raise ValueError(f"a title '# OSU ...' is missing before {shown(line)}")
-                columns = _APART.split(line.strip("# \t"))
-            elif columns != [""] and line.lstrip(" \t")[:1].isdigit():
-                row = _row(title[1], columns, line)
-                figures += row
-                size = int(row[0].labels.get("bytes", -1)) if row else -1
-                if last >= 0 and size != (2 * last or 1):
-                    raise ValueError(f"a row between {last} and {size} bytes is missing")
-                last = size
-        if len(figures) == first:
+        rows = list(_rows(title[1], block))
+        if not any(rows):
             raise ValueError(f"it has no figures below the title of {shown(title[1])}")
+        _require_doubling(rows)
+        figures += [figure for row in rows for figure in row]
     return figures
+
+
+def _rows(benchmark: str, block: str) -> Iterator[list[MetricValue]]:
+    """Yield the figures of each row of a benchmark."""
+    columns: list[str] = []
+    for line in block.split("\n"):
+        if _HEADER.match(line):
+            if columns:
+                raise ValueError(f"a title '# OSU ...' is missing before {shown(line)}")
+            columns = _APART.split(line.strip("# \t"))
+        elif columns and line.lstrip(" \t")[:1].isdigit():
+            yield _row(benchmark, columns, line)
+
+
+def _require_doubling(rows: list[list[MetricValue]]) -> None:
+    """Raise ValueError if sizes do not double from row to row."""
+    sizes = [int(row[0].labels.get("bytes", -1)) if row else -1 for row in rows]
+    for last, size in pairwise(sizes):
+        if last >= 0 and size != (2 * last or 1):
+            raise ValueError(f"a row between {last} and {size} bytes is missing")
 
 
 def _row(benchmark: str, columns: list[str], line: str) -> list[MetricValue]:

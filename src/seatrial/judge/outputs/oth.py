@@ -22,10 +22,11 @@ def parse(text: str) -> list[MetricValue]:
         raise ValueError("it is empty, or its last line is cut: end each line with a newline")
     figures = []
     for place, line in enumerate(text.splitlines(), 1):
-        if not (written := line.strip()) or written.startswith("#"):
+        written = line.strip()
+        if not written or written.startswith("#"):
             continue
-        name, equals, value = (part.strip() for part in written.partition("="))
-        if not equals or not name or "=" in value:
+        name, _, value = map(str.strip, written.partition("="))
+        if not name or written.count("=") != 1:
             raise ValueError(f"line {place}: {shown(written)} is not `name = value`")
         if _NUMBER.fullmatch(value):
             figures.append(MetricValue("_".join(name.split()), float(value), "1", "none"))
