@@ -64,15 +64,20 @@ def names_of(test: Test, case: Case, machine: Machine) -> dict[str, Any]:
 def bounds_of(check: Check, names: Names) -> ValueBounds:
     """Return the bounds of a value. Raises ExpressionError, with the key, where one is no number
     that can be a bound."""
-    equals, tolerance, relative, least, most = (_bound(check, key, names) for key in BOUNDS)
-    for key, number in (("tolerance", tolerance), ("relative", relative)):
-        if (number or 0.0) < 0:
-            raise ExpressionError(f"{_written(check, key)} is less than 0", key)
-    if least is not None and most is not None and least > most:
-        raise ExpressionError(f"{least:.12g} is more than at_most, {most:.12g}", "at_least")
-    return ValueBounds(
-        equals, (tolerance or 0.0) + (relative or 0.0) * abs(equals or 0.0), least, most
-    )
+    equals, _, _, at_least, at_most = (_bound(check, key, names) for key in BOUNDS)
+    tolerance, relative = (_margin(check, key, names) for key in ("tolerance", "relative"))
+    if at_least is not None and at_most is not None and at_least > at_most:
+        raise ExpressionError(f"{at_least:.12g} is more than at_most, {at_most:.12g}", "at_least")
+    return ValueBounds(equals, tolerance + relative * abs(equals or 0.0), at_least, at_most)
+
+
+def _margin(check: Check, key: str, names: Names) -> float:
+    number = _bound(check, key, names) or 0.0
+    if number < 0:
+        written = getattr(check, key)
+        text = repr(written) if isinstance(written, str) else f"{written:g}"
+        raise ExpressionError(f"{text} is less than 0", key)
+    return number
 
 
 def _bound(check: Check, key: str, names: Names) -> float | None:
@@ -83,11 +88,6 @@ def _bound(check: Check, key: str, names: Names) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ExpressionError(f"{written!r} gives {value!r:.60}, which is not a number", key)
     return float(value)
-
-
-def _written(check: Check, key: str) -> str:
-    written = getattr(check, key)
-    return repr(written) if isinstance(written, str) else f"{written:g}"
 
 
 def text_of(text: str, names: Names) -> str:
@@ -130,19 +130,29 @@ def faults_of_names(check: Check, parameters: Collection[str]) -> Iterator[tuple
     for key in BOUNDS:
         written = getattr(check, key)
         if isinstance(written, str):
-            try:
-                used = compile_expression(written).names
-            except ExpressionError as error:
-                yield key, str(error)
-                continue
-            for name in sorted(used - known):
-                yield key, f"{written!r}: {name} is not defined{_remedy(name, known)}"
+            yield from ((key, fault) for fault in _faults_of_expression(written, known))
+    known = {*CASE_NAMES, *parameters}
     for key in PATTERNS:
-        for found in _IN_PATTERN.finditer(getattr(check, key) or ""):
-            name = found[1] or found[2]
-            if name is not None and name not in known:
-                remedy = _remedy(name, {*CASE_NAMES, *parameters})
-                yield key, f"${name}: {name} is not defined{remedy}; write \\$ for a dollar"
+        for name in _names_in(getattr(check, key) or ""):
+            if name not in known and name not in FACTS:
+                remedy = f"{_remedy(name, known)}; write \\$ for a dollar"
+                yield key, f"${name}: {name} is not defined{remedy}"
+
+
+def _faults_of_expression(written: str, known: Collection[str]) -> list[str]:
+    try:
+        used = compile_expression(written).names
+    except ExpressionError as error:
+        return [str(error)]
+    unknown = sorted(set(used).difference(known))
+    return [f"{written!r}: {name} is not defined{_remedy(name, known)}" for name in unknown]
+
+
+def _names_in(pattern: str) -> Iterator[str]:
+    """Yield the names in a pattern, each as often as it has it."""
+    for match in _IN_PATTERN.finditer(pattern):
+        if name := match[1] or match[2]:
+            yield name
 
 
 def _remedy(name: str, known: Collection[str]) -> str:
@@ -171,6 +181,7 @@ KINDS = (
     "placement",
     *(kind.name for kind in provided("seatrial_checks")),
 )
+_SHA256 = re.compile("[0-9a-fA-F]{64}")
 _COMPANIONS = {**dict.fromkeys(BOUNDS, "value"), "sha256": "identical"}
 
 
@@ -199,37 +210,32 @@ def _faults_of_kind(check: Check, kind: str) -> Iterator[tuple[str, str]]:
         groups = 1 if kind == "value" else None
         if fault := fault_of_pattern(getattr(check, kind), groups):
             yield kind, fault
-    yield from _faults_of_companions(check, kind)
-    if kind == "identical" and not re.fullmatch("[0-9a-fA-F]{64}", check.sha256 or "0" * 64):
+    for key, owner in _COMPANIONS.items():
+        if getattr(check, key) not in (None, 0.0) and kind != owner:
+            yield key, f"belongs to {owner}:, which is not given"
+    if kind == "value" and (told := _fault_of_bounds(check)):
+        yield told
+    if kind == "identical" and not _SHA256.fullmatch(check.sha256 or "0" * 64):
         text = "must be 64 hexadecimal digits, as sha256sum prints them; without it, it is learned"
         yield "sha256", text
 
 
-def _faults_of_companions(check: Check, kind: str) -> Iterator[tuple[str, str]]:
-    """Yield the faults of the keys that belong to a kind, and of the bounds of a value."""
-    for key, owner in _COMPANIONS.items():
-        if getattr(check, key) not in (None, 0.0) and kind != owner:
-            yield key, f"belongs to {owner}:, which is not given"
-    if kind == "value":
-        yield from _faults_of_bounds(check)
-
-
-def _faults_of_bounds(check: Check) -> list[tuple[str, str]]:
+def _fault_of_bounds(check: Check) -> tuple[str, str] | None:
+    """Return the fault of the bounds of a value."""
     limits = [key for key in ("at_least", "at_most") if getattr(check, key) is not None]
-    if check.equals is None and not limits:
-        text = "needs equals: the number that it must be, or at_least or at_most"
-        return [("value", text)]
-    if check.equals is not None and limits:
-        return [(limits[0], "give equals with its tolerance, or at_least and at_most, not both")]
     named = [key for key in ("tolerance", "relative") if getattr(check, key) != 0.0]
+    if check.equals is None and not limits:
+        return "value", "needs equals: the number that it must be, or at_least or at_most"
+    if check.equals is not None and limits:
+        return limits[0], "give equals with its tolerance, or at_least and at_most, not both"
     if check.equals is None and named:
-        return [(named[0], "belongs to equals:, which is not given")]
+        return named[0], "belongs to equals:, which is not given"
     if not depends(check):
         try:
             bounds_of(check, NO_NAMES)
         except ExpressionError as error:
-            return [(str(error.key[0]), str(error))]
-    return []
+            return str(error.key[0]), str(error)
+    return None
 
 
 def fault_of_pattern(pattern: str, groups: int | None) -> str:

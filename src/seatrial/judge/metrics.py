@@ -30,18 +30,20 @@ def measure(test: Test, folder: Path) -> Measured:
     """Return the figures of the run in ``folder``, in the order of the test, and a finding for each
     that is missing. Raises nothing, whatever the job wrote."""
     named = {name: each for name, each in test.metrics.items() if isinstance(each, Metric)}
-    parts: list[Measured] = []
-    for name, metric in test.metrics.items():
-        if name == FROM and isinstance(metric, str):
-            parts.append(_parsed(metric, folder))
-        elif name == PYTHON and isinstance(metric, str):
-            parts.append(_custom(metric, test, folder))
-        elif name not in named:
-            fault = f"metric {name} is not valid: {metric!r}"
-            parts.append(([], [Finding(CHECK_ERROR, fault)]))
+    others = [(name, each) for name, each in test.metrics.items() if not isinstance(each, Metric)]
+    parts = [_of_other(name, each, test, folder) for name, each in others]
     parts.append(_searched(named, folder))
     kept, doubted = _kept([figure for figures, _ in parts for figure in figures])
     return kept, [*(finding for _, missing in parts for finding in missing), *doubted]
+
+
+def _of_other(name: str, metric: object, test: Test, folder: Path) -> Measured:
+    """Return the figures of an output format, or of a function of the test."""
+    if name == FROM and isinstance(metric, str):
+        return _parsed(metric, folder)
+    if name == PYTHON and isinstance(metric, str):
+        return _custom(metric, test, folder)
+    return [], [Finding(CHECK_ERROR, f"metric {name} is not valid: {metric!r}")]
 
 
 def _kept(figures: list[MetricValue]) -> Measured:
@@ -65,32 +67,42 @@ def _kept(figures: list[MetricValue]) -> Measured:
 
 def _searched(metrics: dict[str, Metric], folder: Path) -> Measured:
     """Return the figures that patterns find. A file is read once for all of its patterns."""
-    figures: dict[str, MetricValue] = {}
     findings: list[Finding] = []
-    by_file: dict[tuple[str, SizeLimit | None], list[str]] = {}
+    by_file: dict[tuple[str, SizeLimit | None], dict[str, Metric]] = {}
     for name, metric in metrics.items():
         if fault := fault_of_pattern(metric.find, 1):
             findings.append(Finding(CHECK_ERROR, f"metric {name}: {fault}"))
         else:
-            by_file.setdefault((metric.in_file, metric.size_limit), []).append(name)
-    for (file, size_limit), names in by_file.items():
-        try:
-            limit = DEFAULT_LIMIT if size_limit is None else size_limit.bytes
-            text = read_text(folder, file, limit)
-            found = find_all([metrics[name].find for name in names], text)
-        except Unreadable as error:
-            findings.append(unreadable(error, NO_FIGURE))
-            continue
-        except (SearchFailed, ValueError) as error:
-            text = f"{file}: the pattern of {' or '.join(names)} {error}"
-            findings.append(Finding(CHECK_ERROR, text))
-            continue
-        for name, values in zip(names, found, strict=True):
-            try:
-                figures[name] = _figure(name, metrics[name], values)
-            except ValueError as error:
-                findings.append(Finding(NO_FIGURE, f"metric {name}: {error}"))
+            by_file.setdefault((metric.in_file, metric.size_limit), {})[name] = metric
+    figures: dict[str, MetricValue] = {}
+    for together in by_file.values():
+        found, missing = _searched_in_file(together, folder)
+        figures |= {figure.name: figure for figure in found}
+        findings += missing
     return [figures[name] for name in metrics if name in figures], findings
+
+
+def _searched_in_file(metrics: dict[str, Metric], folder: Path) -> Measured:
+    """Return the figures that patterns find in one file, which all these metrics name."""
+    first, *_ = metrics.values()
+    file = first.in_file
+    try:
+        limit = DEFAULT_LIMIT if first.size_limit is None else first.size_limit.bytes
+        text = read_text(folder, file, limit)
+        matches = find_all([metric.find for metric in metrics.values()], text)
+    except Unreadable as error:
+        return [], [unreadable(error, NO_FIGURE)]
+    except (SearchFailed, ValueError) as error:
+        names = " or ".join(metrics)
+        return [], [Finding(CHECK_ERROR, f"{file}: the pattern of {names} {error}")]
+    figures: list[MetricValue] = []
+    findings: list[Finding] = []
+    for (name, metric), values in zip(metrics.items(), matches, strict=True):
+        try:
+            figures.append(_figure(name, metric, values))
+        except ValueError as error:
+            findings.append(Finding(NO_FIGURE, f"metric {name}: {error}"))
+    return figures, findings
 
 
 def _figure(name: str, metric: Metric, found: list[str]) -> MetricValue:

@@ -363,10 +363,9 @@ def _elsewhere(
     for place in places:
         used[place.rank] |= place.allowed or (set() if place.cpu is None else {place.cpu})
     wanted = _wanted(sorted(used), asked)
-    beyond = [cpus for cpus in wanted.values() if given is not None and not cpus <= given]
+    beyond = [rank for rank, cpus in wanted.items() if given is not None and not cpus <= given]
     if given is not None and beyond:
-        rank = next(rank for rank, cpus in wanted.items() if cpus == beyond[0])
-        asked_for = f"rank {rank} could not be on CPUs {spans(beyond[0])}{where}"
+        asked_for = f"rank {beyond[0]} could not be on CPUs {spans(wanted[beyond[0]])}{where}"
         return PlacementJudgement("", f"{asked_for}: its job had {spans(given)}")
     wrong = [rank for rank in wanted if not used[rank] <= wanted[rank]]
     if not wrong:

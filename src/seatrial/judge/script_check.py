@@ -52,6 +52,7 @@ _NAMES = {code.name: code for code in codes.CODES.values()}
 _NO_MEMORY = re.compile(
     r"\S+: .*\bcannot allocate (memory|[0-9]+ bytes)|MemoryError", re.IGNORECASE
 )
+SCRIPT_KEYS = ("codes", "time_limit", "memory_limit")
 _VARIABLE = re.compile(r"[A-Za-z]\w*", re.ASCII)
 
 
@@ -77,14 +78,15 @@ def find_by_script(
     code = verdict_of(check, exit_code)
     if code is codes.PASS:
         return None
-    said = _last_line(folder)
-    if _NO_MEMORY.fullmatch(said):
-        text = f"{script.name} needs more than {show_bytes(memory)}: {said}; see `memory_limit:`"
-        return Finding(codes.CHECK_ERROR, text)
-    how = f"exit code {exit_code}" if exit_code >= 0 else f"ended by signal {-exit_code}"
+    last_words = _last_line(folder)
+    if _NO_MEMORY.fullmatch(last_words):
+        needs = f"{script.name} needs more than {show_bytes(memory)}: {last_words}"
+        return Finding(codes.CHECK_ERROR, f"{needs}; see `memory_limit:`")
+    end = f"exit code {exit_code}" if exit_code >= 0 else f"ended by signal {-exit_code}"
     if code is None:
-        code, how = codes.CHECK_ERROR, f"{how}, which `codes:` does not name"
-    return Finding(code, f"{script.name}: {said} ({how})" if said else f"{script.name}: {how}")
+        code, end = codes.CHECK_ERROR, f"{end}, which `codes:` does not name"
+    text = f"{last_words} ({end})" if last_words else end
+    return Finding(code, f"{script.name}: {text}")
 
 
 def is_judged_by_script(test: Test) -> bool:
@@ -119,13 +121,10 @@ def verdict_of(check: Check, exit_code: int) -> codes.Code | None:
 
 def faults_of_script(check: Check, test_folder: Path) -> list[tuple[str, str]]:
     """Return the faults of such a check as a person wrote it: the key, and a message."""
-    faults: list[tuple[str, str]] = []
     if check.script is None:
-        return [
-            (key, "belongs to script:, which is not given")
-            for key in ("codes", "time_limit", "memory_limit")
-            if getattr(check, key) is not None
-        ]
+        given = [key for key in SCRIPT_KEYS if getattr(check, key) is not None]
+        return [(key, "belongs to script:, which is not given") for key in given]
+    faults: list[tuple[str, str]] = []
     if not (script := test_folder / check.script).is_file():
         faults.append(("script", f"{script} is missing"))
     if isinstance(check.codes, dict):

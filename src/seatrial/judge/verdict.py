@@ -71,21 +71,16 @@ def judge(
     it ``ran``.
     Figures that were ``recorded`` (value, unit) keep their values. Raises HostFailed,
     and SearchTookLong in the main thread, but nothing else, whatever the job wrote."""
-    findings: list[Finding] = []
+    findings: list[Finding] = []  # those with the code PASS are notices
     figures: list[MetricValue] = []
-    notices: list[str] = []
     try:
         if files := learned_files(test):
-            test, notice = _with_learned_sums(test, files, case, references)
-            notices += [notice] if notice else []
+            test, notices = _with_learned_sums(test, files, case, references)
+            findings += notices
         misplaced = fault_of_directory(case.settings, folder)
         if misplaced := misplaced or fault_of_container(case.settings, folder):
             return Verdict(MISPLACED, plain(misplaced[:LONGEST_WHY]), [])
-        for finding in _answered(test, case, folder, exit_code, names):
-            if finding.code is PASS:
-                notices.append(finding.text)
-            else:
-                findings.append(finding)
+        findings += _answered(test, case, folder, exit_code, names)
         figures, missing = measure(test, folder)
         findings += missing
         figures = [_as_recorded(figure, recorded) for figure in _with_others(figures, ran.figures)]
@@ -98,10 +93,17 @@ def judge(
     except Exception as error:  # a bug in a parser must cost one verdict, not the trial
         text = f"judging the run failed: {type(error).__name__}: {error}"
         findings.append(Finding(CHECK_ERROR, text))
-    if not findings:
-        return Verdict(PASS, plain("; ".join(notices)[:LONGEST_WHY]), figures)
-    more = f"; and {len(findings) - 1} more" if len(findings) > 1 else ""
-    return Verdict(findings[0].code, plain(findings[0].text[:LONGEST_WHY]) + more, figures)
+    return _verdict(findings, figures)
+
+
+def _verdict(findings: Sequence[Finding], figures: list[MetricValue]) -> Verdict:
+    """Return the verdict by the first finding, or a pass with all that is noticed."""
+    faults = [finding for finding in findings if finding.code is not PASS]
+    if not faults:
+        notices = "; ".join(finding.text for finding in findings)
+        return Verdict(PASS, plain(notices[:LONGEST_WHY]), figures)
+    more = f"; and {len(faults) - 1} more" if len(faults) > 1 else ""
+    return Verdict(faults[0].code, plain(faults[0].text[:LONGEST_WHY]) + more, figures)
 
 
 def _answered(
@@ -121,14 +123,14 @@ def _answered(
 
 def _with_learned_sums(
     test: Test, files: Sequence[str], case: Case, references: References
-) -> tuple[Test, str]:
+) -> tuple[Test, list[Finding]]:
     """Return a test with the sums that were learned of its files, and a notice of those whose sum
     is not known. Raises AmbiguousReference."""
     of = (case.parameters, case.toolchain)
     sums = {name: refs.sum_of_file(references, case.test, name, *of) for name in files}
     unknown = [name for name, known in sums.items() if not known]
-    notice = f"no sum of {', '.join(unknown)} has been learned" if unknown else ""
-    return with_sums(test, sums), notice
+    notices = [Finding(PASS, f"no sum of {', '.join(unknown)} has been learned")]
+    return with_sums(test, sums), notices if unknown else []
 
 
 def _with_others(
@@ -296,9 +298,7 @@ def pages_used(text: str) -> PagesUsed | None:
 
 
 def _fault_of_stripes(settings: RunSettings, text: str) -> str:
-    """Return the first fault of the stripes. A file of the run that is on the metadata target has
-    none, and one over all targets (-1) may have any number."""
-    asked = {"count": settings.stripe_count, "size": settings.stripe_size}
+    """Return the first fault of the stripes."""
     file, seen = "", False
     for line in text.splitlines():
         if line.startswith("failed: "):
@@ -306,12 +306,21 @@ def _fault_of_stripes(settings: RunSettings, text: str) -> str:
         if line.startswith("file: "):
             file = line[6:]
         for key, value in _STRIPES.findall(line):
-            seen, got = True, int(value)
-            free = key == "count" and (got == 0 or (asked[key] == -1 and file != "."))
-            if asked[key] and got != asked[key] and not free:
+            seen = True
+            if _are_others(settings, key, int(value), file):
                 where = "the directory" if file == "." else file
-                return plain_line(f"{_asked(settings)}, {where} has {_shown(key, got)}")
+                return plain_line(f"{_asked(settings)}, {where} has {_shown(key, int(value))}")
     return "" if seen else f"{_asked(settings)}; lfs told nothing of them"
+
+
+def _are_others(settings: RunSettings, key: str, got: int, file: str) -> bool:
+    """Return whether a file has another count or size of stripes than was asked for. A file of the
+    run that is on the metadata target has none, and one over all targets (-1) may have any
+    number."""
+    asked = settings.stripe_count if key == "count" else settings.stripe_size
+    if not asked or got == asked:
+        return False
+    return key != "count" or not (got == 0 or (asked == -1 and file != "."))
 
 
 def _asked(settings: RunSettings) -> str:
