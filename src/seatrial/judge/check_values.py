@@ -210,32 +210,39 @@ def _faults_of_kind(check: Check, kind: str) -> Iterator[tuple[str, str]]:
         groups = 1 if kind == "value" else None
         if fault := fault_of_pattern(getattr(check, kind), groups):
             yield kind, fault
-    for key, owner in _COMPANIONS.items():
-        if getattr(check, key) not in (None, 0.0) and kind != owner:
-            yield key, f"belongs to {owner}:, which is not given"
-    if kind == "value" and (told := _fault_of_bounds(check)):
-        yield told
+    yield from _faults_of_companions(check, kind)
     if kind == "identical" and not _SHA256.fullmatch(check.sha256 or "0" * 64):
         text = "must be 64 hexadecimal digits, as sha256sum prints them; without it, it is learned"
         yield "sha256", text
 
 
-def _fault_of_bounds(check: Check) -> tuple[str, str] | None:
-    """Return the fault of the bounds of a value."""
+def _faults_of_companions(check: Check, kind: str) -> Iterator[tuple[str, str]]:
+    """Yield the faults of the keys that belong to a kind, and of the bounds of a value."""
+    for key, owner in _COMPANIONS.items():
+        if kind != owner and getattr(check, key) not in (None, 0.0):
+            yield key, f"belongs to {owner}:, which is not given"
+    if kind == "value":
+        yield from _faults_of_bounds(check)
+
+
+def _faults_of_bounds(check: Check) -> Iterator[tuple[str, str]]:
     limits = [key for key in ("at_least", "at_most") if getattr(check, key) is not None]
-    named = [key for key in ("tolerance", "relative") if getattr(check, key) != 0.0]
-    if check.equals is None and not limits:
-        return "value", "needs equals: the number that it must be, or at_least or at_most"
+    margins = [key for key in ("tolerance", "relative") if getattr(check, key) != 0.0]
     if check.equals is not None and limits:
-        return limits[0], "give equals with its tolerance, or at_least and at_most, not both"
-    if check.equals is None and named:
-        return named[0], "belongs to equals:, which is not given"
-    if not depends(check):
-        try:
-            bounds_of(check, NO_NAMES)
-        except ExpressionError as error:
-            return str(error.key[0]), str(error)
-    return None
+        yield limits[0], "give equals with its tolerance, or at_least and at_most, not both"
+    elif check.equals is None and not limits:
+        yield "value", "needs equals: the number that it must be, or at_least or at_most"
+    elif check.equals is None and margins:
+        yield margins[0], "belongs to equals:, which is not given"
+    elif not depends(check):
+        yield from _faults_of_numbers(check)
+
+
+def _faults_of_numbers(check: Check) -> Iterator[tuple[str, str]]:
+    try:
+        bounds_of(check, NO_NAMES)
+    except ExpressionError as error:
+        yield str(error.key[0]), str(error)
 
 
 def fault_of_pattern(pattern: str, groups: int | None) -> str:

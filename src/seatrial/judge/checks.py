@@ -6,7 +6,7 @@ for finding in find_faults(test, run_directory, exit_code, names_of(test, case, 
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -215,21 +215,20 @@ def reading_limits(test: Test) -> dict[str, int]:
     """Return how many bytes the checks and metrics of a test read at most of each file that they
     read as text; a larger file was not judged. None where a function, a script or a format may read
     any file."""
-    metrics = list(test.metrics.values())
-    if any(not isinstance(each, Metric) for each in metrics) or any(
-        check.python or check.script for check in test.verify
-    ):
+    metrics = [metric for metric in test.metrics.values() if isinstance(metric, Metric)]
+    if len(metrics) < len(test.metrics) or any(each.python or each.script for each in test.verify):
         return {}
     limits: dict[str, int] = {}
-    for check in test.verify:
-        if check.exit_code is None and check.file is None and check.identical is None:
-            limits[check.in_file] = max(limits.get(check.in_file, 0), _limit(check))
-    for metric in metrics:
-        if isinstance(metric, Metric):
-            limits[metric.in_file] = max(limits.get(metric.in_file, 0), _limit(metric))
+    reads: list[Check | Metric] = [*filter(_reads_text, test.verify), *metrics]
+    for read in reads:
+        limits[read.in_file] = max(limits.get(read.in_file, 0), _limit(read))
     for check in test.verify:
         limits.pop(check.identical or "", None)  # it is read whole
     return limits
+
+
+def _reads_text(check: Check) -> bool:
+    return check.exit_code is None and check.file is None and check.identical is None
 
 
 # ---- file use ------------------------------------------------------------------------------------
@@ -340,23 +339,19 @@ def _pattern_of(form: str, number: str) -> re.Pattern[str]:
     )
 
 
-def _entries(text: str, job: re.Pattern[str]) -> Iterator[dict[str, tuple[int, int]]]:
-    """Yield the counters, name -> (samples, sum), of the entries whose job id matches."""
-    entry: dict[str, tuple[int, int]] | None = None
+def _entries(text: str, job: re.Pattern[str]) -> list[dict[str, tuple[int, int]]]:
+    """Return the counters, name -> (samples, sum), of the entries whose job id matches."""
+    entries: list[dict[str, tuple[int, int]]] = []
+    is_of_job = False
     for line in text.splitlines():
-        if line.startswith("- job_id:"):
-            if entry is not None:
-                yield entry
+        if not line.startswith("  "):  # another entry, or another target
             told = _JOB.fullmatch(line)
-            entry = {} if told and job.fullmatch(told[2]) else None
-        elif not line.startswith("  "):  # another target
-            if entry is not None:
-                yield entry
-            entry = None
-        elif entry is not None and (told := _COUNTER.fullmatch(line)):
-            entry[told[1]] = int(told[2]), int(told[3] or 0)
-    if entry is not None:
-        yield entry
+            is_of_job = told is not None and job.fullmatch(told[2]) is not None
+            if is_of_job:
+                entries.append({})
+        elif is_of_job and (counter := _COUNTER.fullmatch(line)):
+            entries[-1][counter[1]] = int(counter[2]), int(counter[3] or 0)
+    return entries
 
 
 def _text(path: Path) -> str:

@@ -188,13 +188,17 @@ def _check(rule: Rule, at: Location) -> None:
     if rule.as_role and not rule.alike:
         at.fault("is about alike; give alike", "as_role")
     _names(rule.where, "where", at)
-    names = _names(rule.holds, "holds", at)
-    if names is not None and (unused := sorted(set(rule.others) - names)):
-        at.fault(f"{unused[0]} is not in the expression", "others", unused[0])
-    if names is not None and rule.drain and about_machine(rule):
-        at.fault("the rule is about the machine and accuses no node; leave it out", "drain")
+    if (names := _names(rule.holds, "holds", at)) is not None:
+        _check_holds(rule, names, at)
     if rule.others and not rule.holds:
         at.fault("is about names of an expression; give holds", "others")
+
+
+def _check_holds(rule: Rule, names: Set[str], at: Location) -> None:
+    if unused := sorted(set(rule.others) - names):
+        at.fault(f"{unused[0]} is not in the expression", "others", unused[0])
+    if rule.drain and about_machine(rule):
+        at.fault("the rule is about the machine and accuses no node; leave it out", "drain")
 
 
 def _names(text: str, key: str, at: Location) -> Set[str] | None:

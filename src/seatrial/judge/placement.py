@@ -124,22 +124,33 @@ def judge(
     nodes: dict[str, list[ThreadPlace]] = defaultdict(list)
     for place in places:
         nodes[place.node].append(place)
-    if given is not None and given.node not in nodes:
-        given = None
+    cpus = {given.node: given.cpus} if given is not None and given.node in nodes else {}
+    number_given = sum(map(len, cpus.values()))
     judgements: list[PlacementJudgement] = []
     for node, threads in nodes.items():
         where = f" of {node}" if len(nodes) > 1 else ""
-        if check.cores == "apart":
-            judgements.append(_not_apart(threads, len(given.cpus) if given else 0, where))
-        if check.numa == "within":
-            judgements.append(_not_within(threads, asked, where))
-        if check.cpus == "asked" and asked.cpus:
-            cpus = given.cpus if given is not None and given.node == node else None
-            judgements.append(_elsewhere(threads, asked, cpus, where))
+        judgements += _of_node(threads, asked, check, number_given, cpus.get(node), where)
     return PlacementJudgement(
         _first_of(each.fault for each in judgements),
         _first_of(each.notice for each in judgements),
     )
+
+
+def _of_node(
+    threads: Sequence[ThreadPlace],
+    asked: AskedShape,
+    check: PlacementCheck,
+    number_given: int,
+    given: Cpus | None,
+    where: str,
+) -> Iterator[PlacementJudgement]:
+    """Yield what is not as asked on one node."""
+    if check.cores == "apart":
+        yield _not_apart(threads, number_given, where)
+    if check.numa == "within":
+        yield _not_within(threads, asked, where)
+    if check.cpus == "asked" and asked.cpus:
+        yield _elsewhere(threads, asked, given, where)
 
 
 def _first_of(texts: Iterable[str]) -> str:

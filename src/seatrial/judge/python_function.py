@@ -135,18 +135,19 @@ def _figures(returned: Any) -> list[tuple[str, float, str, str]]:
     if not isinstance(returned, dict) or not returned or len(returned) > MAX_FIGURES:
         what = f"a dict of {len(returned)}" if isinstance(returned, dict) else type(returned)
         raise ValueError(f"a dict of 1 to {MAX_FIGURES} figures must be returned, not {what}")
-    figures = []
-    for name, given in returned.items():
-        value, unit, better = given if isinstance(given, tuple | list) else (given, "1", "higher")
-        if isinstance(value, str | bool):
-            raise ValueError(f"{name!r}: {value!r} is not a number")
-        for word in (name, unit):
-            if not isinstance(word, str) or not 0 < len(word) <= LONGEST_WORD:
-                raise ValueError(f"{word!r} is not a name or unit of 1 to {LONGEST_WORD} letters")
-        if better not in ("higher", "lower", "none"):
-            raise ValueError(f"{name!r}: better is {better!r}; it must be higher, lower or none")
-        figures.append((name, float(value), unit, better))
-    return figures
+    return [_figure(name, given) for name, given in returned.items()]
+
+
+def _figure(name: Any, given: Any) -> tuple[str, float, str, str]:
+    value, unit, better = given if isinstance(given, tuple | list) else (given, "1", "higher")
+    if isinstance(value, str | bool):
+        raise ValueError(f"{name!r}: {value!r} is not a number")
+    for word in (name, unit):
+        if not isinstance(word, str) or not 0 < len(word) <= LONGEST_WORD:
+            raise ValueError(f"{word!r} is not a name or unit of 1 to {LONGEST_WORD} letters")
+    if better not in ("higher", "lower", "none"):
+        raise ValueError(f"{name!r}: better is {better!r}; it must be higher, lower or none")
+    return name, float(value), unit, better
 
 
 def _last_line(error: BaseException, path: str) -> str:

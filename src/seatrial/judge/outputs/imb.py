@@ -137,10 +137,11 @@ def _row(
         if column not in _COLUMNS:
             raise ValueError(f"it has a column that is not known: {shown(column)}")
         name, unit, better = _COLUMNS[column]
-        if name == "bandwidth" and values.get("#bytes") == 0:
-            continue  # always 0 for 0 bytes
-        unit = _megabyte(values) or usual if name == "bandwidth" else unit
-        figures.append(MetricValue(name, value, unit, better, labels=labels))
+        if name != "bandwidth":
+            figures.append(MetricValue(name, value, unit, better, labels=labels))
+        elif values.get("#bytes") != 0:  # always 0 for 0 bytes
+            unit = _megabyte(values) or usual
+            figures.append(MetricValue(name, value, unit, better, labels=labels))
     return figures
 
 

@@ -78,14 +78,14 @@ def _rows_of(text: str) -> Iterator[str]:
 def _of_maxima(text: str) -> list[MetricValue]:
     if "Summary of all tests:" in text:
         raise ValueError("the head of its summary is missing")
-    ran = [text[row.start() :].partition("\n")[0] for row in _RAN.finditer(text)]
-    if len({len(line.split()) for line in ran}) > 1:  # some are of a summary
+    rows = [text[row.start() :].partition("\n")[0].split() for row in _RAN.finditer(text)]
+    if len(set(map(len, rows))) > 1:  # some are of a summary
         raise ValueError("its rows are not of one table: the head of its summary is missing")
     lines = [line for line in text.split("\n") if line.startswith(("Max Write:", "Max Read:"))]
     maxima = [(name, rate) for name, rate in map(_maximum, lines) if rate]  # 0: not requested
     if not maxima:
         raise ValueError("it has neither a summary of all tests nor a line 'Max Write:'")
-    if ran and {name for name, _ in maxima} != {line.split()[0] for line in ran}:
+    if rows and set(dict(maxima)) != {words[0] for words in rows}:
         raise ValueError("its maxima are not of the operations that it ran: a line is missing")
     return [MetricValue(f"{name}_max", rate, "MiB/s", "higher") for name, rate in maxima]
 

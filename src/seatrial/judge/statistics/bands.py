@@ -109,20 +109,24 @@ def judge(
     """Return the bands of pairs. ``levels``: all levels, the smallest first. ``by_distance``: they
     are classes of hops, but for the first, that of a node: then figures go with the hops within a
     level, too, and a pair is odd beside the line over them."""
-    there = [level for level in levels if any(pair.level == level for pair in pairs)]
-    of_level = {level: [one.value for one in pairs if one.level == level] for level in there}
-    bands = [_band(level, of_level[level]) for level in there]
-    chances = _differences(pairs, there)
-    steps = []
-    for (smaller, larger), p in zip(pairwise(bands), chances, strict=True):
-        corrected = None if p is None else min(1.0, p * len(chances))
-        ratio = larger.median / smaller.median
-        steps.append(BandStep(smaller.level, larger.level, ratio, corrected))
+    of_level = {level: [one.value for one in pairs if one.level == level] for level in levels}
+    bands = [_band(level, values) for level, values in of_level.items() if values]
+    steps = _steps(bands, _differences(pairs, [band.level for band in bands]))
     if by_distance:
         hop = _hop_cost([one for one in pairs if one.level != levels[0]])
         return Bands(bands, steps, hop, _odd(pairs, _usual(bands, levels[0], hop), better))
     hop = _hop_cost(pairs) if any(step.proven for step in steps) else None
     return Bands(bands, steps, hop, _odd(pairs, _usual(bands), better))
+
+
+def _steps(bands: Sequence[Band], chances: Sequence[float | None]) -> list[BandStep]:
+    """Return the steps from each band to the next, with the chances of their differences."""
+    steps = []
+    for (smaller, larger), p in zip(pairwise(bands), chances, strict=True):
+        corrected = None if p is None else min(1.0, p * len(chances))
+        ratio = larger.median / smaller.median
+        steps.append(BandStep(smaller.level, larger.level, ratio, corrected))
+    return steps
 
 
 def expected_mean(medians: Sequence[float], shares: Sequence[float]) -> float:
@@ -231,25 +235,24 @@ def _odd(pairs: Sequence[Pair], usual: Callable[[Pair], float], better: Better) 
     def away(one: Pair, value: float) -> float:
         return sign * math.log(value / usual(one))
 
-    with_intervals = all(one.interval is not None for one in pairs)
+    with_intervals = all(pair.interval is not None for pair in pairs)
     of_level: dict[str, list[float]] = {}
-    for one in pairs:
-        of_level.setdefault(one.level, []).append(away(one, one.value))
+    for pair in pairs:
+        of_level.setdefault(pair.level, []).append(away(pair, pair.value))
     of_all = [far for own in of_level.values() for far in own]
     least = max(math.log1p(MIN_EFFECT), _bound(of_all, len(pairs), with_intervals))
     bound = {
         level: max(least, _bound(own, len(pairs), with_intervals))
         for level, own in of_level.items()
     }
-    found = [
-        one
-        for one in pairs
-        if min(away(one, end) for end in (with_intervals and one.interval) or [one.value])
-        > bound[one.level]
-    ]
+
+    def is_odd(pair: Pair) -> bool:
+        ends = (with_intervals and pair.interval) or (pair.value,)
+        return min(away(pair, end) for end in ends) > bound[pair.level]
+
     return [
-        OddPair(one.first, one.second, one.level, one.value, one.value / usual(one))
-        for one in sorted(found, key=lambda one: -away(one, one.value))
+        OddPair(pair.first, pair.second, pair.level, pair.value, pair.value / usual(pair))
+        for pair in sorted(filter(is_odd, pairs), key=lambda pair: -away(pair, pair.value))
     ]
 
 

@@ -372,17 +372,17 @@ def analyse(values: Sequence[float]) -> SeriesAnalysis:
     marks, steps = [0, *confirmed, len(series)], _steps(series, confirmed)
     drifts = _drifts(steps)
     found = [_drift(steps[run.start : run.stop], marks[run.start]) for run in drifts]
-    alone = {*range(len(steps))} - {i for run in drifts for i in run}
+    alone = {*range(len(steps))}.difference(*drifts)
     found += [_told(steps[i], "confirmed") for i in alone]
     off = []
+    drifting = set[int]().union(*(range(run.start, run.stop + 1) for run in drifts))
     for number, (start, end) in enumerate(pairwise(marks)):
-        if not any(run.start <= number <= run.stop for run in drifts):
+        if number not in drifting:
             off.append(series[start:end] - np.median(series[start:end]))
             if suspect := _suspect(series, start, end):
                 found.append(_told(suspect, "suspect"))
     for run in drifts:
-        drifting = series[marks[run.start] : marks[run.stop + 1]]
-        apart = np.diff(drifting)
+        apart = np.diff(series[marks[run.start] : marks[run.stop + 1]])
         off.append((apart - np.median(apart)) / math.sqrt(2))
     return SeriesAnalysis(
         sorted((_as_given(one, usable, power) for one in found), key=lambda one: one.index),

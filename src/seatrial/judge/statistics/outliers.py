@@ -69,14 +69,14 @@ def classify(runs: Sequence[RunSample]) -> Outliers:
     """Return the outliers among the runs of one test; all should take the same time."""
     complete = [run.seconds for run in runs if not run.cause and not _at_limit(run)]
     times = [time for time in complete if time is not None and math.isfinite(time)]
-    few = len(times) < MIN_RUNS
     middle = statistics.median(times) if times else None
-    noise = _deviation(times, middle) if middle is not None and not few else None
-    outliers = [outlier for run in runs if (outlier := _outlier(run, middle, noise))]
-    reason = ""
-    if few:
+    noise, reason = None, ""
+    if middle is None or len(times) < MIN_RUNS:
         reason = f"{len(times)} runs are complete; what is slow is told among {MIN_RUNS} or more"
-    return Outliers(outliers, len(runs), len(times), middle, noise, reason)
+    else:
+        noise = _deviation(times, middle)
+    outliers = filter(None, (_outlier(run, middle, noise) for run in runs))
+    return Outliers(list(outliers), len(runs), len(times), middle, noise, reason)
 
 
 def _at_limit(run: RunSample) -> bool:
@@ -258,7 +258,7 @@ def survey(values_by_node: Mapping[str, float | Sequence[float]], better: Better
     """Judge nodes by one or several figures of each. Judge different kinds of nodes separately."""
     figures = {node: _figure(given) for node, given in values_by_node.items()}
     known = {node: value for node, value in figures.items() if value is not None}
-    without = [node for node, value in figures.items() if value is None]
+    without = [node for node in figures if node not in known]
     if len(known) < MIN_NODES:
         reason = f"{len(known)} nodes have a figure: "
         reason += f"what is usual can be told of {MIN_NODES} or more"
@@ -270,10 +270,11 @@ def survey(values_by_node: Mapping[str, float | Sequence[float]], better: Better
         return Survey(nodes=len(known), without=without, reason=reason)
     bound = _bound(len(known))
     noise = _noise([value - centre for value in healthy], bound)
-    worst = _worse(known, centre, noise, better)
+    worse = _worse(known, centre, noise, better)
+    defective, suspect = _beyond(worse, bound), _beyond(worse, SUSPECTED)
     return Survey(
-        defective={node: d for node, d in worst if _beyond(d, bound)},
-        suspect={node: d for node, d in worst if _beyond(d, SUSPECTED) and not _beyond(d, bound)},
+        defective=defective,
+        suspect={node: defect for node, defect in suspect.items() if node not in defective},
         nodes=len(known),
         healthy=len(healthy),
         centre=centre,
@@ -285,16 +286,16 @@ def survey(values_by_node: Mapping[str, float | Sequence[float]], better: Better
 
 def _worse(
     known: Mapping[str, float], centre: float, noise: float, better: Better
-) -> list[tuple[str, Defect]]:
+) -> dict[str, Defect]:
     """Return the nodes whose figure is worse than the centre by enough to matter, worst first."""
     sign = 1 if better == "higher" else -1
-    worse: list[tuple[str, Defect]] = []
+    worse: dict[str, Defect] = {}
     for node, value in known.items():
         effect = sign * (value - centre) / centre
         if effect <= -MIN_RELATIVE_CHANGE:
             z = effect * centre / noise if noise else None
-            worse.append((node, Defect(value, effect, z)))
-    return sorted(worse, key=lambda item: item[1].effect)
+            worse[node] = Defect(value, effect, z)
+    return dict(sorted(worse.items(), key=lambda item: item[1].effect))
 
 
 def _figure(given: float | Sequence[float]) -> float | None:
@@ -343,5 +344,10 @@ def _bound(nodes: int) -> float:
     return -statistics.NormalDist().inv_cdf(FALSE_NODES / nodes) * (1 + SMALL / nodes)
 
 
-def _beyond(defect: Defect, bound: float) -> bool:
-    return defect.deviations is None or defect.deviations <= -bound
+def _beyond(worse: Mapping[str, Defect], bound: float) -> dict[str, Defect]:
+    """Return the nodes that are worse by so many deviations; by any, if these are not known."""
+    return {
+        node: defect
+        for node, defect in worse.items()
+        if defect.deviations is None or defect.deviations <= -bound
+    }

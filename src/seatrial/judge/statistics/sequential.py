@@ -245,24 +245,18 @@ class AllocationNoise(NamedTuple):
         """Return the noise by the logarithms of figures of each allocation, shape (settings,
         rounds), NaN where a setting has none. None if fewer than two allocations have several
         rounds of some settings in common."""
-        several = [each for each in blocks if each.shape[1] > 1]
+        several = [block for block in blocks if block.shape[1] > 1]
         parts = [(left, freedom) for left, freedom in map(residuals_of, several) if freedom]
         if not parts:
             return None
-        freedom = sum(each for _, each in parts)
-        left = np.concatenate([_as_wide(*each) for each in parts])
-        scale = max(MAD_TO_SIGMA * float(np.median(np.abs(left))), LEAST_SCALE)
-        scale *= 1 + 1.5 / freedom
-        away = np.abs(left) / scale
-        inside = float((away < BEND).mean())
-        of_run = scale**2 * float(np.minimum(away, BEND) @ np.minimum(away, BEND)) / len(away)
-        of_run /= inside**2
-        changes = [_changes(one, other, scale) for one, other in pairwise(several)]
-        changes = [each for each in changes if len(each[0]) >= _LEAST_SHARED]
+        freedom = sum(freedom for _, freedom in parts)
+        scale, of_run = _noise_of_runs(np.concatenate([_as_wide(*part) for part in parts]), freedom)
+        all_changes = (_changes(one, other, scale) for one, other in pairwise(several))
+        changes = [each for each in all_changes if len(each[0]) >= _LEAST_SHARED]
         if not changes:
             return None
-        shared = sum(len(each) - 1 for each, _ in changes)
-        squares = sum(float(each @ each) - (len(each) - 1) * of_run * n for each, n in changes)
+        shared = sum(len(moved) - 1 for moved, _ in changes)
+        squares = sum(float(moved @ moved) - (len(moved) - 1) * of_run * n for moved, n in changes)
         return cls(scale, of_run, max(0.0, squares / shared / 2), freedom, shared)
 
     def contrast(self, differences: Floats, alpha: float) -> Contrast:
@@ -274,6 +268,18 @@ class AllocationNoise(NamedTuple):
         centre = float(centres(differences[None, :], self.scale * math.sqrt(2))[0])
         reach = student_quantile(1 - alpha, freedom) * math.sqrt(2 * (run + allocation))
         return Contrast(centre, centre - reach, centre + reach)
+
+
+def _noise_of_runs(left: Floats, freedom: int) -> tuple[float, float]:
+    """Return the robust standard deviation of a run by residuals, and the variance of a run as it
+    counts in a mean."""
+    scale = max(MAD_TO_SIGMA * float(np.median(np.abs(left))), LEAST_SCALE)
+    scale *= 1 + 1.5 / freedom
+    away = np.abs(left) / scale
+    inside = float((away < BEND).mean())
+    bent = np.minimum(away, BEND)
+    of_run = scale**2 * float(bent @ bent) / len(away)
+    return scale, of_run / inside**2
 
 
 def _as_wide(left: Floats, freedom: int) -> Floats:
@@ -321,19 +327,25 @@ Row = tuple[Sequence[float], Sequence[float], Better]
 
 def judged(rows: Sequence[Row], least: float = MIN_RELATIVE_CHANGE) -> list[RatioEstimate]:
     """Return the comparison of each row, with its verdict among all of them."""
-    alone = [_with_least_p(two_samples.compare(*row, least), row) for row in rows]
-    tested = [i for i, one in enumerate(alone) if one.p is not None]
-    told = [i for i in tested if alone[i].told]
-    stand = {told[i] for i in confirmed([alone[i].p or 0.0 for i in told], len(tested))}
-    few = [i for i in tested if _least_n(rows[i]) < FEW]
-    stand -= _by_chance(rows, few, stand, least)
+    results = [_with_least_p(two_samples.compare(*row, least), row) for row in rows]
+    tested = [i for i, result in enumerate(results) if result.p is not None]
+    stand = _standing(rows, results, tested, least)
     reason = f"among {len(tested)} rows chance may make such a difference: repeat"
-    return [
-        replace(one, verdict="unclear", reason=reason, needed=twice(_least_n(rows[i])))
-        if one.told and i not in stand
-        else one
-        for i, one in enumerate(alone)
-    ]
+    for i, result in enumerate(results):
+        if result.told and i not in stand:
+            needed = twice(_least_n(rows[i]))
+            results[i] = replace(result, verdict="unclear", reason=reason, needed=needed)
+    return results
+
+
+def _standing(
+    rows: Sequence[Row], results: Sequence[RatioEstimate], tested: Sequence[int], least: float
+) -> set[int]:
+    """Return the rows whose differences stand among all that were tested."""
+    told = [i for i in tested if results[i].told]
+    stand = {told[i] for i in confirmed([results[i].p or 0.0 for i in told], len(tested))}
+    few = [i for i in tested if _least_n(rows[i]) < FEW]
+    return stand - _by_chance(rows, few, stand, least)
 
 
 def _by_chance(rows: Sequence[Row], few: Sequence[int], stand: set[int], least: float) -> set[int]:

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial.judge.statistics.significance import CONFIDENCE
 from seatrial.lazy import AnyFloats, Floats, np
@@ -57,35 +58,30 @@ def spread(values: Sequence[float], deviations: float | None = None) -> Spread:
         Excluded(i, value, rule) for i, value in enumerate(values) if (rule := unfit(value))
     ]
     kept = {i: float(value) for i, value in enumerate(values) if not unfit(value)}
-    if deviations is not None:
-        for outlier in _outlying(kept, deviations):
-            excluded.append(outlier)
-            del kept[outlier.index]
+    for outlier in _outlying(kept, deviations) if deviations is not None else ():
+        excluded.append(outlier)
+        del kept[outlier.index]
     figures = list(kept.values())
     excluded.sort(key=lambda each: each.index)
     if not figures:
         return Spread(n=0, excluded=excluded, reason="there is no figure to judge")
     middle, mean = statistics.median(figures), statistics.fmean(figures)
-    deviation = statistics.stdev(figures) if len(figures) > 1 else None
-    reason = ""
-    if deviation is None:
-        reason = "one figure has no spread"
-    elif mean <= 0:
-        reason = f"the mean is {mean:g}: the spread is no share of it"
-    return Spread(
+    found = Spread(
         n=len(figures),
         mean=mean,
-        deviation=deviation,
-        cv=None if deviation is None or reason else deviation / mean,
         median=middle,
-        mad=None
-        if deviation is None
-        else statistics.median(abs(figure - middle) for figure in figures),
         low=min(figures),
         high=max(figures),
         excluded=excluded,
-        reason=reason,
     )
+    if len(figures) == 1:
+        return replace(found, reason="one figure has no spread")
+    deviation = statistics.stdev(figures)
+    mad = statistics.median(abs(figure - middle) for figure in figures)
+    found = replace(found, deviation=deviation, mad=mad)
+    if mean <= 0:
+        return replace(found, reason=f"the mean is {mean:g}: the spread is no share of it")
+    return replace(found, cv=deviation / mean)
 
 
 def clipped(away: AnyFloats, bound: float) -> float:

@@ -106,16 +106,10 @@ def compare(
     if not one or not other:
         side = "the second side" if one else "the first side" if other else "either side"
         return RatioEstimate(reason=f"there is no finite figure of {side}")
-    before, after = statistics.median(one), statistics.median(other)
-    p = mann_whitney(one, other)
-    if before <= 0 or after <= 0:
-        reason = f"medians of {before:g} and {after:g}: a ratio is of figures above 0"
-        unseen = 0.0 if len({*one, *other}) == 1 else math.inf
-        return RatioEstimate(reason=reason, p=p, unseen=unseen)
-    ratio = after / before
-    if not 1 / MAX_RATIO < ratio < MAX_RATIO:
-        reason = f"medians of {before:g} and {after:g} have no ratio that a number can hold"
-        return RatioEstimate(reason=reason, p=p)
+    estimate = _ratio_of_medians(one, other)
+    ratio, p = estimate.ratio, estimate.p
+    if ratio is None:
+        return estimate
     if min(len(one), len(other)) < 2:
         reason = "one figure has no spread: repeat the run"
         return RatioEstimate(reason=reason, ratio=ratio, needed=REPEATS)
@@ -126,6 +120,20 @@ def compare(
     if not (is_known(ratio, low) and is_known(ratio, high)):
         return replace(found, low=None, high=None)
     return found
+
+
+def _ratio_of_medians(one: list[float], other: list[float]) -> RatioEstimate:
+    """Return the ratio of the medians, or why there is none; and the p-value of ranks."""
+    before, after = statistics.median(one), statistics.median(other)
+    p = mann_whitney(one, other)
+    if before <= 0 or after <= 0:
+        reason = f"medians of {before:g} and {after:g}: a ratio is of figures above 0"
+        unseen = 0.0 if len({*one, *other}) == 1 else math.inf
+        return RatioEstimate(reason=reason, p=p, unseen=unseen)
+    if not 1 / MAX_RATIO < after / before < MAX_RATIO:
+        reason = f"medians of {before:g} and {after:g} have no ratio that a number can hold"
+        return RatioEstimate(reason=reason, p=p)
+    return RatioEstimate(ratio=after / before, p=p)
 
 
 def _unless_rounded(found: RatioEstimate, one: list[float], other: list[float]) -> RatioEstimate:
