@@ -21,7 +21,18 @@ from seatrial.errors import UsageError
 from seatrial.judge.statistics import two_samples
 from seatrial.judge.statistics.sequential import select_best
 from seatrial.judge.statistics.spread import best_of
-from seatrial.results.panels import APART, CasesTable, along, panels, title, varying
+from seatrial.results.panels import (
+    APART,
+    CasesTable,
+    along,
+    panels,
+    parameters_of,
+    require_known,
+    require_metric,
+    title,
+    varying,
+    with_left_out,
+)
 from seatrial.results.ratios import PLATEAU, SpeedDrop, are_constant, drops_of
 from seatrial.results.scaling_cells import Cell, are_numbers
 from seatrial.results.selection import Side
@@ -33,6 +44,9 @@ Statistic = Literal["median", "least"]
 SettingVerdict = Literal["best", "as good", "unclear", "worse", "no figure"]
 ATTRIBUTES = (*NUMBERS, CORES, *APART, "trial")
 ALONE = "with no other to be ranked with"
+
+Key = tuple[str, ...]
+Blocks = Mapping[str, Mapping[Key, list[float]]]
 
 
 class BestQuery(Struct, frozen=True, kw_only=True):
@@ -114,7 +128,7 @@ def best_settings(sides: Sequence[Side], asked: BestQuery) -> list[BestTable]:
         left_out.update(lacking)
     if not tables:
         raise UsageError(_nothing_differs(members, asked))
-    return [replace(table, left_out=dict(left_out)) for table in tables]
+    return with_left_out(tables, left_out)
 
 
 def _tables(
@@ -139,15 +153,9 @@ def _tables(
 
 def _require_names(members: Sequence[CaseRuns], asked: BestQuery) -> None:
     """Raise UsageError if a name, or the metric, is not known."""
-    parameters = sorted({name for one in members for name in one.parameters})
     for name in asked.over:
-        if name not in (*parameters, *ATTRIBUTES):
-            listed = ", ".join([*parameters, *(n for n in ATTRIBUTES if n not in parameters)])
-            raise UsageError(f"--over {name}: is none of {listed}")
-    metrics = {kind[0] for one in members for kind in one.values}
-    if asked.metric and asked.metric not in metrics:
-        listed = ", ".join(sorted(metrics)) or "none"
-        raise UsageError(f"--metric {asked.metric}: no run has it; there are {listed}")
+        require_known("--over", name, parameters_of(members), ATTRIBUTES)
+    require_metric(asked.metric, members)
 
 
 def _nothing_differs(members: Sequence[CaseRuns], asked: BestQuery) -> str:
@@ -203,14 +211,16 @@ def _table(
 def _kind(panel: Sequence[CaseRuns], metric: str) -> Kind:
     """Return the metric that is asked for, else the one with a direction that has most figures;
     the elapsed time only if there is no other."""
-    counts: dict[Kind, int] = {}
+    counts: Counter[Kind] = Counter()
     for one in panel:
         for kind, values in one.values.items():
-            counts[kind] = counts.get(kind, 0) + len(values)
-    named = {kind: n for kind, n in counts.items() if metric in ("", kind[0])}
-    judged = {k: n for k, n in named.items() if metric or (k[2] != NO_DIRECTION and k != ELAPSED)}
-    found = judged or named
-    return max(found, key=found.__getitem__) if found else (metric, "", "") if metric else ELAPSED
+            if metric in ("", kind[0]):
+                counts[kind] += len(values)
+    if not counts:
+        return (metric, "", "") if metric else ELAPSED
+    judged = [kind for kind in counts if kind[2] != NO_DIRECTION and kind != ELAPSED]
+    candidates = list(counts) if metric else judged or list(counts)
+    return max(candidates, key=counts.__getitem__)
 
 
 def _measured(
@@ -244,17 +254,32 @@ def _ranked(
     """Compare every setting with the best one."""
     compared = (_by_least if table.statistic == "least" else _by_median)(table, settings, figures)
     top = next(key for key, one in compared.items() if one.verdict == "best")
-    if found := len(table.over) <= 2:
-        for key in plateau_of({k: c.ratio for k, c in compared.items()}, top, _told(compared)):
+    plateau = len(table.over) <= 2
+    if plateau:
+        ratios = {key: one.ratio for key, one in compared.items()}
+        worse = {key for key, one in compared.items() if one.verdict == "worse"}
+        for key in plateau_of(ratios, top, worse):
             compared[key] = replace(compared[key], on_plateau=True)
-    ordered = sorted(compared.values(), key=lambda one: -(one.ratio or 0.0))
-    ordered.sort(key=lambda one: (one.verdict != "best", one.verdict == "no figure"))
-    agreement = agreement_of(blocks, top, table.better)
-    what = "" if not agreement[1] else "trials" if all("\n" not in b for b in blocks) else "jobs"
-    drops = _drops(table, figures) if table.cores and table.statistic == "median" else []
     return replace(
-        table, settings=ordered, plateau=found, agreement=agreement, blocks=what, drops=drops
+        table,
+        settings=sorted(compared.values(), key=_rank),
+        plateau=plateau,
+        agreement=agreement_of(blocks, top, table.better),
+        blocks=_kind_of_blocks(blocks, top),
+        drops=_drops(table, figures) if table.cores and table.statistic == "median" else [],
     )
+
+
+def _rank(one: Setting) -> tuple[bool, bool, float]:
+    """Return the key by which settings are sorted, the best first."""
+    return one.verdict != "best", one.verdict == "no figure", -(one.ratio or 0.0)
+
+
+def _kind_of_blocks(blocks: Blocks, top: Key) -> str:
+    """Return whether the blocks in which the best setting was measured are jobs or trials."""
+    if sum(top in block for block in blocks.values()) < 2:
+        return ""
+    return "trials" if all("\n" not in name for name in blocks) else "jobs"
 
 
 def _drops(table: BestTable, figures: Mapping[tuple[str, ...], list[float]]) -> list[SpeedDrop]:
@@ -266,10 +291,6 @@ def _drops(table: BestTable, figures: Mapping[tuple[str, ...], list[float]]) -> 
         for (value,), each in figures.items()
     ]
     return drops_of(sorted(cells, key=lambda cell: cell.x), table.better)
-
-
-def _told(compared: Mapping[tuple[str, ...], Setting]) -> set[tuple[str, ...]]:
-    return {key for key, one in compared.items() if one.verdict == "worse"}
 
 
 def _by_median(
@@ -318,19 +339,15 @@ def _by_least(
     compared = dict(settings)
     for key in figures:
         one = settings[key]
-        pair = (best.least, one.least) if table.better == "higher" else (one.least, best.least)
-        ratio = (pair[1] or 0.0) / (pair[0] or 1.0)
-        beyond = best.bound is not None and sign * ((one.least or 0.0) - best.bound) < 0
-        worse = beyond and one.n >= best.n
-        verdict: SettingVerdict = "best" if key == top else "worse" if worse else "as good"
-        compared[key] = replace(one, verdict=verdict, ratio=ratio)
+        first, second = best.least or 0.0, one.least or 0.0
+        ratio = second / (first or 1.0) if sign > 0 else first / (second or 1.0)
+        beyond = best.bound is not None and sign * (second - best.bound) < 0
+        verdict: SettingVerdict = "worse" if beyond and one.n >= best.n else "as good"
+        compared[key] = replace(one, verdict="best" if key == top else verdict, ratio=ratio)
     return compared
 
 
 # ---- blocks in which settings were measured together ---------------------------------------------
-
-Key = tuple[str, ...]
-Blocks = Mapping[str, Mapping[Key, list[float]]]
 
 
 def by_block(groups: Mapping[Key, Sequence[CaseRuns]], kind: Kind) -> Blocks:

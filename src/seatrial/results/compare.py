@@ -195,16 +195,24 @@ def compare_sides(
     if not found:
         cases = [case for one in paired.pairs for case in (*one.first, *one.second)]
         raise UsageError(f"no such metric; there are {metrics_of(cases)}")
-    rows = sorted(
-        _judged(found, least),
-        key=lambda row: (_ORDER[row.verdict], -abs(row.gain or 0.0), row.case, row.metric),
-    )
+    rows = sorted(_judged(found, least), key=_place)
     return Comparison(
-        *(first.text, second.text, least, paired.across),
-        *(rows, _means(rows), [*_notices(first, second), *_of_few(rows)], without_elapsed),
-        cures_of(paired.pairs),
-        _doubts(first, second, rows),
+        first=first.text,
+        second=second.text,
+        least=least,
+        across=paired.across,
+        rows=rows,
+        means=_means(rows),
+        notices=[*_notices(first, second), *_of_few(rows)],
+        without_elapsed=without_elapsed,
+        cures=cures_of(paired.pairs),
+        doubts=_doubts(first, second, rows),
     )
+
+
+def _place(row: ComparisonRow) -> tuple[int, float, str, str]:
+    """Return the key by which rows are sorted: the largest difference first."""
+    return _ORDER[row.verdict], -abs(row.gain or 0.0), row.case, row.metric
 
 
 # ---- rows ---------------------------------------------------------------------------------
@@ -238,20 +246,15 @@ def _has_merit(kinds: dict[str, list[Kind]]) -> bool:
 def _row(pair: CasePair, kinds: list[Kind], least: float, differs: list[str]) -> _Found:
     """The row of one metric: of several ``kinds`` where its unit or direction differ."""
     metric, unit, better = kinds[0]
-    sides = (pair.first, pair.second)
-    figures = (by_case.figures_of(pair.first, kinds), by_case.figures_of(pair.second, kinds))
-    one, other = figures
+    one, other = (by_case.figures_of(cases, kinds) for cases in (pair.first, pair.second))
     unfit = unlike = ""
     if not (one and other):
-        reason = _missing(sides, figures)
+        reason = _missing((pair.first, pair.second), (one, other))
     else:
         unfit = unfit_of([*one, *other])
         unlike = "" if unfit else _unlike(kinds)
         reason = unfit or unlike or _undirected(pair, better)
-    samples = [
-        _sample(own, cases, kinds, comparable=not (unfit or unlike))
-        for own, cases in zip(figures, sides, strict=True)
-    ]
+    comparable = not (unfit or unlike)
     row = ComparisonRow(
         case=pair.name,
         test=(pair.first or pair.second)[0].test,
@@ -260,14 +263,14 @@ def _row(pair: CasePair, kinds: list[Kind], least: float, differs: list[str]) ->
         unit="" if unlike else unit,
         better=better,
         verdict="not compared" if one and other else "missing",
-        first=samples[0],
-        second=samples[1],
+        first=_sample(one, pair.first, kinds, comparable=comparable),
+        second=_sample(other, pair.second, kinds, comparable=comparable),
         why=reason,
         differs=differs,
     )
     if reason:
         return _Found(row)
-    if any(sample.given for sample in samples):
+    if row.first.given or row.second.given:
         return _Found(_beside_given(row, one, other, least))
     return _Found(row, (one, other, better_of(better)))
 
@@ -448,13 +451,9 @@ def _doubts(first: Side, second: Side, rows: Sequence[ComparisonRow]) -> list[st
     """Return why the sides could not be compared as a whole: a figure is missing, is in another
     unit or was never measured, or runs are on both sides. Figures that are given lack nothing."""
     said = []
-    lost = [
-        row
-        for row in rows
-        if row.verdict == "missing" and not row.second.n and not is_unanswered(row)
-    ]
+    lost = sum(_is_lost(row) for row in rows)
     if lost and not (first.given or second.given):
-        said.append(f"{count(len(lost), 'row')} without a figure on the second side")
+        said.append(f"{count(lost, 'row')} without a figure on the second side")
     if unlike := [r for r in rows if r.verdict == "not compared" and r.why != UNDIRECTED]:
         said.append(f"{count(len(unlike), 'row')} that could not be compared")
     if shared := _shared(first, second):
@@ -462,6 +461,10 @@ def _doubts(first: Side, second: Side, rows: Sequence[ComparisonRow]) -> list[st
     if any(trial.rehearsed for trial in trials_of((first, second))):
         said.append("figures of a rehearsal, which were never measured")
     return said
+
+
+def _is_lost(row: ComparisonRow) -> bool:
+    return row.verdict == "missing" and not row.second.n and not is_unanswered(row)
 
 
 def _shared(first: Side, second: Side) -> int:

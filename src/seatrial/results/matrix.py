@@ -20,7 +20,7 @@ from seatrial.execute.trial_paths import TrialPaths
 from seatrial.model import codes
 from seatrial.model.identifiers import case_name
 from seatrial.model.parameters import is_like
-from seatrial.results.panels import Apart, shown, told_apart
+from seatrial.results.panels import Apart, parameters_of, require_metric, shown, told_apart
 from seatrial.results.selection import Side
 from seatrial.results.store import queries
 from seatrial.results.store.by_case import (
@@ -145,11 +145,9 @@ def _having(members: Sequence[CaseRuns], asked: MatrixQuery) -> list[CaseRuns]:
     """Return the cases that have what the columns are by. Raises UsageError as result_matrix."""
     having = [one for one in members if one.attribute(asked.by)]
     if not having:
-        raise UsageError(_nothing(members, asked.by))
-    metrics = {kind[0] for one in having for kind in one.values}
-    if asked.metric and asked.metric not in metrics:
-        known = ", ".join(sorted(metrics))
-        raise UsageError(f"--metric {asked.metric}: no run has it; there are {known}")
+        known = ", ".join([*parameters_of(members), *ATTRIBUTES])
+        raise UsageError(f"--by {asked.by}: no case has it; there are {known}")
+    require_metric(asked.metric, having)
     return having
 
 
@@ -169,11 +167,6 @@ def _counts(cells: Iterable[MatrixCell]) -> dict[str, int]:
     """Return how many cells are in each state."""
     found = Counter[str](cell.state for cell in cells)
     return {state: found[state] for state in STATES if found[state]}
-
-
-def _nothing(members: Iterable[CaseRuns], by: str) -> str:
-    parameters = sorted({name for one in members for name in one.parameters})
-    return f"--by {by}: no case has it; there are {', '.join([*parameters, *ATTRIBUTES])}"
 
 
 def _row_name(one: CaseRuns, apart: Apart, asked: MatrixQuery) -> str:
@@ -281,16 +274,22 @@ def reasons_of(
     for trial in trials:
         for name, reason in _left_out(trial):
             test, at, toolchain = name.partition("@")
-            wanted = not tests or any(is_like(test, one) for one in tests)
-            if at and "{" not in test and wanted:
+            if at and "{" not in test and (not tests or any(is_like(test, one) for one in tests)):
                 left_out[test, toolchain] = reason
-        for states in (["known"], ["failed"]):  # why it failed comes before what is known
-            filters = Filters(trial=trial.path, states=states, limit=MAX_RUNS)
-            for run in reversed(queries.runs(store, filters)):
-                lines = run.why.strip().splitlines() or [run.verdict]
-                line = lines[-1] if run.code == codes.BUILD_FAILED.number else lines[0]
-                failed[run.test, run.toolchain] = line[:MAX_LENGTH]
+        failed |= _failures(store, trial)
     return MatrixReasons(left_out, failed)
+
+
+def _failures(store: Store, trial: TrialRow) -> Reasons:
+    """Return why the latest runs failed; a failure that is not known comes before a known one."""
+    reasons: Reasons = {}
+    for state in ("known", "failed"):
+        filters = Filters(trial=trial.path, states=[state], limit=MAX_RUNS)
+        for run in reversed(queries.runs(store, filters)):
+            lines = run.why.strip().splitlines() or [run.verdict]
+            line = lines[-1] if run.code == codes.BUILD_FAILED.number else lines[0]
+            reasons[run.test, run.toolchain] = line[:MAX_LENGTH]
+    return reasons
 
 
 def _left_out(trial: TrialRow) -> list[tuple[str, str]]:

@@ -22,22 +22,28 @@ class PlannedOutage(NamedTuple):
 
 def outages_of(history: TrialHistory) -> list[PlannedOutage]:
     """Return the planned outages, cut so that no two overlap."""
-    windows = []
-    for window in history.policy.outages:
-        start, end = window.span(history.start or 0)
-        names = history.names.intersection(unfold_or_empty(window.nodes))
-        if end > start and (names or not window.nodes):
-            windows.append((start, end, names))
+    windows = list(_windows(history))
     edges = sorted({edge for start, end, _ in windows for edge in (start, end)})
     found = []
     for start, end in pairwise(edges):
-        there = [names for begin, stop, names in windows if begin <= start and end <= stop]
-        if there:
-            whole = not all(there)
-            names = frozenset() if whole else frozenset[str]().union(*there)
-            size = history.nodes if whole else len(names)
-            found.append(PlannedOutage(start, end, names, size))
+        covering = [names for begin, stop, names in windows if begin <= start and end <= stop]
+        if not covering:
+            continue
+        if all(covering):
+            names = frozenset[str]().union(*covering)
+            found.append(PlannedOutage(start, end, names, len(names)))
+        else:
+            found.append(PlannedOutage(start, end, frozenset(), history.nodes))
     return found
+
+
+def _windows(history: TrialHistory) -> Iterator[tuple[int, int, frozenset[str]]]:
+    """Yield the planned outages as the policy has them: start, end, and nodes, none for all."""
+    for window in history.policy.outages:
+        start, end = window.span(history.start or 0)
+        names = frozenset(history.names.intersection(unfold_or_empty(window.nodes)))
+        if end > start and (names or not window.nodes):
+            yield start, end, names
 
 
 def whole_outages(history: TrialHistory) -> list[Span]:

@@ -4,10 +4,14 @@ follow = along(cases, ["threads"], chosen=["threads"])     # ["size"], which is 
 panels(cases, {"threads", *follow})                        # lists of cases
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
+from typing import TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from seatrial.errors import UsageError
 from seatrial.model.identifiers import case_name
 from seatrial.results.store.by_case import CaseRuns, bound
 from seatrial.units import Better, count
@@ -51,6 +55,35 @@ class TableOverX(CasesTable, frozen=True, kw_only=True):
     def named(self, x: float) -> str:
         """Return an x as people write it."""
         return self.names[int(x)] if self.names else f"{x:g}"
+
+
+C = TypeVar("C", bound=CasesTable)
+
+
+def with_left_out(tables: Iterable[C], left_out: Mapping[str, int]) -> list[C]:
+    """Return the tables of a study with the numbers of cases that are in none of them."""
+    counts = {reason: number for reason, number in left_out.items() if number}
+    return [replace(table, left_out=counts) for table in tables]
+
+
+def parameters_of(cases: Iterable[CaseRuns]) -> list[str]:
+    """Return the names of the parameters that some case has, sorted."""
+    return sorted({name for one in cases for name in one.parameters})
+
+
+def require_known(option: str, name: str, *known: Iterable[str]) -> None:
+    """Raise UsageError where an option names what is not known."""
+    names = dict.fromkeys(chain(*known))
+    if name not in names:
+        raise UsageError(f"{option} {name}: is none of {', '.join(names)}")
+
+
+def require_metric(metric: str, cases: Iterable[CaseRuns]) -> None:
+    """Raise UsageError for a metric that no case has; "" is none that is asked for."""
+    metrics = sorted({kind[0] for one in cases for kind in one.values})
+    if metric and metric not in metrics:
+        known = ", ".join(metrics) or "none"
+        raise UsageError(f"--metric {metric}: no run has it; there are {known}")
 
 
 def along(cases: Sequence[CaseRuns], axes: Sequence[str], chosen: Collection[str]) -> list[str]:

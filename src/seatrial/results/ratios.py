@@ -27,7 +27,17 @@ from seatrial.judge.statistics.two_samples import (
     Verdict,
     ratio_of_ratios,
 )
-from seatrial.results.panels import APART, TableOverX, along, differing_values, panels, title
+from seatrial.results.panels import (
+    APART,
+    TableOverX,
+    along,
+    differing_values,
+    panels,
+    parameters_of,
+    require_known,
+    title,
+    with_left_out,
+)
 from seatrial.results.scaling_cells import (
     Cell,
     cells_of,
@@ -133,10 +143,6 @@ def ratios(sides: Sequence[Side], asked: RatioQuery) -> list[RatioTable]:
     _require_names(members, asked)
     having = [one for one in members if one.attribute(asked.x)]
     chosen = [one for one in having if one.attribute(asked.of) in asked.values]
-    left_out = {
-        f"without {asked.x}": len(members) - len(having),
-        f"of another {asked.of}": len(having) - len(chosen),
-    }
     tables: list[RatioTable] = []
     single = 0
     for test in dict.fromkeys(one.test for one in chosen):
@@ -151,9 +157,12 @@ def ratios(sides: Sequence[Side], asked: RatioQuery) -> list[RatioTable]:
         )
     if not any(map(_says_something, tables)):
         raise UsageError(nothing_measured(chosen, asked.metric))
-    left_out[f"with one {asked.of} alone"] = single
-    left_out = {reason: number for reason, number in left_out.items() if number}
-    return [replace(table, left_out=left_out) for table in _judged(tables)]
+    left_out = {
+        f"without {asked.x}": len(members) - len(having),
+        f"of another {asked.of}": len(having) - len(chosen),
+        f"with one {asked.of} alone": single,
+    }
+    return with_left_out(_judged(tables), left_out)
 
 
 def _tables(
@@ -222,12 +231,8 @@ def without_both(sides: Sequence[Side], tables: Sequence[RatioTable]) -> list[st
 
 
 def _require_names(members: Sequence[CaseRuns], asked: RatioQuery) -> None:
-    parameters = sorted({name for one in members for name in one.parameters})
-    known = [*AXES, *APART, "trial", "node"]
     for option, name in (("--x", asked.x), ("--of", asked.of)):
-        if name not in (*parameters, *known):
-            listed = ", ".join([*known, *(n for n in parameters if n not in known)])
-            raise UsageError(f"{option} {name}: is none of {listed}")
+        require_known(option, name, AXES, APART, ("trial", "node"), parameters_of(members))
     if asked.x == asked.of:
         raise UsageError(f"--of {asked.of}: that is --x already")
     there = list(dict.fromkeys(one.attribute(asked.of) for one in members))

@@ -29,7 +29,17 @@ from seatrial.judge.statistics import two_samples
 from seatrial.judge.statistics.two_samples import ALMOST
 from seatrial.results import ratios
 from seatrial.results.compare import Comparison, ComparisonRow, State
-from seatrial.results.panels import TableOverX, along, one_to_one, panels, title, varying
+from seatrial.results.panels import (
+    TableOverX,
+    along,
+    one_to_one,
+    panels,
+    parameters_of,
+    require_known,
+    title,
+    varying,
+    with_left_out,
+)
 from seatrial.results.ratios import SpeedDrop
 from seatrial.results.scaling_cells import (
     Cell,
@@ -117,24 +127,24 @@ def scaling(sides: Sequence[Side], asked: ScalingQuery) -> list[ScalingTable]:
     members = [member for side in sides for member in side.cases]
     _require_names(members, asked)
     having = [one for one in members if one.attribute(asked.x)]
-    left_out = {f"without {asked.x}": len(members) - len(having)}
-    members = having
-    asked = with_lines(members, asked)
-    tests = list(dict.fromkeys(one.test for one in members))
-    measured = [test for test in tests if test not in without_metric(sides, asked)]
+    asked = with_lines(having, asked)
+    tests = list(dict.fromkeys(one.test for one in having))
+    lacking = without_metric(sides, asked)
     tables: list[ScalingTable] = []
     alone = 0
-    for test in measured or tests:
-        of_test, single = _tables(members, test, asked)
+    for test in [test for test in tests if test not in lacking] or tests:
+        of_test, single = _tables(having, test, asked)
         tables += of_test
         alone += single
     if not tables:
-        raise UsageError(_nothing_varies(members, asked))
+        raise UsageError(_nothing_varies(having, asked))
     if not any(map(_says_something, tables)):
-        raise UsageError(nothing_measured(members, asked.metric))
-    left_out[f"with one {asked.x} alone"] = alone
-    left_out = {reason: number for reason, number in left_out.items() if number}
-    return [replace(table, left_out=left_out) for table in tables]
+        raise UsageError(nothing_measured(having, asked.metric))
+    left_out = {
+        f"without {asked.x}": len(members) - len(having),
+        f"with one {asked.x} alone": alone,
+    }
+    return with_left_out(tables, left_out)
 
 
 def _tables(
@@ -177,14 +187,10 @@ def with_lines(members: Sequence[CaseRuns], asked: ScalingQuery) -> ScalingQuery
 
 
 def _require_names(members: Sequence[CaseRuns], asked: ScalingQuery) -> None:
-    parameters = sorted({name for one in members for name in one.parameters})
-    for option, name, others in (
-        ("--x", asked.x, AXES),
-        *(("--by", by, (*_PLAIN, *AXES)) for by in asked.by),
-    ):
-        if name not in (*parameters, *others):
-            listed = ", ".join([*others, *(n for n in parameters if n not in others)])
-            raise UsageError(f"{option} {name}: is none of {listed}")
+    parameters = parameters_of(members)
+    require_known("--x", asked.x, AXES, parameters)
+    for name in asked.by:
+        require_known("--by", name, _PLAIN, AXES, parameters)
     if asked.weak and asked.fixed:
         raise UsageError("--weak and --fixed: resources that grow are not fixed; give one of them")
     if asked.x in asked.by:
@@ -277,14 +283,17 @@ def _bases(panel: Sequence[CaseRuns], asked: ScalingQuery) -> dict[str, list[Cas
         rest = _label(one, [name for name in asked.by if name not in split])
         of_line[_label(one, asked.by)] = rest
         shared.setdefault(rest, []).append(one)
-    fewest: dict[str, list[CaseRuns]] = {}
-    for rest, members in shared.items():
-        tasks: dict[float, int] = {}
-        for one in members:
-            x = float(one.attribute(asked.x))
-            tasks[x] = min(tasks.get(x, one.tasks or 0), one.tasks or 0)
-        fewest[rest] = [m for m in members if m.tasks == tasks[float(m.attribute(asked.x))]]
+    fewest = {rest: _with_fewest_tasks(cases, asked.x) for rest, cases in shared.items()}
     return {line: fewest[rest] for line, rest in of_line.items()}
+
+
+def _with_fewest_tasks(cases: Sequence[CaseRuns], x: str) -> list[CaseRuns]:
+    """Return the cases that have the fewest tasks of those with their x."""
+    tasks: dict[float, int] = {}
+    for one in cases:
+        value = float(one.attribute(x))
+        tasks[value] = min(tasks.get(value, one.tasks or 0), one.tasks or 0)
+    return [one for one in cases if one.tasks == tasks[float(one.attribute(x))]]
 
 
 def _line(
@@ -363,14 +372,20 @@ def _best(lines: Sequence[ScalingLine], better: Better) -> Best | None:
         return None
     sign = 1 if better == "higher" else -1
     line, top = max(measured, key=lambda pair: sign * (pair[1].median or 0))
-    equals = []
-    for other, cell in measured:
-        if cell is top or min(cell.n, top.n) < 2:
-            continue
-        found = two_samples.compare(top.values, cell.values, better)
-        if not found.told and (found.low or 0.0) <= 1 <= (found.high or math.inf):
-            equals.append((other.by, cell.x))
+    equals = [
+        (other.by, cell.x)
+        for other, cell in measured
+        if cell is not top and _may_be_as_good(top, cell, better)
+    ]
     return Best(line.by, top.x, top.median or 0.0, equals)
+
+
+def _may_be_as_good(top: Cell, cell: Cell, better: Better) -> bool:
+    """Return whether a cell cannot be told from the best one, by two runs or more of each."""
+    if min(cell.n, top.n) < 2:
+        return False
+    found = two_samples.compare(top.values, cell.values, better)
+    return not found.told and (found.low or 0.0) <= 1 <= (found.high or math.inf)
 
 
 # ---- ladder --------------------------------------------------------------------------------------
@@ -417,24 +432,30 @@ def ladders(count: int, compared: Callable[[int, int], Comparison]) -> list[Ladd
     steps = [compared(i, j) for i, j in pairwise(range(count))]
     whole = compared(0, count - 1)
     by_key = [{(row.case, row.metric): row for row in step.rows} for step in steps]
-    found = []
-    for row in whole.rows:
-        rows = [rows.get((row.case, row.metric)) for rows in by_key]
-        first = rows[0].first if rows[0] else row.first
-        samples = [first, *(each.second if each else None for each in rows)]
-        found.append(
-            Ladder(
-                case=row.case,
-                metric=row.metric,
-                unit=row.unit,
-                better=row.better,
-                medians=[sample.median if sample else None for sample in samples],
-                n=[sample.n if sample else 0 for sample in samples],
-                steps=[_step(step, each) for step, each in zip(steps, rows, strict=True)],
-                product=_step(whole, row),
-            )
-        )
-    return found
+    return [
+        _ladder(row, [rows.get((row.case, row.metric)) for rows in by_key], steps, whole)
+        for row in whole.rows
+    ]
+
+
+def _ladder(
+    row: ComparisonRow,
+    rows: Sequence[ComparisonRow | None],
+    steps: Sequence[Comparison],
+    whole: Comparison,
+) -> Ladder:
+    first = rows[0].first if rows[0] else row.first
+    samples = [first, *(each.second if each else None for each in rows)]
+    return Ladder(
+        case=row.case,
+        metric=row.metric,
+        unit=row.unit,
+        better=row.better,
+        medians=[sample.median if sample else None for sample in samples],
+        n=[sample.n if sample else 0 for sample in samples],
+        steps=[_step(step, each) for step, each in zip(steps, rows, strict=True)],
+        product=_step(whole, row),
+    )
 
 
 def _step(compared: Comparison, row: ComparisonRow | None) -> LadderStep:

@@ -9,7 +9,7 @@ answer where one is named, or with the condition `rehearsed=yes`, which leaves o
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
@@ -21,7 +21,7 @@ from seatrial.execute.trial_folder import TrialFolder
 from seatrial.model.identifiers import case_name
 from seatrial.model.parameters import is_like, is_pattern
 from seatrial.results.node_facts import told_kinds
-from seatrial.results.panels import Apart, shown, told_apart
+from seatrial.results.panels import Apart, parameters_of, shown, told_apart
 from seatrial.results.store import queries
 from seatrial.results.store.by_case import NUMBERS, CaseRuns, by_case
 from seatrial.results.store.schema import Store
@@ -148,7 +148,7 @@ def _fitting(
     tests: Sequence[str],
 ) -> list[CaseRuns]:
     """Return the cases that fit the conditions of a side. Raises UsageError if none does."""
-    known = {name for one in members for name in one.parameters}
+    known = set(parameters_of(members))
     labels = _labels(selection, trials, known)
     if labels.wanted:
         members = [one for one in members if one.trial in labels.trials]
@@ -159,9 +159,10 @@ def _fitting(
     ]
     if tests:
         matches.append(lambda one: any(is_like(one.test, pattern) for pattern in tests))
-    if kept := [one for one in members if all(match(one) for match in matches)]:
-        return kept
-    raise UsageError(f"{selection.text}: no case of it fits; {_what_there_is(members)}")
+    kept = [one for one in members if all(match(one) for match in matches)]
+    if not kept:
+        raise UsageError(f"{selection.text}: no case of it fits; {_what_there_is(members)}")
+    return kept
 
 
 def _members(store: Store, selection: SideSelection, trials: Sequence[TrialRow]) -> list[CaseRuns]:
@@ -192,15 +193,16 @@ def _labels(selection: SideSelection, trials: list[TrialRow], known: set[str]) -
     names = [n for n in selection.conditions if n.removeprefix(_PARAMETER) not in others]
     if not names:
         return _Labels([], set())
-    found = {trial.tag: _labels_of(trial) for trial in trials}
-    wanted = [name for name in names if any(name in labels for labels in found.values())]
-    conditions = [(name, selection.conditions[name]) for name in wanted]
-    fit = {
-        tag
-        for tag, labels in found.items()
-        if all(name in labels and fnmatchcase(labels[name], text) for name, text in conditions)
-    }
-    return _Labels(wanted, fit)
+    labels_of = {trial.tag: _labels_of(trial) for trial in trials}
+    wanted = [name for name in names if any(name in labels for labels in labels_of.values())]
+    patterns = {name: selection.conditions[name] for name in wanted}
+    return _Labels(wanted, {tag for tag, own in labels_of.items() if _has_labels(own, patterns)})
+
+
+def _has_labels(labels: Mapping[str, str], patterns: Mapping[str, str]) -> bool:
+    return all(
+        name in labels and fnmatchcase(labels[name], text) for name, text in patterns.items()
+    )
 
 
 def _labels_of(trial: TrialRow) -> dict[str, str]:
@@ -222,20 +224,28 @@ def _time(selection: SideSelection, key: str) -> int:
 def _trials(store: Store, selection: SideSelection) -> list[TrialRow]:
     conditions, wanted = selection.conditions, selection.trial
     for key in _YES_OR_NO:
-        if (said := conditions.get(key, "")) not in ("", "yes", "no"):
-            raise UsageError(f"{selection.text}: {key} is yes or no, not {said!r}")
+        if (answer := conditions.get(key, "")) not in ("", "yes", "no"):
+            raise UsageError(f"{selection.text}: {key} is yes or no, not {answer!r}")
     if wanted and not is_pattern(wanted):
         found = [_trial(store, selection)]
     else:
-        kind = tuple(conditions.get(key, "") == "yes" for key in ("rehearsed", "given"))
-        of_kind = [t for t in queries.trials(store) if (t.rehearsed, t.given) == kind]
-        found = [trial for trial in of_kind if fnmatchcase(trial.tag, wanted or "*")]
+        found = _trials_like(store, wanted or "*", conditions)
     for key in _TRIAL_KEYS:
         pattern = conditions.get(key, "*")
         found = [one for one in found if fnmatchcase(getattr(one, key), pattern)]
     if not found:
         raise UsageError(f"{selection.text}: no trial fits; see `seatrial trials`")
     return found[::-1]
+
+
+def _trials_like(store: Store, tag: str, conditions: Mapping[str, str]) -> list[TrialRow]:
+    """Return the trials whose tags match a pattern, of the kind that conditions ask for."""
+    rehearsed, given = (conditions.get(key, "") == "yes" for key in _YES_OR_NO)
+    return [
+        trial
+        for trial in queries.trials(store)
+        if (trial.rehearsed, trial.given) == (rehearsed, given) and fnmatchcase(trial.tag, tag)
+    ]
 
 
 def _trial(store: Store, selection: SideSelection) -> TrialRow:
@@ -351,10 +361,10 @@ def pair(first: Side, second: Side, across: Sequence[str] = (), each_node: bool 
 
 
 def _require_parameters(names: Sequence[str], first: Side, second: Side) -> None:
-    known = {name for side in (first, second) for one in side.cases for name in one.parameters}
+    known = parameters_of([*first.cases, *second.cases])
     for name in names:
         if name not in known:
-            listed = ", ".join(sorted(known)) or "none"
+            listed = ", ".join(known) or "none"
             raise UsageError(f"--across {name}: no case has this parameter; there are {listed}")
 
 

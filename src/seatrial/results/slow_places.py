@@ -347,6 +347,17 @@ class NodeEvidence(NamedTuple):
     left_out: dict[str, int]
 
 
+def _evidence_of(
+    nodes: Sequence[str], failed: Collection[str] | None, *, is_bad: bool
+) -> list[suspects.RunOnNodes]:
+    """Return a run as evidence; where it names the nodes that ``failed``, for each by itself."""
+    if failed is None:
+        return [suspects.RunOnNodes(nodes, is_bad)]
+    rest = [node for node in nodes if node not in failed]
+    told = [suspects.RunOnNodes([node], True) for node in nodes if node in failed]
+    return [*told, suspects.RunOnNodes(rest, False)] if rest else told
+
+
 def jobs_of(
     kinds: Sequence[RunKind], failed: Mapping[int, Collection[str]] = NOBODY
 ) -> NodeEvidence:
@@ -369,14 +380,8 @@ def jobs_of(
                 left_out["failed before or after its nodes' part"] += 1
             elif not nodes:
                 left_out["without known nodes"] += 1
-            elif one.row in failed:
-                own = [node for node in nodes if node in failed[one.row]]
-                rest = [node for node in nodes if node not in failed[one.row]]
-                told = [suspects.RunOnNodes([node], True) for node in own]
-                told += [suspects.RunOnNodes(rest, False)] if rest else []
+            else:
+                told = _evidence_of(nodes, failed.get(one.row), is_bad=_name(one) in bad)
                 jobs += told
                 starts += [one.script_started] * len(told)
-            else:
-                jobs.append(suspects.RunOnNodes(nodes, _name(one) in bad))
-                starts.append(one.script_started)
     return NodeEvidence(jobs, starts, dict(left_out))
