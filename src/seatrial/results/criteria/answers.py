@@ -112,9 +112,8 @@ def _of_worst(
         filling = fillers(view.history)
         claimed = [test for test in tests if test not in filling] or tests
         pool = whole if len(claimed) == len(tests) else share(claimed, TOGETHER)
-        pool = replace(
-            pool, reason=f"{pool.reason}{_lowest(criterion, [each[t] for t in claimed])}"
-        )
+        lowest = _lowest([each[test] for test in claimed])
+        pool = replace(pool, reason=f"{pool.reason}{lowest}")
         asked = [pool, *(one for one in asked if one.subject not in claimed)]
         if len(asked) == 1:
             return [replace(pool, subject="", numbers=whole.numbers)]
@@ -147,7 +146,7 @@ def _with_whole(criterion: Criterion, whole: Result, asked: Sequence[Result]) ->
     return [replace(worst, reason=reason, n=whole.n, numbers=numbers, subject=""), *each]
 
 
-def _lowest(criterion: Criterion, each: Sequence[Result]) -> str:
+def _lowest(each: Sequence[Result]) -> str:
     """Return which of the tests that are one share has the lowest, in words; "" if all are
     alike."""
     known = [one for one in each if one.value is not None]
@@ -182,7 +181,7 @@ def _rate(
     whole = len(counted) - passed + good + sum(unmade.values())
     numbers = {"passed": passed, "ended": len(counted), **_attempts(ended, len(counted))}
     reason = _not_passed(view, counted, bad, subject) + _not_counted(numbers)
-    lost = sum(run.code == codes.CANCELLED.number and not run.will_rerun for run in ended)
+    lost = len(_cancelled(ended))
     if lost and whole:
         worst = numbers["rate if cancelled runs had failed"] = good / (whole + lost)
         reason += f" ({show_value('pass_rate', worst)} had they failed)"
@@ -237,10 +236,15 @@ def _not_made(unmade: Mapping[str, int]) -> str:
     return words + ("were not made, as it was stopped" if len(unmade) == 1 else "were not made")
 
 
+def _cancelled(ended: Sequence[RunHistory]) -> list[RunHistory]:
+    """Return the runs that a person or the scheduler cancelled, and that did not run again."""
+    return [run for run in ended if run.code == codes.CANCELLED.number and not run.will_rerun]
+
+
 def unless_cancelled(view: TrialView, result: Result, ended: Sequence[RunHistory]) -> Result:
     """Return the result, or an undecided one where it is met, each case has a number of runs, and
     others cancelled some of them: these might have failed."""
-    cancelled = [run for run in ended if run.code == codes.CANCELLED.number and not run.will_rerun]
+    cancelled = _cancelled(ended)
     if result.state != "met" or view.history.policy.kind == "sustained" or not cancelled:
         return result
     number = len(cancelled)
@@ -318,12 +322,13 @@ def _right(
 ) -> Result:
     answered = [run for run in ended if run.code in _ANSWERED]
     wrong = [run for run in answered if run.code == codes.WRONG_ANSWER.number]
-    reason = f"all of {count(len(answered), 'answer')} were right"
+    answers = count(len(answered), "answer")
     if not answered:
         reason = "no run has given an answer"
     elif wrong:
-        reason = f"{len(wrong)} of {count(len(answered), 'answer')} were wrong: "
-        reason += _of_tests(view, wrong)
+        reason = f"{len(wrong)} of {answers} were wrong: {_of_tests(view, wrong)}"
+    else:
+        reason = f"all of {answers} were right"
     numbers: Numbers = {"wrong": len(wrong), "without an answer": len(ended) - len(answered)}
     if known := sum(run.code == codes.KNOWN.number for run in ended):
         reason += f"; {count(known, 'known failure')} not counted"
@@ -339,10 +344,10 @@ def _right(
         subject=subject,
     )
     unknown = [run for run in ended if _is_unknown(run)]
-    if result.state == "met" and unknown:
+    if unknown:
         tally = largest_listed(_tally(unknown))
-        named = f"{count(len(unknown), 'answer')} could not be checked: {tally}"
-        result = replace(result, state="undecided", reason=f"{named}; {result.reason}")
+        doubt = f"{count(len(unknown), 'answer')} could not be checked: {tally}"
+        result = result.unless(doubt)
     return unless_cancelled(view, result, ended)
 
 
@@ -435,8 +440,8 @@ def on_nodes(view: TrialView, counted: Sequence[RunHistory], bad: Sequence[RunHi
         return ""
     names = [name for name, number in times.items() if number == most]
     chosen, passed = bits.of_names(names), [run for run in counted if run.passed]
-    there = sum(bits.of(run.nodes) & chosen != 0 for run in passed)
-    if there > OTHERS * len(passed):
+    passed_there = sum(bits.of(run.nodes) & chosen != 0 for run in passed)
+    if passed_there > OTHERS * len(passed):
         return ""
     number = "all" if most == len(bad) else f"{most} of {len(bad)}"
     return f"{number} on {fold(sorted(names))}"

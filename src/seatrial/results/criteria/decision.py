@@ -70,12 +70,7 @@ def _doubted(view: TrialView, criterion: Criterion) -> list[Result]:
     them is undecided."""
     lines = count(view.history.damaged, "line")
     reason = f"{lines} of the journal cannot be read, which may say otherwise"
-    return [
-        replace(one, state="undecided", reason=f"{reason}; {one.reason}")
-        if one.state == "met"
-        else one
-        for one in judge_of(criterion.criterion)(view, criterion)
-    ]
+    return [one.unless(reason) for one in judge_of(criterion.criterion)(view, criterion)]
 
 
 def judged(component: Component, view: TrialView) -> list[list[Result]]:

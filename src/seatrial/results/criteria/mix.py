@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterator, Sequence, Set
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from seatrial.escaping import plain_line
 from seatrial.model.codes import KNOWN, code_of
@@ -15,6 +14,7 @@ from seatrial.model.test import Case, Stage
 from seatrial.results.criteria.answers import only_fill_gaps
 from seatrial.results.criteria.view import (
     STAGE_WORDS,
+    Numbers,
     Result,
     State,
     TrialView,
@@ -156,8 +156,8 @@ def overall(results: Sequence[Sequence[Result]]) -> Overall:
     return Overall(
         _state_of({one.state for one in firsts}),
         [waived_words(one) for one in firsts if one.state == "waived"],
-        [words for one in firsts if (words := exclusion_words(one))],
-        max((known_failures(one) for one in firsts), default=0),
+        list(filter(None, map(exclusion_words, firsts))),
+        max(map(known_failures, firsts), default=0),
         [missed_words(one) for one in firsts if one.state == "not met"],
     )
 
@@ -180,9 +180,12 @@ def missed_words(one: Result, component: str = "") -> str:
     asked: ``clause 5.1, pass rate of stability 82.1 %, by cm4 (at least 90 %)``."""
     clause = f"clause {one.clause}, " if one.clause else ""
     worst = f", by {one.numbers['worst']}" if one.shown and one.numbers.get("worst") else ""
+    return f"{clause}{_with_bound(one, component, (one.shown or 'without a value') + worst)}"
+
+
+def _with_bound(one: Result, component: str, found: str) -> str:
     of = f" of {component}" if component else ""
-    found = one.shown or "without a value"
-    return f"{clause}{one.label}{of} {found}{worst} ({one.bound or 'no bound'})"
+    return f"{one.label}{of} {found} ({one.bound or 'no bound'})"
 
 
 def known_failures(one: Result) -> int:
@@ -196,17 +199,14 @@ def exclusion_words(one: Result, component: str = "") -> str:
     other = one.with_excluded
     if other is None or one.state not in ("met", "waived") or other.state == one.state:
         return ""
-    of = f" of {component}" if component else ""
-    found = show_value(one.criterion, other.value, one.unit) or "without a value"
-    return f"{one.label}{of} {found} with them ({one.bound or 'no bound'})"
+    value = show_value(one.criterion, other.value, one.unit) or "without a value"
+    return _with_bound(one, component, f"{value} with them")
 
 
 def waived_words(one: Result, component: str = "") -> str:
     """Return a waived criterion with what was found and asked: ``slowdown -180 % (at most 10 %
     loss)``."""
-    of = f" of {component}" if component else ""
-    found = one.shown or "without a value"
-    return f"{one.label}{of} {found} ({one.bound or 'no bound'})"
+    return _with_bound(one, component, one.shown or "without a value")
 
 
 # ---- every test ----------------------------------------------------------------------------------
@@ -251,43 +251,35 @@ def every_test(view: TrialView, criterion: Criterion) -> list[Result]:
     """
     found = list(_outcomes(view, criterion))
     bad = [one for one in found if one.fault]
-    n = sum(one.right for one in found)
-    if not found:
-        reason = "the component has no test"
-        return [_result(criterion, "undecided", n=0, total=0, good=None, reason=reason)]
-    faults = "; ".join(f"{one.name} {one.fault}" for one in bad[:MAX_TESTS_NAMED])
-    if len(bad) > MAX_TESTS_NAMED:
-        faults += f"; and {count(len(bad) - MAX_TESTS_NAMED, 'more test')}"
-    good = len(found) - len(bad)
+    right = sum(one.right for one in found)
     state: State = "undecided"
-    reason = faults
-    if view.over:
+    if view.over and found:
         state = "not met" if bad else "met"
-        reason = reason or f"{count(n, 'run')} with a right answer"
-    else:
-        reason = f"{view.goes_on}; {faults}" if faults else view.goes_on
-    first = _result(criterion, state, n=n, total=len(found), good=good, reason=reason)
-    known = sum(run.code == KNOWN.number for run in view.runs(criterion))
-    if known:
-        first = replace(first, numbers={**first.numbers, "known": known})
-    if len(found) < 2:
-        return [first]
-    return [first, *(_subject(criterion, state, one) for one in bad)]
-
-
-def _result(
-    criterion: Criterion, state: State, *, n: int, total: int, good: int | None, reason: str
-) -> Result:
-    return Result(
+    numbers: Numbers = {"tests": len(found), "at fault": len(bad)}
+    if known := sum(run.code == KNOWN.number for run in view.runs(criterion)):
+        numbers["known"] = known
+    first = Result(
         criterion=criterion.criterion,
         label=label(criterion),
         state=state,
-        value=None if good is None else float(good),
-        bound=f"all {total}" if total > 1 else "a right answer",
-        n=n,
-        numbers={"tests": total, "at fault": total - (good or 0)},
-        reason=reason,
+        value=float(len(found) - len(bad)) if found else None,
+        bound=f"all {len(found)}" if len(found) > 1 else "a right answer",
+        n=right,
+        numbers=numbers,
+        reason=_in_words(view, bad, right) if found else "the component has no test",
     )
+    subjects = [_subject(criterion, state, one) for one in bad]
+    return [first, *subjects] if len(found) > 1 else [first]
+
+
+def _in_words(view: TrialView, bad: Sequence[TestOutcome], right: int) -> str:
+    """Return which tests are at fault, or that none is."""
+    faults = "; ".join(f"{one.name} {one.fault}" for one in bad[:MAX_TESTS_NAMED])
+    if len(bad) > MAX_TESTS_NAMED:
+        faults += f"; and {count(len(bad) - MAX_TESTS_NAMED, 'more test')}"
+    if not view.over:
+        return "; ".join(filter(None, (view.goes_on, faults)))
+    return faults or f"{count(right, 'run')} with a right answer"
 
 
 def _subject(criterion: Criterion, state: State, one: TestOutcome) -> Result:
@@ -306,27 +298,33 @@ def _subject(criterion: Criterion, state: State, one: TestOutcome) -> Result:
 def _outcomes(view: TrialView, criterion: Criterion) -> Iterator[TestOutcome]:
     """Yield the tests with their toolchains."""
     history = view.history
-    cases: dict[tuple[str, str], list[Case]] = {}
     wanted = set(view.tests(criterion))
+    cases: dict[_TestKey, list[Case]] = {}
     for _, case in view.cases():
         if case.test in wanted:
-            cases.setdefault((case.test, case.toolchain), []).append(case)
-    chains = Counter(test for test, _ in {(case.test, case.toolchain) for case in history.cases})
-    runs: dict[tuple[str, str], list[RunHistory]] = {key: [] for key in cases}
+            cases.setdefault(_test_key(case), []).append(case)
+    runs: dict[_TestKey, list[RunHistory]] = {key: [] for key in cases}
     for run in view.runs(criterion):
-        about = history.cases[run.case]
-        runs[about.test, about.toolchain].append(run)
+        runs[_test_key(history.cases[run.case])].append(run)
+    toolchains = Counter(test for test, _ in set(map(_test_key, history.cases)))
     gaps = only_fill_gaps(history)
     stages = _stages(view, criterion)
-    for (test, toolchain), some in cases.items():
-        own = runs[test, toolchain]
-        fault = _fault(view, test, some, own)
+    for key, some in cases.items():
+        test, toolchain = key
+        fault = _fault(view, test, some, runs[key])
         if fault == NEVER_RAN and test in gaps:
             continue
-        fault = fault or _fault_of_stages(view, stages[test, toolchain], own)
-        fault = fault or _fault_of_cases(view, some, own)
-        name = f"{test}@{toolchain}" if chains[test] > 1 else test
-        yield TestOutcome(name, sum(run.right for run in own), fault)
+        fault = fault or _fault_of_stages(view, stages[key], runs[key])
+        fault = fault or _fault_of_cases(view, some, runs[key])
+        name = f"{test}@{toolchain}" if toolchains[test] > 1 else test
+        yield TestOutcome(name, sum(run.right for run in runs[key]), fault)
+
+
+_TestKey = tuple[str, str]  # a test and a toolchain
+
+
+def _test_key(case: Case) -> _TestKey:
+    return case.test, case.toolchain
 
 
 def _stages(view: TrialView, criterion: Criterion) -> dict[tuple[str, str], set[Stage]]:
@@ -346,13 +344,8 @@ def _fault_of_stages(view: TrialView, stages: Set[Stage], runs: Sequence[RunHist
     """Return in which stage a test gave no right answer, though it did in another; "" if none."""
     for stage in sorted(stages):
         own = [run for run in runs if run.stage == stage]
-        if any(run.right for run in own):
-            continue
-        ended = Counter(code_of(run.code).name for run in own if run.over)
-        if ended:
-            return f"never gave a right answer{STAGE_WORDS[stage]}: {largest_listed(ended)}"
-        still = own and not view.over
-        return f"{'has no result yet' if still else NEVER_RAN}{STAGE_WORDS[stage]}"
+        if not any(run.right for run in own):
+            return _never_right(view, own, STAGE_WORDS[stage])
     return ""
 
 
@@ -364,15 +357,11 @@ def _fault_of_cases(view: TrialView, cases: Sequence[Case], runs: Sequence[RunHi
     found: dict[tuple[str, int], list[RunHistory]] = {_key(case): [] for case in cases}
     for run in runs:
         found[_key(history.cases[run.case])].append(run)
+    takes_turns = history.policy.kind == "sustained"
     for (bindings, nodes), own in found.items():
-        if any(run.right for run in own):
-            continue
-        where = f" with {bindings or count(nodes, 'node')}"
-        ended = Counter(code_of(run.code).name for run in own if run.over)
-        if ended:
-            return f"never gave a right answer{where}: {largest_listed(ended)}"
-        if history.policy.kind != "sustained":
-            return f"{'has no result yet' if own and not view.over else NEVER_RAN}{where}"
+        had_turn = any(run.over for run in own) or not takes_turns
+        if had_turn and not any(run.right for run in own):
+            return _never_right(view, own, f" with {bindings or count(nodes, 'node')}")
     return ""
 
 
@@ -396,10 +385,12 @@ def _fault(view: TrialView, test: str, cases: list[Case], runs: list[RunHistory]
         return f"was stopped: {history.stopped[test] or 'no reason was given'}"
     if any(run.right for run in runs):
         return ""
-    if never_built := _never_built(view, cases):
-        return never_built
-    ended = [run for run in runs if run.over]
-    if not ended:
-        return "has no result yet" if runs and not view.over else NEVER_RAN
-    verdicts = Counter(code_of(run.code).name for run in ended)
-    return f"never gave a right answer: {largest_listed(verdicts)}"
+    return _never_built(view, cases) or _never_right(view, runs)
+
+
+def _never_right(view: TrialView, runs: Sequence[RunHistory], where: str = "") -> str:
+    """Return how runs without a right answer went, in words."""
+    ended = Counter(code_of(run.code).name for run in runs if run.over)
+    if ended:
+        return f"never gave a right answer{where}: {largest_listed(ended)}"
+    return f"{'has no result yet' if runs and not view.over else NEVER_RAN}{where}"

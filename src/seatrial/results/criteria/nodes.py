@@ -68,10 +68,11 @@ def utilisation(view: TrialView, criterion: Criterion) -> list[Result]:
     if criterion.tests:
         total = view.utilisation.total_of(frozenset(tests))
     value = total.accepted / total.available if total.available else None
-    numbers: Numbers = {
-        f"{use} node-hours": getattr(whole_use, use) / HOUR_NS
-        for use in ("available", *USES)
-        if use in ("available", "accepted") or getattr(whole_use, use)
+    numbers: Numbers = {"available node-hours": whole_use.available / HOUR_NS}
+    numbers |= {
+        f"{use} node-hours": node_ns / HOUR_NS
+        for use in USES
+        if (node_ns := getattr(whole_use, use)) or use == "accepted"
     }
     numbers["accepted node-hours"] = total.accepted / HOUR_NS
     whole = available_in_all(view.history, view.now)
@@ -88,8 +89,7 @@ def utilisation(view: TrialView, criterion: Criterion) -> list[Result]:
     if value is not None:
         is_missed = not bounds_of(criterion).holds(value)
         reason = _used(view, criterion, total, is_missed and bool(largest))
-    passed = (view.history.test_of(run) for run in view.history.runs if run.passed)
-    n = sum(map(frozenset(tests).__contains__, passed))
+    n = sum(run.passed and view.history.test_of(run) in tests for run in view.history.runs)
     return [decided(view, criterion, value, reason, n=n, reach=reach, numbers=numbers)]
 
 
@@ -280,12 +280,12 @@ def jobs_in_flight(view: TrialView, criterion: Criterion) -> list[Result]:
         return [
             decided(view, criterion, largest, reason, n=n, bounds=bounds, reach=(largest, None))
         ]
-    first = next((i for i, level in enumerate(found) if level.value >= bounds.least), None)
-    if first is None:
+    if largest is None or largest < bounds.least:
         if largest is not None:
             reason = f"never more than {largest:.0f} ran"
         value = largest or 0.0
         return [decided(view, criterion, value, reason, n=n, bounds=bounds, reach=(0.0, None))]
+    first = next(i for i, level in enumerate(found) if level.value >= bounds.least)
     return [_held(view, criterion, bounds, found[first:], n, fewer)]
 
 
@@ -338,13 +338,14 @@ def _as_planned(
     missing = [least - max(kept, 0) if kept < least <= planned[0] else 0 for kept in planned]
     if not any(missing):
         return found, ""
-    levels = []
     ends = [*(span.start for span in spans[1:]), view.now]
-    for level in found:
-        for span, end, more in zip(spans, ends, missing, strict=True):
-            start, until = max(level.start, span.start), min(level.end, end)
-            if start < until:
-                levels.append(LevelSpan(start, until, level.value + more))
+    added = list(zip(spans, ends, missing, strict=True))
+    levels = [
+        LevelSpan(max(level.start, span.start), min(level.end, end), level.value + more)
+        for level in found
+        for span, end, more in added
+        if max(level.start, span.start) < min(level.end, end)
+    ]
     note = ", ".join(
         f"{kept} from {show_seconds(view.history.clock(span.start))} on"
         for span, kept, more in zip(spans, planned, missing, strict=True)
@@ -393,18 +394,22 @@ def findings(view: TrialView, criterion: Criterion) -> list[Result]:
     Undecided: no such run; a case whose latest run left neither, if it would be met by an older
     one; a rehearsal.
     """
-    found = [(group, _of_case(view, criterion, group)) for group in view.groups(criterion)]
     reason = (
         "no run with a right answer left facts.txt or nodecheck.txt" if view.over else view.goes_on
     )
-    results = [
-        result or undecided(criterion, reason, subject=group.name)
-        for group, result in found
-        if result is not None or (criterion.tests and (group.runs or not group.stage))
-    ]
-    if not any(result is not None for _, result in found):
-        return [undecided(criterion, reason)]
-    return with_worst(results, lambda one: one.value or 0.0)
+    results, told = [], False
+    for group in view.groups(criterion):
+        result = _of_case(view, criterion, group)
+        if result is not None:
+            results.append(result)
+            told = True
+        elif criterion.tests and (group.runs or not group.stage):
+            results.append(undecided(criterion, reason, subject=group.name))
+    return (
+        with_worst(results, lambda one: one.value or 0.0)
+        if told
+        else [undecided(criterion, reason)]
+    )
 
 
 def _of_case(view: TrialView, criterion: Criterion, group: NodeCases) -> Result | None:

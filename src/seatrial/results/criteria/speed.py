@@ -161,10 +161,9 @@ def _furthest(one: Result) -> float:
 
 def _against(view: TrialView, criterion: Criterion, group: NodeCases) -> Result:
     metric = criterion.metric
-    right = [run for run in group.runs if run.right]
-    figures = [figure for run in right if (figure := run.figure(metric))]
-    if doubt := doubt_of(metric, len(right), figures):
+    if doubt := doubt_of(metric, group):
         return undecided(criterion, doubt, subject=group.name)
+    figures = group.figures(metric)
     values = [figure.value for figure in figures]
     value = median(values) if values else None
     unit = figures[0].unit if figures else ""
@@ -339,12 +338,14 @@ def _of_group(view: TrialView, criterion: Criterion, bounds: Bounds, group: Node
     if interval is not None:
         numbers |= {"low": interval[0], "high": interval[1]}
         reason += f"; 95 % interval {interval[0]:+.3g} to {interval[1]:+.3g} %"
-    lacking = len(sides) - len(pairs)
     n = len(alone) + len(full)
     found = decided(
         view, criterion, value, reason, n=n, bounds=bounds, subject=group.name, numbers=numbers
     )
-    doubt = _doubt(bounds, interval, len(alone), waves) if found.state != "undecided" else ""
+    if found.state == "undecided":
+        return found
+    doubt = _doubt(bounds, interval, len(alone), waves)
+    lacking = len(sides) - len(pairs)
     if found.state == "met" and lacking and not doubt:
         doubt = f"{lacking} of {count(len(sides), 'case')} gave no figure alone or at full machine"
     return replace(found, state="undecided", reason=f"{reason}; {doubt}") if doubt else found
@@ -365,9 +366,7 @@ def _incomparable(
 ) -> str:
     """Return why the figures of a group cannot be compared; "" if they can. ``pairs``: the sides
     that have figures alone and at full machine."""
-    right = [run for run in group.runs if run.right]
-    figures = [figure for run in right if (figure := run.figure(criterion.metric or ELAPSED))]
-    if doubt := doubt_of(criterion.metric or ELAPSED, len(right), figures):
+    if doubt := doubt_of(criterion.metric or ELAPSED, group):
         return doubt
     if any(pair.better == "none" for pair in sides):
         return f"{criterion.metric} has no direction (better: none)"
@@ -566,13 +565,11 @@ def _within_of_test(
         reach=(0.0, 1.0 - (JUST_LESS if _lost(criterion, found) else 0)),
         numbers=numbers,
     )
-    if result.state == "met" and found.few:
+    if found.few:
         few = f"fewer than {MIN_RUNS_WITHIN} right runs"
-        reason = f"the median of {found.few[0]} is of {few}; {result.reason}"
-        result = replace(result, state="undecided", reason=reason)
-    if result.state == "met" and found.none:
-        reason = f"no run of {', '.join(found.none[:MAX_NAMED])} counts; {result.reason}"
-        result = replace(result, state="undecided", reason=reason)
+        result = result.unless(f"the median of {found.few[0]} is of {few}")
+    if found.none:
+        result = result.unless(f"no run of {', '.join(found.none[:MAX_NAMED])} counts")
     ended = [run for group in groups for run in group.runs if run.over]
     return unless_cancelled(view, result, ended)
 
@@ -604,25 +601,28 @@ def _expected(
     kinds = sorted({figure.unit for figure in figures})
     if len(kinds) > 1:
         raise ValueError(f"{metric} of {group.name} is in several units: {' and '.join(kinds)}")
+    of = f"{metric} of {group.name}"
     if criterion.of == "median":
-        if not figures:
-            return None
-        middle = median(figure.value for figure in figures)
-        if not middle:
-            raise ValueError(f"the median of {metric} of {group.name} is 0: nothing is x % of that")
-        return ExpectedFigure(middle, figures[0].unit, len(figures) < MIN_RUNS_WITHIN)
+        return _expected_median(figures, of)
     reference = refs.matching(
         view.references, case.test, metric, case.parameters, case.toolchain, group.stage
     )
-    of = f"{metric} of {group.name}"
     if reference is None:
         raise ValueError(f"there is no reference for {of}")
     if not reference.value:
         raise ValueError(f"the reference for {of} has bounds and no value")
-    units = {figure.unit for figure in figures} - {reference.unit}
-    if units:
-        raise ValueError(f"{of} is in {units.pop()}, but its reference in {reference.unit}")
+    if kinds and kinds != [reference.unit]:
+        raise ValueError(f"{of} is in {kinds[0]}, but its reference in {reference.unit}")
     return ExpectedFigure(reference.value, reference.unit)
+
+
+def _expected_median(figures: Sequence[RecordedMetric], of: str) -> ExpectedFigure | None:
+    if not figures:
+        return None
+    middle = median(figure.value for figure in figures)
+    if not middle:
+        raise ValueError(f"the median of {of} is 0: nothing is x % of that")
+    return ExpectedFigure(middle, figures[0].unit, len(figures) < MIN_RUNS_WITHIN)
 
 
 def _outcome(run: RunHistory, criterion: Criterion, expected: ExpectedFigure | None) -> str:

@@ -50,6 +50,11 @@ class NodeCases(NamedTuple):
         figures = [(run, figure.value) for run, figure in found if figure is not None]
         return sorted(figures, key=lambda each: each[0].judged or 0)
 
+    def figures(self, metric: str) -> list[RecordedMetric]:
+        """Return the figures of the right runs that have one."""
+        found = (run.figure(metric) for run in self.runs if run.right)
+        return [figure for figure in found if figure]
+
     def silent(self, history: TrialHistory, metric: str) -> str:
         """Return which of several cases have no right run with a figure, and say so: ``2 of 64
         nodes gave no triad: n007, n012``; "" if each has one."""
@@ -302,6 +307,12 @@ class Result(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
             f"{self.state} ({'waiver not needed' if self.state == 'met' else self.without_waiver})"
         )
 
+    def unless(self, doubt: str) -> "Result":
+        """Return the result; an undecided one where it is met, though there is a doubt."""
+        if self.state != "met" or not doubt:
+            return self
+        return replace(self, state="undecided", reason=f"{doubt}; {self.reason}")
+
 
 def label(criterion: Criterion) -> str:
     """Return a criterion's name with what it is about: ``accepted runs of cm4``, ``within expected
@@ -402,6 +413,12 @@ def show_value(criterion: str, value: float | None, unit: str = "") -> str:
 # ---- results ------------------------------------------------------------------------------
 
 
+def _state_before_end(bounds: Bounds, reach: Reach) -> State:
+    if bounds.excludes(reach):
+        return "not met"
+    return "met" if bounds.contains(reach) else "undecided"
+
+
 def decided(
     view: TrialView,
     criterion: Criterion,
@@ -420,19 +437,16 @@ def decided(
     is still possible (``reach``, None is unbounded) is inside the bounds, or none is; else
     ``goes_on`` is the reason (default: the view's). A value of None is undecided, and ``reason``
     says why."""
-    state: State = "undecided"
+    state: State
     bounds = bounds or bounds_of(criterion)
     if bounds.least is None and bounds.most is None:
-        reason = "the criterion has no bound: give at_least or at_most"
+        state, reason = "undecided", "the criterion has no bound: give at_least or at_most"
     elif view.over:
-        if value is not None:
-            state = "met" if bounds.holds(value) else "not met"
-    elif bounds.excludes(reach):
-        state = "not met"
-    elif bounds.contains(reach):
-        state = "met"
-    elif value is not None:
-        reason = goes_on or view.goes_on
+        state = "undecided" if value is None else "met" if bounds.holds(value) else "not met"
+    else:
+        state = _state_before_end(bounds, reach)
+        if state == "undecided" and value is not None:
+            reason = goes_on or view.goes_on
     return Result(
         criterion=criterion.criterion,
         label=label(criterion),
@@ -447,17 +461,18 @@ def decided(
     )
 
 
-def doubt_of(metric: str, runs: int, figures: Sequence[RecordedMetric]) -> str:
-    """Return why the figures of so many right runs of a case are no sample; "" if they are one, or
+def doubt_of(metric: str, group: NodeCases) -> str:
+    """Return why the figures of the right runs of a case are no sample; "" if they are one, or
     there is none."""
+    figures = group.figures(metric)
     kinds = sorted({f"{figure.unit}, {figure.better}" for figure in figures})
     if len(kinds) > 1:
         return f"{metric} is in several units or directions: {' and '.join(kinds)}"
     if unfit := unfit_of([figure.value for figure in figures]):
         return f"{metric}: {unfit}"
-    lacking = runs - len(figures)
-    if figures and lacking:
-        return f"{lacking} of {count(runs, 'right run')} gave no {metric}"
+    runs = sum(run.right for run in group.runs)
+    if 0 < len(figures) < runs:
+        return f"{runs - len(figures)} of {count(runs, 'right run')} gave no {metric}"
     return ""
 
 
@@ -465,21 +480,13 @@ def unless_newer(result: Result, group: NodeCases, latest: RunHistory, lacks: st
     """Return the result of the latest run that could be asked, or an undecided one where it is met
     and a newer run of the case could not: it ``lacks`` something."""
     newer = group.newer(latest)
-    if result.state != "met" or newer is None:
-        return result
-    reason = f"the latest run, {newer.id}, {lacks}; {result.reason}"
-    return replace(result, state="undecided", reason=reason)
+    return result.unless(f"the latest run, {newer.id}, {lacks}" if newer else "")
 
 
 def unless_silent(result: Result, group: NodeCases, view: TrialView, metric: str) -> Result:
     """Return the result of cases that differ in their node alone, or an undecided one where it is
     met and some nodes gave no figure."""
-    silent = group.silent(view.history, metric) if result.state == "met" else ""
-    return (
-        replace(result, state="undecided", reason=f"{silent}; {result.reason}")
-        if silent
-        else result
-    )
+    return result.unless(group.silent(view.history, metric))
 
 
 def with_worst(results: Iterable[Result], badness: Callable[[Result], float]) -> list[Result]:
@@ -537,20 +544,25 @@ def waived(
     """Return the results of a criterion as ``compute`` does, with the waivers that cover it."""
     results = compute(view, criterion)
     covering = [each for each in waivers if covers(each, criterion)]
-    for waiver in covering:
-        if not waiver.in_part:
-            return [_in_whole(one, waiver if one is results[0] else None) for one in results]
+    whole = next((each for each in covering if not each.in_part), None)
+    if whole is not None:
+        first, *others = results
+        return [_in_whole(first, whole), *(_in_whole(one, None) for one in others)]
     left_out = _left_out(view, covering)
     if not left_out:
         return results
     rest = view.without(left_out)
-    reduced = compute(rest, criterion) if rest.tests(criterion) else []
+    tests = rest.tests(criterion)
+    reduced = compute(rest, criterion) if tests else []
     of_rest = {one.subject: one for one in reduced}
-    if len(reduced) == 1 and len(tests := rest.tests(criterion)) == 1:
+    if len(reduced) == len(tests) == 1:
         of_rest.setdefault(tests[0], reduced[0])
-    agreed = "; ".join(agreement(each) for each in covering)
-    first = _in_part(results[0], reduced[0] if reduced else None, agreed)
-    return [first, *(_in_part(one, of_rest.get(one.subject), "") for one in results[1:])]
+    agreed = "; ".join(map(agreement, covering))
+    first, *others = results
+    return [
+        _in_part(first, reduced[0] if reduced else None, agreed),
+        *(_in_part(one, of_rest.get(one.subject), "") for one in others),
+    ]
 
 
 def _left_out(view: TrialView, waivers: Sequence[Waiver]) -> set[int]:
