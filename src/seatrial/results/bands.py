@@ -7,6 +7,7 @@
 The pairs are those of the probe ``pingpong``.
 """
 
+import functools
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -231,14 +232,17 @@ def _pairs(pairs: Sequence[PlacedLine], name: str, topology: Topology) -> list[P
     names, found = topology.nodes, []
     for (a, b, _), lines in of_pair.items():
         figure = median(getattr(line, name) for line in lines)
-        intervals = [getattr(line, f"{name}_interval") for line in lines]
-        known = [interval for interval in intervals if interval is not None]
-        interval = None
-        if len(known) == len(lines):
-            interval = median(low for low, _ in known), median(high for _, high in known)
         place = names[a], names[b], level_of[a, b], topology.hops(a, b)
-        found.append(Pair(*place, figure, interval))
+        found.append(Pair(*place, figure, _median_interval(lines, name)))
     return found
+
+
+def _median_interval(lines: Sequence[PairLine], name: str) -> tuple[float, float] | None:
+    """Return the medians of both ends of intervals; None where a line has none."""
+    intervals = [getattr(line, f"{name}_interval") for line in lines]
+    if None in intervals:
+        return None
+    return median(low for low, _ in intervals), median(high for _, high in intervals)
 
 
 def _quantiles(values: list[float]) -> list[float]:
@@ -255,17 +259,22 @@ def _expected(found: Bands, core_bands: Sequence[CoreBand], topology: Topology) 
     if topology.kind == "torus":
         mean = topology.mean_hops(range(len(topology.nodes)))
         return None if found.hop is None else found.hop.start + found.hop.cost * mean
-    medians = {band.level: band.median for band in found.bands}
-    by_level: dict[str, list[CoreBand]] = {}
-    for band in core_bands:
-        by_level.setdefault(band.level, []).append(band)
-    for level, own in by_level.items():
-        medians[level] = expected_mean([one.median for one in own], [one.pairs for one in own])
+    medians = {band.level: band.median for band in found.bands} | _means_of_levels(core_bands)
     names = [*(level.name for level in topology.levels), SYSTEM]
     counts = {name: pairs for name, pairs in zip(names, topology.pairs(), strict=True) if pairs}
     if not counts or counts.keys() - medians.keys():
         return None
     return expected_mean([medians[name] for name in counts], [*counts.values()])
+
+
+def _means_of_levels(core_bands: Sequence[CoreBand]) -> dict[str, float]:
+    by_level: dict[str, list[CoreBand]] = defaultdict(list)
+    for band in core_bands:
+        by_level[band.level].append(band)
+    return {
+        level: expected_mean([one.median for one in bands], [one.pairs for one in bands])
+        for level, bands in by_level.items()
+    }
 
 
 def _core_bands(
@@ -355,6 +364,10 @@ class _Key(NamedTuple):
     level: str
 
 
+def _topology_of(trial: str) -> Topology | None:
+    return machine_topology.topology_of(TrialFolder(Path(trial)).record().machine)
+
+
 def series_by_level(
     store: Store, name: str, filters: Filters, case: str = "", stage: str = ""
 ) -> list[MetricSeries]:
@@ -362,22 +375,14 @@ def series_by_level(
     case's name, a pattern, or a beginning of its id with the level. Raises UsageError where there
     is none."""
     metric = BY_LEVEL[name]
-    networks: dict[str, Topology | None] = {}
+    topology_of = functools.cache(_topology_of)
     found: dict[_Key, list[tuple[RunRow, list[float]]]] = defaultdict(list)
     excluded: dict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
     for run in reversed(queries.runs(store, filters)):  # the oldest first
-        if (
-            APP not in (run.app, run.test)
-            or run.code not in queries.MEASURED
-            or stage not in ("", run.stage)
-        ):
+        is_right = run.code in queries.MEASURED
+        if APP not in (run.app, run.test) or not is_right or stage not in ("", run.stage):
             continue
-        trial = queries.trial_of(store, run)
-        if trial.path not in networks:
-            networks[trial.path] = machine_topology.topology_of(
-                TrialFolder(Path(trial.path)).record().machine
-            )
-        network = networks[trial.path]
+        network = topology_of(queries.trial_of(store, run).path)
         own = run.machine, run.case, run.stage
         if network is None:
             excluded[own]["of a machine without a topology"] += 1

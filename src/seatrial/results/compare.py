@@ -248,12 +248,13 @@ def _row(pair: CasePair, kinds: list[Kind], least: float, differs: list[str]) ->
     metric, unit, better = kinds[0]
     one, other = (by_case.figures_of(cases, kinds) for cases in (pair.first, pair.second))
     unfit = unlike = ""
-    if not (one and other):
-        reason = _missing((pair.first, pair.second), (one, other))
-    else:
+    if one and other:
         unfit = unfit_of([*one, *other])
         unlike = "" if unfit else _unlike(kinds)
+        verdict: State = "not compared"
         reason = unfit or unlike or _undirected(pair, better)
+    else:
+        verdict, reason = "missing", _missing((pair.first, pair.second), (one, other))
     comparable = not (unfit or unlike)
     row = ComparisonRow(
         case=pair.name,
@@ -262,7 +263,7 @@ def _row(pair: CasePair, kinds: list[Kind], least: float, differs: list[str]) ->
         metric=metric,
         unit="" if unlike else unit,
         better=better,
-        verdict="not compared" if one and other else "missing",
+        verdict=verdict,
         first=_sample(one, pair.first, kinds, comparable=comparable),
         second=_sample(other, pair.second, kinds, comparable=comparable),
         why=reason,

@@ -66,19 +66,25 @@ def learn_from(
                 reason = f"{count(older, 'figure')} before the change of {since_day} not used"
                 learning.older.append((what, reason))
         try:
-            tag = _tag_of(used, trials)
-            reference = _reference(pool, used, tag, two_sided, stage)
-            width = max(-(reference.lower or 0.0), reference.upper or 0.0)
-            if width >= WIDE:
-                scatter = f"{count(len(used), 'figure')} scatter so that it allows"
-                reason = f"{scatter} {100 * width:.1f} %"
-                if width >= USELESS and not force:
-                    raise ValueError(f"{reason}, which tells nothing; find out why, or --force it")
-                learning.wide.append((what, f"{reason}; more runs may narrow it"))
+            reference = _reference(pool, used, _tag_of(used, trials), two_sided, stage)
+            if wide := _width_words(reference, len(used), force=force):
+                learning.wide.append((what, f"{wide}; more runs may narrow it"))
             learning.references.append(reference)
         except ValueError as error:
             learning.left_out.append((what, str(error)))
     return learning
+
+
+def _width_words(reference: Reference, n: int, *, force: bool) -> str:
+    """Return how much a wide reference allows, in words; "" for others. Raises ValueError for one
+    that is too wide to tell anything, unless by ``force``."""
+    width = max(-(reference.lower or 0.0), reference.upper or 0.0)
+    if width < WIDE:
+        return ""
+    words = f"{count(n, 'figure')} scatter so that it allows {100 * width:.1f} %"
+    if width >= USELESS and not force:
+        raise ValueError(f"{words}, which tells nothing; find out why, or --force it")
+    return words
 
 
 def _tag_of(figures: Sequence[Measured], trials: Sequence[TrialRow]) -> str:
@@ -129,10 +135,9 @@ def _pools(
     asked = [metric] if metric == ELAPSED else [pool.metric for pool in pools.values()]
     for name in dict.fromkeys(asked):
         for one in _measured(store, wanted, name, since):
-            if not _is_of(one.stage, stage):
-                continue
-            pool = pool_of(cases[wanted[one.trial].tag, names[one.case].case], name)
-            pool.figures.append(one)
+            if _is_of(one.stage, stage):
+                case = cases[wanted[one.trial].tag, names[one.case].case]
+                pool_of(case, name).figures.append(one)
     return pools.values()
 
 

@@ -170,25 +170,27 @@ def _toolchains(sides: BothSides) -> Iterator[Difference]:
     used = [side.side.all_of("toolchain") - {""} for side in sides]
     yield from difference_of("toolchain", "name", *used)
     crossed = len(used[0]) == len(used[1]) == 1 and used[0] != used[1]
-    pairs = (
-        list(zip(*used, strict=True)) if crossed else [(n, n) for n in sorted(used[0] & used[1])]
-    )
+    if crossed:
+        pairs = list(zip(*used, strict=True))
+    else:
+        pairs = [(name, name) for name in sorted(used[0] & used[1])]
     for names in pairs:
-        described = [
-            [
-                _fields(record.machine.toolchains[name], "toolchain")
-                for _, record in side.records
-                if name in record.machine.toolchains
-            ]
-            for side, name in zip(sides, names, strict=True)
-        ]
         subject = "toolchain" if crossed else f"toolchain {names[0]}"
+        described = [
+            _described_toolchain(side, name) for side, name in zip(sides, names, strict=True)
+        ]
         yield from _field_differences(subject, described)
         found = [
-            [each for each in _found_by_builds(side) if each.get("toolchain") == name]
+            [facts for facts in _found_by_builds(side) if facts.get("toolchain") == name]
             for side, name in zip(sides, names, strict=True)
         ]
         yield from _compilers(subject, found)
+
+
+def _described_toolchain(side: SideRecords, name: str) -> list[dict[str, Any]]:
+    """Return what the machines of a side tell of a toolchain."""
+    toolchains = [record.machine.toolchains for _, record in side.records]
+    return [_fields(known[name], "toolchain") for known in toolchains if name in known]
 
 
 def _compilers(subject: str, sides: Sequence[list[dict[str, str]]]) -> Iterator[Difference]:
@@ -231,11 +233,15 @@ def _found_by_builds(side: SideRecords) -> list[dict[str, str]]:
     return found
 
 
+def _shared_tests(sides: BothSides) -> list[str]:
+    return sorted(sides[0].side.all_of("test") & sides[1].side.all_of("test"))
+
+
 # ---- tests --------------------------------------------------------------------------------
 
 
 def _tests(sides: BothSides) -> Iterator[Difference]:
-    for name in sorted(sides[0].side.all_of("test") & sides[1].side.all_of("test")):
+    for name in _shared_tests(sides):
         records = [[record for _, record in side.records if name in record.tests] for side in sides]
         yield from _test_differences(sides, name, records)
 
@@ -290,7 +296,7 @@ def _builds_differ(sides: BothSides, test: str) -> bool:
 
 def _launchers(sides: BothSides) -> Iterator[Difference]:
     """What starts the tasks of a test: the launcher, and the options that it is given."""
-    for name in sorted(sides[0].side.all_of("test") & sides[1].side.all_of("test")):
+    for name in _shared_tests(sides):
         one, other = (_launched(side, name) for side in sides)
         for i, what in enumerate(("launcher", "launcher's options")):
             yield from difference_of(
@@ -365,7 +371,7 @@ def input_differences(sides: BothSides) -> Iterator[Difference]:
     """Inputs of another name or content, in any trial of a side. Where a trial's record has no hash
     of a file (it is large, or the trial is of an older version), it is read as it is now, and one
     that was changed after the earliest trial was made is told."""
-    for name in sorted(sides[0].side.all_of("test") & sides[1].side.all_of("test")):
+    for name in _shared_tests(sides):
         inputs = [_listed(side, name) for side in sides]
         if not all(inputs):
             continue

@@ -266,16 +266,23 @@ def _table(
         return replace(table, reason=reason)
     if direction == NO_DIRECTION:
         return replace(table, reason="it has no direction (better: none), so no way is slower")
-    ways = [
-        {cell.x: cell for cell in cells_of(cases, asked.x, asked.metric, table.names)}
-        for cases in ([m for m in panel if m.attribute(asked.of) == v] for v in asked.values)
+    first, second = (_cells_of_way(panel, value, asked, table.names) for value in asked.values)
+    cells = [
+        RatioCell(x=x, first=first.get(x) or _no_cell(x), second=second.get(x) or _no_cell(x))
+        for x in sorted({*first, *second})
     ]
-    return replace(table, cells=[_cell(x, ways) for x in sorted({*ways[0], *ways[1]})])
+    return replace(table, cells=cells)
 
 
-def _cell(x: float, ways: Sequence[dict[float, Cell]]) -> RatioCell:
-    first, second = (way.get(x) or Cell(x=x, n=0, reason=NOT_MEASURED) for way in ways)
-    return RatioCell(x=x, first=first, second=second)
+def _cells_of_way(
+    panel: Sequence[CaseRuns], value: str, asked: RatioQuery, names: Sequence[str]
+) -> dict[float, Cell]:
+    cases = [one for one in panel if one.attribute(asked.of) == value]
+    return {cell.x: cell for cell in cells_of(cases, asked.x, asked.metric, names)}
+
+
+def _no_cell(x: float) -> Cell:
+    return Cell(x=x, n=0, reason=NOT_MEASURED)
 
 
 def _judged(tables: Sequence[RatioTable]) -> list[RatioTable]:

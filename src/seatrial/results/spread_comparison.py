@@ -81,14 +81,16 @@ def compare_spreads(
 
 
 def _rows(pair: CasePair, metric: Callable[[str], bool] | None) -> list[SpreadRow]:
-    sides = [
+    first, second = (
         {kind for case in cases for kind in case.values} for cases in (pair.first, pair.second)
-    ]
-    kinds = sorted(sides[0] & sides[1])
+    )
+    kinds = sorted(first & second)
     if metric is not None:
-        return [_row(pair, kind) for kind in kinds if metric(kind[0])]
-    merit = [kind for kind in kinds if kind != ELAPSED and kind[2] != NO_DIRECTION]
-    return [_row(pair, kind) for kind in merit or kinds]
+        kinds = [kind for kind in kinds if metric(kind[0])]
+    else:
+        merit = [kind for kind in kinds if kind != ELAPSED and kind[2] != NO_DIRECTION]
+        kinds = merit or kinds
+    return [_row(pair, kind) for kind in kinds]
 
 
 def _row(pair: CasePair, kind: Kind) -> SpreadRow:

@@ -328,6 +328,11 @@ def _accounts_of(record: Record, cases: Sequence[Case]) -> TrialHistory:
     return TrialHistory(cases, record.policy, names, cores=cores)
 
 
+def _held_actions(history: TrialHistory) -> list[OperatorAction]:
+    actions = (action_of(event, history.policy) for event in history.held.values())
+    return [action for action in actions if action is not None]
+
+
 def status_of(
     record: Record,
     history: TrialHistory,
@@ -374,13 +379,7 @@ def status_of(
         node_shares=view.node_shares,
         reviews=reviews_of(history),
         items=items_of(component.items, history.ticks),
-        held=[]
-        if history.over
-        else [
-            action
-            for each in history.held.values()
-            if (action := action_of(each, history.policy)) is not None
-        ],
+        held=[] if history.over else _held_actions(history),
         actions=history.actions,
         alongside=named_beside(component),
         node_hours=total.available / SECOND_NS / 3600,

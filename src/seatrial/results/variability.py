@@ -271,11 +271,8 @@ def _of_gauges(known: Sequence[Deviation], readings: Readings) -> list[Question]
     """Return a question for each gauge: runs while it was high, and the others."""
     found = []
     for name, readings_of_name in sorted(readings.items()):
-        means = {
-            one.row: level
-            for one, _ in known
-            if (level := _level(one, readings_of_name)) is not None
-        }
+        levels = {one.row: _level(one, readings_of_name) for one, _ in known}
+        means = {row: level for row, level in levels.items() if level is not None}
         if not means:
             continue
         middle = statistics.median(means.values())
