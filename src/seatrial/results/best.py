@@ -339,11 +339,12 @@ def _by_least(
     compared = dict(settings)
     for key in figures:
         one = settings[key]
-        first, second = best.least or 0.0, one.least or 0.0
-        ratio = second / (first or 1.0) if sign > 0 else first / (second or 1.0)
-        beyond = best.bound is not None and sign * (second - best.bound) < 0
+        pair = (best.least or 0.0, one.least or 0.0)
+        first, second = pair if sign > 0 else pair[::-1]
+        beyond = best.bound is not None and sign * (pair[1] - best.bound) < 0
         verdict: SettingVerdict = "worse" if beyond and one.n >= best.n else "as good"
-        compared[key] = replace(one, verdict="best" if key == top else verdict, ratio=ratio)
+        compared[key] = replace(one, verdict=verdict, ratio=second / (first or 1.0))
+    compared[top] = replace(compared[top], verdict="best")
     return compared
 
 

@@ -23,7 +23,7 @@ from seatrial.execute.trial_record import Record
 from seatrial.judge.statistics import two_samples
 from seatrial.judge.statistics.sequential import FEW, Row, judged
 from seatrial.judge.statistics.two_samples import ALMOST, MIN_RELATIVE_CHANGE
-from seatrial.results.selection import CasePair, Side, metrics_of, pair, trials_of
+from seatrial.results.selection import CasePair, Side, metrics_of, pair
 from seatrial.results.store import by_case
 from seatrial.results.store.by_case import ELAPSED, NUMBERS, CaseRuns, GivenFigure, Kind
 from seatrial.results.store.tables import TrialRow
@@ -181,7 +181,6 @@ def compare_sides(
     where ``metric`` chooses it, cases that have a figure of merit have their elapsed time, too.
     Raises UsageError where no case is on both sides, or no metric is left."""
     paired = pair(first, second, across, each_node)
-    wanted = metric or (lambda _: True)
     elapsed = elapsed or (metric is not None and metric(ELAPSED[0]))
     found: list[_Found] = []
     without_elapsed = 0
@@ -189,9 +188,9 @@ def compare_sides(
         kinds = _kinds(each)
         if not elapsed and _has_merit(kinds) and kinds.pop(ELAPSED[0], []):
             without_elapsed += 1
-        differs = _differing(each, paired.across)
-        kinds = kinds or {ELAPSED[0]: [ELAPSED]}
-        found += [_row(each, kinds[name], least, differs) for name in kinds if wanted(name)]
+        found += _rows(each, kinds, paired.across, least)
+    if metric is not None:
+        found = [one for one in found if metric(one.row.metric)]
     if not found:
         cases = [case for one in paired.pairs for case in (*one.first, *one.second)]
         raise UsageError(f"no such metric; there are {metrics_of(cases)}")
@@ -241,6 +240,14 @@ def _has_merit(kinds: dict[str, list[Kind]]) -> bool:
     """Whether a metric besides the elapsed time has a direction."""
     named = [kind for name, found in kinds.items() if name != ELAPSED[0] for kind in found]
     return any(better in ("higher", "lower") for _, _, better in named)
+
+
+def _rows(
+    pair: CasePair, kinds: dict[str, list[Kind]], crossed: Sequence[str], least: float
+) -> list[_Found]:
+    """A row for each metric of a case, with its figures."""
+    differs = _differing(pair, crossed)
+    return [_row(pair, found, least, differs) for found in kinds.values() or [[ELAPSED]]]
 
 
 def _row(pair: CasePair, kinds: list[Kind], least: float, differs: list[str]) -> _Found:
@@ -459,7 +466,7 @@ def _doubts(first: Side, second: Side, rows: Sequence[ComparisonRow]) -> list[st
         said.append(f"{count(len(unlike), 'row')} that could not be compared")
     if shared := _shared(first, second):
         said.append(f"{count(shared, 'run')} on both sides")
-    if any(trial.rehearsed for trial in trials_of((first, second))):
+    if first.rehearsed or second.rehearsed:
         said.append("figures of a rehearsal, which were never measured")
     return said
 
@@ -478,17 +485,17 @@ def _notices(first: Side, second: Side) -> list[str]:
     said = []
     if shared := _shared(first, second):
         said.append(f"{shared} of the runs are on both sides: they are compared with themselves")
-    rehearsed = [side.text for side in (first, second) if any(t.rehearsed for t in side.trials)]
     said += dict.fromkeys([*first.unlike, *second.unlike])
-    for side in {first.text: first, second.text: second}.values():
+    sides = {first.text: first, second.text: second}.values()
+    for side in sides:
         if waiting := sum(not (one.values or one.excluded) for one in side.cases):
             said.append(f"{side.text}: {count(waiting, 'case')} without a run that is over")
-    if rehearsed:
-        said.append(f"{' and '.join(rehearsed)}: rehearsed, its figures were never measured")
-    if given := [side.text for side in (first, second) if side.given]:
+    if rehearsed := " and ".join(side.text for side in (first, second) if side.rehearsed):
+        said.append(f"{rehearsed}: rehearsed, its figures were never measured")
+    if given := " and ".join(side.text for side in (first, second) if side.given):
         said.append(
-            f"{' and '.join(given)}: given, not measured; such a row has no verdict, and its "
-            "interval is of the measured side alone"
+            f"{given}: given, not measured; such a row has no verdict, and its interval is of the"
+            " measured side alone"
         )
     return said
 

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent import futures
 from itertools import pairwise
+from operator import attrgetter
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -187,11 +188,11 @@ def series_of(
     for row in measured(store, metric, filters):
         if row.case in chosen and stage in ("", row.stage):
             figures.setdefault((chosen[row.case], row.stage), []).append(row)
+    if not figures:
+        raise UsageError(_no_series(store, metric, filters, case, stage))
     wrong = _wrong_runs(store, filters, chosen)
     found = [_series(metric, rows, cases, wrong.get(key)) for key, rows in figures.items()]
-    if not found:
-        raise UsageError(_no_series(store, metric, filters, case, stage))
-    return sorted(found, key=lambda one: (one.machine, one.case_name, one.case))
+    return sorted(found, key=attrgetter("machine", "case_name", "case"))
 
 
 def _series(

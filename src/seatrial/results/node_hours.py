@@ -86,17 +86,18 @@ def node_shares(history: TrialHistory, timeline: Timeline, now: int) -> NodeShar
     shared = sum(_divide(history, runs, had) for runs in beside.values())
     planned, unclaimed, fills = _planned(history, timeline)
     _credit(had, without_script, min(timeline.total.held, available * (1 - (unclaimed or 0.0))))
+    tests = [
+        TestShare(
+            test=test,
+            planned=planned.get(test),
+            achieved=node_ns / available,
+            node_hours=node_ns / _HOUR_NS,
+            fill=test in fills,
+        )
+        for test, node_ns in had.items()
+    ]
     return NodeShares(
-        tests=[
-            TestShare(
-                test=test,
-                planned=planned.get(test),
-                achieved=each / available,
-                node_hours=each / _HOUR_NS,
-                fill=test in fills,
-            )
-            for test, each in had.items()
-        ],
+        tests=tests,
         unclaimed=unclaimed,
         unused=max(0.0, 1 - sum(had.values()) / available),
         occupied=occupied / available,

@@ -250,15 +250,17 @@ def _test_differences(
     sides: BothSides, name: str, records: Sequence[list[Record]]
 ) -> Iterator[Difference]:
     """Yield in what a test differs, by the records of either side that have it."""
+    if not all(records):
+        return
     subject = f"test {name}"
     changed = _changed([[_parts(record.tests[name]) for record in side] for side in records])
     if changed:
         yield Difference(subject, ", ".join(changed))
     asked = [[_asked(record, name) for record in side] for side in records]
     first, second = ({text for text, _ in side} for side in asked)
-    if all(asked) and first != second:
+    if first != second:
         yield from _field_differences(subject, [[own for _, own in side] for side in asked])
-    elif not changed and all(records) and _builds_differ(sides, name):
+    elif not changed and _builds_differ(sides, name):
         yield Difference(subject, "sources, or what else its build depends on")
 
 
@@ -376,8 +378,9 @@ def input_differences(sides: BothSides) -> Iterator[Difference]:
         if not all(inputs):
             continue
         first = min(created for side in inputs for created, _ in side)
-        for file in sorted({file for side in inputs for _, held in side for file in held}):
-            both = [[held.get(file) for _, held in side] for side in inputs]
+        files = [[held for _, held in side] for side in inputs]
+        for file in sorted({file for side in files for held in side for file in held}):
+            both = [[held.get(file) for held in side] for side in files]
             yield from _input(f"test {name}", file, both, first)
 
 

@@ -461,12 +461,12 @@ def _members(part: ScoreTerm, side: Side) -> tuple[list[CaseRuns], str]:
     if not members:
         tests = ", ".join(sorted(side.all_of("test"))[:20])
         return [], f"there is no test {part.test}; there are {tests}"
-    bound = {key: show(value) for key, value in part.where.items()}
+    wanted = {(key, show(value)) for key, value in part.where.items()}
+    toolchain = "*" if part.toolchain is None else part.toolchain
     fitting = [
         one
         for one in members
-        if all(one.parameters.get(key) == value for key, value in bound.items())
-        and (part.toolchain is None or fnmatchcase(one.toolchain, part.toolchain))
+        if wanted <= one.parameters.items() and fnmatchcase(one.toolchain, toolchain)
     ]
     if not fitting:
         return [], f"no case of {part.test} has the parameters and toolchain of this part"

@@ -74,6 +74,11 @@ class Side(Struct, frozen=True):
         """Whether figures that somebody else gave are among its own."""
         return any(trial.given for trial in self.trials)
 
+    @property
+    def rehearsed(self) -> bool:
+        """Whether figures of a rehearsal are among its own."""
+        return any(trial.rehearsed for trial in self.trials)
+
     def all_of(self, name: str) -> set[str]:
         """The values that an attribute has among the cases."""
         return {member.attribute(name) for member in self.cases}

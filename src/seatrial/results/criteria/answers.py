@@ -27,7 +27,7 @@ from seatrial.results.criteria.view import (
     with_worst,
 )
 from seatrial.results.holds import StopShield
-from seatrial.results.trial_history import RunHistory, TrialHistory
+from seatrial.results.trial_history import NodeBits, RunHistory, TrialHistory
 from seatrial.units import count, listed
 
 # The verdicts of runs whose answer was checked.
@@ -114,9 +114,10 @@ def _of_worst(
         pool = whole if len(claimed) == len(tests) else share(claimed, TOGETHER)
         lowest = _lowest([each[test] for test in claimed])
         pool = replace(pool, reason=f"{pool.reason}{lowest}")
-        asked = [pool, *(one for one in asked if one.subject not in claimed)]
-        if len(asked) == 1:
+        apart = [one for one in asked if one.subject not in claimed]
+        if not apart:
             return [replace(pool, subject="", numbers=whole.numbers)]
+        asked = [pool, *apart]
     return _with_whole(criterion, whole, asked) if asked else [whole]
 
 
@@ -322,13 +323,7 @@ def _right(
 ) -> Result:
     answered = [run for run in ended if run.code in _ANSWERED]
     wrong = [run for run in answered if run.code == codes.WRONG_ANSWER.number]
-    answers = count(len(answered), "answer")
-    if not answered:
-        reason = "no run has given an answer"
-    elif wrong:
-        reason = f"{len(wrong)} of {answers} were wrong: {_of_tests(view, wrong)}"
-    else:
-        reason = f"all of {answers} were right"
+    reason = _answers_in_words(view, answered, wrong)
     numbers: Numbers = {"wrong": len(wrong), "without an answer": len(ended) - len(answered)}
     if known := sum(run.code == codes.KNOWN.number for run in ended):
         reason += f"; {count(known, 'known failure')} not counted"
@@ -349,6 +344,17 @@ def _right(
         doubt = f"{count(len(unknown), 'answer')} could not be checked: {tally}"
         result = result.unless(doubt)
     return unless_cancelled(view, result, ended)
+
+
+def _answers_in_words(
+    view: TrialView, answered: Sequence[RunHistory], wrong: Sequence[RunHistory]
+) -> str:
+    answers = count(len(answered), "answer")
+    if not answered:
+        return "no run has given an answer"
+    if not wrong:
+        return f"all of {answers} were right"
+    return f"{len(wrong)} of {answers} were wrong: {_of_tests(view, wrong)}"
 
 
 def _is_unknown(run: RunHistory) -> bool:
@@ -439,12 +445,17 @@ def on_nodes(view: TrialView, counted: Sequence[RunHistory], bad: Sequence[RunHi
     if most < max(MIN_BAD, MOST * len(bad)):
         return ""
     names = [name for name, number in times.items() if number == most]
-    chosen, passed = bits.of_names(names), [run for run in counted if run.passed]
-    passed_there = sum(bits.of(run.nodes) & chosen != 0 for run in passed)
-    if passed_there > OTHERS * len(passed):
+    if _passed_share(bits, counted, names) > OTHERS:
         return ""
     number = "all" if most == len(bad) else f"{most} of {len(bad)}"
     return f"{number} on {fold(sorted(names))}"
+
+
+def _passed_share(bits: NodeBits, counted: Sequence[RunHistory], names: Sequence[str]) -> float:
+    """Return which share of the runs that passed were on some of these nodes."""
+    chosen = bits.of_names(names)
+    were_there = [bits.of(run.nodes) & chosen != 0 for run in counted if run.passed]
+    return sum(were_there) / len(were_there) if were_there else 0.0
 
 
 # ---- items ---------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator, Sequence, Set
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial.escaping import plain_line
 from seatrial.model.codes import KNOWN, code_of
@@ -217,6 +218,7 @@ def waived_words(one: Result, component: str = "") -> str:
 
 MAX_TESTS_NAMED = 3
 NEVER_RAN = "never ran"
+_NO_TEST: Numbers = {"tests": 0, "at fault": 0}
 LONGEST_CAUSE = 200  # characters of a log's last line
 
 
@@ -252,8 +254,11 @@ def every_test(view: TrialView, criterion: Criterion) -> list[Result]:
     found = list(_outcomes(view, criterion))
     bad = [one for one in found if one.fault]
     right = sum(one.right for one in found)
+    if not found:
+        reason = "the component has no test"
+        return [replace(undecided(criterion, reason, "a right answer"), numbers=_NO_TEST)]
     state: State = "undecided"
-    if view.over and found:
+    if view.over:
         state = "not met" if bad else "met"
     numbers: Numbers = {"tests": len(found), "at fault": len(bad)}
     if known := sum(run.code == KNOWN.number for run in view.runs(criterion)):
@@ -262,14 +267,13 @@ def every_test(view: TrialView, criterion: Criterion) -> list[Result]:
         criterion=criterion.criterion,
         label=label(criterion),
         state=state,
-        value=float(len(found) - len(bad)) if found else None,
+        value=float(len(found) - len(bad)),
         bound=f"all {len(found)}" if len(found) > 1 else "a right answer",
         n=right,
         numbers=numbers,
-        reason=_in_words(view, bad, right) if found else "the component has no test",
+        reason=_in_words(view, bad, right),
     )
-    subjects = [_subject(criterion, state, one) for one in bad]
-    return [first, *subjects] if len(found) > 1 else [first]
+    return [first, *(_subject(criterion, state, one) for one in bad if len(found) > 1)]
 
 
 def _in_words(view: TrialView, bad: Sequence[TestOutcome], right: int) -> str:

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -339,19 +339,24 @@ def _as_planned(
     if not any(missing):
         return found, ""
     ends = [*(span.start for span in spans[1:]), view.now]
-    added = list(zip(spans, ends, missing, strict=True))
-    levels = [
-        LevelSpan(max(level.start, span.start), min(level.end, end), level.value + more)
-        for level in found
-        for span, end, more in added
-        if max(level.start, span.start) < min(level.end, end)
-    ]
+    added = list(zip((span.start for span in spans), ends, missing, strict=True))
     note = ", ".join(
         f"{kept} from {show_seconds(view.history.clock(span.start))} on"
         for span, kept, more in zip(spans, planned, missing, strict=True)
         if more
     )
-    return levels, f"; the changed plan kept fewer: {note}"
+    return list(_raised(found, added)), f"; the changed plan kept fewer: {note}"
+
+
+def _raised(
+    levels: Sequence[LevelSpan], added: Sequence[tuple[int, int, float]]
+) -> Iterator[LevelSpan]:
+    """Yield levels, each with what is added from a start to an end."""
+    for level in levels:
+        for start, end, more in added:
+            since, until = max(level.start, start), min(level.end, end)
+            if since < until:
+                yield LevelSpan(since, until, level.value + more)
 
 
 def _kept_by(view: TrialView, criterion: Criterion, policy: Policy) -> int:

@@ -345,10 +345,16 @@ def _of_group(view: TrialView, criterion: Criterion, bounds: Bounds, group: Node
     if found.state == "undecided":
         return found
     doubt = _doubt(bounds, interval, len(alone), waves)
-    lacking = len(sides) - len(pairs)
-    if found.state == "met" and lacking and not doubt:
-        doubt = f"{lacking} of {count(len(sides), 'case')} gave no figure alone or at full machine"
+    if not doubt and found.state == "met":
+        doubt = _without_figure(sides, pairs)
     return replace(found, state="undecided", reason=f"{reason}; {doubt}") if doubt else found
+
+
+def _without_figure(sides: Sequence[SlowdownPair], pairs: Sequence[SlowdownPair]) -> str:
+    """Return how many cases lack a figure, in words; "" if none does."""
+    lacking = len(sides) - len(pairs)
+    cases = count(len(sides), "case")
+    return f"{lacking} of {cases} gave no figure alone or at full machine" if lacking else ""
 
 
 def _merged(sides: Sequence[SlowdownPair]) -> tuple[list[float], list[float], int]:

@@ -39,11 +39,15 @@ def shown(location: Location) -> str:
     credentials, at, place = front.rpartition("@")
     user = credentials.partition(":")[0]
     address, slash, database = place.partition("/")
-    host, colon, port = address.rpartition(":")
-    if colon and not port.isdigit() and not address.endswith("]"):
-        address = host  # no port, but perhaps a password whose host was forgotten
     words = "&".join(_HARMLESS.findall(query))
-    return f"{scheme}://{user}{at}{address}{slash}{database}" + (f"?{words}" if words else "")
+    path = f"{_without_odd_port(address)}{slash}{database}"
+    return f"{scheme}://{user}{at}{path}" + (f"?{words}" if words else "")
+
+
+def _without_odd_port(address: str) -> str:
+    """Return an address without what is no port: perhaps a password whose host was forgotten."""
+    host, colon, port = address.rpartition(":")
+    return host if colon and not port.isdigit() and not address.endswith("]") else address
 
 
 FIELDS_OF_MOUNT = 10
