@@ -55,7 +55,7 @@ def test_settings_are_ranked_over_words_and_numbers(tmp_path: Path, kind: Any) -
     best, second, third = table.settings[:3]
     assert best.verdict == "best" and best.ratio == 1.0
     assert {best.name, second.name} == {"order=grid, stripe=4", "order=grid, stripe=16"}
-    assert table.untold == [second]
+    assert table.indistinct == [second]
     assert (third.name, third.verdict) == ("order=smp, stripe=4", "worse")
     assert third.ratio == pytest.approx(0.97, abs=0.004)
     assert third.low is not None and third.high is not None

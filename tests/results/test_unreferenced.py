@@ -25,9 +25,9 @@ def test_figures_with_a_direction_and_a_right_run_are_counted() -> None:
     known = References.of([Reference(test="t", metric="rate", unit="MB/s", min=1.0)])
     found = unreferenced(rows, {"c1": case}, known)
     assert found == UnreferencedFigures(2, ["t@gcc rate"])
-    assert found.told == "1 of 2 figures has no reference: t@gcc rate"
-    assert UnreferencedFigures(3, []).told == ""
-    assert UnreferencedFigures(9, list("abcde")).told.endswith(
+    assert found.words == "1 of 2 figures has no reference: t@gcc rate"
+    assert UnreferencedFigures(3, []).words == ""
+    assert UnreferencedFigures(9, list("abcde")).words.endswith(
         "have no reference: a, b, c and 2 more"
     )
 

@@ -129,9 +129,9 @@ def _told(one: BestTable) -> Iterator[str]:
     best = one.settings[0]
     figure = best.least if one.statistic == "least" else best.median
     yield f"best: {best.name}: {show_number(figure)}{show_unit(one.unit)}"
-    if one.untold:
-        yield f"cannot be told from the best: {_named(one.untold)}"
-        yield from _unclear(one.untold)
+    if one.indistinct:
+        yield f"cannot be told from the best: {_named(one.indistinct)}"
+        yield from _unclear(one.indistinct)
     elif any(each.verdict == "worse" for each in one.settings):
         yield "all others are worse, beyond noise"
     if one.agreement[1]:
@@ -148,7 +148,7 @@ def _plateau(one: BestTable) -> Iterator[str]:
         named = f"plateau: the best and {_named(around)}"
         yield f"{named}: within 5 % of it, or as good within the noise"
     for drop in one.drops:
-        yield drop.told(one.over[0])
+        yield drop.words(one.over[0])
 
 
 def _unclear(settings: list[Setting]) -> Iterator[str]:

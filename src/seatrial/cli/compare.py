@@ -252,7 +252,7 @@ def _summary(one: Comparison, letter: str) -> str:
         lines.append(f"elapsed time of {cases} with a figure of merit: shown with --elapsed")
     if any(row.first.excluded or row.second.excluded for row in one.rows):
         lines.append("n: runs of A and of the other; in brackets those that are excluded")
-    lines += [folded(plain_line(cure.told("A", letter))) for cure in one.cures[:MAX_REASONS]]
+    lines += [folded(plain_line(cure.words("A", letter))) for cure in one.cures[:MAX_REASONS]]
     lines += [folded(plain_line(_mean(mean, letter))) for mean in one.means]
     return "\n".join(lines)
 

@@ -167,7 +167,7 @@ def _exit_code(judged: Sequence[SecondJudgement], references: References | None,
     told."""
     if not all(one.code in (PASS, KNOWN) or one.run.life.will_rerun for one in judged):
         return 1
-    if references is not None and (told := _unreferenced(judged, references).told):
+    if references is not None and (told := _unreferenced(judged, references).words):
         click.echo(folded(plain_line(told)), err=form == "json")
         return NOT_JUDGED
     return NOT_JUDGED if any(one.cannot and one.code is PASS for one in judged) else 0

@@ -129,7 +129,7 @@ def _table(one: ratios.RatioTable) -> str:
         ends = f"{low}..{high}" if low else ""
         runs = f"{a.n}" if a.n == b.n else f"{a.n}, {b.n}"
         speedups = ", ".join(show_number(each.speedup) or "-" for each in (a, b))
-        numbers = (a.median, b.median, runs, cell.ratio, ends, cell.told)
+        numbers = (a.median, b.median, runs, cell.ratio, ends, cell.verdict_words)
         ideal = a.ideal or b.ideal
         table.add(
             *(one.named(cell.x), *numbers, speedups if ideal else "", ideal),

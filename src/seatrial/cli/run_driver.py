@@ -588,8 +588,8 @@ def _print_figures(folder: TrialFolder, folders: Folders) -> tuple[str, bool]:
     more = folders.command("export", name, "--format", "json")
     print_first(TextTable(COLUMNS, shown[:MAX_ROWS]), len(shown), MAX_ROWS, f": {more}")
     lacking = unreferenced(chain.from_iterable(measured.values()), cases, references)
-    if lacking.told:
-        click.echo(folded(plain_line(lacking.told)))
+    if lacking.words:
+        click.echo(folded(plain_line(lacking.words)))
     return name, not lacking.without
 
 

@@ -155,7 +155,7 @@ def _fixed(line: ScalingLine, table: ScalingTable) -> Iterator[str]:
         return
     yield f"{name}{_plateau(line, table)}: within 5 % of the best, or as good within the noise"
     for drop in line.drops:
-        yield f"{name}{drop.told(table.x, table.named)}"
+        yield f"{name}{drop.words(table.x, table.named)}"
 
 
 def _plateau(line: ScalingLine, table: ScalingTable) -> str:

@@ -22,7 +22,7 @@ def sides_of(folders: Folders, texts: Iterable[str], tests: Sequence[str] = ()) 
 
 def left_out_of(tables: Sequence[CasesTable]) -> list[str]:
     """Return the line about the cases that are in no table; none if there are none."""
-    told = tables[0].told_left_out
+    told = tables[0].left_out_words
     return [folded(plain_line(f"left out: {told}"))] if told else []
 
 

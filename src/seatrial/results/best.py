@@ -110,33 +110,33 @@ class BestTable(CasesTable, frozen=True, kw_only=True):
     drops: list[SpeedDrop] = []
 
     @property
-    def untold(self) -> list[Setting]:
+    def indistinct(self) -> list[Setting]:
         """The settings that cannot be told from the best one."""
         return [one for one in self.settings if one.verdict in ("as good", "unclear")]
 
 
-def best_settings(sides: Sequence[Side], asked: BestQuery) -> list[BestTable]:
+def best_settings(sides: Sequence[Side], query: BestQuery) -> list[BestTable]:
     """Return a table for each case that has two settings or more. Raises UsageError where none
     has, or a name is not known."""
     members = [member for side in sides for member in side.cases]
-    _require_names(members, asked)
+    _require_names(members, query)
     tables: list[BestTable] = []
     left_out: Counter[str] = Counter()
     for test in dict.fromkeys(one.test for one in members):
-        of_test, lacking = _tables(members, test, asked)
+        of_test, lacking = _tables(members, test, query)
         tables += of_test
         left_out.update(lacking)
     if not tables:
-        raise UsageError(_nothing_differs(members, asked))
+        raise UsageError(_nothing_differs(members, query))
     return with_left_out(tables, left_out)
 
 
 def _tables(
-    members: Sequence[CaseRuns], test: str, asked: BestQuery
+    members: Sequence[CaseRuns], test: str, query: BestQuery
 ) -> tuple[list[BestTable], Counter[str]]:
     """Return the tables of a test, and how many of its cases were left out, by the reason."""
     every = [one for one in members if one.test == test]
-    over = list(asked.over) or varying(every)
+    over = list(query.over) or varying(every)
     cases = [one for one in every if all(one.attribute(name) for name in over)]
     left_out = Counter(_lacking(every, over))
     follow = along(cases, over, over)
@@ -145,21 +145,21 @@ def _tables(
         if len({_setting(one, over) for one in panel}) > 1:
             name = title(panel, {*over, *follow}, members)
             own = [n for n in over if n not in follow]
-            tables.append(_table(panel, own, follow, asked, name))
+            tables.append(_table(panel, own, follow, query, name))
         else:
             left_out[ALONE] += len(panel)
     return tables, left_out
 
 
-def _require_names(members: Sequence[CaseRuns], asked: BestQuery) -> None:
+def _require_names(members: Sequence[CaseRuns], query: BestQuery) -> None:
     """Raise UsageError if a name, or the metric, is not known."""
-    for name in asked.over:
+    for name in query.over:
         require_known("--over", name, parameters_of(members), ATTRIBUTES)
-    require_metric(asked.metric, members)
+    require_metric(query.metric, members)
 
 
-def _nothing_differs(members: Sequence[CaseRuns], asked: BestQuery) -> str:
-    over = f"--over {','.join(asked.over)}: " if asked.over else ""
+def _nothing_differs(members: Sequence[CaseRuns], query: BestQuery) -> str:
+    over = f"--over {','.join(query.over)}: " if query.over else ""
     differ = ", ".join(varying(members)) or "nothing"
     return (
         f"{over}no two cases differ in that alone; they differ in {differ}: name all that "
@@ -179,9 +179,9 @@ def _setting(one: CaseRuns, over: Sequence[str]) -> tuple[str, ...]:
 
 
 def _table(
-    panel: Sequence[CaseRuns], over: list[str], follow: list[str], asked: BestQuery, name: str
+    panel: Sequence[CaseRuns], over: list[str], follow: list[str], query: BestQuery, name: str
 ) -> BestTable:
-    kind = _kind(panel, asked.metric)
+    kind = _kind(panel, query.metric)
     cores = {member.attribute(CORES) for member in panel}
     table = BestTable(
         case=name,
@@ -189,7 +189,7 @@ def _table(
         unit=kind[1],
         better=better_of(kind[2]),
         over=over,
-        statistic=asked.statistic,
+        statistic=query.statistic,
         settings=[],
         along=follow,
         cores=int(cores.pop() or 0) if are_constant(panel) else 0,

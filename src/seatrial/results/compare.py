@@ -349,17 +349,17 @@ def _with_ratio(row: ComparisonRow, found: two_samples.RatioEstimate) -> Compari
 
 def _missing(sides: Sequence[list[CaseRuns]], figures: Figures) -> str:
     """Why a side has no figure."""
-    said = []
+    texts = []
     for side, cases, values in zip(("first", "second"), sides, figures, strict=True):
         if values:
             continue
         if not cases:
-            said.append(f"the {side} side has no such case, or no run of it is over")
+            texts.append(f"the {side} side has no such case, or no run of it is over")
         elif excluded := by_case.excluded_of(cases):
-            said.append(f"the {side} side has no right answer: {by_case.causes(excluded)}")
+            texts.append(f"the {side} side has no right answer: {by_case.causes(excluded)}")
         else:
-            said.append(f"the {side} side has no such metric")
-    return "; ".join(said)
+            texts.append(f"the {side} side has no such metric")
+    return "; ".join(texts)
 
 
 def _mixed(cases: list[CaseRuns], side: str) -> str:
@@ -458,17 +458,17 @@ def _of_few(rows: Sequence[ComparisonRow]) -> list[str]:
 def _doubts(first: Side, second: Side, rows: Sequence[ComparisonRow]) -> list[str]:
     """Return why the sides could not be compared as a whole: a figure is missing, is in another
     unit or was never measured, or runs are on both sides. Figures that are given lack nothing."""
-    said = []
+    texts = []
     lost = sum(_is_lost(row) for row in rows)
     if lost and not (first.given or second.given):
-        said.append(f"{count(lost, 'row')} without a figure on the second side")
+        texts.append(f"{count(lost, 'row')} without a figure on the second side")
     if unlike := [r for r in rows if r.verdict == "not compared" and r.why != UNDIRECTED]:
-        said.append(f"{count(len(unlike), 'row')} that could not be compared")
+        texts.append(f"{count(len(unlike), 'row')} that could not be compared")
     if shared := _shared(first, second):
-        said.append(f"{count(shared, 'run')} on both sides")
+        texts.append(f"{count(shared, 'run')} on both sides")
     if first.rehearsed or second.rehearsed:
-        said.append("figures of a rehearsal, which were never measured")
-    return said
+        texts.append("figures of a rehearsal, which were never measured")
+    return texts
 
 
 def _is_lost(row: ComparisonRow) -> bool:
@@ -482,22 +482,22 @@ def _shared(first: Side, second: Side) -> int:
 
 
 def _notices(first: Side, second: Side) -> list[str]:
-    said = []
+    texts = []
     if shared := _shared(first, second):
-        said.append(f"{shared} of the runs are on both sides: they are compared with themselves")
-    said += dict.fromkeys([*first.unlike, *second.unlike])
+        texts.append(f"{shared} of the runs are on both sides: they are compared with themselves")
+    texts += dict.fromkeys([*first.unlike, *second.unlike])
     sides = {first.text: first, second.text: second}.values()
     for side in sides:
         if waiting := sum(not (one.values or one.excluded) for one in side.cases):
-            said.append(f"{side.text}: {count(waiting, 'case')} without a run that is over")
+            texts.append(f"{side.text}: {count(waiting, 'case')} without a run that is over")
     if rehearsed := " and ".join(side.text for side in (first, second) if side.rehearsed):
-        said.append(f"{rehearsed}: rehearsed, its figures were never measured")
+        texts.append(f"{rehearsed}: rehearsed, its figures were never measured")
     if given := " and ".join(side.text for side in (first, second) if side.given):
-        said.append(
+        texts.append(
             f"{given}: given, not measured; such a row has no verdict, and its interval is of the"
             " measured side alone"
         )
-    return said
+    return texts
 
 
 # ---- difference ----------------------------------------------------------------------------------

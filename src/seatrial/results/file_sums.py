@@ -79,7 +79,7 @@ def sums_of_side(
     """Return the sums that all runs of a side wrote, right or wrong, by (case, file). Where the
     side has one toolchain, cases do not name it: sides of two toolchains are compared."""
     shares_one = len(side.all_of("toolchain")) == 1
-    of_side = {(one.test, _bound(one.told), one.toolchain) for one in side.cases}
+    of_side = {(one.test, _bound(one.key_parameters), one.toolchain) for one in side.cases}
     found: dict[tuple[str, str], set[str]] = {}
     for trial, record in records:
         if not files_of(record.tests.values()):

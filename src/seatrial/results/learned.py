@@ -195,7 +195,7 @@ def _reference(
 # Figures for which there is no reference: nothing judges how good they are.
 #
 #     found = unreferenced(queries.summary(store, trial), cases, references)
-#     found.told          # 1 of 4 figures has no reference: hpl{n=2} rmax
+#     found.words          # 1 of 4 figures has no reference: hpl{n=2} rmax
 
 
 MAX_NAMED = 3
@@ -209,7 +209,7 @@ class UnreferencedFigures(NamedTuple):
     without: list[str]
 
     @property
-    def told(self) -> str:
+    def words(self) -> str:
         """How many have none, and which, in words; "" where each has one."""
         if not self.without:
             return ""

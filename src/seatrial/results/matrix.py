@@ -20,7 +20,7 @@ from seatrial.execute.trial_paths import TrialPaths
 from seatrial.model import codes
 from seatrial.model.identifiers import case_name
 from seatrial.model.parameters import is_like
-from seatrial.results.panels import Apart, parameters_of, require_metric, shown, told_apart
+from seatrial.results.panels import Apart, distinguishing, parameters_of, require_metric, shown
 from seatrial.results.selection import Side
 from seatrial.results.store import queries
 from seatrial.results.store.by_case import (
@@ -118,21 +118,21 @@ class ResultMatrix(Struct, frozen=True, kw_only=True):
 
 
 def result_matrix(
-    sides: Sequence[Side], asked: MatrixQuery, reasons: MatrixReasons = NO_REASONS
+    sides: Sequence[Side], query: MatrixQuery, reasons: MatrixReasons = NO_REASONS
 ) -> ResultMatrix:
     """Return the matrix. Raises UsageError where no case has what the columns are by, or no run
     has the metric."""
     members = [member for side in sides for member in side.cases]
-    having = _having(members, asked)
-    columns = list(dict.fromkeys(one.attribute(asked.by) for one in having))
-    if asked.by != "toolchain":
+    having = _having(members, query)
+    columns = list(dict.fromkeys(one.attribute(query.by) for one in having))
+    if query.by != "toolchain":
         reasons = NO_REASONS
     columns += sorted({chain for _, chain in reasons.left_out} - {*columns})
-    grouped = _grouped(having, asked, reasons)
-    rows = [_row(key, cases, columns, asked, reasons) for key, cases in grouped.items()]
+    grouped = _grouped(having, query, reasons)
+    rows = [_row(key, cases, columns, query, reasons) for key, cases in grouped.items()]
     without = {one.test for one in members} - {one.test for one in having}
     return ResultMatrix(
-        by=asked.by,
+        by=query.by,
         columns=columns,
         rows=rows,
         counts=[_counts(row.cells[i] for row in rows) for i in range(len(columns))],
@@ -141,24 +141,24 @@ def result_matrix(
     )
 
 
-def _having(members: Sequence[CaseRuns], asked: MatrixQuery) -> list[CaseRuns]:
+def _having(members: Sequence[CaseRuns], query: MatrixQuery) -> list[CaseRuns]:
     """Return the cases that have what the columns are by. Raises UsageError as result_matrix."""
-    having = [one for one in members if one.attribute(asked.by)]
+    having = [one for one in members if one.attribute(query.by)]
     if not having:
         known = ", ".join([*parameters_of(members), *ATTRIBUTES])
-        raise UsageError(f"--by {asked.by}: no case has it; there are {known}")
-    require_metric(asked.metric, having)
+        raise UsageError(f"--by {query.by}: no case has it; there are {known}")
+    require_metric(query.metric, having)
     return having
 
 
 def _grouped(
-    members: Sequence[CaseRuns], asked: MatrixQuery, reasons: MatrixReasons
+    members: Sequence[CaseRuns], query: MatrixQuery, reasons: MatrixReasons
 ) -> dict[tuple[str, str], list[CaseRuns]]:
     """Return the cases of each row, by its test and name; none of a test that was left out."""
-    apart = told_apart(members)
+    apart = distinguishing(members)
     grouped: dict[tuple[str, str], list[CaseRuns]] = {}
     for one in members:
-        grouped.setdefault((one.test, _row_name(one, apart, asked)), []).append(one)
+        grouped.setdefault((one.test, _row_name(one, apart, query)), []).append(one)
     names = {test for test, _ in grouped}
     return grouped | {(test, test): [] for test, _ in reasons.left_out if test not in names}
 
@@ -169,28 +169,28 @@ def _counts(cells: Iterable[MatrixCell]) -> dict[str, int]:
     return {state: found[state] for state in STATES if found[state]}
 
 
-def _row_name(one: CaseRuns, apart: Apart, asked: MatrixQuery) -> str:
-    if not asked.each_case:
+def _row_name(one: CaseRuns, apart: Apart, query: MatrixQuery) -> str:
+    if not query.each_case:
         return one.test
-    others = {name: value for name, value in shown(one, apart).items() if name != asked.by}
-    chain = "" if asked.by == "toolchain" else one.toolchain
-    return case_name(one.test, others, chain, "" if asked.by == "node" else one.node)
+    others = {name: value for name, value in shown(one, apart).items() if name != query.by}
+    chain = "" if query.by == "toolchain" else one.toolchain
+    return case_name(one.test, others, chain, "" if query.by == "node" else one.node)
 
 
 def _row(
     key: tuple[str, str],
     cases: Sequence[CaseRuns],
     columns: Sequence[str],
-    asked: MatrixQuery,
+    query: MatrixQuery,
     reasons: MatrixReasons,
 ) -> MatrixRow:
     test, name = key
     by_column: dict[str, list[CaseRuns]] = {column: [] for column in columns}
     for one in cases:
-        by_column[one.attribute(asked.by)].append(one)
-    kind = _kind_of(cases, asked.metric)
+        by_column[one.attribute(query.by)].append(one)
+    kind = _kind_of(cases, query.metric)
     cells = [
-        _cell(found, kind, asked.by, (test, column), reasons) for column, found in by_column.items()
+        _cell(found, kind, query.by, (test, column), reasons) for column, found in by_column.items()
     ]
     metric, unit, better = kind if any(cell.n for cell in cells) else ("", "", "")
     return MatrixRow(test=test, name=name, cells=cells, metric=metric, unit=unit, better=better)

@@ -1,6 +1,6 @@
 """Runs of a side that were on nodes that differ: spread over both kinds, or on one or the other.
 
-told_kinds(store, trials, cases)
+kinds_in_words(store, trials, cases)
 # ["t: 3 runs were spread over nodes that differ (n[001-004]: 2 cores ...; n[005-006]: ...)"]
 """
 
@@ -47,9 +47,11 @@ class _Kinds(NamedTuple):
     words: str
 
 
-def told_kinds(store: Store, trials: Sequence[TrialRow], cases: Sequence[CaseRuns]) -> list[str]:
+def kinds_in_words(
+    store: Store, trials: Sequence[TrialRow], cases: Sequence[CaseRuns]
+) -> list[str]:
     """Return a sentence for each trial with runs that count and were on nodes that differ."""
-    said = []
+    sentences = []
     for trial in trials[-MAX_TRIALS:]:
         kinds = _kinds_of(trial)
         if kinds is None:
@@ -60,7 +62,12 @@ def told_kinds(store: Store, trials: Sequence[TrialRow], cases: Sequence[CaseRun
         for one in cases:
             if one.trial != trial.tag:
                 continue
-            key = (one.test, one.toolchain, one.stage, *(f"{n}={v}" for n, v in one.told.items()))
+            key = (
+                one.test,
+                one.toolchain,
+                one.stage,
+                *(f"{n}={v}" for n, v in one.key_parameters.items()),
+            )
             for run in one.runs:
                 found = frozenset(
                     kinds.of[name] for name in unfold_or_empty(nodes[run]) if name in kinds.of
@@ -69,8 +76,8 @@ def told_kinds(store: Store, trials: Sequence[TrialRow], cases: Sequence[CaseRun
                 by_case.setdefault(key, set()).add(found)
         mixed = sum(len(each - {frozenset()}) > 1 for each in by_case.values())
         if told := _told(spread, mixed):
-            said.append(f"{trial.tag}: {told} nodes that differ ({kinds.words})")
-    return said
+            sentences.append(f"{trial.tag}: {told} nodes that differ ({kinds.words})")
+    return sentences
 
 
 def _kinds_of(trial: TrialRow) -> _Kinds | None:
@@ -89,9 +96,9 @@ def _kinds_of(trial: TrialRow) -> _Kinds | None:
 
 
 def _told(spread: int, mixed: int) -> str:
-    said = []
+    sentences = []
     if spread:
-        said.append(f"{count(spread, 'run')} {'was' if spread == 1 else 'were'} spread over")
+        sentences.append(f"{count(spread, 'run')} {'was' if spread == 1 else 'were'} spread over")
     if mixed:
-        said.append(f"{count(mixed, 'case')} ran on one or the other of")
-    return " and ".join(said)
+        sentences.append(f"{count(mixed, 'case')} ran on one or the other of")
+    return " and ".join(sentences)

@@ -33,7 +33,7 @@ class CasesTable(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
     left_out: dict[str, int] = {}
 
     @property
-    def told_left_out(self) -> str:
+    def left_out_words(self) -> str:
         """The cases that are in no table, in words; "" if there are none."""
         if not self.left_out:
             return ""
@@ -124,12 +124,12 @@ Apart = Mapping[str, set[str]]
 """By test, the parameters that tell its cases apart."""
 
 
-def told_apart(cases: Sequence[CaseRuns]) -> Apart:
+def distinguishing(cases: Sequence[CaseRuns]) -> Apart:
     """Return by test the parameters that some case is told by, and each one has."""
     told: dict[str, set[str]] = {}
     shared: dict[str, set[str]] = {}
     for one in cases:
-        told.setdefault(one.test, set()).update(one.told)
+        told.setdefault(one.test, set()).update(one.key_parameters)
         shared.setdefault(one.test, set(one.parameters)).intersection_update(one.parameters)
     return {test: told[test] & shared[test] for test in told}
 
@@ -145,7 +145,9 @@ def title(panel: Sequence[CaseRuns], left_out: Collection[str], every: Sequence[
     """Return the name of a table: what its cases share, without what is ``left_out``; with the
     machine where the cases of all tables (``every``) are of several."""
     one, machine = panel[0], panel[0].attribute("machine")
-    apart = told_apart([case for case in every if case.test == one.test]) if one.at_default else {}
+    apart = (
+        distinguishing([case for case in every if case.test == one.test]) if one.at_default else {}
+    )
     own = {name: value for name, value in shown(one, apart).items() if name not in left_out}
     chain, stage = (
         "" if name in left_out else one.attribute(name) for name in ("toolchain", "stage")

@@ -1,7 +1,7 @@
 """What one way of running costs against another, over sizes: native against compat, say.
 
-    asked = RatioQuery(of="toolchain", values=("native", "compat"), x="tasks")
-    for table in ratios(sides, asked):
+    query = RatioQuery(of="toolchain", values=("native", "compat"), x="tasks")
+    for table in ratios(sides, query):
         table.cells[0].ratio, table.lowest, table.highest, table.change
 
 The ratio of a size is how many times as long the second way takes: the second median over the
@@ -92,7 +92,7 @@ class RatioCell(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
         return "" if self.ratio is None else _WORDS.get(self.verdict, self.verdict)
 
     @property
-    def told(self) -> str:
+    def verdict_words(self) -> str:
         """The same, with the number of runs where these are few: ``slower (of 3 and 3 runs)``."""
         return (
             f"{self.word} ({self.reason})"
@@ -136,46 +136,46 @@ class RatioExtreme(Struct, frozen=True):
     unclear: bool = False
 
 
-def ratios(sides: Sequence[Side], asked: RatioQuery) -> list[RatioTable]:
+def ratios(sides: Sequence[Side], query: RatioQuery) -> list[RatioTable]:
     """Return a table for each case that both values have. Raises UsageError where there is none, or
     a name is not known."""
     members = [member for side in sides for member in side.cases]
-    _require_names(members, asked)
-    having = [one for one in members if one.attribute(asked.x)]
-    chosen = [one for one in having if one.attribute(asked.of) in asked.values]
+    _require_names(members, query)
+    having = [one for one in members if one.attribute(query.x)]
+    chosen = [one for one in having if one.attribute(query.of) in query.values]
     tables: list[RatioTable] = []
     single = 0
     for test in dict.fromkeys(one.test for one in chosen):
-        of_test, alone = _tables(chosen, test, asked)
+        of_test, alone = _tables(chosen, test, query)
         tables += of_test
         single += alone
     if not tables:
-        both = " and ".join(asked.values)
+        both = " and ".join(query.values)
         raise UsageError(
-            f"--of {asked.of}: no case has {both} that differ in that and {asked.x} alone"
-            f"{_differing(chosen, asked)}; choose cases with TRIAL:NAME=VALUE"
+            f"--of {query.of}: no case has {both} that differ in that and {query.x} alone"
+            f"{_differing(chosen, query)}; choose cases with TRIAL:NAME=VALUE"
         )
     if not any(map(_says_something, tables)):
-        raise UsageError(nothing_measured(chosen, asked.metric))
+        raise UsageError(nothing_measured(chosen, query.metric))
     left_out = {
-        f"without {asked.x}": len(members) - len(having),
-        f"of another {asked.of}": len(having) - len(chosen),
-        f"with one {asked.of} alone": single,
+        f"without {query.x}": len(members) - len(having),
+        f"of another {query.of}": len(having) - len(chosen),
+        f"with one {query.of} alone": single,
     }
     return with_left_out(_judged(tables), left_out)
 
 
 def _tables(
-    members: Sequence[CaseRuns], test: str, asked: RatioQuery
+    members: Sequence[CaseRuns], test: str, query: RatioQuery
 ) -> tuple[list[RatioTable], int]:
     """Return the tables of a test, and how many of its cases have one of the two values alone."""
     cases = [one for one in members if one.test == test]
-    follow = along(cases, (asked.x, asked.of), (asked.x, asked.of))
-    along_x = {asked.x, asked.of, *follow}
+    follow = along(cases, (query.x, query.of), (query.x, query.of))
+    along_x = {query.x, query.of, *follow}
     tables, alone = [], 0
     for panel in panels(cases, along_x):
-        if {one.attribute(asked.of) for one in panel} == set(asked.values):
-            tables.append(_table(panel, asked, follow, title(panel, along_x, members)))
+        if {one.attribute(query.of) for one in panel} == set(query.values):
+            tables.append(_table(panel, query, follow, title(panel, along_x, members)))
         else:
             alone += len(panel)
     return tables, alone
@@ -186,12 +186,12 @@ def _says_something(table: RatioTable) -> bool:
     return bool(table.reason) or any(cell.first.n or cell.second.n for cell in table.cells)
 
 
-def _differing(cases: Sequence[CaseRuns], asked: RatioQuery) -> str:
+def _differing(cases: Sequence[CaseRuns], query: RatioQuery) -> str:
     """Return in what else the two ways differ, with its values."""
     said = []
     for test in dict.fromkeys(one.test for one in cases):
         own = [one for one in cases if one.test == test]
-        found = differing_values(own, asked.of, (asked.of, asked.x))
+        found = differing_values(own, query.of, (query.of, query.x))
         said += [
             f"{name} ({' and '.join(', '.join(each[:MAX_NAMED]) for each in values)})"
             for name, values in found.items()
@@ -230,43 +230,43 @@ def without_both(sides: Sequence[Side], tables: Sequence[RatioTable]) -> list[st
     return [test for test in tests if test not in shown]
 
 
-def _require_names(members: Sequence[CaseRuns], asked: RatioQuery) -> None:
-    for option, name in (("--x", asked.x), ("--of", asked.of)):
+def _require_names(members: Sequence[CaseRuns], query: RatioQuery) -> None:
+    for option, name in (("--x", query.x), ("--of", query.of)):
         require_known(option, name, AXES, APART, ("trial", "node"), parameters_of(members))
-    if asked.x == asked.of:
-        raise UsageError(f"--of {asked.of}: that is --x already")
-    there = list(dict.fromkeys(one.attribute(asked.of) for one in members))
-    for value in asked.values:
+    if query.x == query.of:
+        raise UsageError(f"--of {query.of}: that is --x already")
+    there = list(dict.fromkeys(one.attribute(query.of) for one in members))
+    for value in query.values:
         if value not in there:
             listed = ", ".join(each or "none" for each in there)
-            raise UsageError(f"--of {asked.of}: no case has {value}; there are {listed}")
+            raise UsageError(f"--of {query.of}: no case has {value}; there are {listed}")
 
 
 def _table(
-    panel: Sequence[CaseRuns], asked: RatioQuery, follow: list[str], name: str
+    panel: Sequence[CaseRuns], query: RatioQuery, follow: list[str], name: str
 ) -> RatioTable:
-    kinds = kinds_of(panel, asked.metric)
+    kinds = kinds_of(panel, query.metric)
     unit, direction = next(((kind[1], kind[2]) for kind in kinds), ("", ""))
     table = RatioTable(
         case=name,
-        metric=asked.metric,
-        x=asked.x,
-        weak=asked.weak,
-        of=asked.of,
-        values=asked.values,
+        metric=query.metric,
+        x=query.x,
+        weak=query.weak,
+        of=query.of,
+        values=query.values,
         test=panel[0].test,
         unit=unit,
         better=better_of(direction),
         cells=[],
         along=follow,
-        names=names_of(panel, asked.x),
-        fixed=not asked.weak and are_constant(panel),
+        names=names_of(panel, query.x),
+        fixed=not query.weak and are_constant(panel),
     )
     if reason := differing_kinds(kinds):
         return replace(table, reason=reason)
     if direction == NO_DIRECTION:
         return replace(table, reason="it has no direction (better: none), so no way is slower")
-    first, second = (_cells_of_way(panel, value, asked, table.names) for value in asked.values)
+    first, second = (_cells_of_way(panel, value, query, table.names) for value in query.values)
     cells = [
         RatioCell(x=x, first=first.get(x) or _no_cell(x), second=second.get(x) or _no_cell(x))
         for x in sorted({*first, *second})
@@ -275,10 +275,10 @@ def _table(
 
 
 def _cells_of_way(
-    panel: Sequence[CaseRuns], value: str, asked: RatioQuery, names: Sequence[str]
+    panel: Sequence[CaseRuns], value: str, query: RatioQuery, names: Sequence[str]
 ) -> dict[float, Cell]:
-    cases = [one for one in panel if one.attribute(asked.of) == value]
-    return {cell.x: cell for cell in cells_of(cases, asked.x, asked.metric, names)}
+    cases = [one for one in panel if one.attribute(query.of) == value]
+    return {cell.x: cell for cell in cells_of(cases, query.x, query.metric, names)}
 
 
 def _no_cell(x: float) -> Cell:
@@ -451,7 +451,7 @@ class SpeedDrop(Struct, frozen=True):
     high: float | None = None
     until: float | None = None
 
-    def told(self, x: str, named: Callable[[float], str] = "{:g}".format) -> str:
+    def words(self, x: str, named: Callable[[float], str] = "{:g}".format) -> str:
         """Return the drop in words. ``named`` gives the name of a value of x."""
         after = named(self.after)
         said = f"drops by {self.per_cent:.1f} % from {x} {named(self.before)} to {after}"

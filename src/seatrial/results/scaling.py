@@ -121,43 +121,43 @@ class ScalingTable(TableOverX, frozen=True, kw_only=True):
 # ---- which cells belong together ----------------------------------------------------------
 
 
-def scaling(sides: Sequence[Side], asked: ScalingQuery) -> list[ScalingTable]:
+def scaling(sides: Sequence[Side], query: ScalingQuery) -> list[ScalingTable]:
     """A table for each case that has two values of x or more. Raises UsageError where none has, or
     a name is not known."""
     members = [member for side in sides for member in side.cases]
-    _require_names(members, asked)
-    having = [one for one in members if one.attribute(asked.x)]
-    asked = with_lines(having, asked)
+    _require_names(members, query)
+    having = [one for one in members if one.attribute(query.x)]
+    query = with_lines(having, query)
     tests = list(dict.fromkeys(one.test for one in having))
-    lacking = without_metric(sides, asked)
+    lacking = without_metric(sides, query)
     tables: list[ScalingTable] = []
     alone = 0
     for test in [test for test in tests if test not in lacking] or tests:
-        of_test, single = _tables(having, test, asked)
+        of_test, single = _tables(having, test, query)
         tables += of_test
         alone += single
     if not tables:
-        raise UsageError(_nothing_varies(having, asked))
+        raise UsageError(_nothing_varies(having, query))
     if not any(map(_says_something, tables)):
-        raise UsageError(nothing_measured(having, asked.metric))
+        raise UsageError(nothing_measured(having, query.metric))
     left_out = {
-        f"without {asked.x}": len(members) - len(having),
-        f"with one {asked.x} alone": alone,
+        f"without {query.x}": len(members) - len(having),
+        f"with one {query.x} alone": alone,
     }
     return with_left_out(tables, left_out)
 
 
 def _tables(
-    members: Sequence[CaseRuns], test: str, asked: ScalingQuery
+    members: Sequence[CaseRuns], test: str, query: ScalingQuery
 ) -> tuple[list[ScalingTable], int]:
     """Return the tables of a test, and how many of its cases have one x alone."""
     cases = [one for one in members if one.test == test]
-    follow = _along(cases, asked)
-    along_x = {asked.x, *asked.by, *follow}
+    follow = _along(cases, query)
+    along_x = {query.x, *query.by, *follow}
     tables, alone = [], 0
     for panel in panels(cases, along_x):
-        if len({one.attribute(asked.x) for one in panel}) > 1:
-            tables.append(_table(panel, asked, follow, title(panel, along_x, members)))
+        if len({one.attribute(query.x) for one in panel}) > 1:
+            tables.append(_table(panel, query, follow, title(panel, along_x, members)))
         else:
             alone += len(panel)
     return tables, alone
@@ -168,55 +168,55 @@ def _says_something(table: ScalingTable) -> bool:
     return bool(table.reason) or any(cell.n for line in table.lines for cell in line.cells)
 
 
-def without_metric(sides: Sequence[Side], asked: ScalingQuery) -> list[str]:
+def without_metric(sides: Sequence[Side], query: ScalingQuery) -> list[str]:
     """Return the tests that do not have the metric, though runs of them gave right answers."""
     found: dict[str, set[str]] = {}
     members = (member for side in sides for member in side.cases)
-    for one in (member for member in members if member.attribute(asked.x)):
+    for one in (member for member in members if member.attribute(query.x)):
         found.setdefault(one.test, set()).update(kind[0] for kind in one.values)
-    return [test for test, metrics in found.items() if metrics and asked.metric not in metrics]
+    return [test for test, metrics in found.items() if metrics and query.metric not in metrics]
 
 
-def with_lines(members: Sequence[CaseRuns], asked: ScalingQuery) -> ScalingQuery:
+def with_lines(members: Sequence[CaseRuns], query: ScalingQuery) -> ScalingQuery:
     """Return the query; over cores with a line for each number of tasks, where it names no lines,
     because the same cores may be shared out in several ways."""
     several = len({one.attribute("tasks") for one in members}) > 1
-    if asked.x != CORES or asked.by or not several:
-        return asked
-    return replace(asked, by=("tasks",))
+    if query.x != CORES or query.by or not several:
+        return query
+    return replace(query, by=("tasks",))
 
 
-def _require_names(members: Sequence[CaseRuns], asked: ScalingQuery) -> None:
+def _require_names(members: Sequence[CaseRuns], query: ScalingQuery) -> None:
     parameters = parameters_of(members)
-    require_known("--x", asked.x, AXES, parameters)
-    for name in asked.by:
+    require_known("--x", query.x, AXES, parameters)
+    for name in query.by:
         require_known("--by", name, _PLAIN, AXES, parameters)
-    if asked.weak and asked.fixed:
+    if query.weak and query.fixed:
         raise UsageError("--weak and --fixed: resources that grow are not fixed; give one of them")
-    if asked.x in asked.by:
-        raise UsageError(f"--by {asked.x}: that is --x already")
-    named = [one for one in members if one.attribute(asked.x)]
-    if asked.weak and (names := names_of(named, asked.x)):
+    if query.x in query.by:
+        raise UsageError(f"--by {query.x}: that is --x already")
+    named = [one for one in members if one.attribute(query.x)]
+    if query.weak and (names := names_of(named, query.x)):
         listed = ", ".join(names[:5])
-        raise UsageError(f"--weak: the work grows with numbers above 0; {asked.x} has {listed}")
+        raise UsageError(f"--weak: the work grows with numbers above 0; {query.x} has {listed}")
 
 
-def _along(cases: Sequence[CaseRuns], asked: ScalingQuery) -> list[str]:
+def _along(cases: Sequence[CaseRuns], query: ScalingQuery) -> list[str]:
     """What follows x, or what the lines are by, in a test; with cores, tasks or threads."""
-    axes = ("tasks", "threads", CORES) if asked.x == CORES else (asked.x,)
-    return along(cases, (*axes, *asked.by), (asked.x, *asked.by))
+    axes = ("tasks", "threads", CORES) if query.x == CORES else (query.x,)
+    return along(cases, (*axes, *query.by), (query.x, *query.by))
 
 
-def _nothing_varies(members: Sequence[CaseRuns], asked: ScalingQuery) -> str:
+def _nothing_varies(members: Sequence[CaseRuns], query: ScalingQuery) -> str:
     if not members:
-        return f"--x {asked.x}: no case has it"
-    values = sorted({one.attribute(asked.x) for one in members})
+        return f"--x {query.x}: no case has it"
+    values = sorted({one.attribute(query.x) for one in members})
     if len(values) == 1:
-        return f"--x {asked.x}: is {values[0]} in every case; nothing to scale over"
-    others = [name for name in varying(members) if name != asked.x]
+        return f"--x {query.x}: is {values[0]} in every case; nothing to scale over"
+    others = [name for name in varying(members) if name != query.x]
     remedy = f"name one with --by, such as --by {others[0]}, or " if others else ""
     return (
-        f"--x {asked.x}: no two cases differ in it alone, but in {', '.join(others) or 'tests'}, "
+        f"--x {query.x}: no two cases differ in it alone, but in {', '.join(others) or 'tests'}, "
         f"too; {remedy}choose cases with TRIAL:NAME=VALUE"
     )
 
@@ -225,21 +225,21 @@ def _nothing_varies(members: Sequence[CaseRuns], asked: ScalingQuery) -> str:
 
 
 def _table(
-    panel: Sequence[CaseRuns], asked: ScalingQuery, follow: list[str], name: str
+    panel: Sequence[CaseRuns], query: ScalingQuery, follow: list[str], name: str
 ) -> ScalingTable:
-    kinds = kinds_of(panel, asked.metric)
+    kinds = kinds_of(panel, query.metric)
     unit, direction = next(((kind[1], kind[2]) for kind in kinds), ("", ""))
     better = better_of(direction)
-    names = names_of(panel, asked.x)
+    names = names_of(panel, query.x)
     table = ScalingTable(
         case=name,
-        metric=asked.metric,
+        metric=query.metric,
         unit=unit,
         better=better,
-        x=asked.x,
-        weak=asked.weak,
+        x=query.x,
+        weak=query.weak,
         lines=[],
-        fixed=not asked.weak and (asked.fixed or bool(names) or ratios.are_constant(panel)),
+        fixed=not query.weak and (query.fixed or bool(names) or ratios.are_constant(panel)),
         along=follow,
         names=names,
         ordered=are_numbers(names),
@@ -251,13 +251,13 @@ def _table(
         return replace(table, reason=reason)
     groups: dict[str, list[CaseRuns]] = {}
     for member in panel:
-        groups.setdefault(_label(member, asked.by), []).append(member)
+        groups.setdefault(_label(member, query.by), []).append(member)
     if table.fixed:
         lines = [_fixed_line(by, members, table) for by, members in groups.items()]
         return replace(table, lines=lines, best=_best(lines, better))
-    bases = _bases(panel, asked) if asked.x == CORES else {}
+    bases = _bases(panel, query) if query.x == CORES else {}
     lines = [
-        _line(by, members, better, asked, bases.get(by, members)) for by, members in groups.items()
+        _line(by, members, better, query, bases.get(by, members)) for by, members in groups.items()
     ]
     return replace(table, lines=lines, best=_best(lines, better))
 
@@ -268,22 +268,22 @@ def _label(member: CaseRuns, by: Sequence[str]) -> str:
     return ", ".join(value if name in _PLAIN else f"{name}={value}" for name, value in values)
 
 
-def _bases(panel: Sequence[CaseRuns], asked: ScalingQuery) -> dict[str, list[CaseRuns]]:
+def _bases(panel: Sequence[CaseRuns], query: ScalingQuery) -> dict[str, list[CaseRuns]]:
     """Return by line the cases with whose least x it is compared: those of all lines that differ in
     tasks and threads alone, of the fewest tasks where several have that x."""
     shape = ("tasks", "threads")
     split = [
         name
-        for name in asked.by
+        for name in query.by
         if name in shape or any(one_to_one(panel, name, axis) for axis in shape)
     ]
     shared: dict[str, list[CaseRuns]] = {}
     of_line: dict[str, str] = {}
     for one in panel:
-        rest = _label(one, [name for name in asked.by if name not in split])
-        of_line[_label(one, asked.by)] = rest
+        rest = _label(one, [name for name in query.by if name not in split])
+        of_line[_label(one, query.by)] = rest
         shared.setdefault(rest, []).append(one)
-    fewest = {rest: _with_fewest_tasks(cases, asked.x) for rest, cases in shared.items()}
+    fewest = {rest: _with_fewest_tasks(cases, query.x) for rest, cases in shared.items()}
     return {line: fewest[rest] for line, rest in of_line.items()}
 
 
@@ -300,26 +300,26 @@ def _line(
     by: str,
     members: Sequence[CaseRuns],
     better: Better,
-    asked: ScalingQuery,
+    query: ScalingQuery,
     bases: Sequence[CaseRuns],
 ) -> ScalingLine:
     """Return the line of some cases, compared with the least x of ``bases``."""
-    cells = cells_of(members, asked.x, asked.metric)
+    cells = cells_of(members, query.x, query.metric)
     if not usable(cells):
         return ScalingLine(
             by=by, base=None, cells=cells, reason="no figure above 0: nothing to compare"
         )
-    base = next(iter(usable(cells if bases is members else cells_of(bases, asked.x, asked.metric))))
+    base = next(iter(usable(cells if bases is members else cells_of(bases, query.x, query.metric))))
     related: list[Cell] = []
     before: Cell | None = None
     for each in cells:
-        cell = _related(each, base, better, asked.weak)
+        cell = _related(each, base, better, query.weak)
         if cell.speedup is not None:
             if before is not None:
-                cell = replace(cell, gain=_gain(before, cell, better, asked.weak)[0])
+                cell = replace(cell, gain=_gain(before, cell, better, query.weak)[0])
             before = cell
         related.append(cell)
-    return _with_knee(ScalingLine(by=by, base=base.x, cells=related), better, asked)
+    return _with_knee(ScalingLine(by=by, base=base.x, cells=related), better, query)
 
 
 def _fixed_line(by: str, members: Sequence[CaseRuns], table: ScalingTable) -> ScalingLine:
@@ -352,14 +352,14 @@ def _gain(first: Cell, second: Cell, better: Better, weak: bool) -> tuple[float,
     return (speed - 1) / added, None if high is None else (high - 1) / added
 
 
-def _with_knee(line: ScalingLine, better: Better, asked: ScalingQuery) -> ScalingLine:
+def _with_knee(line: ScalingLine, better: Better, query: ScalingQuery) -> ScalingLine:
     cells = [cell for cell in line.cells if cell.speedup is not None]
     if len(cells) < 2:
         return replace(line, reason="one value measured: nothing to compare")
     for i, cell in enumerate(cells[:-1]):
-        gains = [_gain(cell, later, better, asked.weak) for later in cells[i + 1 :]]
-        if all(gain < asked.pays for gain, _ in gains):
-            certain = all(high is not None and high < asked.pays for _, high in gains)
+        gains = [_gain(cell, later, better, query.weak) for later in cells[i + 1 :]]
+        if all(gain < query.pays for gain, _ in gains):
+            certain = all(high is not None and high < query.pays for _, high in gains)
             reason = "" if certain else "within the noise, or of single runs: repeat"
             return replace(line, knee=cell.x, certain=certain, reason=reason)
     return replace(line, reason=f"more still pays at {cells[-1].x:g}")

@@ -20,8 +20,8 @@ from seatrial.errors import TrialError, UsageError
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.model.identifiers import case_name
 from seatrial.model.parameters import is_like, is_pattern
-from seatrial.results.node_facts import told_kinds
-from seatrial.results.panels import Apart, parameters_of, shown, told_apart
+from seatrial.results.node_facts import kinds_in_words
+from seatrial.results.panels import Apart, distinguishing, parameters_of, shown
 from seatrial.results.store import queries
 from seatrial.results.store.by_case import NUMBERS, CaseRuns, by_case
 from seatrial.results.store.schema import Store
@@ -142,7 +142,7 @@ def gather(
         )
     kept = _fitting(_members(store, selection, trials), selection, trials, tests)
     trials = [trial for trial in trials if trial.tag in {one.trial for one in kept}]
-    unlike = told_kinds(store, trials, kept)
+    unlike = kinds_in_words(store, trials, kept)
     return Side(selection.text, trials, kept, conditions, unlike)
 
 
@@ -258,13 +258,13 @@ def _trial(store: Store, selection: SideSelection) -> TrialRow:
     trial = queries.trial(store, selection.trial)
     asked = selection.conditions.get("rehearsed", "")
     given = selection.conditions.get("given", "")
-    said = ""
+    fault = ""
     if given and trial.given != (given == "yes"):
-        said = "was given" if trial.given else "was not given"
+        fault = "was given" if trial.given else "was not given"
     elif asked and trial.rehearsed != (asked == "yes"):
-        said = "is a rehearsal" if trial.rehearsed else "is no rehearsal"
-    if said:
-        raise UsageError(f"{selection.text}: {trial.tag} {said}; leave the condition out")
+        fault = "is a rehearsal" if trial.rehearsed else "is no rehearsal"
+    if fault:
+        raise UsageError(f"{selection.text}: {trial.tag} {fault}; leave the condition out")
     return trial
 
 
@@ -297,12 +297,12 @@ def is_named(metric: str, patterns: Sequence[str]) -> bool:
 
 def _what_there_is(members: Sequence[CaseRuns]) -> str:
     """What the cases of a side are, where a condition left none."""
-    said = []
+    texts = []
     for key in ("test", "toolchain", "stage"):
         values = sorted({one.attribute(key) for one in members} - {""})
         if values:
-            said.append(f"{key} {', '.join(values[:5])}{', ...' if len(values) > 5 else ''}")
-    return f"there are {'; '.join(said)}" if said else "its trials have no case"
+            texts.append(f"{key} {', '.join(values[:5])}{', ...' if len(values) > 5 else ''}")
+    return f"there are {'; '.join(texts)}" if texts else "its trials have no case"
 
 
 # ---- pairing -------------------------------------------------------------------------------------
@@ -346,7 +346,7 @@ def pair(first: Side, second: Side, across: Sequence[str] = (), each_node: bool 
     both sides."""
     _require_parameters(across, first, second)
     crossed = list(dict.fromkeys([*_crossed(first, second), *across]))
-    apart = told_apart([*first.cases, *second.cases])
+    apart = distinguishing([*first.cases, *second.cases])
     one, other = (_groups(side, crossed, apart, each_node) for side in (first, second))
     for side, found in ((first, one), (second, other)):
         if not found:
@@ -421,14 +421,14 @@ def _name(
 
 def _nothing_shared(first: Side, second: Side, crossed: Sequence[str]) -> str:
     """Why no case is on both sides, as far as can be seen."""
-    said = []
+    texts = []
     for name in (*CROSSED, "test"):
         one, other = first.all_of(name), second.all_of(name)
         if name not in crossed and not one & other:
             named = (", ".join(sorted(side)) or "none" for side in (one, other))
-            said.append(f"{name} {' and '.join(named)}")
-    reason = "; ".join(said) or "their parameters differ; see --across"
+            texts.append(f"{name} {' and '.join(named)}")
+    reason = "; ".join(texts) or "their parameters differ; see --across"
     remedy = ""
-    if any(text.startswith(("toolchain", "machine")) for text in said):
+    if any(text.startswith(("toolchain", "machine")) for text in texts):
         remedy = "; choose one of each, such as A:toolchain=gcc B:toolchain=clang"
     return f"no case is on both {first.text} and {second.text}: {reason}{remedy}"

@@ -525,7 +525,7 @@ class Cure(Struct, frozen=True):
     def shown(self) -> bool:
         return self.clean >= self.needed
 
-    def told(self, first: str, second: str) -> str:
+    def words(self, first: str, second: str) -> str:
         """Return a sentence; the sides are named as given."""
         more = "that shows it" if self.shown else f"it takes {self.needed} to show it"
         return (

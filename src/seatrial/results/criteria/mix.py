@@ -170,10 +170,10 @@ def _state_of(states: Collection[State]) -> OverallState:
     return next((each for each in order if each in states), "no criteria")
 
 
-def first_of(words: Sequence[str], most: int = MAX_NAMED) -> list[str]:
+def first_of(words: Sequence[str], limit: int = MAX_NAMED) -> list[str]:
     """Return so many of the words at most, and how many more there are."""
-    more = len(words) - most
-    return [*words[:most], f"and {more} more"] if more > 0 else list(words)
+    more = len(words) - limit
+    return [*words[:limit], f"and {more} more"] if more > 0 else list(words)
 
 
 def missed_words(one: Result, component: str = "") -> str:

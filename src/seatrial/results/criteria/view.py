@@ -516,11 +516,11 @@ def undecided(criterion: Criterion, reason: str, bound: str = "", subject: str =
     )
 
 
-def largest_listed(numbers: Mapping[str, int], most: int = 3) -> str:
+def largest_listed(numbers: Mapping[str, int], limit: int = 3) -> str:
     """Return names with their numbers, the largest first: ``30 timeout, 2 hung``."""
     ordered = sorted(numbers.items(), key=lambda part: (-part[1], part[0]))
-    words = [f"{number} {name}" for name, number in ordered[:most]]
-    rest = sum(number for _, number in ordered[most:])
+    words = [f"{number} {name}" for name, number in ordered[:limit]]
+    rest = sum(number for _, number in ordered[limit:])
     return ", ".join([*words, *([f"{rest} others"] if rest else [])])
 
 

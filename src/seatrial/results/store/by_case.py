@@ -78,7 +78,7 @@ class CaseRuns(Struct, frozen=True):
     at_default: frozenset[str] = frozenset()
 
     @property
-    def told(self) -> dict[str, str]:
+    def key_parameters(self) -> dict[str, str]:
         """The parameters that belong to its identity."""
         return {n: v for n, v in self.parameters.items() if n not in self.at_default}
 

@@ -173,9 +173,9 @@ def _distinct_names(store: Store, found: Sequence[RunRow]) -> list[str]:
     ]
 
 
-def short_ids(store: Store, ids: Sequence[str], least: int = 8) -> dict[str, str]:
-    """Return ids cut to one length, at least ``least``, at which each still means one run."""
-    length = least
+def short_ids(store: Store, ids: Sequence[str], min_length: int = 8) -> dict[str, str]:
+    """Return ids cut to one length, at least ``min_length``, at which each still means one run."""
+    length = min_length
     sql = "SELECT DISTINCT run_id FROM runs WHERE run_id >= ? AND run_id < ? LIMIT 2"
     for run_id in ids:
         while length < len(run_id):
