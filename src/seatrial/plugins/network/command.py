@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,11 +22,10 @@ from seatrial.judge.reading import Unreadable, head, read_text
 from seatrial.judge.statistics.all_pairs import GroupPair, Link, Network, Slow
 from seatrial.model.figures import MetricValue
 from seatrial.model.machine import Machine
-from seatrial.model.machine_topology import topology_of
 from seatrial.model.node_set import fold
 from seatrial.plugins.network import matrices
-from seatrial.plugins.network.levels import LevelFinding, judged_by_level, network_groups, texts
-from seatrial.plugins.network.matrices import Matrix, MatrixJudgement
+from seatrial.plugins.network.levels import LevelFinding, judged_on, texts
+from seatrial.plugins.network.matrices import Matrix, MatrixJudgement, broken_groups, slow_groups
 from seatrial.results.store import queries
 from seatrial.results.store.export import to_json
 from seatrial.results.store.tables import Filters, RunRow
@@ -35,10 +34,10 @@ from seatrial.units import count, listed, show_change, show_figure, show_number
 HEAD = 64
 
 
-class _Found(NamedTuple):
+class _Source(NamedTuple):
     """A matrix or impacts of congestion, with their origin."""
 
-    source: str
+    name: str
     matrix: Matrix | None = None
     figures: Sequence[MetricValue] = ()
 
@@ -61,41 +60,31 @@ def command(
     Of TRIAL: the latest run of each case of the probes `pairs` and `congestion`, of mpiGraph or
     GPCNeT. FILE: an output of mpiGraph or GPCNeT, a `pairs.matrix`, or an output of `congestion`.
     """
-    file = Path(source)
     site: Machine | None = None
-    if file.is_file():
-        found = [_of_file(file)]
+    if Path(source).is_file():
+        sources = [_of_file(Path(source))]
     else:
-        found, site = _of_trial(folders, source, run_id)
+        sources, site = _of_trial(folders, source, run_id)
     if machine is not None:
         site = machines.find_machine(machine).machine
-    groups = network_groups(site) if site is not None else {}
-    topology = topology_of(site) if site is not None and site.topology is not None else None
-    records = []
-    for number, one in enumerate(found):
-        judged, levels = None, None
-        if one.matrix is not None:
-            judged, findings = judged_by_level(one.matrix, groups, topology, ranks)
-            levels = findings if topology is not None else None
-        if as_json:
-            records.append(_record(one, judged, levels))
-            continue
+    if as_json:
+        click.echo(to_json([_record(one, site, ranks) for one in sources]), nl=False)
+        return 0
+    for number, one in enumerate(sources):
         if number:
             click.echo()
-        click.echo(click.style(plain_line(one.source), bold=True))
-        if judged is not None:
-            print_network(judged, levels)
+        click.echo(click.style(plain_line(one.name), bold=True))
+        if one.matrix is not None:
+            print_network(*judged_on(one.matrix, site, ranks))
         else:
             print_impacts(one.figures)
-    if as_json:
-        click.echo(to_json(records), nl=False)
     return 0
 
 
-def _of_file(file: Path) -> _Found:
+def _of_file(file: Path) -> _Source:
     beginning = head(file, HEAD)
     if beginning is not None and matrices.is_matrix(beginning.text):
-        return _Found(str(file), matrices.read(file))
+        return _Source(str(file), matrices.read(file))
     reasons = []
     for name in ("congestion", "gpcnet"):
         form = find_format(name)
@@ -106,26 +95,26 @@ def _of_file(file: Path) -> _Found:
         except ValueError as error:
             reasons.append(f"as {name}'s: {plain(str(error))[:200]}")
             continue
-        return _Found(str(file), figures=figures)
+        return _Source(str(file), figures=figures)
     raise UsageError(
         f"{file}: is neither a matrix (mpiGraph's output, or {matrices.FILE} of the probe pairs) "
         f"nor a whole output of congestion or GPCNeT ({'; '.join(reasons)})"
     )
 
 
-def _of_trial(folders: Folders, source: str, run_id: str) -> "tuple[list[_Found], Machine | None]":
+def _of_trial(folders: Folders, source: str, run_id: str) -> tuple[list[_Source], Machine | None]:
     with opened(folders) as store:
         trial = trial_or_file(store, source)
-        found = queries.runs(store, Filters(trial=trial.path))
-        found = [run for run in found if run.code in queries.MEASURED]
+        runs = queries.runs(store, Filters(trial=trial.path))
+        runs = [run for run in runs if run.code in queries.MEASURED]
         if run_id:
             wanted = queries.run(store, f"{trial.tag}/{run_id}")
-            found = [run for run in found if run.run_id == wanted.run_id]
-    sources: dict[str, _Found] = {}
-    more: Counter[str] = Counter()
-    for run in found:  # newest first
+            runs = [run for run in runs if run.run_id == wanted.run_id]
+    sources: dict[str, _Source] = {}
+    older: Counter[str] = Counter()
+    for run in runs:  # newest first
         if run.case in sources:
-            more[run.case] += 1
+            older[run.case] += 1
         elif (one := _of_run(run)) is not None:
             sources[run.case] = one
     if not sources:
@@ -133,13 +122,13 @@ def _of_trial(folders: Folders, source: str, run_id: str) -> "tuple[list[_Found]
             f"{trial.tag}: no run with a right answer has a matrix or figures of congestion; "
             "run the probes `pairs` and `congestion`, or mpiGraph or GPCNeT"
         )
-    for case, number in more.items():
-        said = f"{sources[case].source} (the latest of {number + 1}; --run names another)"
-        sources[case] = sources[case]._replace(source=said)
+    for case, number in older.items():
+        name = f"{sources[case].name} (the latest of {number + 1}; --run names another)"
+        sources[case] = sources[case]._replace(name=name)
     return list(sources.values()), known_machine(Path(trial.path))
 
 
-def _of_run(run: RunRow) -> _Found | None:
+def _of_run(run: RunRow) -> _Source | None:
     """Return the matrix or impacts in a run's directory; None for a run of another kind. Raises
     UsageError if it is damaged: a run with an incomplete matrix must not look like one without a
     matrix."""
@@ -149,23 +138,22 @@ def _of_run(run: RunRow) -> _Found | None:
     folder = Path(run.path)
     matrix = head(folder / matrices.FILE, HEAD)
     if matrix is not None:
-        return _Found(source, matrices.read(folder / matrices.FILE))
+        return _Source(source, matrices.read(folder / matrices.FILE))
     stdout = head(folder / "stdout", 4096)
     if stdout is None:
         return None
     known = matrices.is_matrix(stdout.text) or stdout.text.startswith("congestion of ")
     if not known and "NetworkLoad Tests" not in stdout.text:
         return None
-    return _of_file(folder / "stdout")._replace(source=source)
+    return _of_file(folder / "stdout")._replace(name=source)
 
 
-def _record(
-    one: _Found, judged: MatrixJudgement | None, levels: list[LevelFinding] | None
-) -> dict[str, Any]:
-    if judged is None:
-        return {"source": one.source, "impacts": impacts_of(one.figures)}
+def _record(one: _Source, site: Machine | None, by_rank: bool) -> dict[str, Any]:
+    if one.matrix is None:
+        return {"source": one.name, "impacts": impacts_of(one.figures)}
+    judged, levels = judged_on(one.matrix, site, by_rank)
     return {
-        "source": one.source,
+        "source": one.name,
         "unit": judged.unit,
         "ranks": judged.ranks,
         "ungrouped": judged.ungrouped,
@@ -192,60 +180,60 @@ def print_network(judged: MatrixJudgement, levels: Sequence[LevelFinding] | None
     """Print what was found, with what was found of units of the network; None: it has no levels, so
     that findings of groups are told."""
     net = judged.network
-    ranks = f", {judged.ranks} ranks" if judged.ranks != net.nodes else ""
-    noise = "" if net.noise is None else f", noise of a link {100 * net.noise:.2g} %"
-    if judged.average is not None and judged.greatest is not None:
-        rates = f"average {show_number(judged.average)}, greatest {show_number(judged.greatest)}"
-        each = "a rank" if judged.ranks != net.nodes or judged.unit == "rank" else "a NIC"
-        click.echo(f"{rates} GB/s {each}")
-    click.echo(f"{count(net.nodes, judged.unit)}{ranks}, rates in MiB/s{noise}")
-    if judged.ungrouped:
-        click.echo(f"in no group: {_names(judged.ungrouped)}")
-    for text in texts(levels or ())[:MAX_ROWS]:
-        click.echo(plain_line(text))
-    if levels and len(levels) > MAX_ROWS:
-        click.echo(f"and {len(levels) - MAX_ROWS} more findings by level; --json has them")
-    _print_mute(judged, by_group=levels is None)
+    mute = _mute(judged, by_group=levels is None)
+    for line in (*_head(judged), *_by_level(levels or ()), *mute):
+        click.echo(line)
     if net.reason:
         click.echo(f"speeds were not judged: {plain_line(net.reason)}")
     else:
         _print_slow("slow senders", net.senders)
         _print_slow("slow receivers", net.receivers)
         _print_links(net.links, net.slow_links)
-        slow = [pair for pair in net.slow_groups if not pair.cut]
-        if not (net.senders or net.receivers or net.slow_links or slow or levels):
+        if not (net.senders or net.receivers or net.slow_links or slow_groups(net) or levels):
             click.echo("no slow sender, receiver or link")
     if len(net.groups) > 1 and judged.grouped:
         _print_groups(net)
     _print_nics(net)
 
 
-def _print_mute(judged: MatrixJudgement, by_group: bool) -> None:
+def _head(judged: MatrixJudgement) -> Iterator[str]:
+    net = judged.network
+    has_more_ranks = judged.ranks != net.nodes
+    if judged.average is not None and judged.greatest is not None:
+        rates = f"average {show_number(judged.average)}, greatest {show_number(judged.greatest)}"
+        yield f"{rates} GB/s {'a rank' if has_more_ranks or judged.unit == 'rank' else 'a NIC'}"
+    ranks = f", {judged.ranks} ranks" if has_more_ranks else ""
+    noise = "" if net.noise is None else f", noise of a link {100 * net.noise:.2g} %"
+    yield f"{count(net.nodes, judged.unit)}{ranks}, rates in MiB/s{noise}"
+    if judged.ungrouped:
+        yield f"in no group: {_names(judged.ungrouped)}"
+
+
+def _by_level(levels: Sequence[LevelFinding]) -> Iterator[str]:
+    yield from map(plain_line, texts(levels)[:MAX_ROWS])
+    if len(levels) > MAX_ROWS:
+        yield f"and {len(levels) - MAX_ROWS} more findings by level; --json has them"
+
+
+def _mute(judged: MatrixJudgement, by_group: bool) -> Iterator[str]:
+    """Yield who cannot talk with whom."""
     net = judged.network
     if net.silent:
-        click.echo(f"talk with nobody: {_names(net.silent)}")
+        yield f"talk with nobody: {_names(net.silent)}"
     if net.cut_off and by_group:
-        click.echo(f"groups that talk with no other group: {_names(net.cut_off)}")
+        yield f"groups that talk with no other group: {_names(net.cut_off)}"
     for names in net.apart[:MAX_ROWS]:
-        click.echo(f"{count(len(names), 'node')} talk among themselves alone: {_names(names)}")
-    cut = [
-        pair
-        for pair in net.groups
-        if by_group
-        and judged.grouped
-        and pair.cut
-        and not {pair.sender, pair.receiver} & {*net.cut_off}
-    ]
-    for pair in cut[:MAX_ROWS]:
-        click.echo(
-            f"no link from group {plain_line(pair.sender)} to {plain_line(pair.receiver)} works"
-        )
+        yield f"{count(len(names), 'node')} talk among themselves alone: {_names(names)}"
+    if by_group and judged.grouped:
+        for pair in broken_groups(net)[:MAX_ROWS]:
+            ends = f"from group {plain_line(pair.sender)} to {plain_line(pair.receiver)}"
+            yield f"no link {ends} works"
     if net.mute_pairs:
         shown = ", ".join(f"{plain_line(a)} to {plain_line(b)}" for a, b in net.pairs[:MAX_ROWS])
         more = f" and {net.mute_pairs - MAX_ROWS} more" if net.mute_pairs > MAX_ROWS else ""
-        click.echo(f"{count(net.mute_pairs, 'single pair')} cannot talk: {shown}{more}")
+        yield f"{count(net.mute_pairs, 'single pair')} cannot talk: {shown}{more}"
     if judged.hidden:
-        click.echo(
+        yield (
             f"{count(judged.hidden, 'pair')} of ranks could not talk though others of the same "
             "nodes could; --ranks shows them"
         )

@@ -14,6 +14,8 @@ from seatrial.results.criteria.view import (
 )
 from seatrial.units import count
 
+NO_MATRIX = "no run with a right answer left a matrix, as the probe pairs and mpiGraph do"
+
 
 def network(view: TrialView, criterion: Criterion) -> list[Result]:
     """The number of findings in the latest right run of each case that left a matrix of all pairs
@@ -30,18 +32,16 @@ def network(view: TrialView, criterion: Criterion) -> list[Result]:
     one; a case whose latest run left none, if it would be met by an older one; a component
     without any matrix; a rehearsal.
     """
+    reason = NO_MATRIX if view.over else view.goes_on
     groups = view.groups(criterion)
-    found = [(group, _of_case(view, criterion, group)) for group in groups]
-    reason = "no run with a right answer left a matrix, as the probe pairs and mpiGraph do"
-    reason = reason if view.over else view.goes_on
-    measure = {group.case.test for group, result in found if result is not None}
-    results = [
-        result or undecided(criterion, reason, subject=group.name)
-        for group, result in found
-        if (criterion.tests or group.case.test in measure) and (group.runs or not group.stage)
-    ]
-    if not measure:
+    measuring = {group.case.test for group in groups if group.right(FINDINGS)}
+    if not measuring:
         return [undecided(criterion, reason)]
+    results = [
+        _of_case(view, criterion, group) or undecided(criterion, reason, subject=group.name)
+        for group in groups
+        if (criterion.tests or group.case.test in measuring) and (group.runs or not group.stage)
+    ]
     return with_worst(results, lambda one: one.value or 0.0)
 
 

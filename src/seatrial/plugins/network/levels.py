@@ -61,7 +61,7 @@ class LevelFinding(Struct, frozen=True):
         return f"{first} and {second} look merged: rates between them are as within one"
 
 
-def network_groups(machine: "Machine") -> dict[str, str]:
+def network_groups(machine: Machine) -> dict[str, str]:
     """Return the group of each node by which a matrix is judged: that of the machine's file, else
     its unit of the largest level, by its name (``group 3``)."""
     groups = groups_of(machine)
@@ -79,14 +79,20 @@ def level_findings(matrix: Matrix, topology: Topology | None) -> list[LevelFindi
     if topology is None:
         return []
     names, rates = between_nodes(matrix)
-    number = topology.number_of
-    places = [number.get(name, number.get(name.partition(".")[0], -1)) for name in names]
+    places = _places(names, topology)
     kept = [row for row, place in enumerate(places) if place >= 0]
     if len(kept) < 4:
         return []
     own = rates[np.ix_(kept, kept)]
     judge = _Levels([names[i] for i in kept], own, [places[i] for i in kept], topology.levels)
     return [one for height in reversed(range(len(topology.levels))) for one in judge.level(height)]
+
+
+def _places(hosts: Sequence[str], topology: Topology) -> list[int]:
+    """Return the number of each host in a topology, by its name or the first part of its full name;
+    -1 for one without a place."""
+    number = topology.number_of
+    return [number.get(host, number.get(host.partition(".")[0], -1)) for host in hosts]
 
 
 def judged_by_level(
@@ -116,13 +122,24 @@ def judged_by_level(
     return found._replace(network=network), levels
 
 
+def judged_on(
+    matrix: Matrix, machine: Machine | None, by_rank: bool = False
+) -> tuple[MatrixJudgement, list[LevelFinding] | None]:
+    """Judge a matrix by the groups and the levels of a machine. There are no findings by level,
+    None, where it has no topology."""
+    groups = network_groups(machine) if machine is not None else {}
+    topology = topology_of(machine) if machine is not None and machine.topology else None
+    judgement, levels = judged_by_level(matrix, groups, topology, by_rank)
+    return judgement, levels if topology is not None else None
+
+
 def _factors(matrix: Matrix, topology: Topology, between: Sequence[LevelFinding]) -> Floats:
     """Return by how much the rates differ that units have between them, shape (n, n)."""
-    number = topology.number_of
-    places = [number.get(host, number.get(host.partition(".")[0], -1)) for host in matrix.hosts]
+    places = _places(matrix.hosts, topology)
     factors = np.ones(matrix.rates.shape)
+    levels = {level.name: level for level in topology.levels}
     for one in between:
-        level = next(each for each in topology.levels if each.name == one.level)
+        level = levels[one.level]
         unit = np.array([level.units[level.unit_of[n]] if n >= 0 else "" for n in places])
         first, second = (np.flatnonzero(unit == name) for name in one.units)
         factors[np.ix_(first, second)] *= 1 + (one.effect or 0.0)
@@ -162,16 +179,22 @@ class _Levels:
         of_units = blocks(rates, member, len(units))
         labels = [level.units[unit] for unit in units]
         for kind, rows, effect in _judged(of_units, self._common(first, height), sizes):
-            whole = [np.flatnonzero(member == row) for row in rows]
-            others = np.arange(len(self.names)) if len(rows) == 1 else whole[1]
-            cells = np.ix_(whole[0], others)
-            if self.told[cells].mean() > 0.5:
-                continue
-            self.told[cells] = True
-            if len(rows) == 1 or kind == "merged":
-                self.told[np.ix_(others, whole[0])] = True
-            nodes = [self.names[i] for own in whole for i in own]
-            yield LevelFinding(level.name, kind, [labels[row] for row in rows], effect, nodes)
+            nodes = [np.flatnonzero(member == row) for row in rows]
+            if self._is_news(nodes, both_ways=len(rows) == 1 or kind == "merged"):
+                names = [self.names[i] for unit in nodes for i in unit]
+                yield LevelFinding(level.name, kind, [labels[row] for row in rows], effect, names)
+
+    def _is_news(self, nodes: Sequence[Indices], both_ways: bool) -> bool:
+        """Return whether a finding about the nodes of a unit, or from those of one to those of
+        another, says more than those before it, and note it."""
+        others = nodes[1] if len(nodes) > 1 else np.arange(len(self.names))
+        cells = np.ix_(nodes[0], others)
+        if self.told[cells].mean() > 0.5:
+            return False
+        self.told[cells] = True
+        if both_ways:
+            self.told[np.ix_(others, nodes[0])] = True
+        return True
 
     def _common(self, first: Indices, height: int) -> Indices:
         """Return the number of the smallest level that holds both of two units, for all pairs; the

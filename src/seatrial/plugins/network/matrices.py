@@ -73,6 +73,18 @@ class MatrixJudgement(NamedTuple):
         return max((one * GB_PER_MIB for one in most if one is not None), default=None)
 
 
+def broken_groups(network: all_pairs.Network) -> list[all_pairs.GroupPair]:
+    """Return the pairs of groups between which no link works, though each talks with others."""
+    cut_off = {*network.cut_off}
+    cut = [pair for pair in network.groups if pair.cut]
+    return [pair for pair in cut if not {pair.sender, pair.receiver} & cut_off]
+
+
+def slow_groups(network: all_pairs.Network) -> list[all_pairs.GroupPair]:
+    """Return the pairs of groups that are slow, without those between which no link works."""
+    return [pair for pair in network.slow_groups if not pair.cut]
+
+
 def is_matrix(text: str) -> bool:
     """Return whether a text begins like a matrix of mpiGraph or of the probe ``pairs``."""
     return text.startswith(("START mpiGraph", "Recv\t"))
@@ -170,17 +182,23 @@ def judged(matrix: Matrix, groups: Mapping[str, str], by_rank: bool = False) -> 
     """
     hosts = matrix.hosts
     nodes = list(dict.fromkeys(hosts))
+    known = [_group(node, groups) for node in nodes] if groups else None
     ungrouped = [node for node in nodes if groups and _group(node, groups) == NO_GROUP]
     several = len(nodes) < len(hosts)
     if several and (len(nodes) == 1 or by_rank):
-        kinds = [_group(host, groups) for host in hosts] if groups else hosts
-        known = kinds if groups or len(nodes) > 1 else None
-        survey = all_pairs.survey(matrix.rates, matrix.names, known, hosts=hosts)
+        survey = _survey_of_ranks(matrix, groups)
         return MatrixJudgement(survey, "rank", len(hosts), bool(groups), ungrouped, 0)
     rates, hidden = _between(matrix.rates, hosts, nodes) if several else (matrix.rates, 0)
-    known = [_group(node, groups) for node in nodes] if groups else None
     survey = all_pairs.survey(rates, nodes, known, hosts=None)
     return MatrixJudgement(survey, "node", len(hosts), bool(groups), ungrouped, hidden)
+
+
+def _survey_of_ranks(matrix: Matrix, groups: Mapping[str, str]) -> all_pairs.Network:
+    hosts = matrix.hosts
+    known: list[str] | None = [_group(host, groups) for host in hosts]
+    if not groups:
+        known = hosts if len(set(hosts)) > 1 else None
+    return all_pairs.survey(matrix.rates, matrix.names, known, hosts=hosts)
 
 
 def _group(host: str, groups: Mapping[str, str]) -> str:
@@ -241,14 +259,13 @@ def findings_in(folder: Path, groups: Mapping[str, str], nodes: str = "") -> lis
 def figures_of(judged: MatrixJudgement, missing: int = 0) -> list[MetricValue]:
     """Return the number of findings of each kind, then of all; so many nodes are ``missing``."""
     net = judged.network
-    slow_groups = [pair for pair in net.slow_groups if not pair.cut] if judged.grouped else []
     numbers = {
         "silent_nodes": len(net.silent) + missing,
         "cut_groups": len(net.cut_off) + len(net.apart),
         "mute_pairs": net.mute_pairs + judged.hidden,
         "slow_nodes": len({slow.name for slow in (*net.senders, *net.receivers)}),
         "slow_links": net.slow_links,
-        "slow_groups": len(slow_groups),
+        "slow_groups": len(slow_groups(net)) if judged.grouped else 0,
     }
     figures = [_figure(f"{PREFIX}{name}", number) for name, number in numbers.items()]
     return [*figures, _figure(FINDINGS, sum(numbers.values()))]

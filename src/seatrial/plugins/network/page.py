@@ -9,6 +9,7 @@ from seatrial.judge.statistics.all_pairs import Network
 from seatrial.model.node_set import fold
 from seatrial.plugins.network import run_matrices
 from seatrial.plugins.network.levels import LevelFinding
+from seatrial.plugins.network.matrices import broken_groups, slow_groups
 from seatrial.results.store import queries
 from seatrial.results.store.tables import RunRow
 from seatrial.show.web.page import PageQuery
@@ -227,9 +228,8 @@ def _mute(net: Network, at: _Places, groups: bool) -> Iterator[NetworkFinding]:
     for names in net.apart:
         together = ", ".join(names) if any(":" in name for name in names) else fold(names)
         yield replace(at.finding("talk among themselves alone", names[0]), what=together)
-    for pair in net.groups:
-        if groups and pair.cut and not {pair.sender, pair.receiver} & {*net.cut_off}:
-            yield at.finding("no link between groups", pair.sender, pair.receiver)
+    for pair in broken_groups(net) if groups else ():
+        yield at.finding("no link between groups", pair.sender, pair.receiver)
     for sender, receiver in net.pairs:
         yield at.finding("single pair cannot talk", sender, receiver)
 
@@ -240,7 +240,6 @@ def _slow(net: Network, at: _Places, groups: bool) -> Iterator[NetworkFinding]:
             yield at.finding(kind, slow.name, effect=slow.effect, deviations=slow.deviations)
     for link in net.links:
         yield at.finding("slow link", link.sender, link.receiver, link.value, link.effect)
-    for pair in sorted(net.slow_groups, key=lambda pair: pair.effect or 0.0):
-        if groups and not pair.cut:
-            kind = "slow between groups"
-            yield at.finding(kind, pair.sender, pair.receiver, pair.median, pair.effect)
+    for pair in sorted(slow_groups(net), key=lambda pair: pair.effect or 0.0) if groups else ():
+        kind = "slow between groups"
+        yield at.finding(kind, pair.sender, pair.receiver, pair.median, pair.effect)

@@ -22,7 +22,7 @@ from seatrial.model.machine_topology import topology_of
 from seatrial.plugins.network import matrices
 from seatrial.plugins.network.levels import (
     LevelFinding,
-    judged_by_level,
+    judged_on,
     level_findings,
     network_groups,
     texts,
@@ -269,11 +269,9 @@ def _by_level(state: ServerState, view: View) -> tuple[RunRow | None, list[str] 
 
 
 def _charted(run: RunRow, machine: Machine | None) -> Charted:
-    groups = network_groups(machine) if machine is not None else {}
-    topology = topology_of(machine) if machine is not None and machine.topology else None
     matrix = _read(run)
-    judged, levels = judged_by_level(matrix, groups, topology)
-    return Charted(matrix, judged, groups, levels if topology is not None else None)
+    judged, levels = judged_on(matrix, machine)
+    return Charted(matrix, judged, network_groups(machine) if machine else {}, levels)
 
 
 def _read(run: RunRow) -> Matrix:
