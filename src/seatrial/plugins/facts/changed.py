@@ -43,8 +43,7 @@ from seatrial.units import listed
 #
 # The facts of nodes that trials collected: which trials, and what they found.
 #
-# collected(store, "frost") # the runs that collected facts, newest trial first
-# table_of(runs_of_trial) # one table of all that they found
+#     collected(store, "frost")[0].table()     # what the newest trial found
 
 
 class Collection(NamedTuple):
@@ -335,8 +334,6 @@ def _runs_of_side(store: Store, side: Side) -> list[RunDigest]:
 # ---- history facts -------------------------------------------------------------------------------
 #
 # The facts of nodes that changed when the level of a history did.
-#
-# with_facts(store, histories)
 
 
 MAX_RUNS = 20  # of each side of a change, those next to it
@@ -443,9 +440,13 @@ def slow_facts(outcomes: Sequence[RunOutcome], table: FactTable) -> SlowFacts:
     questions = _questions(table.only(used))
     facts = []
     for members, pairs in questions.items():
-        inside = [x for nodes, x in figures.items() if members.issuperset(nodes)]
-        outside = [x for nodes, x in figures.items() if members.isdisjoint(nodes)]
-        if (tested := _tested(inside, outside)) is None:
+        sides: tuple[list[float], list[float]] = [], []
+        for nodes, x in figures.items():
+            if members.issuperset(nodes):
+                sides[0].append(x)
+            elif members.isdisjoint(nodes):
+                sides[1].append(x)
+        if (tested := _tested(*sides)) is None:
             continue
         ratio, p = tested[0], min(1.0, tested[1] * len(questions))
         if p < LEVEL and abs(math.log(ratio)) >= LEAST:

@@ -135,12 +135,16 @@ def text_of(table: FactTable) -> str:
     return "".join(sorted(blocks, key=lambda block: block.startswith("node")))
 
 
-def _lost(lines: Sequence[str], numbers: Sequence[int]) -> str:
-    """Return how many lines of an answer are missing by its last line; "" if none is."""
-    written = lines[numbers.index(-2)].partition("\t")[2]
-    read = sum(number >= 0 or number == -3 for number in numbers[: numbers.index(-2)])
-    told = int(written) if written.isascii() and written.isdecimal() else 0
-    return count(told - read, "line") if told > read else ""
+def _missing(lines: Sequence[str], numbers: Sequence[int]) -> str:
+    """Return what of an answer is missing: its last line, or lines that this counts; "" if nothing
+    is. ``numbers``: those of the lines, by ``_Reader``."""
+    if -2 not in numbers:
+        return "the end of its answer is missing"
+    end = numbers.index(-2)
+    written = lines[end].partition("\t")[2]
+    sent = int(written) if written.isascii() and written.isdecimal() else 0
+    lost = sent - sum(number >= 0 or number == -3 for number in numbers[:end])
+    return f"{count(lost, 'line')} of its answer are missing" if lost > 0 else ""
 
 
 class _Reader:
@@ -198,10 +202,8 @@ class _Reader:
         except KeyError:
             known = [numbers[line] if line in numbers else self._number(line) for line in lines]
         self.rows[name] = np.array(known, dtype=np.int32)
-        if not cut and -2 not in known:
-            self.troubles.append(f"{name}: the end of its answer is missing; what is there counts")
-        elif not cut and (lost := _lost(lines, known)):
-            self.troubles.append(f"{name}: {lost} of its answer are missing; what is there counts")
+        if not cut and (missing := _missing(lines, known)):
+            self.troubles.append(f"{name}: {missing}; what is there counts")
         elif -3 in known:
             self.troubles.append(f"{name}: lines that are no facts are left out")
         if -4 in known:

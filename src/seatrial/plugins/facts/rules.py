@@ -1,7 +1,7 @@
 """Judge facts by rules: findings name the nodes.
 
-found = judge(table, load(), roles_of(machine))
-for finding in found.findings:
+judged = judge(table, load(), roles_of(machine))
+for finding in judged.findings:
     finding.rule, finding.nodes, finding.text    # pcie-width, n004, ...
 """
 
@@ -98,29 +98,23 @@ def with_waivers(raw: Iterable[Finding], rules: RuleFile, day: str = "") -> Rule
     day = day or f"{datetime.now(UTC):%Y-%m-%d}"
     waivers = [waiver for waiver in rules.waivers if not waiver.until or waiver.until >= day]
     judgement = RuleJudgement([], [], 0, [])
-    for finding in raw:
-        left, excused = _split(finding, [each for each in waivers if _waives(each, finding[0])])
-        judgement.findings.extend(left)
-        judgement.waived.extend(excused)
+    for rule, nodes, text in raw:
+        of_rule = [waiver for waiver in waivers if _waives(waiver, rule)]
+        if not nodes:  # it is about the machine
+            waiver = next((waiver for waiver in of_rule if not waiver.nodes), None)
+            if waiver is None:
+                judgement.findings.append(_made(rule, nodes, text))
+            else:
+                judgement.waived.append(_made(rule, nodes, text, waiver.reason))
+            continue
+        for waiver in of_rule:
+            members = set(unfold(waiver.nodes)) if waiver.nodes else set(nodes)
+            if gone := [node for node in nodes if node in members]:
+                judgement.waived.append(_made(rule, gone, text, waiver.reason))
+                nodes = [node for node in nodes if node not in members]
+        if nodes:
+            judgement.findings.append(_made(rule, nodes, text))
     return judgement
-
-
-def _split(
-    finding: Finding, waivers: Sequence[RuleWaiver]
-) -> tuple[list[RuleFinding], list[RuleFinding]]:
-    """Return a finding without the nodes that are waived, and those."""
-    rule, nodes, text = finding
-    if not nodes:
-        reason = next((waiver.reason for waiver in waivers if not waiver.nodes), None)
-        made = [_made(rule, nodes, text, reason or "")]
-        return (made, []) if reason is None else ([], made)
-    excused: list[RuleFinding] = []
-    for waiver in waivers:
-        members = set(unfold(waiver.nodes)) if waiver.nodes else set(nodes)
-        if gone := [node for node in nodes if node in members]:
-            excused.append(_made(rule, gone, text, waiver.reason))
-            nodes = [node for node in nodes if node not in members]
-    return [_made(rule, nodes, text)] if nodes else [], excused
 
 
 def _waives(waiver: RuleWaiver, rule: Rule) -> bool:
@@ -390,7 +384,7 @@ def _listed_facts(rule: Rule) -> str:
 #
 # Load rules: those that ship, and a site's own.
 #
-# rules = load([Path("rules/frost.yaml")]) # after the shipped ones; equal names replace
+#     load([Path("rules/frost.yaml")])     # after the shipped ones; equal names replace
 
 
 def load(paths: Iterable[Path] = ()) -> RuleFile:

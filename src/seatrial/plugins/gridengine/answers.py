@@ -79,8 +79,8 @@ def parse_qstat(text: str) -> list[TaskState]:
         root = root_of(text, "job_info")
     except ValueError as error:
         raise UnexpectedOutput(f"qstat {error}") from None
-    for about in root.iter("job_list"):
-        fields = {each.tag: (each.text or "").strip() for each in about}
+    for entry in root.iter("job_list"):
+        fields = {field.tag: (field.text or "").strip() for field in entry}
         number, numbers = _number(fields.get("JB_job_number")), _numbers(fields.get("tasks", "1"))
         if number is None or not numbers or not _STATE.fullmatch(fields.get("state", "")):
             raise UnexpectedOutput(f"qstat answered {str(fields)[:160]}")

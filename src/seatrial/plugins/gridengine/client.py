@@ -115,14 +115,14 @@ class GridEngineClient(QdelClient):
         if not arrays or settings is None or not (settings.accounting and self._has_accounts):
             return []
         now, longest = time.monotonic(), settings.account_within + PATIENCE
-        over = [state for state in await self._listed("z") if state.array in arrays]
-        over = [state for state in over if state.key not in accounted]
-        self._over_since = {state.key: self._over_since.get(state.key, now) for state in over}
-        return [
-            state._replace(state="CANCELLED")
-            for state in over
-            if now - self._over_since[state.key] > longest
+        over = [
+            state
+            for state in await self._listed("z")
+            if state.array in arrays and state.key not in accounted
         ]
+        since = self._over_since = {s.key: self._over_since.get(s.key, now) for s in over}
+        late = [state for state in over if now - since[state.key] > longest]
+        return [state._replace(state="CANCELLED") for state in late]
 
     async def _accounted(self, which: str) -> list[TaskState]:
         """Return the tasks of a job, by its number or its name, that have ended; none where it has

@@ -129,7 +129,7 @@ def refused(rules: SubmitRules, quotas: Mapping[str, Quota]) -> list[SubmitLimit
 #
 # Quotas of users, by the commands of a site.
 #
-# quotas = asyncio.run(quotas_of(rules, "ann")) # {"scratch": Quota(used=900.0, quota=1000.0)}
+#     asyncio.run(quotas_of(rules, "ann"))     # {"scratch": Quota(used=900.0, quota=1000.0)}
 
 
 KIB_PER_GIB, GIB = float(1 << 20), float(1 << 30)

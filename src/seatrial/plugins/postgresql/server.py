@@ -225,18 +225,21 @@ def _make_tables(connection: Connection, place: str) -> str:
 # ---- errors -------------------------------------------------------------------------------
 
 
+def _way_to_reach(text: str, state: str) -> str:
+    """Return what people can do about a server that cannot be reached."""
+    if "password" in text or state.startswith("28"):
+        return "see to the user, and to the password in ~/.pgpass or $PGPASSWORD"
+    if "does not exist" in text or state.startswith("3D"):
+        return "see to the name of the database and of the user"
+    return "see that its server runs and can be reached, then ask again"
+
+
 def store_error(place: str, error: psycopg.Error, role: str, lost: bool) -> StoreError:
     """Return an error as one message with the place and the remedy."""
     text = str(error).strip().partition("\n")[0]
     state = error.sqlstate or ""
     if (lost and not state) or state.startswith(("08", "57P")):
-        if "password" in text or state.startswith("28"):
-            remedy = "see to the user, and to the password in ~/.pgpass or $PGPASSWORD"
-        elif "does not exist" in text or state.startswith("3D"):
-            remedy = "see to the name of the database and of the user"
-        else:
-            remedy = "see that its server runs and can be reached, then ask again"
-        return Away(f"{place}: cannot be reached; {remedy} ({text})")
+        return Away(f"{place}: cannot be reached; {_way_to_reach(text, state)} ({text})")
     remedies: tuple[tuple[type[psycopg.Error], str], ...] = (
         (errors.LockNotAvailable, "is locked by another collector; wait for it"),
         (errors.DeadlockDetected, "is locked by another collector; ask again"),

@@ -167,9 +167,8 @@ class SinkLifetime:
 #
 # Lock the delivery of a trial's events for one process: ``trials/TAG/sinks/lock``.
 #
-# with held(folder):       # raises DeliveryLocked if another process has it
-#     ...
-# holder(folder)           # "process 123 on login1", or ""
+#     with held(folder): ...   # raises DeliveryLocked if another process has it
+#     holder(folder)           # "process 123 on login1", or ""
 
 
 WAIT_S = 0.5

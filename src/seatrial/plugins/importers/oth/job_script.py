@@ -30,14 +30,6 @@ OWN_FOLDERS = {
 }
 """The keys of the harness's own, and the variables of oth.sh that have their values."""
 
-HARNESS_PROGRAMS = (
-    "log_binary_execution_time.py",
-    "check_executable_driver.py",
-    "test_harness_driver.py",
-)
-"""The programs of the harness that a job calls. Seatrial does their work: oth.sh has functions of
-these names that do nothing."""
-
 _DIRECTIVE = re.compile(r"#(SBATCH|BSUB|PBS)\s+(.*?)\s*$")
 _KEY = re.compile(r"__([A-Za-z0-9_]+?)__")
 _LOGIN = re.compile(r"#!\s*\S*/(?:env\s+)?(?:ba|z|k)?sh\s+(?:\S+\s+)*-\S*l")
