@@ -74,7 +74,7 @@ def write_trial(trials: Path, tag: str, cases: int, repeats: int, slower: float)
     )
     folder = create(trials, record, asked)
     now = SECOND
-    with Journal.own(folder.journal) as journal:
+    with Journal.take(folder.journal) as journal:
         journal.append(TrialStarted(time=now, trial=tag))
         for case in asked:
             factor = 1 + slower * (case.parameters["slow"] == "yes")

@@ -112,7 +112,7 @@ def _beside_a_trial(place: Workplace, influx: Influx) -> Row:
     _empty(influx)
     folder = TrialMaker(place.trials, "live", [a_case(1)]).folder
     quiet = OutputQuiet(time=0, trial="live", app="a", test="stream", run_id="r", seconds=1)
-    with Journal.own(folder.journal) as journal:
+    with Journal.take(folder.journal) as journal:
         words = ("sink", "live", "-m", str(place.machine), "--follow")
         with place.start(*words) as sending:
             began = time.perf_counter()

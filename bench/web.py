@@ -335,7 +335,7 @@ def _live(folder: Path, page: str) -> Row:
 
 def _grow(journal: Path, lines: list[bytes], stop: threading.Event) -> None:
     """Append the events at their rate, as if they happened now."""
-    with Journal.own(journal) as own:
+    with Journal.take(journal) as own:
         for line in lines:
             own.append(msgspec.structs.replace(decode(line), time=time.time_ns()))
             own.flush()

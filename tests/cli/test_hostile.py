@@ -82,7 +82,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> tuple[Workplace, str]:
     (folder / "cases.jsonl").write_text(text)
     for file in folder.glob("journal*"):
         file.unlink()
-    with Journal.own(folder / "journal.jsonl") as journal:
+    with Journal.take(folder / "journal.jsonl") as journal:
         for event in events:
             journal.append(_odd(event))
         odd = AlertRaised(kind=f"k{ODD}", subject=f"s{ODD}", text=f"t{ODD}")

@@ -212,7 +212,7 @@ def binding(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmCluster]:
 def expected(words: str) -> dict[int, tuple[str, str]]:
     """The node and the CPU of each rank."""
     sizes = [2, 2, 2]
-    order = [5, 4, 0, 1, 3, 2] if words == "file down" else parse_order(words).of(sizes)
+    order = [5, 4, 0, 1, 3, 2] if words == "file down" else parse_order(words).order(sizes)
     nodes, slots = nodes_of_ranks(order, sizes), slots_of_ranks(order, sizes)
     return {r: (f"n{nodes[r] + 1:03}", str(slots[r])) for r in range(6)}
 

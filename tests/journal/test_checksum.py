@@ -21,7 +21,7 @@ LINES = 12
 def journal(tmp_path: Path) -> Path:
     path = tmp_path / "journal.jsonl"
     for first in range(0, LINES, 4):  # as three drivers write it
-        with Journal.own(path) as owned:
+        with Journal.take(path) as owned:
             for number in range(first, first + 4):
                 owned.append(AlertRaised(time=1 + number, text=f"number {number}"))
                 if number % 3 == 0:
@@ -100,7 +100,7 @@ def test_a_driver_goes_on_behind_damage_without_more_of_it(journal: Path) -> Non
     for place in (5, LINES - 1):
         whole[place] = whole[place].replace(b"number", b"NUMBER")
     journal.write_bytes(b"".join(whole))
-    with Journal.own(journal) as owned:
+    with Journal.take(journal) as owned:
         owned.append(AlertRaised(time=99))
     assert damaged(journal) == 2
     assert numbers(journal)[-1] == 98
@@ -110,11 +110,11 @@ def test_lines_without_a_checksum_are_read_before_and_behind_others(journal: Pat
     old = without_checksums(journal)
     journal.write_bytes(old)
     assert damaged(journal) == 0
-    with Journal.own(journal) as owned:
+    with Journal.take(journal) as owned:
         owned.extend([AlertRaised(time=LINES + 1), AlertRaised(time=LINES + 2)])
     with journal.open("ab") as file:
         file.write(old)
-    with Journal.own(journal) as owned:
+    with Journal.take(journal) as owned:
         owned.append(AlertRaised(time=1))
     assert damaged(journal) == 0
     assert len(numbers(journal)) == 2 * LINES + 3
@@ -123,7 +123,7 @@ def test_lines_without_a_checksum_are_read_before_and_behind_others(journal: Pat
 def test_an_event_of_a_later_version_is_kept_without_the_checksum(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     written = b'{"event":"later","time":7,"more":[1]}'
-    with Journal.own(path) as owned:
+    with Journal.take(path) as owned:
         owned.append(UnknownEvent(kind="later", time=7, raw=written))
     (event,) = read(path)
     assert isinstance(event, UnknownEvent)

@@ -106,7 +106,7 @@ def test_a_step_between_two_drivers_is_told_once(host: Host) -> None:
     assert second.step() == DAY_NS
     third = TrialClock()
     third.go_on("this boot", began, up)
-    third.told(DAY_NS)  # by the second, in the journal
+    third.note_step(DAY_NS)  # by the second, in the journal
     assert third.step() == 0
 
 

@@ -78,7 +78,7 @@ def test_what_is_written_is_read(tmp_path: Path, events: list[Event]) -> None:
     path = tmp_path / "journal"
     path.unlink(missing_ok=True)
     path_of(path).unlink(missing_ok=True)
-    with Journal.own(path) as journal:
+    with Journal.take(path) as journal:
         for event in events:
             journal.append(event)
     assert everything(path) == (events, path.stat().st_size, 0)
@@ -96,7 +96,7 @@ def test_a_torn_end_hides_no_whole_line_and_is_cut_off(
     damaged = sum(bool(line.strip()) and not is_event(line) for line in whole)
     end = path.stat().st_size - len(torn)
     assert everything(path) == (kept, end, damaged)
-    with Journal.own(path) as journal:
+    with Journal.take(path) as journal:
         assert path.stat().st_size == end
         journal.append(an_event())
     assert everything(path) == ([*kept, an_event()], path.stat().st_size, damaged)
@@ -175,7 +175,7 @@ def test_a_large_journal_is_read_a_block_at_a_time(
 def test_a_line_with_an_impossible_time_is_damaged(tmp_path: Path, when: int) -> None:
     write(tmp_path / "journal", b'{"time":%d,"event":"alert"}\n' % when, lines([an_event()]))
     assert everything(tmp_path / "journal").damaged == 1
-    with Journal.own(tmp_path / "journal") as journal:
+    with Journal.take(tmp_path / "journal") as journal:
         assert journal.now() < 1 << 62
 
 
@@ -195,7 +195,7 @@ def test_the_last_time_is_found_behind_the_times_of_jobs_and_long_damage(
     ahead = ScriptEnded(time=9000)  # by a compute node's clock
     write(path, lines([an_event(500), an_event(400), ahead]), (b"x" * 99 + b"\n") * 3000)
     monkeypatch.setattr(time, "time_ns", lambda: 1)
-    with Journal.own(path) as journal:
+    with Journal.take(path) as journal:
         assert 500 <= journal.now() < 500 + 3600 * SECOND_NS
 
 
@@ -205,7 +205,7 @@ OWNER = """
 import sys
 from pathlib import Path
 from seatrial.journal.journal import Journal
-with Journal.own(Path(sys.argv[1])):
+with Journal.take(Path(sys.argv[1])):
     print("owned", flush=True)
     sys.stdin.read()
 """
@@ -234,9 +234,9 @@ def test_the_second_owner_is_refused_by_the_name_of_the_first(
     path, owner = journal_of_another
     named = f"{path.parent}: .*seatrial, process {owner.pid} on {os.uname().nodename}; wait"
     with pytest.raises(JournalError, match=named):
-        Journal.own(path)
+        Journal.take(path)
     with pytest.raises(JournalError, match=named):  # refusing left the first one's name there
-        Journal.own(path)
+        Journal.take(path)
     assert list(read(path)) == []  # reading needs no lock
 
 
@@ -246,7 +246,7 @@ def test_an_owner_whose_lock_file_was_removed_is_still_the_only_one(
     path, _ = journal_of_another
     path.with_name("journal.jsonl.lock").unlink()
     with pytest.raises(Owned, match="lock file was removed"):
-        Journal.own(path)
+        Journal.take(path)
 
 
 def test_the_lock_of_a_killed_owner_is_free(
@@ -255,7 +255,7 @@ def test_the_lock_of_a_killed_owner_is_free(
     path, owner = journal_of_another
     owner.kill()
     owner.wait()
-    with Journal.own(path) as journal:
+    with Journal.take(path) as journal:
         journal.append(an_event())
     assert list(read(path)) == [an_event()]
 
@@ -272,18 +272,18 @@ def test_what_a_killed_owner_was_starting_holds_its_lock_for_a_moment(tmp_path: 
         assert owner.stdout.readline() == "owned\n"
         owner.kill()
         owner.wait()
-        Journal.own(tmp_path / "journal.jsonl").close()
+        Journal.take(tmp_path / "journal.jsonl").close()
 
 
 def test_a_journal_that_is_closed_can_be_owned_again(tmp_path: Path) -> None:
     for count in range(3):
-        with Journal.own(tmp_path / "journal") as journal:
+        with Journal.take(tmp_path / "journal") as journal:
             journal.append(an_event())
         assert len(list(read(tmp_path / "journal"))) == count + 1
 
 
 def test_an_exception_writes_nothing_that_was_not_flushed(tmp_path: Path) -> None:
-    with pytest.raises(ZeroDivisionError), Journal.own(tmp_path / "journal") as journal:
+    with pytest.raises(ZeroDivisionError), Journal.take(tmp_path / "journal") as journal:
         journal.append(an_event(1))
         journal.flush(durable=True)
         journal.append(an_event(2))
@@ -295,7 +295,7 @@ def test_an_exception_writes_nothing_that_was_not_flushed(tmp_path: Path) -> Non
 def test_a_journal_that_has_gone_from_its_path_is_said(tmp_path: Path, how: str) -> None:
     folder, away = tmp_path / "t", tmp_path / "away"
     folder.mkdir()
-    with Journal.own(folder / "journal") as journal:
+    with Journal.take(folder / "journal") as journal:
         journal.require_there()
         if how == "removed":
             shutil.rmtree(folder)
@@ -316,7 +316,7 @@ def test_a_journal_that_has_gone_from_its_path_is_said(tmp_path: Path, how: str)
 def test_a_journal_whose_path_cannot_be_followed_is_said_with_the_reason(tmp_path: Path) -> None:
     folder = tmp_path / "t"
     folder.mkdir()
-    with Journal.own(folder / "journal") as journal:
+    with Journal.take(folder / "journal") as journal:
         folder.rename(tmp_path / "away")
         folder.symlink_to(folder)
         with pytest.raises(JournalError, match=r"journal: .*: Too many levels of symbolic links"):
@@ -324,7 +324,7 @@ def test_a_journal_whose_path_cannot_be_followed_is_said_with_the_reason(tmp_pat
 
 
 def test_every_damaged_line_is_counted(tmp_path: Path) -> None:
-    with Journal.own(tmp_path / "journal") as journal:
+    with Journal.take(tmp_path / "journal") as journal:
         journal.append(an_event(1))
     with (tmp_path / "journal").open("ab") as file:
         file.write(b"{\n\nnonsense\n[]\n")
@@ -353,7 +353,7 @@ def test_a_fingerprint_is_of_the_first_and_last_bytes_that_were_read(
 
 
 def test_the_lock_bears_the_name_of_its_owner_and_nothing_before_it(tmp_path: Path) -> None:
-    with Journal.own(tmp_path / "journal"):
+    with Journal.take(tmp_path / "journal"):
         (lock,) = (p for p in tmp_path.iterdir() if p.name != "journal")
         assert lock.read_bytes().startswith(b"seatrial, process %d on " % os.getpid())
         assert lock.stat().st_mode & 0o111 == 0
@@ -379,7 +379,7 @@ def check_that_nothing_is_lost(path: Path, remedy: str, free: object) -> None:
     """Write until it fails, free the space, write on: every event is there once, in order."""
     assert callable(free)
     count = 0
-    with Journal.own(path) as journal:
+    with Journal.take(path) as journal:
         with pytest.raises(JournalError) as caught:
             while count < 2000:
                 for _ in range(7):
@@ -411,12 +411,12 @@ def test_a_full_disk_loses_nothing(small_disk: Path) -> None:
 
 def test_a_journal_on_a_full_disk_can_be_owned(small_disk: Path) -> None:
     path = small_disk / "journal"
-    with Journal.own(path) as journal:
+    with Journal.take(path) as journal:
         journal.append(an_event())
     path.with_name("journal.lock").write_bytes(b"")  # so that the owner's name needs a new page
     with pytest.raises(OSError, match="No space left"):
         (small_disk / "ballast").write_bytes(b"\0" * 70_000)
-    with Journal.own(path) as journal:
+    with Journal.take(path) as journal:
         assert list(read(path)) == [an_event()]
         (small_disk / "ballast").unlink()
         journal.append(an_event())
@@ -440,7 +440,7 @@ def test_a_disk_that_fails_to_sync_is_said(tmp_path: Path, monkeypatch: pytest.M
     def fail(descriptor: int) -> None:
         raise OSError(5, "Input/output error")
 
-    with Journal.own(tmp_path / "journal") as journal:
+    with Journal.take(tmp_path / "journal") as journal:
         journal.append(an_event())
         monkeypatch.setattr(os, "fdatasync", fail)
         with pytest.raises(JournalError, match="cannot be written: Input/output error; see to"):
@@ -449,11 +449,11 @@ def test_a_disk_that_fails_to_sync_is_said(tmp_path: Path, monkeypatch: pytest.M
 
 def test_a_read_only_file_system_is_said_and_can_be_read(small_disk: Path) -> None:
     path = small_disk / "journal"
-    with Journal.own(path) as journal:
+    with Journal.take(path) as journal:
         journal.append(an_event())
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     with pytest.raises(JournalError, match=r"journal.lock: cannot be opened: Read-only .*; write"):
-        Journal.own(path)
+        Journal.take(path)
     assert list(read(path)) == [an_event()]
 
 
@@ -472,7 +472,7 @@ def test_a_folder_without_permission_is_said(
 
         monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(JournalError, match="cannot be opened: Permission denied; ask its owner"):
-        Journal.own(folder / "journal")
+        Journal.take(folder / "journal")
 
 
 def test_a_journal_that_cannot_be_repaired_is_let_go(
@@ -486,8 +486,8 @@ def test_a_journal_that_cannot_be_repaired_is_let_go(
     with monkeypatch.context() as broken:
         broken.setattr(os, "ftruncate", fail)
         with pytest.raises(JournalError, match="cannot be opened: Input/output error"):
-            Journal.own(path)
-    with Journal.own(path) as journal:
+            Journal.take(path)
+    with Journal.take(path) as journal:
         journal.append(an_event(2))
     assert list(read(path)) == [an_event(1), an_event(2)]
 
@@ -496,9 +496,9 @@ def test_a_folder_in_the_place_of_the_journal_leaves_no_lock_behind(tmp_path: Pa
     path = tmp_path / "journal"
     path.mkdir()
     with pytest.raises(JournalError, match=f"{path}: cannot be opened: Is a directory"):
-        Journal.own(path)
+        Journal.take(path)
     path.rmdir()
-    Journal.own(path).close()
+    Journal.take(path).close()
 
 
 def test_lines_that_a_failed_flush_wrote_whole_stay_and_none_is_written_twice(
@@ -515,7 +515,7 @@ def test_lines_that_a_failed_flush_wrote_whole_stay_and_none_is_written_twice(
             raise OSError(errno.ENOSPC, "No space left on device")
         return whole(descriptor, data[: room.pop()], offset)
 
-    with Journal.own(path) as journal:
+    with Journal.take(path) as journal:
         for event in events:
             journal.append(event)
         with monkeypatch.context() as patched:
@@ -544,7 +544,7 @@ def test_files_on_which_events_rest_are_on_the_disk_before_them(
     monkeypatch.setattr(os, "fdatasync", sync)
     output, path = tmp_path / "stdout", tmp_path / "journal.jsonl"
     output.write_text("all well")
-    with Journal.own(path) as journal:
+    with Journal.take(path) as journal:
         journal.rest_on([str(output), str(tmp_path / "missing"), "a\0b"])
         journal.append(AlertRaised(time=1))
         journal.flush()
@@ -564,5 +564,5 @@ def test_a_file_system_without_locks_is_told_and_no_descriptor_is_left(
     monkeypatch.setattr(fcntl, "flock", refuse)
     opened = len([*Path("/proc/self/fd").iterdir()])
     with pytest.raises(JournalError, match="cannot be locked: No locks available"):
-        Journal.own(tmp_path / "journal.jsonl")
+        Journal.take(tmp_path / "journal.jsonl")
     assert len([*Path("/proc/self/fd").iterdir()]) == opened

@@ -19,7 +19,7 @@ LINES = 5
 @pytest.fixture
 def journal(tmp_path: Path) -> Path:
     path = tmp_path / "journal.jsonl"
-    with Journal.own(path) as owned:
+    with Journal.take(path) as owned:
         for number in range(LINES):
             owned.append(AlertRaised(time=1 + number))
     return path
@@ -39,7 +39,7 @@ def test_a_cut_at_the_end_of_a_line_is_one_damaged_line(journal: Path, lines: in
     assert damaged(journal) == 1
     assert damage_of(journal) == Damage(1, lines + 1)
     for _ in range(2):  # the driver records it, once
-        with Journal.own(journal) as owned:
+        with Journal.take(journal) as owned:
             owned.append(AlertRaised(time=9))
     assert damaged(journal) == 1
     assert len(list(read(journal))) == lines + 2
@@ -52,15 +52,15 @@ def test_the_clock_goes_on_behind_the_latest_event_but_those_of_nodes(
     """However many events of jobs, whose clocks may be wrong, stand behind it."""
     tomorrow, later = (time.time_ns() + days * 86_400 * 10**9 for days in (1, 1000))
     path = tmp_path / "journal.jsonl"
-    with Journal.own(path) as owned:
+    with Journal.take(path) as owned:
         for _ in range(scripts):
             owned.append(ScriptStarted(time=later, run_id="r" * 100))
-    with Journal.own(path) as owned:
+    with Journal.take(path) as owned:
         assert owned.clock.now() < tomorrow
         owned.append(AlertRaised(time=tomorrow))
         for _ in range(scripts):
             owned.append(ScriptStarted(time=later, run_id="r" * 100))
-    with Journal.own(path) as owned:
+    with Journal.take(path) as owned:
         assert tomorrow <= owned.clock.now() < later
 
 
@@ -80,7 +80,7 @@ def test_another_journal_of_the_same_length_is_damaged(journal: Path) -> None:
     whole = journal.read_bytes()
     path_of(journal).rename(journal.with_name("kept"))
     journal.unlink()
-    with Journal.own(journal) as owned:
+    with Journal.take(journal) as owned:
         for number in range(LINES):
             owned.append(AlertRaised(time=2 + number))
     assert len(whole) == journal.stat().st_size
@@ -90,7 +90,7 @@ def test_another_journal_of_the_same_length_is_damaged(journal: Path) -> None:
 
 def test_the_mark_follows_each_sync(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
-    with Journal.own(path) as owned:
+    with Journal.take(path) as owned:
         owned.sync()
         assert read_mark(path) is None
         sizes = []
@@ -108,7 +108,7 @@ def test_a_torn_end_behind_the_mark_is_no_damage(journal: Path) -> None:
     with journal.open("ab") as file:
         file.write(b'{"event":"al')
     assert damaged(journal) == 0
-    with Journal.own(journal) as owned:
+    with Journal.take(journal) as owned:
         owned.append(AlertRaised(time=9))
     assert damaged(journal) == 0
 
@@ -126,14 +126,14 @@ def test_a_mark_that_cannot_be_read_is_none(journal: Path, text: bytes) -> None:
 def test_a_journal_of_version_0_1_has_none(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     path.write_bytes(b'{"event":"alert","time":1}\n')
-    Journal.own(path).close()
+    Journal.take(path).close()
     assert read_mark(path) is None
 
 
 def test_a_place_where_no_mark_can_be_written_is_no_harm(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     path_of(path).mkdir()
-    with Journal.own(path) as owned:
+    with Journal.take(path) as owned:
         owned.append(AlertRaised(time=1))
     assert damaged(path) == 0
 
@@ -145,7 +145,7 @@ def test_a_fifo_in_the_place_of_the_mark_holds_nobody_up(tmp_path: Path) -> None
     writing.start()
     writing.join(10)
     assert not writing.is_alive()
-    with Journal.own(path) as owned:
+    with Journal.take(path) as owned:
         owned.append(AlertRaised(time=1))
     assert damaged(path) == 0
 
@@ -165,6 +165,6 @@ def test_a_mark_that_is_read_while_it_is_written_is_no_damage(
         readings[:] = [half, whole]
         assert not told(journal), told
     readings[:] = [half, whole]
-    Journal.own(journal).close()
+    Journal.take(journal).close()
     readings[:] = [half, half]
     assert damaged(journal) == 1

@@ -30,7 +30,7 @@ from seatrial.model.orders import goes_up, nodes_of_ranks, slots_of_ranks, slots
     ],
 )
 def test_words_are_what_the_functions_are(words: str, order: list[int]) -> None:
-    assert parse_order(words).of([3, 3]) == order
+    assert parse_order(words).order([3, 3]) == order
 
 
 def test_an_order_of_a_file() -> None:
@@ -61,7 +61,7 @@ def test_what_is_no_order_is_told(words: str, told: str) -> None:
 
 def test_an_order_of_other_ranks_is_told() -> None:
     with pytest.raises(ValueError, match="grid 2x2 by 1x1 orders 4 ranks, and there are 6"):
-        parse_order("grid 2x2 by 1x1").of([3, 3])
+        parse_order("grid 2x2 by 1x1").order([3, 3])
     with pytest.raises(ValueError, match="rank 1 is in the order twice"):
         order_in("0,1,1,2", "file f", [2, 2])
     with pytest.raises(ValueError, match="file f orders 3 ranks, and there are 4"):

@@ -9,7 +9,7 @@ from seatrial.cli import Folders, as_typed
 from seatrial.errors import UsageError
 from seatrial.escaping import plain_line
 from seatrial.execute.trial_paths import TrialPaths
-from seatrial.journal.damage import Damage, damage_of, told
+from seatrial.journal.damage import Damage, damage_of, damage_text
 from seatrial.results.store import queries, upserts
 from seatrial.results.store.ingest import synced
 from seatrial.results.store.schema import Store
@@ -42,7 +42,7 @@ def tell_damage(store: Store, about: Filters | Iterable[TrialRow]) -> None:
         first = next((gap.line for gap in upserts.gaps(store, row)), 1)
         journal = TrialPaths(Path(row.path)).journal
         settled = row.state == "ended" and not row.running and not row.waiting
-        tell(told(row.tag, Path(as_typed(journal)), Damage(row.damaged, first, settled)))
+        tell(damage_text(row.tag, Path(as_typed(journal)), Damage(row.damaged, first, settled)))
     more = len(found) - MAX_DAMAGED
     if more > 0:
         tell(f"{count(more, 'more trial')} with damaged journals; see `seatrial store info`")
@@ -66,7 +66,7 @@ def tell_damaged_journal(folder: TrialPaths) -> None:
     except OSError:
         return  # whoever needs it reports that
     if damage is not None:
-        tell(told(folder.tag, Path(as_typed(folder.journal)), damage))
+        tell(damage_text(folder.tag, Path(as_typed(folder.journal)), damage))
 
 
 def tell(line: str) -> None:

@@ -134,7 +134,7 @@ def _look_again(folder: TrialFolder, told: str, at: str) -> Alarm | None:
 
 def note(folder: TrialFolder, record: Record, alert: AlertRaised) -> None:
     """Write an alert into the journal of a trial that nobody drives, if that can be done."""
-    with contextlib.suppress(SeatrialError), Journal.own(folder.journal) as journal:
+    with contextlib.suppress(SeatrialError), Journal.take(folder.journal) as journal:
         journal.append(replace(alert, time=journal.now(), **header_of(record, alert)))
 
 

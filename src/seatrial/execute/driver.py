@@ -156,7 +156,7 @@ class Driver:
             raise self._stop from None
 
     async def _drive_to_end(self, cancel: str, abandon: str, host_is_gone: bool) -> DriveOutcome:
-        with Journal.own(self.folder.journal, host_is_gone) as journal:
+        with Journal.take(self.folder.journal, host_is_gone) as journal:
             require_own(self.folder.tag, self.origin)
             self.ledger.journal = journal
             unresolved = self._replay()
@@ -314,7 +314,7 @@ class Driver:
     async def write_scripts(self) -> int:
         """Make the directory and scripts of every run, and submit none (a dry run). Returns the
         number of runs. When the trial is resumed, these runs are submitted."""
-        with Journal.own(self.folder.journal) as self.ledger.journal:
+        with Journal.take(self.folder.journal) as self.ledger.journal:
             self.ledger.replay()
             self.ledger.open()
             runs = [
@@ -399,7 +399,7 @@ class Driver:
     def answer_left(self) -> None:
         """Record the requests that came in the last moments of a drive. Raises Owned where another
         process drives the trial."""
-        with Journal.own(self.folder.journal) as self.ledger.journal:
+        with Journal.take(self.folder.journal) as self.ledger.journal:
             self.ledger.replay()
             self._answer_left()
 
@@ -407,7 +407,7 @@ class Driver:
         """Record a request to a trial that nobody drives. Return the event, None where there was
         nothing to record. Raises Owned where another process drives it, and TrialError where it is
         over."""
-        with Journal.own(self.folder.journal) as self.ledger.journal:
+        with Journal.take(self.folder.journal) as self.ledger.journal:
             self.ledger.replay()
             require_not_abandoned(self.folder.tag, self.conductor.state)
             if self.ledger.complete and request.request != "extend":

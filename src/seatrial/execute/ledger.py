@@ -355,7 +355,7 @@ def record(
     until = time.monotonic() + PATIENCE_SECONDS
     while (folder.path / file).exists():
         try:
-            with Journal.own(folder.journal) as journal:
+            with Journal.take(folder.journal) as journal:
                 take_in(folder, journal)
         except Owned:
             if time.monotonic() > until:

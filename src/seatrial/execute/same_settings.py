@@ -206,7 +206,7 @@ def import_figures(trials: Path, tag: str, machine: str, file: Path, by: str) ->
 
 
 def _write(folder: TrialFolder, machine: str, events: Sequence[Event]) -> None:
-    with Journal.own(folder.journal) as journal:
+    with Journal.take(folder.journal) as journal:
         for event in events:
             named = replace(event, time=journal.now(), trial=folder.tag, machine=machine)
             journal.append(named)

@@ -31,7 +31,7 @@ from seatrial.execute.trial_folder import TrialFolder, references_by_now
 from seatrial.execute.trial_record import Record, checksum_of, known_by
 from seatrial.files import read_regular
 from seatrial.journal import events
-from seatrial.journal.damage import Damage, damage_of, told
+from seatrial.journal.damage import Damage, damage_of, damage_text
 from seatrial.journal.journal import Journal, read
 from seatrial.journal.run_life import RunLife
 from seatrial.judge.check_tests import check_bounds, check_judging
@@ -193,7 +193,7 @@ def _with_new_parameters(case: Case, test: Test, record: Record) -> Case:
     facts = names_of(test, case, record.machine)
     rows = {
         tuple(show(binding[name]) for name in new): binding
-        for binding in ParameterSpace.of(test).bindings(facts)
+        for binding in ParameterSpace.parse(test).bindings(facts)
         if all(show(binding.get(n, v)) == show(v) for n, v in case.parameters.items())
     }
     if len(rows) != 1:
@@ -221,8 +221,8 @@ def judged_runs(folder: TrialFolder, cases: Sequence[Case]) -> list[JudgedRun]:
     if reading.damaged:
         damage = damage_of(folder.journal) or Damage(reading.damaged, 1)
         raise TrialError(
-            f"{told(folder.tag, folder.journal, damage)}; a damaged trial is not judged again by "
-            "other checks, as its verdicts are not surely known"
+            f"{damage_text(folder.tag, folder.journal, damage)}; a damaged trial is not judged "
+            "again by other checks, as its verdicts are not surely known"
         )
     return [run for run in runs.values() if is_of_checks(run)]
 
@@ -331,7 +331,7 @@ def record_judgements(
     """Judge the runs of a trial again, and append to its journal the references if they differ, the
     verdicts that differ and the figures that had not been found; return what was judged by, and all
     judgements. Raises Owned where the trial is being run."""
-    with Journal.own(folder.journal) as journal:
+    with Journal.take(folder.journal) as journal:
         now = definitions_now(record, folder.cases(), suites, references)
         judgements = list(judge_again(folder, record, now))
         before = checksum_of(references_by_now(folder, record))

@@ -61,5 +61,5 @@ def holds(line: bytes, seed: int) -> bool:
 
 
 def _stated(ending: bytes) -> int | None:
-    found = _MEMBER.fullmatch(ending)
-    return int(found[1], 16) if found else None
+    match = _MEMBER.fullmatch(ending)
+    return int(match[1], 16) if match else None

@@ -56,7 +56,7 @@ class TrialClock:
             self._epoch = max(time_ns - uptime, self._last - uptime_ns())
             self._wall = time_ns - uptime
 
-    def told(self, step: int) -> None:
+    def note_step(self, step: int) -> None:
         """Take note of a step (ns) that an earlier process of this boot told."""
         self._wall += step
 
@@ -65,7 +65,7 @@ class TrialClock:
         if isinstance(event, TrialOpened):
             self.go_on(event.boot, event.time, event.uptime)
         elif isinstance(event, ClockStepped):
-            self.told(round(event.seconds * SECOND_NS))
+            self.note_step(round(event.seconds * SECOND_NS))
 
     def now(self) -> int:
         """Return the time for the next event."""

@@ -1,7 +1,7 @@
 """Where a journal is damaged, and how people are told.
 
 damage_of(path)                     # None, or Damage(lines=3, first=812)
-told("stability", path, damage)     # one line, with the remedy
+damage_text("stability", path, damage)     # one line, with the remedy
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ class Damage(NamedTuple):
     settled: bool = False
 
 
-def told(tag: str, journal: Path, damage: Damage) -> str:
+def damage_text(tag: str, journal: Path, damage: Damage) -> str:
     """Return what people are told of a damaged journal."""
     if damage.first == 1 and _is_empty(journal):
         return (

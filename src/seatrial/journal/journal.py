@@ -1,6 +1,6 @@
 """The append-only file of a trial's events: the only truth.
 
-    with Journal.own(folder / "journal.jsonl") as journal:     # one writer, or a JournalError
+    with Journal.take(folder / "journal.jsonl") as journal:     # one writer, or a JournalError
         journal.append(event)                                  # buffered
         journal.flush()                                        # on disk before the act it announces
     for event in read(path): ...                               # from any byte offset on
@@ -64,7 +64,7 @@ class Journal:
         self._seed = seed_of(os.pread(descriptor, ENDING, max(0, end - ENDING)))
 
     @classmethod
-    def own(cls, path: Path, host_is_gone: bool = False) -> Self:
+    def take(cls, path: Path, host_is_gone: bool = False) -> Self:
         """Open for writing, made if missing, its torn last line cut off. Raises JournalError,
         which names the owner, when another process has it. ``host_is_gone``: a sign of life of an
         owner on another host does not count."""

@@ -156,14 +156,14 @@ def is_gone(name: str) -> bool:
     """Return whether an owner of this name is a process that has ended: it would be seen here, or
     this host was booted since. Hosts may share an image, and so the id of the installation: their
     names differ then."""
-    found = _NAME.search(name)
-    if found is None:
+    match = _NAME.search(name)
+    if match is None:
         return False
     written, here = name.strip().partition("\n")[2].strip(), _place()
-    same_name = found[2] == os.uname().nodename
+    same_name = match[2] == os.uname().nodename
     if written and written != here:
         return same_name and _is_earlier_boot(written.split(" "), here.split(" "))
-    return (bool(written) or same_name) and not _alive(int(found[1]))
+    return (bool(written) or same_name) and not _alive(int(match[1]))
 
 
 def _is_earlier_boot(written: Sequence[str], here: Sequence[str]) -> bool:

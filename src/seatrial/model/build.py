@@ -268,27 +268,27 @@ def patterns_of(test: Test) -> list[str]:
 def own_flags(test: Test, toolchain: str) -> OwnFlags | None:
     """Return what a test says of a toolchain: by its name, else by the first pattern that
     matches."""
-    said = test.toolchains
-    if isinstance(said, list):
+    toolchains = test.toolchains
+    if isinstance(toolchains, list):
         return None
-    if toolchain in said:
-        return said[toolchain]
-    return next((own for name, own in said.items() if fnmatchcase(toolchain, name)), None)
+    if toolchain in toolchains:
+        return toolchains[toolchain]
+    return next((flags for name, flags in toolchains.items() if fnmatchcase(toolchain, name)), None)
 
 
 def changed_flags(test: Test, toolchain: str) -> dict[str, str]:
     """Return the flags that a test replaces, with its own values."""
-    own = own_flags(test, toolchain)
-    if own is None:
+    flags = own_flags(test, toolchain)
+    if flags is None:
         return {}
-    return {key: value for key in FLAGS if (value := getattr(own, key)) is not None}
+    return {key: value for key in FLAGS if (value := getattr(flags, key)) is not None}
 
 
 def toolchain_of(machine: Machine, test: Test, name: str) -> Toolchain:
     """Return a toolchain of the machine with the flags and the environment of a test."""
     chain = machine.toolchains.get(name, Toolchain())
-    own = own_flags(test, name)
-    if own is None:
+    flags = own_flags(test, name)
+    if flags is None:
         return chain
-    environment = {**chain.environment, **own.environment}
+    environment = {**chain.environment, **flags.environment}
     return replace(chain, **changed_flags(test, name), environment=environment)

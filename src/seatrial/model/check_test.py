@@ -68,7 +68,7 @@ class ExpressionChecker:
         #: the names of parameters and facts
         self.known = {*FACTS, *test.parameter_names}
 
-    def told(self, fault: str, *key: str | int) -> None:
+    def add(self, fault: str, *key: str | int) -> None:
         """Add a fault, unless it is empty."""
         if fault:
             self.fault(fault, *key)
@@ -96,7 +96,7 @@ class ExpressionChecker:
     def text(self, written: str, known: set[str], *key: str | int) -> str | None:
         """Check a text with expressions in braces; return it where it has none."""
         try:
-            parsed = Text.of(written)
+            parsed = Text.parse(written)
         except ExpressionError as error:
             self.fault(str(error), *key)
             return None
@@ -170,8 +170,10 @@ class _Checker(ExpressionChecker):
                 self.fault("is a parameter too; rename one of them", "environment", name)
             if isinstance(value, FromParameter):
                 self._parameter_of(value, name)
-            elif (meant := _MEANT.fullmatch(str(value))) and (own := meant[1] or meant[2]) in known:
-                text = f"{value!r} is only text; for the parameter write {{parameter: {own}}}"
+            elif (meant := _MEANT.fullmatch(str(value))) and (
+                parameter := meant[1] or meant[2]
+            ) in known:
+                text = f"{value!r} is only text; for the parameter write {{parameter: {parameter}}}"
                 self.fault(text, "environment", name)
 
     def _parameter_of(self, value: FromParameter, name: str) -> None:
@@ -185,14 +187,14 @@ class _Checker(ExpressionChecker):
         """Check what the test says of toolchains."""
         if isinstance(self.test.toolchains, list):
             return
-        for name, own in self.test.toolchains.items():
-            changes = own.environment or any(getattr(own, key) is not None for key in FLAGS)
-            if own.skip and changes:
+        for name, flags in self.test.toolchains.items():
+            changes = flags.environment or any(getattr(flags, key) is not None for key in FLAGS)
+            if flags.skip and changes:
                 self.fault("goes with no flags; remove one of them", "toolchains", name, "skip")
-            elif not (own.skip or changes):
+            elif not (flags.skip or changes):
                 text = f"changes nothing; give one of {', '.join(FLAGS)}, environment, skip"
                 self.fault(text, "toolchains", name)
-            for variable, message in faults_of_variables(own.environment):
+            for variable, message in faults_of_variables(flags.environment):
                 self.fault(message, "toolchains", name, "environment", variable)
 
     # ---- parameters -----------------------------------------------------------------------
@@ -203,7 +205,7 @@ class _Checker(ExpressionChecker):
             self._parameter_name(name, "defaults")
             if name in self.test.parameters:
                 self.fault("is in `parameters`, too; remove one of them", "defaults", name)
-            self.told(fault_of_value(usual), "defaults", name)
+            self.add(fault_of_value(usual), "defaults", name)
         for name, value in self.test.parameters.items():
             self._parameter_name(name, "parameters")
             if isinstance(value, list):
@@ -255,7 +257,7 @@ class _Checker(ExpressionChecker):
         for i, value in enumerate(values):
             if show(value) in seen and not zipped:
                 self.fault(f"{show(value)} is given twice", "parameters", name, i)
-            self.told(fault_of_value(value), "parameters", name, i)
+            self.add(fault_of_value(value), "parameters", name, i)
             if value in FACTS:
                 message = f"{value} in a list is only text; for its value put the list in quotes"
                 self.fault(f"{message}: '[1, {value}]'", "parameters", name, i)
@@ -405,22 +407,22 @@ class RunChecker(ExpressionChecker):
             else:
                 self.fault(str(error), "run", "walltime")
 
-    def _number(self, key: str, least: int, most: int | None = None) -> None:
+    def _number(self, key: str, lowest: int, highest: int | None = None) -> None:
         """Check a key that is a number within bounds, or an expression."""
         value = getattr(self.test.run, key)
         if isinstance(value, str):
             self.expression(value, self.known, "run", key)
-        elif value is not None and most is not None and not least <= value <= most:
-            self.fault(f"{value} is not from {least} to {most}", "run", key)
-        elif value is not None and value < least:
-            self.fault(f"{value} is less than {least}", "run", key)
+        elif value is not None and highest is not None and not lowest <= value <= highest:
+            self.fault(f"{value} is not from {lowest} to {highest}", "run", key)
+        elif value is not None and value < lowest:
+            self.fault(f"{value} is less than {lowest}", "run", key)
 
     def _words(self, key: str, fault_of: Callable[[str], str]) -> None:
         """Check a key that is a text, perhaps with expressions in braces."""
         if (written := getattr(self.test.run, key)) and (
             fixed := self.text(written, self.known, "run", key)
         ):
-            self.told(fault_of(fixed), "run", key)
+            self.add(fault_of(fixed), "run", key)
 
     def _pieces(self) -> None:
         run = self.test.run
@@ -448,7 +450,7 @@ class RunChecker(ExpressionChecker):
         run, known = self.test.run, self.known
         named = run.launcher in self.test.parameter_names or not self.names_known
         if run.launcher and not named:
-            self.told(fault_of_launcher(run.launcher), "run", "launcher")
+            self.add(fault_of_launcher(run.launcher), "run", "launcher")
         for key in CHOICES:
             self._choice(key)
         if run.spread not in (None, "default") and run.tasks_per_numa is not None:
@@ -456,7 +458,7 @@ class RunChecker(ExpressionChecker):
         if run.order and run.order not in known:
             words = self.text(run.order, known, "run", "order")
             if words and self.names_known:
-                self.told(fault_of_order(words), "run", "order")
+                self.add(fault_of_order(words), "run", "order")
         self._place()
         self._number("spare_cores", 0)
 
@@ -467,7 +469,7 @@ class RunChecker(ExpressionChecker):
         if not _WORD.fullmatch(text):
             self.expression(text, self.known, "run", key)
         elif self.names_known:
-            self.told(fault_of_choice(key, text), "run", key)
+            self.add(fault_of_choice(key, text), "run", key)
 
     def _place(self) -> None:
         """Check where the nodes are to be; the machine knows its levels."""
@@ -511,7 +513,7 @@ class RunChecker(ExpressionChecker):
         if run.container:
             self._container()
         for name, value in run.malloc.items():
-            self.told(run_settings.fault_of_tunable(name), "run", "malloc", name)
+            self.add(run_settings.fault_of_tunable(name), "run", "malloc", name)
             if isinstance(value, str) and value != DEFAULT:
                 self.expression(value, known, "run", "malloc", name)
         if run.stripe is None:

@@ -156,11 +156,11 @@ class YamlNode(Struct):
         """Return the place of a value inside this one, as near as the file goes."""
         node, place = self, self.place
         for step in path:
-            found = node.child(step)
-            if found is None:
+            child = node.child(step)
+            if child is None:
                 break
-            place = node.keys[step] if isinstance(step, str) else found.place
-            node = found
+            place = node.keys[step] if isinstance(step, str) else child.place
+            node = child
         return place
 
 
@@ -384,17 +384,17 @@ _KINDS: dict[type[Type], tuple[tuple[type, ...], str]] = {
 def decode(node: YamlNode, shape: type[T], faults: Faults, **given: Any) -> T | None:
     """Return ``node`` as ``shape`` (a msgspec Struct); None, with faults added, if it does not fit.
     ``given`` are fields of the Struct that the file does not hold, such as its name."""
-    own = Faults()
-    value = decode_partly(node, shape, own, **given)
-    faults.add_all(own)
-    return None if own.found else value
+    own_faults = Faults()
+    value = decode_partly(node, shape, own_faults, **given)
+    faults.add_all(own_faults)
+    return None if own_faults.found else value
 
 
 def decode_partly(node: YamlNode, shape: type[T], faults: Faults, **given: Any) -> T | None:
     """Decode, with defaults in place of what does not fit, so that the rest can be checked too.
     Return None only if the node is no mapping."""
-    own = cast(type[msgspec.Struct], shape)
-    value = _decode_struct(node, own, _fields(own), faults, "", given)
+    struct = cast(type[msgspec.Struct], shape)
+    value = _decode_struct(node, struct, _fields(struct), faults, "", given)
     return None if value is INVALID else cast(T, value)
 
 
@@ -403,12 +403,12 @@ def load_checked(path: Path, shape: type[T], check: "Callable[[T, Location], Non
     InvalidFiles with every fault, also if there is no such file."""
     faults = Faults()
     node = read(path, faults)
-    found = decode_partly(node, shape, faults) if node is not None else None
-    if node is not None and found is not None:
-        check(found, Location(node, faults, faults.faulty))
+    value = decode_partly(node, shape, faults) if node is not None else None
+    if node is not None and value is not None:
+        check(value, Location(node, faults, faults.faulty))
     faults.raise_any()
-    assert found is not None  # a file without a mapping has a fault
-    return found
+    assert value is not None  # a file without a mapping has a fault
+    return value
 
 
 def _decode(node: YamlNode, shape: Type, faults: Faults, key: str) -> Any:
@@ -523,8 +523,8 @@ def _decode_option(node: YamlNode, option: Type, faults: Faults, key: str) -> An
         case shapes.DictType():
             return _decode_mapping(node, option, faults, key)
         case shapes.IntType() | shapes.FloatType():
-            if said := _beyond(node.value, option):
-                faults.add(node.place, key, f"{_show(node.value)} {said}")
+            if fault := _beyond(node.value, option):
+                faults.add(node.place, key, f"{_show(node.value)} {fault}")
                 return INVALID
             return float(node.value) if isinstance(option, shapes.FloatType) else node.value
     return node.value

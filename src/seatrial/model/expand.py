@@ -79,19 +79,19 @@ def expand(
     expansion = Expansion([], [])
     for name, test in _selected_tests(suite, selection.tags).items():
         try:
-            asked = AskedOptions(test.run, override, partition)
-            binder = _Binder(test, machine, settings, selection.repeat or test.repeat, asked)
-            found = list(binder.cases(chains))
+            options = AskedOptions(test.run, override, partition)
+            binder = _Binder(test, machine, settings, selection.repeat or test.repeat, options)
+            cases = list(binder.cases(chains))
         except ExpressionError as error:
             suite.fault(faults, name, error.key or ["parameters"], str(error))
             continue
-        if not found and not binder.skipped:
+        if not cases and not binder.skipped:
             message = "no case is left: the parameters are empty or all excluded"
             suite.fault(faults, name, ["parameters"], message)
         expansion.skipped.extend(
             (case.name, reason) for case, reason in binder.skipped if keep(case, test) is not False
         )
-        chosen = [case for case in found if keep(case, test)]
+        chosen = [case for case in cases if keep(case, test)]
         if build_keys and test.build:  # only selected cases need its key
             chosen = [replace(each, build=build_keys.key(test, each, machine)) for each in chosen]
         expansion.cases.extend(chosen)
@@ -143,8 +143,8 @@ def _selected_toolchains(machine: Machine, patterns: Sequence[str]) -> list[str]
     for pattern in patterns:
         if pattern == "default":
             selected += names[:1]
-        elif found := [name for name in names if fnmatchcase(name, pattern)]:
-            selected += found
+        elif matching := [name for name in names if fnmatchcase(name, pattern)]:
+            selected += matching
         else:
             listed = ", ".join(names) or "none"
             raise UsageError(f"--toolchain {pattern}: {machine.machine} has {listed}")
@@ -182,7 +182,7 @@ class _Binder:
         self.launcher: Launcher | None = None  # of all cases of a toolchain
         self.repeat = 1 if test.only_builds else repeat
         self.skipped: list[tuple[Case, str]] = []  # with the reasons
-        self.space = ParameterSpace.of(test, settings)
+        self.space = ParameterSpace.parse(test, settings)
         run = test.run
         self.nodes = quantity(run.nodes, "nodes", whole)
         self.tasks = quantity(run.tasks, "tasks", whole) if run.tasks else None
@@ -258,10 +258,10 @@ class _Binder:
         """Return the toolchains of the test. A test without a build and without a wish runs on the
         default toolchain only."""
         if wanted := patterns_of(self.test):
-            found = [chain for chain in chains if matches(chain, wanted)]
-            if not found:
+            matching = [chain for chain in chains if matches(chain, wanted)]
+            if not matching:
                 self._skip(f"needs a toolchain {' or '.join(wanted)}")
-            return found
+            return matching
         if self.test.build is None or not self.test.build.uses_toolchain:
             return chains[:1] or [""]
         if not chains:
@@ -273,10 +273,10 @@ class _Binder:
 
     def _skips(self, chain: str) -> bool:
         """Return whether the test leaves a toolchain out; its reason is recorded."""
-        own = own_flags(self.test, chain)
-        if own is None or not own.skip:
+        flags = own_flags(self.test, chain)
+        if flags is None or not flags.skip:
             return False
-        self._skip(own.reason, replace(_whole_test(self.test), toolchain=chain))
+        self._skip(flags.reason, replace(_whole_test(self.test), toolchain=chain))
         return True
 
     def _bind(
@@ -286,16 +286,16 @@ class _Binder:
         size = self._size(names)
         launcher = self.launcher or launcher_of(self.machine, self.test, chain, binding)
         room = self._room(names, size, facts)
-        settings = self.settings.of(names)
-        told = self.test.told(binding)
+        settings = self.settings.bound(names)
+        parameters = self.test.identifying(binding)
         pinned = facts.node_names() if self.test.run.scope == "each_node" else [""]
         for node in pinned:
             place = (self.machine.machine, chain, node)
             gpus = room.options.gpus_of_node(size.tasks_per_node)
             case = Case(
-                id=case_id(self.test.name, told, *place, size[:3], gpus),
+                id=case_id(self.test.name, parameters, *place, size[:3], gpus),
                 test=self.test.name,
-                parameters=told,
+                parameters=parameters,
                 toolchain=chain,
                 nodes=size.nodes,
                 tasks=size.tasks,
@@ -309,8 +309,8 @@ class _Binder:
                 settings=settings,
                 placement=size.placement,
                 at_once=size.at_once,
-                order=self.order.of(names),
-                place=self.place.of(names, self.topology) if self.topology else None,
+                order=self.order.bound(names),
+                place=self.place.bound(names, self.topology) if self.topology else None,
             )
             if case.order and (fault := misfit_of_order(case, self.test.folder, launcher)):
                 raise ExpressionError(f"{case.order}: {fault}", "run", "order")
@@ -323,13 +323,13 @@ class _Binder:
         if self.test.only_builds:
             return _Size()
         nodes, threads = self.nodes(names), self.threads(names)
-        placement = self.placement.of(names)
+        placement = self.placement.bound(names)
         tasks = self._tasks_of(names, nodes, placement)
         return _Size(nodes, tasks, threads, self.walltime(names), self.at_once(names), placement)
 
     def _room(self, names: dict[str, Any], size: _Size, facts: NodeFacts) -> Fit:
         """Return how many nodes there are for a case of a size, with what it asks for."""
-        job = self.asked.of(names)
+        job = self.asked.bound(names)
         gpus = job.gpus_of_node(size.tasks_per_node)
         if self.asked.wants_missing(names):
             return Fit(0, " with GPUs", job)
@@ -376,10 +376,12 @@ def _crowded(case: Case, names: Mapping[str, Any]) -> str:
         return f"at_once: {case.at_once} goes with pieces of one node; this one has {case.nodes}"
     if case.gpus:
         return f"at_once: {case.at_once} goes with pieces without GPUs; let these run one at a time"
-    cores, there = case.tasks * case.threads, names["node.cores"]
-    if case.at_once * cores > there:
+    cores, cores_of_node = case.tasks * case.threads, names["node.cores"]
+    if case.at_once * cores > cores_of_node:
         each = count(cores, "core")
-        return f"at_once: {case.at_once} pieces of {each} do not fit a node, which has {there}"
+        return (
+            f"at_once: {case.at_once} pieces of {each} do not fit a node, which has {cores_of_node}"
+        )
     return ""
 
 

@@ -254,8 +254,8 @@ def _powers_of_two(*bounds: Value) -> list[int]:
     """Return powers_of_two(x): 1, 2, 4, ... up to x; powers_of_two(a, x) starts at a or above."""
     if not 1 <= len(bounds) <= 2:
         raise ExpressionError("powers_of_two takes the largest value, or the least and the largest")
-    least, largest = (1, *bounds) if len(bounds) == 1 else bounds
-    return [1 << k for k in range(51) if _number(least) <= 1 << k <= _number(largest)]
+    lowest, largest = (1, *bounds) if len(bounds) == 1 else bounds
+    return [1 << k for k in range(51) if _number(lowest) <= 1 << k <= _number(largest)]
 
 
 def _flat(values: Iterable[Value]) -> list[int | float]:

@@ -43,16 +43,16 @@ def log_pattern(text: str) -> Any:
     """Return a compiled pattern, for bytes; ``^`` and ``$`` match at the ends of lines. Raises
     ValueError."""
     try:
-        found = re2.compile(_OF_LINES + text.encode(), _options())
+        pattern = re2.compile(_OF_LINES + text.encode(), _options())
     except re2.error as error:
         reason = error.args[0] if error.args else "it cannot be read"
-        told = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
-        raise ValueError(f"{text!r} is no regular expression of RE2: {told}") from None
-    if found.programsize > MAX_STEPS:
+        fault = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
+        raise ValueError(f"{text!r} is no regular expression of RE2: {fault}") from None
+    if pattern.programsize > MAX_STEPS:
         raise ValueError(f"{text[:60]!r} would take too long; use smaller repetitions")
-    if found.search(b""):
+    if pattern.search(b""):
         raise ValueError(f"{text!r} matches an empty line, so each run would have this cause")
-    return found
+    return pattern
 
 
 def _options() -> Any:
@@ -67,10 +67,10 @@ def end_of(day: str) -> int:
     """Return the end of a day (UTC) in ns since the epoch. Raises ValueError for what is no
     date."""
     try:
-        found = date.fromisoformat(day)
+        last = date.fromisoformat(day)
     except ValueError as error:
         raise ValueError(f"{day!r} is not a date; write e.g. 2026-05-01") from error
-    after = datetime(found.year, found.month, found.day, tzinfo=UTC) + timedelta(days=1)
+    after = datetime(last.year, last.month, last.day, tzinfo=UTC) + timedelta(days=1)
     return round(after.timestamp()) * SECOND_NS
 
 
@@ -136,11 +136,13 @@ def any_and_set(patterns: Iterable[str]) -> tuple[Any, Any]:
     the numbers of those that match. The set tells none where its automaton takes too much
     memory."""
     coded = [pattern.encode() for pattern in patterns]
-    found = re2.Set.SearchSet(_options())
+    numbered = re2.Set.SearchSet(_options())
     for pattern in coded:
-        found.Add(_OF_LINES + pattern)
-    found.Compile()
-    return re2.compile(_OF_LINES + b"|".join(b"(?:%s)" % each for each in coded), _options()), found
+        numbered.Add(_OF_LINES + pattern)
+    numbered.Compile()
+    return re2.compile(
+        _OF_LINES + b"|".join(b"(?:%s)" % each for each in coded), _options()
+    ), numbered
 
 
 def _matched(rule: LogRule) -> bool:

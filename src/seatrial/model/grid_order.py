@@ -70,13 +70,15 @@ def check_grid(grid: GridOrder) -> None:
     if len(grid.shape) > MAX_DIMENSIONS:
         raise ValueError(f"-g: {len(grid.shape)} dimensions; {MAX_DIMENSIONS} are the most")
     if len(grid.cell) > len(grid.shape):
-        have, most = len(grid.cell), len(grid.shape)
-        raise ValueError(f"-c: a cell of {have} dimensions in a grid of {most}; give {most}")
+        have, dimensions = len(grid.cell), len(grid.shape)
+        raise ValueError(
+            f"-c: a cell of {have} dimensions in a grid of {dimensions}; give {dimensions}"
+        )
     wrong = next((axis for axis in grid.along if not 1 <= axis <= len(grid.shape)), None)
     if wrong is not None or len(set(grid.along)) < len(grid.along):
-        told = ",".join(map(str, grid.along))
+        axes = ",".join(map(str, grid.along))
         raise ValueError(
-            f"-o {told}: give each dimension once, from 1 to {len(grid.shape)}, such as -o 2,1"
+            f"-o {axes}: give each dimension once, from 1 to {len(grid.shape)}, such as -o 2,1"
         )
     if math.prod(grid.shape) > MAX_RANKS:
         raise ValueError(f"-g: more than {MAX_RANKS} ranks")
@@ -94,12 +96,12 @@ def regions(grid: GridOrder) -> list[GridRegion]:
     cell = _whole_cell(grid)
     choices = itertools.product((0, 1), repeat=len(grid.shape))
     ordered = sorted(choices, key=lambda cut: (sum(cut), [-each for each in cut]))
-    found = []
+    with_cells = []
     for number, cut in enumerate(ordered):
         cells = [ranks for ranks in _cells(grid, cell, cut) if ranks]
         if cells:
-            found.append(GridRegion(number, cut, cells))
-    return found
+            with_cells.append(GridRegion(number, cut, cells))
+    return with_cells
 
 
 def _whole_cell(grid: GridOrder) -> Point:
@@ -113,10 +115,10 @@ def _whole_cell(grid: GridOrder) -> Point:
 def _cells(grid: GridOrder, cell: Point, cut: Sequence[int]) -> Iterator[list[int]]:
     """Yield the ranks of each cell of a region, along the curve."""
     first, size, number = [], [], []
-    for length, own, is_cut in zip(grid.shape, cell, cut, strict=True):
-        whole, rest = divmod(length, own)
-        first.append(whole * own if is_cut else 0)
-        size.append(rest if is_cut else own)
+    for length, side, is_cut in zip(grid.shape, cell, cut, strict=True):
+        whole, rest = divmod(length, side)
+        first.append(whole * side if is_cut else 0)
+        size.append(rest if is_cut else side)
         number.append((1 if rest else 0) if is_cut else whole)
     strides = _strides(grid)
     inside = itertools.product(*map(range, size))
@@ -215,7 +217,7 @@ def written(grid: GridOrder, per_line: int = 0, quiet: bool = False) -> str:
         head += f" -o {','.join(map(str, grid.along))}"
     lines, done = [head], grid.start
     for region in regions(grid):
-        ranks = [rank for own in region.cells for rank in own]
+        ranks = [rank for ranks_of_cell in region.cells for rank in ranks_of_cell]
         cut = ",".join(map(str, region.cut))
         lines.append(f"# Region {region.number}: {cut} ({done}..{done + len(ranks) - 1})")
         for i in range(0, len(ranks), per_line):
@@ -228,7 +230,7 @@ def written(grid: GridOrder, per_line: int = 0, quiet: bool = False) -> str:
 #
 # Rank orders by words, as tests and people write them.
 #
-#     parse_order("folded").of([4, 4])                 # [0, 3, 4, 7, 1, 2, 5, 6]
+#     parse_order("folded").order([4, 4])                 # [0, 3, 4, 7, 1, 2, 5, 6]
 #     parse_order("grid 4x4 by 2x2 column Hilbert")    # cells of 2 x 2 along Hilbert's curve
 #
 # - ``smp``: a node is filled before the next. - ``round robin``, ``folded``: ranks are dealt out
@@ -264,7 +266,7 @@ class WrittenOrder(NamedTuple):
     make: Callable[[Sequence[int]], Order] | None
     file: str = ""
 
-    def of(self, sizes: Sequence[int]) -> Order:
+    def order(self, sizes: Sequence[int]) -> Order:
         """Return the order for nodes with so many slots. Raises ValueError if it has not as many
         ranks as there are slots."""
         assert self.make is not None
@@ -289,28 +291,28 @@ def parse_order(text: str) -> WrittenOrder:
     words = " ".join(text.split())
     if make := _SIMPLE.get(words.lower()):
         return WrittenOrder(words, make)
-    if found := _RANDOM.fullmatch(words):
-        seed = int(found[1])
+    if match := _RANDOM.fullmatch(words):
+        seed = int(match[1])
         return WrittenOrder(words, lambda sizes: orders.shuffled(sizes, seed))
-    if found := _FILE.fullmatch(words):
-        return WrittenOrder(words, None, found[1])
-    if found := _GRID.fullmatch(words):
-        grid = _grid(found)
+    if match := _FILE.fullmatch(words):
+        return WrittenOrder(words, None, match[1])
+    if match := _GRID.fullmatch(words):
+        grid = _grid(match)
         return WrittenOrder(words, lambda sizes: order_of_grid(grid))
-    if found := _MFDN.fullmatch(words):
-        diagonals, kind = int(found[1]), _mfdn_kind(found[2])
+    if match := _MFDN.fullmatch(words):
+        diagonals, kind = int(match[1]), _mfdn_kind(match[2])
         usual: MfdnKind = "BDM" if kind in ("BDM", "BCM") else "DM"
-        start = _mfdn_kind(found[3]) if found[3] else usual
+        start = _mfdn_kind(match[3]) if match[3] else usual
         order = orders.mfdn(diagonals, start, kind)
         return WrittenOrder(words, lambda sizes: order)
     raise ValueError(f"{text!r} is no rank order; write {EXAMPLES}")
 
 
-def _grid(found: re.Match[str]) -> GridOrder:
-    shape, cell = (tuple(map(int, re.split("[x,]", found[i]))) for i in (1, 2))
+def _grid(match: re.Match[str]) -> GridOrder:
+    shape, cell = (tuple(map(int, re.split("[x,]", match[i]))) for i in (1, 2))
     major: Major = "R"
     curve: Curve = "Z"
-    for word in found[3].lower().split():
+    for word in match[3].lower().split():
         if word in _MAJORS:
             major = _MAJORS[word]
         elif word in _CURVES:

@@ -1,7 +1,7 @@
 """What a test asks of the scheduler: GPUs, memory, partition, QOS, reservation, account, options.
 
     asked = AskedOptions(test.run, component.slurm)     # parses the texts once
-    asked.of(names)                         # the JobOptions of one case
+    asked.bound(names)                         # the JobOptions of one case
 
 Who decides, the strongest first: a component of a plan, the test, the machine as it is in the
 phase. The ``options`` of all are given to sbatch in the order machine, test, component.
@@ -55,8 +55,8 @@ class AskedOptions:
         gpus = _given(run, GPU_KEYS)
         self._gpus = {key: quantity(value, key, whole_or_none) for key, value in gpus.items()}
         self._memory = memory(run.memory) if run.memory is not None else None
-        self._texts = {key: Text.of(text, key) for key, text in _given(run, TEXT_KEYS).items()}
-        self._options = [Text.of(each, "options", i) for i, each in enumerate(run.options)]
+        self._texts = {key: Text.parse(text, key) for key, text in _given(run, TEXT_KEYS).items()}
+        self._options = [Text.parse(each, "options", i) for i, each in enumerate(run.options)]
         self._by = by
         self._under = replace(_NONE, partition=partition)
         self._any = bool(self._gpus or self._memory or self._texts or self._options)
@@ -70,10 +70,10 @@ class AskedOptions:
             if isinstance(value, str)
         )
 
-    def of(self, names: Names) -> JobOptions:
+    def bound(self, names: Names) -> JobOptions:
         """Return the options for the values of a case. Raises ExpressionError."""
-        asked = self._of_test(names) if self._any else self._under
-        return overridden(asked, self._by) if self._by is not None else asked
+        options = self._of_test(names) if self._any else self._under
+        return overridden(options, self._by) if self._by is not None else options
 
     def _of_test(self, names: Names) -> JobOptions:
         texts = {key: text.value(names) for key, text in self._texts.items()}
@@ -101,13 +101,13 @@ class Text(Struct, frozen=True):
     key: tuple[str | int, ...]
 
     @classmethod
-    def of(cls, written: str, *key: str | int) -> "Text":
+    def parse(cls, written: str, *key: str | int) -> "Text":
         """Parse a text. Raises ExpressionError."""
         parts: list[str | Expression] = []
         end = 0
-        for found in _INSERTED.finditer(written):
-            parts += written[end : found.start()], compile_expression(found[1])
-            end = found.end()
+        for match in _INSERTED.finditer(written):
+            parts += written[end : match.start()], compile_expression(match[1])
+            end = match.end()
         parts.append(written[end:])
         if any(isinstance(part, str) and re.search(r"[{}]", part) for part in parts):
             raise ExpressionError(f"{written!r} has half a pair of braces; write {{name}}")
@@ -162,20 +162,20 @@ def faults_of_options(options: Sequence[str]) -> Iterator[tuple[int, str]]:
     to it."""
     takes_value = False  # whether the word before is an option that may take this word as its value
     for i, word in enumerate(options):
-        found = _OPTION.fullmatch(word)
+        match = _OPTION.fullmatch(word)
         if fault := fault_of_word(word):
             yield i, fault
-        elif found is None:
+        elif match is None:
             if not takes_value:
                 yield i, f"{word!r} is no option; it must begin with -, e.g. --constraint=a100"
             takes_value = False
             continue
         else:
-            name = found[1] or found[3]
+            name = match[1] or match[3]
             if name in _OWN:
                 instead = f"; use {_OWN[name]}" if _OWN[name] else ""
                 yield i, f"{word!r} is given by Seatrial itself{instead or '; remove it'}"
-        takes_value = found is not None and not (found[2] or found[4])
+        takes_value = match is not None and not (match[2] or match[4])
 
 
 def faults_of_override(slurm: SlurmOverride) -> Iterator[tuple[tuple[str | int, ...], str]]:
@@ -228,11 +228,11 @@ def described(options: JobOptions) -> str:
     return " ".join([*words, *options.options])
 
 
-def _as_options(said: BatchSettings | SlurmOverride) -> JobOptions:
-    texts: dict[str, Any] = {key: getattr(said, key, "") for key in _OVERRIDDEN}
-    if isinstance(said, BatchSettings) and (queue := getattr(said, "queue", "")):
+def _as_options(settings: BatchSettings | SlurmOverride) -> JobOptions:
+    texts: dict[str, Any] = {key: getattr(settings, key, "") for key in _OVERRIDDEN}
+    if isinstance(settings, BatchSettings) and (queue := getattr(settings, "queue", "")):
         texts["partition"] = queue
-    return JobOptions(**texts, options=tuple(said.options))
+    return JobOptions(**texts, options=tuple(settings.options))
 
 
 def _laid_over(under: JobOptions, over: JobOptions) -> JobOptions:
@@ -274,8 +274,8 @@ def sharing_groups(
         if case.only_builds or not (together or shares(test)):
             groups.append(0)
             continue
-        of = case.test if shares(test) else ""
-        key = (of, case.nodes, case.node, case.exclusive, case.at_once, case.job, case.place)
+        test_name = case.test if shares(test) else ""
+        key = (test_name, case.nodes, case.node, case.exclusive, case.at_once, case.job, case.place)
         features = tuple(sorted(test.requires.features))
         groups.append(numbers.setdefault((*key, features), len(numbers) + 1))
     return groups if numbers else []
@@ -308,8 +308,8 @@ def _described_group(cases: Sequence[Case], allocations: int) -> str:
     runs = sum(case.repeat for case in cases)
     where = first.node or count(first.nodes, "node")
     seconds = sum(case.repeat * case.walltime for case in cases) / first.at_once
-    most = f"up to {show_seconds(seconds / allocations)}{' each' if allocations > 1 else ''}"
-    return f"{count(runs, 'run')} of {count(len(cases), 'case')} on {where} ({most})"
+    longest = f"up to {show_seconds(seconds / allocations)}{' each' if allocations > 1 else ''}"
+    return f"{count(runs, 'run')} of {count(len(cases), 'case')} on {where} ({longest})"
 
 
 def _differing(cases: Sequence[Case]) -> str:

@@ -37,10 +37,10 @@ class KnownFailures:
         if code is codes.PASS:
             return code, reason, "" if known is None else known.reason
         if known is not None:
-            found = f"{code.name}: {reason}" if reason else code.name
+            text = f"{code.name}: {reason}" if reason else code.name
             return (
                 codes.KNOWN,
-                f"{found} (known until {known.until}: {_cause(known)})",
+                f"{text} (known until {known.until}: {_cause(known)})",
                 known.reason,
             )
         if not fitting:
@@ -70,10 +70,10 @@ def known_failures_of(
 ) -> list[KnownFailure]:
     """Return the known failures of a trial of these tests: the plan's, the tests' own, then those
     of the machine."""
-    own = [
+    of_tests = [
         replace(each, tests=[test.name]) for test in tests.values() for each in test.known_failures
     ]
-    return [*of_plan, *own, *of_machine]
+    return [*of_plan, *of_tests, *of_machine]
 
 
 def _fits(patterns: Sequence[str], name: str) -> bool:

@@ -102,17 +102,17 @@ def read_machine(path: Path, faults: Faults) -> Site | None:
     file."""
     if not _exists(path):
         raise UsageError(f"{path}: no such file; name a machine's description")
-    own = Faults()
-    node = read_with_includes(path, own)
-    machine = decode_partly(node, Machine, own) if node is not None else None
+    own_faults = Faults()
+    node = read_with_includes(path, own_faults)
+    machine = decode_partly(node, Machine, own_faults) if node is not None else None
     if machine is not None and node is not None:
-        location = Location(node, own, own.faulty)
-        if own.of_shape:  # suppress consequential faults; keys of plug-ins are independent
+        location = Location(node, own_faults, own_faults.faulty)
+        if own_faults.of_shape:  # suppress consequential faults; keys of plug-ins are independent
             check_keys("machine", machine, location)
         else:
             check(machine, location)
-    faults.add_all(own)
-    if machine is None or own.found:
+    faults.add_all(own_faults)
+    if machine is None or own_faults.found:
         return None
     assert node is not None
     machine = resolved("machine", machine, Location(node, faults))
@@ -166,14 +166,16 @@ def _read(path: Path, faults: Faults, above: tuple[Path, ...]) -> YamlNode | Non
     if node is None or not isinstance(node.value, dict) or INCLUDE not in node.value:
         return node
     chain = (*above, path)
-    own = YamlNode({k: v for k, v in node.value.items() if k != INCLUDE}, node.place, node.keys)
+    including = YamlNode(
+        {k: v for k, v in node.value.items() if k != INCLUDE}, node.place, node.keys
+    )
     included: YamlNode | None = None
     for file, at in _files(node.value[INCLUDE], path, faults):
-        found = _read_included(file, at, faults, chain)
-        if found is not None and included is not None:
-            found = _joined(included, found, own, (), faults)
-        included = found or included
-    return own if included is None else lay_over(included, own)
+        document = _read_included(file, at, faults, chain)
+        if document is not None and included is not None:
+            document = _joined(included, document, including, (), faults)
+        included = document or included
+    return including if included is None else lay_over(included, including)
 
 
 def _read_included(
@@ -186,41 +188,41 @@ def _read_included(
     if not os.path.isfile(file):  # noqa: PTH113 - Path's raises where it may not look
         faults.add(at.place, INCLUDE, f"{file} is no file; paths start at {chain[-1].parent}")
         return None
-    found = _read(file, faults, chain)
-    if found is not None and not isinstance(found.value, dict):
-        faults.add(found.place, "", "is not a mapping of keys to values")
+    node = _read(file, faults, chain)
+    if node is not None and not isinstance(node.value, dict):
+        faults.add(node.place, "", "is not a mapping of keys to values")
         return None
-    return found
+    return node
 
 
 def _files(written: YamlNode, path: Path, faults: Faults) -> list[tuple[Path, YamlNode]]:
     """Return the included files, each with the place where it is named."""
     items = written.value if isinstance(written.value, list) else [written]
-    found = []
+    files = []
     for item in items:
         if isinstance(item.value, str) and item.value:
-            found.append((path.parent / item.value, item))
+            files.append((path.parent / item.value, item))
         else:
             faults.add(item.place, INCLUDE, "must be the path of a file, or a list of paths")
-    return found
+    return files
 
 
 def _joined(
-    one: YamlNode, other: YamlNode, own: YamlNode | None, key: tuple[str, ...], faults: Faults
+    one: YamlNode, other: YamlNode, including: YamlNode | None, key: tuple[str, ...], faults: Faults
 ) -> YamlNode:
-    """Return two included nodes as one. It is a fault if they differ where ``own``, the value of
-    the including file, says nothing."""
+    """Return two included nodes as one. It is a fault if they differ where ``including``, the
+    value of the including file, says nothing."""
     if isinstance(one.value, dict) and isinstance(other.value, dict):
         values = dict(one.value)
         for name, inner in other.value.items():
-            known = own.child(name) if own is not None else None
+            known = including.child(name) if including is not None else None
             values[name] = (
                 _joined(values[name], inner, known, (*key, name), faults)
                 if name in values
                 else inner
             )
         return YamlNode(values, one.place, other.keys | one.keys)
-    if own is None and _plain(one) != _plain(other):
+    if including is None and _plain(one) != _plain(other):
         text = f"differs from {one.place}, which is included, too; give it in the file that "
         faults.add(other.place, key_text(key), f"{text}includes both, or remove one")
     return one
@@ -372,5 +374,5 @@ def _file_system(system: FileSystem, machine: Machine, at: Location) -> None:
             at.fault(f"{target.name} is given twice", "targets", i)
         seen.add(target.name)
         if target.gauge and target.gauge not in machine.all_gauges:
-            there = ", ".join(sorted(machine.all_gauges)) or "none"
-            at.fault(f"no gauge {target.gauge!r}; there are {there}", "targets", i, "gauge")
+            gauges = ", ".join(sorted(machine.all_gauges)) or "none"
+            at.fault(f"no gauge {target.gauge!r}; there are {gauges}", "targets", i, "gauge")

@@ -50,13 +50,13 @@ def topology_of(machine: "model.Machine") -> topology.Topology | None:
 
 def known_topology(machine: "model.Machine") -> topology.Topology:
     """Return the network of a machine. Raises UsageError where its file tells nothing of it."""
-    found = topology_of(machine)
-    if found is None:
+    network = topology_of(machine)
+    if network is None:
         raise UsageError(
             f"the file of {machine.machine} tells nothing of its network; "
             "write `topology` or `groups` (docs/how-to/machines.md)"
         )
-    return found
+    return network
 
 
 def check_topology(machine: "model.Machine", at: Location) -> None:
@@ -75,85 +75,85 @@ def check_topology(machine: "model.Machine", at: Location) -> None:
 def with_topology(machine: "model.Machine", folder: Path) -> "model.Machine":
     """Return a machine whose topology has what its file tells; the path starts at ``folder``.
     Raises OSError and ValueError."""
-    told = machine.topology
-    if told is None or not told.file:
+    network = machine.topology
+    if network is None or not network.file:
         return machine
-    text = read_regular(folder / told.file, MAX_FILE_BYTES).decode(errors="replace")
-    names = [level for level in told.levels if isinstance(level, str)]
-    there = node_names(machine)
+    text = read_regular(folder / network.file, MAX_FILE_BYTES).decode(errors="replace")
+    names = [level for level in network.levels if isinstance(level, str)]
+    nodes = node_names(machine)
     read = levels_of_places if text.lstrip().startswith("{") else levels_of_switches
-    levels = read(text, names or [*told.axes], there)
-    if told.kind == "torus":
+    levels = read(text, names or [*network.axes], nodes)
+    if network.kind == "torus":
         levels = [_by_coordinates(levels)]
-    told = replace(told, file="", levels=[*levels])
-    made(told, there)
-    return replace(machine, topology=told)
+    network = replace(network, file="", levels=[*levels])
+    made(network, nodes)
+    return replace(machine, topology=network)
 
 
 # ---- from the keys of the file ------------------------------------------------------------
 
 
-def made(told: "model.NetworkModel", nodes: Sequence[str]) -> topology.Topology:
+def made(network: "model.NetworkModel", nodes: Sequence[str]) -> topology.Topology:
     """Return a network of these nodes. Raises TopologyFault."""
-    _sources(told)
-    rows = _numbers(told, nodes) if told.names else []
-    places = positions(_ordered(told, rows)) if rows else range(len(nodes))
-    levels = [_level(told.levels[i], i, nodes, places) for i in range(len(told.levels))]
+    _sources(network)
+    rows = _numbers(network, nodes) if network.names else []
+    places = positions(_ordered(network, rows)) if rows else range(len(nodes))
+    levels = [_level(network.levels[i], i, nodes, places) for i in range(len(network.levels))]
     coordinates: list[topology.Coordinates] = []
-    if told.kind == "torus":
-        coordinates = _coordinates(told, nodes, rows, places)
+    if network.kind == "torus":
+        coordinates = _coordinates(network, nodes, rows, places)
         levels = [_routers(levels[0].name if levels else ROUTER, coordinates), *levels[1:]]
     if fault := topology.fault_of_nesting(levels, nodes):
         raise TopologyFault(fault, "levels")
     return topology.Topology(
-        kind=told.kind,
+        kind=network.kind,
         nodes=tuple(nodes),
         levels=tuple(levels),
-        axes=tuple(told.axes),
-        shape=tuple(told.axes.values()),
+        axes=tuple(network.axes),
+        shape=tuple(network.axes.values()),
         coordinates=tuple(coordinates),
-        ports=told.ports,
-        bandwidths=_bandwidths(told, [level.name for level in levels]),
-        roles=_roles(told.roles, nodes),
+        ports=network.ports,
+        bandwidths=_bandwidths(network, [level.name for level in levels]),
+        roles=_roles(network.roles, nodes),
     )
 
 
-def _roles(told: Mapping[str, str], nodes: Sequence[str]) -> dict[str, tuple[int, ...]]:
+def _roles(written: Mapping[str, str], nodes: Sequence[str]) -> dict[str, tuple[int, ...]]:
     """Return the numbers of the nodes with each role."""
-    number_of, found = {node: number for number, node in enumerate(nodes)}, {}
-    for role, folded in told.items():
+    number_of, roles = {node: number for number, node in enumerate(nodes)}, {}
+    for role, folded in written.items():
         members = unfold(folded)
         if other := [node for node in members if node not in number_of]:
             raise TopologyFault(f"{other[0]} is not a node of this machine", "roles", role)
-        found[role] = tuple(number_of[node] for node in members)
-    return found
+        roles[role] = tuple(number_of[node] for node in members)
+    return roles
 
 
-def _sources(told: "model.NetworkModel") -> None:
+def _sources(network: "model.NetworkModel") -> None:
     """Check which keys stand beside each other. Raises TopologyFault."""
-    _check_axes(told)
-    if told.file and told.names:
+    _check_axes(network)
+    if network.file and network.names:
         raise TopologyFault("give file or names, one of them", "names")
-    if told.order and not told.names:
+    if network.order and not network.names:
         raise TopologyFault("is about names; give names", "order")
-    if told.kind != "torus" and not told.levels and not told.file:
+    if network.kind != "torus" and not network.levels and not network.file:
         raise TopologyFault("has no levels; write e.g. levels: [{router: 4}, {group: 64}]")
-    if told.kind == "dragonfly" and len(told.levels) < 2 and not told.file:
+    if network.kind == "dragonfly" and len(network.levels) < 2 and not network.file:
         raise TopologyFault("a dragonfly has at least two: those of routers and groups", "levels")
     names = set[str]()
-    for i, level in enumerate(told.levels):
-        name = _level_name(level, i, bool(told.file))
+    for i, level in enumerate(network.levels):
+        name = _level_name(level, i, bool(network.file))
         if name in names:
             raise TopologyFault(f"{name} is the name of two levels; choose another", "levels", i)
         names.add(name)
 
 
-def _check_axes(told: "model.NetworkModel") -> None:
-    if told.kind == "torus" and not told.axes:
+def _check_axes(network: "model.NetworkModel") -> None:
+    if network.kind == "torus" and not network.axes:
         raise TopologyFault("a torus has axes; write e.g. axes: {x: 17, y: 8, z: 24}")
-    if told.kind != "torus" and told.axes:
-        raise TopologyFault(f"a {told.kind} has no axes; remove them", "axes")
-    for axis, length in told.axes.items():
+    if network.kind != "torus" and network.axes:
+        raise TopologyFault(f"a {network.kind} has no axes; remove them", "axes")
+    for axis, length in network.axes.items():
         if length < 1:
             raise TopologyFault(f"{length} is less than 1", "axes", axis)
 
@@ -173,16 +173,16 @@ def _level_name(level: "model.LevelModel", i: int, of_file: bool) -> str:
     return name
 
 
-def _numbers(told: "model.NetworkModel", nodes: Sequence[str]) -> list[tuple[int, ...]]:
+def _numbers(network: "model.NetworkModel", nodes: Sequence[str]) -> list[tuple[int, ...]]:
     """Return the numbers of the fields in the name of each node."""
     try:
-        pattern = name_pattern(told.names)
+        pattern = name_pattern(network.names)
     except ValueError as error:
         raise TopologyFault(str(error), "names") from None
     rows = [pattern.numbers(node) for node in nodes]
     if lost := [node for node, row in zip(nodes, rows, strict=True) if row is None]:
         more = f", nor do {len(lost) - 1} more of" if len(lost) > 1 else "; 1 of"
-        text = f"{lost[0]} does not fit {told.names}{more} {count(len(nodes), 'node')}"
+        text = f"{lost[0]} does not fit {network.names}{more} {count(len(nodes), 'node')}"
         raise TopologyFault(text, "names")
     node_at: dict[tuple[int, ...], str] = {}
     for node, row in zip(nodes, rows, strict=True):
@@ -191,21 +191,21 @@ def _numbers(told: "model.NetworkModel", nodes: Sequence[str]) -> list[tuple[int
     return list(node_at)
 
 
-def _ordered(told: "model.NetworkModel", rows: Sequence[Sequence[int]]) -> list[list[int]]:
+def _ordered(network: "model.NetworkModel", rows: Sequence[Sequence[int]]) -> list[list[int]]:
     """Return rows of numbers, that of the largest unit first."""
-    fields = name_pattern(told.names).fields
-    if told.order and sorted(told.order) != sorted(fields):
+    fields = name_pattern(network.names).fields
+    if network.order and sorted(network.order) != sorted(fields):
         text = f"must have each field of names once: {', '.join(fields)}"
         raise TopologyFault(text, "order")
-    columns = [fields.index(field) for field in told.order or fields]
+    columns = [fields.index(field) for field in network.order or fields]
     return [[row[column] for column in columns] for row in rows]
 
 
 def _level(
-    told: "model.LevelModel", i: int, nodes: Sequence[str], places: Sequence[int]
+    level: "model.LevelModel", i: int, nodes: Sequence[str], places: Sequence[int]
 ) -> topology.NetworkLevel:
-    assert not isinstance(told, str)
-    ((name, units),) = told.items()
+    assert not isinstance(level, str)
+    ((name, units),) = level.items()
     if isinstance(units, int):
         if units < 1:
             raise TopologyFault(f"{units} is less than 1", "levels", i, name)
@@ -230,47 +230,49 @@ def _level_of_sets(
     return topology.NetworkLevel(name, tuple(units), tuple(unit_of[node] for node in nodes))
 
 
-def _bandwidths(told: "model.NetworkModel", levels: Sequence[str]) -> dict[str, float]:
-    known, found = [*told.axes, *levels, topology.SYSTEM], {}
-    for name, written in told.links.items():
+def _bandwidths(network: "model.NetworkModel", levels: Sequence[str]) -> dict[str, float]:
+    known, bandwidths = [*network.axes, *levels, topology.SYSTEM], {}
+    for name, written in network.links.items():
         if name not in known:
             raise TopologyFault(f"{name!r} is none of {', '.join(known)}", "links", name)
         try:
-            found[name] = float(bytes_of(str(written).removesuffix("/s")))
+            bandwidths[name] = float(bytes_of(str(written).removesuffix("/s")))
         except ValueError:
             text = f"{written!r} is no bandwidth; write e.g. 5.25GB/s"
             raise TopologyFault(text, "links", name) from None
-    return found
+    return bandwidths
 
 
 # ---- a torus ------------------------------------------------------------------------------
 
 
 def _coordinates(
-    told: "model.NetworkModel",
+    network: "model.NetworkModel",
     nodes: Sequence[str],
     rows: Sequence[Sequence[int]],
     places: Sequence[int],
 ) -> list[topology.Coordinates]:
     """Return the coordinates of each node: of its name, of the unit that it is in, or by its place,
     where the last axis goes up first."""
-    level = told.levels[0] if told.levels else {ROUTER: 1}
+    level = network.levels[0] if network.levels else {ROUTER: 1}
     assert not isinstance(level, str)
     ((name, units),) = level.items()
-    fields = name_pattern(told.names).fields if told.names else ()
-    if set(told.axes) <= set(fields):
-        columns = [fields.index(axis) for axis in told.axes]
-        found = [tuple(row[column] for column in columns) for row in rows]
-        if told.levels:
-            _check_routers(name, units, found, len(fields) > len(told.axes))
+    fields = name_pattern(network.names).fields if network.names else ()
+    if set(network.axes) <= set(fields):
+        columns = [fields.index(axis) for axis in network.axes]
+        coordinates = [tuple(row[column] for column in columns) for row in rows]
+        if network.levels:
+            _check_routers(name, units, coordinates, len(fields) > len(network.axes))
     elif isinstance(units, int):
-        found = [_unravelled(place // units, tuple(told.axes.values())) for place in places]
+        coordinates = [
+            _unravelled(place // units, tuple(network.axes.values())) for place in places
+        ]
     else:
         written = _level_of_sets(name, units, nodes, 0)
-        of_units = [_written_coordinates(unit, len(told.axes), name) for unit in units]
-        found = [of_units[unit] for unit in written.unit_of]
-    _check_lengths(told.axes, nodes, found)
-    return found
+        of_units = [_written_coordinates(unit, len(network.axes), name) for unit in units]
+        coordinates = [of_units[unit] for unit in written.unit_of]
+    _check_lengths(network.axes, nodes, coordinates)
+    return coordinates
 
 
 def _check_lengths(
@@ -295,12 +297,12 @@ def _check_routers(
 ) -> None:
     """Check that the first level of a torus is its routers, where names have the coordinates:
     ``several`` nodes share those where names have further fields. Raises TopologyFault."""
-    most = max(Counter(coordinates).values(), default=1)
-    if isinstance(units, int) and (units < most or (units > most and not several)):
-        at = f"{count(most, 'node')} at each place of the axes"
+    largest = max(Counter(coordinates).values(), default=1)
+    if isinstance(units, int) and (units < largest or (units > largest and not several)):
+        at = f"{count(largest, 'node')} at each place of the axes"
         raise TopologyFault(
             f"{units} nodes; names put {at}. The first level of a torus is its routers: write "
-            f"{{router: {most}}} before {name}, or leave it out",
+            f"{{router: {largest}}} before {name}, or leave it out",
             "levels",
             0,
             name,
@@ -308,11 +310,11 @@ def _check_routers(
 
 
 def _unravelled(number: int, shape: topology.Coordinates) -> topology.Coordinates:
-    found = []
+    numbers = []
     for length in reversed(shape[1:]):
-        number, own = divmod(number, length)
-        found.append(own)
-    return (number, *reversed(found))
+        number, rest = divmod(number, length)
+        numbers.append(rest)
+    return (number, *reversed(numbers))
 
 
 def _written_coordinates(text: str, axes: int, level: str) -> topology.Coordinates:
@@ -326,9 +328,9 @@ def _written_coordinates(text: str, axes: int, level: str) -> topology.Coordinat
 
 
 def _routers(name: str, coordinates: Sequence[topology.Coordinates]) -> topology.NetworkLevel:
-    units = {own: number for number, own in enumerate(sorted(set(coordinates)))}
-    texts = tuple(",".join(map(str, own)) for own in units)
-    return topology.NetworkLevel(name, texts, tuple(units[own] for own in coordinates))
+    units = {router: number for number, router in enumerate(sorted(set(coordinates)))}
+    texts = tuple(",".join(map(str, router)) for router in units)
+    return topology.NetworkLevel(name, texts, tuple(units[router] for router in coordinates))
 
 
 def _by_coordinates(levels: Sequence[LevelOfSets]) -> LevelOfSets:
@@ -347,39 +349,46 @@ def _by_coordinates(levels: Sequence[LevelOfSets]) -> LevelOfSets:
 # ---- from files ---------------------------------------------------------------------------
 
 
-def levels_of_switches(text: str, names: Sequence[str], there: Iterable[str]) -> list[LevelOfSets]:
-    """Return the levels of Slurm's topology, with the nodes that are ``there``. Without names they
-    are switch (or block), switch2, ... Raises ValueError."""
+def levels_of_switches(
+    text: str, names: Sequence[str], machine_nodes: Iterable[str]
+) -> list[LevelOfSets]:
+    """Return the levels of Slurm's topology, with the nodes of a machine. Without names they are
+    switch (or block), switch2, ... Raises ValueError."""
     units = switches_of(text).levels()
     if not names:
         usual = "block" if "blockname=" in text.lower() else "switch"
         names = [usual, *(f"{usual}{number}" for number in range(2, len(units) + 1))]
     elif len(names) != len(units):
         raise ValueError(f"has {count(len(units), 'level')}, and `levels` names {len(names)}")
-    known, found = set(there), list[LevelOfSets]()
+    known, levels = set(machine_nodes), list[LevelOfSets]()
     for name, level in zip(names, units, strict=False):
         kept = {unit: [node for node in nodes if node in known] for unit, nodes in level.items()}
-        found.append({name: {named(unit): fold(nodes) for unit, nodes in kept.items() if nodes}})
-    return found
+        levels.append({name: {named(unit): fold(nodes) for unit, nodes in kept.items() if nodes}})
+    return levels
 
 
-def levels_of_places(text: str, names: Sequence[str], there: Iterable[str]) -> list[LevelOfSets]:
+def levels_of_places(
+    text: str, names: Sequence[str], machine_nodes: Iterable[str]
+) -> list[LevelOfSets]:
     """Return the levels of a JSON object that has the place of each node: an object with a key for
     each level (or axis), or a text where there is one. Units are named by their number or text.
     Raises ValueError."""
     places = places_in(text)
     if not names:
         raise ValueError("name the keys of its places in `levels`, the smallest unit first")
-    found: dict[str, dict[str, list[str]]] = {name: {} for name in names}
-    for node in there:
+    nodes_of_units: dict[str, dict[str, list[str]]] = {name: {} for name in names}
+    for node in machine_nodes:
         if node not in places:
             raise ValueError(
                 f"has no place of {node}; write it, e.g. {{{json.dumps(names[0])}: 0}}"
             )
         place = places[node] if isinstance(places[node], dict) else {names[0]: places[node]}
         for name in names:
-            found[name].setdefault(_unit_in(place, name, node), []).append(node)
-    return [{name: {u: fold(own) for u, own in units.items()}} for name, units in found.items()]
+            nodes_of_units[name].setdefault(_unit_in(place, name, node), []).append(node)
+    return [
+        {name: {u: fold(members) for u, members in units.items()}}
+        for name, units in nodes_of_units.items()
+    ]
 
 
 def _unit_in(place: Mapping[str, object], name: str, node: str) -> str:

@@ -50,10 +50,10 @@ class NodeLayout(Struct, frozen=True, dict=True):
         return self._grouped([core.socket for core in self.cores])
 
     def _grouped(self, groups: Sequence[int]) -> dict[int, list[int]]:
-        found: dict[int, list[int]] = {}
+        grouped: dict[int, list[int]] = {}
         for number, group in enumerate(groups):
-            found.setdefault(group, []).append(number)
-        return found
+            grouped.setdefault(group, []).append(number)
+        return grouped
 
     @property
     def threads_per_core(self) -> int:
@@ -97,8 +97,8 @@ def spans(numbers: Iterable[int]) -> str:
     """Return numbers, ascending, as a list of spans such as ``0-2,6``."""
     texts = []
     for _, row in groupby(enumerate(sorted(numbers)), lambda pair: pair[1] - pair[0]):
-        found = [number for _, number in row]
-        texts.append(str(found[0]) if len(found) == 1 else f"{found[0]}-{found[-1]}")
+        span = [number for _, number in row]
+        texts.append(str(span[0]) if len(span) == 1 else f"{span[0]}-{span[-1]}")
     return ",".join(texts)
 
 
@@ -110,14 +110,14 @@ def mask(cpus: Iterable[int]) -> str:
 def written(layout: NodeLayout) -> list[list[str]]:
     """Return a layout as texts, which ``from_sockets`` reads: a list of each socket, a text of each
     of its NUMA domains. Raises ValueError where a domain is in several sockets."""
-    found: list[list[str]] = []
+    texts: list[list[str]] = []
     for _, cores in groupby(layout.cores, lambda core: core.socket):
-        found.append([])
+        texts.append([])
         for _, members in groupby(cores, lambda core: core.domain):
-            found[-1].append(_written_cores([core.cpus for core in members]))
-    if sum(map(len, found)) != len(layout.domains):
+            texts[-1].append(_written_cores([core.cpus for core in members]))
+    if sum(map(len, texts)) != len(layout.domains):
         raise ValueError("a NUMA domain has cores of several sockets")
-    return found
+    return texts
 
 
 def _written_cores(cores: Sequence[tuple[int, ...]]) -> str:
@@ -146,13 +146,13 @@ def from_sockets(sockets: Sequence[Sequence[str]]) -> NodeLayout:
 
 
 def _read_cores(text: str) -> list[tuple[int, ...]]:
-    found: list[tuple[int, ...]] = []
+    cores: list[tuple[int, ...]] = []
     for part in text.split(","):
         columns = [_read_span(span.strip(), text) for span in part.split("+")]
         if len({len(column) for column in columns}) > 1:
             raise ValueError(f"{part!r} joins spans of unequal length; write e.g. 0-5+24-29")
-        found += zip(*columns, strict=True)
-    return found
+        cores += zip(*columns, strict=True)
+    return cores
 
 
 def _read_span(span: str, text: str) -> range:
@@ -266,21 +266,21 @@ def _levels(text: str) -> list[_Level]:
     levels: list[_Level] = []
     end = 0
     while end < len(text):
-        found = _WORD.match(text, end)
-        if found is None or found.end() == end or (found[1] == "[") != (found[5] == "]"):
+        match = _WORD.match(text, end)
+        if match is None or match.end() == end or (match[1] == "[") != (match[5] == "]"):
             raise ValueError(f"{text[end:].strip()!r} is not hwloc's notation; {_EXAMPLE}")
-        end = found.end()
-        levels.append(_level(found, text))
+        end = match.end()
+        levels.append(_level(match, text))
     for kind in ("socket", "numa", "core", "pu"):
         if sum(level.kind == kind for level in levels) > 1:
             raise ValueError(f"{text!r} has two words for {kind}; {_EXAMPLE}")
     return levels
 
 
-def _level(found: re.Match[str], text: str) -> _Level:
-    attached, word, number, attributes, _ = found.groups()
+def _level(match: re.Match[str], text: str) -> _Level:
+    attached, word, number, attributes, _ = match.groups()
     if not word:
-        raise ValueError(f"{text!r}: {found[0].strip()!r} has no kind of object; {_EXAMPLE}")
+        raise ValueError(f"{text!r}: {match[0].strip()!r} has no kind of object; {_EXAMPLE}")
     kind = _KINDS.get(word.lower())
     if kind is None and not _CACHE.fullmatch(word.lower()):
         known = "pack, die, numa, group, l3, l2, l1, core, pu"
@@ -297,10 +297,10 @@ def _level(found: re.Match[str], text: str) -> _Level:
 def _numbers(attributes: str, total: int) -> list[int]:
     """Return the number of each CPU, in logical order, by the attribute ``indexes`` of pu: a list
     with commas, or loops ``step*count``, as hwloc has them."""
-    found = re.search(r"indexes=([^\s)]*)", attributes)
-    if found is None:
+    match = re.search(r"indexes=([^\s)]*)", attributes)
+    if match is None:
         return list(range(total))
-    text = found[1]
+    text = match[1]
     if re.fullmatch(r"\d{1,6}(,\d{1,6})*", text):
         numbers = [int(number) for number in text.split(",")]
     elif all(_LOOP.fullmatch(loop) for loop in text.split(":")):
@@ -357,8 +357,8 @@ def parse_hwloc_xml(text: str) -> NodeLayout:
     if not cores:
         raise ValueError(f"describes no core and no PU; {_WRITE_AGAIN}")
     socket_of, domain_of = _numbering(sets["Package"]), _numbering(sets["NUMANode"])
-    found = [Core(socket_of(cpus), domain_of(cpus), tuple(_bits(cpus))) for cpus in cores]
-    return checked(found)
+    placed = [Core(socket_of(cpus), domain_of(cpus), tuple(_bits(cpus))) for cpus in cores]
+    return checked(placed)
 
 
 def _objects(root: Any) -> Iterator[tuple[str, int]]:

@@ -31,35 +31,35 @@ _ROWS = re.compile(
 def unfold(names: str) -> tuple[str, ...]:
     """Return the names of a node set such as ``n[001-128],login1``. Raises ValueError."""
     if "[" not in names and "," not in names:
-        found: tuple[str, ...] = (names,)  # a machine of one node: no need to load the library
+        nodes: tuple[str, ...] = (names,)  # a machine of one node: no need to load the library
     elif _at_most(names) > MAX_NODES:
         raise ValueError(f"{names!r} is more than {MAX_NODES} nodes; write e.g. n[001-128]")
     elif (rows := _ROWS.fullmatch(names)) and (numbers := _numbers(rows[2])):
         return tuple([rows[1] + number for number in numbers])
     else:
         try:
-            found = tuple(nodeset.NodeSet(names, resolver=None))
+            nodes = tuple(nodeset.NodeSet(names, resolver=None))
         except nodeset.NodeSetException as error:
             message = f"{names!r} is not a node set: {error}; write e.g. n[001-128]"
             raise ValueError(message) from error
-    for name in found or ("",):
+    for name in nodes or ("",):
         if not _NODE.fullmatch(name):
             raise ValueError(f"{names!r} is not a node set: a name {name!r}; write e.g. n[001-128]")
-    return found
+    return nodes
 
 
 def _numbers(spans: str) -> list[str]:
     """Return the numbers of spans such as ``001-128,200``; none if they differ in width or do not
     ascend, which ClusterShell knows how to read."""
-    found: list[str] = []
+    numbers: list[str] = []
     width = len(spans.partition(",")[0].partition("-")[0])
     for span in spans.split(","):
         first, _, last = span.partition("-")
         last = last or first
-        if len(first) != width or len(last) != width or last < first or found[-1:] >= [first]:
+        if len(first) != width or len(last) != width or last < first or numbers[-1:] >= [first]:
             return []
-        found += [f"{number:0{width}}" for number in range(int(first), int(last) + 1)]
-    return found
+        numbers += [f"{number:0{width}}" for number in range(int(first), int(last) + 1)]
+    return numbers
 
 
 def unfold_or_empty(names: str) -> tuple[str, ...]:
@@ -96,8 +96,8 @@ def fold(names: Collection[str]) -> str:
 def _spans(numbers: Iterable[str]) -> Iterator[str]:
     """Yield the spans of ascending numbers of one width: ``001-128``, ``200``."""
     for _, row in groupby(enumerate(numbers), lambda each: int(each[1]) - each[0]):
-        found = [number for _, number in row]
-        yield found[0] if len(found) == 1 else f"{found[0]}-{found[-1]}"
+        span = [number for _, number in row]
+        yield span[0] if len(span) == 1 else f"{span[0]}-{span[-1]}"
 
 
 def _at_most(names: str) -> int:
@@ -112,14 +112,14 @@ def _at_most(names: str) -> int:
     return total
 
 
-def not_among(nodes: str, told: Collection[str]) -> list[str]:
+def not_among(nodes: str, named: Collection[str]) -> list[str]:
     """Return the nodes of a run, folded, that are not among those that were told of. These may have
     a domain behind their names. None are missing if no name is among them, and as many are told of:
     a site may have two names for each node."""
-    short = {name.partition(".")[0] for name in told}
-    own = unfold_or_empty(nodes)
-    missing = [node for node in own if node.partition(".")[0] not in short]
-    return [] if len(missing) == len(own) <= len(short) else missing
+    short = {name.partition(".")[0] for name in named}
+    names = unfold_or_empty(nodes)
+    missing = [node for node in names if node.partition(".")[0] not in short]
+    return [] if len(missing) == len(names) <= len(short) else missing
 
 
 NodeSet = Annotated[str, checked(unfold)]

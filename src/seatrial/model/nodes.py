@@ -54,11 +54,11 @@ def node_names(machine: "model.Machine") -> list[str]:
     return list(dict.fromkeys(name for kind in machine.nodes for name in unfold(kind.names)))
 
 
-def nodes_besides(machine: "model.Machine", asked: Collection[str]) -> list[str]:
+def nodes_besides(machine: "model.Machine", known_nodes: Collection[str]) -> list[str]:
     """Return the nodes of a machine that are not among those that were asked; none where those are
     no nodes of its own, but servers or login nodes."""
     names = node_names(machine)
-    known = set(asked)
+    known = set(known_nodes)
     left = [name for name in names if name not in known]
     return left if len(left) < len(names) else []
 
@@ -74,24 +74,25 @@ COMPUTE = "compute"
 
 def roles_of(machine: "model.Machine") -> dict[str, str]:
     """Return the role of each node and host: the first that names it, else ``COMPUTE``."""
-    found: dict[str, str] = {}
+    roles: dict[str, str] = {}
     for role, folded in machine.roles.items():
         for node in unfold(folded):
-            found.setdefault(node, role)
-    return {**dict.fromkeys(node_names(machine), COMPUTE), **found}
+            roles.setdefault(node, role)
+    return {**dict.fromkeys(node_names(machine), COMPUTE), **roles}
 
 
 def unknown_features(
-    machine: "model.Machine", there: Mapping[str, Collection[str]]
+    machine: "model.Machine", slurm_features: Mapping[str, Collection[str]]
 ) -> dict[str, str]:
     """Return the features that the machine's file gives to nodes and Slurm does not, each with the
-    first node that shows it. ``there`` are the features that Slurm has, by node; nothing is said
-    about nodes that it does not have."""
+    first node that shows it. Nothing is said about nodes that ``slurm_features`` has not."""
     unknown: dict[str, str] = {}
     for kind in machine.nodes:
         for feature in kind.features:
             nodes = (
-                name for name in unfold(kind.names) if feature not in there.get(name, (feature,))
+                name
+                for name in unfold(kind.names)
+                if feature not in slurm_features.get(name, (feature,))
             )
             if feature not in unknown and (node := next(nodes, "")):
                 unknown[feature] = node
@@ -135,9 +136,9 @@ def check_layout(kind: "machine.NodeGroup", at: Location) -> None:
     if layout is None:
         return
     for key, number_in in _COUNTS.items():
-        said, found = getattr(kind, key), number_in(layout)
-        if said != found and at.given(key):
-            text = f"is {said}, but `layout` has {found}; correct one of them"
+        given, number = getattr(kind, key), number_in(layout)
+        if given != number and at.given(key):
+            text = f"is {given}, but `layout` has {number}; correct one of them"
             at.fault(text, key)
 
 
@@ -152,17 +153,17 @@ def with_layout(kind: "machine.NodeGroup", at: Location) -> "machine.NodeGroup":
     return replace(kind, **{key: number_in(layout) for key, number_in in _COUNTS.items()})
 
 
-def _read(said: "str | machine.WrittenLayout | None", at: Location) -> NodeLayout | None:
+def _read(given: "str | machine.WrittenLayout | None", at: Location) -> NodeLayout | None:
     """Return what ``layout`` of the nodes at ``at`` says; None, with a fault added, if it cannot be
     read."""
-    if isinstance(said, str):
-        return at.parsed(_of_notation, said, "layout")
-    if said is None or bool(said.file) == bool(said.sockets):
+    if isinstance(given, str):
+        return at.parsed(_of_notation, given, "layout")
+    if given is None or bool(given.file) == bool(given.sockets):
         at.fault("give file or sockets, one of them", "layout")
         return None
-    if said.sockets:
-        return at.parsed(_of_texts, tuple(map(tuple, said.sockets)), "layout", "sockets")
-    path = at.node.place_of(*at.key, "layout", "file").path.parent / said.file
+    if given.sockets:
+        return at.parsed(_of_texts, tuple(map(tuple, given.sockets)), "layout", "sockets")
+    path = at.node.place_of(*at.key, "layout", "file").path.parent / given.file
     try:
         layout = node_layout.parse_hwloc_xml(
             read_regular(path, MAX_LAYOUT_BYTES).decode(errors="replace")

@@ -33,11 +33,11 @@ def slots_of_tasks(nodes: int, tasks: int, per_node: int) -> list[int]:
     are enough; nodes without one are left out. Launchers do the same."""
     sizes, left = [], tasks
     for after in reversed(range(nodes)):
-        own = min(per_node, max(left - after, min(left, 1)))
-        if not own:
+        slots = min(per_node, max(left - after, min(left, 1)))
+        if not slots:
             break
-        sizes.append(own)
-        left -= own
+        sizes.append(slots)
+        left -= slots
     return sizes
 
 
@@ -59,14 +59,14 @@ def folded(sizes: Sequence[int]) -> Order:
 
 def _dealt(sizes: Sequence[int], folds: bool) -> Order:
     """Deal out ranks, turn by turn; a node that is full is passed over."""
-    own: list[list[int]] = [[] for _ in sizes]
+    ranks_of_nodes: list[list[int]] = [[] for _ in sizes]
     rank = 0
     for turn in range(max(sizes, default=0)):
         open_nodes = [node for node, size in enumerate(sizes) if size > turn]
         for node in reversed(open_nodes) if folds and turn % 2 else open_nodes:
-            own[node].append(rank)
+            ranks_of_nodes[node].append(rank)
             rank += 1
-    return [rank for ranks in own for rank in ranks]
+    return [rank for ranks in ranks_of_nodes for rank in ranks]
 
 
 def shuffled(sizes: Sequence[int], seed: int) -> Order:
@@ -127,14 +127,14 @@ def mfdn(diagonals: int, start: MfdnKind, wanted: MfdnKind) -> Order:
 def parsed(text: str) -> Order:
     """Return the order that a file in the format of MPICH_RANK_ORDER has: ranks and spans with
     commas or blanks between, and comments. Raises ValueError with the line."""
-    found: Order = []
+    ranks: Order = []
     for number, line in enumerate(text.splitlines(), 1):
         for word in line.partition("#")[0].replace(",", " ").split():
             try:
-                found += _span(word)
+                ranks += _span(word)
             except ValueError as error:
                 raise ValueError(f"line {number}: {word!r} is {error}") from None
-    return found
+    return ranks
 
 
 def _span(word: str) -> range:
@@ -183,8 +183,8 @@ def with_nodes_in_order(
 ) -> tuple[Order, list[int]]:
     """Return an order, and its sizes, with the nodes of these numbers one after the other."""
     starts = [0, *itertools.accumulate(sizes)]
-    own = [list(order[starts[number] : starts[number + 1]]) for number in numbers]
-    return [*itertools.chain.from_iterable(own)], [*map(len, own)]
+    ranks_of_nodes = [list(order[starts[number] : starts[number + 1]]) for number in numbers]
+    return [*itertools.chain.from_iterable(ranks_of_nodes)], [*map(len, ranks_of_nodes)]
 
 
 def slots_of_ranks(order: Sequence[int], sizes: Sequence[int]) -> list[int]:
@@ -245,11 +245,11 @@ def rankfile(order: Sequence[int], names: Sequence[str], sizes: Sequence[int]) -
 
 def _by_node(order: Sequence[int], sizes: Sequence[int]) -> list[list[int]]:
     """Return the ranks of each node, by slot."""
-    found, first = [], 0
+    by_node, first = [], 0
     for size in sizes:
-        found.append(list(order[first : first + size]))
+        by_node.append(list(order[first : first + size]))
         first += size
-    return found
+    return by_node
 
 
 def process_mapping(nodes: Sequence[int]) -> str:

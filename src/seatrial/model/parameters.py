@@ -1,6 +1,6 @@
 """Parameter spaces: lists, ranges and expressions; the full product unless zipped or excluded.
 
-    space = ParameterSpace.of(test)
+    space = ParameterSpace.parse(test)
     list(space.bindings({"node.cores": 4}))     # [{"touch": "all", "threads": 1}, ...]
 
 Parameters are bound in the order in which they are written. An expression may use facts and the
@@ -58,7 +58,7 @@ class ParameterSpace(Struct, frozen=True):
     excluded: tuple[Expression, ...]
 
     @classmethod
-    def of(
+    def parse(
         cls, test: TestFile, settings: Mapping[str, list[Scalar]] | None = None
     ) -> "ParameterSpace":
         """Return the space of a checked test; ``settings`` replace the values of parameters."""
@@ -73,10 +73,10 @@ class ParameterSpace(Struct, frozen=True):
 
     def bindings(self, facts: Mapping[str, Any]) -> Iterator[dict[str, Scalar]]:
         """Yield every binding that is not excluded. Raises ExpressionError."""
-        own = {name for axis in self.axes for name in axis.names}
+        parameters = {name for axis in self.axes for name in axis.names}
         bound: list[dict[str, Scalar]] = [{}]
         for axis in self.axes:
-            rows = None if axis.depends_on & own else axis.rows(facts)
+            rows = None if axis.depends_on & parameters else axis.rows(facts)
             more = (
                 {**binding, **row}
                 for binding in bound

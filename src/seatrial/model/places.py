@@ -35,14 +35,14 @@ class Switches(NamedTuple):
         others is left out. Raises ValueError where a switch is below two, or is not described."""
         self._check()
         heights = {name: self._height(name, ()) for name in self.below}
-        found: list[Units] = [{**self.nodes}]
+        levels: list[Units] = [{**self.nodes}]
         for height in range(1, max(heights.values(), default=0) + 1):
-            own = [name for name, its in heights.items() if its == height]
-            joined: Units = {name: self._nodes(name) for name in own}
+            names = [name for name, its in heights.items() if its == height]
+            joined: Units = {name: self._nodes(name) for name in names}
             seen = {node for nodes in joined.values() for node in nodes}
-            kept = {name: nodes for name, nodes in found[-1].items() if not seen.issuperset(nodes)}
-            found.append({**kept, **joined})
-        return found[:-1] if len(found) > 1 and len(found[-1]) == 1 else found
+            kept = {name: nodes for name, nodes in levels[-1].items() if not seen.issuperset(nodes)}
+            levels.append({**kept, **joined})
+        return levels[:-1] if len(levels) > 1 and len(levels[-1]) == 1 else levels
 
     def _check(self) -> None:
         above: dict[str, str] = {}
@@ -81,12 +81,12 @@ def switches_of(text: str) -> Switches:
             joined.append(_unfolded(blocks, blocks))
             continue
         name = fields.get("switchname") or fields.get("blockname") or ""
-        for key, found in (("switches", below), ("nodes", nodes)):
+        for key, units in (("switches", below), ("nodes", nodes)):
             if name and fields.get(key, "") not in _NONE:
                 if name in nodes or name in below:
                     text = "is described twice; give each switch or block its own name"
                     raise ValueError(f"{name} {text}")
-                found[name] = _unfolded(name, fields[key])
+                units[name] = _unfolded(name, fields[key])
                 break
     if not nodes:
         raise ValueError("no switch (SwitchName=... Nodes=...) and no block has nodes")
@@ -115,14 +115,14 @@ def _larger_blocks(
 ) -> dict[str, tuple[str, ...]]:
     """Return what is directly below each larger block: blocks, or larger ones that it holds."""
     top = {block: block for block in blocks}
-    found: dict[str, tuple[str, ...]] = {}
-    for own in sorted(joined, key=len):
-        below = tuple(dict.fromkeys(top.get(block, block) for block in own))
+    larger: dict[str, tuple[str, ...]] = {}
+    for members in sorted(joined, key=len):
+        below = tuple(dict.fromkeys(top.get(block, block) for block in members))
         if len(below) > 1:
-            name = f"{own[0]}-{own[-1]}"
-            found[name] = below
-            top.update(dict.fromkeys(own, name))
-    return found
+            name = f"{members[0]}-{members[-1]}"
+            larger[name] = below
+            top.update(dict.fromkeys(members, name))
+    return larger
 
 
 # ---- places --------------------------------------------------------------------------------------
@@ -183,12 +183,12 @@ def places_in(text: str) -> dict[str, Any]:
 
 
 def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in values:
             raise ValueError(f"has {key} twice; give it one place")
-        found[key] = value
-    return found
+        values[key] = value
+    return values
 
 
 def _group(node: str, place: Any, by: str) -> str:
@@ -226,8 +226,8 @@ def groups_by_xname(names: Iterable[str], level: "XnameLevel") -> dict[str, str]
     with other names are in no group."""
     members: dict[str, list[str]] = {}
     for name in names:
-        if found := _XNAME.fullmatch(name.partition(".")[0]):
-            numbers = zip("xcs", found.groups()[: _LEVELS[level]], strict=False)
+        if match := _XNAME.fullmatch(name.partition(".")[0]):
+            numbers = zip("xcs", match.groups()[: _LEVELS[level]], strict=False)
             place = "".join(f"{letter}{number}" for letter, number in numbers)
             members.setdefault(place, []).append(name)
     return {place: fold(nodes) for place, nodes in members.items()}
@@ -236,10 +236,10 @@ def groups_by_xname(names: Iterable[str], level: "XnameLevel") -> dict[str, str]
 def of_machine(machine: "Machine", groups: Mapping[str, str]) -> dict[str, str]:
     """Return groups with the nodes of a machine alone. Raises ValueError if none is there, or a
     node is in two groups."""
-    there, seen = set(node_names(machine)), dict[str, str]()
+    machine_nodes, seen = set(node_names(machine)), dict[str, str]()
     kept: dict[str, str] = {}
     for name, folded in groups.items():
-        nodes = [node for node in unfold(folded) if node in there]
+        nodes = [node for node in unfold(folded) if node in machine_nodes]
         for node in nodes:
             if (other := seen.setdefault(node, name)) != name:
                 raise ValueError(f"{node} is in {other} and in {name}")

@@ -595,11 +595,11 @@ def machine_of(machine: Machine, phase: Phase, nodes: str = "") -> Machine:
 
 def _with_nodes(machine: Machine, names: str) -> Machine:
     """Return the machine with these of its nodes alone."""
-    there = frozenset(unfold(names))
-    kinds = [replace(kind, names=kept(kind.names, there)) for kind in machine.nodes]
+    kept_names = frozenset(unfold(names))
+    kinds = [replace(kind, names=kept(kind.names, kept_names)) for kind in machine.nodes]
     slurm: Slurm = machine.slurm
     if slurm.nodelist:
-        slurm = replace(slurm, nodelist=kept(slurm.nodelist, there))
+        slurm = replace(slurm, nodelist=kept(slurm.nodelist, kept_names))
     nodes: list[NodeGroup] = [kind for kind in kinds if kind.names]
     return replace(machine, nodes=nodes, slurm=slurm)
 
@@ -607,8 +607,8 @@ def _with_nodes(machine: Machine, names: str) -> Machine:
 def _with_partitions(machine: Machine) -> list[NodeGroup]:
     """Return the nodes, each kind with its partition: a phase moves jobs to another one, and no
     nodes."""
-    own = machine.slurm.partition or SLURMS_DEFAULT
-    return [replace(kind, partition=kind.partition or own) for kind in machine.nodes]
+    partition = machine.slurm.partition or SLURMS_DEFAULT
+    return [replace(kind, partition=kind.partition or partition) for kind in machine.nodes]
 
 
 def kept(folded: str, names: Container[str]) -> str:

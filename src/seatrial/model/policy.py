@@ -373,8 +373,8 @@ class Policy(Struct, frozen=True, kw_only=True):
     @property
     def gauges(self) -> list[str]:
         """The gauges that throttles and metadata targets go by, each once."""
-        asked = [each.gauge for each in self.throttles] + [each.gauge for each in self.targets]
-        return list(dict.fromkeys(filter(None, asked)))
+        names = [each.gauge for each in self.throttles] + [each.gauge for each in self.targets]
+        return list(dict.fromkeys(filter(None, names)))
 
     def subject_of(self, window: Window) -> str:
         """Return the tests and nodes of a window: "a, b on n[1-2]", or "everything"."""

@@ -61,8 +61,8 @@ def counts_threads(test: Test, case: Case) -> bool:
     several, unless a check of the test says that any number will do."""
     if not test.run.prove or case.threads == 1:
         return False
-    own = [each.placement for each in test.verify if each.in_file == PLACEMENT_FILE]
-    return any(each is not None and each.threads == "asked" for each in own)
+    checks = [each.placement for each in test.verify if each.in_file == PLACEMENT_FILE]
+    return any(each is not None and each.threads == "asked" for each in checks)
 
 
 def tells_placement(test: Test) -> bool:

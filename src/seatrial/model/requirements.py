@@ -2,7 +2,7 @@
 the name of a parameter that has the words.
 
     asked = AskedOrder(test.run)             # parses the text once
-    words = asked.of(names)                  # "folded"; "" where the launcher decides
+    words = asked.bound(names)                  # "folded"; "" where the launcher decides
     order_of(words, folder, [4, 4])          # [0, 3, 4, 7, 1, 2, 5, 6]
 """
 
@@ -39,9 +39,9 @@ class AskedOrder:
 
     def __init__(self, run: RunSpec) -> None:
         self._written = run.order
-        self._text = Text.of(run.order, "order") if run.order else None
+        self._text = Text.parse(run.order, "order") if run.order else None
 
-    def of(self, names: Names) -> str:
+    def bound(self, names: Names) -> str:
         """Return the words for the values of a case, "" where the launcher decides. Raises
         ExpressionError."""
         if self._text is None:
@@ -84,7 +84,7 @@ def order_of(words: str, folder: str, sizes: Sequence[int]) -> Order:
 
 @lru_cache(maxsize=16)
 def _made(words: str, sizes: tuple[int, ...]) -> Order:
-    return grid_order.parse_order(words).of(sizes)
+    return grid_order.parse_order(words).order(sizes)
 
 
 def sizes_of(case: Case) -> list[int]:
@@ -134,7 +134,7 @@ def reorders(launcher: Launcher) -> bool:
 # Where a test wants its nodes in the network (``run.place``).
 #
 #     asked = AskedPlace(test.run)             # parses the texts once
-#     asked.of(names, topology)  # NodeWish(within="chassis"), None where none is asked
+#     asked.bound(names, topology)  # NodeWish(within="chassis"), None where none is asked
 #
 # A mapping (``{within: chassis, order: Y}``), or words: ``within chassis``, ``across group``,
 # ``order Y``, ``near lnet``, with commas or ``and`` between; in short ``chassis`` (within one),
@@ -158,36 +158,36 @@ class AskedPlace:
         if isinstance(place, AskedNodes):
             written = {key: value for key in KEYS if (value := getattr(place, key))}
         self._texts = {
-            key: (text, Text.of(text, "place", *([key] if key else [])))
+            key: (text, Text.parse(text, "place", *([key] if key else [])))
             for key, text in written.items()
         }
 
-    def of(self, names: Names, topology: Topology) -> NodeWish | None:
+    def bound(self, names: Names, topology: Topology) -> NodeWish | None:
         """Return the wish for the values of a case. Raises ExpressionError."""
-        said = {
+        texts = {
             key: show(names[text]) if text in names else parsed.inserted(names)
             for key, (text, parsed) in self._texts.items()
         }
         try:
-            wishes = wishes_in(said.pop("", ""), topology) | said
-            asked = {k: v for k, v in wishes.items() if v != DEFAULT}
-            return NodeWish(**asked) if asked else None
+            wishes = wishes_in(texts.pop("", ""), topology) | texts
+            given = {k: v for k, v in wishes.items() if v != DEFAULT}
+            return NodeWish(**given) if given else None
         except ValueError as error:
             raise ExpressionError(str(error), "run", "place") from None
 
 
 def wishes_in(text: str, topology: Topology) -> dict[str, str]:
     """Return what words say, by key. Raises ValueError."""
-    found: dict[str, str] = {}
+    wishes: dict[str, str] = {}
     for part in filter(None, map(str.strip, _SEPARATOR.split(text))):
         key, _, value = part.partition(" ")
         key, value = (key, value.strip()) if value else _in_short(part, topology)
         if key not in KEYS:
             raise ValueError(f"{part!r} is no place; {EXAMPLE}")
-        if key in found:
+        if key in wishes:
             raise ValueError(f"{text!r} says {key} twice; give it once")
-        found[key] = value
-    return found
+        wishes[key] = value
+    return wishes
 
 
 def _in_short(word: str, topology: Topology) -> tuple[str, str]:
@@ -214,9 +214,9 @@ def _unknown(wish: NodeWish, topology: Topology) -> str:
         (wish.near, list(topology.roles), "role in `topology.roles`"),
         (wish.order if wish.order == RANDOM else wish.order.upper(), [*axes, RANDOM], "axis"),
     ]
-    for name, there, what in known:
-        if name and name not in there:
-            return f"{name!r} is no {what}; there are {', '.join(there) or 'none'}"
+    for name, names, what in known:
+        if name and name not in names:
+            return f"{name!r} is no {what}; there are {', '.join(names) or 'none'}"
     if wish.within and wish.across and levels.index(wish.across) >= levels.index(wish.within):
         return f"{wish.across} is not smaller than {wish.within}"
     return ""
@@ -283,8 +283,8 @@ def lacking(machine: Machine, features: Sequence[str], case: Case) -> str:
 def unfit_groups(machine: Machine, features: Sequence[str], case: Case) -> list[NodeGroup]:
     """Return the groups of nodes that a case cannot run on; ``features`` are those that its test
     requires."""
-    asked = case.job.partition
-    partition = machine.slurm.partition if asked is None else asked
+    wanted = case.job.partition
+    partition = machine.slurm.partition if wanted is None else wanted
     return [
         kind
         for kind in machine.nodes
@@ -339,8 +339,8 @@ def unlike_nodes(machine: Machine, features: Sequence[str], cases: Iterable[Case
     on, in words, if their cores differ; else an empty text."""
     if len({layout_of(kind) for kind in machine.nodes}) < 2:
         return ""
-    asked = {(case.job, case.gpus): case for case in cases}.values()
-    usable = {name for case in asked for name in usable_nodes(machine, features, case)}
+    examples = {(case.job, case.gpus): case for case in cases}.values()
+    usable = {name for case in examples for name in usable_nodes(machine, features, case)}
     kinds = [kind for kind in machine.nodes if usable.intersection(unfold(kind.names))]
     return kinds_text(kinds)
 
@@ -350,8 +350,8 @@ def kinds_text(kinds: Iterable[NodeGroup]) -> str:
     layouts: dict[NodeLayout, str] = {}
     for kind in kinds:
         domains = count(kind.numa_domains, "NUMA domain")
-        said = f"{kind.names}: {count(kind.cores, 'core')} in {domains}"
-        layouts.setdefault(layout_of(kind), said)
+        text = f"{kind.names}: {count(kind.cores, 'core')} in {domains}"
+        layouts.setdefault(layout_of(kind), text)
     return "; ".join([*layouts.values()][:MAX_NAMED]) if len(layouts) > 1 else ""
 
 
@@ -364,14 +364,14 @@ def told_unlike(machine: Machine, tests: Mapping[str, Test], cases: Iterable[Cas
         if not case.only_builds and not case.node:
             by_test.setdefault(case.test, []).append(case)
     kinds: dict[str, list[str]] = {}
-    for test, own in by_test.items():
-        if told := unlike_nodes(machine, tests[test].requires.features, own):
-            kinds.setdefault(told, []).append(test)
+    for test, members in by_test.items():
+        if kinds_of_test := unlike_nodes(machine, tests[test].requires.features, members):
+            kinds.setdefault(kinds_of_test, []).append(test)
     if not kinds:
         return ""
-    told, named = next(iter(kinds.items()))
+    kinds_of_test, named = next(iter(kinds.items()))
     return (
-        f"runs of {listed(named, MAX_NAMED)} may get nodes that differ ({told}): node.cores and "
-        "other facts are those of the first kind that fits, and figures are of both; choose one "
-        "kind by run.partition or requires.features"
+        f"runs of {listed(named, MAX_NAMED)} may get nodes that differ ({kinds_of_test}): "
+        "node.cores and other facts are those of the first kind that fits, and figures are of "
+        "both; choose one kind by run.partition or requires.features"
     )

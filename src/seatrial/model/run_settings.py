@@ -1,7 +1,7 @@
 """What a test asks for its runs: pages, malloc, stripes, directory, container.
 
     asked = AskedSettings(test.run, machine)     # parses the texts once
-    asked.of(names)                              # the RunSettings of one case
+    asked.bound(names)                              # the RunSettings of one case
 
 All of them may follow from parameters, so that a tuning can try several.
 """
@@ -33,18 +33,18 @@ class AskedSettings:
 
     def __init__(self, run: RunSpec, machine: Machine) -> None:
         self._machine = machine
-        self._pages = Text.of(run.pages, "pages") if run.pages else None
+        self._pages = Text.parse(run.pages, "pages") if run.pages else None
         self._malloc = {
             name: quantity(value, "malloc", _tunable_value) for name, value in run.malloc.items()
         }
         stripe = run.stripe
         self._count = quantity(stripe.count, "stripe", stripe_count) if stripe else None
-        self._size = Text.of(stripe.size, "stripe", "size") if stripe and stripe.size else None
-        self._directory = Text.of(run.directory, "directory") if run.directory else None
-        self._container = Text.of(run.container, "container") if run.container else None
+        self._size = Text.parse(stripe.size, "stripe", "size") if stripe and stripe.size else None
+        self._directory = Text.parse(run.directory, "directory") if run.directory else None
+        self._container = Text.parse(run.container, "container") if run.container else None
         self._any = any((run.pages, run.malloc, stripe, run.directory, run.container))
 
-    def of(self, names: Names) -> RunSettings:
+    def bound(self, names: Names) -> RunSettings:
         """Return the settings for the values of a case. Raises ExpressionError."""
         if not self._any:
             return _NONE
@@ -98,31 +98,31 @@ class AskedSettings:
 
     def _directory_of(self, names: Names) -> tuple[str, str]:
         """Return the path, and the type that its file system must have."""
-        asked = self._directory.inserted(names) if self._directory else DEFAULT
-        if fault := fault_of_directory(asked):
+        directory = self._directory.inserted(names) if self._directory else DEFAULT
+        if fault := fault_of_directory(directory):
             raise ExpressionError(fault, "run", "directory")
-        if asked == DEFAULT or asked.startswith("/"):
-            return ("" if asked == DEFAULT else asked), ""
+        if directory == DEFAULT or directory.startswith("/"):
+            return ("" if directory == DEFAULT else directory), ""
         systems = self._machine.file_systems
-        if asked not in systems:
-            there = suggest(asked, systems) or f"there are {', '.join(systems) or 'none'}"
-            text = f"{asked!r} is no file system of {self._machine.machine}; {there}"
+        if directory not in systems:
+            remedy = suggest(directory, systems) or f"there are {', '.join(systems) or 'none'}"
+            text = f"{directory!r} is no file system of {self._machine.machine}; {remedy}"
             raise ExpressionError(text, "run", "directory")
-        return systems[asked].path, systems[asked].type
+        return systems[directory].path, systems[directory].type
 
 
 _NONE = RunSettings()
 
 
-def fault_of_directory(asked: str) -> str:
+def fault_of_directory(directory: str) -> str:
     """Return the fault of a directory, "" if it is a path, a name or the word ``default``."""
-    if asked.startswith("/") and asked.isprintable() and ".." not in asked.split("/"):
+    if directory.startswith("/") and directory.isprintable() and ".." not in directory.split("/"):
         return ""
-    if _FILE_SYSTEM.fullmatch(asked):
+    if _FILE_SYSTEM.fullmatch(directory):
         return ""
     return (
-        f"{asked!r} is no absolute path, and no name of a file system of the machine; `default` is "
-        "the run directory"
+        f"{directory!r} is no absolute path, and no name of a file system of the machine; "
+        "`default` is the run directory"
     )
 
 
@@ -257,9 +257,9 @@ def fault_of_variable(name: str, value: Scalar) -> str:
     """Return the fault of a variable that is to tune malloc, and that glibc ignores; "" if it has
     none. Variables of other allocators have other names, and no fault."""
     if name == TUNABLES:
-        for found in _TUNABLE.finditer(str(value)):
-            if found[1] not in MALLOC_TUNABLES:
-                return f"glibc knows no {found[0]}; {near(found[1]) or known()}"
+        for match in _TUNABLE.finditer(str(value)):
+            if match[1] not in MALLOC_TUNABLES:
+                return f"glibc knows no {match[0]}; {near(match[1]) or known()}"
     elif (
         name.startswith("MALLOC_") and name not in (*VARIABLES, *OTHERS) and (remedy := near(name))
     ):

@@ -38,9 +38,9 @@ def idle_words(text: str, cases: Sequence[Case], tests: Mapping[str, Test]) -> l
     parser = _Parser(text)
     if parser.tokens:
         parser.either(0)
-    found = dict.fromkeys(parser.wanted)
+    words = dict.fromkeys(parser.wanted)
     return [
-        word for word in found if not any(_word(word)(case, tests[case.test]) for case in cases)
+        word for word in words if not any(_word(word)(case, tests[case.test]) for case in cases)
     ]
 
 
@@ -87,7 +87,7 @@ class _Parser:
             wanted = len(self.wanted)
             inner = self.one(depth + 1)
             del self.wanted[wanted:]
-            return lambda case, test: None if (found := inner(case, test)) is None else not found
+            return lambda case, test: None if (value := inner(case, test)) is None else not value
         if self.take("("):
             inner = self.either(depth + 1)
             if not self.take(")"):

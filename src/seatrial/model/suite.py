@@ -67,16 +67,16 @@ def load(paths: Sequence[Path], faults: Faults) -> Suite:
     suite = Suite({}, merged, {})
     for name, node in merged.items():
         folder = os.path.abspath(node.place.path.parent)
-        own = Faults()
-        test = decode_partly(node, Test, own, name=name, folder=folder)
-        faulty = own.faulty
+        own_faults = Faults()
+        test = decode_partly(node, Test, own_faults, name=name, folder=folder)
+        faulty = own_faults.faulty
         if test is not None:
             suite.tests[name] = _with_paths(test, node)
-            check(suite.tests[name], Location(node, own, faulty), names_known(node, faulty))
+            check(suite.tests[name], Location(node, own_faults, faulty), names_known(node, faulty))
             suite.tests[name] = with_recorder(with_proof(suite.tests[name]))
-        if own.found:
+        if own_faults.found:
             suite.faulty[name] = faulty
-        faults.add_all(own)
+        faults.add_all(own_faults)
     return suite
 
 
@@ -84,8 +84,8 @@ def names_known(node: YamlNode, faulty: Faulty) -> bool:
     """Return True if all parameters could be read: no faulty key is, or was meant as,
     ``parameters`` or ``defaults``."""
     for key in faulty.shapes:
-        own = node.value[key].value if key in node.value else None
-        unknown = key not in Test.__struct_fields__ and isinstance(own, dict)
+        value = node.value[key].value if key in node.value else None
+        unknown = key not in Test.__struct_fields__ and isinstance(value, dict)
         if unknown or key.split(".")[0] in ("parameters", "defaults"):
             return False
     return True
@@ -176,8 +176,8 @@ def _inherit(name: str, nodes: dict[str, YamlNode], faults: Faults) -> YamlNode 
         if not nodes[parent.value].place.line:  # likewise
             return None
         chain.append(parent.value)
-        own = {key: inner for key, inner in node.value.items() if key != "inherits"}
-        node = lay_over(nodes[parent.value], YamlNode(own, node.place, node.keys))
+        keys = {key: inner for key, inner in node.value.items() if key != "inherits"}
+        node = lay_over(nodes[parent.value], YamlNode(keys, node.place, node.keys))
     return node
 
 
@@ -185,7 +185,7 @@ def _with_paths(test: Test, node: YamlNode) -> Test:
     def absolute(text: str, *key: str | int) -> str:
         return os.path.abspath(node.place_of(*key).path.parent / text)
 
-    def own(path: str) -> str:
+    def relative(path: str) -> str:
         return path.removeprefix(f"{test.folder}/")
 
     build = test.build
@@ -202,11 +202,11 @@ def _with_paths(test: Test, node: YamlNode) -> Test:
         inputs.append(replace(written, source=absolute(written.source, "inputs", i)))
     metrics = dict(test.metrics)
     if isinstance(custom := metrics.get("python"), str):
-        metrics["python"] = own(absolute(custom, "metrics", "python"))
+        metrics["python"] = relative(absolute(custom, "metrics", "python"))
 
     def located(check: Check, i: int) -> Check:
         files = {
-            key: own(absolute(named, "verify", i, key))
+            key: relative(absolute(named, "verify", i, key))
             for key in ("python", "script")
             if (named := getattr(check, key)) is not None
         }

@@ -1,7 +1,7 @@
 """Where a test wants its tasks on a node: spread, binding, memory, cores to spare.
 
     asked = AskedPlacement(test.run)        # parses the texts once
-    asked.of(names)                         # the TaskPlacement of one case
+    asked.bound(names)                         # the TaskPlacement of one case
 
 Each is a word (``spread: pack``), or an expression that gives one: the name of a parameter makes
 it an axis. The word ``default`` says what a missing key says.
@@ -71,11 +71,11 @@ def quantity(written: int | float | str, key: str, convert: Callable[[Any], Any]
     return value_of
 
 
-def whole(value: Any, least: int = 1) -> int:
+def whole(value: Any, lowest: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
         raise ValueError("it must be a whole number")
-    if value < least:
-        raise ValueError(f"it must be at least {least}")
+    if value < lowest:
+        raise ValueError(f"it must be at least {lowest}")
     return int(value)
 
 
@@ -110,10 +110,10 @@ def memory(written: int | str) -> Quantity:
 
 def split_size(written: int | str) -> tuple[str, str]:
     """Return the number or expression of a size, and its unit. Raises ExpressionError."""
-    found = _SIZE.fullmatch(str(written).strip())
-    if found is None:
+    match = _SIZE.fullmatch(str(written).strip())
+    if match is None:
         raise ExpressionError(f"{str(written)!r} has no unit; write e.g. 16GiB, or 2 * size GiB")
-    return found[1].rstrip(), found[2]
+    return match[1].rstrip(), match[2]
 
 
 # ---- task placement ------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ class AskedPlacement:
             run.spread not in (None, DEFAULT) or self._per_numa or run.spare_cores != 0
         )
 
-    def of(self, names: Names) -> TaskPlacement:
+    def bound(self, names: Names) -> TaskPlacement:
         """Return the placement for the values of a case. Raises ExpressionError."""
         if not self.any:
             return _NONE
@@ -186,8 +186,9 @@ def misfit(placement: TaskPlacement, tasks: int, threads: int, names: Names) -> 
         wanted = count(tasks * threads, "core")
         return f"needs {wanted} of a node and {placement.spare_cores} to spare; it has {cores}"
     if placement.tasks_per_numa and tasks > placement.tasks_per_numa * domains:
-        most = f"{placement.tasks_per_numa} of each NUMA domain"
-        return f"needs {tasks} tasks of a node, at most {most}; it has {count(domains, 'domain')}"
+        per_domain = f"{placement.tasks_per_numa} of each NUMA domain"
+        has = count(domains, "domain")
+        return f"needs {tasks} tasks of a node, at most {per_domain}; it has {has}"
     return ""
 
 
@@ -247,14 +248,14 @@ def launcher_of(
     """Return the launcher of a case: of the kind that its test asks for; else the machine's; else,
     where the machine names none, the toolchain's own. That of a compat job has the MPI of the
     toolchain or the machine, if it names none itself."""
-    found = _of_kind(machine, test, toolchain, parameters)
-    if found.kind != "compat" or has_mpi(found):
-        return found
+    launcher = _of_kind(machine, test, toolchain, parameters)
+    if launcher.kind != "compat" or has_mpi(launcher):
+        return launcher
     chain = machine.toolchains.get(toolchain)
     for one in (chain.launcher if chain else None, machine.launcher):
         if one is not None and one.kind in ("mpirun", "mpiexec"):
             return replace(one, kind="compat", command=one.command or one.kind)
-    return found
+    return launcher
 
 
 def has_mpi(launcher: machines.Launcher) -> bool:
@@ -295,9 +296,9 @@ def launchers_of(
     machine: Machine, tests: Mapping[str, Test], cases: Iterable[Case]
 ) -> list[machines.Launcher]:
     """Return the launchers of cases, each once."""
-    found: list[machines.Launcher] = []
+    launchers: list[machines.Launcher] = []
     for case in cases:
         one = launcher_of(machine, tests[case.test], case.toolchain, case.parameters)
-        if one not in found:
-            found.append(one)
-    return found
+        if one not in launchers:
+            launchers.append(one)
+    return launchers

@@ -540,21 +540,21 @@ class Test(TestFile, frozen=True, kw_only=True):
         return [*self.parameters, *self.defaults]
 
     def bound(self, parameters: Mapping[str, Scalar]) -> dict[str, Scalar]:
-        """Return all parameters of a case, by those that it is told by."""
+        """Return all parameters of a case, by those in its name."""
         return {**self.defaults, **parameters}
 
-    def told(self, bound: dict[str, Scalar]) -> dict[str, Scalar]:
+    def identifying(self, bound: dict[str, Scalar]) -> dict[str, Scalar]:
         """Return the parameters in a case's name and id: those that differ from their default.
 
         So a parameter with a default that is added to a test renames no case.
         """
         if not self.defaults and not self.zip:
             return bound  # it is in the order of the file
-        told = {n: bound[n] for n in self.parameter_names if n in bound} | bound
+        named = {n: bound[n] for n in self.parameter_names if n in bound} | bound
         for name, usual in self.defaults.items():
-            if name in told and show(told[name]) == show(usual):
-                del told[name]
-        return told
+            if name in named and show(named[name]) == show(usual):
+                del named[name]
+        return named
 
     @property
     def only_builds(self) -> bool:

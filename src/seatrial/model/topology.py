@@ -77,17 +77,17 @@ class Topology(Struct, frozen=True, dict=True):
 
     def place(self, node: int) -> list[tuple[str, str]]:
         """Return the level and the unit of a node, the largest first; its coordinates come last."""
-        found = [(level.name, level.units[level.unit_of[node]]) for level in reversed(self.levels)]
+        units = [(level.name, level.units[level.unit_of[node]]) for level in reversed(self.levels)]
         if self.coordinates:
-            found += zip(self.axes, map(str, self.coordinates[node]), strict=True)
-        return found
+            units += zip(self.axes, map(str, self.coordinates[node]), strict=True)
+        return units
 
     def members(self, level: NetworkLevel) -> list[list[str]]:
         """Return the nodes of each unit of a level."""
-        found: list[list[str]] = [[] for _ in level.units]
+        units: list[list[str]] = [[] for _ in level.units]
         for node, unit in zip(self.nodes, level.unit_of, strict=True):
-            found[unit].append(node)
-        return found
+            units[unit].append(node)
+        return units
 
     # ---- two nodes ------------------------------------------------------------------------
 
@@ -166,14 +166,14 @@ class Topology(Struct, frozen=True, dict=True):
         return [*stops, self._unit(b, 0)]
 
     def _torus_path(self, a: int, b: int) -> list[NetworkLink]:
-        at, found = list(self.coordinates[a]), []
+        at, links = list(self.coordinates[a]), []
         for axis, length in enumerate(self.shape):
             step = _step(at[axis], self.coordinates[b][axis], length)
             for _ in range(abs(step)):
                 start = ",".join(map(str, at))
                 at[axis] = (at[axis] + (1 if step > 0 else -1)) % length
-                found.append((start, ",".join(map(str, at))))
-        return found
+                links.append((start, ",".join(map(str, at))))
+        return links
 
     # ---- the whole network ----------------------------------------------------------------
 
@@ -219,14 +219,14 @@ class Topology(Struct, frozen=True, dict=True):
 
     def _cuts(self) -> list[Bisection]:
         """Return the cut across each axis of a torus."""
-        routers, found = math.prod(self.shape), []
+        routers, cuts = math.prod(self.shape), []
         for axis, length in zip(self.axes, self.shape, strict=True):
             if length < 2:
                 continue
             links = routers // length * (1 if length == 2 else 2)
             bandwidth = self.bandwidths.get(axis)
-            found.append(Bisection(links, axis, links * bandwidth if bandwidth else None))
-        return found or [Bisection(0, self.axes[0], None)]
+            cuts.append(Bisection(links, axis, links * bandwidth if bandwidth else None))
+        return cuts or [Bisection(0, self.axes[0], None)]
 
 
 def _step(start: int, end: int, length: int) -> int:
@@ -275,9 +275,9 @@ def level_by_size(name: str, size: int, positions: Sequence[int]) -> NetworkLeve
     """Return a level whose units are ``size`` consecutive positions each. Units are named by their
     number; those without a node are left out."""
     numbers = [position // size for position in positions]
-    there = sorted(set(numbers))
-    index = {number: place for place, number in enumerate(there)}
-    return NetworkLevel(name, tuple(map(str, there)), tuple(index[number] for number in numbers))
+    used = sorted(set(numbers))
+    index = {number: place for place, number in enumerate(used)}
+    return NetworkLevel(name, tuple(map(str, used)), tuple(index[number] for number in numbers))
 
 
 def fault_of_nesting(levels: Sequence[NetworkLevel], nodes: Sequence[str]) -> str:
@@ -320,8 +320,8 @@ class NamePattern(Struct, frozen=True, dict=True):
 
     def numbers(self, name: str) -> tuple[int, ...] | None:
         """Return the number of each field of a name; None if it does not fit."""
-        found = self._expression.fullmatch(name)
-        return tuple(map(int, found.groups())) if found else None
+        match = self._expression.fullmatch(name)
+        return tuple(map(int, match.groups())) if match else None
 
     @cached_property
     def _expression(self) -> re.Pattern[str]:
@@ -347,13 +347,13 @@ def positions(rows: Sequence[Sequence[int]]) -> list[int]:
     """Return the position of each node: ``rows`` are its numbers, that of the largest unit first.
     Each field counts from 0 to the greatest number that is there."""
     lengths = [max(column) + 1 for column in zip(*rows, strict=True)]
-    found = []
+    numbers = []
     for row in rows:
         position = 0
         for number, length in zip(row, lengths, strict=True):
             position = position * length + number
-        found.append(position)
-    return found
+        numbers.append(position)
+    return numbers
 
 
 # ---- node order ----------------------------------------------------------------------------------
@@ -385,10 +385,10 @@ def all_coordinates(topology: Topology) -> list[Coordinates]:
     columns = []
     for i, level in enumerate(topology.levels[: len(_LETTERS)]):
         outer = topology.levels[i + 1].unit_of if i + 1 < len(topology.levels) else None
-        there: dict[int, dict[int, int]] = {}  # unit of the next level -> its units, numbered
+        numbered: dict[int, dict[int, int]] = {}  # unit of the next level -> its units, numbered
         column = []
         for node, unit in enumerate(level.unit_of):
-            units = there.setdefault(outer[node] if outer else 0, {})
+            units = numbered.setdefault(outer[node] if outer else 0, {})
             column.append(units.setdefault(unit, len(units)))
         columns.append(column)
     return list(zip(*columns, strict=True))
@@ -397,12 +397,12 @@ def all_coordinates(topology: Topology) -> list[Coordinates]:
 def in_order(topology: Topology, nodes: Iterable[int], order: str, seed: str = "") -> list[int]:
     """Return nodes by number, along an axis, or shuffled (``random``); without an order as the
     machine has them. Raises ValueError for an axis that there is not."""
-    found = sorted(nodes)
+    ordered = sorted(nodes)
     if not order:
-        return found
+        return ordered
     if order == RANDOM:
-        random.Random(seed).shuffle(found)
-        return found
+        random.Random(seed).shuffle(ordered)
+        return ordered
     axes = [axis.upper() for axis in axes_of(topology)]
     if order.upper() not in axes:
         known = ", ".join(axes_of(topology))
@@ -410,7 +410,7 @@ def in_order(topology: Topology, nodes: Iterable[int], order: str, seed: str = "
     first = axes.index(order.upper())
     slower = [axis for axis in reversed(range(len(axes))) if axis != first]
     at = all_coordinates(topology)
-    return sorted(found, key=lambda node: (*(at[node][axis] for axis in slower), at[node][first]))
+    return sorted(ordered, key=lambda node: (*(at[node][axis] for axis in slower), at[node][first]))
 
 
 # ---- node choice ---------------------------------------------------------------------------------
@@ -437,8 +437,8 @@ class NodeWish(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def words(self) -> str:
         """The wish as people write it: ``within chassis, order Y``."""
-        said = {key: getattr(self, key) for key in ("within", "across", "near", "order")}
-        return ", ".join(f"{key} {value}" for key, value in said.items() if value)
+        given = {key: getattr(self, key) for key in ("within", "across", "near", "order")}
+        return ", ".join(f"{key} {value}" for key, value in given.items() if value)
 
 
 class NodeChoice(NamedTuple):
@@ -500,11 +500,11 @@ def _units(topology: Topology, level: str, nodes: Iterable[int]) -> list[tuple[s
     """Return the nodes of each unit of a level; without one all in one."""
     if not level:
         return [("", sorted(nodes))]
-    of = _level(topology, level)
+    network_level = _level(topology, level)
     members: dict[int, list[int]] = {}
     for node in sorted(nodes):
-        members.setdefault(of.unit_of[node], []).append(node)
-    return [(of.units[unit], members[unit]) for unit in sorted(members)]
+        members.setdefault(network_level.unit_of[node], []).append(node)
+    return [(network_level.units[unit], members[unit]) for unit in sorted(members)]
 
 
 def _level(topology: Topology, name: str) -> NetworkLevel:
@@ -515,8 +515,8 @@ def _too_small(wish: NodeWish, pools: Sequence[tuple[str, list[int]]], number: i
     name, largest = pools[-1] if pools else ("", [])
     if not wish.within:
         return f"{count(number, 'node')} needed, {len(largest)} there"
-    most = f"the most are {len(largest)}, of {name}" if largest else "none has any"
-    return f"no {wish.within} has {count(number, 'node')}: {most}"
+    largest_text = f"the most are {len(largest)}, of {name}" if largest else "none has any"
+    return f"no {wish.within} has {count(number, 'node')}: {largest_text}"
 
 
 def _taken(
@@ -560,16 +560,16 @@ def _check_units(
     node. Raises _Short."""
     where = _level(topology, wish.across)
     outer = _level(topology, wish.within).unit_of if wish.within else None
-    there = {where.unit_of[each] for each in among if not outer or outer[each] == outer[node]}
-    if len(there) < 2 or number < 2:
-        units = f"{len(there)} {wish.across} {'unit' if len(there) == 1 else 'units'}"
+    present = {where.unit_of[each] for each in among if not outer or outer[each] == outer[node]}
+    if len(present) < 2 or number < 2:
+        units = f"{len(present)} {wish.across} {'unit' if len(present) == 1 else 'units'}"
         raise _Short(f"nothing to be across: {units}, {count(number, 'node')}")
-    wanted = min(number, len(there))
+    wanted = min(number, len(present))
     if usable < wanted:
         raise _Short(f"nodes in {usable} of the {wanted} {wish.across} units that it takes")
 
 
 def _distances(topology: Topology, role: str, nodes: Iterable[int]) -> Mapping[int, int]:
     """Return the hops from each node to the nearest one of a role."""
-    there = topology.roles.get(role, ())
-    return {node: min(topology.hops(node, one) for one in there) for node in nodes} if there else {}
+    ends = topology.roles.get(role, ())
+    return {node: min(topology.hops(node, one) for one in ends) for node in nodes} if ends else {}

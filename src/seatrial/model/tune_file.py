@@ -97,13 +97,13 @@ def load_tune(path: Path, faults: Faults) -> LoadedTuning | None:
         path = path / "tune.yaml"
         if not path.exists():
             raise UsageError(f"{path}: no such file; name the file of a tuning")
-    own = Faults()
-    node = read(path, own)
-    tune = decode_partly(node, TuneFile, own) if node is not None else None
-    faults.add_all(own)
+    own_faults = Faults()
+    node = read(path, own_faults)
+    tune = decode_partly(node, TuneFile, own_faults) if node is not None else None
+    faults.add_all(own_faults)
     if node is None or tune is None:
         return None
-    loaded = LoadedTuning(path, tune, node, own.faulty)
+    loaded = LoadedTuning(path, tune, node, own_faults.faulty)
     _check(tune, loaded.location(faults))
     return loaded
 

@@ -41,7 +41,7 @@ def test_what_was_sent_is_not_sent_again(folder: TrialFolder, receiver: Receiver
     assert deliver(folder, hook(receiver))
     assert deliver(folder, hook(receiver))
     assert len(receiver.requests) == 1
-    with Journal.own(folder.journal) as journal:
+    with Journal.take(folder.journal) as journal:
         journal.append(AlertRaised(time=NOON, text="more"))
     whole = len(list(read(folder.journal)))
     assert sink_lags(folder)[0].behind.events == 1

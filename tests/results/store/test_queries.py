@@ -229,7 +229,7 @@ def test_a_trial_that_nobody_runs_is_interrupted(tmp_path: Path, location: Locat
             return queries.trial(store, "alive").state
 
     assert state() == "interrupted"  # its owner let go
-    with Journal.own(trial.folder.journal):
+    with Journal.take(trial.folder.journal):
         with synced(location, tmp_path) as store:
             row = queries.trial(store, "alive")
         assert row.state == "running"

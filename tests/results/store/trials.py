@@ -132,7 +132,7 @@ class TrialMaker:
         self.event(UnknownEvent, kind=name, raw=json.dumps(written | members).encode())
 
     def write(self) -> None:
-        with Journal.own(self.folder.journal) as journal:
+        with Journal.take(self.folder.journal) as journal:
             for event in self.events:
                 journal.append(event)
         self.events.clear()

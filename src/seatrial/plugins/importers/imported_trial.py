@@ -113,7 +113,7 @@ def _make(
     )
     start = events.TrialStarted(time=of_runs[0].time, host=os.uname().nodename, **header)
     end = events.TrialEnded(time=of_runs[-1].time, failed=int(failed), **header)
-    with Journal.own(folder.journal) as journal:
+    with Journal.take(folder.journal) as journal:
         journal.extend([start, *of_runs, end, imported])
         journal.flush(durable=True)
     return folder

@@ -139,7 +139,7 @@ def _rehearse_part(
         ending = driver.drive()
     else:
         folder = create(trials, record, part.cases)
-        with Journal.own(folder.journal) as journal:
+        with Journal.take(folder.journal) as journal:
             ending = driver.drive()
     ending = ending._replace(remarks=[*ending.remarks, *remarks_on_gauges(record)])
     written = tag if trials is not None else ""
