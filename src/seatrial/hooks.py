@@ -278,6 +278,17 @@ class PageAddition(NamedTuple):
     template: str
 
 
+class ResourceKind(NamedTuple):
+    """What runs take beside cores, nodes and node-hours, such as charges: figures can be shown by
+    it (``--per NAME``)."""
+
+    #: The name, which is also the unit.
+    name: str
+    #: ``module:function``, called with a `seatrial.results.store.by_case.CaseRuns`. It returns how
+    #: much of it a run takes in an hour, 0 where that is not known.
+    rate: str
+
+
 class SinkKind(NamedTuple):
     """A kind of system that events are sent to."""
 
@@ -467,6 +478,11 @@ def seatrial_page_additions() -> list[PageAddition]:  # type: ignore[empty-body]
 @hookspec
 def seatrial_pages() -> list[WebPage]:  # type: ignore[empty-body]
     """Return pages of the server. Asked when the server starts."""
+
+
+@hookspec
+def seatrial_resources() -> list[ResourceKind]:  # type: ignore[empty-body]
+    """Return what runs take. Asked by commands that have ``--per``."""
 
 
 @hookspec

@@ -273,7 +273,7 @@ from typing import Annotated
 from msgspec import Struct
 
 from seatrial.model.file_model import doc
-from seatrial.hooks import Command, FileKind, GaugeKind, JobPart, Key
+from seatrial.hooks import Command, FileKind, GaugeKind, JobPart, Key, ResourceKind
 from seatrial.hooks import ShippedSuite, StoreTable, Study, hookimpl
 from seatrial.results.store.tables import Table, columns_of
 
@@ -306,6 +306,15 @@ def seatrial_files():
 @hookimpl
 def seatrial_gauges():
     return [GaugeKind("usage_running", "echo 12", every=1)]
+
+
+@hookimpl
+def seatrial_resources():
+    return [ResourceKind("charge", "usage:charge")]
+
+
+def charge(case):
+    return 2.0 * case.nodes
 
 
 @hookimpl
@@ -530,3 +539,12 @@ def test_a_plugin_has_guards_parts_of_jobs_and_figures_of_runs(site: Site) -> No
     assert figures == {"parted": len("first before inside script after "), "wrong": -1}
     started = [e["node_facts"] for e in events if e["event"] == "binary_execute_start"]
     assert len(started) == 2 and all(digest.startswith("facts-of-") for digest in started)
+
+
+def test_figures_are_shown_by_what_a_plugin_knows_of_runs(site: Site) -> None:
+    path = str(site.folder / "other")
+    site.seatrial("run", "suite", "-m", "machine.yaml", "--name", "again", "--repeat", "2")
+    words = ("compare", "again", "again", "--per", "charge", "--format", "json")
+    assert "'charge' is not one of" in site.seatrial(*words, code=2)
+    (compared,) = json.loads(site.seatrial(*words, code=3, PYTHONPATH=path))["comparisons"]
+    assert "knots/charge" in {row["unit"] for row in compared["rows"]}

@@ -14,7 +14,7 @@ from seatrial.execute.tuning import PreparedTuning
 from seatrial.execute.tuning_odds import TuningOdds
 from seatrial.judge.statistics.significance import remedy
 from seatrial.results.best import BestQuery, BestTable, Setting, best_settings
-from seatrial.results.ratios import Resource, per_resource
+from seatrial.results.ratios import per_resource
 from seatrial.results.store.by_case import causes
 from seatrial.results.store.export import to_json
 from seatrial.results.tuned import (
@@ -66,7 +66,7 @@ def command(
     trials: tuple[str, ...],
     over: str,
     tests: tuple[str, ...],
-    per: Resource | None,
+    per: str | None,
     form: str,
     **asked: Any,
 ) -> int:

@@ -15,7 +15,7 @@ from seatrial.judge.statistics.significance import remedy
 from seatrial.results import provenance
 from seatrial.results.compare import Comparison, ComparisonRow, Difference, Mean, compare_sides
 from seatrial.results.fact_sources import node_differences
-from seatrial.results.ratios import Resource, per_resource
+from seatrial.results.ratios import per_resource
 from seatrial.results.scaling import Ladder, LadderStep, ladders
 from seatrial.results.selection import Side, gather, is_named, parse_side, trials_of
 from seatrial.results.spread_comparison import SpreadComparison, SpreadRow, compare_spreads
@@ -58,7 +58,7 @@ def command(
     elapsed: bool,
     ladder: bool,
     spread: bool,
-    per: Resource | None,
+    per: str | None,
     form: str,
 ) -> int:
     """Compare B (and C...) with A: a row for each metric of each case, the largest change first.

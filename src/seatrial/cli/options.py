@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
-from seatrial.hooks import load
+from seatrial.hooks import load, provided
 from seatrial.model.settings import setting
 from seatrial.units import moment_of, share_of
 
@@ -209,7 +209,7 @@ trials_argument = click.argument(
 )
 per_option = choice_option(
     "--per",
-    of=["core", "node", "node-hour"],
+    of=["core", "node", "node-hour", *(kind.name for kind in provided("seatrial_resources"))],
     default=None,
     help="Figures by what they took: rates divided by it, times multiplied with it.",
 )

@@ -14,12 +14,13 @@ first way over that of the second.
 import math
 from collections.abc import Callable, Sequence
 from statistics import median
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
+from seatrial.hooks import load, provided
 from seatrial.judge.statistics.sequential import judged
 from seatrial.judge.statistics.two_samples import (
     RatioChange,
@@ -377,11 +378,10 @@ def _related(cell: Cell, base: Cell, table: RatioTable) -> Cell:
 # median elapsed time of the case.
 
 
-Resource = Literal["core", "node", "node-hour"]
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "min": 60.0, "h": 3600.0}
 
 
-def per_resource(side: Side, resource: Resource) -> Side:
+def per_resource(side: Side, resource: str) -> Side:
     """Return the side with its figures on that basis; figures without a direction, and times in no
     known unit, are left out. Raises UsageError for a case of which the resources are not known, and
     for figures that somebody else gave."""
@@ -390,10 +390,9 @@ def per_resource(side: Side, resource: Resource) -> Side:
     return replace(side, cases=[_case(one, resource) for one in side.cases])
 
 
-def _case(one: CaseRuns, resource: Resource) -> CaseRuns:
-    count = float(one.attribute(CORES) or 0) if resource == "core" else float(one.nodes or 0)
+def _case(one: CaseRuns, resource: str) -> CaseRuns:
+    count, what = _amount(one, resource)
     if count <= 0 and one.values:
-        what = "tasks and threads" if resource == "core" else "nodes"
         raise UsageError(f"--per {resource}: {one.test} of {one.trial} does not tell its {what}")
     found: dict[Kind, list[float]] = {}
     jobs: dict[Kind, list[str]] = {}
@@ -405,23 +404,33 @@ def _case(one: CaseRuns, resource: Resource) -> CaseRuns:
     return replace(one, values=found, jobs=jobs)
 
 
-def _based(
-    one: CaseRuns, kind: Kind, count: float, resource: Resource
-) -> tuple[Kind, float] | None:
+def _amount(one: CaseRuns, resource: str) -> tuple[float, str]:
+    """Return how many cores or nodes the runs of a case take, or what they take in an hour; and by
+    what that is told."""
+    if resource == "core":
+        return float(one.attribute(CORES) or 0), "tasks and threads"
+    for kind in provided("seatrial_resources"):
+        if kind.name == resource:
+            return load(kind.rate)(one), resource
+    return float(one.nodes or 0), "nodes"
+
+
+def _based(one: CaseRuns, kind: Kind, count: float, resource: str) -> tuple[Kind, float] | None:
     """Return the metric on its basis, and the factor of its figures; None if it has none."""
     name, unit, better = kind
+    hourly = "node-h" if resource == "node-hour" else resource
     if better == "lower" and unit in SECONDS:
-        if resource == "node-hour":
-            return (name, "node-h", better), count * SECONDS[unit] / 3600
-        return (name, f"{resource}-{unit}", better), count
+        if resource in ("core", "node"):
+            return (name, f"{resource}-{unit}", better), count
+        return (name, hourly, better), count * SECONDS[unit] / 3600
     if better != "higher":
         return None
-    if resource != "node-hour":
+    if resource in ("core", "node"):
         return (name, f"{unit}/{resource}", better), 1 / count
     elapsed = one.values.get(ELAPSED)
     if not elapsed or median(elapsed) <= 0:
         return None
-    return (name, f"{unit}/node-h", better), 3600 / (count * median(elapsed))
+    return (name, f"{unit}/{hourly}", better), 3600 / (count * median(elapsed))
 
 
 # ---- constant resources --------------------------------------------------------------------------
