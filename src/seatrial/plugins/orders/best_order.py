@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from seatrial.lazy import Ints, np
+from seatrial.lazy import Floats, Ints, np
 from seatrial.model import orders
 from seatrial.model.grid_order import Curve, GridOrder, cell_positions
 from seatrial.model.orders import Order
@@ -232,23 +232,30 @@ def likely_shapes(pattern: Pattern, keep: int = 3) -> list[Shape]:
         pairs = np.random.default_rng(0).integers(0, len(pairs), _SAMPLE)
     a, b = pattern.senders[pairs], pattern.receivers[pairs]
     volumes = pattern.volumes[pairs].astype(np.float64)
-    found: dict[Shape, float] = {}
-    for lengths in factorisations(pattern.ranks, _DIMENSIONS):
-        shape = tuple(length for length in lengths if length > 1) or (1,)
-        if shape in found:
-            continue
-        far = np.zeros(len(a))
-        for x, y, length in zip(
-            np.unravel_index(a, shape), np.unravel_index(b, shape), shape, strict=True
-        ):
-            apart = np.abs(x - y)
-            far += np.minimum(apart, length - apart)
+    cost: dict[Shape, float] = {}
+    for shape in dict.fromkeys(map(_without_ones, factorisations(pattern.ranks, _DIMENSIONS))):
+        total = float(_steps_in(shape, a, b) @ volumes)
         by_chance = float(volumes.sum()) * sum(length / 4 for length in shape)
-        if (total := float(far @ volumes)) < _NEAR * by_chance:
-            found[shape] = total
-    farthest = _ALIKE * min(found.values(), default=0.0)
-    shapes = [shape for shape, far in found.items() if far <= farthest]
-    return sorted(shapes, key=lambda shape: (found[shape], len(shape), shape))[:keep]
+        if total < _NEAR * by_chance:
+            cost[shape] = total
+    largest = _ALIKE * min(cost.values(), default=0.0)
+    shapes = [shape for shape, total in cost.items() if total <= largest]
+    return sorted(shapes, key=lambda shape: (cost[shape], len(shape), shape))[:keep]
+
+
+def _without_ones(lengths: Shape) -> Shape:
+    return tuple(length for length in lengths if length > 1) or (1,)
+
+
+def _steps_in(shape: Shape, a: Ints, b: Ints) -> Floats:
+    """Return how far pairs of ranks are apart in a grid, around the ends if that is shorter."""
+    steps = np.zeros(len(a))
+    for x, y, length in zip(
+        np.unravel_index(a, shape), np.unravel_index(b, shape), shape, strict=True
+    ):
+        apart = np.abs(x - y)
+        steps += np.minimum(apart, length - apart)
+    return steps
 
 
 def cells_of(shape: Sequence[int], ranks: int) -> list[Shape]:

@@ -4,7 +4,7 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NoReturn, get_args
 
 import click
 from msgspec import Struct
@@ -17,7 +17,6 @@ from seatrial.execute import detect
 from seatrial.execute.detect import find_machine
 from seatrial.files import read_regular
 from seatrial.model import grid_order, orders
-from seatrial.model import orders as order_files
 from seatrial.model.grid_order import GridOrder
 from seatrial.model.machine import Machine
 from seatrial.model.machine_topology import topology_of
@@ -290,11 +289,7 @@ def grid(
     Its -T and coordinates are refused: what they do is in no public text.
     """
     if unknown or position:
-        told = "-T" if unknown else f"{position!r}, coordinates as an argument,"
-        raise UsageError(
-            f"{told} of HPE's grid_order is not known here: what it does is in no public text; "
-            "leave it out"
-        )
+        _refuse_unknown("-T" if unknown else f"{position!r}, coordinates as an argument,")
     if major is None:
         raise UsageError("give -C or -R: how the program numbers the ranks of its grid")
     if min(limit, per_line, start) < 0:
@@ -313,6 +308,13 @@ def grid(
     return _tell(order, sizes, target, nodes, text)
 
 
+def _refuse_unknown(option: str) -> NoReturn:
+    raise UsageError(
+        f"{option} of HPE's grid_order is not known here: what it does is in no public text; "
+        "leave it out"
+    )
+
+
 def _tell(
     order: Order,
     sizes: list[int],
@@ -327,26 +329,36 @@ def _tell(
     names = unfold(nodes) if nodes else ()
     if target != "cray" and not names:
         raise UsageError(f"--for {target} names the nodes; give --nodes, e.g. n[1-4]")
-    if names and len(sizes) > len(names):
-        raise UsageError(
-            f"{count(sum(sizes), 'rank')} of {sizes[0]} a node need {count(len(sizes), 'node')}; "
-            f"--nodes has {len(names)}; give more --nodes, or a larger -N"
-        )
-    names = names[: len(sizes)]
+    if names:
+        _check_number(names, sizes)
     if target == "cray":
-        refused = order_files.refused(order, sizes)
-        if refused and not may_be_refused:
-            raise UsageError(refused)
-        if refused:
-            click.echo(f"warning: {refused}", err=True)
-        told = text or order_files.rank_order(order, sizes)
-    elif target == "openmpi":
-        told = order_files.rankfile(order, names, sizes)
+        _check_accepted(order, sizes, may_be_refused)
+        text = text or orders.rank_order(order, sizes)
     else:
-        told = order_files.hosts_by_rank(order, names, sizes)
-    click.echo(told, nl=False)
+        written = orders.rankfile if target == "openmpi" else orders.hosts_by_rank
+        text = written(order, names[: len(sizes)], sizes)
+    click.echo(text, nl=False)
     click.echo(f"for {target}: {_HOW[target]}", err=True)
     return 0
+
+
+def _check_number(names: Sequence[str], sizes: Sequence[int], subject: str = "") -> None:
+    """Raise UsageError where there are fewer nodes than the ranks need."""
+    if len(sizes) > len(names):
+        raise UsageError(
+            f"{subject}{count(sum(sizes), 'rank')} of {sizes[0]} a node need "
+            f"{count(len(sizes), 'node')}; --nodes has {len(names)}; give more --nodes, or a "
+            "larger -N"
+        )
+
+
+def _check_accepted(order: Order, sizes: Sequence[int], may_be_refused: bool) -> None:
+    """Raise UsageError where cray-mpich refuses an order, or warn of it."""
+    reason = orders.refused(order, sizes)
+    if reason and not may_be_refused:
+        raise UsageError(reason)
+    if reason:
+        click.echo(f"warning: {reason}", err=True)
 
 
 def _lengths(text: str) -> tuple[int, ...]:
@@ -386,12 +398,7 @@ def search(
     names = unfold(nodes)
     per_node = per_node or -(-pattern.ranks // max(1, len(names)))
     sizes = orders.node_sizes(pattern.ranks, per_node)
-    if len(sizes) > len(names):
-        raise UsageError(
-            f"{given.name}: {count(pattern.ranks, 'rank')} of {per_node} a node need "
-            f"{count(len(sizes), 'node')}; --nodes has {len(names)}; "
-            "give more --nodes, or a larger -N"
-        )
+    _check_number(names, sizes, f"{given.name}: ")
     model = find_machine(machine).machine
     if machine is not None:
         _check_nodes(model, names)

@@ -191,17 +191,21 @@ def given_pattern(folders: Folders, text: str) -> GivenPattern:
             return GivenPattern(read_pattern(file), text, [])
         if " " in text:
             raise UsageError(f"{text!r} are no words for a pattern; write e.g. {EXAMPLES}")
-        with opened(folders) as store:
-            run = queries.run(store, text)
-        if not run.path:
-            raise UsageError(f"run {text} has no directory yet; wait until it has run")
-        pattern = pattern_of_run(Path(run.path))
-        faults = faults_of(Path(run.path), pattern)
-        return GivenPattern(pattern, f"{run.trial}/{run.run_id}", faults)
+        return _recorded(folders, text)
     except OSError as error:
         raise UsageError(f"{file}: {error.strerror or error}") from None
     except ValueError as error:
         raise UsageError(f"{file}: {error}" if file.exists() else str(error)) from None
+
+
+def _recorded(folders: Folders, run_id: str) -> GivenPattern:
+    with opened(folders) as store:
+        run = queries.run(store, run_id)
+    if not run.path:
+        raise UsageError(f"run {run_id} has no directory yet; wait until it has run")
+    pattern = pattern_of_run(Path(run.path))
+    faults = faults_of(Path(run.path), pattern)
+    return GivenPattern(pattern, f"{run.trial}/{run.run_id}", faults)
 
 
 def tell_faults(given: GivenPattern) -> None:

@@ -328,25 +328,31 @@ def parsed_record(text: str) -> RankRecord:
     )
     if not rank < ranks <= MAX_RANKS or pairs > 2 * ranks or calls > MAX_CALLS:
         raise ValueError(f"rank {rank} of {ranks}, {pairs} pairs, {calls} calls cannot be")
-    if not is_name(told["host"]):
-        raise ValueError(f"line 4: {told['host'][:40]!r} is no name of a host: {_RECORD_FORMAT}")
+    host = told["host"]
+    if not is_name(host):
+        raise ValueError(f"line 4: {host[:40]!r} is no name of a host: {_RECORD_FORMAT}")
     first = 1 + len(_RECORD_HEADS)
     if len(lines) != first + pairs + calls + 1 or lines[-1] != "end":
         raise ValueError(
             f"was cut short: {pairs} pairs and {calls} calls make {first + pairs + calls + 1} "
             f"lines with `end` as the last, and there are {len(lines)}"
         )
+    rows = _pairs_of_rank(lines, first, pairs, rank, ranks)
+    found = tuple(calls_of(lines, first + pairs, calls, _RECORD_FORMAT))
+    outside = Traffic(*integers(told["outside"], 4, 2, _RECORD_FORMAT))
+    return RankRecord(rank, ranks, host, outside, rows, found)
+
+
+def _pairs_of_rank(lines: Sequence[str], first: int, pairs: int, rank: int, ranks: int) -> Ints:
+    """Return the rows of pairs, one of each of which is the rank. Raises ValueError."""
     rows = pair_rows(lines, first, pairs, _RECORD_FORMAT)
     pattern_of(ranks, rows)
-    if len(rows) and (
-        rows[:, 2:].max() > _LARGEST_RECORD or not (rows[:, :2] == rank).any(axis=1).all()
-    ):
+    has_rank = (rows[:, :2] == rank).any(axis=1)
+    if not has_rank.all() or rows[:, 2:].max(initial=0) > _LARGEST_RECORD:
         raise ValueError(
             f"has a pair without rank {rank}, or more than 2^48 bytes: {_RECORD_FORMAT}"
         )
-    found = tuple(calls_of(lines, first + pairs, calls, _RECORD_FORMAT))
-    outside = Traffic(*integers(told["outside"], 4, 2, _RECORD_FORMAT))
-    return RankRecord(rank, ranks, told["host"], outside, rows, found)
+    return rows
 
 
 class PatternMerger:
@@ -561,12 +567,12 @@ def faults_of(run: Path, pattern: Pattern) -> list[str]:
         return []
     _, records = _found(run)
     torn = {rank: path for own in records.values() for rank, path in own.items()}
-    told = []
-    for rank in [rank for rank in pattern.missing if rank in torn][:_MAX_TOLD]:
-        try:
-            _record(torn[rank], rank)
-        except (OSError, ValueError) as error:
-            told.append(f"{torn[rank]}: {error}; record the run again")
+    unread = [(torn[rank], rank) for rank in pattern.missing if rank in torn][:_MAX_TOLD]
+    told = [
+        f"{path}: {reason}; record the run again"
+        for path, rank in unread
+        if (reason := _fault(path, rank))
+    ]
     silent = [rank for rank in pattern.missing if rank not in torn]
     if silent:
         noun = f"{count(len(silent), 'rank')} left no record: {_cut(spans(silent))}"
@@ -590,10 +596,8 @@ def _reason(run: Path) -> str:
         )
     for own in records.values():
         for rank, path in own.items():
-            try:
-                _record(path, rank)
-            except (OSError, ValueError) as error:
-                return f"{path}: {error}"
+            if reason := _fault(path, rank):
+                return f"{path}: {reason}"
     began = count(max(begun.values()), "rank")
     return f"{began} began and none left a record; a rank writes it in MPI_Finalize"
 
@@ -622,6 +626,15 @@ def _entries(folder: Path) -> Iterator[Path]:
                     yield Path(entry.path)
     except OSError:
         return
+
+
+def _fault(path: Path, rank: int) -> str:
+    """Return why the record of a rank cannot be read; "" if it can."""
+    try:
+        _record(path, rank)
+    except (OSError, ValueError) as error:
+        return str(error)
+    return ""
 
 
 def _record(path: Path, rank: int) -> RankRecord:

@@ -100,7 +100,7 @@ def by_metis(
 
 
 def _integers(weights: Floats) -> Ints:
-    """Return weights as METIS takes them: integers from 1 on."""
+    """Return weights as METIS and Scotch take them: integers from 1 on."""
     scale = min(1.0, _LARGEST_WEIGHT / float(weights.max(initial=1.0)))
     integers: Ints = np.maximum(1, np.rint(weights * scale)).astype(np.int64)
     return integers
@@ -121,7 +121,6 @@ def _integers(weights: Floats) -> Ints:
 _PROGRAMS = ("scotch_gmap", "gmap")
 _SECONDS = 60.0
 _ONE_THREAD = {"SCOTCH_PTHREAD_NUMBER": "1"}
-_scotch_LARGEST_WEIGHT = 1 << 20
 _LOG = logging.getLogger(__name__)
 
 
@@ -156,20 +155,18 @@ def by_scotch(graph: RankGraph, network: PlacedNetwork, seconds: float = _SECOND
         except (OSError, ValueError, subprocess.TimeoutExpired) as error:
             _LOG.warning("%s gave no mapping: %s", gmap, error)
             return None
-        if done.returncode or len(parts) != graph.ranks:
-            told = done.stderr.decode(errors="replace").strip()[:200]
-            _LOG.warning("%s failed with code %s: %s", gmap, done.returncode, told)
-            return None
-    found = np.zeros(graph.ranks, dtype=np.int64)
-    found[parts[:, 0]] = nodes[parts[:, 1] % len(nodes)]
-    return found
+    if done.returncode or len(parts) != graph.ranks:
+        output = done.stderr.decode(errors="replace").strip()[:200]
+        _LOG.warning("%s failed with code %s: %s", gmap, done.returncode, output)
+        return None
+    node_of = np.zeros(graph.ranks, dtype=np.int64)
+    node_of[parts[:, 0]] = nodes[parts[:, 1] % len(nodes)]
+    return node_of
 
 
 def _source(graph: RankGraph) -> str:
     """Return the text of a source graph with weights of edges, which are integers."""
-    largest = float(graph.weights.max(initial=1.0))
-    scale = min(1.0, _scotch_LARGEST_WEIGHT / largest)
-    weights = np.maximum(1, np.rint(graph.weights * scale)).astype(np.int64)
+    weights = _integers(graph.weights)
     rows = np.stack([weights, graph.neighbours], axis=1)
     lines = [f"0\n{graph.ranks} {len(weights)}\n0 010"]
     for rank in range(graph.ranks):
