@@ -562,6 +562,12 @@ class Test(TestFile, frozen=True, kw_only=True):
         return not self.run.script
 
     @property
+    def scripts(self) -> dict[str, str]:
+        """Its scripts that have a line, by what they do: build, run."""
+        texts = {"build": self.build.script if self.build else "", "run": self.run.script}
+        return {kind: text for kind, text in texts.items() if text.strip()}
+
+    @property
     def fixed_environment(self) -> dict[str, Scalar]:
         """The variables that are the same for all its cases."""
         items = self.environment.items()

@@ -13,7 +13,6 @@ from seatrial.judge.statistics.changes import MIN_POINTS
 from seatrial.results.history import (
     SUCCESS_RATE,
     History,
-    LevelModes,
     ReportedChange,
     SuccessRate,
     SuccessRates,
@@ -274,7 +273,11 @@ def _changes(history: History) -> Table:
         return f"{change.near.note.text} ({change.near.distance})" if change.near else ""
 
     columns = [
-        Column("change", "state", lambda each: State(_kind(each), _tone(each))),
+        Column(
+            "change",
+            "state",
+            lambda each: State(f"{each.change.tier}{' drift' * each.drift}", _tone(each)),
+        ),
         Column("since", "time", lambda each: each.since),
         Column("trial", value=lambda each: points[each.change.index].trial if several else ""),
         Column("before", "number", lambda each: Figure(each.change.before, unit)),
@@ -288,10 +291,6 @@ def _changes(history: History) -> Table:
         Column("nearest note", value=note, fold=True),
     ]
     return Table.of(columns, history.told)
-
-
-def _kind(change: ReportedChange) -> str:
-    return f"{change.change.tier}{' drift' * change.drift}"
 
 
 def _facts(history: History) -> Iterator[str]:
@@ -370,7 +369,10 @@ def _record(history: History) -> dict[str, Any]:
         "why": history.analysis.why,
         "limit": history.analysis.limit,
         "changes": [_change_record(each) for each in history.told],
-        "modes": [_modes_record(span) for span in history.modes],
+        "modes": [
+            msgspec.to_builtins(span) | {"first": iso(span.first), "last": iso(span.last)}
+            for span in history.modes
+        ],
         "notes": [
             {"time": iso(n.time), "machine": n.machine, "text": n.text, "id": n.id}
             for n in history.notes
@@ -380,11 +382,6 @@ def _record(history: History) -> dict[str, Any]:
             for p in history.series.points
         ],
     }
-
-
-def _modes_record(span: LevelModes) -> dict[str, Any]:
-    record: dict[str, Any] = msgspec.to_builtins(span)
-    return record | {"first": iso(span.first), "last": iso(span.last)}
 
 
 def _change_record(reported: ReportedChange) -> dict[str, Any]:

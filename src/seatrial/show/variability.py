@@ -156,7 +156,9 @@ def _spans(answer: Variability) -> Iterator[Part]:
         yield "no run stands out"
         return
     for span in answer.spans:
-        first, last = (_minute(at) for at in (span.first, span.last))
+        first, last = (
+            f"{datetime.fromtimestamp(at):%m-%d %H:%M}" for at in (span.first, span.last)
+        )
         yield (
             f"from {first} to {last}: {span.bad} of {count(span.runs, 'run')} that started then "
             f"stand out, where chance would give {span.expected:.3g}; {chance(span.p)}, corrected"
@@ -164,10 +166,6 @@ def _spans(answer: Variability) -> Iterator[Part]:
     if not answer.spans:
         yield "no span of time holds more of them than chance would give"
     yield from suspects_parts(answer.suspects, answer.evidence)
-
-
-def _minute(seconds: float) -> str:
-    return f"{datetime.fromtimestamp(seconds):%m-%d %H:%M}"
 
 
 # ---- tables of the report -----------------------------------------------------------------

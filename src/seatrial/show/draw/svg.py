@@ -563,8 +563,6 @@ def labels_width(names: Sequence[str], limit: float) -> float:
 # ---- thin ----------------------------------------------------------------------------------------
 #
 # Reduce the number of points of a series without changing its look.
-#
-# kept = thin_line(places)
 
 
 Place = tuple[float, float]  # in pixels

@@ -59,26 +59,30 @@ class ReportFigure(Struct, frozen=True):
 
 
 class ReportComponent(Struct, frozen=True, kw_only=True):
-    """One trial: a component of a plan in one phase, or a trial of a suite.
-
-    ``status``: what `seatrial accept status --format json` shows. ``begun`` and ``ended``: in ns.
-    """
+    """One trial: a component of a plan in one phase, or a trial of a suite."""
 
     title: str
     tag: str
     about: str
+    #: Of a rehearsal.
     seed: int
+    #: This and the next two in ns.
     created: int
     begun: int | None
     ended: int | None
     remarks: list[str]
+    #: What `seatrial accept status --format json` shows.
     status: Status
     waivers: list[Waiver]
     evidence: list[EvidenceStatus]
+    #: Results.
     tables: list[Table]
     figures: list[ReportFigure]
+    #: What was excluded, and why.
     excluded: list[Table]
+    #: Sizes of tests, and how they were launched.
     ran: list[Table]
+    #: Of tests and environments, with hashes.
     versions: list[Table]
 
     @property
@@ -110,32 +114,37 @@ class ReportMachine(Struct, frozen=True):
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """The whole report.
+    """The whole report."""
 
-    ``verdict``: of all criteria together. ``clauses``: the table from clauses of the contract to
-    results, if the plan has any. ``made``: in ns, ``made_by``: a person, with the
-    ``organisation`` if it is known. ``assumed``: the assumptions of rehearsals, in the words of
-    their plans. ``notices``: what is awaited, items that failed, documents that changed;
-    ``issues``: those that are open; ``records``: tables of what people recorded. ``decision``: what
-    people decided, "" before they did; ``reservations``: theirs.
-    """
-
+    #: The version of its JSON.
     report: int = SHAPE
     title: str
     about: str
+    #: The name of the plan, "" where the trials are of several.
     plan: str
+    #: When, in ns.
     made: int
+    #: A person.
     made_by: str
+    #: The person's, "" if it is not known.
     organisation: str
+    #: Of Seatrial.
     version: str
     rehearsed: bool
+    #: The assumptions of rehearsals, in the words of their plans.
     assumed: list[str]
+    #: Of all criteria together.
     verdict: OverallState
+    #: Whether all components ended, with all of their documents.
     complete: bool
     remarks: list[str]
+    #: What is awaited, items that failed, documents that changed.
     notices: list[str]
+    #: Those that are open.
     issues: list[Issue]
+    #: Of what people recorded.
     records: list[Table]
+    #: From clauses of the contract to results, if the plan has any.
     clauses: list[Table]
     phases: list[Table]
     components: list[ReportComponent]
@@ -143,8 +152,11 @@ class Report(Struct, frozen=True, kw_only=True):
     machines: list[ReportMachine]
     tests: list[Table]
     versions: list[Table]
+    #: The plan and the scripts.
     annexes: list[Listing]
+    #: What it rests on, with checksums.
     files: list[File]
+    #: What people decided, "" before they did.
     decision: Decision
     reservations: list[str]
 

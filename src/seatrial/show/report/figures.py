@@ -302,8 +302,6 @@ def _scaled(test: str, metric: str, x: str, panels: Sequence[Scaled]) -> ReportF
 # ---- elapsed figures -----------------------------------------------------------------------------
 #
 # Draw elapsed time against start for each kind of runs, with outliers by their class.
-#
-# for figure in courses(varied.kinds, notes, outages): figure.title
 
 
 MAX_FIGURES: Final = 24  # figures
@@ -468,10 +466,10 @@ def _phases(parts: Sequence[ReportComponent]) -> Table:
     rows: list[list[Cell]] = []
     for phase, some in by_phase.items():
         begun = [part.begun for part in some if part.begun is not None]
-        ended = [part.ended for part in some if part.ended is not None]
-        last = max(ended) if len(ended) == len(some) else None
+        ended = [part.ended or 0 for part in some]
         names = ", ".join(part.status.component for part in some)
         nodes = max(part.status.nodes for part in some)
+        last = max(ended) if all(ended) else None
         rows.append([phase, names, nodes, min(begun, default=None), last])
     columns = columns_of(
         "phase", "components", ("nodes", "count"), ("from (UTC)", "time"), ("to (UTC)", "time")

@@ -237,8 +237,6 @@ def _judged_again_row(test: str, first: int, last: int, runs: list[RunHistory]) 
 # ---- traceability --------------------------------------------------------------------------------
 #
 # The table from the clauses of a contract to requirements, tests and results.
-#
-# tables = traceability(trials, others) # none, where nothing has an id, a clause or a text
 
 
 MAX_TESTS = 6  # that a row names

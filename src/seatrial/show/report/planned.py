@@ -217,8 +217,6 @@ def _nothing(trials: Path, path: Path, rehearsed: bool) -> str:
 # ---- expected ------------------------------------------------------------------------------------
 #
 # Compare figures of merit with the machine's references.
-#
-# table = expected(view) # a row for each case and metric with a reference
 
 
 MAX_EXPECTED_ROWS: Final = 500

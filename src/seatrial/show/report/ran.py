@@ -240,10 +240,8 @@ def scripts(records: Iterable[Record]) -> Iterator[Listing]:
     tags_of: dict[tuple[str, str, str], list[str]] = {}
     for record in records:
         for test in record.tests.values():
-            texts = {"build": test.build.script if test.build else "", "run": test.run.script}
-            for kind, text in texts.items():
-                if text.strip():
-                    tags_of.setdefault((test.name, kind, text), []).append(record.tag)
+            for kind, text in test.scripts.items():
+                tags_of.setdefault((test.name, kind, text), []).append(record.tag)
     versions = Counter((name, kind) for name, kind, _ in tags_of)
     several = {name for (name, _), number in versions.items() if number > 1}
     for (name, kind, text), tags in tags_of.items():
@@ -271,9 +269,6 @@ def _cut(text: str) -> str:
 # ---- failed --------------------------------------------------------------------------------------
 #
 # List the runs of a trial that did not pass, by test, verdict and reason.
-#
-# table = failed(history) table.rows[0] # ["cm4", "failed", "over quota", "exit code 3, not 0", 38,
-# None, "gee7..."]
 
 
 NAMED: Final = 3  # runs that a row names

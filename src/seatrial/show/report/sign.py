@@ -437,9 +437,10 @@ class _Reader(HTMLParser):
 #
 # Verify that a report is unchanged since it was signed, and so is what it is based on.
 #
-# found = verify(Path("report.html"), Path("trials"), Asked(signers=Path("allowed_signers"))) for
-# each in found.signatures: each.checked.state # "good", "unknown" or "bad" for each in
-# found.files: each.state # "as it was", "went on since", "changed", ... found.code # 0, 1 or 3
+#     verified = verify(Path("report.html"), Path("trials"), Asked(signers=Path("allowed_signers")))
+#     for each in verified.signatures: each.checked.state    # "good", "unknown" or "bad"
+#     for each in verified.files: each.state                 # "as it was", "changed", ...
+#     verified.code                                          # 0, 1 or 3
 
 
 MAX_REPORT_BYTES: Final = 1 << 28  # bytes of a report

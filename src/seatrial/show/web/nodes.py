@@ -48,45 +48,57 @@ T = TypeVar("T")
 
 
 class MachineRuns(NamedTuple):
-    """The runs of some trials of a machine, by ascending ``row``. ``test`` and ``kind`` are indices
-    of ``tests`` and ``kinds``, ``time`` is that of the start (ns), ``elapsed`` is in seconds or
-    NaN. Spans of nodes: the ``owner`` (an index of the runs), the ``first`` and the ``last`` place
-    in ``names``."""
+    """The runs of some trials of a machine, and the spans of nodes that they were on."""
 
+    #: The runs' numbers in the store, ascending. The next six have an element for each run, too.
     row: Ints
+    #: Index of ``tests``.
     test: Ints
+    #: Index of ``kinds``.
     kind: Ints
+    #: Number of the verdict.
     code: Ints
+    #: In ns.
     created: Ints
+    #: Start, in ns.
     time: Ints
+    #: In seconds, or NaN.
     elapsed: Floats
+    #: Of each span of nodes, the index of its run.
     owner: Ints
+    #: Of each span, its first and its last place in ``names``.
     first: Ints
     last: Ints
     tests: list[str]
     kinds: list[str]
+    #: The nodes, in the machine's order.
     names: list[str]
 
 
 class View(NamedTuple):
-    """What is looked at. ``mask`` are the runs of the wanted test that were created in the window;
-    ``names`` are the nodes: first those that are ``described`` (0 where no record of these trials
-    can be read), then others that the runs were on. ``places`` are theirs."""
+    """What is looked at: the chosen runs of a machine, and its nodes."""
 
     state: ServerState
+    #: The machine's.
     name: str
     trials: list[TrialRow]
     machine: Machine
-    versions: tuple[Hashable, ...]  # of the trials
+    #: What changes with each trial.
+    versions: tuple[Hashable, ...]
     runs: MachineRuns
+    #: The nodes: first those that are described, then others that the runs were on.
     names: list[str]
+    #: How many nodes the machine's file describes; 0 where no record of these trials can be read.
     described: int
+    #: Of the nodes, in ``runs.names``.
     places: Ints
+    #: The runs of the wanted test that were created in the window.
     mask: Bools
     since: int
     until: int
     test: str
-    kinds: tuple[int, ...] | None = None  # of the runs, where not all are looked at
+    #: Kinds of runs, where not all are looked at.
+    kinds: tuple[int, ...] | None = None
 
     @property
     def key(self) -> tuple[Hashable, ...]:
@@ -522,9 +534,6 @@ def metrics_by_test(view: View) -> dict[str, list[str]]:
 # ---- node states ---------------------------------------------------------------------------------
 #
 # The states of nodes by the store: down or up, excluded or admitted again.
-#
-# turns = turns_of(store, trials) # the events about nodes, in the order of their times
-# states_of(turns)["n017"].down # since when, and why
 
 
 _TURNS = {kind.number: kind.about_nodes for kind in EVENT_KINDS.values() if kind.about_nodes}
@@ -583,11 +592,17 @@ def states_of(turns: Sequence[NodeEvent]) -> dict[str, NodeState]:
             elif one.state is NodeTurn.UP:
                 states[name] = replace(old, down=0, down_why="")
             else:
-                by_trial = excluded.setdefault(name, {})
-                by_trial.pop(one.trial, None)
-                if one.state is NodeTurn.EXCLUDED:
-                    by_trial[one.trial] = one
-                last = next(reversed(by_trial.values()), None)
-                since, reason = (last.time, last.reason) if last is not None else (0, "")
-                states[name] = replace(old, excluded=since, excluded_why=reason)
+                states[name] = _excluded(old, one, excluded.setdefault(name, {}))
     return {name: state for name, state in states.items() if state.down or state.excluded}
+
+
+def _excluded(state: NodeState, turn: NodeEvent, by_trial: dict[str, NodeEvent]) -> NodeState:
+    """Return the state of a node after a trial has excluded or admitted it; ``by_trial`` are the
+    exclusions that last, the latest last."""
+    by_trial.pop(turn.trial, None)
+    if turn.state is NodeTurn.EXCLUDED:
+        by_trial[turn.trial] = turn
+    if not by_trial:
+        return replace(state, excluded=0, excluded_why="")
+    latest = next(reversed(by_trial.values()))
+    return replace(state, excluded=latest.time, excluded_why=latest.reason)

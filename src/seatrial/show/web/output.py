@@ -101,7 +101,7 @@ GLOBALS: dict[str, Any] = {"phases_bar": phases_bar}
 #
 # Read the files of a run for other users: a few files by name, bounded, through no link.
 #
-#     tail(run, "stdout", 65536)           # FilePiece(text, size, start), or FileMissing
+#     tail(run, "stdout", 65536)           # FilePiece(text, size, start), or why there is none
 #
 # The journal says where a run's directory is. Its last parts are opened one by one without
 # following links, so a job cannot make the server read another file by a link. A file system may
@@ -312,9 +312,6 @@ def _cpus(places: list[ThreadPlace], given: frozenset[int]) -> list[maps.CpuUse]
 # ---- run text ------------------------------------------------------------------------------------
 #
 # The text of a run's files on a page: the end of a file, or the lines that a search finds there.
-#
-# search = search_of(query) # from find= and regex=1, or None output_of(run, "stdout", search,
-# whole=False) # Output(blocks=[Block(...)], found=3, ...)
 
 
 MAX_TEXT_READ = 256 << 10  # bytes that are read of a file, from its end
@@ -326,20 +323,23 @@ SEARCH_S = 1.0
 
 
 class Output(Struct, frozen=True, kw_only=True):
-    """A file on a page. ``size`` is that of the whole file, ``left_out`` how many bytes of its
-    start were not read. ``blocks`` are runs of consecutive lines, each with its ``number`` in the
-    part that was read, from 1, and its ``parts``: texts, and whether the search matches them.
-    ``found`` counts the lines of a
-    search; ``cut``: there may be more. ``absent`` is the reason why there is nothing.
-    ``kept_tail``: it is the end of a file that ``keep`` removed."""
+    """A file on a page."""
 
     name: str
+    #: Of the whole file, in bytes.
     size: int = 0
+    #: How many bytes of its start were not read.
     left_out: int = 0
+    #: Runs of consecutive lines, each with its ``number`` in the part that was read, from 1, and
+    #: its ``parts``: texts, and whether the search matches them.
     blocks: list[list[dict[str, Any]]] = []
+    #: How many lines the search matches.
     found: int = 0
+    #: Whether there may be more.
     cut: bool = False
+    #: The reason why there is nothing.
     absent: str = ""
+    #: Whether it is the end of a file that ``keep`` removed.
     kept_tail: bool = False
 
 

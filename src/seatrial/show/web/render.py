@@ -31,7 +31,7 @@ from seatrial.show.web import output
 from seatrial.show.web.page import PageData, PageQuery
 from seatrial.show.web.routes import additions_to, areas, has_page, pages
 from seatrial.show.web.state.server_state import ServerState
-from seatrial.show.web.study_view import PagePart, StudyView
+from seatrial.show.web.study_view import StudyView
 
 FOLDER = Path(str(files("seatrial.show.web")))
 STATIC = FOLDER / "static"
@@ -126,13 +126,9 @@ def as_json(data: PageData) -> bytes:
     """Encode a page's data as JSON. Columns of a plot keep their numbers."""
     if isinstance(data, StudyView):
         return msgspec.json.encode(data.record)
-    record = msgspec.to_builtins(data, enc_hook=_record)
+    record = msgspec.to_builtins(data, enc_hook=lambda part: part.record)  # of a PagePart
     record |= record.pop("added", {})
     return msgspec.json.encode(_with_iso(record))
-
-
-def _record(part: PagePart) -> Any:
-    return part.record
 
 
 def as_csv(data: PageData, rows: str) -> bytes:

@@ -12,7 +12,6 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from seatrial.show.page import Page
-from seatrial.show.web.page import PageQuery
 
 SHOWN = 24  # series, cases on a page
 MAX_NAMED = 400  # values that a field suggests
@@ -29,9 +28,6 @@ class Field(Struct, frozen=True):
     choices: Sequence[str] = ()
     box: bool = False
     required: bool = False
-
-    def value(self, query: PageQuery) -> str:
-        return query.text(self.name)
 
 
 class StudyView(Struct, frozen=True, kw_only=True):

@@ -88,9 +88,6 @@ def _evidence(state: ServerState, row: TrialRow, record: Record) -> list[Evidenc
 # ---- trial facts ---------------------------------------------------------------------------------
 #
 # Data that the pages Now and Trial share: status, builds, tests, and what cannot be read.
-#
-#     facts = facts_of(state, row, tailed)
-#     {**facts, ...}
 
 
 MAX_BUILDS = 40
@@ -126,21 +123,24 @@ def builds_of(store: Store, row: TrialRow) -> dict[str, Any]:
     """Return the number of builds of a trial in each state, and those that are not built with the
     tests that use them."""
     sql = "SELECT key, path, started, ended, value, text FROM builds WHERE trial = ?"
-    states = Counter(building=0, failed=0)
-    shown: list[dict[str, Any]] = []
-    for key, path, started, ended, value, text in store.rows(sql, (row.row,)):
-        state = "building" if ended is None else "failed" if value else "built"
-        states[state] += 1
-        if state != "built" and len(shown) < MAX_BUILDS:
-            seconds = None if None in (started, ended) else (ended - started) / SECOND_NS
-            build = {"key": key, "tests": [], "state": state, "started": started}
-            shown.append({**build, "seconds": seconds, "path": path, "text": text})
+    builds = [_build(*each) for each in store.rows(sql, (row.row,))]
+    states = Counter(build["state"] for build in builds)
+    shown = [build for build in builds if build["state"] != "built"][:MAX_BUILDS]
     names = _tests_of_builds(store, row) if shown else {}
-    for one in shown:
-        one["tests"] = names.get(one["key"], [])[:MAX_NAMED]
-    shown.sort(key=lambda one: (one["state"], -(one["started"] or 0)))
+    for build in shown:
+        build["tests"] += names.get(build["key"], [])[:MAX_NAMED]
+    shown.sort(key=lambda build: (build["state"], -(build["started"] or 0)))
     counts = {state: states[state] for state in ("built", "building", "failed")}
     return {**counts, "shown": shown}
+
+
+def _build(
+    key: str, path: str, started: int | None, ended: int | None, value: float, text: str
+) -> dict[str, Any]:
+    state = "building" if ended is None else "failed" if value else "built"
+    seconds = None if started is None or ended is None else (ended - started) / SECOND_NS
+    build: dict[str, Any] = {"key": key, "tests": [], "state": state, "started": started}
+    return {**build, "seconds": seconds, "path": path, "text": text}
 
 
 def _tests_of_builds(store: Store, row: TrialRow) -> dict[str, list[str]]:

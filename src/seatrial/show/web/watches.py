@@ -139,8 +139,6 @@ class JournalWatch:
 # ---- driver watch --------------------------------------------------------------------------------
 #
 # A server's dead man's alarm: tells people of trials whose drivers are silent.
-#
-# watch_drivers(trials, limit=600) # in a thread of its own, until the process ends
 
 
 _driver_watch_log = logger(__name__)

@@ -67,33 +67,40 @@ class _Question(NamedTuple):
 
 
 class ComparePage(Struct, frozen=True, kw_only=True):
-    """The answer to a query. ``state`` is "asked" (no sides yet), "judging", "judged" or "refused"
-    (``reason``). ``matching`` rows have the verdict of the query; ``rows`` are the first of
-    these. ``doubts``: why the sides could not be compared as a whole. ``undecided`` rows could not
-    show a change that matters; ``remedy``: what to do. ``ladders`` are over the sides between the
-    two, ``spread`` compares how much both vary, where they were asked for."""
+    """The answer to a query."""
 
+    #: "asked" (no sides yet), "judging", "judged" or "refused" (for a ``reason``).
     state: str
+    #: The smallest change that matters, as a share.
     least: float
+    #: Trials that the form suggests.
     tags: list[str]
+    #: The two latest trials of a machine.
     latest: list[str]
     reason: str = ""
     first: str = ""
     second: str = ""
     crossed: list[str] = []
     rehearsed: bool = False
+    #: How many rows have each verdict.
     counts: dict[str, int] = {}
+    #: The first rows with the verdict of the query.
     rows: list[ComparisonRow] = []
+    #: How many rows have that verdict.
     matching: int = 0
     means: list[Mean] = []
     notices: list[str] = []
+    #: Why the sides could not be compared as a whole.
     doubts: list[str] = []
+    #: How many rows could not show a change that matters, and what to do.
     undecided: int = 0
     remedy: str = ""
     without_elapsed: int = 0
     differences: list[Difference] = []
     cures: list[Cure] = []
+    #: Over the sides between the two.
     ladders: list[Ladder] = []
+    #: How much both vary, where that was asked.
     spread: SpreadComparison | None = None
 
     def ladder(self, one: Ladder, wide: bool) -> Any:

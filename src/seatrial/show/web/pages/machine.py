@@ -49,17 +49,23 @@ STATES_OF = 3  # of the trials that ended say what is down or excluded
 
 
 class NodeRow(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
-    """A node: its state and why, its ended runs and how many of them went wrong, the median of its
-    values and its deviation from the healthy nodes (below 0: worse)."""
+    """A node in the table."""
 
     name: str
+    #: Of its place, the largest unit first.
     titles: list[str]
+    #: "up", "down" or "excluded", and why.
     state: str
     reason: str
+    #: That ended.
     runs: int
+    #: Of these, that went wrong.
     failed: int
+    #: The median of its values.
     figure: float | None
+    #: Its deviation from the healthy nodes; below 0: worse.
     z: float | None
+    #: "defective", "suspect", or both.
     judged: str
 
 

@@ -42,19 +42,23 @@ MAX_TURNS = 200
 
 
 class FigureRow(Struct, frozen=True, kw_only=True):
-    """A metric of a test on this node beside the others: medians, deviation (below 0: worse), and
-    its place among the nodes, the worst first."""
+    """A metric of a test on this node beside the others."""
 
     test: str
     metric: str
     unit: str
+    #: Whether figures are relative to the median of their kind.
     relative: bool
     n: int
+    #: The medians here and of all nodes.
     figure: float
     others: float
+    #: Below 0: worse.
     z: float | None
+    #: Among the nodes, the worst first.
     place: int
     nodes: int
+    #: "defective" or "".
     judged: str
 
 

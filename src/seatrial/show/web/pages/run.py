@@ -237,9 +237,7 @@ def _test_of(record: Record | None, run: RunRow) -> Test | None:
 def _scripts_of_test(test: Test | None) -> list[Script]:
     if test is None:
         return []
-    texts = {"build": test.build.script if test.build else "", "run": test.run.script}
     return [
         {"title": f"{kind} script of {test.name}", "text": text[:MAX_SCRIPT], "note": ""}
-        for kind, text in texts.items()
-        if text
+        for kind, text in test.scripts.items()
     ]

@@ -57,9 +57,6 @@ def _version_of(path: Path) -> tuple[int, ...] | None:
 # ---- record cache --------------------------------------------------------------------------------
 #
 # The records of trials and their references, read once and kept while the files are the same.
-#
-# state.records.record(trial) # trial.json, None if it is gone or damaged
-# state.records.references(store, trial)
 
 
 MAX_BYTES = 64 << 20
@@ -111,8 +108,6 @@ def _decoded(path: Path) -> Record:
 # ---- study cache ---------------------------------------------------------------------------------
 #
 # Studies over many runs: made in the background, few of them kept.
-#
-# state.studies.latest(("compare", "a", "b"), version, make) # None: it is being made
 
 
 T = TypeVar("T")

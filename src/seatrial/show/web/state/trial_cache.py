@@ -270,17 +270,20 @@ ANNOUNCE_S = 1.0  # between two announcements of how far a long journal is read
 
 
 class Standing(Struct, frozen=True, kw_only=True):
-    """Where a trial stands by its events: at ``now`` (ns), ``clock`` and ``duration`` in seconds
-    (0: no limit). ``judged`` are the ids of the runs that were judged last."""
+    """Where a trial stands by its events."""
 
+    #: When, in ns.
     now: int
     state: str
+    #: In seconds, and so is the duration; 0 for no limit.
     clock: float
     duration: float
     tests: list[TestStatus]
     alerts: list[OpenAlert]
     held: list[Hold]
+    #: The ids of the runs that were judged last.
     judged: list[str]
+    #: Lines of its journal that are no events.
     damaged: int
 
 
