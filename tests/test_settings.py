@@ -40,7 +40,7 @@ def test_a_setting_has_its_place(home: Path) -> None:
     assert origin("store") == ("", "")
     (home / "config.yaml").write_text("# mine\nlog_level: info\nstore: postgresql://me@db/site\n")
     assert origin("store") == ("postgresql://me@db/site", f"{home / 'config.yaml'}:3")
-    assert origin("log_level").value == "info"
+    assert origin("log_level")[0] == "info"
 
 
 @pytest.mark.parametrize("text", ["log_level: loud\n", "trials: [1]\n"])

@@ -20,7 +20,7 @@ from seatrial.model.documents import (
     parse,
     read,
 )
-from seatrial.model.file_model import Duration, FileModel, Share, Span, checked, doc
+from seatrial.model.file_model import Duration, FileModel, Share, Size, Span, checked, doc
 from seatrial.model.test import SizeLimit
 
 PATH = Path("f.yaml")
@@ -235,7 +235,7 @@ def test_quantities_are_made_where_they_stand(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("off", [0, 90, 1.5, "0s", "1h"])
 def test_records_hold_quantities_as_they_were_written(off: int | float | str) -> None:
-    lamp = Lamp(off=Span(off), power=[Share("5%"), Share(0.5)], memory=SizeLimit("1KiB"))
+    lamp = Lamp(off=Span(off), power=[Share("5%"), Share(0.5)], memory=Size("1KiB"))
     assert plain(lamp) == {"off": off, "power": ["5%", 0.5], "memory": "1KiB"}
     again = decoder(Lamp).decode(encode(lamp))
     assert (again, hash(again.off)) == (lamp, hash(lamp.off))

@@ -62,9 +62,9 @@ def effective(key: str, root: click.Context) -> EffectiveSetting:
     variable = VARIABLES.get(key, "")
     if value := os.environ.get(variable, ""):
         return EffectiveSetting(key, shown(value), f"${variable}")
-    found = settings.origin(key)
-    if found.value:
-        return EffectiveSetting(key, shown(found.value), as_home(found.place))
+    value, place = settings.origin(key)
+    if value:
+        return EffectiveSetting(key, shown(value), as_home(place))
     return EffectiveSetting(key, BUILT_IN.get(key, ""), "default" if key in BUILT_IN else "")
 
 

@@ -18,7 +18,8 @@ from seatrial.judge.reading import DEFAULT_LIMIT, Unreadable, read_text
 from seatrial.judge.search import MAX_MATCHES, SearchFailed, find_all
 from seatrial.model.codes import CHECK_ERROR, NO_FIGURE
 from seatrial.model.figures import Finding, MetricValue, number, shown
-from seatrial.model.test import Metric, Reduce, SizeLimit, Test
+from seatrial.model.file_model import Size
+from seatrial.model.test import Metric, Reduce, Test
 from seatrial.units import Direction
 
 LONGEST_REASON = 400
@@ -68,7 +69,7 @@ def _kept(figures: list[MetricValue]) -> Measured:
 def _searched(metrics: dict[str, Metric], folder: Path) -> Measured:
     """Return the figures that patterns find. A file is read once for all of its patterns."""
     findings: list[Finding] = []
-    by_file: dict[tuple[str, SizeLimit | None], dict[str, Metric]] = {}
+    by_file: dict[tuple[str, Size | None], dict[str, Metric]] = {}
     for name, metric in metrics.items():
         if fault := fault_of_pattern(metric.find, 1):
             findings.append(Finding(CHECK_ERROR, f"metric {name}: {fault}"))

@@ -121,22 +121,12 @@ class Size(Quantity):
 class Share(Quantity):
     """A share: ``0.05`` or ``5%``."""
 
-    #: What it is a share of; "" if it may be larger than that.
-    whole: ClassVar[str] = ""
     form = WrittenShare
     __slots__ = ("fraction",)
 
     def __init__(self, written: int | float | str) -> None:
         super().__init__(written)
         self.fraction = share_of(written)
-        if self.whole and self.fraction > 1:
-            raise ValueError(f"{written} is more than {self.whole}")
-
-
-class PartOfAll(Share):
-    """A share of at most 100 %."""
-
-    whole = "100%"
 
 
 def _is_zero(written: int | float | str) -> bool:
@@ -190,6 +180,17 @@ def filled(remedy: str = "") -> Meta:
     return checked(rule)
 
 
+def part_of(whole: str) -> Meta:
+    """Return the rule that a share is at most the whole."""
+
+    def rule(written: int | float | str) -> None:
+        if share_of(written) > 1:
+            raise ValueError(f"{written} is more than {whole}")
+
+    return checked(rule)
+
+
+PartOfAll = Annotated[Share, part_of("100%")]
 Name = Annotated[str, checked(_is_name)]
 AbsolutePath = Annotated[str, checked(is_absolute)]
 FolderOrNone = Annotated[str, checked(lambda path: path and is_absolute(path))]

@@ -26,6 +26,7 @@ from seatrial.model.file_model import (
     checked,
     doc,
     filled,
+    part_of,
 )
 from seatrial.model.job_options import overridden_settings
 from seatrial.model.machine import Machine, NodeGroup, SlurmOverride
@@ -196,19 +197,14 @@ class ChecklistItem(FileModel, frozen=True):
         return self.at_least is not None or self.at_most is not None
 
 
-class PartOfNodes(Share):
-    """A share of the nodes."""
-
-    whole = "all nodes (100%)"
-    __slots__ = ()
-
-
 class Exclude(FileModel, frozen=True):
     """When a node gets no more runs of the trial."""
 
     after: Annotated[int, doc("failures there; 0: never", ge=0)] = 3
     within: Annotated[Duration, doc("time in which they are counted")] = Duration("24h")
-    most: Annotated[PartOfNodes, doc("maximum share of the nodes")] = PartOfNodes("5%")
+    most: Annotated[
+        Annotated[Share, part_of("all nodes (100%)")], doc("maximum share of the nodes")
+    ] = Share("5%")
     causes: Annotated[
         list[Cause],
         doc("failures held against nodes; default: node failure, boot failure, hung, timeout"),
@@ -244,13 +240,6 @@ class Deck(FileModel, frozen=True):
     name: Annotated[str, doc("name in the run directory; default: its own")] = ""
 
 
-class PartOfMachine(Share):
-    """A share of the node-hours."""
-
-    whole = "the machine (100%)"
-    __slots__ = ()
-
-
 class ComponentTest(FileModel, frozen=True):
     """How a test takes part in a component."""
 
@@ -267,8 +256,10 @@ class ComponentTest(FileModel, frozen=True):
         float, of_kind("sustained"), doc("its relative part of the node-hours", ge=0)
     ] = 0
     share: Annotated[
-        PartOfMachine, of_kind("sustained"), doc("its share of the node-hours, such as 25%")
-    ] = PartOfMachine(0)
+        Annotated[Share, part_of("the machine (100%)")],
+        of_kind("sustained"),
+        doc("its share of the node-hours, such as 25%"),
+    ] = Share(0)
     most: Annotated[
         Annotated[int, Meta(ge=0)] | None,
         doc("maximum runs in flight, waiting ones included; default: no cap"),

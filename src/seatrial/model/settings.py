@@ -1,7 +1,7 @@
 """The settings of users and sites, for what a command line does not name.
 
     setting("machine")                  # "frost", "" where neither file names one
-    origin("machine")                   # SettingOrigin("frost", "~/.config/seatrial/config.yaml:2")
+    origin("machine")                   # ("frost", "~/.config/seatrial/config.yaml:2")
 
 A file is ``~/.config/seatrial/config.yaml`` (the user's) or ``/etc/seatrial/config.yaml`` (the
 site's). The user's comes first; a command line and the variables ``SEATRIAL_...`` come before both.
@@ -9,20 +9,13 @@ site's). The user's comes first; a command line and the variables ``SEATRIAL_...
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 from seatrial.account import home
 from seatrial.model.documents import Faults, decode_partly, read
 from seatrial.model.file_model import FileModel, doc
 
 SITE_CONFIG = Path("/etc/seatrial/config.yaml")
-
-
-class SettingOrigin(NamedTuple):
-    """The value of a setting, and the file and line that have it."""
-
-    value: str
-    place: str
 
 
 def user_config() -> Path:
@@ -33,27 +26,26 @@ def user_config() -> Path:
 def setting(key: str) -> str:
     """Return a setting of the user, else of the site; "" where neither has it. Raises
     InvalidFiles."""
-    return origin(key).value
+    return origin(key)[0]
 
 
-def origin(key: str) -> SettingOrigin:
-    """Return a setting with its place; both "" where neither file has it. Raises InvalidFiles."""
-    return next(_found(key), SettingOrigin("", ""))
+def origin(key: str) -> tuple[str, str]:
+    """Return a setting, and the file and line that have it; both "" where neither file has it.
+    Raises InvalidFiles."""
+    return next(_found(key), ("", ""))
 
 
-def _found(key: str) -> Iterator[SettingOrigin]:
+def _found(key: str) -> Iterator[tuple[str, str]]:
     """Yield the values of a setting, the user's before the site's."""
     for path in (user_config(), SITE_CONFIG):
         if not path.is_file():
             continue
-        # Most command lines read no file, and these take 30 ms.
-
         faults = Faults()
         node = read(path, faults)
         settings = decode_partly(node, Settings, faults) if node is not None else None
         faults.raise_any()
         if node is not None and settings is not None and (value := getattr(settings, key)):
-            yield SettingOrigin(str(value), str(node.place_of(key)))
+            yield str(value), str(node.place_of(key))
 
 
 # ---- settings file -------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from seatrial.model.file_model import (
 )
 from seatrial.model.identifiers import CaseOutline, show
 from seatrial.model.topology import NodeWish
-from seatrial.units import Direction
+from seatrial.units import Direction, bytes_of
 
 # ---- what texts must be --------------------------------------------------------------------------
 
@@ -269,15 +269,12 @@ class PlacementCheck(FileModel, frozen=True):
     ] = "asked"
 
 
-class SizeLimit(Size):
-    """A size of more than nothing."""
+def _is_some(written: int | str) -> None:
+    if not bytes_of(written):
+        raise ValueError(f"{written!r} must be more than 0")
 
-    __slots__ = ()
 
-    def __init__(self, written: int | str) -> None:
-        super().__init__(written)
-        if not self.bytes:
-            raise ValueError(f"{written!r} must be more than 0")
+SizeLimit = Annotated[Size, checked(_is_some)]
 
 
 @with_fields({kind.name: (kind.type | None, None) for kind in provided("seatrial_checks")})

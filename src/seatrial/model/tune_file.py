@@ -14,22 +14,20 @@ from msgspec import Struct
 from seatrial.errors import UsageError
 from seatrial.model.documents import Faults, Faulty, Location, YamlNode, decode_partly, read
 from seatrial.model.expressions import ExpressionError, compile_expression
-from seatrial.model.file_model import FileModel, Scalar, Share, doc
+from seatrial.model.file_model import FileModel, Scalar, Share, checked, doc
 from seatrial.model.identifiers import show
+from seatrial.units import share_of
 
 TOOLCHAIN = "toolchain"  # an axis that is no parameter
 MAX_SETTINGS = 1000
 
 
-class Part(Share):
-    """A share of more than nothing, and at most all."""
+def _is_part(written: int | float | str) -> None:
+    if not 0 < share_of(written) <= 1:
+        raise ValueError("must be above 0 and at most 100%")
 
-    __slots__ = ()
 
-    def __init__(self, written: int | float | str) -> None:
-        super().__init__(written)
-        if not 0 < self.fraction <= 1:
-            raise ValueError("must be above 0 and at most 100%")
+Part = Annotated[Share, checked(_is_part)]
 
 
 class TuneBlocks(FileModel, frozen=True):
@@ -70,8 +68,8 @@ class TuneFile(FileModel, frozen=True):
     search: Annotated[
         Literal["race", "halving", "grid", "largest"], doc("how settings are chosen to run again")
     ] = "race"
-    cost: Annotated[Part, doc("most runs, as a share of those of the whole grid")] = Part("25%")
-    least: Annotated[Part, doc("least effect that matters, as a share")] = Part("2%")
+    cost: Annotated[Part, doc("most runs, as a share of those of the whole grid")] = Share("25%")
+    least: Annotated[Part, doc("least effect that matters, as a share")] = Share("2%")
 
 
 class LoadedTuning(Struct, frozen=True):

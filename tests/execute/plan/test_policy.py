@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from seatrial.execute.plan.policy import ANSWERS, weights_of, width_of_machine, widths_of
 from seatrial.model import policy as resolved
+from seatrial.model.file_model import Share
 from seatrial.model.machine import Machine, NodeGroup
-from seatrial.model.plan import Component, ComponentTest, PartOfMachine
+from seatrial.model.plan import Component, ComponentTest
 from seatrial.model.policy import Policy
 from tests.results.store.trials import a_case
 
@@ -78,7 +79,7 @@ def test_what_fills_in_has_no_claim(place: PlanPlace) -> None:
             st.builds(ComponentTest, copies=st.integers(0, 3)),
             st.builds(
                 ComponentTest,
-                share=st.sampled_from([PartOfMachine("5%"), PartOfMachine(0.1), PartOfMachine(0)]),
+                share=st.sampled_from([Share("5%"), Share(0.1), Share(0)]),
             ),
             st.just(ComponentTest(fill=True)),
         ),

@@ -52,9 +52,7 @@ class Background(FileModel, frozen=True):
 
     swf: Annotated[str, doc("a file in the Standard Workload Format 2.2")] = ""
     cores_per_node: Annotated[int, doc("processors of the file that make a node", ge=1)] = 1
-    load: Annotated[PartOfAll, doc("share of the node-hours that generated jobs take")] = PartOfAll(
-        0
-    )
+    load: Annotated[PartOfAll, doc("share of the node-hours that generated jobs take")] = Share(0)
     nodes: Annotated[list[int], doc("nodes of generated jobs; default: 1, 4, 16, 64")] = []
     elapsed: Annotated[Duration, doc("mean elapsed time of generated jobs")] = Duration("1h")
 
@@ -75,7 +73,7 @@ class MachineModel(FileModel, frozen=True):
     ] = Span("15s")
     node_failures: Annotated[Span, doc("mean time between failures of one node; 0: none")] = Span(0)
     repair: Annotated[Duration, doc("mean time until a failed node is back")] = Duration("4h")
-    slow_nodes: Annotated[PartOfAll, doc("share of nodes that are slow")] = PartOfAll(0)
+    slow_nodes: Annotated[PartOfAll, doc("share of nodes that are slow")] = Share(0)
     slow_by: Annotated[float, doc("factor of a run's time on a slow node", ge=1)] = 1.2
     partitions: Annotated[
         dict[Name, str], doc("node sets by partition; default: one of all nodes")

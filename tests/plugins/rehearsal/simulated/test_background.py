@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from seatrial.model.file_model import Duration, PartOfAll
+from seatrial.model.file_model import Duration, Share
 from seatrial.plugins.rehearsal.cluster import background, made
 from seatrial.plugins.rehearsal.keys import Background
 from seatrial.plugins.rehearsal.queue import SimulatedJob
@@ -56,7 +56,7 @@ def test_what_a_log_has_too_much_is_told(tmp_path: Path) -> None:
 
 def test_made_jobs_ask_for_the_load_that_is_given() -> None:
     """Offered load over 1,000 mean elapsed times; the tolerance is four standard deviations."""
-    model = Background(load=PartOfAll("60%"), nodes=[1, 2, 200], elapsed=Duration("1m"))
+    model = Background(load=Share("60%"), nodes=[1, 2, 200], elapsed=Duration("1m"))
     span = 1_000 * 60.0
     arrivals = list(takewhile(lambda a: a.time < span, made(model, 100, Random(1))))
     assert {arrival.job.nodes for arrival in arrivals} == {1, 2}
@@ -66,7 +66,7 @@ def test_made_jobs_ask_for_the_load_that_is_given() -> None:
 
 
 def test_others_keep_a_machine_as_busy_as_they_ask() -> None:
-    others = Background(load=PartOfAll(0.5), nodes=[1, 2, 4], elapsed=Duration(100))
+    others = Background(load=Share(0.5), nodes=[1, 2, 4], elapsed=Duration(100))
     simulated = cluster(machine(40, background=others), horizon_s=50_000)
     samples = []
     while (now := simulated.next_time()) is not None:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from seatrial.execute.protocol import NodesDown, NodesUp, Queued, Refused, Started
 from seatrial.model import codes
-from seatrial.model.file_model import Duration, PartOfAll
+from seatrial.model.file_model import Duration, Share
 from seatrial.model.node_set import unfold
 from seatrial.model.policy import Window
 from seatrial.plugins.rehearsal.cluster import SimulatedUpdate
@@ -220,7 +220,7 @@ def test_nodes_fail_at_the_rate_that_is_given() -> None:
 
 def test_nothing_happens_by_chance_after_the_horizon() -> None:
     described = machine(
-        10, node_failures=100, background=Background(load=PartOfAll(0.5), elapsed=Duration(60))
+        10, node_failures=100, background=Background(load=Share(0.5), elapsed=Duration(60))
     )
     simulated = cluster(described, horizon_s=1000)
     told = to_the_end(simulated)
@@ -290,7 +290,7 @@ def test_the_same_seed_gives_the_same_and_streams_are_apart() -> None:
         told = to_the_end(cluster(described, seed, horizon_s=20_000), [(5.0, job(nodes=20))])
         return [pair for pair in told if isinstance(pair[1], NodesDown | NodesUp)]
 
-    others = Background(load=PartOfAll(0.8), nodes=[1, 5], elapsed=Duration(100))
+    others = Background(load=Share(0.8), nodes=[1, 5], elapsed=Duration(100))
     assert failures_of(1)
     assert failures_of(1) == failures_of(1)
     assert failures_of(1) == failures_of(1, background=others, slow_nodes=0.5)
