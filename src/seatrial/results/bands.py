@@ -77,21 +77,23 @@ class CoreBand(Struct, frozen=True):
 
 
 class LevelFigures(Struct, frozen=True):
-    """A metric of pairs by level. ``counts``, ``modes`` and ``quantiles`` (at most 101, for a
-    picture) are of the pairs of ranks of each level. ``expected_mean`` is None where a level that
-    the machine has was not measured. ``cores`` are the kinds of cores, None where all are alike.
-    ``longest``: the hops of the longest way of a torus, whose levels are classes of distance."""
+    """A metric of pairs by level."""
 
     name: str
     unit: str
     better: Better
     found: Bands
+    #: of the pairs of ranks of each level, as ``modes`` and ``quantiles``
     counts: dict[str, int]
     modes: dict[str, list[Mode]]
+    #: at most 101, for a picture
     quantiles: dict[str, list[float]]
+    #: None where a level that the machine has was not measured
     expected_mean: float | None
+    #: the kinds of cores; None where all are alike
     cores: CoreKinds | None
     core_bands: list[CoreBand]
+    #: the hops of the longest way of a torus, whose levels are classes of distance
     longest: int = 0
 
     def cores_text(self, band: CoreBand) -> str:

@@ -59,23 +59,26 @@ class BestQuery(Struct, frozen=True, kw_only=True):
 
 
 class Setting(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
-    """The figures of one setting. ``least`` is the best of its n, and ``bound`` that which the best
-    of n further ones keeps to. ``ratio`` is its speed over that of the best setting, with its 95 %
-    interval. Without a figure ``n`` is 0 and ``reason`` tells the cause; else it tells why it is
-    unclear, or of how few runs it is told, and ``needed`` how many runs of each may decide."""
+    """The figures of one setting."""
 
     values: dict[str, str]
+    #: of figures; without one ``reason`` tells the cause
     n: int = 0
     median: float | None = None
+    #: the best of its n
     least: float | None = None
+    #: what the best of n further ones keeps to
     bound: float | None = None
+    #: its speed over that of the best setting, with its 95 % interval
     ratio: float | None = None
     low: float | None = None
     high: float | None = None
     verdict: SettingVerdict = "no figure"
     on_plateau: bool = False
     excluded: dict[str, int] = {}
+    #: why it is unclear, or of how few runs it is told
     reason: str = ""
+    #: runs of each that may decide
     needed: int = 0
 
     @property

@@ -50,14 +50,7 @@ class Sample(Struct, frozen=True):
 
 
 class ComparisonRow(Struct, frozen=True, kw_only=True):
-    """One metric of one case on both sides. ``ratio`` is the second median over the first, ``low``
-    and ``high`` the ends of its interval; None where they cannot be had. ``better_by`` is by how
-    many per cent of the first the second is better (negative: worse), ``better_from`` and
-    ``better_to`` the ends of its interval. ``gain`` is the logarithm of how many times better the
-    second is. ``why`` explains what is not plain; ``differs`` tells
-    of numbers (nodes, tasks, threads) and builds that the sides do not share. ``needed`` is how
-    many runs of each side may decide a row that is unclear for having too few, or 0; ``unseen``:
-    a change of less than this share could not have been seen, None where nothing was compared."""
+    """One metric of one case on both sides."""
 
     case: str
     test: str
@@ -68,17 +61,26 @@ class ComparisonRow(Struct, frozen=True, kw_only=True):
     verdict: State
     first: Sample
     second: Sample
+    #: the second median over the first; None where it cannot be had
     ratio: float | None = None
+    #: the ends of its interval
     low: float | None = None
     high: float | None = None
     p: float | None = None
+    #: by how many per cent of the first the second is better; negative: worse
     better_by: float | None = None
+    #: the ends of its interval
     better_from: float | None = None
     better_to: float | None = None
+    #: the logarithm of how many times better the second is
     gain: float | None = None
+    #: explains what is not plain
     why: str = ""
+    #: numbers (nodes, tasks, threads) and builds that the sides do not share
     differs: list[str] = []
+    #: runs of each side that may decide a row that is unclear for having too few, or 0
     needed: int = 0
+    #: a change of less than this share could not have been seen; None: nothing was compared
     unseen: float | None = None
 
 

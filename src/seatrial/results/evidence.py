@@ -25,11 +25,10 @@ EvidenceState = DocumentState | Literal["awaited"]
 
 
 class EvidenceStatus(Struct, frozen=True, kw_only=True):
-    """A document of evidence: as the plan has it, or as a person gave it later (``user``, ``given``
-    in ns). ``file`` is its path, relative to the plan. ``state``: whether it is there and has the
-    checksum that was signed for. ``earlier``: how many it replaced."""
+    """A document of evidence: as the plan has it, or as a person gave it later."""
 
     document: str
+    #: its path, relative to the plan
     file: str
     sha256: str
     signed_by: str
@@ -37,9 +36,13 @@ class EvidenceStatus(Struct, frozen=True, kw_only=True):
     about: str
     clause: str
     id: str
+    #: whether it is there and has the checksum that was signed for
     state: EvidenceState
+    #: who gave it later
     user: str = ""
+    #: when that was (ns)
     given: int | None = None
+    #: how many it replaced
     earlier: int = 0
 
 

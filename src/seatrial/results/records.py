@@ -23,9 +23,7 @@ _GIVEN = ("state", "text", "component", "severity", "owner", "nodes")  # empty: 
 
 
 class Issue(Struct, frozen=True, kw_only=True):
-    """An issue as it is after all of its events. ``opened`` and ``changed`` (ns) are by
-    ``opened_by`` and ``by``, the names that were given; ``user`` is the account of the latest.
-    ``comments`` are all that were given, in their order."""
+    """An issue as it is after all of its events."""
 
     issue: int
     state: str = "open"
@@ -35,11 +33,15 @@ class Issue(Struct, frozen=True, kw_only=True):
     owner: str = ""
     runs: list[str] = []
     nodes: str = ""
+    #: all that were given, in their order
     comments: list[str] = []
+    #: in ns, as ``changed``
     opened: int
+    #: the names that were given, as ``by``
     opened_by: list[str]
     changed: int
     by: list[str]
+    #: the account of the latest
     user: str
 
     @property

@@ -23,13 +23,14 @@ from seatrial.units import Better, unfit_of
 
 
 class Cell(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
-    """One setting. ``low`` and ``high`` are the ends of the speed-up's interval. Without a right
-    answer ``n`` is 0, and ``reason`` tells the cause."""
+    """One setting of a series."""
 
     x: float
+    #: of figures; 0 without a right answer, and ``reason`` tells the cause
     n: int
     excluded: dict[str, int] = {}
     median: float | None = None
+    #: over the base of its line, with the ends of its interval
     speedup: float | None = None
     low: float | None = None
     high: float | None = None

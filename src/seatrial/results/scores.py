@@ -234,8 +234,7 @@ _RATES = {"hpl": _OPERATIONS, "hpcg": _OPERATIONS, "graph500": _EDGES}
 
 
 class TermScore(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
-    """A part: its figure (the median of ``n`` runs whose answer was right), and what the formula
-    makes of it (``rate``, with ``rate_unit``); None with ``reason`` where there is none."""
+    """A part of a score."""
 
     part: str
     test: str
@@ -243,8 +242,10 @@ class TermScore(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
     unit: str = ""
     n: int = 0
     excluded: dict[str, int] = {}
+    #: the median of ``n`` runs whose answer was right; None with ``reason`` where there is none
     figure: float | None = None
     count: int | None = None
+    #: what the formula makes of the figure, in ``rate_unit``
     rate: float | None = None
     rate_unit: str = ""
     reason: str = ""

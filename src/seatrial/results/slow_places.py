@@ -43,21 +43,22 @@ HOPS = "mean hops"
 
 
 class PlaceTrend(Struct, frozen=True):
-    """The times of a test's runs rise (``ratio`` above 1) or fall with a covariate.
-
-    ``ratio``: how many times as long runs take at ``end`` as at ``start``, which is as far as the
-    covariate goes among the runs of one case, with its interval of 95 %; ``runs`` were compared;
-    ``p`` is corrected. ``also``: other covariates with which they rise or fall, less surely."""
+    """The times of a test's runs rise (``ratio`` above 1) or fall with a covariate."""
 
     test: str
     covariate: str
+    #: as far as the covariate goes among the runs of one case
     start: float
     end: float
+    #: how many times as long runs take at ``end`` as at ``start``, with its interval of 95 %
     ratio: float
     low: float
     high: float
+    #: that were compared
     runs: int
+    #: corrected
     p: float
+    #: other covariates with which the times rise or fall, less surely
     also: list[str]
 
     @property

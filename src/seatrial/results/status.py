@@ -216,18 +216,7 @@ class OpenAlert(Struct, frozen=True, kw_only=True):
 
 
 class Status(Struct, frozen=True, kw_only=True):
-    """The status of one trial of a plan at ``now`` (ns). ``clock`` and ``duration`` in seconds, 0
-    for no limit. ``verdict_words`` names what was waived. ``utilisation`` is None before any
-    node-hours were available; ``over_time`` has its course. ``sub_phases`` are the stretches
-    between its pauses and interruptions. ``excluded`` has nodes and reasons. ``criteria`` has the
-    results of each criterion, the one on all its subjects first. ``held_back_by`` is what holds
-    launches back now: gauges, blackouts, excluded nodes, tests that are stopped or cannot be
-    built. ``held`` are the holds of people that last, ``actions`` is all that people did while it
-    was under way. ``alongside`` are the components that it runs beside, ``node_hours`` are those
-    that were available. ``node_shares`` has the planned and the achieved share of each test, None
-    before any node-hours were available. ``reviews`` is what people said of runs, ``items`` are
-    those of a checklist, whose state is ``awaited`` until each has its result. ``evidence`` are its
-    documents, empty where they were not looked at."""
+    """The status of one trial of a plan."""
 
     tag: str
     plan: str
@@ -237,27 +226,44 @@ class Status(Struct, frozen=True, kw_only=True):
     rehearsed: bool
     state: str
     verdict: OverallState
+    #: the verdict, and what was waived
     verdict_words: str
+    #: in ns
     now: int
+    #: in seconds, as ``duration``, which is 0 for no limit
     clock: float
     duration: float
     nodes: int
     down: str
+    #: None before any node-hours were available
     utilisation: float | None
+    #: the course of the utilisation
     over_time: list[tuple[float, float]]
+    #: the stretches between its pauses and interruptions
     sub_phases: list[SubPhase]
     parts: list[TestStatus]
     alerts: list[OpenAlert]
+    #: nodes and reasons
     excluded: list[tuple[str, str]]
+    #: the results of each criterion, the one on all its subjects first
     criteria: list[list[Result]]
+    #: what holds launches back now: gauges, blackouts, excluded nodes, stopped tests
     held_back_by: list[Hold] = []
+    #: the holds of people that last
     held: list[OperatorAction] = []
+    #: all that people did while it was under way
     actions: list[OperatorAction] = []
+    #: of each test; None before any node-hours were available
     node_shares: NodeShares | None = None
+    #: the components that it runs beside
     alongside: list[str] = []
+    #: that were available
     node_hours: float = 0.0
+    #: what people said of runs
     reviews: list[RunReview] = []
+    #: those of a checklist, which is ``awaited`` until each has its result
     items: list[ItemStatus] = []
+    #: its documents; empty where they were not looked at
     evidence: list[EvidenceStatus] = []
 
     @property

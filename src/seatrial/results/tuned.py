@@ -53,24 +53,29 @@ class FigureRatio(Struct, frozen=True):
 
 
 class TunedSetting(Struct, frozen=True, kw_only=True):
-    """A setting: its values on the axes, what became of it, and after which block (from 1 on) or
-    why. ``figure`` is the median of its ``n`` figures; ``to_best`` and ``to_default`` are ratios of
-    its figures to theirs. A run takes so many ``nodes`` and, by the median of the times of its
-    script, ``node_hours``; None where no time is known."""
+    """A setting of a tuning, and what became of it."""
 
     number: int
+    #: on the axes
     values: dict[str, Scalar]
     state: State
     is_default: bool = False
     runs: int = 0
     n: int = 0
+    #: the median of its ``n`` figures
     figure: float | None = None
+    #: its figures over those of the best setting
     to_best: FigureRatio | None = None
     to_default: FigureRatio | None = None
+    #: whether it cannot be told from the best one
     untold: bool = False
+    #: after which it was dropped, from 1 on
     block: int = 0
+    #: why it was dropped, or how often it failed
     cause: str = ""
+    #: of a run
     nodes: int = 0
+    #: of a run, by the median time of its script; None where no time is known
     node_hours: float | None = None
 
     @property
@@ -88,9 +93,7 @@ class RaceBlock(Struct, frozen=True, kw_only=True):
 
 
 class Tuned(Struct, frozen=True, kw_only=True):
-    """What is known of a tuning. ``node_hours`` were used, of the estimated ``grid_node_hours`` of
-    the whole grid. ``untried`` are parameters of the test that are no axis, with their values.
-    ``by_rounds``: what is advised is better than the default by the rounds alone."""
+    """What is known of a tuning."""
 
     trial: str
     tune: str
@@ -100,20 +103,29 @@ class Tuned(Struct, frozen=True, kw_only=True):
     metric: str
     unit: str
     better: str
+    #: the least effect that matters, as a share
     least: float
     complete: bool
     settings: list[TunedSetting]
     blocks: list[RaceBlock]
+    #: of each setting by round, None where there is none
     figures: list[list[float | None]]
+    #: the number of a setting, as ``advised``
     best: int | None
     advised: int | None
     runs: int
+    #: runs of the whole grid
     grid_runs: int
     most_runs: int
+    #: that were used
     node_hours: float
+    #: that the whole grid would take, by an estimate
     grid_node_hours: float
+    #: parameters of the test that are no axis, with their values
     untried: dict[str, list[str]]
+    #: the lines of a job script with the advised setting
     script: list[str]
+    #: whether what is advised is better than the default by the rounds alone
     by_rounds: bool = False
 
     @property

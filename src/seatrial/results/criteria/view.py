@@ -256,30 +256,29 @@ class WithExcluded(Struct, frozen=True, kw_only=True):
 
 class Result(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
     """The result of a criterion on one subject: a test, a case, or "" for all its subjects
-    together.
-
-    ``value`` is a share, seconds, a number or, for ``slowdown``, per cent (positive is better);
-    None where there is none; ``unit`` is that of a figure of merit. ``label`` names the criterion
-    and what it is about. ``bound`` is the bound in words. ``n`` is the number of runs (or of what
-    ``numbers`` says) behind it. ``reason`` is a sentence. ``without_waiver`` is the
-    state that it would have without the waiver that covers it; None where no waiver does.
-    ``with_excluded`` is the result if the runs counted that both sides excluded; None where that
-    changes nothing. ``id``, ``clause`` and ``about`` are those that the plan gives to the
-    criterion.
-    """
+    together."""
 
     criterion: str
+    #: names the criterion and what it is about
     label: str
     subject: str = ""
     state: State = "undecided"
+    #: a share, seconds, a number or, of ``slowdown``, per cent (positive is better)
     value: float | None = None
+    #: of a figure of merit
     unit: str = ""
+    #: in words
     bound: str = ""
+    #: of runs, or of what ``numbers`` says
     n: int = 0
     numbers: Numbers = {}
+    #: a sentence
     reason: str
+    #: the state without the waiver that covers it; None where no waiver does
     without_waiver: State | None = None
+    #: if the runs counted that both sides excluded; None where that changes nothing
     with_excluded: WithExcluded | None = None
+    #: as the plan gives it, with ``clause`` and ``about``
     id: str = ""
     clause: str = ""
     about: str = ""

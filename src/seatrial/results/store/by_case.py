@@ -49,16 +49,10 @@ class GivenFigure(Struct, frozen=True):
 
 
 class CaseRuns(Struct, frozen=True):
-    """A case of a trial, and its runs in one stage (``alone``, ``full`` or ""). Its ``parameters``
-    are those that it is told by, and behind them those ``at_default``. ``values`` are the
-    figures of runs whose answer was right (verdict pass or performance), with the seconds of their
-    scripts as ``elapsed``. ``excluded`` counts the other runs by verdict, without recalled runs and
-    those whose case runs again. ``runs`` are the rows of those that count. ``given`` are figures
-    that somebody else gave; they are no runs, and their values stand in ``values``, too.
-    ``jobs`` are the scheduler's jobs of the ``values``, one for each of them, "" where there is
-    none."""
+    """A case of a trial, and its runs in one stage (``alone``, ``full`` or "")."""
 
     test: str
+    #: those that it is told by, and behind them those ``at_default``
     parameters: dict[str, str]
     machine: str
     toolchain: str
@@ -69,11 +63,17 @@ class CaseRuns(Struct, frozen=True):
     tasks: int | None
     threads: int | None
     build: str
+    #: the rows of those that count
     runs: list[int]
+    #: figures of runs whose answer was right, with the seconds of their scripts as ``elapsed``
     values: dict[Kind, list[float]]
+    #: the other runs by verdict, without recalled runs and those whose case runs again
     excluded: dict[str, int]
-    tags: str = ""  # of its test, as ``tests.tags``
+    #: of its test, as ``tests.tags``
+    tags: str = ""
+    #: figures that somebody else gave: no runs, but their values are among ``values``
     given: dict[Kind, list[GivenFigure]] = {}
+    #: the scheduler's jobs of the ``values``, one for each of them, "" where there is none
     jobs: dict[Kind, list[str]] = {}
     at_default: frozenset[str] = frozenset()
 

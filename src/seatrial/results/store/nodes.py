@@ -22,17 +22,20 @@ STAGES = ("", "alone", "full")
 
 
 class TrialRuns(NamedTuple):
-    """The runs of trials as columns. ``case`` is the row of the case, ``stage`` a place in STAGES;
-    ``time`` is that of the start (or of the creation), ``elapsed`` may be NO_TIME; all times in ns.
-    Spans of nodes: the row of the ``run``, the ``first`` and the ``last`` place."""
+    """The runs of trials as columns, and their spans of nodes. Times are in ns."""
 
     row: Ints
+    #: its row
     case: Ints
+    #: a place in STAGES
     stage: Ints
     code: Ints
     created: Ints
+    #: that of the start, or of the creation
     time: Ints
+    #: may be NO_TIME
     elapsed: Ints
+    #: of a span of nodes, with its first and last place
     run: Ints
     first: Ints
     last: Ints

@@ -249,30 +249,32 @@ GIVEN = TrialState.GIVEN.value
 
 
 class Filters(Struct, frozen=True, kw_only=True):
-    """Filters of runs. An empty filter chooses all. Runs were created from ``since`` to before
-    ``until`` (ns). ``limit`` 0 means no limit.
-
-    ``test``, ``machine`` and ``toolchain`` may be patterns such as ``io_*``; a ``test`` without a
-    wildcard may be any part of the name. ``tests`` are whole names, None is any. ``states`` are of
-    ``tables.STATES``: waiting (queued, or being built), running, passed, failed, again,
-    known. ``cause`` may be a pattern, or any part of a cause, in any case of letters. ``failed``:
-    over, not passed, not run again and not recalled. Runs of rehearsals are left out unless their
-    ``trial`` is named or ``rehearsed`` is true.
-    """
+    """Filters of runs. An empty filter chooses all but those of rehearsals and figures that were
+    given, which are there if their ``trial`` is named."""
 
     trial: str = ""
+    #: a pattern such as ``io_*``, or any part of the name
     test: str = ""
+    #: whole names; None: any
     tests: Collection[str] | None = None
     tag: str = ""
     verdicts: Sequence[str] = ()
+    #: of ``STATES``
     states: Sequence[str] = ()
+    #: over, not passed, not run again and not recalled
     failed: bool = False
+    #: created from then on (ns)
     since: int = 0
+    #: created before then (ns)
     until: int = 0
+    #: may be a pattern, as ``toolchain``
     machine: str = ""
     toolchain: str = ""
+    #: a pattern, or any part of a cause, in any case of letters
     cause: str = ""
+    #: 0: none
     limit: int = 0
+    #: whether runs of rehearsals are there, too
     rehearsed: bool = False
 
 
@@ -406,10 +408,7 @@ class CaseRow(Struct, frozen=True):
 
 
 class TrialRow(Struct, frozen=True):
-    """One trial and how far it is. ``runs`` is the number of runs asked for; of these so many
-    passed, failed, are running, or wait (queued, or not created yet), and so many failures are
-    ``known``. ``elapsed`` in seconds, until now while it runs. ``plan``, ``component`` and
-    ``phase`` are "" where it has none. Nothing of a ``rehearsed`` one was measured."""
+    """One trial and how far it is."""
 
     row: int
     tag: str
@@ -419,18 +418,25 @@ class TrialRow(Struct, frozen=True):
     started: OptionalTime
     last: OptionalTime
     state: str
+    #: until now while it runs
     elapsed: Annotated[float | None, Column(kind="seconds")]
     cases: int
+    #: the number of runs that were asked for
     runs: int
     passed: int
     failed: int
     running: int
+    #: queued, or not created yet
     waiting: int
+    #: lines of its journal that are no events
     damaged: int
+    #: "" where it has none, as ``component`` and ``phase``
     plan: str = ""
     component: str = ""
     phase: str = ""
+    #: nothing of it was measured
     rehearsed: bool = False
+    #: failures that are known
     known: int = 0
 
     @property
@@ -501,9 +507,7 @@ class Measured(Struct, frozen=True):
 
 
 class RunOutcome(Struct, frozen=True):
-    """How a run that is over went. ``elapsed`` and ``walltime`` in seconds, ``script_started`` in
-    ns; ``parameters`` as JSON; ``node`` is the one that its case is pinned to, ``target`` the
-    metadata target that it was placed on."""
+    """How a run that is over went. Times are in seconds, ``script_started`` in ns."""
 
     row: RowOfRun
     run_id: str
@@ -511,8 +515,10 @@ class RunOutcome(Struct, frozen=True):
     machine: MachineName
     test: TestName
     case_name: CaseLabel
+    #: as JSON
     parameters: Annotated[str, Column(source="cases.parameters")]
     toolchain: Toolchain
+    #: the one that its case is pinned to
     node: Annotated[str, Column(source="cases.node")]
     walltime: Annotated[float | None, Column(source="cases.walltime")]
     code: int
@@ -522,6 +528,7 @@ class RunOutcome(Struct, frozen=True):
     elapsed: float | None
     nodes: str
     stage: str = ""
+    #: the metadata target that it was placed on
     target: str = ""
 
     @property
@@ -543,8 +550,7 @@ class RunOutcome(Struct, frozen=True):
 
 class SummaryRow(Struct, frozen=True):
     """A metric over the runs of a case in one stage whose answer was right (verdict pass or
-    performance). ``excluded`` counts the figures of other runs; ``spread`` is (largest - least) /
-    median."""
+    performance)."""
 
     case: str
     case_name: str
@@ -553,10 +559,12 @@ class SummaryRow(Struct, frozen=True):
     unit: str
     better: str
     n: int
+    #: figures of other runs
     excluded: int
     least: float | None
     median: float | None
     largest: float | None
+    #: (largest - least) / median
     spread: float | None
 
 
