@@ -35,7 +35,7 @@ from seatrial.results.panels import (
 )
 from seatrial.results.ratios import PLATEAU, SpeedDrop, are_constant, drops_of
 from seatrial.results.scaling_cells import Cell, are_numbers
-from seatrial.results.selection import Side
+from seatrial.results.selection import Side, cases_of
 from seatrial.results.store import by_case
 from seatrial.results.store.by_case import CORES, ELAPSED, NUMBERS, CaseRuns, Kind
 from seatrial.units import NO_DIRECTION, Better, better_of, unfit_of
@@ -121,7 +121,7 @@ class BestTable(CasesTable, frozen=True, kw_only=True):
 def best_settings(sides: Sequence[Side], query: BestQuery) -> list[BestTable]:
     """Return a table for each case that has two settings or more. Raises UsageError where none
     has, or a name is not known."""
-    members = [member for side in sides for member in side.cases]
+    members = cases_of(sides)
     _require_names(members, query)
     tables: list[BestTable] = []
     left_out: Counter[str] = Counter()

@@ -23,7 +23,8 @@ from seatrial.execute.trial_record import Record
 from seatrial.judge.statistics import two_samples
 from seatrial.judge.statistics.sequential import FEW, Row, judged
 from seatrial.judge.statistics.two_samples import ALMOST, MIN_RELATIVE_CHANGE
-from seatrial.results.selection import CasePair, Side, metrics_of, pair
+from seatrial.results.panels import metrics_of
+from seatrial.results.selection import CasePair, Side, pair
 from seatrial.results.store import by_case
 from seatrial.results.store.by_case import ELAPSED, NUMBERS, CaseRuns, GivenFigure, Kind
 from seatrial.results.store.tables import TrialRow
@@ -195,7 +196,7 @@ def compare_sides(
         found = [one for one in found if metric(one.row.metric)]
     if not found:
         cases = [case for one in paired.pairs for case in (*one.first, *one.second)]
-        raise UsageError(f"no such metric; there are {metrics_of(cases)}")
+        raise UsageError(f"no such metric; there are {', '.join(metrics_of(cases)) or 'none'}")
     rows = sorted(_judged(found, least), key=_place)
     return Comparison(
         first=first.text,

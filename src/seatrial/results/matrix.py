@@ -21,7 +21,7 @@ from seatrial.model import codes
 from seatrial.model.identifiers import case_name
 from seatrial.model.parameters import is_like
 from seatrial.results.panels import Apart, distinguishing, parameters_of, require_metric, shown
-from seatrial.results.selection import Side
+from seatrial.results.selection import Side, cases_of
 from seatrial.results.store import queries
 from seatrial.results.store.by_case import (
     CORES,
@@ -122,7 +122,7 @@ def result_matrix(
 ) -> ResultMatrix:
     """Return the matrix. Raises UsageError where no case has what the columns are by, or no run
     has the metric."""
-    members = [member for side in sides for member in side.cases]
+    members = cases_of(sides)
     having = _having(members, query)
     columns = list(dict.fromkeys(one.attribute(query.by) for one in having))
     if query.by != "toolchain":

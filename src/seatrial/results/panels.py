@@ -78,9 +78,14 @@ def require_known(option: str, name: str, *known: Iterable[str]) -> None:
         raise UsageError(f"{option} {name}: is none of {', '.join(names)}")
 
 
+def metrics_of(cases: Iterable[CaseRuns]) -> list[str]:
+    """Return the names of the metrics that some case has, sorted."""
+    return sorted({kind[0] for one in cases for kind in one.values})
+
+
 def require_metric(metric: str, cases: Iterable[CaseRuns]) -> None:
     """Raise UsageError for a metric that no case has; "" is none that is asked for."""
-    metrics = sorted({kind[0] for one in cases for kind in one.values})
+    metrics = metrics_of(cases)
     if metric and metric not in metrics:
         known = ", ".join(metrics) or "none"
         raise UsageError(f"--metric {metric}: no run has it; there are {known}")

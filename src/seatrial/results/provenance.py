@@ -10,6 +10,7 @@ its runs had, and what its input files held. What cannot be told is said.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -401,8 +402,8 @@ def _content(
 ) -> Iterator[Difference]:
     """Yield how the content of an input differs: by its digests as the records have them, else as
     its files are now, if they were not changed since the earliest trial."""
-    paths = [{held.path for held in side} for side in sides]
-    digests = [{held.digest for held in side} for side in sides]
+    paths = [set(map(attrgetter("path"), side)) for side in sides]
+    digests = [set(map(attrgetter("digest"), side)) for side in sides]
     if "" in digests[0] | digests[1]:
         if day := _day_of_change(paths[0] & paths[1], first):
             yield Difference(subject, f"{what}: the file was changed on {day}")

@@ -49,7 +49,7 @@ from seatrial.results.scaling_cells import (
     speeds,
     usable,
 )
-from seatrial.results.selection import Side
+from seatrial.results.selection import Side, cases_of
 from seatrial.results.store.by_case import CORES, ELAPSED, NUMBERS, CaseRuns, Kind
 from seatrial.units import NO_DIRECTION, Better, better_of
 
@@ -140,7 +140,7 @@ class RatioExtreme(Struct, frozen=True):
 def ratios(sides: Sequence[Side], query: RatioQuery) -> list[RatioTable]:
     """Return a table for each case that both values have. Raises UsageError where there is none, or
     a name is not known."""
-    members = [member for side in sides for member in side.cases]
+    members = cases_of(sides)
     _require_names(members, query)
     having = [one for one in members if one.attribute(query.x)]
     chosen = [one for one in having if one.attribute(query.of) in query.values]
@@ -227,7 +227,7 @@ def extremes(tables: Sequence[RatioTable]) -> tuple[RatioExtreme, RatioExtreme] 
 def without_both(sides: Sequence[Side], tables: Sequence[RatioTable]) -> list[str]:
     """Return the tests that have no table, as they lack one of the two values."""
     shown = {table.test for table in tables}
-    tests = dict.fromkeys(one.test for side in sides for one in side.cases)
+    tests = dict.fromkeys(one.test for one in cases_of(sides))
     return [test for test in tests if test not in shown]
 
 

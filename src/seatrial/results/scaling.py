@@ -32,6 +32,7 @@ from seatrial.results.compare import Comparison, ComparisonRow, State
 from seatrial.results.panels import (
     TableOverX,
     along,
+    metrics_of,
     one_to_one,
     panels,
     parameters_of,
@@ -52,7 +53,7 @@ from seatrial.results.scaling_cells import (
     speeds,
     usable,
 )
-from seatrial.results.selection import Side
+from seatrial.results.selection import Side, cases_of
 from seatrial.results.store.by_case import CORES, NUMBERS, CaseRuns
 from seatrial.units import NO_DIRECTION, Better, better_of
 
@@ -124,7 +125,7 @@ class ScalingTable(TableOverX, frozen=True, kw_only=True):
 def scaling(sides: Sequence[Side], query: ScalingQuery) -> list[ScalingTable]:
     """A table for each case that has two values of x or more. Raises UsageError where none has, or
     a name is not known."""
-    members = [member for side in sides for member in side.cases]
+    members = cases_of(sides)
     _require_names(members, query)
     having = [one for one in members if one.attribute(query.x)]
     query = with_lines(having, query)
@@ -171,9 +172,9 @@ def _says_something(table: ScalingTable) -> bool:
 def without_metric(sides: Sequence[Side], query: ScalingQuery) -> list[str]:
     """Return the tests that do not have the metric, though runs of them gave right answers."""
     found: dict[str, set[str]] = {}
-    members = (member for side in sides for member in side.cases)
-    for one in (member for member in members if member.attribute(query.x)):
-        found.setdefault(one.test, set()).update(kind[0] for kind in one.values)
+    for one in cases_of(sides):
+        if one.attribute(query.x):
+            found.setdefault(one.test, set()).update(metrics_of([one]))
     return [test for test, metrics in found.items() if metrics and query.metric not in metrics]
 
 

@@ -11,6 +11,7 @@ from statistics import median
 from msgspec import Struct
 
 from seatrial.judge.statistics import two_samples
+from seatrial.results.panels import metrics_of
 from seatrial.results.store.by_case import (
     CaseRuns,
     Kind,
@@ -116,7 +117,7 @@ def differing_kinds(kinds: Collection[Kind]) -> str:
 
 def nothing_measured(members: Sequence[CaseRuns], metric: str) -> str:
     """Return why no case has a figure of a metric."""
-    known = sorted({kind[0] for one in members for kind in one.values})
+    known = metrics_of(members)
     if odd := unfit_of(figures_in(members, metric)):
         return f"no figure of {metric} can be judged; {odd}"
     if metric in known or not known:

@@ -25,6 +25,7 @@ from seatrial.judge.statistics.two_samples import RatioEstimate, Verdict
 from seatrial.model.documents import Location, load_checked
 from seatrial.model.file_model import Duration, FileModel, Scalar, doc
 from seatrial.model.identifiers import show
+from seatrial.results.panels import metrics_of
 from seatrial.results.selection import Side
 from seatrial.results.store.by_case import CaseRuns, causes, differing, excluded_of, figures_of
 from seatrial.units import NO_DIRECTION, better_of, direction_text, show_unit, unfit, unfit_of
@@ -450,7 +451,7 @@ def _measured(
 
 
 def _no_figure(part: ScoreTerm, members: Sequence[CaseRuns], excluded: dict[str, int]) -> str:
-    known = sorted({kind[0] for one in members for kind in one.values})
+    known = metrics_of(members)
     if known:
         return f"{part.test} has no metric {part.metric}; it has {', '.join(known[:20])}"
     return f"no right answer: {causes(excluded)}" if excluded else "no run of it is over"

@@ -84,9 +84,9 @@ class Side(Struct, frozen=True):
         return {member.attribute(name) for member in self.cases}
 
 
-def metrics_of(cases: Iterable[CaseRuns]) -> str:
-    """Return the metrics of cases as messages list them."""
-    return ", ".join(sorted({kind[0] for case in cases for kind in case.values})) or "none"
+def cases_of(sides: Iterable[Side]) -> list[CaseRuns]:
+    """Return the cases of sides, those of the first one first."""
+    return [case for side in sides for case in side.cases]
 
 
 def trials_of(sides: Sequence[Side]) -> list[TrialRow]:
@@ -346,7 +346,7 @@ def pair(first: Side, second: Side, across: Sequence[str] = (), each_node: bool 
     both sides."""
     _require_parameters(across, first, second)
     crossed = list(dict.fromkeys([*_crossed(first, second), *across]))
-    apart = distinguishing([*first.cases, *second.cases])
+    apart = distinguishing(cases_of((first, second)))
     one, other = (_groups(side, crossed, apart, each_node) for side in (first, second))
     for side, found in ((first, one), (second, other)):
         if not found:
@@ -366,7 +366,7 @@ def pair(first: Side, second: Side, across: Sequence[str] = (), each_node: bool 
 
 
 def _require_parameters(names: Sequence[str], first: Side, second: Side) -> None:
-    known = parameters_of([*first.cases, *second.cases])
+    known = parameters_of(cases_of((first, second)))
     for name in names:
         if name not in known:
             listed = ", ".join(known) or "none"

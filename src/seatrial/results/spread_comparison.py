@@ -16,7 +16,8 @@ from msgspec.structs import replace
 from seatrial.errors import UsageError
 from seatrial.judge.statistics.significance import confirmed
 from seatrial.judge.statistics.two_samples import LEAST, RECOMMENDED, compare_spread
-from seatrial.results.selection import CasePair, Side, metrics_of, pair
+from seatrial.results.panels import metrics_of
+from seatrial.results.selection import CasePair, Side, cases_of, pair
 from seatrial.results.store.by_case import ELAPSED, CaseRuns, Kind, differing, figures_of
 from seatrial.units import NO_DIRECTION, unfit_of
 
@@ -70,7 +71,7 @@ def compare_spreads(
     paired = pair(first, second, across, each_node)
     rows = [row for each in paired.pairs for row in _rows(each, metric)]
     if not rows:
-        known = metrics_of([*first.cases, *second.cases])
+        known = ", ".join(metrics_of(cases_of((first, second)))) or "none"
         raise UsageError(f"no such metric on both sides; there are {known}")
     ps = {place: row.p for place, row in enumerate(rows) if row.p is not None}
     places = list(ps)

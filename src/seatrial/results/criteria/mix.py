@@ -154,12 +154,15 @@ def overall(results: Sequence[Sequence[Result]]) -> Overall:
     firsts = [each[0] for each in results if each]
     if all(one.criterion == "every_test" and one.state == "met" for one in firsts):
         return Overall("no criteria", [])
+    waived, missed = (
+        [one for one in firsts if one.state == state] for state in ("waived", "not met")
+    )
     return Overall(
         _state_of({one.state for one in firsts}),
-        [waived_words(one) for one in firsts if one.state == "waived"],
+        list(map(waived_words, waived)),
         list(filter(None, map(exclusion_words, firsts))),
         max(map(known_failures, firsts), default=0),
-        [missed_words(one) for one in firsts if one.state == "not met"],
+        list(map(missed_words, missed)),
     )
 
 

@@ -223,6 +223,10 @@ def mtbf(view: TrialView, criterion: Criterion) -> list[Result]:
     return [result]
 
 
+def _clock_ran(view: TrialView, time: int) -> bool:
+    return any(start <= time < end for start, end in view.timeline.spans)
+
+
 def _failures(view: TrialView) -> list[int]:
     """Return the times at which a node went down, while the clock ran and outside its planned
     outages."""
@@ -230,7 +234,7 @@ def _failures(view: TrialView) -> list[int]:
     return [
         down.start
         for down in view.history.downs
-        if any(start <= down.start < end for start, end in view.timeline.spans)
+        if _clock_ran(view, down.start)
         and any(outside(down.node, down.start, down.start + 1, outages))
     ]
 
@@ -241,7 +245,7 @@ def _unseen_failures(view: TrialView, seen: Sequence[int]) -> int:
     return sum(
         not any(start <= time <= end + LATE_NS for time in seen)
         for start, end in spans
-        if any(begin <= end < stop for begin, stop in view.timeline.spans)
+        if _clock_ran(view, end)
     )
 
 

@@ -631,6 +631,10 @@ def _expected_median(figures: Sequence[RecordedMetric], of: str) -> ExpectedFigu
     return ExpectedFigure(middle, figures[0].unit, len(figures) < MIN_RUNS_WITHIN)
 
 
+def _allowed(criterion: Criterion) -> float:
+    return criterion.within.fraction if criterion.within else 0.0
+
+
 def _outcome(run: RunHistory, criterion: Criterion, expected: ExpectedFigure | None) -> str:
     """Return what became of a run: ``within``, ``worse`` or ``better`` than that, ``without the
     figure``, or the verdict of one that is not right."""
@@ -639,7 +643,7 @@ def _outcome(run: RunHistory, criterion: Criterion, expected: ExpectedFigure | N
     figure = run.figure(criterion.metric or ELAPSED)
     if figure is None or expected is None:
         return "without the figure"
-    allowed = criterion.within.fraction if criterion.within else 0.0
+    allowed = _allowed(criterion)
     off = (figure.value - expected.value) / abs(expected.value)
     if abs(off) <= allowed * (1 + ROUNDING):
         return "within"
@@ -665,7 +669,7 @@ def _reason(criterion: Criterion, found: CountedRuns) -> str:
     if len(found.expected) == 1:
         of += f" {show_figure(found.expected[0].value, found.expected[0].unit)}"
     worse = "off" if criterion.two_sided else "worse than"
-    allowed = show_share(criterion.within.fraction if criterion.within else 0.0)
+    allowed = show_share(_allowed(criterion))
     reason = (
         f"{good} of {count(n, 'run')} right, with {criterion.metric or ELAPSED} at most {allowed}"
     )

@@ -412,6 +412,12 @@ def show_value(criterion: str, value: float | None, unit: str = "") -> str:
 # ---- results ------------------------------------------------------------------------------
 
 
+def _state_at_end(bounds: Bounds, value: float | None) -> State:
+    if value is None:
+        return "undecided"
+    return "met" if bounds.holds(value) else "not met"
+
+
 def _state_before_end(bounds: Bounds, reach: Reach) -> State:
     if bounds.excludes(reach):
         return "not met"
@@ -441,7 +447,7 @@ def decided(
     if bounds.least is None and bounds.most is None:
         state, reason = "undecided", "the criterion has no bound: give at_least or at_most"
     elif view.over:
-        state = "undecided" if value is None else "met" if bounds.holds(value) else "not met"
+        state = _state_at_end(bounds, value)
     else:
         state = _state_before_end(bounds, reach)
         if state == "undecided" and value is not None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from seatrial.results.best import BestQuery, BestTable, Setting, best_settings
 from seatrial.results.panels import varying
-from seatrial.results.selection import Side
+from seatrial.results.selection import Side, cases_of
 from seatrial.show.draw import plots
 from seatrial.show.draw.svg import Axis
 from seatrial.show.formatting import NARROW, WIDE
@@ -76,7 +76,7 @@ def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
     )
 
     def judged(sides: list[Side]) -> tuple[list[BestTable], dict[str, list[str]]]:
-        names = varying([one for side in sides for one in side.cases])
+        names = varying(cases_of(sides))
         return best_settings(sides, question), {"names": names}
 
     return cases_page(

@@ -3,7 +3,8 @@
 from typing import Any
 
 from seatrial.results.matrix import ATTRIBUTES, MatrixQuery, ResultMatrix, reasons_of, result_matrix
-from seatrial.results.selection import Side, trials_of
+from seatrial.results.panels import parameters_of
+from seatrial.results.selection import Side, cases_of, trials_of
 from seatrial.results.store.series import metric_names
 from seatrial.show.web.filters import MAX_NAMED, cases_study, suggested_trials
 from seatrial.show.web.page import PageQuery
@@ -39,6 +40,5 @@ def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
     if study.value is None:
         return page
     sides, matrix = study.value
-    parameters = {name for side in sides for one in side.cases for name in one.parameters}
-    attributes = [*sorted(parameters), *(n for n in ATTRIBUTES if n not in parameters)]
+    attributes = list(dict.fromkeys([*parameters_of(cases_of(sides)), *ATTRIBUTES]))
     return page | {"attributes": attributes, "matrix": matrix, "total": matrix.total}

@@ -9,7 +9,7 @@ from seatrial.model.figures import ELAPSED
 from seatrial.results import ratios
 from seatrial.results.panels import varying
 from seatrial.results.scaling_cells import are_numbers
-from seatrial.results.selection import Side
+from seatrial.results.selection import Side, cases_of
 from seatrial.show.draw import plots
 from seatrial.show.draw.svg import Axis
 from seatrial.show.formatting import NARROW
@@ -120,7 +120,7 @@ def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
 def _judged(question: _Asked, sides: list[Side]) -> tuple[list[ratios.RatioTable], dict[str, Any]]:
     """Return the tables; texts for ``of``, what can be the size, the tests that one way lacks, and
     the least and the greatest ratio of all tables."""
-    varies = varying([one for side in sides for one in side.cases])
+    varies = varying(cases_of(sides))
     ofs = []
     for name in sorted(varies, key=lambda name: name != "toolchain"):
         values = _values(sides, name)
@@ -156,7 +156,7 @@ def _usual_size(sides: list[Side], sizes: list[str]) -> str:
 
 def _values(sides: list[Side], name: str) -> list[str]:
     """Return the values of a parameter, in the order of the cases."""
-    values = dict.fromkeys(one.attribute(name) for side in sides for one in side.cases)
+    values = dict.fromkeys(one.attribute(name) for one in cases_of(sides))
     return [value for value in values if value]
 
 
