@@ -23,7 +23,7 @@ from seatrial.model.nodes import node_names
 from seatrial.plugins.facts import drain_reasons
 from seatrial.plugins.facts.command import (
     UNDECIDED,
-    FactSource,
+    MachineFacts,
     collect,
     source_of,
     tell_troubles,
@@ -74,7 +74,7 @@ class NodeActs:
         self,
         drained: Mapping[str, DrainState],
         judged: RuleJudgement,
-        source: FactSource,
+        source: MachineFacts,
         rules: RuleFile,
     ) -> bool:
         """Return those of the drained nodes that are proved to be good; tell why others stay.
@@ -197,7 +197,7 @@ def nodes(
     return _code(judged, rules, source, wanted)
 
 
-def _code(judged: RuleJudgement, rules: RuleFile, source: FactSource, wanted: set[str]) -> int:
+def _code(judged: RuleJudgement, rules: RuleFile, source: MachineFacts, wanted: set[str]) -> int:
     """Return the exit code for what the facts of the wanted nodes show; tell which nodes were not
     asked."""
     if judged.findings or source.table.silent:

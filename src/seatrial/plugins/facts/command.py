@@ -245,11 +245,12 @@ MISSES = "(missing)"
 UNDECIDED = 3  # exit code: nothing was found, and not all could be judged
 
 
-class FactSource(NamedTuple):
-    """Facts and where they are from: a name for people, the machine ("" if unknown), and its
-    description, by which nodes have roles and groups."""
+class MachineFacts(NamedTuple):
+    """Facts of the nodes of a machine."""
 
+    #: Where they are from, for people: trials and files.
     name: str
+    #: The machine, "" if it is not known; and its description, by which nodes have roles.
     machine: str
     description: Machine | None
     table: FactTable
@@ -404,7 +405,7 @@ def _near(key: str, table: FactTable) -> str:
     return f"; there are {', '.join(near)}" if near else ""
 
 
-def _before(store: Store, machine: str) -> FactSource:
+def _before(store: Store, machine: str) -> MachineFacts:
     newest = changed.newest(store, machine)
     earlier = changed.before(store, newest)
     if earlier is None:
@@ -414,7 +415,7 @@ def _before(store: Store, machine: str) -> FactSource:
 
 def source_of(
     store: Store, names: Sequence[str], machine: str = "", rates: bool = False
-) -> FactSource:
+) -> MachineFacts:
     """Return the facts of files, trials and machines (their newest trial) together; of none named,
     the newest trial. Of a node that is in several the first counts. ``rates``: with those of
     counters since the collection before. Raises UsageError."""
@@ -427,7 +428,7 @@ def source_of(
         table = with_rates(table, facts.read(earlier))
     source = ", ".join([*(one.trial for one in trials), *map(str, files)])
     drift.require_nodes(table, source)
-    return FactSource(source, *_machine_of(trials, machine), table)
+    return MachineFacts(source, *_machine_of(trials, machine), table)
 
 
 def _machine_of(trials: Sequence[changed.Collection], machine: str) -> tuple[str, Machine | None]:
@@ -471,19 +472,19 @@ def tell_troubles(table: FactTable) -> None:
         tell(f"and {len(table.troubles) - 20} more such answers")
 
 
-def tell_not_asked(source: FactSource) -> None:
+def tell_not_asked(source: MachineFacts) -> None:
     """Tell on stderr of which nodes of the machine nothing is known: drained ones, mostly."""
     if source.description and (left := source.not_asked):
         number = f"{count(len(left), 'node')} of {source.description.machine}"
         tell(f"{source.name}: {number} not asked: {fold(left)}")
 
 
-def _tell_missing(source: FactSource) -> None:
+def _tell_missing(source: MachineFacts) -> None:
     tell_troubles(source.table)
     tell_not_asked(source)
 
 
-def is_whole(source: FactSource) -> bool:
+def is_whole(source: MachineFacts) -> bool:
     """Return whether each node of the machine, as far as it is known, told all of its facts."""
     return not (source.table.silent or source.table.troubles or source.not_asked)
 
@@ -496,7 +497,7 @@ def _only(table: FactTable, patterns: tuple[str, ...]) -> FactTable:
     return table.with_keys(patterns) if patterns else table
 
 
-def _tell_not_in_both(before: FactSource, after: FactSource) -> bool:
+def _tell_not_in_both(before: MachineFacts, after: MachineFacts) -> bool:
     """Tell on stderr which nodes only one of two collections has; return whether there are any."""
     for one, other in ((before, after), (after, before)):
         if left := [node for node in one.table.nodes if node not in other.table.rows]:
@@ -534,7 +535,7 @@ def _usual(values: drift.Values) -> str:
 
 def _show(
     rows: list[tuple[str, str, str, str]],
-    source: FactSource,
+    source: MachineFacts,
     as_json: bool,
     columns: str,
     whole: bool,

@@ -10,7 +10,7 @@ from seatrial.judge.log_rules import own_files
 from seatrial.model.node_set import fold
 from seatrial.plugins.facts import changed
 from seatrial.plugins.facts.changed import Collection
-from seatrial.plugins.facts.command import FactSource
+from seatrial.plugins.facts.command import MachineFacts
 from seatrial.plugins.facts.drift import from_majority
 from seatrial.plugins.facts.rates import with_rates
 from seatrial.plugins.facts.rules import RuleFinding, judge, load
@@ -90,7 +90,7 @@ def _facts_found(chosen: Collection, earlier: Collection | None) -> FactsFound:
     table = rated = chosen.table()
     with contextlib.suppress(UsageError):  # the files of the earlier one are gone
         rated = with_rates(table, earlier.table()) if earlier else table
-    source = FactSource(chosen.trial, chosen.machine, chosen.description(), table)
+    source = MachineFacts(chosen.trial, chosen.machine, chosen.description(), table)
     judged = judge(rated, load(own_files()), source.roles, source.groups)
     rows = [
         FactRow(

@@ -107,7 +107,7 @@ class TrialPoints:
 
     def __init__(self, about: TrialInfo, oth: bool = False) -> None:
         self._about = about
-        self._oth = OthFields(about) if oth else None
+        self._oth = oth
         self._moments = Moments()
         self._runs: dict[str, _Run] = {}
         self._judged: dict[str, _Run] = {}  # they may be judged again
@@ -195,11 +195,11 @@ class TrialPoints:
             fields |= {"build_directory": event.path or None, "run_archive": None}
         if isinstance(event, events.BuildEnded):
             fields |= {"output_txt": event.log or None, "comment": None}
-        if self._oth is None:
+        if not self._oth:
             return fields
         is_build = isinstance(event, events.BuildEvent)
         run_path = "" if is_build else written.path or ""
-        fields |= self._oth.fields(event, written.test or "", run_path)
+        fields |= oth_fields(self._about, event, written.test or "", run_path)
         return {key: fields.get(key) or NO_VALUE for key in FIELDS}
 
     def _under_way(self, event: events.Event) -> Fields:
@@ -546,42 +546,38 @@ LONGEST_ERRORS = 20_000
 _PACKAGE = str(Path(seatrial.__file__).parent)
 
 
-class OthFields:
-    """The fields of one trial."""
+def oth_fields(about: TrialInfo, event: Event, test: str, run_path: str) -> dict[str, str]:
+    """Return fields by name, "" where they are not known; ``run_path``: the run's directory."""
+    return {
+        "job_account_id": _account(about, test),
+        "path_to_rgt_package": _PACKAGE,
+        "rgt_path_to_sspace": about.path,
+        "rgt_system_log_tag": about.tag,
+        "workdir": run_path,
+        "output_txt": _output(event, run_path),
+    }
 
-    def __init__(self, about: TrialInfo) -> None:
-        self._about = about
 
-    def fields(self, event: Event, test: str, run_path: str) -> dict[str, str]:
-        """Return fields by name, "" where they are not known; ``run_path``: the run's directory."""
-        return {
-            "job_account_id": self._account(test),
-            "path_to_rgt_package": _PACKAGE,
-            "rgt_path_to_sspace": self._about.path,
-            "rgt_system_log_tag": self._about.tag,
-            "workdir": run_path,
-            "output_txt": self._output(event, run_path),
-        }
+def _account(about: TrialInfo, test: str) -> str:
+    """Return the account of a test's jobs; "" where it follows from a parameter."""
+    known = about.tests.get(test)
+    account = known.run.account if known is not None else None
+    if account is None:
+        account = about.machine.account
+    return "" if "{" in account else account
 
-    def _account(self, test: str) -> str:
-        """Return the account of a test's jobs; "" where it follows from a parameter."""
-        known = self._about.tests.get(test)
-        account = known.run.account if known is not None else None
-        if account is None:
-            account = self._about.machine.account
-        return "" if "{" in account else account
 
-    def _output(self, event: Event, run_path: str) -> str:
-        """Return the end of what the step of an event said: the log of a build, the scheduler's
-        words, the output of a job, or why a check failed with the output that it judged."""
-        if isinstance(event, BuildEnded):
-            return event.log
-        if isinstance(event, SubmitEnded):
-            return event.reason
-        if not isinstance(event, ScriptEnded | RunJudged) or not run_path:
-            return ""
-        output = end_of_output(Path(run_path))
-        return f"{event.reason}\n{output}".strip() if isinstance(event, RunJudged) else output
+def _output(event: Event, run_path: str) -> str:
+    """Return the end of what the step of an event said: the log of a build, the scheduler's words,
+    the output of a job, or why a check failed with the output that it judged."""
+    if isinstance(event, BuildEnded):
+        return event.log
+    if isinstance(event, SubmitEnded):
+        return event.reason
+    if not isinstance(event, ScriptEnded | RunJudged) or not run_path:
+        return ""
+    output = end_of_output(Path(run_path))
+    return f"{event.reason}\n{output}".strip() if isinstance(event, RunJudged) else output
 
 
 def end_of_output(run: Path) -> str:
