@@ -33,8 +33,8 @@ STATS = COPY / "mutmut-stats.json"
 SURVIVED, NO_TEST = 0, 33  # exit codes that mutmut records; the others are a mutant's end
 # Functions of files that are run as a program.
 PROGRAMS = tuple(
-    f"verify.python_function.x__{name}"
-    for name in ("answer", "returned", "fault", "figures", "last_line", "place")
+    f"judge.python_function.x__{name}"
+    for name in ("answer", "returned", "fault", "figures", "figure", "last_line", "place")
 )
 SENTENCE = re.compile(r"""[rf]*("|')(?:(?!\1|\\).|\\.)* (?:(?!\1|\\).|\\.)*\1""")
 
@@ -52,7 +52,7 @@ class Mutant(NamedTuple):
 
     @property
     def module(self) -> str:
-        """``seatrial.decide.mix.x_f__mutmut_1`` is of ``conduct.mix``."""
+        """``seatrial.decide.mix.x_f__mutmut_1`` is of ``decide.mix``."""
         words = self.name.removeprefix("seatrial.").split(".")
         return ".".join(word for word in words if not word.startswith(("x_", "xǁ")))
 

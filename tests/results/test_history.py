@@ -148,7 +148,7 @@ def test_what_is_left_out_is_counted_by_reason(story: Story) -> None:
 def test_what_cannot_be_concluded_is_said(story: Story, figures: list[float], why: str) -> None:
     story.trial(figures)
     found = story.only()
-    assert found.analysis.why.startswith(why)
+    assert found.analysis.reason.startswith(why)
     assert found.told == []
 
 

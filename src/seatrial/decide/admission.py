@@ -453,10 +453,10 @@ class Targets:
 
     def _open(self, entry: Entry, counts: InFlightCounts) -> Iterator[PolicyTarget]:
         """Yield the targets that can take a run of an entry now."""
-        most, on_target, opens = self._per_target, counts.on_target, counts.opens
+        max_runs, on_target, opens = self._per_target, counts.on_target, counts.opens
         for target in self._by_file_system[entry.file_system]:
             name, safe = target.name, target.safe
-            if most and on_target.get(name, 0) >= most:
+            if max_runs and on_target.get(name, 0) >= max_runs:
                 continue
             if not safe or opens.get(name, 0.0) + entry.opens <= safe * _ROUNDING:
                 yield target

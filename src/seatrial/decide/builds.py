@@ -40,9 +40,9 @@ class BuildTracker:
         self.to_start.update(self.running)
         self.running.clear()
 
-    def next(self, most: int) -> Iterator[str]:
+    def next(self, max_running: int) -> Iterator[str]:
         """Return the keys of the builds to start now, so that at most this number is running."""
-        return islice(self.to_start, max(0, most - len(self.running)))
+        return islice(self.to_start, max(0, max_running - len(self.running)))
 
     def failures(self, cases: Sequence[Case]) -> str:
         """Return the tests of which no case could be built, and the reasons, for people; "" where
@@ -62,8 +62,8 @@ def unbuilt(cases: Sequence[Case], why_failed: Mapping[str, str]) -> dict[str, l
             causes.setdefault(case.test, (text.strip().splitlines() or ["?"])[-1][:LONGEST_CAUSE])
         else:
             usable.add(case.test)
-    found: dict[str, list[str]] = {}
+    by_cause: dict[str, list[str]] = {}
     for test, cause in causes.items():
         if test not in usable:
-            found.setdefault(cause, []).append(test)
-    return found
+            by_cause.setdefault(cause, []).append(test)
+    return by_cause

@@ -97,10 +97,10 @@ class Budget:
 
     def _at_cap(self, entry: int) -> bool:
         """Return whether a cap holds a further run of an entry back."""
-        about, most = self._entries[entry], self._caps.machine
+        about, max_runs = self._entries[entry], self._caps.machine
         if about.most and self.counts.in_flight[entry] >= about.most:
             return True
-        if most and self.counts.total >= most:
+        if max_runs and self.counts.total >= max_runs:
             return True
         return self._capped and self._full(about.file_system, about.bytes)
 

@@ -137,9 +137,9 @@ class LatestRuns:
         stretches = self._stretches(code, skip)
         if of_all:
             stretches = (each for each in stretches if each.of_one <= MOST_OF_ONE)
-        found = min(stretches, key=lambda each: each.chance / each.level, default=None)
-        if found is not None and found.chance < found.level:
-            self.stretch = found
+        rarest = min(stretches, key=lambda each: each.chance / each.level, default=None)
+        if rarest is not None and rarest.chance < rarest.level:
+            self.stretch = rarest
 
     def _stretches(self, code: int, skip: Collection[int]) -> Iterator[FailingStretch]:
         """Yield the stretches up to now that begin with a bad run, of all causes and of one."""
@@ -352,9 +352,10 @@ class RetryPolicy:
         all."""
         if self.answer(entry, code) == "never":
             return False
-        given = self._entries[entry].answers
-        most = MAX_LOSSES if not given else (self._entries[entry].attempts - 1) * max(1, repeat)
-        return self._retried[case] < most
+        rules, max_retries = self._entries[entry], MAX_LOSSES
+        if rules.answers:
+            max_retries = (rules.attempts - 1) * max(1, repeat)
+        return self._retried[case] < max_retries
 
     def retried(self, case: int) -> None:
         self._retried[case] += 1
@@ -367,21 +368,21 @@ class RetryPolicy:
             self._failed[entry] = 0
         elif code not in _NOT_ITS_FAULT:
             self._failed[entry] += 1
-            most = self._entries[entry].stop_failures
-            if most and self._failed[entry] >= most:
+            limit = self._entries[entry].stop_failures
+            if limit and self._failed[entry] >= limit:
                 last = f", the last: {codes.code_of(code).name}{reason and f': {reason}'}"
                 self.to_stop[entry] = f"{count(self._failed[entry], 'failure')} in a row{last}"
         if code in _NOT_STARTED:
             self._refused[entry] += 1
             if self._endless and self._refused[entry] >= MAX_REFUSED:
-                said = f": {reason}" if reason else ""
-                self.to_stop[entry] = f"{self._refused[entry]} launches in a row failed{said}"
+                last_words = f": {reason}" if reason else ""
+                self.to_stop[entry] = f"{self._refused[entry]} launches in a row failed{last_words}"
             return
         self._refused[entry] = 0
         if code == codes.WRONG_ANSWER.number:
             self._wrong[entry] += 1
-            most = self._entries[entry].stop_after
-            if most and self._wrong[entry] >= most:
+            limit = self._entries[entry].stop_after
+            if limit and self._wrong[entry] >= limit:
                 self.to_stop[entry] = f"{self._wrong[entry]} wrong answers in a row"
         elif code in _RIGHT:
             self._wrong[entry] = 0

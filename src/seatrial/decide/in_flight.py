@@ -194,9 +194,9 @@ class InFlightCounts:
         self.width[entry] += sign * width
         about = self._entries[entry]
         if target:
-            there = self.on_target[target] = self.on_target.get(target, 0) + sign
+            runs = self.on_target[target] = self.on_target.get(target, 0) + sign
             # Sums of floats keep a rest; where no run is, nothing is open.
-            load = self.opens.get(target, 0.0) + sign * about.opens if there else 0.0
+            load = self.opens.get(target, 0.0) + sign * about.opens if runs else 0.0
             self.opens[target] = load
         if self._by_file_system and (name := about.file_system):
             self.on_file_system[name] = self.on_file_system.get(name, 0) + sign

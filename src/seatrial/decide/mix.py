@@ -178,7 +178,7 @@ class Mix(Demand):
         in_flight, copies = counts.in_flight, self._copies
         if any(in_flight[n] < copies[n] for n in self._with_copies):
             return True
-        return self._least <= nodes - counts.running and self._least <= counts.idle(nodes)
+        return self._least <= counts.idle(nodes)
 
     def asks_after_start(self, counts: InFlightCounts, idle_changed: bool) -> bool:
         """Return True if the queue fell below its reserve, or the number of idle nodes changed.
@@ -336,14 +336,14 @@ class Mix(Demand):
         """Return the entry that all others wait for on a shared node; None where there is none."""
         ready = self._due([n for n in self._claimed if self._cases[n]], taking, budget, 0)
         had = dict(zip(ready, self._had(ready, budget.counts), strict=True))
-        most = max(had.values(), default=0.0)
+        max_had = max(had.values(), default=0.0)
         for entry in sorted(had, key=lambda n: (had[n], n)):
             request = self._requests[taking.next(entry)]
             run = 0.0  # the first comes at once, as its time is not known
             if self._turn[entry] or taking.has(entry):
                 run = request.width * self._usual[entry] / self._share[entry]
             passed = self._gaps - self._passed_at[entry] >= PATIENCE and not taking.has(entry)
-            if (most - had[entry] > run or passed) and taking.gives(entry):
+            if (max_had - had[entry] > run or passed) and taking.gives(entry):
                 return entry
         return None
 
@@ -486,11 +486,11 @@ class Pace:
     ) -> list[int]:
         """Return those of some entries of which a run of their width may start now, after runs of
         the widths ``ahead`` that are launched with it. ``counts`` includes these."""
-        in_flight, held, most, nodes = counts.in_flight, counts.width, self._most, self._nodes
+        in_flight, held, max_runs, nodes = counts.in_flight, counts.width, self._most, self._nodes
         return [
             n
             for n, width in zip(entries, widths, strict=True)
-            if in_flight[n] < most[n]
+            if in_flight[n] < max_runs[n]
             and (held[n] + width <= nodes[n] or self.due(n, now, usual[n], ahead.get(n, 0)) <= now)
         ]
 
@@ -510,8 +510,8 @@ class Pace:
                 ahead[request.entry] += request.width
                 runs[request.entry] += 1
         earliest = None
-        for entry, most in enumerate(self._most):
-            if runs[entry] < most:
+        for entry, max_runs in enumerate(self._most):
+            if runs[entry] < max_runs:
                 due = self.due(entry, now, usual[entry], ahead[entry])
                 if due > now and (earliest is None or due < earliest):
                     earliest = due

@@ -266,14 +266,14 @@ class RunQueue:
         current = min(queue)
         later: dict[int, int] = {}  # cases of earlier rounds, each with the runs that it has left
         while True:
-            there: Mapping[int, int] = queue[current].in_order() if current in queue else {}
+            waiting: Mapping[int, int] = queue[current].in_order() if current in queue else {}
             if later:
                 places = {number: self._place_of(number, current) for number in later}
-                places.update(there)
-                there = dict(sorted(places.items(), key=lambda item: item[1]))
-            for number, place in there.items():
+                places.update(waiting)
+                waiting = dict(sorted(places.items(), key=lambda item: item[1]))
+            for number, place in waiting.items():
                 yield (current, place), number
-            left = {number: self._more.get(number, 0) for number in there if number not in later}
+            left = {number: self._more.get(number, 0) for number in waiting if number not in later}
             left |= {number: runs - 1 for number, runs in later.items()}
             later = {number: runs for number, runs in left.items() if runs}
             beyond = [other for other in queue if other > current]

@@ -60,20 +60,20 @@ def before_parts(policy: Policy, parts: Parts) -> Parts:
     policy has."""
     built = _built(policy)
     theirs = {entry["name"]: entry for entry in built["entries"]}
-    found: Parts = {}
+    former: Parts = {}
     for name, value in parts.items():
         if name != "entries":
-            found[name] = _member(built, name, _MEMBERS, "the policy")
+            former[name] = _member(built, name, _MEMBERS, "the policy")
             continue
-        found[name] = {}
+        former[name] = {}
         for test, members in _mapping(value).items():
             if test not in theirs:
                 raise ValueError(f"there is no test {test}")
-            found[name][test] = {
+            former[name][test] = {
                 each: _member(theirs[test], each, _ENTRY_MEMBERS, test)
                 for each in _mapping(members)
             }
-    return found
+    return former
 
 
 def with_parts(policy: Policy, parts: Parts) -> Policy:
@@ -271,13 +271,13 @@ def differences(before: Policy, parts: Parts) -> list[PolicyDifference]:
 def conflicts(policy: Policy, before: Parts, parts: Parts) -> list[PolicyDifference]:
     """Return the values of the policy that a change would overwrite though it was made from others:
     somebody changed them in the meantime. Raises ValueError as ``with_parts`` does."""
-    meant, there = _flat(before), _flat(before_parts(policy, parts))
+    meant, present = _flat(before), _flat(before_parts(policy, parts))
     wanted = _flat(parts)
-    keys = dict.fromkeys([*meant, *there])
+    keys = dict.fromkeys([*meant, *present])
     return [
-        PolicyDifference(key, meant.get(key, ""), there.get(key, ""))
+        PolicyDifference(key, meant.get(key, ""), present.get(key, ""))
         for key in keys
-        if meant.get(key, "") != there.get(key, "") != wanted.get(key, "")
+        if meant.get(key, "") != present.get(key, "") != wanted.get(key, "")
     ]
 
 
@@ -296,10 +296,10 @@ def _flat(value: Any, key: str = "", name: str = "") -> dict[str, str]:
         items = [(_item_name(one, i), "", one) for i, one in enumerate(value)]
     else:
         return {key: _word(value, name)}
-    found: dict[str, str] = {}
+    words: dict[str, str] = {}
     for word, member, one in items:
-        found |= _flat(one, ".".join(filter(None, (key, word))), member)
-    return found
+        words |= _flat(one, ".".join(filter(None, (key, word))), member)
+    return words
 
 
 def _item_name(item: Any, number: int) -> str:

@@ -167,8 +167,8 @@ class Race:
     def differences(self, setting: int, other: int) -> Floats:
         """Return the differences of two settings in the rounds in which both have a figure."""
         both = self.figures[setting] - self.figures[other]
-        found: Floats = both[np.isfinite(both)]
-        return found
+        known: Floats = both[np.isfinite(both)]
+        return known
 
     # ---- what is next -----------------------------------------------------------------------
 
@@ -197,8 +197,8 @@ class Race:
             return alive, rules.rounds
         share = left // blocks
         if not self.blocks:
-            most = max(1, rules.runs // (_SCREENING if blocks > 1 else 1))
-            members = alive if len(alive) <= most else self._balanced(most)
+            max_settings = max(1, rules.runs // (_SCREENING if blocks > 1 else 1))
+            members = alive if len(alive) <= max_settings else self._balanced(max_settings)
             return members, max(1, min(rules.rounds, share // len(members)))
         if rules.search == "halving":
             members = self._better_half()
@@ -295,9 +295,9 @@ class Race:
         noise = None if self._open else AllocationNoise.of(self._figures_of_blocks())
         if noise is None:
             return self.ratio(best, default)
-        found = [self.ratio(best, default, _LOOKS), self._confirmed(best, noise)]
-        there = [each for each in found if each is not None]
-        return min(there, key=lambda each: each.high - each.low, default=None)
+        intervals = [self.ratio(best, default, _LOOKS), self._confirmed(best, noise)]
+        intervals_known = [each for each in intervals if each is not None]
+        return min(intervals_known, key=lambda each: each.high - each.low, default=None)
 
     def _figures_of_blocks(self) -> list[Floats]:
         edges = [0, *accumulate(map(len, self.blocks))]
@@ -312,10 +312,10 @@ class Race:
             both = both[np.isfinite(both)]
             if each == self.rules.default or not len(both):
                 continue
-            found = noise.contrast(both, ALPHA - _LOOKS)
+            contrast = noise.contrast(both, ALPHA - _LOOKS)
             if each == best:
-                return SettingInterval(found.centre, found.low, found.high, len(both))
-            if found.high >= 0:
+                return SettingInterval(contrast.centre, contrast.low, contrast.high, len(both))
+            if contrast.high >= 0:
                 break
         return None
 
@@ -371,8 +371,8 @@ class Race:
         any."""
         figures = np.isfinite(self.figures).sum(axis=1)
         alive = [each for each in self.alive if figures[each]]
-        most = max((figures[each] for each in alive), default=0)
-        return [each for each in alive if 2 * figures[each] >= most]
+        max_figures = max((figures[each] for each in alive), default=0)
+        return [each for each in alive if 2 * figures[each] >= max_figures]
 
 
 # ---- largest -------------------------------------------------------------------------------------

@@ -206,8 +206,8 @@ class Watchdogs:
 
     def once(self) -> list[PendingAlert]:
         """Return the alerts that are raised one time only, and have not been."""
-        told = self.untold.items()
-        return [PendingAlert(0, kind, subject, text) for (kind, subject), text in told]
+        untold = self.untold.items()
+        return [PendingAlert(0, kind, subject, text) for (kind, subject), text in untold]
 
     def short(
         self,
@@ -218,16 +218,16 @@ class Watchdogs:
     ) -> list[PendingAlert]:
         """Return alerts for tests that have too few runs in flight ``since`` a time. ``quiet``
         returns the times in which an entry must not run: it is short from the end of these."""
-        found: list[PendingAlert] = []
+        alerts: list[PendingAlert] = []
         if not self._short_for:
-            return found
+            return alerts
         for number, start in sorted(since.items()):
             if number not in stopped:
                 span = self._short_for + self._dues[number].gap
                 name = self._policy.entries[number].name
                 says = partial(self._short_text, number, in_flight[number], span)
-                found.append(self.pending("short", name, says, _after(start, span, quiet(number))))
-        return found
+                alerts.append(self.pending("short", name, says, _after(start, span, quiet(number))))
+        return alerts
 
     def _short_text(self, number: int, in_flight: int, span: int) -> str:
         name, expected = self._policy.entries[number].name, self._dues[number].expected
@@ -265,9 +265,9 @@ class Watchdogs:
         """Return an alert for each test whose oldest queued run has waited much longer than is
         usual; the last may be to come. ``patience`` returns how long (ns) waits are normal while
         the nodes are taken."""
-        found: list[PendingAlert] = []
+        alerts: list[PendingAlert] = []
         if not self._started or not self._queue:
-            return found
+            return alerts
         usual = self._waits / self._started
         longest = max(round(usual * self._watch.wait_factor), self._wait_least)
         seen: set[int] = set()
@@ -279,10 +279,10 @@ class Watchdogs:
                 longest = max(longest, patience())
             name = self._policy.entries[entry].name
             says = partial(self._wait_text, name, run_id, longest, usual)
-            found.append(self.pending("wait", name, says, _after(since, longest, quiet)))
-            if found[-1].time > now:
+            alerts.append(self.pending("wait", name, says, _after(since, longest, quiet)))
+            if alerts[-1].time > now:
                 break
-        return found
+        return alerts
 
     def _wait_text(self, name: str, run_id: str, longest: int, usual: float) -> str:
         return (
@@ -301,8 +301,8 @@ class Watchdogs:
         self, kind: str, subject: str, says: str | Callable[[], str], time: int = 0
     ) -> PendingAlert:
         """Return an alert to raise from ``time`` on, or later if it was raised recently."""
-        if self._told and (told := self._told.get((kind, subject))) is not None:
-            time = max(time, told + self._again)
+        if self._told and (last := self._told.get((kind, subject))) is not None:
+            time = max(time, last + self._again)
         return PendingAlert(time, kind, subject, says)
 
 

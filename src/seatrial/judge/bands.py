@@ -36,7 +36,7 @@ class PairLine(NamedTuple):
 def pair_lines(text: str) -> list[PairLine]:
     """Return the pairs of a whole output. Raises ValueError with the line that is none, or if the
     closing line is missing."""
-    found = []
+    pairs = []
     for number, line in enumerate(text.splitlines(), 1):
         if not line.startswith("pair "):
             continue
@@ -46,12 +46,12 @@ def pair_lines(text: str) -> list[PairLine]:
         i, j, a, b, x, y, latency, *between, bandwidth, low, high = match.groups()
         ends = (int(i), int(j)), (a, b), (int(x), int(y))
         figures = float(latency), float(bandwidth)
-        found.append(PairLine(*ends, *figures, _interval(*between), _interval(low, high)))
-    if not found:
+        pairs.append(PairLine(*ends, *figures, _interval(*between), _interval(low, high)))
+    if not pairs:
         raise ValueError("it has no line `pair ...` of the probe pingpong")
     if END not in text:
         raise ValueError(f"its closing line {END!r} is missing")
-    return found
+    return pairs
 
 
 def _interval(low: str | None, high: str | None) -> Interval | None:

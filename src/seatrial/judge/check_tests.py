@@ -25,11 +25,11 @@ def check_judging(suite: Suite, faults: Faults) -> None:
     for name, test in suite.tests.items():
         first: dict[str, int] = {}  # the checks by name
         for i, check in enumerate(test.verify):
-            found = [*faults_of_check(check), *_faults_of_function(check, test)]
-            found += faults_of_script(check, Path(test.folder))
+            faults_found = [*faults_of_check(check), *_faults_of_function(check, test)]
+            faults_found += faults_of_script(check, Path(test.folder))
             if names_known(suite.nodes[name], suite.faulty.get(name, Faulty())):
-                found += faults_of_names(check, test.parameter_names)
-            for key, message in found:
+                faults_found += faults_of_names(check, test.parameter_names)
+            for key, message in faults_found:
                 suite.fault(faults, name, ["verify", i, *filter(None, [key])], message)
             if check.name and first.setdefault(check.name, i) != i:
                 message = f"{check.name!r} is the name of verify[{first[check.name]}] too"
@@ -47,9 +47,9 @@ def check_bounds(suite: Suite, cases: Iterable[Case], machine: Machine, faults: 
     """Add the faults of bounds that depend on the case: the first of each check that has no value
     in one of these cases."""
     checks = {
-        name: found
+        name: dependent
         for name, test in suite.tests.items()
-        if (found := {i: check for i, check in enumerate(test.verify) if depends(check)})
+        if (dependent := {i: check for i, check in enumerate(test.verify) if depends(check)})
     }
     for case in cases if checks else ():
         if case.test not in checks:

@@ -94,9 +94,9 @@ def text_of(text: str, names: Names) -> str:
     """Return a text with values in place of ``$name`` and ``${name}``. What is no name stays as it
     is."""
 
-    def value(found: re.Match[str]) -> str:
-        name = found[1] or found[2]
-        return show(names[name]) if name in names else found[0]
+    def value(match: re.Match[str]) -> str:
+        name = match[1] or match[2]
+        return show(names[name]) if name in names else match[0]
 
     return _IN_TEXT.sub(value, text) if "$" in text else text
 
@@ -105,10 +105,10 @@ def pattern_of(pattern: str, names: Names) -> str:
     """Return a regular expression with values, taken literally, in place of ``$name`` and
     ``${name}``. Raises ExpressionError for a name without a value."""
 
-    def value(found: re.Match[str]) -> str:
-        name = found[1] or found[2]
+    def value(match: re.Match[str]) -> str:
+        name = match[1] or match[2]
         if name is None:
-            return found[0]
+            return match[0]
         if name not in names:
             raise ExpressionError(f"{pattern!r}: {name} has no value here")
         return re.escape(show(names[name]))

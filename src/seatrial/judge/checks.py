@@ -39,9 +39,9 @@ def find_faults(
     ordered = sorted(test.verify, key=lambda check: check.exit_code is None)
     if not ordered or ordered[0].exit_code is None:
         ordered.insert(0, Check(exit_code=0))
-    own = Path(test.folder)
-    found = [find_fault(check, folder, exit_code, names, own) for check in ordered]
-    return [finding for finding in found if finding is not None]
+    test_folder = Path(test.folder)
+    findings = [find_fault(check, folder, exit_code, names, test_folder) for check in ordered]
+    return [finding for finding in findings if finding is not None]
 
 
 def find_fault(
@@ -103,8 +103,8 @@ def _exit_code(check: Check, folder: Path, exit_code: int | None) -> Finding | N
     if check.exit_code in ("any", exit_code):
         return None
     signal = f" (ended by signal {exit_code - 128})" if 128 < exit_code < 160 else ""
-    said = own_words(folder) if exit_code else ""
-    reason = f": {said}" if said else ""
+    last_words = own_words(folder) if exit_code else ""
+    reason = f": {last_words}" if last_words else ""
     return Finding(FAILED, f"exit code {exit_code}{signal}, not {check.exit_code}{reason}")
 
 
@@ -113,21 +113,21 @@ def _exit_code(check: Check, folder: Path, exit_code: int | None) -> Finding | N
 
 def _contains(check: Check, folder: Path, names: check_values.Names) -> str:
     wanted = check_values.text_of(check.contains or "", names)
-    found = wanted in _text_of(check, folder)
-    return "" if found else f"{check.in_file} does not contain {shown(wanted)}"
+    is_there = wanted in _text_of(check, folder)
+    return "" if is_there else f"{check.in_file} does not contain {shown(wanted)}"
 
 
 def _absent(check: Check, folder: Path, names: check_values.Names) -> str:
     unwanted = check_values.text_of(check.absent or "", names)
-    before, found, _ = _text_of(check, folder).partition(unwanted)
+    before, match, _ = _text_of(check, folder).partition(unwanted)
     line = before.count("\n") + 1
-    return f"{check.in_file} contains {shown(unwanted)} in line {line}" if found else ""
+    return f"{check.in_file} contains {shown(unwanted)} in line {line}" if match else ""
 
 
 def _matches(check: Check, folder: Path, names: check_values.Names) -> str:
     pattern = check_values.pattern_of(check.matches or "", names)
-    (found,) = find_all([pattern], _text_of(check, folder), most=1)
-    return "" if found else f"{check.in_file} does not match {shown(pattern)}"
+    (matches,) = find_all([pattern], _text_of(check, folder), most=1)
+    return "" if matches else f"{check.in_file} does not match {shown(pattern)}"
 
 
 def _file(check: Check, folder: Path, names: check_values.Names) -> str:
@@ -144,10 +144,10 @@ def _value(check: Check, folder: Path, names: check_values.Names) -> str:
     """Every number that is found must pass, so that a right one cannot hide a wrong one."""
     bounds = check_values.bounds_of(check, names)
     pattern = check_values.pattern_of(check.value or "", names)
-    found = find_placed(pattern, _text_of(check, folder))
-    if not found:
+    placed = find_placed(pattern, _text_of(check, folder))
+    if not placed:
         return f"{check.in_file} has no value for {shown(pattern)}"
-    for text, line in found:
+    for text, line in placed:
         try:
             value = number(text)
         except ValueError as error:
@@ -159,16 +159,16 @@ def _value(check: Check, folder: Path, names: check_values.Names) -> str:
 
 def _missed(value: float, bounds: check_values.ValueBounds) -> str:
     """Return which bound a value misses, in words; "" if none."""
-    equals, allowed, least, most = bounds
+    equals, allowed, at_least, at_most = bounds
     if equals is not None:
         rounding = 1e-12 * abs(equals) if allowed else 0.0  # 1.1 is within 0.1 of 1.0
         if not abs(value - equals) <= allowed + rounding:
             within = f" within {show_number(allowed)}" if allowed else ""
             return f"not {equals:.12g}{within}"
-    if least is not None and not value >= least:
-        return f"at least {least:.12g} asked"
-    if most is not None and not value <= most:
-        return f"at most {most:.12g} asked"
+    if at_least is not None and not value >= at_least:
+        return f"at least {at_least:.12g} asked"
+    if at_most is not None and not value <= at_most:
+        return f"at most {at_most:.12g} asked"
     return ""
 
 
@@ -272,12 +272,12 @@ def figures_in(folder: Path) -> list[MetricValue]:
     sums = (
         _SUM.fullmatch(line) for line in _text(folder / run_settings.JOB_STATS_FILE).splitlines()
     )
-    found = _of_looks(_text(folder / run_settings.OPEN_FILES_FILE))
-    found |= {told[1]: int(told[2]) for told in sums if told}
+    values = _of_looks(_text(folder / run_settings.OPEN_FILES_FILE))
+    values |= {match[1]: int(match[2]) for match in sums if match}
     return [
-        MetricValue(name, float(found[name]), unit, "none")
+        MetricValue(name, float(values[name]), unit, "none")
         for name, unit in UNITS.items()
-        if name in found
+        if name in values
     ]
 
 
@@ -287,10 +287,10 @@ def _of_looks(text: str) -> dict[str, int]:
     files: Counter[str] = Counter()
     locks: Counter[str] = Counter()
     for line in text.splitlines():
-        if told := _LOOK.fullmatch(line):
-            files[told[1]] += int(told[3])
-            if told[4] != "-":
-                locks[told[1]] += int(told[4])
+        if match := _LOOK.fullmatch(line):
+            files[match[1]] += int(match[3])
+            if match[4] != "-":
+                locks[match[1]] += int(match[4])
     each = {"open_files": files, "locks": locks}
     return {name: max(counts.values()) for name, counts in each.items() if counts}
 
@@ -315,17 +315,17 @@ def sums_of_job(text: str, form: str, number: str) -> dict[str, int]:
     mdt.*.job_stats obdfilter.*.job_stats``, as Lustre 2.12 to 2.16 print it; nothing if the job has
     none. ``form`` is Lustre's jobid_name, in which %j is the number of the job. Metadata operations
     are those of metadata targets; a rename counts once, though Lustre counts it by kind, too."""
-    found: Counter[str] = Counter()
+    sums: Counter[str] = Counter()
     for entry in _entries(text, _pattern_of(form, number)):
         is_metadata = "open" in entry
         for name, (samples, total) in entry.items():
             if name in ("read_bytes", "write_bytes"):
-                found[f"lustre_{name}"] += total
+                sums[f"lustre_{name}"] += total
             elif is_metadata and name not in _PARTS_OF_RENAMES | _OF_DATA:
-                found["lustre_metadata_ops"] += samples
+                sums["lustre_metadata_ops"] += samples
                 if name in ("open", "close"):
-                    found[f"lustre_{name}s"] += samples
-    return {name: found[name] for name in UNITS if name in found}
+                    sums[f"lustre_{name}s"] += samples
+    return {name: sums[name] for name in UNITS if name in sums}
 
 
 def _pattern_of(form: str, number: str) -> re.Pattern[str]:
@@ -345,8 +345,8 @@ def _entries(text: str, job: re.Pattern[str]) -> list[dict[str, tuple[int, int]]
     is_of_job = False
     for line in text.splitlines():
         if not line.startswith("  "):  # another entry, or another target
-            told = _JOB.fullmatch(line)
-            is_of_job = told is not None and job.fullmatch(told[2]) is not None
+            head = _JOB.fullmatch(line)
+            is_of_job = head is not None and job.fullmatch(head[2]) is not None
             if is_of_job:
                 entries.append({})
         elif is_of_job and (counter := _COUNTER.fullmatch(line)):

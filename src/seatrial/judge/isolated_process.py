@@ -76,10 +76,10 @@ def _answer_to(process: subprocess.Popen[bytes], question: bytes, ends: float) -
         ready.register(into, selectors.EVENT_WRITE)
         ready.register(out_of, selectors.EVENT_READ)
         while (wait := ends - time.monotonic()) > 0:
-            found = ready.select(min(wait, LOOK_SECONDS))
-            if not found and os.waitid(os.P_PID, process.pid, _ENDED) is not None:
+            events = ready.select(min(wait, LOOK_SECONDS))
+            if not events and os.waitid(os.P_PID, process.pid, _ENDED) is not None:
                 return bytes(answer)  # what it left behind holds stdout open
-            for key, _ in found:
+            for key, _ in events:
                 if key.fd == into:
                     try:
                         left = left[os.write(into, left[:PORTION]) :]

@@ -34,10 +34,10 @@ def shipped_log_rules() -> tuple[LogRule, ...]:
     rules: list[LogRule] = []
     for path in sorted(SHIPPED.glob("*.yaml")):
         node = read(path, faults)
-        found = decode(node, LogRuleFile, faults) if node is not None else None
-        if found is not None and node is not None:
-            check_log_rules(found.log_rules, Location(node, faults))
-            rules += found.log_rules
+        file = decode(node, LogRuleFile, faults) if node is not None else None
+        if file is not None and node is not None:
+            check_log_rules(file.log_rules, Location(node, faults))
+            rules += file.log_rules
     faults.raise_any()
     return tuple(rules)
 
@@ -148,14 +148,14 @@ def read_files(paths: Iterable[Path]) -> list[RuleFile]:
     faults = Faults()
     files = []
     for path in paths:
-        own = Faults()
-        node = read(path, own)
-        found = decode_partly(node, RuleFile, own) if node is not None else None
-        if node is not None and found is not None:
-            if not own.of_shape:
-                _check_file(found, Location(node, own, own.faulty))
-            files.append(found)
-        faults.add_all(own)
+        faults_here = Faults()
+        node = read(path, faults_here)
+        file = decode_partly(node, RuleFile, faults_here) if node is not None else None
+        if node is not None and file is not None:
+            if not faults_here.of_shape:
+                _check_file(file, Location(node, faults_here, faults_here.faulty))
+            files.append(file)
+        faults.add_all(faults_here)
     faults.raise_any()
     return files
 
@@ -243,5 +243,5 @@ def metric_of(node: str) -> str:
 
 def node_of(metric: str) -> str:
     """Return the node of such a metric; "" for another metric."""
-    found = _NODE.fullmatch(metric)
-    return found[1] if found else ""
+    match = _NODE.fullmatch(metric)
+    return match[1] if match else ""

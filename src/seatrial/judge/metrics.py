@@ -77,8 +77,8 @@ def _searched(metrics: dict[str, Metric], folder: Path) -> Measured:
             by_file.setdefault((metric.in_file, metric.size_limit), {})[name] = metric
     figures: dict[str, MetricValue] = {}
     for together in by_file.values():
-        found, missing = _searched_in_file(together, folder)
-        figures |= {figure.name: figure for figure in found}
+        parts, missing = _searched_in_file(together, folder)
+        figures |= {figure.name: figure for figure in parts}
         findings += missing
     return [figures[name] for name in metrics if name in figures], findings
 
@@ -106,17 +106,17 @@ def _searched_in_file(metrics: dict[str, Metric], folder: Path) -> Measured:
     return figures, findings
 
 
-def _figure(name: str, metric: Metric, found: list[str]) -> MetricValue:
-    if not found:
+def _figure(name: str, metric: Metric, texts: list[str]) -> MetricValue:
+    if not texts:
         raise ValueError(f"nothing in {metric.in_file} matches {shown(metric.find)}")
-    if len(found) >= MAX_MATCHES:
+    if len(texts) >= MAX_MATCHES:
         raise ValueError(f"{metric.in_file} has {MAX_MATCHES} values or more, too many to judge")
-    if len(found) > 1 and metric.reduce is None:
+    if len(texts) > 1 and metric.reduce is None:
         raise ValueError(
-            f"{metric.in_file} has {len(found)} values for {shown(metric.find)}; "
+            f"{metric.in_file} has {len(texts)} values for {shown(metric.find)}; "
             "add `reduce:` (first, last, min, max, median, mean or sum) or a sharper pattern"
         )
-    values = [number(text) for text in found]
+    values = [number(text) for text in texts]
     return MetricValue(name, reduced(values, metric.reduce or "first"), metric.unit, metric.better)
 
 
@@ -191,10 +191,10 @@ def figure_names(tests: Iterable[Test]) -> set[str] | None:
         if PYTHON in test.metrics:
             return None
         if isinstance(form := test.metrics.get(FROM), str):
-            told = find_format(form).figures if form in formats() else None
-            if told is None:
+            named = find_format(form).figures if form in formats() else None
+            if named is None:
                 return None
-            names |= set(told)
+            names |= set(named)
     return names
 
 

@@ -241,9 +241,9 @@ def _misspread(places: Sequence[ThreadPlace], asked: AskedShape) -> Iterator[str
         names = listed(sorted(ranks), 4)
         yield f"asked {count(asked.nodes, 'node')}, {len(ranks)} had ranks: {names}"
         return
-    node, most = ranks.most_common(1)[0]
-    if most > asked.tasks_per_node:
-        yield f"asked {count(asked.tasks_per_node, 'rank')} a node, {node} had {most}"
+    node, max_ranks = ranks.most_common(1)[0]
+    if max_ranks > asked.tasks_per_node:
+        yield f"asked {count(asked.tasks_per_node, 'rank')} a node, {node} had {max_ranks}"
 
 
 # ---- on which cores ------------------------------------------------------------------------

@@ -30,10 +30,10 @@ def places_in(text: str) -> list[ThreadPlace]:
     """Return the places of threads in an output of hello or xthi; none where it has no line of
     theirs. Raises ValueError with the reason if it is damaged."""
     is_hello = any(line.startswith(hello.LINE) for line in text.split("\n"))
-    found = hello.places(text) if is_hello else xthi.places(text)
-    if len(found) > MAX_THREADS:
-        raise ValueError(f"it has {len(found)} threads; the maximum is {MAX_THREADS}")
-    return found
+    places = hello.places(text) if is_hello else xthi.places(text)
+    if len(places) > MAX_THREADS:
+        raise ValueError(f"it has {len(places)} threads; the maximum is {MAX_THREADS}")
+    return places
 
 
 def given_in(text: str) -> CpusGiven | None:
@@ -48,8 +48,8 @@ def given_in(text: str) -> CpusGiven | None:
 def asked_in(text: str) -> tuple[Cpus, ...]:
     """Return the CPUs of each slot of a node that the job script says its launcher asks for."""
     try:
-        found = {int(slot): cpus_of(mask) for slot, mask in _ASKED.findall(text)}
-        return tuple(found[slot] for slot in range(len(found)))
+        masks = {int(slot): cpus_of(mask) for slot, mask in _ASKED.findall(text)}
+        return tuple(masks[slot] for slot in range(len(masks)))
     except (ValueError, KeyError):
         return ()
 
@@ -63,16 +63,16 @@ def find_misplaced(check: Check, text: str, folder: Path, names: Names) -> Findi
     except ValueError as error:
         return Finding(CHECK_ERROR, f"{check.in_file}: the places of ranks: {error}")
     if not places:
-        told = _last_line(text) if check.in_file == PLACEMENT_FILE else ""
-        said = f"; the last is {told!r}" if told else ""
-        return Finding(CHECK_ERROR, f"{check.in_file} has no lines of hello or xthi{said}")
+        last = _last_line(text) if check.in_file == PLACEMENT_FILE else ""
+        ending = f"; the last is {last!r}" if last else ""
+        return Finding(CHECK_ERROR, f"{check.in_file} has no lines of hello or xthi{ending}")
     by_script = _told_by_script(folder)
     hosts, slots = _order_of_ranks(names, folder)
     asked = asked_by(names)._replace(hosts=hosts, slots=slots, cpus=asked_in(by_script))
-    found = judge(places, asked, check.placement, given_in(by_script))
-    if found.fault:
-        return Finding(MISPLACED, found.fault)
-    return Finding(PASS, found.notice) if found.notice else None
+    judgement = judge(places, asked, check.placement, given_in(by_script))
+    if judgement.fault:
+        return Finding(MISPLACED, judgement.fault)
+    return Finding(PASS, judgement.notice) if judgement.notice else None
 
 
 def _told_by_script(folder: Path) -> str:

@@ -188,10 +188,10 @@ _ANY = {"*", "__getattr__", "globals"}  # with these a module has names that are
 
 def fault_of_function(named: str, folder: Path) -> str:
     """Return the fault of ``file.py:function``; "" if it has none. Nothing is imported."""
-    found = _NAMED.fullmatch(named)
-    if not found:
+    match = _NAMED.fullmatch(named)
+    if not match:
         return f"{named[:80]!r} does not name a function; write file.py:function"
-    path = folder / found["file"]  # absolute if the test inherits it from another folder
+    path = folder / match["file"]  # absolute if the test inherits it from another folder
     return "" if path.is_file() else f"{path} is missing"
 
 

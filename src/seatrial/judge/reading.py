@@ -142,7 +142,7 @@ STDERR_TAIL = 4096
 def own_words(run: Path) -> str:
     """Return what the last such line near the end of a run's stderr says; "" where there is
     none."""
-    found = tail(run / "stderr", STDERR_TAIL)
-    lines = found.text.splitlines() if found and found.text else []
-    said = [line.removeprefix(OWN_WORDS) for line in lines if line.startswith(OWN_WORDS)]
-    return plain(said[-1]) if said else ""
+    end = tail(run / "stderr", STDERR_TAIL)
+    lines = end.text.splitlines() if end and end.text else []
+    words = [line.removeprefix(OWN_WORDS) for line in lines if line.startswith(OWN_WORDS)]
+    return plain(words[-1]) if words else ""

@@ -244,8 +244,8 @@ def matching(
     """Return the reference for a figure: among those that apply the one with most ``where`` keys,
     then one with a toolchain. Raises AmbiguousReference if two are equal in that."""
     entries = references.by_metric.get((test, metric), [])
-    found = [entry for entry in entries if applies(entry, parameters, toolchain, stage)]
-    return _most_specific(found, f"{metric} of {test}")
+    fitting = [entry for entry in entries if applies(entry, parameters, toolchain, stage)]
+    return _most_specific(fitting, f"{metric} of {test}")
 
 
 def sum_of_file(
@@ -258,20 +258,20 @@ def sum_of_file(
     """Return the SHA-256 that a file of a run must have, in any stage, "" where none is known.
     Raises AmbiguousReference."""
     entries = references.by_file.get((test, file), [])
-    found = [one for one in entries if applies(one, parameters, toolchain, one.stage)]
-    specific = _most_specific(found, f"{file} of {test}")
+    fitting = [one for one in entries if applies(one, parameters, toolchain, one.stage)]
+    specific = _most_specific(fitting, f"{file} of {test}")
     return specific.sha256 if specific is not None else ""
 
 
-def _most_specific(found: list[Reference], what: str) -> Reference | None:
-    if not found:
+def _most_specific(fitting: list[Reference], what: str) -> Reference | None:
+    if not fitting:
         return None
-    ranks = [(len(entry.where), entry.toolchain is not None) for entry in found]
-    winners = [entry for entry, rank in zip(found, ranks, strict=True) if rank == max(ranks)]
+    ranks = [(len(entry.where), entry.toolchain is not None) for entry in fitting]
+    winners = [entry for entry, rank in zip(fitting, ranks, strict=True) if rank == max(ranks)]
     if len(winners) > 1:
-        said = " and ".join(_said(entry) for entry in winners[:2])
+        entries = " and ".join(_said(entry) for entry in winners[:2])
         raise AmbiguousReference(
-            f"two references for {what} apply and neither is more specific: {said}; "
+            f"two references for {what} apply and neither is more specific: {entries}; "
             "add a key to where: of one, or remove it"
         )
     return winners[0]

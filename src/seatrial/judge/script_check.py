@@ -142,10 +142,10 @@ def _environment(test_folder: Path, names: Mapping[str, Any]) -> dict[str, str]:
 
 def _last_line(folder: Path) -> str:
     """Return the last line of the script's output that is not empty."""
-    found = tail(folder / OUTPUT, LAST_LINES)
-    lines = [line.strip() for line in found.text.splitlines()] if found else []
-    said = next(filter(None, reversed(lines)), "")
-    return plain(said[:LONGEST_REASON])
+    end = tail(folder / OUTPUT, LAST_LINES)
+    lines = [line.strip() for line in end.text.splitlines()] if end else []
+    words = next(filter(None, reversed(lines)), "")
+    return plain(words[:LONGEST_REASON])
 
 
 # ---- causes --------------------------------------------------------------------------------------

@@ -49,14 +49,14 @@ def find_placed(pattern: str, text: str) -> list[tuple[str, int]]:
     """Return the texts of the group of a pattern, as ``find_all`` does, each with the number of the
     line in which it begins, from 1."""
     (matches,) = _search([pattern], text, MAX_MATCHES)
-    found: list[tuple[str, int]] = []
+    placed: list[tuple[str, int]] = []
     line, before = 1, 0
     for word, start in matches:
         if start < before:  # a group that looks ahead may begin behind the next match
             line, before = 1, 0
         line, before = line + text.count("\n", before, start), start
-        found.append((word, line))
-    return found
+        placed.append((word, line))
+    return placed
 
 
 def _search(patterns: list[str], text: str, most: int) -> list[list[Match]]:
@@ -66,14 +66,14 @@ def _search(patterns: list[str], text: str, most: int) -> list[list[Match]]:
         with _interrupted_after(QUICK_SECONDS):
             return [find(pattern, text, most) for pattern in compiled]
 
-    asked = {"patterns": patterns, "most": most, "seconds": SEARCH_SECONDS, "parent": os.getpid()}
-    question = json.dumps(asked).encode() + b"\n" + text.encode("utf-8", errors="surrogatepass")
+    request = {"patterns": patterns, "most": most, "seconds": SEARCH_SECONDS, "parent": os.getpid()}
+    question = json.dumps(request).encode() + b"\n" + text.encode("utf-8", errors="surrogatepass")
     try:
         answer = run_apart(search_process.__file__, ["-I", "-S"], question, SEARCH_SECONDS)
-        found: list[list[Match]] = json.loads(answer)
+        matches: list[list[Match]] = json.loads(answer)
     except (Apart, ValueError) as error:
         raise SearchFailed(f"{error} for {len(text)} characters; make it more specific") from None
-    return found
+    return matches
 
 
 @contextmanager

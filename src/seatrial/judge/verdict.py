@@ -259,11 +259,11 @@ def fault_of_directory(settings: RunSettings, folder: Path) -> str:
     text = _text(folder / DIRECTORY_FILE).strip()
     if text.startswith("failed: "):
         return plain_line(f"{asked}; {text[8:]}")
-    found = text.split(maxsplit=2)
+    words = text.split(maxsplit=2)
     wanted = settings.file_system_type
-    if len(found) < 3 or wanted in ("", found[0]):
+    if len(words) < 3 or wanted in ("", words[0]):
         return ""
-    return plain_line(f"{asked} on {wanted}; its file system is {found[0]} at {found[2]}")
+    return plain_line(f"{asked} on {wanted}; its file system is {words[0]} at {words[2]}")
 
 
 def fault_of_container(settings: RunSettings, folder: Path) -> str:
@@ -290,10 +290,10 @@ def _fault_of_pages(asked: str, folder: Path) -> str:
 def pages_used(text: str) -> PagesUsed | None:
     """Decode ``pages.txt``: kB of anonymous memory, of transparent huge pages in it, of hugetlbfs.
     Return None if it is empty or damaged."""
-    found = _SAMPLE.fullmatch(text.strip())
-    if found is None:
+    match = _SAMPLE.fullmatch(text.strip())
+    if match is None:
         return None
-    anonymous, thp, hugetlb = map(int, found.groups())
+    anonymous, thp, hugetlb = map(int, match.groups())
     return PagesUsed(max(0, anonymous - thp), thp, hugetlb)
 
 

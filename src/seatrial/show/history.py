@@ -164,7 +164,7 @@ def _noise(history: History) -> str:
 
 def _short(history: History) -> str:
     """Return in a few words how a series changed."""
-    if history.analysis.why:
+    if history.analysis.reason:
         return "too few" if history.analysis.few else "none: all equal"
     suspect = sum(not each.confirmed for each in history.told)
     words = [_percent(history, each) for each in history.told if each.confirmed]
@@ -203,8 +203,8 @@ def _whole(history: History, view: View) -> Section:
         reasons = ", ".join(f"{number} {reason}" for reason, number in series.excluded.items())
         parts.append(f"left out: {count(sum(series.excluded.values()), 'run')}: {reasons}")
     parts.append(_chart(history, view))
-    if analysis.why:
-        parts.append(f"nothing can be concluded: {analysis.why}")
+    if analysis.reason:
+        parts.append(f"nothing can be concluded: {analysis.reason}")
     elif not history.told:
         parts.append("no change")
     parts += [_changes(history), *_facts(history), _modes(history), analysis.limit, _notes(history)]
@@ -366,7 +366,7 @@ def _record(history: History) -> dict[str, Any]:
         **series,
         "n": len(history.series.points),
         "noise": history.analysis.noise,
-        "why": history.analysis.why,
+        "why": history.analysis.reason,
         "limit": history.analysis.limit,
         "changes": [_change_record(each) for each in history.told],
         "modes": [

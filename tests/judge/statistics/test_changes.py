@@ -90,7 +90,7 @@ def test_figures_that_are_none_are_left_out() -> None:
 def test_what_cannot_be_judged_is_told(values: list[float], said: str) -> None:
     found = analyse(values)
     assert found.changes == []
-    assert said in found.why
+    assert said in found.reason
 
 
 def test_zeros_and_negatives_have_levels_but_no_ratio() -> None:

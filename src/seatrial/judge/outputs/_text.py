@@ -23,20 +23,20 @@ class UniqueValues(dict[str, T]):
 def once(pattern: re.Pattern[str], text: str, what: str) -> re.Match[str]:
     """Return the only match. Raises ValueError that names ``what`` if there is none, or several."""
     matches = pattern.finditer(text)
-    found = next(matches, None)
-    if found is None:
+    match = next(matches, None)
+    if match is None:
         raise ValueError(f"its {what} is missing, or not whole")
     if next(matches, None) is not None:
         raise ValueError(f"it has more than one {what}; judge one run at a time")
-    return found
+    return match
 
 
 def whole(pattern: re.Pattern[str], line: str) -> re.Match[str]:
     """Return the match of a whole line. Raises ValueError for a line that is cut or damaged."""
-    found = pattern.fullmatch(line)
-    if found is None:
+    match = pattern.fullmatch(line)
+    if match is None:
         raise ValueError(f"a line of it is not whole: {shown(line)}")
-    return found
+    return match
 
 
 def end_whole(text: str) -> None:

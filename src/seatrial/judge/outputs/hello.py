@@ -25,10 +25,10 @@ def places(text: str) -> list[ThreadPlace]:
     """Return the place of each thread. Raises ValueError with the reason if a line is damaged, or
     the last one is missing. Older lines tell no core."""
     lines = text.split("\n")
-    found = [_place(line) for line in lines if line.startswith(LINE)]
+    threads = [_place(line) for line in lines if line.startswith(LINE)]
     if _LAST not in lines:
         raise ValueError(f"its closing line {_LAST!r} is missing")
-    return found
+    return threads
 
 
 def _place(line: str) -> ThreadPlace:

@@ -54,10 +54,10 @@ def parse(text: str) -> list[MetricValue]:
         raise ValueError("a line '# Benchmarking' is missing")
     figures: list[MetricValue] = []
     for benchmark, block in zip(parts[::2], parts[1::2], strict=True):
-        found = _of_block(benchmark, block, usual)
-        if not found:
+        of_block = _of_block(benchmark, block, usual)
+        if not of_block:
             raise ValueError(f"it has no figures of {shown(benchmark)}")
-        figures += found
+        figures += of_block
     _require_modes(figures)
     _require_listed(before, figures)
     _require_equal_sizes(figures)
@@ -103,9 +103,9 @@ def _require_listed(head: str, figures: list[MetricValue]) -> None:
     run most of them."""
     _, _, listed = head.partition("List of Benchmarks to run:")
     names = _LISTED.findall(listed)
-    found = {figure.labels["benchmark"] for figure in figures}
+    benchmarks = {figure.labels["benchmark"] for figure in figures}
     alone = all(figure.labels["processes"] == 1 for figure in figures)
-    if missing := [name for name in names if name not in found and not alone]:
+    if missing := [name for name in names if name not in benchmarks and not alone]:
         raise ValueError(f"it lists {shown(missing[0])}, and has no figures of it")
 
 

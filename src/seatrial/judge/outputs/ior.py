@@ -85,7 +85,7 @@ def _of_maxima(text: str) -> list[MetricValue]:
     maxima = [(name, rate) for name, rate in map(_maximum, lines) if rate]  # 0: not requested
     if not maxima:
         raise ValueError("it has neither a summary of all tests nor a line 'Max Write:'")
-    if rows and set(dict(maxima)) != {words[0] for words in rows}:
+    if rows and {name for name, _ in maxima} != {words[0] for words in rows}:
         raise ValueError("its maxima are not of the operations that it ran: a line is missing")
     return [MetricValue(f"{name}_max", rate, "MiB/s", "higher") for name, rate in maxima]
 
@@ -132,8 +132,9 @@ def _of_json(text: str) -> list[MetricValue]:
     for row in output.summary:
         figures += _figures(row.operation, [row.highest, row.lowest, row.mean], row.test)
     ran = {(test.test, each.access) for test in output.tests for each in test.results}
-    told = {(row.test, row.operation) for row in output.summary}
-    if missing := [access for test, access in sorted(ran - told) if access in ("write", "read")]:
+    summarised = {(row.test, row.operation) for row in output.summary}
+    missing = [access for _, access in sorted(ran - summarised) if access in ("write", "read")]
+    if missing:
         raise ValueError(f"its summary has no row of {missing[0]}")
     return figures
 

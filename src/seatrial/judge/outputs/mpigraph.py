@@ -34,23 +34,24 @@ def parse(text: str) -> list[MetricValue]:
         raise ValueError("it has more than one line 'START mpiGraph'; judge one run at a time")
     if not text.endswith("\nEND mpiGraph"):
         _line(text, "END mpiGraph")
-    told = _line(text, "Procs\t")[0]
-    if not told.isdecimal() or not 2 <= number(told) <= len(text):
-        raise ValueError(f"its number of ranks, {shown(told)}, is not one of 2 or more")
-    return [figure for way in WAYS for figure in _of_matrix(text, way, int(told))]
+    ranks = _line(text, "Procs\t")[0]
+    if not ranks.isdecimal() or not 2 <= number(ranks) <= len(text):
+        raise ValueError(f"its number of ranks, {shown(ranks)}, is not one of 2 or more")
+    return [figure for way in WAYS for figure in _of_matrix(text, way, int(ranks))]
 
 
 def _of_matrix(text: str, way: Way, ranks: int) -> list[MetricValue]:
     highest, average = (number(_line(text, f"{way} {what}\t")[0]) for what in ("max", "avg"))
-    count, most, least = 0, 0.0, float("inf")
+    count, largest, least = 0, 0.0, float("inf")
     for rank, (_, values) in enumerate(rows(text, way)):
         del values[rank]
         if values:
-            count, most, least = count + 1, max(most, max(values)), min(least, min(values))
+            count += 1
+            largest, least = max(largest, max(values)), min(least, min(values))
     if count != ranks:
         raise ValueError(f"its matrix {way!r} has {count} ranks, its line 'Procs' {ranks}")
-    if abs(most - highest) > _ROUNDED:
-        raise ValueError(f"it says '{way} max' {highest:g}, but the largest is {most:g}")
+    if abs(largest - highest) > _ROUNDED:
+        raise ValueError(f"it says '{way} max' {highest:g}, but the largest is {largest:g}")
     figures = (("max", highest), ("avg", average), ("min", least))
     return [MetricValue(f"{way.lower()}_{what}", x, "MiB/s", "higher") for what, x in figures]
 

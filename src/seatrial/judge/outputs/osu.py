@@ -99,6 +99,6 @@ def _row(benchmark: str, columns: list[str], line: str) -> list[MetricValue]:
 
 def _meaning(column: str) -> tuple[str, str, Better]:
     for pattern, name, unit, better in _COLUMNS:
-        if found := pattern.fullmatch(column):
-            return name.format(*(word.lower() for word in found.groups())), unit, better
+        if match := pattern.fullmatch(column):
+            return name.format(*(word.lower() for word in match.groups())), unit, better
     raise ValueError(f"it has a column that is not known: {shown(column)}")

@@ -31,13 +31,13 @@ _RANKS = re.compile(rf"MPI summary: {_N} ranks.*")
 
 def places(text: str) -> list[ThreadPlace]:
     """Return the place of each thread. Raises ValueError with the reason if a line is damaged."""
-    found: list[ThreadPlace] = []
+    threads: list[ThreadPlace] = []
     hosts: dict[str, str] = {}  # of the numbers of nodes
     ranks = 0  # as ARCHER2's tells
     for line in text.split("\n"):
         if line.startswith("Hello from rank "):
             rank, thread, node, cpus = whole(_HELLO, line).groups()
-            found.append(ThreadPlace(int(rank), int(thread or 0), node, cpus_of(cpus)))
+            threads.append(ThreadPlace(int(rank), int(thread or 0), node, cpus_of(cpus)))
         elif match := _HOST.fullmatch(line):
             hosts[match[1]] = match[2]
         elif match := _RANKS.fullmatch(line):
@@ -46,18 +46,18 @@ def places(text: str) -> list[ThreadPlace]:
             number, rank, thread, cpus = whole(_RANK, line).groups()
             if number not in hosts:
                 raise ValueError(f"its line of the host name of node {number} is missing")
-            found.append(ThreadPlace(int(rank), int(thread), hosts[number], cpus_of(cpus)))
-    if found:
+            threads.append(ThreadPlace(int(rank), int(thread), hosts[number], cpus_of(cpus)))
+    if threads:
         end_whole(text)
-    if ranks > len({place.rank for place in found}):
+    if ranks > len({place.rank for place in threads}):
         raise ValueError(f"it tells of {ranks} ranks, and has not the lines of all")
-    return found
+    return threads
 
 
 def parse(text: str) -> list[MetricValue]:
     """Return for each thread the number of CPUs that it may use, labelled with its place. Raises
     ValueError with the reason if a line is damaged, or no thread has one."""
-    found = places(text)
-    if not found:
+    threads = places(text)
+    if not threads:
         raise ValueError("no line tells where a thread may run")
-    return figures_of(found)
+    return figures_of(threads)

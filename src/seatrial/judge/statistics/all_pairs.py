@@ -192,12 +192,12 @@ def survey(
     figures[~(np.isfinite(figures) & (figures > 0))] = np.nan
     np.fill_diagonal(figures, np.nan)
     talks = ~np.isnan(figures)
-    found = blocks(figures, member, len(kinds))
+    of_groups = blocks(figures, member, len(kinds))
     silent = ~(talks.any(axis=0) | talks.any(axis=1))
     part = _parts(talks)
-    mute = _mute_pairs(talks, silent, found, member)
+    mute = _mute_pairs(talks, silent, of_groups, member)
     mute = mute[part[mute[:, 0]] == part[mute[:, 1]]]
-    others = np.where(np.eye(len(kinds), dtype=bool), 0, found.known)
+    others = np.where(np.eye(len(kinds), dtype=bool), 0, of_groups.known)
     alone = ~(others.any(axis=0) | others.any(axis=1)) & (len(kinds) > 1)
     cut_off = kinds[alone].tolist()
     classes = (
@@ -217,7 +217,7 @@ def survey(
         apart=_apart(part, silent | np.isin(kinds[member], cut_off), labels),
         pairs=[(labels[i], labels[j]) for i, j in mute[:MAX_LISTED].tolist()],
         mute_pairs=len(mute),
-        groups=_group_table(found, kinds.tolist()),
+        groups=_group_table(of_groups, kinds.tolist()),
         nics=_nic_table(figures, labels),
         noise=effects.noise if effects else None,
         reason=reason,
@@ -326,18 +326,18 @@ def _slow_links(figures: Floats, effects: _Effects, labels: list[str]) -> tuple[
 # ---- who cannot talk ----------------------------------------------------------------------
 
 
-def _group_table(found: Blocks, kinds: list[str]) -> list[GroupPair]:
+def _group_table(blocks: Blocks, kinds: list[str]) -> list[GroupPair]:
     """Return all pairs of groups; of more than ``MAX_GROUP_PAIRS``, those that are cut or slow."""
     own = np.eye(len(kinds), dtype=bool)
-    norms = np.full(found.median.shape, np.nan)
+    norms = np.full(blocks.median.shape, np.nan)
     for those in (own, ~own):
-        if (of_class := found.median[those & (found.known > 0)]).size:
+        if (of_class := blocks.median[those & (blocks.known > 0)]).size:
             norms[those] = np.median(of_class)
-    ratio = found.median / norms
-    links = _links(found)
+    ratio = blocks.median / norms
+    links = _links(blocks)
     chosen = np.argwhere(np.ones_like(own))
     if len(chosen) > MAX_GROUP_PAIRS:
-        notable = ((links > 0) & (found.known == 0)) | (ratio - 1 < -SLOW_GROUPS)
+        notable = ((links > 0) & (blocks.known == 0)) | (ratio - 1 < -SLOW_GROUPS)
         chosen = np.argwhere(notable)[:MAX_LISTED]
 
     def figure(value: float) -> float | None:
@@ -347,23 +347,23 @@ def _group_table(found: Blocks, kinds: list[str]) -> list[GroupPair]:
         GroupPair(
             sender=kinds[a],
             receiver=kinds[b],
-            median=figure(found.median[a, b]),
-            low=figure(found.low[a, b]),
-            high=figure(found.high[a, b]),
+            median=figure(blocks.median[a, b]),
+            low=figure(blocks.low[a, b]),
+            high=figure(blocks.high[a, b]),
             effect=figure(ratio[a, b] - 1),
             links=int(links[a, b]),
-            missing=int(links[a, b] - found.known[a, b]),
+            missing=int(links[a, b] - blocks.known[a, b]),
         )
         for a, b in chosen.tolist()
     ]
 
 
-def _links(found: Blocks) -> Indices:
+def _links(blocks: Blocks) -> Indices:
     """Return the number of links of each pair of groups, shape (groups, groups).
 
     They are all cells of the block except those of a node with itself.
     """
-    links: Indices = found.cells - np.diag(np.sqrt(found.cells.diagonal()).round().astype(int))
+    links: Indices = blocks.cells - np.diag(np.sqrt(blocks.cells.diagonal()).round().astype(int))
     return links
 
 
@@ -395,7 +395,7 @@ def _apart(part: Indices, known: Bools, labels: list[str]) -> list[list[str]]:
     return [[labels[i] for i in some] for some in members if not known[some].all()]
 
 
-def _mute_pairs(talks: Bools, silent: Bools, found: Blocks, member: Indices) -> Indices:
+def _mute_pairs(talks: Bools, silent: Bools, blocks: Blocks, member: Indices) -> Indices:
     """Return the pairs that cannot communicate, shape (m, 2), as (sender, receiver).
 
     Pairs of silent nodes and of groups that are cut from each other are left out.
@@ -407,7 +407,7 @@ def _mute_pairs(talks: Bools, silent: Bools, found: Blocks, member: Indices) -> 
     if not mute.any():
         return np.empty((0, 2), dtype=np.intp)
     pairs = np.argwhere(mute)
-    cut = (_links(found) > 0) & (found.known == 0)
+    cut = (_links(blocks) > 0) & (blocks.known == 0)
     single: Indices = pairs[~cut[member[pairs[:, 0]], member[pairs[:, 1]]]]
     return single
 

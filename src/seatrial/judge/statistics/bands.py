@@ -181,14 +181,14 @@ def _differences(pairs: Sequence[Pair], levels: Sequence[str]) -> list[float | N
     effects = inverse @ model.T @ logs
     noise = max(float(((logs - model @ effects) ** 2).sum()) / freedom, 1e-12)
     known = np.abs(square @ inverse - np.eye(len(square))).max(axis=0) < 1e-6
-    found: list[float | None] = []
+    chances: list[float | None] = []
     for step in range(len(nodes), len(square)):
         deviate = abs(float(effects[step])) / math.sqrt(
             noise * max(float(inverse[step, step]), 1e-12)
         )
         p = two_sided(deviate, freedom)
-        found.append(p if known[step] else None)
-    return found
+        chances.append(p if known[step] else None)
+    return chances
 
 
 def _without_ends(pairs: Sequence[Pair]) -> Sequence[Pair]:
@@ -205,11 +205,11 @@ def _without_ends(pairs: Sequence[Pair]) -> Sequence[Pair]:
 def _hop_cost(pairs: Sequence[Pair]) -> HopCost | None:
     """Return the slope of the figures over hops; None where all pairs are as many hops apart."""
     hops, values = [float(one.hops) for one in pairs], [one.value for one in pairs]
-    found = theil_sen(hops, values)
-    if found is None:
+    slope = theil_sen(hops, values)
+    if slope is None:
         return None
-    start = float(np.median(np.array(values) - found.slope * np.array(hops)))
-    return HopCost(start, *found)
+    start = float(np.median(np.array(values) - slope.slope * np.array(hops)))
+    return HopCost(start, *slope)
 
 
 def _usual(

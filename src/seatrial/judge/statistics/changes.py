@@ -330,10 +330,10 @@ class LevelChange(Struct, frozen=True):
         return self.after / self.before if self.before * self.after > 0 else None
 
 
-class SeriesAnalysis(Struct, frozen=True):
+class SeriesAnalysis(Struct, frozen=True, rename={"reason": "why"}):
     """The changes of a series of ``count`` finite figures.
 
-    ``noise``: the robust standard deviation beside the changes. ``why``: the reason why nothing can
+    ``noise``: the robust standard deviation beside the changes. ``reason``: why nothing can
     be concluded, or "". ``limit``: which changes a series so short cannot show, however large they
     are, or "".
     """
@@ -341,7 +341,7 @@ class SeriesAnalysis(Struct, frozen=True):
     changes: list[LevelChange]
     count: int
     noise: float
-    why: str = ""
+    reason: str = ""
     limit: str = ""
 
     @property
@@ -371,21 +371,21 @@ def analyse(values: Sequence[float]) -> SeriesAnalysis:
     confirmed = _confirmed(series)
     marks, steps = [0, *confirmed, len(series)], _steps(series, confirmed)
     drifts = _drifts(steps)
-    found = [_drift(steps[run.start : run.stop], marks[run.start]) for run in drifts]
+    changes = [_drift(steps[run.start : run.stop], marks[run.start]) for run in drifts]
     alone = {*range(len(steps))}.difference(*drifts)
-    found += [_told(steps[i], "confirmed") for i in alone]
+    changes += [_told(steps[i], "confirmed") for i in alone]
     off = []
     drifting = set[int]().union(*(range(run.start, run.stop + 1) for run in drifts))
     for number, (start, end) in enumerate(pairwise(marks)):
         if number not in drifting:
             off.append(series[start:end] - np.median(series[start:end]))
             if suspect := _suspect(series, start, end):
-                found.append(_told(suspect, "suspect"))
+                changes.append(_told(suspect, "suspect"))
     for run in drifts:
         apart = np.diff(series[marks[run.start] : marks[run.stop + 1]])
         off.append((apart - np.median(apart)) / math.sqrt(2))
     return SeriesAnalysis(
-        sorted((_as_given(one, usable, power) for one in found), key=lambda one: one.index),
+        sorted((_as_given(one, usable, power) for one in changes), key=lambda one: one.index),
         len(series),
         noise=math.ldexp(deviation(np.concatenate(off)), power),
         limit=_limit(len(series)),
@@ -499,7 +499,7 @@ def _splits(series: Floats, changes: list[int]) -> list[int]:
 
     The two halves of such a split are searched in the same way.
     """
-    found = []
+    splits = []
     pieces = list(pairwise([0, *changes, len(series)]))
     while pieces:
         start, end = pieces.pop()
@@ -507,25 +507,25 @@ def _splits(series: Floats, changes: list[int]) -> list[int]:
             continue
         at = start + best_split(series[start:end], SHORTEST)
         if step_at(series, start, at, end).holds(len(series)):
-            found.append(at)
+            splits.append(at)
             pieces += [(start, at), (at, end)]
-    return found
+    return splits
 
 
 def _drifts(steps: Sequence[StepEvidence]) -> list[range]:
     """Return the runs of steps in one direction that are drifts, as ranges of their numbers."""
-    found: list[range] = []
+    drifts: list[range] = []
     for i, step in enumerate(steps):
         near = [*steps[max(0, i - 1) : i], *steps[i + 1 : i + 2]]
         several = any(other.rises == step.rises for other in near)
         least = LINE_FOR_SEVERAL if several else LINE_FOR_ONE
         if step.line_likelier() < least * math.log(len(step.figures)):
             continue
-        if found and found[-1].stop == i and steps[i - 1].rises == step.rises:
-            found[-1] = range(found[-1].start, i + 1)
+        if drifts and drifts[-1].stop == i and steps[i - 1].rises == step.rises:
+            drifts[-1] = range(drifts[-1].start, i + 1)
         else:
-            found.append(range(i, i + 1))
-    return found
+            drifts.append(range(i, i + 1))
+    return drifts
 
 
 # ---- suspect ------------------------------------------------------------------------------

@@ -95,10 +95,10 @@ def means_of(figures: Floats, noise: BlockNoise | None) -> tuple[Floats, Ints]:
     counted = np.where(several.any(axis=0), several, np.isfinite(figures))
     effects = np.zeros(figures.shape[1])
     means = np.full(len(figures), np.nan)
-    there = runs > 0
+    ran = runs > 0
     for _ in range(_MOST_SWEEPS):
         before = effects.copy()
-        means[there] = centres(figures[there] - effects, scale)
+        means[ran] = centres(figures[ran] - effects, scale)
         left = np.where(counted, figures - means[:, None], np.nan)
         used = counted.any(axis=0)
         effects[used] = centres(left[:, used].T, scale)
@@ -110,13 +110,13 @@ def means_of(figures: Floats, noise: BlockNoise | None) -> tuple[Floats, Ints]:
 
 def centres(values: Floats, scale: float) -> Floats:
     """Return Huber's M-estimate of each row, NaN left out; the mean for an infinite scale."""
-    found = medians_of_rows(values)
+    centre = medians_of_rows(values)
     counts = np.isfinite(values).sum(axis=1)
     bend = BEND * scale
     for _ in range(_STEPS_TO_CENTRE):
-        steps = np.clip(values - found[:, None], -bend, bend)
-        found = found + np.where(np.isfinite(steps), steps, 0.0).sum(axis=1) / counts
-    return found
+        steps = np.clip(values - centre[:, None], -bend, bend)
+        centre = centre + np.where(np.isfinite(steps), steps, 0.0).sum(axis=1) / counts
+    return centre
 
 
 def medians_of_rows(values: Floats) -> Floats:
@@ -125,8 +125,8 @@ def medians_of_rows(values: Floats) -> Floats:
     ordered = np.sort(values, axis=1)  # NaN last
     counts = np.isfinite(values).sum(axis=1)
     rows = np.arange(len(values))
-    found: Floats = (ordered[rows, (counts - 1) // 2] + ordered[rows, counts // 2]) / 2
-    return found
+    medians: Floats = (ordered[rows, (counts - 1) // 2] + ordered[rows, counts // 2]) / 2
+    return medians
 
 
 def residuals_of(figures: Floats) -> tuple[Floats, int]:
@@ -138,8 +138,8 @@ def residuals_of(figures: Floats) -> tuple[Floats, int]:
     left[~often] = np.nan
     rounds = np.isfinite(left).sum(axis=0) > 1
     left[:, ~rounds] = np.nan
-    there = np.isfinite(left)
-    rows, columns = there.any(axis=1), there.any(axis=0)
+    known = np.isfinite(left)
+    rows, columns = known.any(axis=1), known.any(axis=0)
     left = left[rows][:, columns]
     if not left.size:
         return left, 0
@@ -149,18 +149,18 @@ def residuals_of(figures: Floats) -> tuple[Floats, int]:
         left = left - medians_of_rows(left.T)
         if np.nanmax(np.abs(left - before)) < LEAST_SCALE:
             break
-    freedom = int(there.sum()) - int(rows.sum()) - int(columns.sum()) + 1
+    freedom = int(known.sum()) - int(rows.sum()) - int(columns.sum()) + 1
     return left, freedom
 
 
 def _differences(residuals: Floats) -> Floats:
     """Return the differences of residuals within rounds, of all pairs of settings."""
-    found = []
+    differences = []
     for column in residuals.T:
         own = column[np.isfinite(column)]
         first, second = np.triu_indices(len(own), 1)
-        found.append(own[first] - own[second])
-    pairs: Floats = np.concatenate(found)
+        differences.append(own[first] - own[second])
+    pairs: Floats = np.concatenate(differences)
     return pairs
 
 
@@ -168,12 +168,12 @@ def evidence(differences: Floats, noise: BlockNoise, mean: float = 0.0) -> Float
     """Return log M against "the mean of the differences is at most ``mean``". ``differences``: of
     one or more pairs of settings, shape (..., rounds), NaN where a pair has none."""
     scaled = np.clip((differences - mean) / noise.scale, -CLIP, CLIP)
-    there = np.isfinite(scaled)
-    totals = np.where(there, scaled, 0.0).sum(axis=-1)
+    known = np.isfinite(scaled)
+    totals = np.where(known, scaled, 0.0).sum(axis=-1)
     logs = np.multiply.outer(totals, noise.gains)
-    logs -= np.multiply.outer(there.sum(axis=-1), noise.cumulants)
-    found: Floats = np.log(np.exp(logs).mean(axis=-1))
-    return found
+    logs -= np.multiply.outer(known.sum(axis=-1), noise.cumulants)
+    log_m: Floats = np.log(np.exp(logs).mean(axis=-1))
+    return log_m
 
 
 def interval(differences: Floats, noise: BlockNoise, alpha: float) -> tuple[float, float]:
@@ -284,8 +284,8 @@ def _noise_of_runs(left: Floats, freedom: int) -> tuple[float, float]:
 
 def _as_wide(left: Floats, freedom: int) -> Floats:
     """Return residuals as wide as the noise: a fit pulls them to 0."""
-    found: Floats = left[np.isfinite(left)]
-    return found * math.sqrt(len(found) / freedom)
+    known: Floats = left[np.isfinite(left)]
+    return known * math.sqrt(len(known) / freedom)
 
 
 def _changes(one: Floats, other: Floats, scale: float) -> tuple[Floats, float]:

@@ -84,8 +84,8 @@ def ranks(figures: Floats) -> Floats:
     """Return the ranks of figures from 1, the mean of them for equal ones; shape (n,)."""
     from scipy import stats
 
-    found: Floats = stats.rankdata(figures)
-    return found
+    ranked: Floats = stats.rankdata(figures)
+    return ranked
 
 
 def beside_rise(figures: Floats) -> tuple[Floats, int]:
@@ -136,8 +136,8 @@ def wilson(met: int, of: int) -> tuple[float, float]:
         return 0.0, 1.0
     from scipy import stats
 
-    told = stats.binomtest(met, of).proportion_ci(CONFIDENCE, method="wilson")
-    return float(told.low), float(told.high)
+    interval = stats.binomtest(met, of).proportion_ci(CONFIDENCE, method="wilson")
+    return float(interval.low), float(interval.high)
 
 
 def least_rate(failed: int, runs: int) -> float:
@@ -145,8 +145,8 @@ def least_rate(failed: int, runs: int) -> float:
     lower end of a one-sided interval (Clopper and Pearson 1934)."""
     from scipy import stats
 
-    told = stats.binomtest(failed, runs, alternative="greater").proportion_ci(CONFIDENCE)
-    return float(told.low)
+    interval = stats.binomtest(failed, runs, alternative="greater").proportion_ci(CONFIDENCE)
+    return float(interval.low)
 
 
 def clean_runs_needed(failed: int, runs: int) -> int:
@@ -177,13 +177,13 @@ def welch(first: SampleMoments, second: SampleMoments) -> Floats:
     """Return the two-sided p-values of Welch's test (1947), of variances above 0; never 0."""
     from scipy import stats
 
-    told = stats.ttest_ind_from_stats(
+    result = stats.ttest_ind_from_stats(
         *(first.mean, np.sqrt(first.variance), first.size),
         *(second.mean, np.sqrt(second.variance), second.size),
         equal_var=False,
     )
-    found: Floats = np.maximum(told.pvalue, sys.float_info.min)
-    return found
+    p: Floats = np.maximum(result.pvalue, sys.float_info.min)
+    return p
 
 
 def brown_forsythe(first: Floats, second: Floats) -> float | None:
@@ -362,8 +362,8 @@ def _beyond(figures: Floats, deals: Bools, bounds: Floats, least: float) -> Floa
     ps, off = _welch(figures, deals)
     ps[off < math.log1p(least)] = 1.0
     ps.sort(axis=1)
-    found = [np.searchsorted(row, bounds, side="right") for row in ps]
-    shares: Floats = np.array(found) / ps.shape[1]
+    numbers = [np.searchsorted(row, bounds, side="right") for row in ps]
+    shares: Floats = np.array(numbers) / ps.shape[1]
     return shares
 
 

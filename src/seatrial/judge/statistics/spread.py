@@ -66,7 +66,7 @@ def spread(values: Sequence[float], deviations: float | None = None) -> Spread:
     if not figures:
         return Spread(n=0, excluded=excluded, reason="there is no figure to judge")
     middle, mean = statistics.median(figures), statistics.fmean(figures)
-    found = Spread(
+    result = Spread(
         n=len(figures),
         mean=mean,
         median=middle,
@@ -75,13 +75,13 @@ def spread(values: Sequence[float], deviations: float | None = None) -> Spread:
         excluded=excluded,
     )
     if len(figures) == 1:
-        return replace(found, reason="one figure has no spread")
+        return replace(result, reason="one figure has no spread")
     deviation = statistics.stdev(figures)
     mad = statistics.median(abs(figure - middle) for figure in figures)
-    found = replace(found, deviation=deviation, mad=mad)
+    result = replace(result, deviation=deviation, mad=mad)
     if mean <= 0:
-        return replace(found, reason=f"the mean is {mean:g}: the spread is no share of it")
-    return replace(found, cv=deviation / mean)
+        return replace(result, reason=f"the mean is {mean:g}: the spread is no share of it")
+    return replace(result, cv=deviation / mean)
 
 
 def clipped(away: AnyFloats, bound: float) -> float:
@@ -206,8 +206,8 @@ def _valleys(sample: Floats) -> list[float]:
     peaks = (inner >= density[:-2]) & (inner > density[2:])
     error = ROUGHNESS / (len(sample) * width)
     valleys = _deep(density, (peaks.nonzero()[0] + 1).tolist(), error)
-    found = [float(edges[at] + step / 2) for at in valleys]
-    return sorted(at for at in [*found, *_ends(sample, width)] if sample[0] < at < sample[-1])
+    middles = [float(edges[at] + step / 2) for at in valleys]
+    return sorted(at for at in [*middles, *_ends(sample, width)] if sample[0] < at < sample[-1])
 
 
 def density_of(sample: Floats, width: float) -> tuple[Floats, Floats]:

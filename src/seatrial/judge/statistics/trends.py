@@ -138,22 +138,22 @@ class _Ranked:
 
     def _ranks(self, values: Floats) -> Floats:
         """Return centred ranks within strata, the mean of them for equal values; shape (n,)."""
-        found = np.empty(len(values))
+        centred = np.empty(len(values))
         for start, end in self._spans:
             size = end - start
-            found[start:end] = (ranks(values[start:end]) - (size + 1) / 2) / (size + 1)
-        return found
+            centred[start:end] = (ranks(values[start:end]) - (size + 1) / 2) / (size + 1)
+        return centred
 
     def deviates(self, figures: Floats) -> Floats:
         """Return the deviates of deals of the figures, shape (deals, n); shape (deals, k)."""
-        found: Floats = figures @ self._covariates.T * self._scale
-        return found
+        deviates: Floats = figures @ self._covariates.T * self._scale
+        return deviates
 
     def dealt(self, rng: "np.random.Generator") -> Floats:
         """Return the figures dealt anew within their strata; shape (AT_ONCE, n)."""
         keys = self._strata + rng.random((AT_ONCE, len(self._strata)))
-        found: Floats = self.figures[keys.argsort(axis=1)]
-        return found
+        dealt: Floats = self.figures[keys.argsort(axis=1)]
+        return dealt
 
 
 # ---- main effects --------------------------------------------------------------------------------
@@ -287,5 +287,5 @@ def _likelihoods(kernels: list[Floats], figures: Floats, weights: Floats, shares
     factors = np.linalg.cholesky(_covariances(kernels, weights, shares))
     halves = np.linalg.solve(factors, figures[:, None])[..., 0]
     logs = np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
-    found: Floats = -0.5 * (halves * halves).sum(axis=1) - logs
-    return found
+    logarithms: Floats = -0.5 * (halves * halves).sum(axis=1) - logs
+    return logarithms

@@ -452,5 +452,5 @@ def compare_spread(first: Sequence[float], second: Sequence[float]) -> SpreadRat
 def _deviations(samples: Floats) -> Floats:
     """Return the scaled median absolute deviation of each row."""
     middles = np.median(samples, axis=1)[:, None]
-    found: Floats = MAD_TO_SIGMA * np.median(np.abs(samples - middles), axis=1)
-    return found
+    deviations: Floats = MAD_TO_SIGMA * np.median(np.abs(samples - middles), axis=1)
+    return deviations
