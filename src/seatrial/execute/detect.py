@@ -140,9 +140,8 @@ def detect_cluster(name: str | None) -> tuple[Machine, str]:
     kinds = _groups(replace(node, partitions=()) for node in seen if node not in others)
     if not kinds:
         raise UsageError("scontrol show node: Slurm has no node here; describe the machine by hand")
-    about = "As Slurm describes it"
-    if more := sorted({p.rstrip("*") for p in partitions} - {default}):
-        about += f"; other partitions: {', '.join(more)}"
+    more = sorted({p.rstrip("*") for p in partitions} - {default})
+    about = "As Slurm describes it" + (f"; other partitions: {', '.join(more)}" if more else "")
     toolchains = detect_toolchains()
     # Whether srun can start an MPI's tasks depends on how both were built. The MPI's own launcher
     # works inside an allocation in any case. Users may choose launcher: {kind: srun}.

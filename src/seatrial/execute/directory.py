@@ -157,25 +157,24 @@ def job_events(path: Path) -> JobEvents:
 
 
 def _events_in(data: bytes, now: int) -> JobEvents:
-    starts: list[ScriptStarted | None] = []
-    end: ScriptEnded | None = None
-    compat: CompatStarted | None = None
-    refused: dict[str, None] = {}
-    for event in _decoded(data):
-        likely = now - _OLDEST_NS < event.time < now + _AHEAD_NS
-        if isinstance(event, ScriptStarted):
-            starts.append(event if likely else None)
-        elif isinstance(event, CompatStarted):
-            compat = compat or (event if likely else None)
-        elif isinstance(event, ScriptEnded) and event.exit_code in range(256):
-            end = _bounded_end(event, event.time if likely else now)
-        elif not isinstance(event, JobsOwnEvent) and event.name:
-            refused[event.name[:64]] = None
-    start = _bounded(starts[0]) if starts and starts[0] is not None else None
-    if compat is not None:
-        missing, text = compat.missing[:TEXT_LIMIT], compat.text[:TEXT_LIMIT]
-        compat = replace(compat, mode=compat.mode[:64], missing=missing, text=text)
-    return JobEvents(True, start, end, compat, tuple(islice(refused, MAX_REFUSED)))
+    decoded = list(_decoded(data))
+    starts = [event for event in decoded if isinstance(event, ScriptStarted)]
+    ends = [event for event in decoded if isinstance(event, ScriptEnded)]
+    ends = [event for event in ends if event.exit_code in range(256)]
+    compat = [event for event in decoded if isinstance(event, CompatStarted)]
+    refused = [event.name[:64] for event in decoded if not isinstance(event, JobsOwnEvent)]
+    return JobEvents(
+        True,
+        _bounded(starts[0]) if starts and _is_likely(starts[0], now) else None,
+        _bounded_end(ends[-1], now) if ends else None,
+        next((_bounded_answer(event) for event in compat if _is_likely(event, now)), None),
+        tuple(islice(filter(None, dict.fromkeys(refused)), MAX_REFUSED)),
+    )
+
+
+def _is_likely(event: Event, now: int) -> bool:
+    """Return whether the time of an event may be right."""
+    return now - _OLDEST_NS < event.time < now + _AHEAD_NS
 
 
 def _decoded(data: bytes) -> Iterator[Event]:
@@ -200,11 +199,18 @@ def _bounded_data(descriptor: int) -> bytes:
     return data.removesuffix(_FILLED) + b"}" if data.endswith(_FILLED) else data
 
 
-def _bounded_end(event: ScriptEnded, time: int) -> ScriptEnded:
-    """Return a copy of an end at this time, with so many sizes of files at most."""
+def _bounded_answer(event: CompatStarted) -> CompatStarted:
+    """Return a copy of what is known of the nodes of a compat job, with texts of usual lengths."""
+    missing, text = event.missing[:TEXT_LIMIT], event.text[:TEXT_LIMIT]
+    return replace(event, mode=event.mode[:64], missing=missing, text=text)
+
+
+def _bounded_end(event: ScriptEnded, now: int) -> ScriptEnded:
+    """Return a copy of an end, at the present time if its own cannot be right, with so many sizes
+    of files at most."""
     sizes = islice((event.sizes or {}).items(), MAX_SIZES)
     return ScriptEnded(
-        time=time,
+        time=event.time if _is_likely(event, now) else now,
         exit_code=event.exit_code,
         job_id=event.job_id[:64],
         sizes={name[:255]: size for name, size in sizes} or None,

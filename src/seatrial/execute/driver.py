@@ -58,6 +58,7 @@ from seatrial.execute.same_settings import (
 from seatrial.execute.schedulers import choose_backend
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.execute.trial_paths import require_plain
+from seatrial.execute.trial_record import Record
 from seatrial.hooks import load, provided
 from seatrial.journal import events
 from seatrial.journal.journal import Journal
@@ -74,6 +75,18 @@ _log = logger(__name__)
 REFILL_SHARE = 4
 SYNC_SECONDS = 5.0
 LONGEST_WAIT_SECONDS = 60.0  # for an update, as somebody may set the clock
+
+
+def _limits(record: Record, backend: Backend) -> Limits:
+    jobs = record.asked.jobs or record.machine.jobs or backend.jobs
+    return Limits(
+        cores=backend.room,
+        jobs=jobs,
+        builds=record.machine.builds.at_most or max(2, os.cpu_count() or 2),
+        refill=1 if backend.room else max(1, jobs // REFILL_SHARE),
+        max_failures=record.asked.max_failures,
+        gpus=backend.gpus,
+    )
 
 
 class Driver:
@@ -95,15 +108,7 @@ class Driver:
         self.backend = backend or choose_backend(record.machine, folder.submissions)
         # Two trials may have one tag, in another folder or after a deletion; their jobs may not.
         unique = f"{record.tag} {record.created}"
-        jobs = record.asked.jobs or record.machine.jobs or self.backend.jobs
-        limits = Limits(
-            cores=self.backend.room,
-            jobs=jobs,
-            builds=record.machine.builds.at_most or max(2, os.cpu_count() or 2),
-            refill=1 if self.backend.room else max(1, jobs // REFILL_SHARE),
-            max_failures=record.asked.max_failures,
-            gpus=self.backend.gpus,
-        )
+        limits = _limits(record, self.backend)
         self.conductor = Conductor(unique, folder.cases(), limits, record.policy)
         self._tasks = Tasks(self.backend.inbox)
         tell = record.alerts or (Tell(command=alert) if alert else None)

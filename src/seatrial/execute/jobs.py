@@ -287,11 +287,7 @@ class Jobs:
         if not isinstance(update, protocol.Queued | protocol.Started):
             self._given.discard(run_id)
         if isinstance(update, protocol.Queued):
-            flight = self._conductor.state.in_flight.get(run_id)
-            if flight is not None and flight.queued and flight.job_id == update.job_id:
-                return  # an earlier driver recorded it
-            note(events.SubmitEnded(run_id=run_id, refused=0))
-            note(events.JobQueued(run_id=run_id, job_id=update.job_id))
+            self._on_queued(update)
         elif isinstance(update, protocol.Started):
             note(events.JobStarted(run_id=run_id, nodes=update.nodes))
         elif isinstance(update, protocol.Refused):
@@ -303,6 +299,13 @@ class Jobs:
             self._on_ended(protocol.Ended(run_id, codes.CANCELLED.number, "never started", None))
         else:
             self._submit_again(run_id)
+
+    def _on_queued(self, update: protocol.Queued) -> None:
+        flight = self._conductor.state.in_flight.get(update.run_id)
+        if flight is not None and flight.queued and flight.job_id == update.job_id:
+            return  # an earlier driver recorded it
+        self._ledger.note(events.SubmitEnded(run_id=update.run_id, refused=0))
+        self._ledger.note(events.JobQueued(run_id=update.run_id, job_id=update.job_id))
 
     def _submit_again(self, run_id: str) -> None:
         """Submit with the next launches a job that never reached the scheduler. It avoids nodes

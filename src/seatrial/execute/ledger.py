@@ -389,6 +389,13 @@ class _Recorded:
         elif isinstance(event, events.TrialEnded):
             self.ended = True
 
+    def numbered(self, event: events.Event) -> events.Event | None:
+        """Return what a person says; a new issue with its number; None of an issue that there is
+        not."""
+        if not isinstance(event, events.IssueRecorded) or 0 < event.issue <= self.issues:
+            return event
+        return None if event.issue else replace(event, issue=self.issues + 1)
+
 
 def take_in(folder: TrialFolder, journal: Journal) -> None:
     """Append to a journal what people have left to be recorded. Other requests are left. A
@@ -405,17 +412,11 @@ def take_in(folder: TrialFolder, journal: Journal) -> None:
 
     files = []
     for file, request, by in requests.waiting(folder):
-        if request.request != "record":
-            continue
-        files.append(file)
-        if file in recorded.answered:
-            continue
-        event = requests.recorded(request, by, file)
-        if isinstance(event, events.IssueRecorded) and event.issue > recorded.issues:
-            continue  # there is none with that number
-        if isinstance(event, events.IssueRecorded) and not event.issue:
-            event = replace(event, issue=recorded.issues + 1)
-        append(event)
+        if request.request == "record":
+            files.append(file)
+            if file not in recorded.answered:
+                if numbered := recorded.numbered(requests.recorded(request, by, file)):
+                    append(numbered)
     items = items_of(trial.component.items if trial.component else (), recorded.ticks)
     if items and not recorded.ended and all(item.tick for item in items):
         append(events.TrialEnded(failed=int(any(item.state == "fail" for item in items))))

@@ -103,21 +103,28 @@ def made(trials: Path, path: Path, name: str = "") -> list[PlanTrial]:
 def _of_plan(trials: Path, path: Path, name: str) -> Iterator[tuple[TrialFolder, Record]]:
     """Yield the trials of a plan's file that ran, with their records."""
     plan = plan_name(path)
+    stem = name or plan
     for tag in tags(trials):
-        if (name or plan) and not tag.startswith(f"{name or plan}-"):
-            continue
-        folder = TrialFolder(trials / tag)
-        try:
-            record = folder.record()
-        except TrialError:
-            continue
-        is_of_plan = record.plan == plan if plan else record.plan_file == str(path.absolute())
-        if record.rehearsed or record.component is None or not is_of_plan:
-            continue
-        words = (name or record.plan, record.component.component, record.phase)
-        stem = "-".join(filter(None, words))
-        if tag == stem or _NUMBERED.fullmatch(tag.removeprefix(stem)):
-            yield folder, record
+        if not stem or tag.startswith(f"{stem}-"):
+            folder = TrialFolder(trials / tag)
+            with contextlib.suppress(TrialError):
+                record = folder.record()
+                if _is_of_plan(record, plan, path) and _has_tag(record, tag, name):
+                    yield folder, record
+
+
+def _is_of_plan(record: Record, plan: str, path: Path) -> bool:
+    if record.rehearsed or record.component is None:
+        return False
+    return record.plan == plan if plan else record.plan_file == str(path.absolute())
+
+
+def _has_tag(record: Record, tag: str, name: str) -> bool:
+    """Return whether a tag is that of a component in its phase, perhaps with a number."""
+    assert record.component is not None
+    words = (name or record.plan, record.component.component, record.phase)
+    stem = "-".join(filter(None, words))
+    return tag == stem or bool(_NUMBERED.fullmatch(tag.removeprefix(stem)))
 
 
 def elsewhere(trials: Path, path: Path, name: str = "") -> Path | None:

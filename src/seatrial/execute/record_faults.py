@@ -42,7 +42,8 @@ def _faults(event: events.PersonsEvent | events.RunReviewed) -> Iterator[str]:
 
 def _faults_of_kind(event: events.PersonsEvent | events.RunReviewed) -> Iterator[str]:
     if isinstance(event, events.RunReviewed):
-        if event.is_excluded and len({name.strip().casefold() for name in event.names}) < 2:
+        people = {name.strip().casefold() for name in event.names}
+        if event.is_excluded and len(people) < 2:
             yield "an exclusion is by agreement of both sides; name them: --by A --by B"
     elif isinstance(event, events.ItemTicked):
         if event.result not in RESULTS:
@@ -50,12 +51,16 @@ def _faults_of_kind(event: events.PersonsEvent | events.RunReviewed) -> Iterator
     elif isinstance(event, events.EvidenceGiven):
         yield from _faults_of_document(event)
     elif isinstance(event, events.PlanEntry):
-        if event.kind not in KINDS:
-            yield f"{event.kind!r} is no kind of record; there are {', '.join(KINDS)}"
-        if event.at < 0:
-            yield "the time of a record is before 1970"
+        yield from _faults_of_entry(event)
     elif isinstance(event, events.IssueRecorded) and (event.issue < 0 or event.state not in STATES):
         yield f"issue {event.issue} {event.state}: is no issue with a state"
+
+
+def _faults_of_entry(event: events.PlanEntry) -> Iterator[str]:
+    if event.kind not in KINDS:
+        yield f"{event.kind!r} is no kind of record; there are {', '.join(KINDS)}"
+    if event.at < 0:
+        yield "the time of a record is before 1970"
 
 
 def _faults_of_names(names: list[str]) -> Iterator[str]:

@@ -135,16 +135,16 @@ def _load_test(loaded: LoadedTuning, faults: Faults) -> tuple[Suite, Test]:
 
 def _check_names(tune: TuneFile, test: Test, at: Location) -> Better:
     """Check axes, parameters and the metric against the test. Return the metric's direction."""
-    for key, names in (("axes", tune.axes), ("parameters", tune.parameters)):
-        for name in names:
-            if name not in test.parameter_names and not (name == TOOLCHAIN and key == "axes"):
-                known = ", ".join(test.parameter_names) or "none"
-                remedy = suggest(name, test.parameter_names) or f"its parameters are {known}"
-                at.fault(f"is no parameter of the test {test.name}; {remedy}", key, name)
-            for group in test.zip:
-                if name in group and key == "axes":
-                    together = ", ".join(group)
-                    at.fault(f"advances together with others ({together}: zip)", key, name)
+    named = [("axes", name) for name in tune.axes]
+    named += [("parameters", name) for name in tune.parameters]
+    for key, name in named:
+        if name not in test.parameter_names and (key, name) != ("axes", TOOLCHAIN):
+            known = ", ".join(test.parameter_names) or "none"
+            remedy = suggest(name, test.parameter_names) or f"its parameters are {known}"
+            at.fault(f"is no parameter of the test {test.name}; {remedy}", key, name)
+        for group in test.zip if key == "axes" else ():
+            if name in group:
+                at.fault(f"advances together with others ({', '.join(group)}: zip)", key, name)
     if test.only_builds:
         at.fault(f"{test.name} has no run; name a test that has one", "test")
     return tune.better or _direction(tune, test, at)

@@ -320,6 +320,11 @@ class BatchBackend:
         unknown = [
             task for task, state in states if state is None or not self._conclude(task, state)
         ]
+        await self._look_at_events(unknown)
+
+    async def _look_at_events(self, unknown: Sequence[BatchTask]) -> None:
+        """Find out by their own events about jobs that neither the controller nor the accounting
+        shows. After ``lost_after`` the controller is asked for each by itself."""
         events = await self._readings.read(task.job for task in unknown)
         now = time.monotonic()
         for task in unknown:

@@ -254,12 +254,8 @@ def _on_machine(component: Component, machine: Machine, at: Location) -> None:
     for key, name in file_systems.items():
         if name:
             _there("file system", name, machine.file_systems, machine, at, *key)
-    used = set(file_systems.values())
-    targets = [
-        target.name
-        for name in sorted(used & set(machine.file_systems))
-        for target in machine.file_systems[name].metadata_targets
-    ]
+    used = [name for name in sorted(set(file_systems.values())) if name in machine.file_systems]
+    targets = [one.name for each in used for one in machine.file_systems[each].metadata_targets]
     _targets(component, targets, at)
     for i, throttle in enumerate(component.throttles):
         gauges = machine.all_gauges

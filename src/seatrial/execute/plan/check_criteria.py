@@ -259,12 +259,13 @@ def _waivers(
     for i, waiver in enumerate(component.waivers):
         location = at.inside("waivers", i)
         for j, name in enumerate(waiver.criteria):
+            text = ""
             if name not in known and not unsure:
                 listed = ", ".join(dict.fromkeys(known))
                 text = f"this component has no criterion {name}; it has {listed}"
-                location.fault(text, "criteria", j)
             elif waiver.in_part and by_id.get(name, name) in WHOLE_MACHINE:
                 text = f"{name} is about the whole machine; waive it without tests and toolchains"
+            if text:
                 location.fault(text, "criteria", j)
         _match(waiver.tests, chosen, "a test of this component", location, "tests")
         _match(waiver.toolchains, chains, "a toolchain of the machine", location, "toolchains")

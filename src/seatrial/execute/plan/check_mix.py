@@ -128,16 +128,17 @@ def _without_case(
     do."""
     skipped = {_test_of(what): reason for what, reason in expansion.skipped}
     left = [name for name in tests if name not in running.parts]
+    cannot_run = [name for name in left if name in skipped]
     if running.component.tests:
-        patterns = {pattern_of(running.component, name) for name in running.parts}
-        for name in filter(skipped.__contains__, left):
+        for name in cannot_run:
             running.location(name).fault(f"{name} {skipped[name]}{running.where}")
+        patterns = {pattern_of(running.component, name) for name in running.parts}
         for name in left:
             if name not in skipped and pattern_of(running.component, name) not in patterns:
                 text = f"select leaves no case of {name}; remove it here, or change select"
                 running.location(name).fault(text)
     elif tests and not running.parts:
-        reasons = "; ".join(f"{name} {skipped[name]}" for name in left if name in skipped)
+        reasons = "; ".join(f"{name} {skipped[name]}" for name in cannot_run)
         text = f"no case is left{running.where}: {reasons or 'select leaves none'}"
         running.at.fault(text, "component")
 
@@ -157,11 +158,7 @@ def check_sizes(component: Component, expansions: Sequence[Expansion], at: Locat
     if component.select or not expansions:
         return
     runs = {case.test for expansion in expansions for case in expansion.cases}
-    latest, *others = [dict(expansion.skipped) for expansion in reversed(expansions)]
-    too_large: dict[str, list[str]] = {}  # by test
-    for what, reason in latest.items():
-        if _TOO_LARGE.match(reason) and all(what in skipped for skipped in others):
-            too_large.setdefault(_test_of(what), []).append(f"{what} {reason}")
+    too_large = _too_large(expansions)
     for i, name in enumerate(component.tests):
         if name not in runs or name not in too_large:
             continue
@@ -171,6 +168,16 @@ def check_sizes(component: Component, expansions: Sequence[Expansion], at: Locat
             f"{first}{more}; leave it out by settings or select, or have a phase of as many nodes"
         )
         at.fault(text, "tests", name if isinstance(component.tests, dict) else i)
+
+
+def _too_large(expansions: Sequence[Expansion]) -> dict[str, list[str]]:
+    """Return the cases of each test that are too large for the nodes of each phase."""
+    latest, *others = [dict(expansion.skipped) for expansion in reversed(expansions)]
+    too_large: dict[str, list[str]] = {}
+    for what, reason in latest.items():
+        if _TOO_LARGE.match(reason) and all(what in skipped for skipped in others):
+            too_large.setdefault(_test_of(what), []).append(f"{what} {reason}")
+    return too_large
 
 
 def _test_of(skipped: str) -> str:

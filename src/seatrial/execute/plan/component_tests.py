@@ -143,20 +143,24 @@ def _check_nodes(
     for i, (name, component) in enumerate(known.items()):
         at = location.inside("components", i)
         beside = [other for other in known if other != name and groups[other] == groups[name]]
-        if beside and not component.nodes:
-            at.fault(f"runs beside {', '.join(beside)}, and needs nodes of its own", "nodes")
         if not component.nodes:
+            if beside:
+                at.fault(f"runs beside {', '.join(beside)}, and needs nodes of its own", "nodes")
             continue
-        for phase in phases_of(plan, component):
-            nodes = _nodes_of(machine, phase, component)
-            if nodes is not None and not nodes:
-                where = f"phase {phase.phase}" if phase.phase else machine.machine
-                at.fault(f"{component.nodes}: none of these is a node of {where}", "nodes")
-        earlier = list(known)[:i]
-        for other in beside:
-            if other in earlier and (both := _in_common(plan, machine, component, known[other])):
+        _check_there(plan, machine, component, at)
+        for other in filter(beside.__contains__, list(known)[:i]):
+            if both := _in_common(plan, machine, component, known[other]):
                 text = f"{fold(sorted(both))} is of {other}, too, which runs beside it; give each "
                 at.fault(f"{text}nodes of its own", "nodes")
+
+
+def _check_there(plan: Plan, machine: Machine, component: Component, at: Location) -> None:
+    """Check that some nodes of a component are there in each of its phases."""
+    for phase in phases_of(plan, component):
+        nodes = _nodes_of(machine, phase, component)
+        if nodes is not None and not nodes:
+            where = f"phase {phase.phase}" if phase.phase else machine.machine
+            at.fault(f"{component.nodes}: none of these is a node of {where}", "nodes")
 
 
 def _in_common(plan: Plan, machine: Machine, one: Component, other: Component) -> set[str]:

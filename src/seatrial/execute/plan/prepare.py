@@ -98,13 +98,15 @@ def prepare_plan(
     order = [phase.phase for phase in loaded.plan.phases or [WHOLE]]
     for draft in sorted(drafts, key=lambda draft: order.index(draft.phase)):
         component, is_checklist = draft.component, draft.component.kind == "checklist"
-        is_chosen = (not components or component.component in components) and (
-            not phases or draft.phase in phases
-        )
-        if is_chosen and (draft.cases or is_checklist):
+        if _is_chosen(draft, components, phases) and (draft.cases or is_checklist):
             policy = policy_of(loaded.plan, component, draft.machine, draft.tests, draft.cases)
             (checklists if is_checklist else parts).append(draft._replace(policy=policy))
     return PreparedPlan(path.absolute(), loaded.plan, loaded.site, parts, expected, checklists)
+
+
+def _is_chosen(draft: PreparedComponent, components: Sequence[str], phases: Sequence[str]) -> bool:
+    named = not components or draft.component.component in components
+    return named and (not phases or draft.phase in phases)
 
 
 def _drafts(loaded: Loaded, faults: Faults, keys: BuildKeys | None) -> list[PreparedComponent]:
