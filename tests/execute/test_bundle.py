@@ -11,11 +11,11 @@ import pytest
 from seatrial.execute.bundles import (
     PROGRESS,
     BundleLine,
-    BundleMember,
     bundle_list,
     bundle_script,
     read_progress,
 )
+from seatrial.execute.protocol import Job
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_a_bundle_goes_on_only_in_the_job_that_claimed_it(
     run = tmp_path / "r1"
     run.mkdir()
     (run / "job.sh").write_text("echo ran >> ../ran; kill -9 $(cat ../bundle)\n")
-    (tmp_path / "runs").write_text(bundle_list([BundleMember("r1", 60.0, run)]))
+    (tmp_path / "runs").write_text(bundle_list([Job("r1", run, 1, 1, 1, 1, 60.0, "", False)]))
     job = "${SLURM_ARRAY_JOB_ID-}_${SLURM_ARRAY_TASK_ID-}"
     (tmp_path / "job.sh").write_text(bundle_script(tmp_path, 1, 1, job))
     line = ["bash", "-c", "echo $$ > bundle; exec bash job.sh"]

@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from msgspec import Struct
-
 from seatrial.execute.protocol import Update
 from seatrial.execute.requests import WaitingRequest
 from seatrial.journal.events import AlertRaised, Event
@@ -42,11 +40,8 @@ class BackgroundTasks:
 # The background tasks of a driver, and the inbox through which they report to its loop.
 
 
-class Nudge(Struct, frozen=True):
-    """Makes the loop ask the conductor again, though there is nothing to record."""
-
-
-News = Update | Event | WaitingRequest | Nudge
+News = Update | Event | WaitingRequest | None
+"""None makes the loop ask the conductor again, though there is nothing to record."""
 
 
 class Tasks(BackgroundTasks):
@@ -68,4 +63,4 @@ class Tasks(BackgroundTasks):
         self.inbox.put_nowait(error)
 
     def nudge(self) -> None:
-        self.inbox.put_nowait(Nudge())
+        self.inbox.put_nowait(None)

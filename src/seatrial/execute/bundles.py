@@ -28,7 +28,7 @@ from seatrial.model.node_set import fold, unfold
 # The job script of a bundle: runs that share an allocation, one after the other or some at once.
 #
 #     bundle_script(folder, at_once=1, cores=4)       # the text of job.sh
-#     bundle_list(members)                            # the text of its list of runs
+#     bundle_list(jobs)                               # the text of its list of runs
 #     ask_to_end(folder, run_id)  # the bundle ends this run, or does not begin it
 #     read_progress(folder, offset)                   # what it wrote of its runs since
 #
@@ -42,14 +42,6 @@ GRACE_SECONDS = 6  # between the walltime of a run and its end, at most
 MARGIN_SECONDS = 30  # of the walltime of a bundle beyond those of its runs
 
 _PORTION = 1 << 20
-
-
-class BundleMember(Struct, frozen=True):
-    """A run of a bundle: its id, its walltime in seconds, its directory."""
-
-    run_id: str
-    walltime: float
-    path: Path
 
 
 class BundleLine(Struct, frozen=True):
@@ -71,11 +63,9 @@ def bundle_script(folder: Path, at_once: int, cores: int, job: str = "") -> str:
     return "#!/bin/bash\n" + head + Path(__file__).with_name("bundle.sh").read_text()
 
 
-def bundle_list(members: Sequence[BundleMember]) -> str:
+def bundle_list(jobs: Sequence[Job]) -> str:
     """Return the text of ``runs``, the list of a bundle."""
-    return "".join(
-        f"{member.run_id}\t{math.ceil(member.walltime)}\t{member.path}\n" for member in members
-    )
+    return "".join(f"{job.run_id}\t{math.ceil(job.walltime)}\t{job.path}\n" for job in jobs)
 
 
 def walltime_of(walltimes: Sequence[float], at_once: int) -> float:
@@ -165,10 +155,9 @@ def bundle_files(folder: Path, submission: Submission, job_id: str = "") -> dict
     """Return the texts of the files of a bundle by their names. ``job_id`` is bash for the id of
     its job, "" where the scheduler does not run a job again."""
     first = submission.jobs[0]
-    members = [BundleMember(job.run_id, job.walltime, job.path) for job in submission.jobs]
     cores = first.tasks_per_node * first.threads
     return {
-        "runs": bundle_list(members),
+        "runs": bundle_list(submission.jobs),
         "job.sh": bundle_script(folder, first.at_once, cores, job_id),
     }
 

@@ -133,14 +133,12 @@ def detect_cluster(name: str | None) -> tuple[Machine, str]:
     """Describe the cluster that sinfo shows, under that name or its own; return also comments for
     the file: the nodes of other partitions, as lines to be added to it. Slurm does not know NUMA
     domains: one for each socket is assumed. Raises UsageError if Slurm does not answer."""
-    partitions = ask_slurm("sinfo", "--noheader", "--format=%P").split()
-    default = next((p[:-1] for p in partitions if p.endswith("*")), "")
+    default, more = _partitions_shown()
     seen = nodes_seen()
     others = [node for node in seen if default and default not in node.partitions]
     kinds = _groups(replace(node, partitions=()) for node in seen if node not in others)
     if not kinds:
         raise UsageError("scontrol show node: Slurm has no node here; describe the machine by hand")
-    more = sorted({p.rstrip("*") for p in partitions} - {default})
     about = "As Slurm describes it" + (f"; other partitions: {', '.join(more)}" if more else "")
     toolchains = detect_toolchains()
     # Whether srun can start an MPI's tasks depends on how both were built. The MPI's own launcher
@@ -156,6 +154,13 @@ def detect_cluster(name: str | None) -> tuple[Machine, str]:
         toolchains=toolchains,
     )
     return _with_network(machine), _hint(others)
+
+
+def _partitions_shown() -> tuple[str, list[str]]:
+    """Return the default partition, "" if there is none, and the others."""
+    partitions = ask_slurm("sinfo", "--noheader", "--format=%P").split()
+    default = next((name[:-1] for name in partitions if name.endswith("*")), "")
+    return default, sorted({name.rstrip("*") for name in partitions} - {default})
 
 
 def _with_network(machine: Machine) -> Machine:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -41,6 +42,9 @@ _FILLED = b" " * 4096 + b"}\n"
 # Times of a job count if they are within these bounds of the present. A clock that was never set,
 # or a forged time, would stretch all pages of the trial over decades.
 _OLDEST_NS, _AHEAD_NS = 366 * 86_400 * SECOND_NS, 86_400 * SECOND_NS
+
+
+E = TypeVar("E", bound=Event)
 
 
 def prepare(path: Path, job_script: str, test: Test, more: Sequence[Input] = ()) -> None:
@@ -158,18 +162,21 @@ def job_events(path: Path) -> JobEvents:
 
 def _events_in(data: bytes, now: int) -> JobEvents:
     decoded = list(_decoded(data))
-    starts = [event for event in decoded if isinstance(event, ScriptStarted)]
-    ends = [event for event in decoded if isinstance(event, ScriptEnded)]
-    ends = [event for event in ends if event.exit_code in range(256)]
-    compat = [event for event in decoded if isinstance(event, CompatStarted)]
-    refused = [event.name[:64] for event in decoded if not isinstance(event, JobsOwnEvent)]
+    starts, compat = _of_kind(decoded, ScriptStarted), _of_kind(decoded, CompatStarted)
+    ends = [end for end in _of_kind(decoded, ScriptEnded) if end.exit_code in range(256)]
+    refused = dict.fromkeys(e.name[:64] for e in decoded if not isinstance(e, JobsOwnEvent))
+    refused.pop("", None)
     return JobEvents(
         True,
         _bounded(starts[0]) if starts and _is_likely(starts[0], now) else None,
         _bounded_end(ends[-1], now) if ends else None,
         next((_bounded_answer(event) for event in compat if _is_likely(event, now)), None),
-        tuple(islice(filter(None, dict.fromkeys(refused)), MAX_REFUSED)),
+        tuple(refused)[:MAX_REFUSED],
     )
+
+
+def _of_kind(decoded: Iterable[Event], kind: type[E]) -> list[E]:
+    return [event for event in decoded if isinstance(event, kind)]
 
 
 def _is_likely(event: Event, now: int) -> bool:

@@ -18,7 +18,7 @@ from seatrial.errors import TrialError
 from seatrial.execute import building, requests
 from seatrial.execute import requests as answers
 from seatrial.execute.alerts import AlertCommand, alert_of
-from seatrial.execute.background import News, Nudge, Tasks
+from seatrial.execute.background import News, Tasks
 from seatrial.execute.building import Building
 from seatrial.execute.clean_up import CleanUp
 from seatrial.execute.creation import Staging, write_scripts
@@ -350,7 +350,7 @@ class Driver:
             self.ledger.note(events.NodeDown(nodes=update.nodes, reason=update.reason))
         elif isinstance(update, NodesUp):
             self.ledger.note(events.NodeUp(nodes=update.nodes))
-        elif not isinstance(update, Nudge) and not self._building.receive(update):
+        elif update is not None and not self._building.receive(update):
             self._jobs.on_update(update)
 
     def _on_event(self, event: events.Event) -> None:

@@ -414,9 +414,9 @@ def take_in(folder: TrialFolder, journal: Journal) -> None:
     for file, request, by in requests.waiting(folder):
         if request.request == "record":
             files.append(file)
-            if file not in recorded.answered:
-                if numbered := recorded.numbered(requests.recorded(request, by, file)):
-                    append(numbered)
+            event = requests.recorded(request, by, file)
+            if file not in recorded.answered and (numbered := recorded.numbered(event)):
+                append(numbered)
     items = items_of(trial.component.items if trial.component else (), recorded.ticks)
     if items and not recorded.ended and all(item.tick for item in items):
         append(events.TrialEnded(failed=int(any(item.state == "fail" for item in items))))

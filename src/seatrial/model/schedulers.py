@@ -155,7 +155,7 @@ class SlurmScheduler(Scheduler):
     name = "slurm"
     title = "Slurm"
     settings = Slurm
-    client = "seatrial.execute.slurm:SlurmClient"
+    client = "seatrial.execute.batch.slurm:SlurmClient"
     submits = "sbatch"
     detect = "seatrial.execute.detect:detect_cluster"
     job_id = (

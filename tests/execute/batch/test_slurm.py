@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from seatrial.execute.slurm import SlurmClient
+from seatrial.execute.batch.slurm import SlurmClient
 from seatrial.journal.events import (
     AlertRaised,
     JobEnded,

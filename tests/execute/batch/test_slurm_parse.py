@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.execute.batch.scheduler_client import ACTIVE, ENDED, TaskState, UnexpectedOutput
-from seatrial.execute.slurm import (
+from seatrial.execute.batch.slurm import (
     NO_JOB,
     TEMPORARY,
     first_words_of,

@@ -16,6 +16,7 @@ from seatrial.execute import directory
 from seatrial.execute.batch import batch, scheduler_client, submitter
 from seatrial.execute.batch import submitter as job_readings
 from seatrial.execute.batch.batch import BatchBackend
+from seatrial.execute.batch.slurm import SlurmClient
 from seatrial.execute.directory import JobEvents
 from seatrial.execute.protocol import (
     Ended,
@@ -27,7 +28,6 @@ from seatrial.execute.protocol import (
     Trouble,
     Update,
 )
-from seatrial.execute.slurm import SlurmClient
 from seatrial.model.codes import CANCELLED, LOST, SPECIAL_EXIT
 from seatrial.model.machine import Machine, NodeGroup
 from seatrial.model.schedulers import BatchTime, Slurm

@@ -385,9 +385,9 @@ class DoubledJobs:
 #
 # Submissions to a batch system: jobs of one shape as a job array, and its files.
 #
-# arrange(jobs, largest) # jobs of one shape are an array write_submission(folder, submission,
-# index, line) # its list of runs and its batch script tasks_of(submission, array, folder) # the
-# task of each of its runs
+#     arrange(jobs, largest)                              # jobs of one shape are an array
+#     write_submission(folder, submission, index, line)   # its list of runs and its batch script
+#     tasks_of(submission, array, folder)                 # the task of each of its runs
 
 
 MAX_LIST_BYTES = 1 << 28

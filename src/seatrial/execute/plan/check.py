@@ -25,11 +25,11 @@ from seatrial.model.failures import check_known_failures
 from seatrial.model.file_model import FileModel, notes_of
 from seatrial.model.identifiers import show
 from seatrial.model.job_options import faults_of_override
-from seatrial.model.machine import Gauge, Machine, SlurmOverride
+from seatrial.model.machine import Machine, SlurmOverride
 from seatrial.model.moments import TimeSpan
 from seatrial.model.node_set import unfold_or_empty
 from seatrial.model.nodes import node_names
-from seatrial.model.plan import Component, ComponentTest, Plan, Throttle, phases_of, tag_of
+from seatrial.model.plan import Component, ComponentTest, Plan, phases_of, tag_of
 from seatrial.model.select import compile_keyword
 from seatrial.model.suite import Suite
 from seatrial.units import show_seconds
@@ -257,11 +257,7 @@ def _on_machine(component: Component, machine: Machine, at: Location) -> None:
     used = [name for name in sorted(set(file_systems.values())) if name in machine.file_systems]
     targets = [one.name for each in used for one in machine.file_systems[each].metadata_targets]
     _targets(component, targets, at)
-    for i, throttle in enumerate(component.throttles):
-        gauges = machine.all_gauges
-        _there("gauge", throttle.gauge, gauges, machine, at, "throttles", i, "gauge")
-        if throttle.gauge in gauges:
-            _fresh(throttle, gauges[throttle.gauge], at.inside("throttles", i))
+    _throttles(component, machine, at)
     for i, pattern in enumerate(component.toolchains):
         if pattern != "default" and not any(fnmatchcase(n, pattern) for n in machine.toolchains):
             _there("toolchain", pattern, machine.toolchains, machine, at, "toolchains", i)
@@ -275,13 +271,19 @@ def _there(
         at.fault(f"{machine.machine} has no {kind} {name!r}; it has {listed(known)}", *key)
 
 
-def _fresh(throttle: Throttle, gauge: Gauge, at: Location) -> None:
-    """Check that the next reading can arrive before the last one is stale."""
-    longest = gauge.every.seconds + gauge.timeout.seconds
-    if throttle.stale_after.seconds < longest:
-        text = f"{throttle.stale_after} is shorter than {throttle.gauge} may take from a reading "
-        text += f"to the next: its every and timeout are {show_seconds(longest)} together; "
-        at.fault(f"{text}give that or more, or read it more often", "stale_after")
+def _throttles(component: Component, machine: Machine, at: Location) -> None:
+    """Check that gauges exist, and that the next reading can arrive before the last is stale."""
+    gauges = machine.all_gauges
+    for i, throttle in enumerate(component.throttles):
+        _there("gauge", throttle.gauge, gauges, machine, at, "throttles", i, "gauge")
+        if (gauge := gauges.get(throttle.gauge)) is None:
+            continue
+        longest = gauge.every.seconds + gauge.timeout.seconds
+        if throttle.stale_after.seconds < longest:
+            text = f"{throttle.stale_after} is shorter than {throttle.gauge} may take from a "
+            text += f"reading to the next: its every and timeout are {show_seconds(longest)} "
+            text += "together; give that or more, or read it more often"
+            at.fault(text, "throttles", i, "stale_after")
 
 
 def _targets(component: Component, targets: list[str], at: Location) -> None:

@@ -252,8 +252,7 @@ def _waivers(
     """Check that each waiver has a reason and names criteria, tests and toolchains that exist."""
     by_id = {each.id: str(each.criterion) for each in component.criteria if each.id}
     known = [*(each.criterion for each in component.criteria), "every_test", *by_id]
-    unsure = any(unread(at, "criteria", i, "criterion") for i in range(len(component.criteria)))
-    unsure |= not component.criteria and unread(at, "criteria")
+    unsure = _has_unread_criteria(component, at)
     chosen = chosen_tests(component, suite.tests) if suite is not None else []
     chains = list(machine.toolchains) if machine is not None else []
     for i, waiver in enumerate(component.waivers):
@@ -269,6 +268,12 @@ def _waivers(
                 location.fault(text, "criteria", j)
         _match(waiver.tests, chosen, "a test of this component", location, "tests")
         _match(waiver.toolchains, chains, "a toolchain of the machine", location, "toolchains")
+
+
+def _has_unread_criteria(component: Component, at: Location) -> bool:
+    if not component.criteria:
+        return unread(at, "criteria")
+    return any(unread(at, "criteria", i, "criterion") for i in range(len(component.criteria)))
 
 
 def check_ids(plan: Plan, at: Location) -> None:

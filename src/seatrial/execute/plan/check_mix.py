@@ -132,15 +132,20 @@ def _without_case(
     if running.component.tests:
         for name in cannot_run:
             running.location(name).fault(f"{name} {skipped[name]}{running.where}")
-        patterns = {pattern_of(running.component, name) for name in running.parts}
-        for name in left:
-            if name not in skipped and pattern_of(running.component, name) not in patterns:
-                text = f"select leaves no case of {name}; remove it here, or change select"
-                running.location(name).fault(text)
+        _not_selected(running, [name for name in left if name not in skipped])
     elif tests and not running.parts:
         reasons = "; ".join(f"{name} {skipped[name]}" for name in cannot_run)
         text = f"no case is left{running.where}: {reasons or 'select leaves none'}"
         running.at.fault(text, "component")
+
+
+def _not_selected(running: ComponentInPhase, left: Sequence[str]) -> None:
+    """Report the entries of which ``select`` leaves no test."""
+    patterns = {pattern_of(running.component, name) for name in running.parts}
+    for name in left:
+        if pattern_of(running.component, name) not in patterns:
+            text = f"select leaves no case of {name}; remove it here, or change select"
+            running.location(name).fault(text)
 
 
 def _runs(running: ComponentInPhase) -> None:

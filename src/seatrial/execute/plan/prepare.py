@@ -239,8 +239,8 @@ def _require_known(plan: Plan, components: Sequence[str], phases: Sequence[str])
 #
 # What a sustained component of a plan gives to each test, in words for people.
 #
-# sentence(part) # climate 50 %, waves 33.3 %, filler 16.7 % (what is left) warnings(part) # what
-# the mix may come to that its author may not expect
+#     sentence(part)       # climate 50 %, waves 33.3 %, filler 16.7 % (what is left)
+#     warnings(part)       # what the mix may come to that its author may not expect
 
 
 def sentence(part: PreparedComponent) -> str:
