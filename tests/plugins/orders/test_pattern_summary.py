@@ -35,6 +35,6 @@ def test_sums_that_no_64_bits_hold() -> None:
 
 
 def test_ranks_of_a_large_map_share_cells() -> None:
-    cells, per = rank_map(pattern_of(5, [*ROWS, [4, 4, 1, 7]]), most=3)
+    cells, per = rank_map(pattern_of(5, [*ROWS, [4, 4, 1, 7]]), max_rows=3)
     assert per == 2
     assert cells.tolist() == [[10, 30, 0], [100, 5, 0], [0, 0, 7]]

@@ -246,12 +246,12 @@ def _names(names: Sequence[str]) -> str:
     return plain_line(listed(names, MAX_ROWS))
 
 
-def _print_slow(title: str, found: Sequence[Slow]) -> None:
+def _print_slow(title: str, nodes: Sequence[Slow]) -> None:
     rows = TextTable(f"{title} | effect> | deviations>")
-    for slow in found[:MAX_ROWS]:
+    for slow in nodes[:MAX_ROWS]:
         deviations = None if slow.deviations is None else f"{slow.deviations:.1f}"
         rows.add(slow.name, _effect(slow.effect), deviations)
-    print_first(rows, len(found), MAX_ROWS, _MORE)
+    print_first(rows, len(nodes), MAX_ROWS, _MORE)
 
 
 def _effect(share: float | None) -> str:
@@ -300,8 +300,8 @@ def print_impacts(figures: Sequence[MetricValue]) -> None:
         low, high = impact["low"], impact["high"]
         interval = "" if low is None else f"{low:.3g} to {high:.3g}"
         rates = (show_figure(impact[key], impact["unit"]) for key in ("alone", "loaded"))
-        said = (*rates, f"{impact['impact']:.3g}", interval, _word(low, high))
-        rows.add(impact["test"], impact["statistic"], *said)
+        cells = (*rates, f"{impact['impact']:.3g}", interval, _word(low, high))
+        rows.add(impact["test"], impact["statistic"], *cells)
     click.echo(rows)
     if not any(figure.name.endswith("_low") for figure in figures):
         click.echo("the output gives no repetitions, so that no interval can be told")
@@ -315,7 +315,7 @@ def _word(low: float | None, high: float | None) -> str:
 
 def impacts_of(figures: Sequence[MetricValue]) -> list[dict[str, Any]]:
     by_name = {(f.name, f.labels.get("test"), f.labels.get("network")): f for f in figures}
-    found = []
+    impacts = []
     for (name, test, _), figure in by_name.items():
         statistic = name.removeprefix("impact_")
         if statistic == name or statistic.endswith(("_low", "_high")):
@@ -323,7 +323,7 @@ def impacts_of(figures: Sequence[MetricValue]) -> list[dict[str, Any]]:
         ends = (by_name.get((f"{name}_{end}", test, None)) for end in ("low", "high"))
         low, high = (None if end is None else end.value for end in ends)
         alone = by_name[statistic, test, "isolated"]
-        found.append(
+        impacts.append(
             {
                 "test": str(test),
                 "statistic": statistic,
@@ -335,4 +335,4 @@ def impacts_of(figures: Sequence[MetricValue]) -> list[dict[str, Any]]:
                 "high": high,
             }
         )
-    return found
+    return impacts

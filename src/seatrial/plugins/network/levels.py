@@ -83,8 +83,10 @@ def level_findings(matrix: Matrix, topology: Topology | None) -> list[LevelFindi
     kept = [row for row, place in enumerate(places) if place >= 0]
     if len(kept) < 4:
         return []
-    own = rates[np.ix_(kept, kept)]
-    judge = _Levels([names[i] for i in kept], own, [places[i] for i in kept], topology.levels)
+    rates_of_kept = rates[np.ix_(kept, kept)]
+    judge = _Levels(
+        [names[i] for i in kept], rates_of_kept, [places[i] for i in kept], topology.levels
+    )
     return [one for height in reversed(range(len(topology.levels))) for one in judge.level(height)]
 
 
@@ -101,15 +103,15 @@ def judged_by_level(
     """Judge a matrix by nodes (as ``matrices.judged``) and by levels. What two units have between
     them (a slow link, one network) is told of these, and of no node or pair in them."""
     levels = level_findings(matrix, topology)
-    found = judged(matrix, groups, by_rank)
+    judgement = judged(matrix, groups, by_rank)
     between = [one for one in levels if one.kind in ("slow link", "merged") and one.effect]
     if topology is None or not between:
-        return found, levels
+        return judgement, levels
     factors = _factors(matrix, topology, between)
     rest = judged(matrix._replace(rates=matrix.rates / factors), groups, by_rank).network
     row = {name: i for names in (matrix.hosts, matrix.names) for i, name in enumerate(names)}
     network = replace(
-        found.network,
+        judgement.network,
         senders=rest.senders,
         receivers=rest.receivers,
         links=[
@@ -119,7 +121,7 @@ def judged_by_level(
         slow_links=rest.slow_links,
         noise=rest.noise,
     )
-    return found._replace(network=network), levels
+    return judgement._replace(network=network), levels
 
 
 def judged_on(
@@ -162,9 +164,9 @@ class _Levels:
         np.fill_diagonal(self.rates, np.nan)
         self.told = np.zeros(rates.shape, dtype=bool)
         largest = [str(unit) for unit in self.units[-1]]
-        found = all_pairs.survey(np.nan_to_num(self.rates), names, largest)
-        slow = {node.name for node in (*found.senders, *found.receivers)}
-        self.odd = np.array([name in slow or name in found.silent for name in names])
+        network = all_pairs.survey(np.nan_to_num(self.rates), names, largest)
+        slow = {node.name for node in (*network.senders, *network.receivers)}
+        self.odd = np.array([name in slow or name in network.silent for name in names])
 
     def level(self, height: int) -> Iterator[LevelFinding]:
         """Yield the findings of a level by its number."""
@@ -199,29 +201,29 @@ class _Levels:
     def _common(self, first: Indices, height: int) -> Indices:
         """Return the number of the smallest level that holds both of two units, for all pairs; the
         number of levels where none does. ``first``: a node of each unit."""
-        found = np.full((len(first), len(first)), len(self.levels))
+        common = np.full((len(first), len(first)), len(self.levels))
         for number in reversed(range(height + 1, len(self.levels))):
-            own = self.units[number, first]
-            found[own[:, None] == own[None, :]] = number
-        return found
+            unit = self.units[number, first]
+            common[unit[:, None] == unit[None, :]] = number
+        return common
 
 
 def _judged(
-    found: Blocks, common: Indices, sizes: Indices
+    of_units: Blocks, common: Indices, sizes: Indices
 ) -> Iterator[tuple[LevelKind, list[int], float | None]]:
     """Yield what is found of units (by their numbers), those that do not talk first. Pairs of units
     are compared with those of the same ``common`` level. Units of one node are judged as nodes, and
     skipped."""
     several = sizes > 1
     off = ~np.eye(len(sizes), dtype=bool)
-    known = (found.known > 0) & off
+    known = (of_units.known > 0) & off
     cut = ~(known.any(axis=0) | known.any(axis=1)) & several
     for unit in np.flatnonzero(cut).tolist():
         yield "cut off", [unit], None
     mute = off & ~known & several[:, None] & several[None, :] & ~cut[:, None] & ~cut[None, :]
     for a, b in np.argwhere(mute).tolist():
         yield "no link", [a, b], None
-    medians = np.where(known, found.median, np.nan)
+    medians = np.where(known, of_units.median, np.nan)
     relative = medians.copy()
     for those in _classes(medians, common):
         relative[those] /= np.median(medians[those])
@@ -230,7 +232,7 @@ def _judged(
         yield from _slow_units(survey, several)
     else:
         yield from _slow_of_few(relative, common, several)
-    yield from _merged(medians, found.median.diagonal(), common, several)
+    yield from _merged(medians, of_units.median.diagonal(), common, several)
 
 
 def _slow_units(
@@ -240,8 +242,8 @@ def _slow_units(
         ("slow sender", survey.senders),
         ("slow receiver", survey.receivers),
     )
-    for kind, found in kinds:
-        for slow in found:
+    for kind, units in kinds:
+        for slow in units:
             if several[int(slow.name)] and slow.effect < -SLOW:
                 yield kind, [int(slow.name)], slow.effect
     for link in survey.links:

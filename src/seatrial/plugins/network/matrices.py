@@ -69,8 +69,8 @@ class MatrixJudgement(NamedTuple):
     @property
     def greatest(self) -> float | None:
         """The greatest rate of a pair, in GB/s."""
-        most = (nic.sent_most for nic in self.network.nics)
-        return max((one * GB_PER_MIB for one in most if one is not None), default=None)
+        rates = (nic.sent_most for nic in self.network.nics)
+        return max((one * GB_PER_MIB for one in rates if one is not None), default=None)
 
 
 def broken_groups(network: all_pairs.Network) -> list[all_pairs.GroupPair]:
@@ -223,10 +223,10 @@ def _between(rates: Floats, hosts: list[str], nodes: list[str]) -> tuple[Floats,
     """
     number = {node: i for i, node in enumerate(nodes)}
     known = np.where(rates > 0, rates, np.nan)
-    found = blocks(known, np.array([number[host] for host in hosts]), len(nodes))
-    between = (found.known > 0) & ~np.eye(len(nodes), dtype=bool)
-    result = np.where(between, found.median, 0.0)
-    return result, int((found.cells - found.known)[between].sum())
+    of_nodes = blocks(known, np.array([number[host] for host in hosts]), len(nodes))
+    between = (of_nodes.known > 0) & ~np.eye(len(nodes), dtype=bool)
+    result = np.where(between, of_nodes.median, 0.0)
+    return result, int((of_nodes.cells - of_nodes.known)[between].sum())
 
 
 # ---- network findings ----------------------------------------------------------------------------

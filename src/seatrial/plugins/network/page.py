@@ -30,12 +30,12 @@ class NetworksPage(Struct, frozen=True):
 
 
 def listed(state: ServerState, query: PageQuery) -> NetworksPage:
-    found = run_matrices.runs_with(state)
+    runs = run_matrices.runs_with(state)
     machine = query.text("machine")
-    machines = sorted({run.machine for run in found or ()})
-    if found is not None and machine:
-        found = [run for run in found if run.machine == machine]
-    return NetworksPage(found, machines)
+    machines = sorted({run.machine for run in runs or ()})
+    if runs is not None and machine:
+        runs = [run for run in runs if run.machine == machine]
+    return NetworksPage(runs, machines)
 
 
 # ---- one matrix ---------------------------------------------------------------------------
@@ -83,7 +83,7 @@ class Pairs(Struct, frozen=True, kw_only=True):
 
 def data(state: ServerState, query: PageQuery) -> Pairs:
     run = _run(state, query)
-    rows, columns, of, show = _look(query)
+    rows, columns, aspect, show = _look(query)
     charted = run_matrices.charted_of(state, run)
     if charted is None:
         return Pairs(
@@ -91,7 +91,7 @@ def data(state: ServerState, query: PageQuery) -> Pairs:
             ready=False,
             part=run_matrices.MatrixPanel(0, 0, MAX_RANKS),
             near=NEAR,
-            of=of,
+            of=aspect,
             show=show,
         )
     scale = charted.scales[show]
@@ -118,7 +118,7 @@ def data(state: ServerState, query: PageQuery) -> Pairs:
         groups=charted.groups,
         row_order=charted.orders[rows, 0].tolist(),
         column_order=charted.orders[columns, 1].tolist(),
-        of=of,
+        of=aspect,
         show=show,
     )
 
@@ -126,13 +126,13 @@ def data(state: ServerState, query: PageQuery) -> Pairs:
 def cells(state: ServerState, query: PageQuery) -> run_matrices.Cells:
     """Return a part of a matrix as a picture."""
     run = _run(state, query)
-    rows, columns, of, show = _look(query)
-    most = query.number("most", 700, least=16, most=FINEST)
+    rows, columns, aspect, show = _look(query)
+    max_cells = query.number("most", 700, least=16, most=FINEST)
     charted = run_matrices.charted_of(state, run)
     if charted is None:
         return run_matrices.Cells()
     part = _part(query, len(charted.names))
-    return charted.cells(part, most, (rows, columns), of, show)
+    return charted.cells(part, max_cells, (rows, columns), aspect, show)
 
 
 def _run(state: ServerState, query: PageQuery) -> RunRow:
@@ -143,11 +143,11 @@ def _look(query: PageQuery) -> tuple[str, str, str, str]:
     rows, columns = (
         query.choice(name, run_matrices.ORDERS, "rank") for name in ("rows", "columns")
     )
-    of, show = (
+    aspect, show = (
         query.choice("of", run_matrices.ASPECTS, "worst"),
         query.choice("show", run_matrices.SHOWS, "rate"),
     )
-    return rows, columns, of, show
+    return rows, columns, aspect, show
 
 
 def _part(query: PageQuery, count: int) -> run_matrices.MatrixPanel:
@@ -173,10 +173,10 @@ def _findings(
     counted = {"slow link": net.slow_links, "single pair cannot talk": net.mute_pairs}
     left_out = {
         kind: more
-        for kind, found in kinds.items()
-        if (more := max(counted.get(kind, 0), len(found)) - min(len(found), MAX_FINDINGS))
+        for kind, of_kind in kinds.items()
+        if (more := max(counted.get(kind, 0), len(of_kind)) - min(len(of_kind), MAX_FINDINGS))
     }
-    return [one for found in kinds.values() for one in found[:MAX_FINDINGS]], left_out
+    return [one for of_kind in kinds.values() for one in of_kind[:MAX_FINDINGS]], left_out
 
 
 class _Places:
@@ -215,8 +215,8 @@ class _Places:
 def _by_level(levels: Iterable[LevelFinding], at: _Places) -> Iterator[NetworkFinding]:
     for one in levels:
         receiver = one.nodes[-1] if len(one.units) > 1 else ""
-        found = at.finding(f"{one.kind}: {one.level}", one.nodes[0], receiver, effect=one.effect)
-        yield replace(found, what=one.text)
+        finding = at.finding(f"{one.kind}: {one.level}", one.nodes[0], receiver, effect=one.effect)
+        yield replace(finding, what=one.text)
 
 
 def _mute(net: Network, at: _Places, groups: bool) -> Iterator[NetworkFinding]:
@@ -235,8 +235,8 @@ def _mute(net: Network, at: _Places, groups: bool) -> Iterator[NetworkFinding]:
 
 
 def _slow(net: Network, at: _Places, groups: bool) -> Iterator[NetworkFinding]:
-    for kind, found in (("slow sender", net.senders), ("slow receiver", net.receivers)):
-        for slow in found:
+    for kind, nodes in (("slow sender", net.senders), ("slow receiver", net.receivers)):
+        for slow in nodes:
             yield at.finding(kind, slow.name, effect=slow.effect, deviations=slow.deviations)
     for link in net.links:
         yield at.finding("slow link", link.sender, link.receiver, link.value, link.effect)

@@ -112,21 +112,24 @@ class Charted:
         for axis in (0, 1):
             speeds = np.median(self.rates, axis=1 - axis)
             orders = (ranks, grouped, np.argsort(speeds, kind="stable"))
-            self.orders |= {(name, axis): own for name, own in zip(ORDERS, orders, strict=True)}
+            self.orders |= {
+                (name, axis): ranks_in_order
+                for name, ranks_in_order in zip(ORDERS, orders, strict=True)
+            }
         self._pictures: LruCache[tuple[object, ...], Levels] = LruCache(MAX_PICTURES)
 
     def cells(
-        self, part: MatrixPanel, most: int, orders: tuple[str, str], aspect: str, show: str
+        self, part: MatrixPanel, max_cells: int, orders: tuple[str, str], aspect: str, show: str
     ) -> Cells:
         """Return a part of the matrix in at most so many cells each way."""
-        pairs = -(-part.size // most)
+        pairs = -(-part.size // max_cells)
 
         def chosen(axis: int, start: int) -> Places | slice:
-            there = slice(start, start + part.size)  # by rank nothing needs to be copied
-            return there if orders[axis] == "rank" else self.orders[orders[axis], axis][there]
+            places = slice(start, start + part.size)  # by rank nothing needs to be copied
+            return places if orders[axis] == "rank" else self.orders[orders[axis], axis][places]
 
         rows, columns = chosen(0, part.y), chosen(1, part.x)
-        found = self._pictures.get_or_make(
+        picture = self._pictures.get_or_make(
             (part, pairs, orders, aspect, show),
             lambda: _reduced(self.scales[show].levels[rows][:, columns], pairs, aspect),
         )
@@ -138,9 +141,9 @@ class Charted:
             y=part.y,
             size=part.size,
             pairs=pairs,
-            width=found.shape[1],
-            height=found.shape[0],
-            cells=base64.b64encode(found.tobytes()).decode(),
+            width=picture.shape[1],
+            height=picture.shape[0],
+            cells=base64.b64encode(picture.tobytes()).decode(),
             rates=rates,
         )
 
@@ -163,11 +166,11 @@ def _scales(rates: Rates, hosts: Sequence[str], groups: Sequence[str]) -> dict[s
         if (known := members & between).any():
             effects[members] = rates[members] / np.median(_some(rates[known])) - 1
     known = _some(np.abs(effects[between]))
-    most = float(np.percentile(known, 99.9)) if len(known) else 0.0
-    most = min(0.5, max(0.02, most))
+    largest = float(np.percentile(known, 99.9)) if len(known) else 0.0
+    largest = min(0.5, max(0.02, largest))
     return {
         "rate": ColourScale(_levelled(rates, talks, low, high), low, high),
-        "effect": ColourScale(_levelled(effects, talks, -most, most), -most, most),
+        "effect": ColourScale(_levelled(effects, talks, -largest, largest), -largest, largest),
     }
 
 
@@ -196,8 +199,8 @@ def _reduced(levels: Levels, pairs: int, aspect: str) -> Levels:
         split = blocks.reshape(high, pairs, wide, pairs).transpose(0, 2, 1, 3)
         flat = split.reshape(high, wide, -1)
         middle = flat.shape[2] // 2
-        found: Levels = np.partition(flat, middle, axis=2)[:, :, middle]
-        return np.ascontiguousarray(found)
+        medians: Levels = np.partition(flat, middle, axis=2)[:, :, middle]
+        return np.ascontiguousarray(medians)
     reduce = np.minimum.reduce if aspect == "worst" else np.maximum.reduce
     return np.ascontiguousarray(reduce(reduce(blocks, 1).reshape(high, wide, pairs), 2))
 
@@ -262,10 +265,10 @@ def _by_level(state: ServerState, view: View) -> tuple[RunRow | None, list[str] 
     if run is None:
         return None, None if runs is None else []
     try:
-        found = levels_of(state, run, view.machine)
+        findings = levels_of(state, run, view.machine)
     except UsageError:  # no whole matrix: the page Networks says why
         return None, []
-    return run, None if found is None else texts(found)
+    return run, None if findings is None else texts(findings)
 
 
 def _charted(run: RunRow, machine: Machine | None) -> Charted:
@@ -282,13 +285,13 @@ def _read(run: RunRow) -> Matrix:
             "probe pairs and no output of mpiGraph"
         )
     name, size = file
-    of = f"{name} of run {run.run_id[:8]}"
+    source = f"{name} of run {run.run_id[:8]}"
     if size > matrices.LIMIT:
-        raise UsageError(f"{of} has {show_bytes(size)}: too large to be judged here")
-    found = head(run, name, size)
-    if isinstance(found, str):
-        raise UsageError(f"{of} {found}")
+        raise UsageError(f"{source} has {show_bytes(size)}: too large to be judged here")
+    piece = head(run, name, size)
+    if isinstance(piece, str):
+        raise UsageError(f"{source} {piece}")
     try:
-        return matrices.parsed(found.text.replace("\r\n", "\n"), name)
+        return matrices.parsed(piece.text.replace("\r\n", "\n"), name)
     except ValueError as error:
-        raise UsageError(f"{of} is not a whole matrix: {plain(str(error))[:300]}") from None
+        raise UsageError(f"{source} is not a whole matrix: {plain(str(error))[:300]}") from None

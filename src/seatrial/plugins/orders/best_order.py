@@ -59,20 +59,20 @@ def ranked(
     began = time.monotonic()
     search = _Search(pattern, network, sizes)
     shapes = likely_shapes(pattern) if len(set(sizes)) == 1 else []
-    found = [search.scored(*each) for each in _standard(sizes)]
+    candidates = [search.scored(*each) for each in _standard(sizes)]
     of_grids = search.best(curved_orders(shapes, sizes[0]), by, math.inf)
-    of_others = search.asked(others or {}, began + _SHARE_OF_OTHERS * seconds)
+    of_others = search.of_programs(others or {}, began + _SHARE_OF_OTHERS * seconds)
     graph = graph_of(pattern)
     if not any(one.order for one in of_others):
         of_others.append(search.scored("recursive bisection", bisected(graph, network, sizes)))
-    found += of_others
+    candidates += of_others
     until = began + _SHARE_OF_GRIDS * seconds
     of_grids += search.best(nested_orders(shapes, network, sizes[0]), by, until)
-    found = _in_order([*found, *of_grids], by)
+    candidates = _in_order([*candidates, *of_grids], by)
     if len(network) > 1 and network.distances is not None:
         swaps = search.swaps if by != "link_load" or len(network) > _MAX_STRAINED else search.relief
-        found += swaps(graph, found, began + seconds)
-    return _in_order(found, by)
+        candidates += swaps(graph, candidates, began + seconds)
+    return _in_order(candidates, by)
 
 
 class _Search(NamedTuple):
@@ -85,7 +85,7 @@ class _Search(NamedTuple):
     def scored(self, name: str, node_of: Ints) -> ScoredOrder:
         return scored(name, node_of, *self)
 
-    def asked(
+    def of_programs(
         self, others: "Mapping[str, Callable[[], Ints | None]]", until: float
     ) -> list[ScoredOrder]:
         """Return the orders of other programs; the first two are asked in any case."""
@@ -102,37 +102,37 @@ class _Search(NamedTuple):
         """Return the best of candidates; none where there are none."""
         traffic = SetTraffic(self.pattern, self.network)
         best: tuple[float, str, Ints] | None = None
-        for name, of in candidates:
-            cost = self.network.cost(traffic.of(of), by)
+        for name, node_of in candidates:
+            cost = self.network.cost(traffic.between(node_of), by)
             if best is None or cost < best[0]:
-                best = (cost, name, of)
+                best = (cost, name, node_of)
             if time.monotonic() > until:
                 break
         return [self.scored(*best[1:])] if best else []
 
     def swaps(
-        self, graph: RankGraph, found: Sequence[ScoredOrder], until: float
+        self, graph: RankGraph, candidates: Sequence[ScoredOrder], until: float
     ) -> list[ScoredOrder]:
         """Return the best candidates with fewer hop-bytes by swaps."""
         assert self.network.distances is not None
         distances = self.network.distances.astype(np.float64)
-        starts = [one for one in found if one.order is not None][:_STARTS]
+        starts = [one for one in candidates if one.order is not None][:_STARTS]
         better = []
         for left, start in zip(range(len(starts), 0, -1), starts, strict=True):
             now = time.monotonic()
             limit = now + max(0.0, until - now) / left
-            of = refined(graph, _nodes_of(start.order or [], self.sizes), distances, limit)
-            better.append(self.scored(f"swaps from {start.name}", of))
+            node_of = refined(graph, _nodes_of(start.order or [], self.sizes), distances, limit)
+            better.append(self.scored(f"swaps from {start.name}", node_of))
         return better
 
     def relief(
-        self, graph: RankGraph, found: Sequence[ScoredOrder], until: float
+        self, graph: RankGraph, candidates: Sequence[ScoredOrder], until: float
     ) -> list[ScoredOrder]:
         """Return the best candidates with fewer hop-bytes, and the best of all with its busiest
         links relieved: bytes over busy links count for more, and swaps find other ways for them."""
         now = time.monotonic()
-        better = self.swaps(graph, found, now + max(0.0, until - now) / 2)
-        start = _in_order([*found, *better], "link_load")[0]
+        better = self.swaps(graph, candidates, now + max(0.0, until - now) / 2)
+        start = _in_order([*candidates, *better], "link_load")[0]
         node_of, least = _nodes_of(start.order or [], self.sizes), start.score
         best, network = node_of, self.network
         assert least is not None and network.distances is not None
@@ -152,7 +152,7 @@ def usual_seconds(ranks: int) -> float:
     return 4 + ranks / 2048
 
 
-def _in_order(found: Sequence[ScoredOrder], by: ScoreKind) -> list[ScoredOrder]:
+def _in_order(candidates: Sequence[ScoredOrder], by: ScoreKind) -> list[ScoredOrder]:
     """Return candidates by their score; equal ones as they stand, so that simple ones win."""
 
     def key(one: ScoredOrder) -> tuple[float, ...]:
@@ -160,7 +160,7 @@ def _in_order(found: Sequence[ScoredOrder], by: ScoreKind) -> list[ScoredOrder]:
             return (math.inf,)
         return (getattr(one.score, by), one.score.hop_bytes, one.score.link_load)
 
-    return sorted(found, key=key)
+    return sorted(candidates, key=key)
 
 
 def scored(
@@ -172,8 +172,8 @@ def scored(
     for node, number in sorted(filled.items()):
         slots = sizes[node] if 0 <= node < len(sizes) else 0
         if number > slots:
-            told = network.topology.nodes[network.nodes[node]] if slots else f"node {node}"
-            return ScoredOrder(name, None, None, f"{number} ranks on {told}, of {slots} slots")
+            place = network.topology.nodes[network.nodes[node]] if slots else f"node {node}"
+            return ScoredOrder(name, None, None, f"{number} ranks on {place}, of {slots} slots")
     if len(node_of) != pattern.ranks:
         return ScoredOrder(name, None, None, f"{len(node_of)} ranks, not {pattern.ranks}")
     order = np.argsort(node_of, kind="stable").tolist()
@@ -264,7 +264,7 @@ def cells_of(shape: Sequence[int], ranks: int) -> list[Shape]:
     cells = [
         cell
         for cell in factorisations(ranks, len(shape))
-        if all(length % own == 0 for length, own in zip(shape, cell, strict=True))
+        if all(length % side == 0 for length, side in zip(shape, cell, strict=True))
     ]
     return sorted(cells, key=lambda cell: sum(1 / length for length in cell))
 
@@ -276,7 +276,7 @@ def nested_cells(shape: Sequence[int], sizes: Sequence[int]) -> Iterator[list[Sh
         yield []
         return
     for cell in cells_of(shape, sizes[0]):
-        inner = tuple(length // own for length, own in zip(shape, cell, strict=True))
+        inner = tuple(length // side for length, side in zip(shape, cell, strict=True))
         for rest in nested_cells(inner, sizes[1:]):
             yield [cell, *rest]
 
@@ -287,8 +287,8 @@ def order_of_cells(shape: Sequence[int], cells: Sequence[Shape]) -> Ints:
     lengths = [*shape]
     blocks = []  # per dimension: the lengths within the cells, from the smallest on
     for axis in range(len(lengths)):
-        own = [cell[axis] for cell in cells]
-        blocks.append([*own, lengths[axis] // int(np.prod(own or [1]))])
+        sides = [cell[axis] for cell in cells]
+        blocks.append([*sides, lengths[axis] // int(np.prod(sides or [1]))])
     depth = len(cells) + 1
     split = numbers.reshape([length for block in blocks for length in reversed(block)])
     axes = [

@@ -51,9 +51,9 @@ def bisected(
         own_a, own_b = local[a], local[b]
         first = split(len(ranks), wanted, own_a, own_b, weights)
         first = _filled(first, wanted, own_a, own_b, weights)
-        for own, there in ((first, low), (~first, high)):
-            inside = own[own_a] & own[own_b]
-            parts.append((ranks[own], there, a[inside], b[inside], weights[inside]))
+        for half, nodes_of_half in ((first, low), (~first, high)):
+            inside = half[own_a] & half[own_b]
+            parts.append((ranks[half], nodes_of_half, a[inside], b[inside], weights[inside]))
     return node_of
 
 
@@ -66,10 +66,10 @@ def halves(network: PlacedNetwork, nodes: Ints) -> tuple[Ints, Ints]:
         ranked = nodes[np.argsort(at[:, axis], kind="stable")]
         return ranked[: len(nodes) // 2], ranked[len(nodes) // 2 :]
     for unit in reversed(network.units):
-        own = unit[nodes]
-        if len(np.unique(own)) > 1:
-            ranked = nodes[np.argsort(own, kind="stable")]
-            borders = np.flatnonzero(np.diff(np.sort(own))) + 1
+        units = unit[nodes]
+        if len(np.unique(units)) > 1:
+            ranked = nodes[np.argsort(units, kind="stable")]
+            borders = np.flatnonzero(np.diff(np.sort(units))) + 1
             cut = int(borders[np.argmin(np.abs(borders - len(nodes) / 2))])
             return ranked[:cut], ranked[cut:]
     return nodes[: len(nodes) // 2], nodes[len(nodes) // 2 :]
@@ -81,8 +81,8 @@ def _filled(first: Bools, wanted: int, a: Ints, b: Ints, weights: Floats) -> Boo
     if not surplus:
         return first
     gain = np.bincount(a, np.where(first[a] != first[b], weights, -weights), len(first))
-    there = np.flatnonzero(first if surplus > 0 else ~first)
-    moved = there[np.argsort(-gain[there], kind="stable")[: abs(surplus)]]
+    movable = np.flatnonzero(first if surplus > 0 else ~first)
+    moved = movable[np.argsort(-gain[movable], kind="stable")[: abs(surplus)]]
     first = first.copy()
     first[moved] = surplus < 0
     return first
@@ -110,16 +110,16 @@ def _half(
 
 def _distances(number: int, a: Ints, b: Ints, start: int) -> Ints:
     """Return the steps from a vertex to each other; those that it does not reach come last."""
-    found = np.full(number, number, dtype=np.int64)
-    found[start] = 0
+    steps = np.full(number, number, dtype=np.int64)
+    steps[start] = 0
     step = 0
     while True:
         step += 1
-        near = b[(found[a] == step - 1)]
-        near = near[found[near] == number]
+        near = b[(steps[a] == step - 1)]
+        near = near[steps[near] == number]
         if not len(near):
-            return found
-        found[near] = step
+            return steps
+        steps[near] = step
 
 
 def _moved(first: Bools, a: Ints, b: Ints, weights: Floats) -> Bools:

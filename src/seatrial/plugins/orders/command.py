@@ -45,13 +45,13 @@ def _refusals(function: Callable[..., int]) -> Callable[..., int]:
     """Have what an order refuses told as bad input."""
 
     @functools.wraps(function)
-    def told(*objects: Any, **options: Any) -> int:
+    def wrapper(*objects: Any, **options: Any) -> int:
         try:
             return function(*objects, **options)
         except ValueError as error:
             raise UsageError(str(error)) from None
 
-    return told
+    return wrapper
 
 
 _MFDN_KINDS = ("DM", "CM", "BDM", "BCM")
@@ -214,10 +214,10 @@ def best(
     """
     given = given_pattern(folders, pattern)
     tell_faults(given)
-    found = search(given, machine, nodes, per_node, by, seconds or 0.0)
-    click.echo(table(found), err=True)
-    assert found.candidates[0].order is not None
-    return _tell(found.candidates[0].order, found.sizes, target, nodes, may_be_refused=True)
+    result = search(given, machine, nodes, per_node, by, seconds or 0.0)
+    click.echo(table(result), err=True)
+    assert result.candidates[0].order is not None
+    return _tell(result.candidates[0].order, result.sizes, target, nodes, may_be_refused=True)
 
 
 @command.command("mfdn")
@@ -245,8 +245,8 @@ def mfdn(
     DIAGONALS (n_d, odd) gives n_d (n_d + 1) / 2 ranks. KIND: DM along the diagonals of the
     triangle, CM along its columns; BDM, BCM: the same of the balanced distribution.
     """
-    own: MfdnKind = "BDM" if kind in ("BDM", "BCM") else "DM"
-    order = orders.mfdn(diagonals, numbered or own, kind)
+    usual: MfdnKind = "BDM" if kind in ("BDM", "BCM") else "DM"
+    order = orders.mfdn(diagonals, numbered or usual, kind)
     return _tell(order, orders.node_sizes(len(order), per_node), target, nodes)
 
 
@@ -299,10 +299,10 @@ def grid(
     lengths = _lengths(shape)
     cells = _lengths(cell) if cell else (1,) * len(lengths)
     axes = _lengths(along) if along else ()
-    asked = GridOrder(lengths, cells, major, curve or "Z", start, limit, axes)
-    order = [rank - start for rank in grid_order.order_of_grid(asked)]
-    text = grid_order.written(asked, per_line, quiet)
-    sizes = orders.node_sizes(len(order), per_node or math.prod(asked.cell))
+    ordered_grid = GridOrder(lengths, cells, major, curve or "Z", start, limit, axes)
+    order = [rank - start for rank in grid_order.order_of_grid(ordered_grid)]
+    text = grid_order.written(ordered_grid, per_line, quiet)
+    sizes = orders.node_sizes(len(order), per_node or math.prod(ordered_grid.cell))
     if start and target != "cray":
         raise UsageError(f"-s {start}: a file for {target} has all ranks from 0; leave it out")
     return _tell(order, sizes, target, nodes, text)
@@ -406,8 +406,8 @@ def search(
     _check_slots(model, dict(zip(names, sizes, strict=True)))
     network = _network(model, names)
     kind: ScoreKind = next(k for k in get_args(ScoreKind) if k == by.replace("-", "_"))
-    found = best_orders(pattern, network, sizes, kind, seconds)
-    return BestOrders(found, sizes, _away(model, names))
+    candidates = best_orders(pattern, network, sizes, kind, seconds)
+    return BestOrders(candidates, sizes, _away(model, names))
 
 
 def _check_nodes(machine: Machine, nodes: Sequence[str]) -> None:
@@ -436,10 +436,10 @@ def _away(machine: Machine, nodes: Sequence[str]) -> list[str]:
     if machine.scheduler != "slurm":
         return []
     try:
-        told = detect.states()
+        states = detect.states()
     except UsageError:
         return []
-    return [node for node in nodes if node in told and told[node].away]
+    return [node for node in nodes if node in states and states[node].away]
 
 
 def _network(machine: Machine, nodes: tuple[str, ...]) -> PlacedNetwork:
@@ -455,18 +455,20 @@ def _network(machine: Machine, nodes: tuple[str, ...]) -> PlacedNetwork:
     return PlacedNetwork(topology, [topology.number_of[node] for node in nodes])
 
 
-def table(found: BestOrders) -> str:
+def table(result: BestOrders) -> str:
     """Return the candidates and what they cost, and why others were refused."""
     rows = TextTable("order | off-node bytes> | hop-bytes> | busiest link>")
     lines = []
-    for one in found.candidates:
+    for one in result.candidates:
         if one.score is None:
             lines.append(f"{one.name}: refused, as it has {one.refused}")
             continue
         name = one.name if len(one.name) <= _MAX_NAME else f"{one.name[: _MAX_NAME - 3]}..."
         rows.add(name, *(f"{figure:,.0f}" for figure in one.score))
-    if found.away:
-        told = f"{fold(found.away)}: down or drained, so Slurm gives no jobs there now; give other "
-        lines.append(folded(f"{told}--nodes, or use the order when Slurm does"))
+    if result.away:
+        text = (
+            f"{fold(result.away)}: down or drained, so Slurm gives no jobs there now; give other "
+        )
+        lines.append(folded(f"{text}--nodes, or use the order when Slurm does"))
     lines += missing_programs()
     return "\n".join([str(rows).rstrip("\n"), *lines])

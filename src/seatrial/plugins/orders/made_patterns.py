@@ -37,23 +37,23 @@ def is_pattern_in_words(text: str) -> bool:
 def parse_pattern(text: str) -> Pattern:
     """Return the pattern that words say. Raises ValueError with what to write."""
     words = " ".join(text.split())
-    if found := _HALO.fullmatch(words):
-        shape = tuple(map(int, re.split("[x,]", found[1])))
+    if match := _HALO.fullmatch(words):
+        shape = tuple(map(int, re.split("[x,]", match[1])))
         _check(math.prod(shape), math.prod(shape) * 2 * len(shape), words)
-        return stencil(shape, periodic=not found[2])
-    if found := _TRANSPOSE.fullmatch(words):
-        rows, columns = int(found[1]), int(found[2])
+        return stencil(shape, periodic=not match[2])
+    if match := _TRANSPOSE.fullmatch(words):
+        rows, columns = int(match[1]), int(match[2])
         _check(rows * columns, rows * columns * (rows + columns), words)
         return transpose(rows, columns)
-    if found := _MFDN.fullmatch(words):
-        diagonals, kind = int(found[1]), found[2].upper()
+    if match := _MFDN.fullmatch(words):
+        diagonals, kind = int(match[1]), match[2].upper()
         if kind not in get_args(MfdnKind):
-            raise ValueError(f"{found[2]!r} is none of {', '.join(get_args(MfdnKind))}")
+            raise ValueError(f"{match[2]!r} is none of {', '.join(get_args(MfdnKind))}")
         _check(diagonals * (diagonals + 1) // 2, diagonals**3, words)
         return mfdn_triangle(diagonals, kind)  # type: ignore[arg-type]
-    if found := _IRREGULAR.fullmatch(words):
-        _check(int(found[1]), int(found[1]), words)
-        return irregular(int(found[1]), int(found[2] or 0))
+    if match := _IRREGULAR.fullmatch(words):
+        _check(int(match[1]), int(match[1]), words)
+        return irregular(int(match[1]), int(match[2] or 0))
     raise ValueError(f"{text!r} is no pattern; write {EXAMPLES}")
 
 
@@ -122,7 +122,7 @@ def _near(points: Floats, radius: float) -> tuple[Ints, Ints, Floats]:
     keys = cell[:, 0] * (side + 2) + cell[:, 1]  # no row of cells touches the end of another
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
-    found = []
+    pairs = []
     for offset in (0, 1, side + 1, side + 2, side + 3):
         first = np.searchsorted(ordered, ordered + offset, "left")
         last = np.searchsorted(ordered, ordered + offset, "right")
@@ -134,6 +134,6 @@ def _near(points: Floats, radius: float) -> tuple[Ints, Ints, Floats]:
         one, other = order[a], order[b]
         apart = np.hypot(*(points[one] - points[other]).T)
         close = apart < radius
-        found.append((one[close], other[close], apart[close]))
-    one, other, apart = (np.concatenate(each) for each in zip(*found, strict=True))
+        pairs.append((one[close], other[close], apart[close]))
+    one, other, apart = (np.concatenate(each) for each in zip(*pairs, strict=True))
     return one, other, apart

@@ -179,10 +179,10 @@ class PlacedNetwork:
         largest = max((float(each.max(initial=0.0)) for each in loads), default=0.0) or 1.0
         each = np.arange(len(self))
         a, b = np.repeat(each, len(self)), np.tile(each, len(self))
-        found = np.zeros(len(a))
+        burden = np.zeros(len(a))
         for load, use in zip(loads, self._links(a, b), strict=True):
-            found += use.sums((load / largest) ** _POWER, len(a))
-        square = found.reshape(len(self), len(self))
+            burden += use.sums((load / largest) ** _POWER, len(a))
+        square = burden.reshape(len(self), len(self))
         both: Floats = square + square.T
         return both
 
@@ -256,7 +256,7 @@ class SetTraffic:
         self._set_of: Ints = np.zeros(0, np.int64)
         self._of_sets = NodeTraffic(self._set_of, self._set_of, np.zeros(0))
 
-    def of(self, node_of: Ints) -> NodeTraffic:
+    def between(self, node_of: Ints) -> NodeTraffic:
         """Return what ``PlacedNetwork.traffic`` does, in another order of the pairs."""
         ranks = np.arange(len(node_of))
         lowest = np.full(len(self._network), len(node_of))

@@ -93,11 +93,11 @@ def show(folders: Folders, source: str, top: int, form: str) -> int:
     RUN is a recorded run's id or a unique beginning of it; FILE a pattern file.
     """
     given = given_pattern(folders, source)
-    told = summary_of(given.pattern, top)
+    summary = summary_of(given.pattern, top)
     if form == "json":
-        click.echo(to_json(told), nl=False)
+        click.echo(to_json(summary), nl=False)
     else:
-        click.echo("\n\n".join([_head(given.name, told), *_tables(told)]))
+        click.echo("\n\n".join([_head(given.name, summary), *_tables(summary)]))
     tell_faults(given)
     return 0
 
@@ -106,8 +106,8 @@ def _tell_runs(folders: Folders, tag: str) -> None:
     rows = TextTable("run | case~ | ranks> | messages> | bytes> | off node>")
     notes = []
     with opened(folders) as store:
-        found = queries.runs(store, Filters(trial=tag))
-    for one in found:
+        runs = queries.runs(store, Filters(trial=tag))
+    for one in runs:
         if one.script_started is None:  # its verdict says why
             continue
         try:
@@ -115,43 +115,49 @@ def _tell_runs(folders: Folders, tag: str) -> None:
         except ValueError as error:
             notes.append(f"{one.run_id}: {error}")
             continue
-        told = summary_of(pattern)
+        summary = summary_of(pattern)
         notes += [f"{one.run_id}: {fault}" for fault in faults_of(Path(one.path), pattern)]
-        sent = (f"{told.sent.number:,}", show_bytes(told.sent.volume))
-        rows.add(one.run_id[:8], one.case_name, told.ranks, *sent, _share(told.off_node, told.sent))
+        sent = (f"{summary.sent.number:,}", show_bytes(summary.sent.volume))
+        rows.add(
+            one.run_id[:8],
+            one.case_name,
+            summary.ranks,
+            *sent,
+            _share(summary.off_node, summary.sent),
+        )
     if text := str(rows).rstrip("\n"):
         click.echo(f"\n{text}\n\n`seatrial pattern show RUN` shows a pattern")
     for note in notes:
         click.echo(f"note: {note}", err=True)
 
 
-def _head(name: str, told: PatternSummary) -> str:
-    lines = [("pattern", name), ("ranks", f"{told.ranks:,}")]
-    for node in told.nodes[:_MAX_NODES]:
+def _head(name: str, summary: PatternSummary) -> str:
+    lines = [("pattern", name), ("ranks", f"{summary.ranks:,}")]
+    for node in summary.nodes[:_MAX_NODES]:
         shown = spans(node.ranks)
         cut = shown if len(shown) <= _MAX_RANKS_SHOWN else f"{shown[:_MAX_RANKS_SHOWN]}..."
         lines.append((f"on {node.node}", cut))
-    if len(told.nodes) > _MAX_NODES:
-        lines.append(("and on", f"{len(told.nodes) - _MAX_NODES:,} more nodes"))
-    lines.append(("sent", f"{_told(told.sent)}, {told.pairs:,} pairs of ranks"))
-    if told.off_node is not None:
-        share = _share(told.off_node, told.sent)
-        lines.append(("off node", f"{_told(told.off_node)}, {share} of the bytes"))
-    for title, of in (("to itself", told.to_itself), ("outside", told.outside)):
-        lines += [(title, _told(of))] if of.number else []
-    if told.dropped.number:
-        few = f"{count(told.dropped.number, 'pair')}, {show_bytes(told.dropped.volume)}"
+    if len(summary.nodes) > _MAX_NODES:
+        lines.append(("and on", f"{len(summary.nodes) - _MAX_NODES:,} more nodes"))
+    lines.append(("sent", f"{_told(summary.sent)}, {summary.pairs:,} pairs of ranks"))
+    if summary.off_node is not None:
+        share = _share(summary.off_node, summary.sent)
+        lines.append(("off node", f"{_told(summary.off_node)}, {share} of the bytes"))
+    for title, traffic in (("to itself", summary.to_itself), ("outside", summary.outside)):
+        lines += [(title, _told(traffic))] if traffic.number else []
+    if summary.dropped.number:
+        few = f"{count(summary.dropped.number, 'pair')}, {show_bytes(summary.dropped.volume)}"
         lines.append(("left out", f"{few}: those with the fewest bytes"))
     return labelled(lines)
 
 
-def _tables(told: PatternSummary) -> list[str]:
+def _tables(summary: PatternSummary) -> list[str]:
     pairs = TextTable("from> | to> | messages> | bytes> | share>")
-    for one in told.top:
-        share = _share(Traffic(1, one.volume), told.sent)
+    for one in summary.top:
+        share = _share(Traffic(1, one.volume), summary.sent)
         pairs.add(one.sender, one.receiver, f"{one.messages:,}", f"{one.volume:,}", share)
     calls = TextTable("call | up to> | calls> | bytes>")
-    for call in told.calls:
+    for call in summary.calls:
         calls.add(call.name, show_bytes(call.size), f"{call.number:,}", f"{call.volume:,}")
     return [text for table in (pairs, calls) if (text := str(table).rstrip("\n"))]
 

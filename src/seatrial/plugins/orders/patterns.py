@@ -134,16 +134,16 @@ def parsed(text: str) -> Pattern:
         integers(head_line(lines, at, name), at, 1, _FORMAT)[0] for at, name in _HEADS
     )
     missing: tuple[int, ...] = ()
-    told = {"nodes": [0], "outside": [0, 0], "dropped": [0, 0]}
+    values = {"nodes": [0], "outside": [0, 0], "dropped": [0, 0]}
     first = 4
-    while first < len(lines) and (name := lines[first].partition(" ")[0]) in (*told, "missing"):
+    while first < len(lines) and (name := lines[first].partition(" ")[0]) in (*values, "missing"):
         rest = head_line(lines, first, name)
         if name == "missing":
             missing = ranks_of(rest, first, ranks)
         else:
-            told[name] = integers(rest, first, len(told[name]), _FORMAT)
+            values[name] = integers(rest, first, len(values[name]), _FORMAT)
         first += 1
-    nodes = told["nodes"][0]
+    nodes = values["nodes"][0]
     expected = first + pairs + calls + nodes + 1
     if len(lines) != expected or lines[-1].strip() != "end":
         raise ValueError(
@@ -156,8 +156,8 @@ def parsed(text: str) -> Pattern:
         pattern,
         nodes=tuple(_nodes(lines, first + pairs + calls, nodes, ranks)),
         missing=missing,
-        outside=Traffic(*told["outside"]),
-        dropped=Traffic(*told["dropped"]),
+        outside=Traffic(*values["outside"]),
+        dropped=Traffic(*values["dropped"]),
     )
 
 
@@ -211,16 +211,16 @@ def _nodes(lines: Sequence[str], first: int, number: int, ranks: int) -> Iterato
 def ranks_of(text: str, at: int, ranks: int) -> tuple[int, ...]:
     """Return ranks in ascending spans such as ``0-2,6``. Raises ValueError with the line for what
     is none, or goes beyond the last of so many ranks."""
-    found: list[int] = []
+    members: list[int] = []
     for span in text.split(","):
         first, dash, last = span.partition("-")
         low, high = integers(f"{first} {last if dash else first}", at, 2, _FORMAT)
-        if not (found[-1] if found else -1) < low <= high < ranks:
+        if not (members[-1] if members else -1) < low <= high < ranks:
             raise ValueError(
                 f"line {at + 1}: {span[:40]!r}: ranks go up, from 0 to {ranks - 1}; {_FORMAT}"
             )
-        found += range(low, high + 1)
-    return tuple(found)
+        members += range(low, high + 1)
+    return tuple(members)
 
 
 def integers(text: str, at: int, count: int, remedy: str) -> list[int]:
@@ -319,16 +319,16 @@ def parsed_record(text: str) -> RankRecord:
     lines = text.splitlines()
     if not lines or lines[0] != RECORD_HEAD:
         raise ValueError(f"line 1 is not {RECORD_HEAD!r}: {_RECORD_FORMAT}")
-    told = {
+    values = {
         name: head_line(lines, at, name, _RECORD_FORMAT) for at, name in enumerate(_RECORD_HEADS, 1)
     }
     rank, ranks, pairs, calls = (
-        integers(told[name], 1 + _RECORD_HEADS.index(name), 1, _RECORD_FORMAT)[0]
+        integers(values[name], 1 + _RECORD_HEADS.index(name), 1, _RECORD_FORMAT)[0]
         for name in ("rank", "ranks", "pairs", "calls")
     )
     if not rank < ranks <= MAX_RANKS or pairs > 2 * ranks or calls > MAX_CALLS:
         raise ValueError(f"rank {rank} of {ranks}, {pairs} pairs, {calls} calls cannot be")
-    host = told["host"]
+    host = values["host"]
     if not is_name(host):
         raise ValueError(f"line 4: {host[:40]!r} is no name of a host: {_RECORD_FORMAT}")
     first = 1 + len(_RECORD_HEADS)
@@ -338,9 +338,9 @@ def parsed_record(text: str) -> RankRecord:
             f"lines with `end` as the last, and there are {len(lines)}"
         )
     rows = _pairs_of_rank(lines, first, pairs, rank, ranks)
-    found = tuple(calls_of(lines, first + pairs, calls, _RECORD_FORMAT))
-    outside = Traffic(*integers(told["outside"], 4, 2, _RECORD_FORMAT))
-    return RankRecord(rank, ranks, host, outside, rows, found)
+    calls_made = tuple(calls_of(lines, first + pairs, calls, _RECORD_FORMAT))
+    outside = Traffic(*integers(values["outside"], 4, 2, _RECORD_FORMAT))
+    return RankRecord(rank, ranks, host, outside, rows, calls_made)
 
 
 def _pairs_of_rank(lines: Sequence[str], first: int, pairs: int, rank: int, ranks: int) -> Ints:
@@ -494,10 +494,10 @@ def _traffic(pattern: Pattern, chosen: Bools) -> Traffic:
     return Traffic(sum(messages.tolist()), sum(volumes.tolist()))
 
 
-def rank_map(pattern: Pattern, most: int) -> tuple[Floats, int]:
+def rank_map(pattern: Pattern, max_rows: int) -> tuple[Floats, int]:
     """Return the bytes from ranks (rows) to ranks (columns), shape (k, k) with k at most ``most``,
     and how many ranks a row stands for."""
-    per = -(-pattern.ranks // most)
+    per = -(-pattern.ranks // max_rows)
     cells = -(-pattern.ranks // per)
     places = pattern.senders // per * cells + pattern.receivers // per
     sums = np.bincount(places, pattern.volumes.astype(np.float64), cells * cells)
@@ -568,7 +568,7 @@ def faults_of(run: Path, pattern: Pattern) -> list[str]:
     _, records = _found(run)
     torn = {rank: path for own in records.values() for rank, path in own.items()}
     unread = [(torn[rank], rank) for rank in pattern.missing if rank in torn][:_MAX_TOLD]
-    told = [
+    faults = [
         f"{path}: {reason}; record the run again"
         for path, rank in unread
         if (reason := _fault(path, rank))
@@ -576,8 +576,8 @@ def faults_of(run: Path, pattern: Pattern) -> list[str]:
     silent = [rank for rank in pattern.missing if rank not in torn]
     if silent:
         noun = f"{count(len(silent), 'rank')} left no record: {_cut(spans(silent))}"
-        told.append(f"{noun}; a rank writes it in MPI_Finalize, see whether the program calls it")
-    return told
+        faults.append(f"{noun}; a rank writes it in MPI_Finalize, see whether the program calls it")
+    return faults
 
 
 def _reason(run: Path) -> str:
@@ -639,10 +639,10 @@ def _fault(path: Path, rank: int) -> str:
 
 def _record(path: Path, rank: int) -> RankRecord:
     data = read_regular(path, _MAX_RECORD_BYTES, follow=False)
-    found = parsed_record(data.decode(errors="replace"))
-    if found.rank != rank:
-        raise ValueError(f"has the record of rank {found.rank}")
-    return found
+    record = parsed_record(data.decode(errors="replace"))
+    if record.rank != rank:
+        raise ValueError(f"has the record of rank {record.rank}")
+    return record
 
 
 def _cut(text: str) -> str:

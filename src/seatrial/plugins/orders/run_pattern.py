@@ -70,33 +70,33 @@ def on_run(state: ServerState, run: RunRow, record: Record | None) -> dict[str, 
 
 
 def _read(run: RunRow) -> RunPattern:
-    found = head(run, PATTERN_FILE, MAX_READ)
-    if isinstance(found, str):
-        return RunPattern(reason=found)
-    if found.size > MAX_READ:
-        return RunPattern(reason=f"has {show_bytes(found.size)}, too much for this page")
+    piece = head(run, PATTERN_FILE, MAX_READ)
+    if isinstance(piece, str):
+        return RunPattern(reason=piece)
+    if piece.size > MAX_READ:
+        return RunPattern(reason=f"has {show_bytes(piece.size)}, too much for this page")
     try:
-        return _drawn(parsed(found.text))
+        return _drawn(parsed(piece.text))
     except ValueError as error:
         return RunPattern(reason=f"is not shown: {plain(str(error))[:300]}")
 
 
 def _drawn(pattern: Pattern) -> RunPattern:
     cells, per = rank_map(pattern, MAX_CELLS)
-    told = summary_of(pattern, MAX_PAIRS)
+    summary = summary_of(pattern, MAX_PAIRS)
     return RunPattern(
         summary=replace(
-            told,
-            calls=told.calls[:MAX_CALLS],
-            nodes=told.nodes[:MAX_NODES],
-            missing=told.missing[:MAX_MISSING],
+            summary,
+            calls=summary.calls[:MAX_CALLS],
+            nodes=summary.nodes[:MAX_NODES],
+            missing=summary.missing[:MAX_MISSING],
         ),
-        missing=len(told.missing),
+        missing=len(summary.missing),
         per=per,
         cells=cells.tolist(),
         borders=_borders(pattern) if per == 1 else [],
-        calls_left_out=max(0, len(told.calls) - MAX_CALLS),
-        nodes_left_out=max(0, len(told.nodes) - MAX_NODES),
+        calls_left_out=max(0, len(summary.calls) - MAX_CALLS),
+        nodes_left_out=max(0, len(summary.nodes) - MAX_NODES),
     )
 
 

@@ -45,14 +45,14 @@ def best_orders(
 
 def missing_programs() -> list[str]:
     """Return a sentence for each program that gives no candidate, as it is not installed."""
-    found = []
+    sentences = []
     if not is_installed():
-        found.append(
+        sentences.append(
             "METIS gave no candidate: pymetis is not installed (pip install 'seatrial[orders]')"
         )
     if program() is None:
-        found.append("Scotch gave no candidate: it is not on the PATH (Debian: scotch)")
-    return found
+        sentences.append("Scotch gave no candidate: it is not on the PATH (Debian: scotch)")
+    return sentences
 
 
 # ---- metis ---------------------------------------------------------------------------------------

@@ -62,8 +62,8 @@ def _shares(
 def _elapsed(elapsed: ElapsedModel, location: Location) -> None:
     given = [key for key in ("mean", "values", "trial") if getattr(elapsed, key)]
     if len(given) != 1:
-        said = " and ".join(given) or "none of them"
-        location.fault(f"needs exactly one of mean, values and trial; it has {said}")
+        words = " and ".join(given) or "none of them"
+        location.fault(f"needs exactly one of mean, values and trial; it has {words}")
 
 
 def _figures(behaviour: Behaviour, tests: Sequence[Test], location: Location) -> None:

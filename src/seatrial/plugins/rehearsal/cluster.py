@@ -44,23 +44,18 @@ from seatrial.units import FAR_FUTURE_NS, count, ns
 # Random failures and repairs of nodes, and the choice of slow nodes, from separate streams.
 
 
-class NodeFailure(NamedTuple):
-    """A node, by its position, fails at ``time`` and is back after ``repair`` (seconds)."""
-
-    time: float
-    node: int
-    repair: float
-
-
-def failures(nodes: int, between: float, repair: float, random: Random) -> Iterator[NodeFailure]:
-    """Yield failures without end. Each node fails after an exponential time with mean ``between``,
+def failures(
+    nodes: int, between: float, repair: float, random: Random
+) -> Iterator[tuple[float, tuple[int, float]]]:
+    """Yield failures without end: when, of which node by its position, and after how long it is
+    back (seconds). Each node fails after an exponential time with mean ``between``,
     and is down for an exponential time with mean ``repair``. The failures of all nodes together are
     one Poisson process of ``nodes`` times the rate. The caller skips a failure of a node that is
     down; that gives the same distribution, as exponential times have no memory."""
     time = 0.0
     while True:
         time += random.expovariate(nodes / between)
-        yield NodeFailure(time, random.randrange(nodes), random.expovariate(1 / repair))
+        yield time, (random.randrange(nodes), random.expovariate(1 / repair))
 
 
 def slow_nodes(nodes: int, share: float, random: Random) -> int:
@@ -140,29 +135,21 @@ SIZES = (1, 4, 16, 64)  # nodes of random jobs
 OVERRATED = (1.0, 3.0)  # range of walltime over elapsed time of random jobs
 
 
-class Arrival(NamedTuple):
-    """A job of somebody else, and the time of its submission in seconds from the start."""
-
-    time: float
-    job: SimulatedJob
+Arrival = tuple[float, SimulatedJob]
+"""When somebody else submits a job, in seconds from the start, and the job."""
 
 
-class Workload(NamedTuple):
-    """The arrivals in order, and remarks on them for people."""
-
-    arrivals: Iterator[Arrival]
-    remarks: list[str]
-
-
-def background(model: Background, nodes: int, random: Random) -> Workload:
-    """Return the jobs of others on so many nodes. A log is read at once (raises UsageError); random
-    jobs are generated one by one, without end."""
+def background(
+    model: Background, nodes: int, random: Random
+) -> tuple[Iterator[Arrival], list[str]]:
+    """Return the jobs of others on so many nodes, and remarks on them for people. A log is read at
+    once (raises UsageError); random jobs are generated one by one, without end."""
     if model.swf:
         return logged(read(Path(model.swf)), model, nodes)
-    return Workload(made(model, nodes, random), [])
+    return made(model, nodes, random), []
 
 
-def logged(log: SwfLog, model: Background, nodes: int) -> Workload:
+def logged(log: SwfLog, model: Background, nodes: int) -> tuple[Iterator[Arrival], list[str]]:
     """Return the jobs of a log that ran; the first arrives at time 0. Their walltimes are the
     requested times, or where these are missing the run times."""
     arrivals: list[Arrival] = []
@@ -181,7 +168,7 @@ def logged(log: SwfLog, model: Background, nodes: int) -> Workload:
         time = max(time, job.submit - first)
         walltime = job.asked_time if job.asked_time > 0 else job.run_time
         name = f"background-{job.number:.0f}"
-        arrivals.append(Arrival(time, SimulatedJob(name, size, walltime, job.run_time)))
+        arrivals.append((time, SimulatedJob(name, size, walltime, job.run_time)))
     left_out = [
         (log.damaged, "damaged line", "not 18 numbers"),
         (none, "job", "no run time or processors"),
@@ -190,7 +177,7 @@ def logged(log: SwfLog, model: Background, nodes: int) -> Workload:
     remarks = [
         f"{model.swf}: {count(n, what)} left out: {reason}" for n, what, reason in left_out if n
     ]
-    return Workload(iter(arrivals), remarks)
+    return iter(arrivals), remarks
 
 
 def made(model: Background, nodes: int, random: Random) -> Iterator[Arrival]:
@@ -208,7 +195,7 @@ def made(model: Background, nodes: int, random: Random) -> Iterator[Arrival]:
         elapsed = random.expovariate(1 / mean)
         walltime = elapsed * random.uniform(*OVERRATED)
         size = random.choice(sizes)
-        yield Arrival(time, SimulatedJob(f"background-{number}", size, walltime, elapsed))
+        yield time, SimulatedJob(f"background-{number}", size, walltime, elapsed)
 
 
 # ---- cluster -------------------------------------------------------------------------------------
@@ -266,7 +253,7 @@ class SimulatedCluster:
         slow = slow_nodes(len(nodes), model.slow_nodes.fraction, Random(f"{seed}: slow nodes"))
         self._slow = self._names.all if cores and slow else slow
         self._last = start_ns + ns(min(horizon_s, _MAX_SECONDS))
-        self._failures: Iterator[NodeFailure] = iter(())
+        self._failures: Iterator[tuple[float, tuple[int, float]]] = iter(())
         if between := model.node_failures.seconds:
             chance = Random(f"{seed}: failures")
             self._failures = failures(len(nodes), between, model.repair.seconds, chance)
@@ -477,27 +464,29 @@ class SimulatedCluster:
             queue.look_again()
         return queues
 
-    def _plan(self, stream: Iterator[Any], happen: Callable[..., None]) -> None:
+    def _plan(self, stream: Iterator[tuple[float, Any]], happen: Callable[..., None]) -> None:
         """Plan the next event of a random stream, unless it comes too late."""
         if (event := next(stream, None)) is not None:
-            time = self._start + ns(event.time)
+            seconds, what = event
+            time = self._start + ns(seconds)
             if time <= self._last:
-                self._at(time, happen, event)
+                self._at(time, happen, what)
 
-    def _failed(self, failure: NodeFailure) -> None:
+    def _failed(self, failure: tuple[int, float]) -> None:
         """Fail a node and the job on it."""
         self._plan(self._failures, self._failed)
-        node = self._names.bits(failure.node)
+        place, repair = failure
+        node = self._names.bits(place)
         if self._down & node:
             return
-        name = self._names.names[failure.node]
+        name = self._names.names[place]
         self._down |= node
         for queue in self._changed_queues(node):
             queue.free &= ~node
             while (record := queue.on(node)) is not None:
                 self._over(record, codes.NODE_FAILURE.number, "NODE_FAIL", None)
         self._tell_at_poll(NodesDown(name, "it failed"))
-        self._at(self.now + ns(failure.repair), self._repaired, failure.node)
+        self._at(self.now + ns(repair), self._repaired, place)
 
     def _repaired(self, place: int) -> None:
         node = self._names.bits(place)
@@ -506,10 +495,10 @@ class SimulatedCluster:
             queue.free |= node
         self._tell_at_poll(NodesUp(self._names.names[place]))
 
-    def _other_queued(self, arrival: Arrival) -> None:
+    def _other_queued(self, job: SimulatedJob) -> None:
         """Queue a job of somebody else."""
         self._plan(self._others, self._other_queued)
-        self._queued([self._record(arrival.job, ours=False)])
+        self._queued([self._record(job, ours=False)])
 
     # ---- updates --------------------------------------------------------------------------
 

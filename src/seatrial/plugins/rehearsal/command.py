@@ -179,8 +179,8 @@ def _head(trial: Rehearsed) -> str:
     if trial.reason:
         lines += wrap(f"it did not come to its end: {trial.reason}", WIDTH)
     if trial.alerts:
-        told = ", ".join(f"{number} {kind}" for kind, number in trial.alerts.items())
-        lines += wrap(f"alerts: {told}", WIDTH)
+        alerts = ", ".join(f"{number} {kind}" for kind, number in trial.alerts.items())
+        lines += wrap(f"alerts: {alerts}", WIDTH)
     for remark in trial.remarks:
         lines += wrap(remark, WIDTH)
     return "\n".join(lines)
@@ -215,14 +215,14 @@ def _tests(tests: Iterable[TestTally]) -> str:
 
 def _mix(trial: Rehearsed) -> str:
     """Return the planned and the achieved share of the node-hours of each test of a mix."""
-    found = trial.node_shares
-    if found is None or found.unclaimed is None:
+    shares = trial.node_shares
+    if shares is None or shares.unclaimed is None:
         return ""
     rows = TextTable("share of node-hours~ | planned> | achieved>")
-    for each in found.tests:
+    for each in shares.tests:
         planned = "fill" if each.only_fills else in_per_cent(each.planned or 0.0)
         rows.add(each.test, planned, in_per_cent(each.achieved))
-    rows.add("(no run)", in_per_cent(found.unclaimed), in_per_cent(found.unused))
+    rows.add("(no run)", in_per_cent(shares.unclaimed), in_per_cent(shares.unused))
     return str(rows)
 
 
@@ -322,14 +322,14 @@ def _measures_of_tests(trials: Sequence[Rehearsed]) -> Iterator[tuple[str, str]]
 
 def _shares(trials: Iterable[Rehearsed]) -> dict[str, list[float]]:
     """Return the achieved shares of each test of a mix, and the planned ones."""
-    found: dict[str, list[float]] = {}
+    shares: dict[str, list[float]] = {}
     for trial in trials:
         mix = trial.node_shares
         for each in mix.tests if mix is not None and mix.unclaimed is not None else ():
-            found.setdefault(each.test, []).append(each.achieved)
+            shares.setdefault(each.test, []).append(each.achieved)
             if not each.only_fills:
-                found.setdefault(f"{each.test}, planned", []).append(each.planned or 0.0)
-    return found
+                shares.setdefault(f"{each.test}, planned", []).append(each.planned or 0.0)
+    return shares
 
 
 def _said(result: Result, odds: Odds | None) -> str:

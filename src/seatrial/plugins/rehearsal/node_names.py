@@ -123,8 +123,8 @@ def _rows(names: Sequence[str]) -> tuple[list[_Kind], list[int]]:
 
 
 def _split(name: str) -> tuple[str, str]:
-    found = _NUMBERED.fullmatch(name)
-    return (found[1], found[2]) if found else (name, "")
+    match = _NUMBERED.fullmatch(name)
+    return (match[1], match[2]) if match else (name, "")
 
 
 def _follows(first: tuple[str, str], before: tuple[str, str], this: tuple[str, str]) -> bool:

@@ -29,7 +29,7 @@ from seatrial.model.machine import Machine
 from seatrial.model.nodes import node_names
 from seatrial.model.plan import WHOLE, Plan
 from seatrial.model.test import Metric, Test
-from seatrial.plugins.rehearsal.disturbances import Disturbance, disturbance_of
+from seatrial.plugins.rehearsal.disturbances import EventsByTest
 from seatrial.plugins.rehearsal.keys import (
     Behaviour,
     ElapsedModel,
@@ -132,7 +132,7 @@ def _rehearse_part(
             journal.flush()
         history.fold(events)
 
-    luck, events = luck_of(plan, part, seed), disturbances_of(plan.plan, part.tests)
+    luck, events = luck_of(plan, part, seed), events_of(plan.plan, part.tests)
     in_full = trials is not None
     driver = VirtualDriver(record, part.cases, run_models, tell, luck, events, in_full)
     if trials is None:
@@ -153,8 +153,8 @@ def as_rehearsed(machine: Machine) -> Machine:
     delays: dict[str, Span] = {"poll": Span(machine.batch.poll.written)}
     if machine.scheduler == "local":
         delays = dict.fromkeys(("submit_delay", "start_delay", "poll"), Span(0))
-    told = {key: at for key, at in delays.items() if getattr(model, key) == getattr(defaults, key)}
-    changed: dict[str, Any] = {"rehearsal": replace(model, **told)}
+    usual = {key: at for key, at in delays.items() if getattr(model, key) == getattr(defaults, key)}
+    changed: dict[str, Any] = {"rehearsal": replace(model, **usual)}
     return replace(machine, **changed)
 
 
@@ -219,9 +219,11 @@ def run_models_of(plan: Plan, tests: Collection[Test], measured: Measured) -> di
 
     Raises UsageError, which names all tests about which the plan says nothing.
     """
-    found = {test.name: behaviour_of(plan, test.name) for test in tests}
-    found |= {test.name: found[test.name] or ONLY_BUILT for test in tests if test.only_builds}
-    unsaid = [name for name, behaviour in found.items() if behaviour is None]
+    behaviours = {test.name: behaviour_of(plan, test.name) for test in tests}
+    behaviours |= {
+        test.name: behaviours[test.name] or ONLY_BUILT for test in tests if test.only_builds
+    }
+    unsaid = [name for name, behaviour in behaviours.items() if behaviour is None]
     if unsaid:
         raise UsageError(
             f"{plan.plan}: nothing is said of how {', '.join(unsaid)} would run; "
@@ -230,7 +232,7 @@ def run_models_of(plan: Plan, tests: Collection[Test], measured: Measured) -> di
     return {
         test.name: _manner(behaviour, test, measured)
         for test in tests
-        if (behaviour := found[test.name]) is not None
+        if (behaviour := behaviours[test.name]) is not None
     }
 
 
@@ -240,11 +242,11 @@ def behaviour_of(plan: Plan, test: str) -> Behaviour | None:
     return next((each for pattern, each in known.items() if fits([pattern], test)), None)
 
 
-def disturbances_of(plan: Plan, tests: Iterable[str]) -> dict[str, list[Disturbance]]:
+def events_of(plan: Plan, tests: Iterable[str]) -> EventsByTest:
     """Return the events of the rehearsal that concern each test."""
-    events = assumed_by(plan).events
+    events = list(enumerate(assumed_by(plan).events))
     return {
-        test: [disturbance_of(i, each) for i, each in enumerate(events) if fits(each.tests, test)]
+        test: [(number, event) for number, event in events if fits(event.tests, test)]
         for test in tests
     }
 
@@ -295,10 +297,10 @@ def measured_in(store_path: Path | str, trials: Path) -> Measured:
         # Few plans name a trial, and the store takes 40 ms to import.
 
         with synced(store_path, trials) as store:
-            found = runs(store, Filters(trial=tag, test=test))
+            rows = runs(store, Filters(trial=tag, test=test))
         times = tuple(
             run.elapsed
-            for run in reversed(found)
+            for run in reversed(rows)
             if run.test == test and run.code in MEASURED and run.elapsed
         )
         if not times:

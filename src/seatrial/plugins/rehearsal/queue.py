@@ -569,8 +569,8 @@ class FileSystems:
         """Return the open files on a target, of Seatrial's runs and others; without a target, the
         highest number."""
         targets = self._shared[name].targets
-        asked = [targets[target]] if target else targets.values()
-        return max([each.load for each in asked])
+        chosen = [targets[target]] if target else targets.values()
+        return max([each.load for each in chosen])
 
     def loads(self, now: int) -> list[TargetLoad]:
         """Return the load of each target so far."""

@@ -68,11 +68,11 @@ class Odds(NamedTuple):
 
 def odds_of(rehearsals: Sequence[Sequence[Rehearsed]]) -> list[Odds]:
     """Return the odds of each criterion of each trial, from one rehearsal a seed."""
-    found = []
+    odds = []
     for trials in zip(*rehearsals, strict=True):
         for verdicts in zip(*(trial.criteria for trial in trials), strict=True):
-            found.append(_odds(trials, verdicts))
-    return found
+            odds.append(_odds(trials, verdicts))
+    return odds
 
 
 def _odds(trials: Sequence[Rehearsed], verdicts: Sequence[CriterionVerdict]) -> Odds:
@@ -100,15 +100,15 @@ def _odds(trials: Sequence[Rehearsed], verdicts: Sequence[CriterionVerdict]) -> 
 
 def _causes(verdicts: Iterable[tuple[int, CriterionVerdict]]) -> list[UnmetCause]:
     """Return why a criterion was not met or undecided, the most frequent cause first."""
-    found: dict[tuple[State, str], UnmetCause] = {}
+    causes: dict[tuple[State, str], UnmetCause] = {}
     for seed, verdict in verdicts:
         result = verdict.result
         if result.state not in ("not met", "undecided"):
             continue
         cause = str(result.numbers.get("cause") or result.numbers.get("worst") or "")
-        known = found.get((result.state, cause), UnmetCause(result.state, 0, seed, result.reason))
-        found[result.state, cause] = known._replace(seeds=known.seeds + 1)
-    return sorted(found.values(), key=lambda each: (each.state, -each.seeds, each.first))
+        known = causes.get((result.state, cause), UnmetCause(result.state, 0, seed, result.reason))
+        causes[result.state, cause] = known._replace(seeds=known.seeds + 1)
+    return sorted(causes.values(), key=lambda each: (each.state, -each.seeds, each.first))
 
 
 # ---- report --------------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ def rehearse_plan(
     took = time.perf_counter() - began
     left_out = [each for part in plan.parts for each in part.skipped[:MAX_LEFT_OUT]]
     rehearsal = assumed_by(plan.plan)
-    events = map(told, rehearsal.events)
+    events = map(in_words, rehearsal.events)
     assumed = [*rehearsal.assumed, *events, *assumptions(plan.site.machine)]
     awaited = [_awaited(part) for part in plan.checklists]
     return RehearsalReport(plan.plan.plan, machine, assumed, took, by_seed, left_out, awaited)
@@ -207,7 +207,7 @@ def _awaited(part: PreparedComponent) -> str:
     return f"{title}: awaited, {count(len(part.component.items), 'item')} for people to check"
 
 
-def told(event: RehearsedEvent) -> str:
+def in_words(event: RehearsedEvent) -> str:
     """Return an event of a rehearsal in words."""
     who = ", ".join(event.tests) or "all tests"
     effects = {
@@ -218,7 +218,7 @@ def told(event: RehearsedEvent) -> str:
         f"{event.refused} of the submissions are refused": event.refused.fraction,
         "jobs are held": event.held,
     }
-    text = "; ".join(effect for effect, there in effects.items() if there)
+    text = "; ".join(effect for effect, has_it in effects.items() if has_it)
     on = f" on {event.nodes}" if event.nodes else ""
     reason = f" ({event.reason})" if event.reason else ""
     return f"From {event.start} to {event.end}, {who}{on}: {text}{reason}."

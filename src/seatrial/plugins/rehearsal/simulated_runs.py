@@ -106,8 +106,10 @@ def judge(
     if run.sampled.wrong:
         return WRONG_ANSWER, "a check of its answer did not hold"
     if (run.case.test, ELAPSED) in references.by_metric:
-        own = any(figure.name == ELAPSED for figure in figures)
-        figures = figures if own else [*figures, MetricValue(ELAPSED, elapsed, "s", "lower")]
+        has_elapsed = any(figure.name == ELAPSED for figure in figures)
+        figures = (
+            figures if has_elapsed else [*figures, MetricValue(ELAPSED, elapsed, "s", "lower")]
+        )
     for figure in figures:
         _, finding = compare(references, run.case, figure, run.stage)
         if finding is not None:
@@ -283,10 +285,10 @@ class SimulatedRuns:
 
     def _judged(self, now: int, run: RehearsedRun, elapsed: float) -> tuple[codes.Code, str]:
         """The verdict of a run whose script came to its end, its figures noted."""
-        found: list[MetricValue] = []
+        metrics: list[MetricValue] = []
         if not run.sampled.exit_code and run.run_model.figures:
-            found += figures(self._luck, run.case.test, run.attempt, run.run_model)
-        for figure in found:
+            metrics += figures(self._luck, run.case.test, run.attempt, run.run_model)
+        for figure in metrics:
             recorded = events.MetricRecorded(
                 time=now,
                 **run.header,
@@ -296,7 +298,7 @@ class SimulatedRuns:
                 better=figure.better,
             )
             self._writer.add(recorded)
-        return judge(run, elapsed, found, self._references)
+        return judge(run, elapsed, metrics, self._references)
 
     def verdict(self, now: int, run: RehearsedRun, code: codes.Code, reason: str) -> None:
         code, reason, known = self._known.judged(run.case, code, reason, now)
@@ -501,13 +503,13 @@ class SimulatedBundles:
         of_job: dict[str, list[str]] = {}
         for run_id in run_ids:
             of_job.setdefault(self._of_run[run_id], []).append(run_id)
-        for key, asked in of_job.items():
+        for key, ids in of_job.items():
             bundle = self._bundles[key]
             left = len(bundle.waiting) + len(bundle.running)
-            if len(asked) == left and not (pending_only and bundle.nodes):
+            if len(ids) == left and not (pending_only and bundle.nodes):
                 whole.append(key)
                 continue
-            for run_id in asked:
+            for run_id in ids:
                 if bundle.waiting.pop(run_id, None) is not None:
                     self._over(now, run_id, CANCELLED.number, "never started", "")
                 elif not pending_only and run_id in bundle.running:

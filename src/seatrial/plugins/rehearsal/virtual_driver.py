@@ -26,7 +26,7 @@ from seatrial.model.policy import Limits, ThrottleRule
 from seatrial.model.requirements import lacking
 from seatrial.model.test import Case
 from seatrial.plugins.rehearsal.cluster import SimulatedCluster
-from seatrial.plugins.rehearsal.disturbances import Disturbance, Disturbances
+from seatrial.plugins.rehearsal.disturbances import Disturbances, EventsByTest
 from seatrial.plugins.rehearsal.keys import model_of, reading_of
 from seatrial.plugins.rehearsal.queue import JobRecord, SimulatedJob, TargetLoad
 from seatrial.plugins.rehearsal.sampling import RunModel, draw
@@ -138,7 +138,7 @@ class VirtualDriver:
         run_models: Mapping[str, RunModel],
         tell: Tell,
         luck: str = "",
-        disturbed_by: Mapping[str, Sequence[Disturbance]] | None = None,
+        disturbed_by: EventsByTest | None = None,
         in_full: bool = True,
     ) -> None:
         self.record = record
@@ -325,8 +325,8 @@ class VirtualDriver:
     def _place(self, case: Case) -> tuple[str, str]:
         """Return the simulated partition of a case, "" where that is not simulated, and the nodes
         that the case cannot run on, folded."""
-        machine, asked = self.record.machine, case.job.partition
-        name = machine.slurm.partition if asked is None else asked
+        machine, partition_of_case = self.record.machine, case.job.partition
+        name = machine.slurm.partition if partition_of_case is None else partition_of_case
         features = self.record.tests[case.test].requires.features
         partition = name if name in model_of(machine).partitions else ""
         return partition, lacking(machine, features, case)

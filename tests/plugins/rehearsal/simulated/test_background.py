@@ -44,10 +44,9 @@ def test_what_a_log_has_too_much_is_told(tmp_path: Path) -> None:
     file.write_text(
         line(1, 0, 10, 1) + "rubbish\n" + line(2, 5, -1, 4) + line(3, 5, 9, 99) + line(4, 3, 9, 2)
     )
-    workload = background(Background(swf=str(file)), 8, Random(1))
-    arrivals = list(workload.arrivals)
+    arrivals, remarks = background(Background(swf=str(file)), 8, Random(1))
     assert [(time, job.nodes, job.walltime) for time, job in arrivals] == [(0, 1, 10), (3, 2, 9)]
-    assert workload.remarks == [
+    assert remarks == [
         f"{file}: 1 damaged line left out: not 18 numbers",
         f"{file}: 1 job left out: no run time or processors",
         f"{file}: 1 job left out: more than 8 nodes",
@@ -58,8 +57,8 @@ def test_made_jobs_ask_for_the_load_that_is_given() -> None:
     """Offered load over 1,000 mean elapsed times; the tolerance is four standard deviations."""
     model = Background(load=Share("60%"), nodes=[1, 2, 200], elapsed=Duration("1m"))
     span = 1_000 * 60.0
-    arrivals = list(takewhile(lambda a: a.time < span, made(model, 100, Random(1))))
-    assert {arrival.job.nodes for arrival in arrivals} == {1, 2}
+    arrivals = list(takewhile(lambda arrival: arrival[0] < span, made(model, 100, Random(1))))
+    assert {job.nodes for _, job in arrivals} == {1, 2}
     asked = sum(job.nodes * job.elapsed for _, job in arrivals) / (100 * span)
     assert asked == pytest.approx(0.6, rel=4 * 2 / len(arrivals) ** 0.5)
     assert all(job.elapsed <= job.walltime <= 3 * job.elapsed for _, job in arrivals)
