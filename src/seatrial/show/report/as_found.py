@@ -11,8 +11,8 @@ from typing import Final
 from seatrial.escaping import plain_line
 from seatrial.journal.events import BuildEnded, Event, ScriptStarted
 from seatrial.model.node_set import fold
-from seatrial.show.page import Cell, Column, Table
-from seatrial.show.report.content import bounded
+from seatrial.show.page import Table
+from seatrial.show.report.content import bounded, columns_of, filled
 
 Facts = dict[str, str]
 MAX_ROWS: Final = 200
@@ -47,45 +47,31 @@ def told(events: Iterable[Event], facts: list[Facts]) -> Iterator[Event]:
 
 def as_found(facts: Sequence[Facts]) -> list[Table]:
     """Return the tables of nodes and of toolchains as jobs found them, those that have rows."""
-    of_nodes: dict[tuple[str, str], dict[str, None]] = {}
-    of_chains: dict[tuple[str, str, str], dict[str, None]] = {}
+    of_nodes: dict[str, dict[str, set[str]]] = {}  # hosts by name and text
+    of_chains: dict[tuple[str, str, str], set[str]] = {}
     for each in facts:
         host, chain = each.get("host", ""), each.get("toolchain", "")
         for name, text in each.items():
             if name in _OF_TOOLCHAIN:
-                of_chains.setdefault((chain, name, text), {})[host] = None
+                of_chains.setdefault((chain, name, text), set()).add(host)
             elif name not in _ABOUT_RUN:
-                of_nodes.setdefault((name, text), {})[host] = None
-    names = list(dict.fromkeys(name for name, _ in of_nodes))
-    rows: list[list[Cell]] = [
+                of_nodes.setdefault(name, {}).setdefault(text, set()).add(host)
+    rows = [
         [_NAMES.get(name, name), text, _nodes(hosts)]
-        for name, text, hosts in sorted(
-            ((name, text, hosts) for (name, text), hosts in of_nodes.items()),
-            key=lambda row: names.index(row[0]),
-        )
+        for name, texts in of_nodes.items()
+        for text, hosts in texts.items()
     ]
-    chains: list[list[Cell]] = [
+    chains = [
         [chain, _OF_TOOLCHAIN[name], text, _nodes(hosts)]
         for (chain, name, text), hosts in sorted(of_chains.items())
     ]
     about = "As the jobs of the trials found the nodes that they ran on"
-    made = [
-        bounded(
-            "Machine as found",
-            [Column("what"), Column("as found"), Column("on")],
-            rows,
-            about,
-            MAX_ROWS,
-        ),
-        bounded(
-            "Compilers and MPI as found",
-            [Column("toolchain"), Column("what"), Column("version"), Column("on")],
-            chains,
-            "What the toolchains that ran say of their versions, in jobs and in builds",
-            MAX_ROWS,
-        ),
-    ]
-    return [table for table in made if table.rows]
+    about_chains = "What the toolchains that ran say of their versions, in jobs and in builds"
+    columns = columns_of("toolchain", "what", "version", "on")
+    return filled(
+        bounded("Machine as found", columns_of("what", "as found", "on"), rows, about, MAX_ROWS),
+        bounded("Compilers and MPI as found", columns, chains, about_chains, MAX_ROWS),
+    )
 
 
 def _nodes(hosts: Iterable[str]) -> str:

@@ -465,16 +465,19 @@ def _phases(parts: Sequence[ReportComponent]) -> Table:
             by_phase.setdefault(part.status.phase, []).append(part)
     rows: list[list[Cell]] = []
     for phase, some in by_phase.items():
-        begun = [part.begun for part in some if part.begun is not None]
-        ended = [part.ended or 0 for part in some]
         names = ", ".join(part.status.component for part in some)
-        nodes = max(part.status.nodes for part in some)
-        last = max(ended) if all(ended) else None
-        rows.append([phase, names, nodes, min(begun, default=None), last])
+        rows.append([phase, names, max(part.status.nodes for part in some), *_time_of(some)])
     columns = columns_of(
         "phase", "components", ("nodes", "count"), ("from (UTC)", "time"), ("to (UTC)", "time")
     )
     return bounded("Phases", columns, rows)
+
+
+def _time_of(parts: Sequence[ReportComponent]) -> tuple[int | None, int | None]:
+    """Return when the first of some components began, and when all had ended."""
+    begun = [part.begun for part in parts if part.begun is not None]
+    ended = [part.ended or 0 for part in parts]
+    return min(begun, default=None), max(ended) if all(ended) else None
 
 
 def _beside_each_other(parts: Sequence[ReportComponent]) -> Table:

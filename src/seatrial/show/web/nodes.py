@@ -402,29 +402,12 @@ def figures_of(view: View, metric: str) -> RunFigures:
 
 def _figures_of(view: View, metric: str) -> RunFigures:
     runs = view.runs
-    right = view.mask & np.isin(runs.code, MEASURED)
-    values = np.full(len(right), np.nan)
-    unit, better = "s", "lower"
-    left_out: dict[str, int] = {}
-    kinds = nodes.metric_kinds(view.state.store(), metric)
-    if kinds and right.any():
-        run, which, figures = _measured(view, metric, tuple(kinds))
-        at = np.searchsorted(runs.row[:-1], run)
-        fits = (runs.row[at] == run) & right[at]
-        at, which, figures = at[fits], which[fits], figures[fits]
-        if len(at):
-            latest = int(which[np.argmax(runs.created[at])])
-            unit, better = kinds[latest]
-            if others := int((which != latest).sum()):
-                left_out["in another unit, or with another direction"] = others
-            values[at[which == latest]] = figures[which == latest]
-    if metric == ELAPSED and not np.isfinite(values).any():
-        unit, better = "s", "lower"
-        values = np.where(right, runs.elapsed, np.nan)
+    values, unit, better, others = _values_of(view, metric)
+    left_out = {"in another unit, or with another direction": others} if others else {}
     known = np.flatnonzero(np.isfinite(values))
     if better == NO_DIRECTION:
         reason = f"{metric[:100]} has no direction (better: none), so no node is judged by it"
-        return RunFigures(metric, np.full(len(right), np.nan), left_out, reason=reason)
+        return RunFigures(metric, np.full(len(values), np.nan), left_out, reason=reason)
     if not len(known):
         reason = f"no chosen run with a right answer has a metric {metric[:100]!r}"
         return RunFigures(metric, values, left_out, reason=reason)
@@ -436,6 +419,29 @@ def _figures_of(view: View, metric: str) -> RunFigures:
             left_out["of a kind whose median is not above 0"] = lost
         unit = "1"
     return RunFigures(metric, values, left_out, unit, better_of(better), several)
+
+
+def _values_of(view: View, metric: str) -> tuple[Floats, str, str, int]:
+    """Return the figure of each chosen run with a right answer (NaN: none), their unit and
+    direction, those of the latest run, and how many figures have others."""
+    runs = view.runs
+    right = view.mask & np.isin(runs.code, MEASURED)
+    values = np.full(len(right), np.nan)
+    unit, better, others = "s", "lower", 0
+    kinds = nodes.metric_kinds(view.state.store(), metric)
+    if kinds and right.any():
+        run, which, figures = _measured(view, metric, tuple(kinds))
+        at = np.searchsorted(runs.row[:-1], run)
+        fits = (runs.row[at] == run) & right[at]
+        at, which, figures = at[fits], which[fits], figures[fits]
+        if len(at):
+            latest = int(which[np.argmax(runs.created[at])])
+            unit, better = kinds[latest]
+            others = int((which != latest).sum())
+            values[at[which == latest]] = figures[which == latest]
+    if metric == ELAPSED and not np.isfinite(values).any():
+        return np.where(right, runs.elapsed, np.nan), "s", "lower", others
+    return values, unit, better, others
 
 
 def _measured(view: View, metric: str, kinds: tuple[int, ...]) -> tuple[Ints, Ints, Floats]:
