@@ -20,7 +20,7 @@ import yaml
 from seatrial import cli
 from seatrial.execute.creation import create
 from seatrial.execute.driver import Driver
-from seatrial.execute.job_stats import Observer
+from seatrial.execute.observer import Observer
 from seatrial.execute.options import TrialOptions
 from seatrial.execute.prepare import new_tag, prepare_trial
 from seatrial.execute.suite_record import suite_record

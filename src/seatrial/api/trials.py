@@ -19,7 +19,7 @@ from seatrial.errors import UsageError
 from seatrial.execute import creation
 from seatrial.execute.detect import find_machine
 from seatrial.execute.driver import Driver
-from seatrial.execute.job_stats import Observer
+from seatrial.execute.observer import Observer
 from seatrial.execute.options import TrialOptions
 from seatrial.execute.plan.check import check_plan
 from seatrial.execute.plan.load import load_plan as read_plan

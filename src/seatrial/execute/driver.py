@@ -25,9 +25,10 @@ from seatrial.execute.creation import Staging, write_scripts
 from seatrial.execute.daemon_thread import run_in_thread
 from seatrial.execute.hangs import HangDetector
 from seatrial.execute.heartbeat import beat, beat_regularly
-from seatrial.execute.job_stats import GaugeWatch, JobStats, Observer
+from seatrial.execute.job_stats import GaugeWatch, JobStats
 from seatrial.execute.jobs import Jobs, watch_followed
 from seatrial.execute.ledger import JudgedDirectory, Ledger, Unresolved
+from seatrial.execute.observer import Observer
 from seatrial.execute.protocol import (
     Backend,
     Disturbed,

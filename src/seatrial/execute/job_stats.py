@@ -15,12 +15,11 @@ from seatrial.execute.background import Tasks
 from seatrial.execute.daemon_thread import run_in_thread
 from seatrial.execute.shell import CommandResult, Shell
 from seatrial.files import replace_file
-from seatrial.journal.events import Event, GaugeRead
+from seatrial.journal.events import GaugeRead
 from seatrial.judge.checks import job_number, sums_of_job, text_of_sums
 from seatrial.model.machine import FileUse, Gauge, Machine
 from seatrial.model.policy import Policy
 from seatrial.model.run_settings import JOB_STATS_FILE
-from seatrial.model.test import Case
 
 LONGEST_ANSWER = 64 << 20  # bytes; an entry of a job has 1 to 2 KiB on each target
 
@@ -135,19 +134,3 @@ def reading_of(result: CommandResult) -> tuple[float | None, str]:
             return value, ""
     quoted = first[:LONGEST_QUOTE] + ("..." if len(first) > LONGEST_QUOTE else "")
     return None, f"it printed {quoted!r}, which is no number" if first else "it printed nothing"
-
-
-# ---- observer ------------------------------------------------------------------------------------
-#
-# The interface through which a driver reports its progress, for the live view.
-
-
-class Observer:
-    """Receives progress when a drive begins, and then every event as it is recorded, with its case
-    where it has one. This one does nothing with them."""
-
-    def on_open(self, finished: int, wanted: int) -> None:
-        pass
-
-    def on_event(self, event: Event, case: "Case | None") -> None:
-        pass

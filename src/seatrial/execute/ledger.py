@@ -19,7 +19,7 @@ from seatrial.account import account
 from seatrial.decide.conductor import Conductor
 from seatrial.errors import JournalError, Owned, TrialError, UsageError
 from seatrial.execute import requests
-from seatrial.execute.job_stats import Observer
+from seatrial.execute.observer import Observer
 from seatrial.execute.plan.checklist import Ticks, items_of
 from seatrial.execute.record_faults import fault_of
 from seatrial.execute.requests import Request
