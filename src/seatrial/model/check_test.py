@@ -447,7 +447,7 @@ class RunChecker(ExpressionChecker):
 
     def _placement(self) -> None:
         """Check what the run says of cores and memory of its tasks."""
-        run, known = self.test.run, self.known
+        run = self.test.run
         named = run.launcher in self.test.parameter_names or not self.names_known
         if run.launcher and not named:
             self.add(fault_of_launcher(run.launcher), "run", "launcher")
@@ -455,10 +455,8 @@ class RunChecker(ExpressionChecker):
             self._choice(key)
         if run.spread not in (None, "default") and run.tasks_per_numa is not None:
             self.fault(NOT_BOTH, "run", "tasks_per_numa")
-        if run.order and run.order not in known:
-            words = self.text(run.order, known, "run", "order")
-            if words and self.names_known:
-                self.add(fault_of_order(words), "run", "order")
+        if run.order and run.order not in self.known:
+            self._order(run.order)
         self._place()
         self._number("spare_cores", 0)
 
@@ -470,6 +468,11 @@ class RunChecker(ExpressionChecker):
             self.expression(text, self.known, "run", key)
         elif self.names_known:
             self.add(fault_of_choice(key, text), "run", key)
+
+    def _order(self, written: str) -> None:
+        words = self.text(written, self.known, "run", "order")
+        if words and self.names_known:
+            self.add(fault_of_order(words), "run", "order")
 
     def _place(self) -> None:
         """Check where the nodes are to be; the machine knows its levels."""

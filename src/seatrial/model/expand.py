@@ -262,7 +262,7 @@ class _Binder:
             if not matching:
                 self._skip(f"needs a toolchain {' or '.join(wanted)}")
             return matching
-        if self.test.build is None or not self.test.build.uses_toolchain:
+        if not self.test.is_compiled:
             return chains[:1] or [""]
         if not chains:
             self._skip(

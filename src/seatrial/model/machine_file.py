@@ -166,11 +166,11 @@ def _read(path: Path, faults: Faults, above: tuple[Path, ...]) -> YamlNode | Non
     if node is None or not isinstance(node.value, dict) or INCLUDE not in node.value:
         return node
     chain = (*above, path)
-    including = YamlNode(
-        {k: v for k, v in node.value.items() if k != INCLUDE}, node.place, node.keys
-    )
+    values = dict(node.value)
+    named = values.pop(INCLUDE)
+    including = YamlNode(values, node.place, node.keys)
     included: YamlNode | None = None
-    for file, at in _files(node.value[INCLUDE], path, faults):
+    for file, at in _files(named, path, faults):
         document = _read_included(file, at, faults, chain)
         if document is not None and included is not None:
             document = _joined(included, document, including, (), faults)

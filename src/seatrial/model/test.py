@@ -412,11 +412,6 @@ class Build(FileModel, frozen=True):
         """Return whether what is built belongs to others: no trial makes it for another one."""
         return bool(self.prebuilt or self.spack or self.easybuild)
 
-    @property
-    def uses_toolchain(self) -> bool:
-        """Whether it is compiled here, or by a script beside what others built."""
-        return bool(self.script) or not self.of_others
-
 
 class Keep(FileModel, frozen=True):
     """Which outputs stay after a run was judged. Of stdout and stderr the end always does."""
@@ -552,6 +547,11 @@ class Test(TestFile, frozen=True, kw_only=True):
             if name in named and show(named[name]) == show(usual):
                 del named[name]
         return named
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether a script builds it, with a toolchain, and not others alone."""
+        return self.build is not None and bool(self.build.script or not self.build.of_others)
 
     @property
     def only_builds(self) -> bool:

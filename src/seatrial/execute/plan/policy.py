@@ -9,24 +9,28 @@ raises ValueError here.
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
-
-from msgspec import Struct
 
 from seatrial.decide.place import placing_of
 from seatrial.execute.plan.component_tests import fits, part_of
 from seatrial.model import policy as resolved
-from seatrial.model.file_model import Duration, Share, Span
 from seatrial.model.job_options import sharing_groups
 from seatrial.model.machine import FileSystem, Machine, MetadataTarget
 from seatrial.model.moments import TimeSpan
 from seatrial.model.nodes import node_names
-from seatrial.model.plan import Component, ComponentTest, Deck, Plan, kept
+from seatrial.model.plan import (
+    Component,
+    ComponentTest,
+    Deck,
+    Exclude,
+    Plan,
+    Stagger,
+    Throttle,
+    Watch,
+    kept,
+)
 from seatrial.model.policy import Answer, Entry, Policy, Window
 from seatrial.model.requirements import lacking
 from seatrial.model.test import Case, Test
-
-P = TypeVar("P", bound=Struct)
 
 # The default reactions to a failure. A sustained component starts further runs of a test in any
 # case, so it does not retry a run; it only avoids suspect nodes for the next run of the case.
@@ -63,8 +67,6 @@ def policy_of(
     file_systems = dict.fromkeys(entry.file_system for entry in entries if entry.file_system)
     decks = [(parts[name].deck, tests[name].folder) for name in names]
     unfit, unfit_of = _unfit(machine, tests, cases)
-    exclude, watch = component.exclude, component.watch
-    causes = tuple(exclude.causes) or resolved.Exclusion().causes
     return Policy(
         kind=component.kind,
         entries=entries,
@@ -79,12 +81,12 @@ def policy_of(
         caps=_caps(component, machine, entries, decks),
         targets=_targets(component, machine, file_systems),
         placement=component.placement,
-        stagger=_in_numbers(component.stagger, resolved.RateLimit) if component.stagger else None,
-        throttles=[_in_numbers(each, resolved.ThrottleRule) for each in component.throttles],
+        stagger=_stagger(component.stagger) if component.stagger else None,
+        throttles=[_throttle(each) for each in component.throttles],
         blackouts=windows_of(component.blackouts, names, machine),
         outages=windows_of(plan.outages, names, machine),
-        exclusion=_in_numbers(exclude, resolved.Exclusion, causes=causes),
-        watch=_in_numbers(watch, resolved.WatchLimits, failing=None if watch.failing else False),
+        exclusion=_exclusion(component.exclude),
+        watch=_watch(component.watch),
     )
 
 
@@ -106,17 +108,37 @@ def _reserve(component: Component, entries: Sequence[Entry]) -> int:
     return len(entries) if component.reserve is None else component.reserve
 
 
-def _in_numbers(written: Struct, part: type[P], **others: Any) -> P:
-    """Return a part of a policy, by a part of a plan. A limit has one name in both, so it is taken
-    over as it is, or as its number; ``others`` are those that the policy has otherwise."""
-    same = set(part.__struct_fields__) & set(written.__struct_fields__) - others.keys()
-    return part(**{name: _number(getattr(written, name)) for name in same}, **others)
+def _stagger(stagger: Stagger) -> resolved.RateLimit:
+    return resolved.RateLimit(starts=stagger.starts, per=stagger.per.seconds)
 
 
-def _number(value: object) -> object:
-    if isinstance(value, Duration | Span):
-        return value.seconds
-    return value.fraction if isinstance(value, Share) else value
+def _throttle(throttle: Throttle) -> resolved.ThrottleRule:
+    return resolved.ThrottleRule(
+        gauge=throttle.gauge,
+        high=throttle.high,
+        low=throttle.low,
+        on_failure=throttle.on_failure,
+        stale_after=throttle.stale_after.seconds,
+    )
+
+
+def _exclusion(exclude: Exclude) -> resolved.Exclusion:
+    return resolved.Exclusion(
+        after=exclude.after,
+        within=exclude.within.seconds,
+        most=exclude.most.fraction,
+        causes=tuple(exclude.causes) or resolved.Exclusion().causes,
+    )
+
+
+def _watch(watch: Watch) -> resolved.WatchLimits:
+    return resolved.WatchLimits(
+        short_for=watch.short_for.seconds,
+        silent_for=watch.silent_for.seconds,
+        wait_factor=watch.wait_factor,
+        again=watch.again.seconds,
+        failing=None if watch.failing else False,
+    )
 
 
 def _unfit(
@@ -191,20 +213,24 @@ def relative_weight(part: ComponentTest) -> float:
 
 def _entry(component: Component, test: Test, part: ComponentTest, weight: float) -> Entry:
     retry = part.retry or component.retry
-    usual = USUALLY if component.kind == "sustained" else ANSWERS
-    return _in_numbers(
-        part,
-        Entry,
+    answers = dict(USUALLY if component.kind == "sustained" else ANSWERS)
+    answers.update(retry.answers.items())
+    return Entry(
         name=test.name,
+        copies=part.copies,
         weight=weight,
         most=part.most or 0,
+        io=part.io,
         file_system=part.file_system or component.file_system,
-        answers={**usual, **retry.answers},
+        opens=part.opens,
+        answers=answers,
         attempts=retry.attempts,
         stop_after=MAX_WRONG if retry.stop_after is None else retry.stop_after,
         stop_failures=retry.stop_after or 0,
         quiet_after=(part.quiet_for or test.run.quiet_for).seconds,
         end_quiet=(part.quiet_answer or test.run.quiet_answer) == "end",
+        alone=part.alone,
+        full=part.full,
         bytes=bytes_of_deck(part.deck, test.folder),
     )
 
@@ -268,7 +294,10 @@ def _caps(
         if whole := system.space.bytes:
             taken = bytes_on_targets(by_system[name], len(targets_of(component, system)))
             space[name] = max(1, whole - taken)
-    return _in_numbers(component.caps, resolved.Caps, file_systems=runs, bytes=space)
+    caps = component.caps
+    return resolved.Caps(
+        machine=caps.machine, per_target=caps.per_target, file_systems=runs, bytes=space
+    )
 
 
 def _targets(
