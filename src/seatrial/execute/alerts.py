@@ -71,8 +71,8 @@ def alarms(folders: Iterable[TrialFolder], limit: float) -> Iterator[Alarm]:
     plan's alerts."""
     for folder in folders:
         try:
-            if found := _look(folder, folder.record(), limit):
-                yield found
+            if alarm := _look(folder, folder.record(), limit):
+                yield alarm
         except SeatrialError as error:
             text = f"{folder.tag}: it cannot be told whether its driver is alive: {error}"
             yield Alarm(text, True, False)
@@ -80,13 +80,13 @@ def alarms(folders: Iterable[TrialFolder], limit: float) -> Iterator[Alarm]:
 
 def _look(folder: TrialFolder, record: Record, limit: float) -> Alarm | None:
     with _alone(folder):
-        at, told = str(last_beat(folder) or ""), told_of(folder)
+        at, known = str(last_beat(folder) or ""), told_of(folder)
         text, mark = _silence(folder, record, limit, at)
         if not text:
             text, mark = _gap(folder, record, limit), at + BETWEEN
         if not text:
-            return _look_again(folder, told, at)
-        if told == mark:
+            return _look_again(folder, known, at)
+        if known == mark:
             return Alarm(text, True, False)
         failure = run_command(folder, AlertRaised(kind=SILENT, text=text))
         if not failure:
@@ -109,11 +109,11 @@ def _silence(folder: TrialFolder, record: Record, limit: float, at: str) -> tupl
 
 def _gap(folder: TrialFolder, record: Record, limit: float) -> str:
     """Return that nobody began what was to come after a trial, in words, or ""."""
-    if (found := not_begun(folder, record, limit)) is None:
+    if (missing := not_begun(folder, record, limit)) is None:
         return ""
     return (
-        f"{folder.tag}: it ended, its driver has been silent for {show_seconds(found.seconds)}, "
-        f"and what was to come next has not begun: {listed(found.tags, MAX_NAMED)}"
+        f"{folder.tag}: it ended, its driver has been silent for {show_seconds(missing.seconds)}, "
+        f"and what was to come next has not begun: {listed(missing.tags, MAX_NAMED)}"
     )
 
 

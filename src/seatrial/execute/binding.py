@@ -35,10 +35,10 @@ def says_binding(launcher: Launcher) -> bool:
 def numa_policy(launcher: Launcher, case: Case) -> list[str]:
     """Return the program that starts each task so that its memory is where the test asks; nothing
     where it does not ask, or an option of the launcher says it."""
-    asked = case.placement.numa_policy
-    if asked == "interleave":
+    policy = case.placement.numa_policy
+    if policy == "interleave":
         return ["numactl", "--interleave=all"]
-    if asked == "local" and launcher.kind not in ("srun", "aprun"):
+    if policy == "local" and launcher.kind not in ("srun", "aprun"):
         return ["numactl", "--localalloc"]
     return []
 
@@ -137,8 +137,8 @@ def _openmpi_by_node(machine: Machine, case: Case, bound: str) -> list[str]:
     """Return the options for nodes of which nothing but the number of cores is known. ``bound``:
     what the machine's file has tasks bound to."""
     fits = _fits(machine, case)
-    asked = {"numa": "numa", "socket": "socket", "none": "none"}.get(case.placement.bind or "")
-    to = bound or (asked or "core" if fits else "none")
+    wanted = {"numa": "numa", "socket": "socket", "none": "none"}.get(case.placement.bind or "")
+    to = bound or (wanted or "core" if fits else "none")
     # Open MPI 5 refuses PE together with another binding.
     cores = f":PE={case.threads}" if to.startswith(("core", "hwt")) else ""
     place = f"ppr:{case.tasks_per_node}:node{cores if fits else ':OVERSUBSCRIBE'}"
@@ -148,13 +148,13 @@ def _openmpi_by_node(machine: Machine, case: Case, bound: str) -> list[str]:
 def _openmpi(geometry: TaskGeometry, case: Case) -> list[str]:
     """Return words for the cores of tasks, the same in Open MPI 4 and 5; else a rankfile. Open MPI
     binds to the object that tasks are mapped by, or to cores of it."""
-    found = _object_of(geometry)
-    if found and geometry.bind == "core":
-        name, per_object = found
+    placed = _object_of(geometry)
+    if placed and geometry.bind == "core":
+        name, per_object = placed
         place = f"ppr:{per_object}:{name}:PE={case.threads}"
         return ["--map-by", place, "--bind-to", "core"]
-    if found and found[0] == geometry.bind:
-        return ["--map-by", f"ppr:{found[1]}:{found[0]}", "--bind-to", geometry.bind]
+    if placed and placed[0] == geometry.bind:
+        return ["--map-by", f"ppr:{placed[1]}:{placed[0]}", "--bind-to", geometry.bind]
     return ["--rankfile", RANKFILE]
 
 
@@ -227,10 +227,10 @@ def rankfile(machine: Machine, case: Case, geometry: TaskGeometry) -> str:
 
 def _mpich(machine: Machine, case: Case, geometry: TaskGeometry | None) -> list[str]:
     if geometry is None:
-        asked = case.placement.bind
-        if not _fits(machine, case) or asked == "none":
+        bind = case.placement.bind
+        if not _fits(machine, case) or bind == "none":
             return []
-        return ["-bind-to", f"core:{case.threads}" if asked in (None, "core") else asked]
+        return ["-bind-to", f"core:{case.threads}" if bind in (None, "core") else bind]
     if geometry.layout.numbered:
         return ["-bind-to", "user:" + ",".join("+".join(map(str, cpus)) for cpus in geometry.cpus)]
     # Hydra deals tasks out in turn: the same cores, ranks in another order.
@@ -245,15 +245,15 @@ def _mpich(machine: Machine, case: Case, geometry: TaskGeometry | None) -> list[
 def aprun(case: Case, geometry: TaskGeometry | None) -> list[str]:
     """Return the options of ALPS: tasks of a node (-N) and of a NUMA domain (-S), cores of a task
     (-d), memory of the task's own domain (-ss), binding (-cc), cores for the system (-r)."""
-    asked = case.placement
+    placement = case.placement
     options = ["-n", str(case.tasks), "-N", str(case.tasks_per_node)]
     words, cc = _aprun_words(geometry) if geometry else ([], "")
     if geometry is None:
-        cc = {"none": "none", "numa": "numa_node", "core": "cpu"}.get(asked.bind or "", "")
+        cc = {"none": "none", "numa": "numa_node", "core": "cpu"}.get(placement.bind or "", "")
     options += [*words, "-d", str(case.threads)]
-    options += ["-ss"] if asked.numa_policy == "local" else []
+    options += ["-ss"] if placement.numa_policy == "local" else []
     options += ["-cc", cc] if cc else []
-    return options + (["-r", str(asked.spare_cores)] if asked.spare_cores else [])
+    return options + (["-r", str(placement.spare_cores)] if placement.spare_cores else [])
 
 
 def _aprun_words(geometry: TaskGeometry) -> tuple[list[str], str]:
@@ -274,5 +274,5 @@ def _filled(
 ) -> list[Cores] | None:
     """Return the cores of tasks that fill one domain after the other; None where they do not
     fit."""
-    found = in_objects(domains, len(domains) * per_numa, per_numa, threads)
-    return found[:tasks] if found is not None else None
+    objects = in_objects(domains, len(domains) * per_numa, per_numa, threads)
+    return objects[:tasks] if objects is not None else None

@@ -192,15 +192,15 @@ class JobBuilds:
                 return await builds.kept(directory, done)
             submission = self._submission(test, case, number)
             (job,) = submission.jobs
-            found = job.path.exists()
-            if found:
+            exists = job.path.exists()
+            if exists:
                 ended = await self._end_of(job, self._backend.find([submission], {}))
-            if not found or isinstance(ended, protocol.NeverStarted):
+            if not exists or isinstance(ended, protocol.NeverStarted):
                 if (fault := builds.prepared(directory, test, case, self._machine)) is not None:
                     return fault
                 self._write(job, directory)
                 ended = await self._end_of(job, self._backend.submit(submission))
-            if (done := await self._judged(ended, directory, test, found)) is not None:
+            if (done := await self._judged(ended, directory, test, exists)) is not None:
                 return await builds.kept(directory, done)
             failures += not (isinstance(ended, protocol.Ended) and ended.code == CANCELLED.number)
             if failures == MAX_ATTEMPTS:

@@ -207,8 +207,8 @@ def _compiler_needed(script: str, toolchain: str) -> str:
     if (called := _FIRST_CALL.match(script)) is None:
         return ""
     name = called[1]
-    told = f"the toolchain {toolchain} has no {name.lower()}: ${name} is empty"
-    return f'[ -n "${name}" ] || {{ echo {shell_word(told)}; exit 1; }}\n'
+    fault = f"the toolchain {toolchain} has no {name.lower()}: ${name} is empty"
+    return f'[ -n "${name}" ] || {{ echo {shell_word(fault)}; exit 1; }}\n'
 
 
 async def _run(
@@ -343,8 +343,8 @@ def hashed(values: Mapping[str, str]) -> dict[str, str]:
 
 def changes(before: BuildInputs, now: BuildInputs) -> str:
     """Return what differs, in words; "" for nothing."""
-    said = [*_versions(before, now), *_files(before, now), *_parts(before, now)]
-    return "; ".join(said)
+    lines = [*_versions(before, now), *_files(before, now), *_parts(before, now)]
+    return "; ".join(lines)
 
 
 def _versions(before: BuildInputs, now: BuildInputs) -> Iterator[str]:
@@ -356,13 +356,13 @@ def _versions(before: BuildInputs, now: BuildInputs) -> Iterator[str]:
 
 def _files(before: BuildInputs, now: BuildInputs) -> Iterator[str]:
     """Compilers of the same version that are others."""
-    told = [
+    files = [
         name.removeprefix(kind).removeprefix(_TOOL)
         for kind in (_FILE, _SAID)
         for name in _changed(before.told, now.told)
         if name.startswith(kind)
     ]
-    same = [name for name in told if before.versions.get(name) == now.versions.get(name)]
+    same = [name for name in files if before.versions.get(name) == now.versions.get(name)]
     if same:
         yield f"{_listed(same)} changed, with the same version"
 
@@ -371,9 +371,9 @@ def _parts(before: BuildInputs, now: BuildInputs) -> Iterator[str]:
     parts = _changed(before.parts, now.parts)
     if sources := [name.removeprefix(_SOURCE) for name in parts if name.startswith(_SOURCE)]:
         yield f"sources changed: {_listed(sources)}"
-    told = [name for name in _changed(before.told, now.told) if name.startswith(_PATH)]
-    others = [_WORDS[name] for name in [*parts, *told] if name in _WORDS]
-    names = [name.removeprefix(_PATH) for name in told if name not in _WORDS]
+    paths = [name for name in _changed(before.told, now.told) if name.startswith(_PATH)]
+    others = [_WORDS[name] for name in [*parts, *paths] if name in _WORDS]
+    names = [name.removeprefix(_PATH) for name in paths if name not in _WORDS]
     others += [*names, *_changed(before.variables, now.variables)]
     if others:
         yield f"changed: {_listed(others)}"

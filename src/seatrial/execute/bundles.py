@@ -177,8 +177,8 @@ class Bundles(dict[str, _Holder]):
 
     def holders(self, run_ids: Iterable[str]) -> list[_Holder]:
         """Return what holds these runs, each once; runs that nothing holds are passed over."""
-        found = (self[run_id] for run_id in run_ids if run_id in self)
-        return list({id(holder): holder for holder in found}.values())
+        holders = (self[run_id] for run_id in run_ids if run_id in self)
+        return list({id(holder): holder for holder in holders}.values())
 
 
 class BundleWatch:
@@ -200,9 +200,9 @@ class BundleWatch:
         updates: list[RunUpdate] = []
         while True:
             with contextlib.suppress(OSError):  # it is read again, and decides nothing
-                found = read_progress(self.folder, self._offset)
-                if found is not None and found[1] > self._offset:
-                    lines, self._offset = found
+                progress = read_progress(self.folder, self._offset)
+                if progress is not None and progress[1] > self._offset:
+                    lines, self._offset = progress
                     updates += [each for line in lines if (each := self._update(line, nodes))]
                     continue
             return updates

@@ -67,15 +67,17 @@ class CleanUp:
     async def _work(self, waiting: deque[_Waiting]) -> None:
         while waiting:
             batch = [waiting.popleft() for _ in range(min(AT_ONCE, len(waiting)))]
-            found = await run_in_thread(partial(_look, batch), "keep")
-            told = [(run, files) for run, files in zip(batch, found, strict=True) if files.files]
-            if not told:
+            removed = await run_in_thread(partial(_look, batch), "keep")
+            reported = [
+                (run, files) for run, files in zip(batch, removed, strict=True) if files.files
+            ]
+            if not reported:
                 continue
-            for run, files in told:
+            for run, files in reported:
                 self._announce(run, files)
             self._ledger.journal.flush()
             await run_in_thread(self._ledger.journal.sync, "sync")
-            failed = await run_in_thread(partial(_remove, [run for run, _ in told]), "keep")
+            failed = await run_in_thread(partial(_remove, [run for run, _ in reported]), "keep")
             if failed and not self._alerted:
                 self._alerted = True
                 self._tasks.alert("keep", "", f"outputs could not be removed: {failed}")
@@ -99,14 +101,14 @@ class CleanUp:
 def _look(runs: Sequence[_Waiting]) -> list[RemovedFiles]:
     """Return what is removed of each run: nothing where its directory cannot be read, as when a
     person removed it."""
-    found = []
+    removed = []
     for run in runs:
         try:
-            found.append(removed_by(run.path, run.rule))
+            removed.append(removed_by(run.path, run.rule))
         except OSError as error:
             _log.info("%s: is not cleaned up: %s", run.path, error)
-            found.append(RemovedFiles(0, 0, []))
-    return found
+            removed.append(RemovedFiles(0, 0, []))
+    return removed
 
 
 def _remove(runs: Sequence[_Waiting]) -> str:

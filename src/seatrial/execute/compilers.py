@@ -74,7 +74,7 @@ async def probe(
     )
     try:
         async with asyncio.timeout(PROBE_SECONDS):
-            said, _ = await process.communicate()
+            output, _ = await process.communicate()
     except TimeoutError:
         kill_group(process.pid)
         await process.communicate()
@@ -83,10 +83,10 @@ async def probe(
         kill_group(process.pid)
     if process.returncode:
         return None
-    found = parsed(said)
-    told = {name: text for name, text in sorted(found.items()) if name != "host"}
-    digest = hashlib.sha256(repr(sorted(told.items())).encode()).hexdigest()[:8]
-    return FoundCompilers(facts_of(found), told, digest)
+    facts = parsed(output)
+    kept = {name: text for name, text in sorted(facts.items()) if name != "host"}
+    digest = hashlib.sha256(repr(sorted(kept.items())).encode()).hexdigest()[:8]
+    return FoundCompilers(facts_of(facts), kept, digest)
 
 
 def cannot_be_told(found: FoundCompilers | None) -> str:
@@ -103,14 +103,14 @@ def differs(built: Mapping[str, str], found: FoundCompilers) -> str:
     """Return which compilers a build found that are not those of this host; "" for none. A job may
     find others, and so does a build while somebody replaces a compiler. Such a build is not
     shared."""
-    there, here = identities_of(built), identities_of(found.told)
-    names = [name for name in {**here, **there} if there.get(name) != here.get(name)]
+    before, now = identities_of(built), identities_of(found.told)
+    names = [name for name in {**now, **before} if before.get(name) != now.get(name)]
     if not names:
         return ""
-    versions = [name for name in names if name in versions_of(built) or name in versions_of(here)]
-    told = [f"{n} was {there.get(n, 'none')}, not {here.get(n, 'none')}" for n in versions]
-    said = "; ".join(told) or ", ".join(names)
-    return f"not shared, as it found other compilers than this host has: {said}"
+    versions = [name for name in names if name in versions_of(built) or name in versions_of(now)]
+    differences = [f"{n} was {before.get(n, 'none')}, not {now.get(n, 'none')}" for n in versions]
+    text = "; ".join(differences) or ", ".join(names)
+    return f"not shared, as it found other compilers than this host has: {text}"
 
 
 # ---- compiler versions ---------------------------------------------------------------------------
@@ -226,8 +226,8 @@ def not_known(facts: Mapping[str, str]) -> list[str]:
 
 def identities_of(found: Mapping[str, str]) -> dict[str, str]:
     """Return by what the compilers are told from others: versions, what they say, their files."""
-    told = {name: text for name, text in found.items() if name.startswith(_IDENTITIES)}
-    return versions_of(found) | told
+    facts = {name: text for name, text in found.items() if name.startswith(_IDENTITIES)}
+    return versions_of(found) | facts
 
 
 def facts_of(found: Mapping[str, str]) -> dict[str, str]:
@@ -252,12 +252,12 @@ def read_all(directory: Path) -> dict[str, str]:
 
 def parsed(said: bytes) -> dict[str, str]:
     """Return what the script printed, name by name."""
-    found = {}
+    facts = {}
     for line in said.decode(errors="replace").splitlines():
         if line.startswith("seatrial:"):
             name, _, text = line.removeprefix("seatrial:").partition("=")
-            found[name] = "".join(c for c in text if c.isprintable())
-    return found
+            facts[name] = "".join(c for c in text if c.isprintable())
+    return facts
 
 
 # ---- site packages -------------------------------------------------------------------------------

@@ -79,9 +79,14 @@ def _layout(node: NodeGroup, processors: list[int]) -> WrittenLayout | None:
         return None
     if sorted(cpu for core in layout.cores for cpu in core.cpus) != processors:
         return None
-    said = (node.cores, node.sockets, node.numa_domains, node.threads_per_core)
-    found = (len(layout.cores), len(layout.sockets), len(layout.domains), layout.threads_per_core)
-    return WrittenLayout(sockets=texts) if said == found else None
+    described = (node.cores, node.sockets, node.numa_domains, node.threads_per_core)
+    measured = (
+        len(layout.cores),
+        len(layout.sockets),
+        len(layout.domains),
+        layout.threads_per_core,
+    )
+    return WrittenLayout(sockets=texts) if described == measured else None
 
 
 def _distinct(processors: list[int], name: str) -> int:
@@ -238,8 +243,8 @@ def cluster_name() -> str:
         settings = ask_slurm("scontrol", "show", "config")
     except UsageError:
         return ""
-    found = re.search(r"^ClusterName\s*=\s*(\S+)", settings, re.MULTILINE)
-    return found[1] if found else ""
+    match = re.search(r"^ClusterName\s*=\s*(\S+)", settings, re.MULTILINE)
+    return match[1] if match else ""
 
 
 def ask_slurm(*command: str) -> str:
@@ -250,8 +255,8 @@ def ask_slurm(*command: str) -> str:
 def fields_of(line: str) -> dict[str, str]:
     """Return KEY=VALUE of a node's line. The first of equal keys counts: a Reason at the end may
     hold more."""
-    found = reversed(_FIELD.findall(line))
-    return {key: "" if value == "(null)" else value for key, value in found}
+    fields = reversed(_FIELD.findall(line))
+    return {key: "" if value == "(null)" else value for key, value in fields}
 
 
 def _words(fields: dict[str, str], key: str) -> list[str]:
@@ -290,8 +295,8 @@ def _cores(fields: dict[str, str]) -> int:
 def _gpus(gres: str) -> int:
     """Return the number of accelerators: 6 for ``gpu:a100:4(S:0-1),gpu:h100:2,nvme:1``."""
     text = re.sub(r"\([^)]*\)", "", gres)
-    found = [word.split(":") for word in text.split(",") if word.split(":")[0] == "gpu"]
-    return sum(int(parts[-1]) if parts[-1].isdigit() else 1 for parts in found)
+    gpus = [word.split(":") for word in text.split(",") if word.split(":")[0] == "gpu"]
+    return sum(int(parts[-1]) if parts[-1].isdigit() else 1 for parts in gpus)
 
 
 # ---- host gpus -----------------------------------------------------------------------------------
@@ -356,8 +361,8 @@ def ask_scheduler(scheduler: str, daemon: str, *command: str) -> str:
     except OSError as error:
         raise UsageError(f"{line}: cannot be started: {error.strerror}") from error
     if done.returncode != 0:
-        said = done.stderr.decode(errors="replace").strip()[:400] or "it said nothing"
-        raise UsageError(f"{line}: ended with code {done.returncode}: {said}")
+        words = done.stderr.decode(errors="replace").strip()[:400] or "it said nothing"
+        raise UsageError(f"{line}: ended with code {done.returncode}: {words}")
     return done.stdout.decode(errors="replace")
 
 
@@ -413,8 +418,8 @@ def states() -> dict[str, DrainState]:
             drained = "DRAIN" in state
             note = ""
             if drained and fields.get("Reason", "") == NOTE:
-                told = _REASON.search(line)
-                note = told[1] if told else NOTE
+                reason = _REASON.search(line)
+                note = reason[1] if reason else NOTE
             found[name] = DrainState(bool(_AWAY.search(state)), drained, note)
     return found
 
@@ -446,9 +451,9 @@ def resume(nodes: Collection[str]) -> None:
 def differences(machine: Machine) -> list[str]:
     """Return in what a machine file differs from what Slurm shows, with remedies. Raises UsageError
     if Slurm does not answer."""
-    there = {node.name: node for node in nodes_seen()}
-    found = [text for i, kind in enumerate(machine.nodes) for text in _of_kind(i, kind, there)]
-    return [*_partitions(machine, there), *found, *_network(machine)]
+    seen = {node.name: node for node in nodes_seen()}
+    unlike = [text for i, kind in enumerate(machine.nodes) for text in _of_kind(i, kind, seen)]
+    return [*_partitions(machine, seen), *unlike, *_network(machine)]
 
 
 def _network(machine: Machine) -> Iterator[str]:
@@ -458,11 +463,11 @@ def _network(machine: Machine) -> Iterator[str]:
     if topology is None:
         return
     try:
-        told = levels_of_switches(shown_topology(), (), topology.nodes)
+        levels = levels_of_switches(shown_topology(), (), topology.nodes)
     except (UsageError, ValueError):
         return
     units = {fold(nodes) for level in topology.levels for nodes in topology.members(level)}
-    for level in told:
+    for level in levels:
         for name, switches in level.items():
             if missing := [unit for unit, nodes in switches.items() if nodes not in units]:
                 yield (

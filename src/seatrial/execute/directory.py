@@ -113,11 +113,11 @@ def cut_file(path: Path, end: ScriptEnded, names: Iterable[str]) -> str:
     for name in names:
         size = (end.sizes or {}).get(name, 0)
         try:
-            there = os.stat(f"{path}/{name}").st_size  # noqa: PTH116
+            here = os.stat(f"{path}/{name}").st_size  # noqa: PTH116
         except OSError:
-            there = 0
-        if there < size:
-            return f"{name} has {there} bytes here and had {size} when the script ended"
+            here = 0
+        if here < size:
+            return f"{name} has {here} bytes here and had {size} when the script ended"
     return ""
 
 

@@ -93,7 +93,7 @@ class _Reader:
         first = text.lstrip("\r\n").partition("\n")[0]
         delimiter = max(_DELIMITERS, key=first.count)
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-        found: list[GivenRow] = []
+        rows: list[GivenRow] = []
         seen: dict[tuple[str, ...], int] = {}
         try:
             for cells in reader:
@@ -107,15 +107,15 @@ class _Reader:
                     continue
                 if (before := seen.setdefault(row.key, row.line)) != row.line:
                     self._fault(row.line, "metric", f"this metric of this case is in line {before}")
-                found.append(row)
+                rows.append(row)
         except csv.Error as error:
             self._fault(reader.line_num, "", f"is no CSV: {error}")
         if not self._columns:
             self._fault(1, "", f"is empty; the first line names the columns: {', '.join(COLUMNS)}")
-        elif not found and not self._faults:
+        elif not rows and not self._faults:
             self._fault(1, "", "has no figure below its head")
         self._raise()
-        return found
+        return rows
 
     def _read_head(self, line: int, cells: Sequence[str]) -> None:
         self._columns = [cell.strip().lower() for cell in cells]
@@ -177,21 +177,21 @@ class _Reader:
         for name in ("parameters", "toolchain"):
             if given.get(name):
                 self._fault(line, name, "is a part of `case`; leave it empty")
-        found = CASE_NAME.fullmatch(given["case"])
-        if found is None:
+        match = CASE_NAME.fullmatch(given["case"])
+        if match is None:
             self._fault(line, "case", f"{given['case']!r} is no case such as lulesh{{size=60}}@gcc")
             return "", {}, ""
-        return found[1], self._parameters(line, "case", found[2] or ""), found[3] or ""
+        return match[1], self._parameters(line, "case", match[2] or ""), match[3] or ""
 
     def _parameters(self, line: int, column: str, text: str) -> dict[str, str]:
-        found: dict[str, str] = {}
+        parameters: dict[str, str] = {}
         for piece in filter(None, map(str.strip, text.split(","))):
             name, sign, value = (part.strip() for part in piece.partition("="))
-            if not (name and sign and value) or name in found:
-                wrong = "is there twice" if name in found else "is no NAME=VALUE"
+            if not (name and sign and value) or name in parameters:
+                wrong = "is there twice" if name in parameters else "is no NAME=VALUE"
                 self._fault(line, column, f"{piece!r} {wrong}")
-            found[name] = value
-        return found
+            parameters[name] = value
+        return parameters
 
     def _number(
         self, line: int, given: Mapping[str, str], name: str, required: bool = False

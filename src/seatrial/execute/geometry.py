@@ -59,7 +59,7 @@ def geometry_of(machine: Machine, test: Test, case: Case) -> TaskGeometry | NoGe
     then decide."""
     unfit = unfit_groups(machine, test.requires.features, case)
     layouts = list(dict.fromkeys(layout_of(kind) for kind in machine.nodes if kind not in unfit))
-    asked = case.placement
+    placement = case.placement
     if len(layouts) != 1:
         return NoGeometry("its nodes differ in layout" if layouts else "no node fits it")
     (layout,) = layouts
@@ -69,13 +69,13 @@ def geometry_of(machine: Machine, test: Test, case: Case) -> TaskGeometry | NoGe
         layout,
         case.tasks_per_node,
         case.threads,
-        asked.spread or "numa",
-        tasks_per_numa=asked.tasks_per_numa,
-        spare=asked.spare_cores,
+        placement.spread or "numa",
+        tasks_per_numa=placement.tasks_per_numa,
+        spare=placement.spare_cores,
     )
     if cores is None:
         return NoGeometry("its tasks do not fit on a node as `run` places them")
-    return TaskGeometry(layout, cores, asked.bind or "core")
+    return TaskGeometry(layout, cores, placement.bind or "core")
 
 
 def _undecided(machine: Machine, case: Case, layout: NodeLayout) -> str:
@@ -194,8 +194,8 @@ class _Node:
         left. They are free no longer."""
         shares = dict.fromkeys(domains, 0)
         for _ in range(threads):
-            most = max(domains, key=lambda domain: len(self.free[domain]) - shares[domain])
-            shares[most] += 1
+            emptiest = max(domains, key=lambda domain: len(self.free[domain]) - shares[domain])
+            shares[emptiest] += 1
         taken: list[int] = []
         for domain, share in shares.items():
             taken += self.free[domain][:share]
@@ -218,12 +218,12 @@ class _Node:
 
     def _fewest(self, domains: Sequence[int], threads: int) -> list[int]:
         """Return the fewest of these domains that have so many free cores."""
-        found: list[int] = []
+        taken: list[int] = []
         for domain in sorted(domains, key=lambda domain: -len(self.free[domain])):
-            if sum(len(self.free[each]) for each in found) >= threads:
+            if sum(len(self.free[each]) for each in taken) >= threads:
                 break
-            found.append(domain)
-        return sorted(found)
+            taken.append(domain)
+        return sorted(taken)
 
 
 # ---- rank order ----------------------------------------------------------------------------------
@@ -307,13 +307,13 @@ def prepare(machine: Machine, test: Test, case: Case, run: Path, nodes: str = ""
     """Write the files of an order into the directory of a run; nothing where there is none. Raises
     OSError."""
     try:
-        found = rank_order_of(machine, test, case, nodes)
+        order = rank_order_of(machine, test, case, nodes)
     except ValueError as error:
         raise OSError(str(error)) from None
-    if found is None:
+    if order is None:
         return
-    write_script(f"{run}/{ORDER_FILE}", rank_order(found.order, found.sizes))
-    if found.cpus:
-        slots = " ".join(map(str, slots_of_ranks(found.order, found.sizes)))
-        text = _BIND.format(slots=slots, cpus=" ".join(found.cpus))
+    write_script(f"{run}/{ORDER_FILE}", rank_order(order.order, order.sizes))
+    if order.cpus:
+        slots = " ".join(map(str, slots_of_ranks(order.order, order.sizes)))
+        text = _BIND.format(slots=slots, cpus=" ".join(order.cpus))
         write_script(f"{run}/{BIND}", text, 0o700)

@@ -78,13 +78,13 @@ def silence(folder: TrialFolder, record: Record, limit: float) -> Silence | None
     abandoned. Else None. A heartbeat that is missing or of a time to come is no sign of life, and
     a journal that lost all of its events does not say that it should not run. Raises
     JournalError."""
-    found = _silent_for(folder, record, limit)
-    if found.seconds <= limit or record.rehearsed:
+    silent = _silent_for(folder, record, limit)
+    if silent.seconds <= limit or record.rehearsed:
         return None
     life = life_of(folder, record.policy.duration)
     if life.state is TrialState.NEW and _is_emptied(folder):
-        return found._replace(doubt="all events of its journal are missing")
-    return found if life.clock_runs else None
+        return silent._replace(doubt="all events of its journal are missing")
+    return silent if life.clock_runs else None
 
 
 def _is_emptied(folder: TrialFolder) -> bool:

@@ -35,8 +35,8 @@ def in_order(labelled: str) -> str:
     processes of all nodes, an empty line, then node after node."""
     tasks: dict[int, list[str]] = {}
     for line in labelled.splitlines():
-        if found := _TASK.fullmatch(line):
-            tasks.setdefault(int(found[1]), []).append(found[2])
+        if match := _TASK.fullmatch(line):
+            tasks.setdefault(int(match[1]), []).append(match[2])
     kinds: list[str] = []
     details: list[str] = []
     for _, lines in sorted(tasks.items()):
@@ -64,8 +64,8 @@ def waits_in(path: Path) -> str:
         return ""
     kinds: Counter[str] = Counter()
     for line in text.partition("\n\n")[0].splitlines():
-        if found := _KIND.fullmatch(line):
-            kinds[found[2]] += int(found[1])
+        if match := _KIND.fullmatch(line):
+            kinds[match[2]] += int(match[1])
     programs = Counter({kind: n for kind, n in kinds.items() if not kind.startswith(_SHELLS)})
-    most = (programs or kinds).most_common(MAX_KINDS)
-    return ", ".join(f"{number} {kind}" for kind, number in most)
+    commonest = (programs or kinds).most_common(MAX_KINDS)
+    return ", ".join(f"{number} {kind}" for kind, number in commonest)

@@ -102,16 +102,16 @@ def of_run(
     it and have the run in their environment. Sessions of ``others``, the leaders of other jobs, are
     not looked at."""
     mark = b"\0SEATRIAL_RUN=%s\0" % os.fsencode(run_id)
-    found = []
+    processes = []
     for pid in among:
         try:
             session = os.getsid(pid)
             ours = session == leader or (session not in others and mark in _environment(pid))
             if ours and _stat(pid)[0] not in "ZX":
-                found.append(pid)
+                processes.append(pid)
         except OSError:  # it has ended
             continue
-    return found
+    return processes
 
 
 def _environment(pid: int) -> bytes:

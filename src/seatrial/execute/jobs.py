@@ -422,15 +422,15 @@ LOOK_SECONDS = 30.0
 async def watch_followed(unfollowed: Callable[[], Collection[str]], tasks: Tasks) -> None:
     """Alert people, once for each run, of runs that were not followed at two looks. What the
     backend has just reported, and the driver has not received, is gone at the second look."""
-    told: set[str] = set()
+    alerted: set[str] = set()
     before: set[str] = set()
     while True:
         await asyncio.sleep(LOOK_SECONDS)
         now = set(unfollowed())
-        new = sorted((now & before) - told)
+        new = sorted((now & before) - alerted)
         before = now
         if new:
-            told.update(new)
+            alerted.update(new)
             text = (
                 f"{count(len(new), 'run')} in flight, {', '.join(new[:3])} first: nothing follows "
                 "the job, so its end would not be noticed; this is a fault of Seatrial: stop the "

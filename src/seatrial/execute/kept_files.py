@@ -82,10 +82,10 @@ def removed_by(path: Path, rule: RemovalRule) -> RemovedFiles:
     files = size = 0
     names: list[str] = []
     with opened_folder(path) as folder:
-        for found in _matching(folder, rule):
-            files, size = files + 1, size + found.size
+        for file in _matching(folder, rule):
+            files, size = files + 1, size + file.size
             if len(names) < MAX_NAMES:
-                names.append(found.name)
+                names.append(file.name)
     return RemovedFiles(files, size, sorted(names))
 
 
@@ -93,11 +93,11 @@ def remove(path: Path, rule: RemovalRule) -> None:
     """Remove what a rule removes of the run in this directory, and folders that are empty then.
     Raises OSError."""
     with opened_folder(path) as folder:
-        for found in _matching(folder, rule):
+        for file in _matching(folder, rule):
             with contextlib.suppress(FileNotFoundError):
-                if found.name in OUTPUTS and rule.tail:
-                    _keep_tail(folder, found.name, rule.tail)
-                os.unlink(found.base, dir_fd=found.folder)
+                if file.name in OUTPUTS and rule.tail:
+                    _keep_tail(folder, file.name, rule.tail)
+                os.unlink(file.base, dir_fd=file.folder)
         for parent, name in _folders(folder):
             with contextlib.suppress(OSError):  # it is not empty
                 os.rmdir(name, dir_fd=parent)
@@ -113,9 +113,9 @@ class _Found(Struct, frozen=True):
 
 
 def _matching(folder: int, rule: RemovalRule) -> Iterator[_Found]:
-    for found in _files(folder, "", MAX_DEPTH):
-        if removes(rule, found.name, found.size):
-            yield found
+    for file in _files(folder, "", MAX_DEPTH):
+        if removes(rule, file.name, file.size):
+            yield file
 
 
 def _fits(name: str, patterns: Sequence[str]) -> bool:
@@ -172,9 +172,9 @@ def _keep_tail(folder: int, name: str, limit: int) -> None:
             return
         raise
     try:
-        found = os.fstat(source)
-        data = os.pread(source, limit, max(0, found.st_size - limit))
-        mode = stat.S_IMODE(found.st_mode)
+        about = os.fstat(source)
+        data = os.pread(source, limit, max(0, about.st_size - limit))
+        mode = stat.S_IMODE(about.st_mode)
     finally:
         os.close(source)
     with contextlib.suppress(FileNotFoundError):
@@ -231,12 +231,12 @@ def before_script(machine: Machine, case: Case) -> str:
     about = machine.file_use
     if about is None:
         return ""
-    told = _NUMBER if about.job_stats else ""
+    number = _NUMBER if about.job_stats else ""
     if not about.every.seconds:
-        return told
+        return number
     paths = about.paths or [each.path for each in machine.file_systems.values()]
     words = " ".join(map(shell_word, paths))
-    return told + _LOOKS % (FILE_USE_SCRIPT, max(1, round(about.every.seconds)), words)
+    return number + _LOOKS % (FILE_USE_SCRIPT, max(1, round(about.every.seconds)), words)
 
 
 def after_script(machine: Machine) -> str:
@@ -274,16 +274,16 @@ def checksums(
     """Return the SHA-256 of files of a run, in hexadecimal by their names: "" for one that is too
     large, also by its own of the ``limits``, none for one that cannot be read. Empty files are not
     opened."""
-    found = {}
+    sums = {}
     for name, size in sizes.items():
         if limits and size > limits.get(name, MAX_BYTES):
-            found[name] = ""
+            sums[name] = ""
             continue
         try:
-            found[name] = checksum(f"{folder}/{name}") if size else OF_NOTHING
+            sums[name] = checksum(f"{folder}/{name}") if size else OF_NOTHING
         except OSError:
             continue
-    return found
+    return sums
 
 
 def changed_file(folder: Path, sums: Mapping[str, str], names: Iterable[str]) -> str:

@@ -63,8 +63,8 @@ def launch_of(machine: Machine, test: Test, case: Case, nodes: str = "") -> Laun
     inside = [*container_words(case), *recorder_words(test), *counter_words(test, case)]
     if launcher.kind == NONE or (launcher.kind == "compat" and not has_mpi(launcher)):
         return LaunchLine(" ".join([*policy, *inside]))
-    found = geometry_of(machine, test, case)
-    geometry = found if isinstance(found, TaskGeometry) else None
+    placing = geometry_of(machine, test, case)
+    geometry = placing if isinstance(placing, TaskGeometry) else None
     order = _order(machine, test, case, nodes, launcher)
     launch = Launch(launcher, machine, case, geometry, order)
     arguments = load(launcher_kinds()[launcher.kind].arguments)(launch)
@@ -91,8 +91,8 @@ def _cpus_asked(launcher: Launcher, geometry: TaskGeometry | None) -> Sequence[S
     """Return the CPUs of each slot that the line of a launcher asks for."""
     if geometry is None or not geometry.layout.numbered or binding.says_binding(launcher):
         return ()
-    told = launcher.kind == "srun" or launcher.flavour in ("openmpi", "mpich", "cray")
-    return geometry.cpus if told else ()
+    takes_cpus = launcher.kind == "srun" or launcher.flavour in ("openmpi", "mpich", "cray")
+    return geometry.cpus if takes_cpus else ()
 
 
 def _order(
@@ -101,10 +101,10 @@ def _order(
     """Return the order of a case. That of a file that is no longer there is not known; a run of it
     is not made."""
     try:
-        found = rank_order_of(machine, test, case, nodes)
+        order = rank_order_of(machine, test, case, nodes)
     except ValueError:
         return None
-    return found._replace(cpus=()) if found and binding.says_binding(launcher) else found
+    return order._replace(cpus=()) if order and binding.says_binding(launcher) else order
 
 
 def mpi_arguments(launch: Launch) -> list[str]:

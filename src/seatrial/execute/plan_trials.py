@@ -140,15 +140,15 @@ def elsewhere(trials: Path, path: Path, name: str = "") -> Path | None:
 def left_over(trials: Path, prepared: PreparedPlan, path: Path, name: str = "") -> list[PlanTrial]:
     """Return the trials of components and phases that the plan has no more, but those that people
     abandoned. ``prepared`` is the whole plan."""
-    there = {(part.component.component, part.phase) for part in prepared.all_parts}
-    found = []
+    planned = {(part.component.component, part.phase) for part in prepared.all_parts}
+    left = []
     for trial in made(trials, path, name):
         component = trial.record.component
         assert component is not None  # as made found it
-        of = (component.component, trial.record.phase)
-        if component.component and of not in there and trial.state != "abandoned":
-            found.append(trial)
-    return found
+        place = (component.component, trial.record.phase)
+        if component.component and place not in planned and trial.state != "abandoned":
+            left.append(trial)
+    return left
 
 
 def left_over_words(trial: PlanTrial) -> str:
@@ -193,8 +193,8 @@ def checklist(
     while True:
         # the tag first: one that is free after a look might follow the trial of somebody else
         tag = next_tag(trials, prepared.plan.plan, part, name)
-        if found := latest(trials, prepared.plan.plan, part, name):
-            return found
+        if trial := latest(trials, prepared.plan.plan, part, name):
+            return trial
         _create_once(trials, record_of(prepared, part, tag, time.time_ns()), part.cases)
 
 
@@ -273,10 +273,10 @@ def changes(
     or since people last changed its policy. Without ``builds`` they are not compared, as the plan
     may have been prepared without them."""
     policy = policy_before(trial, part)
-    found = ["the policy"] if _as_kept(policy) != _as_kept(part.policy) else []
+    changed = ["the policy"] if _as_kept(policy) != _as_kept(part.policy) else []
     if known_failures_to_take(trial, prepared, part) is not None:
-        found.append("the known failures")
-    return found + changed_inputs(trial, prepared, part, builds)
+        changed.append("the known failures")
+    return changed + changed_inputs(trial, prepared, part, builds)
 
 
 def known_failures_to_take(

@@ -98,9 +98,9 @@ def require_cases(prepared: Prepared) -> None:
     reasons = [f"  {case}: {reason}" for case, reason in prepared.skipped[:10]]
     if reasons:
         raise UsageError("\n".join(["no case can run on this machine:", *reasons]))
-    asked = prepared.asked
-    chosen = [f"-k {asked.keyword!r}"] if asked.keyword else []
-    chosen += [f"--tag {tag}" for tag in asked.tags]
+    options = prepared.asked
+    chosen = [f"-k {options.keyword!r}"] if options.keyword else []
+    chosen += [f"--tag {tag}" for tag in options.tags]
     by = f" by {' and '.join(chosen)}" if chosen else ""
     raise UsageError(
         f"no case is selected of {count(len(prepared.tests), 'test')}{by}; "

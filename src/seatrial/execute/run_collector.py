@@ -368,8 +368,8 @@ def _without_end(path: Path, own: JobEvents, exit_code: int | None) -> tuple[cod
     """Return the verdict on a run whose script left no end."""
     if reason := _LOST_BY_CODE.get(exit_code):
         return codes.LOST, reason
-    if exit_code in (NO_MODULE, BROKEN) and (said := own_words(path)):
-        return codes.FAILED, said
+    if exit_code in (NO_MODULE, BROKEN) and (words := own_words(path)):
+        return codes.FAILED, words
     if exit_code == NOT_BOOTED and own.compat is not None:
         return codes.BOOT_FAILURE, own_words(path) or own.compat.text
     if not own.claimed and path.is_dir():

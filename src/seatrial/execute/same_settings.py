@@ -95,8 +95,8 @@ def _is_of_run_alone(axis: str, test: Test) -> bool:
     keys = plain(replace(test.run, script=""))
     if not any(isinstance(value, str) and word.search(value) for value in keys.values()):
         return False
-    told = replace(test, run=RunSpec(script=test.run.script), parameters={}, defaults={}, name="")
-    if word.search(encode(replace(told, folder="")).decode()):
+    rest = replace(test, run=RunSpec(script=test.run.script), parameters={}, defaults={}, name="")
+    if word.search(encode(replace(rest, folder="")).decode()):
         return False
     for path in Path(test.folder).rglob("*"):
         if path.is_file() and path.name not in _OWN:

@@ -351,10 +351,10 @@ class ScriptWriter:
 
 def _given(launch: LaunchLine) -> str:
     """Return bash that tells which CPUs the job was given, and which its launcher asks for."""
-    asked = "".join(
+    lines = "".join(
         f"asked slot {slot} mask {spans(cpus)}\n" for slot, cpus in enumerate(launch.cpus)
     )
-    return _GIVEN + (f"cat >> placement.txt << 'END'\n{asked}END\n" if asked else "")
+    return _GIVEN + (f"cat >> placement.txt << 'END'\n{lines}END\n" if lines else "")
 
 
 def _proof(inside: str) -> str:
@@ -418,9 +418,9 @@ def run_variables(machine: Machine, test: Test, case: Case) -> RunVariables:
 def settings_lines(machine: Machine, test: Test, case: Case, directory: Path | None) -> str:
     """Return bash that sets the variables of a run, and makes its directory (if it has one beside
     the run directory) and its stripes, before its script."""
-    found = run_variables(machine, test, case)
-    variables = module_lines(found.modules) + exports(found.environment)
-    variables += tunables_line(found.tunables)
+    wanted = run_variables(machine, test, case)
+    variables = module_lines(wanted.modules) + exports(wanted.environment)
+    variables += tunables_line(wanted.tunables)
     made = make_lines(directory)
     return variables + made + _set_stripes(case.settings, directory) + fill_lines(directory)
 

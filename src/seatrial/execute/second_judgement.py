@@ -141,9 +141,9 @@ def definitions_now(
     path = references or Path(record.references)
     if not path.exists() and (references is not None or record.expected):
         raise UsageError(f"{path}: is not there; put it back, or name a file with --references")
-    found = load_references(path)
+    references_now = load_references(path)
     sums = {name: _sha256(_judging(test)) for name, test in tests.items()}
-    return Definitions(tests, found, sums, checksum_of(found))
+    return Definitions(tests, references_now, sums, checksum_of(references_now))
 
 
 def _tests_now(record: Record, cases: Sequence[Case], suites: Sequence[str]) -> dict[str, Test]:

@@ -118,13 +118,13 @@ class SharedBuilds:
         """Make a build with ``make``, or use one that is there. ``link`` is its place in the trial.
         Raises TrialError."""
         try:
-            found = await self._found(test, case.toolchain)
+            compilers = await self._probe(test, case.toolchain)
             if _is_own(link):
                 return _outcome(await make(link), link)
-            if anew := cannot_be_told(found):
+            if anew := cannot_be_told(compilers):
                 return _outcome(await make(link), link)._replace(anew=anew)
-            assert found is not None
-            seen = digest_of_variables(test, found.digest, self._environment)
+            assert compilers is not None
+            seen = digest_of_variables(test, compilers.digest, self._environment)
             entry = self._folder / f"{case.build}-{seen}"
             make_folder(entry / USERS)
             if stranger := _stranger_above(self._folder, entry):
@@ -138,20 +138,20 @@ class SharedBuilds:
         except OSError as error:
             raise _cannot(self._folder, error) from error
         try:
-            return await self._locked(entry, link, test, case, make, found)
+            return await self._locked(entry, link, test, case, make, compilers)
         except OSError as error:
             raise _cannot(entry, error) from error
         finally:
             os.close(lock)
 
-    async def _found(self, test: Test, toolchain: str) -> FoundCompilers | None:
+    async def _probe(self, test: Test, toolchain: str) -> FoundCompilers | None:
         """Ask once for each toolchain and environment."""
         assert test.build is not None
         tools = " ".join(tools_named(test.build.script))
         key = (toolchain, preamble(self._machine, test, toolchain), tools)
         if key not in self._probes:
-            asked = probe(self._machine, test, toolchain, self._environment)
-            self._probes[key] = asyncio.ensure_future(asked)
+            work = probe(self._machine, test, toolchain, self._environment)
+            self._probes[key] = asyncio.ensure_future(work)
         return await asyncio.shield(self._probes[key])
 
     async def _locked(
@@ -182,7 +182,9 @@ class SharedBuilds:
         place = link.resolve()
         make_folder(place)  # somebody may have removed it
         inputs = self._inputs(test, case, found)
-        anew = await run_in_thread(partial(self._why_anew, entry, place, case, inputs), "sums")
+        anew = await run_in_thread(
+            partial(self._reason_to_build, entry, place, case, inputs), "sums"
+        )
         result = await make(place)
         outcome = _outcome(result, place, stranger)._replace(anew=anew)
         if result.code:
@@ -218,7 +220,7 @@ class SharedBuilds:
             variables=hashed(variables),
         )
 
-    def _why_anew(self, entry: Path, place: Path, case: Case, inputs: BuildInputs) -> str:
+    def _reason_to_build(self, entry: Path, place: Path, case: Case, inputs: BuildInputs) -> str:
         """Return why a build is made, though one like it may be there; "" for the first."""
         if result_of(place) is not None:
             return ""  # it is there: this trial began it

@@ -81,8 +81,8 @@ def _mpis() -> Iterator[Mpi]:
     That one does not count as on PATH, so that an activated environment changes nothing."""
     own = str(Path(sys.prefix) / "bin")
     others = [folder for folder in os.get_exec_path() if os.path.realpath(folder) != own]
-    found = {mpi.flavour: mpi for mpi in _mpis_on(os.pathsep.join(others))}
-    yield from (found or {mpi.flavour: mpi for mpi in _mpis_on(own)}).values()
+    mpis = {mpi.flavour: mpi for mpi in _mpis_on(os.pathsep.join(others))}
+    yield from (mpis or {mpi.flavour: mpi for mpi in _mpis_on(own)}).values()
 
 
 def _mpis_on(path: str) -> Iterator[Mpi]:
@@ -107,13 +107,13 @@ def _beside(program: str, name: str) -> str:
 def _flavour(mpicc: str) -> Literal["openmpi", "mpich"] | None:
     """Return the flavour of an MPI compiler, or None. Open MPI and MPICH each have an option that
     only they know. MVAPICH and Intel MPI derive from MPICH and accept its arguments."""
-    if "Open MPI" in _said(mpicc, "--showme:version"):
+    if "Open MPI" in _output_of(mpicc, "--showme:version"):
         return "openmpi"
-    said = _said(mpicc, "-v") + " " + _said(mpicc, "-show")
-    return "mpich" if re.search(r"mpich|mvapich|intel\(r\) mpi", said, re.IGNORECASE) else None
+    words = _output_of(mpicc, "-v") + " " + _output_of(mpicc, "-show")
+    return "mpich" if re.search(r"mpich|mvapich|intel\(r\) mpi", words, re.IGNORECASE) else None
 
 
-def _said(*command: str) -> str:
+def _output_of(*command: str) -> str:
     """Return all that a command says: a notice of a wrapper may be its first line."""
     return _output(*command) or ""
 

@@ -112,11 +112,11 @@ def _created(path: Path) -> int:
 def references_by_now(folder: TrialFolder, record: Record) -> References:
     """Return the references of a trial, after reading its whole journal. Raises InvalidFiles and
     JournalError."""
-    found = None
+    references = None
     for event in read(folder.journal):
         if isinstance(event, ReferencesCorrected):
-            found = corrected(event) or found
-    return found or references_of(record)
+            references = corrected(event) or references
+    return references or references_of(record)
 
 
 def corrected(event: ReferencesCorrected) -> References | None:

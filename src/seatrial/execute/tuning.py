@@ -86,9 +86,9 @@ def prepare_tuning(path: Path, machine: str | None, with_builds: bool = True) ->
     faults.raise_any()
     rules = _rules(loaded.tune, test, cases, better, at)
     faults.raise_any()
-    asked = TrialOptions(suites=[str(suite_folder(loaded))], together=True)
+    options = TrialOptions(suites=[str(suite_folder(loaded))], together=True)
     expected = load_references(site.references).entries
-    prepared = Prepared(asked, site, {test.name: test}, cases, skipped, expected)
+    prepared = Prepared(options, site, {test.name: test}, cases, skipped, expected)
     text = loaded.path.read_text(errors="replace")  # plain: the user's own tuning
     return PreparedTuning(loaded.tune, text, rules, prepared)
 
@@ -184,22 +184,22 @@ def _settings(
     own = Suite({test.name: bound}, suite.nodes, suite.faulty)
     selection = CaseSelection(toolchains=chains)
     keys = BuildKeys() if with_builds else None
-    found = expand(own, site.machine, selection, faults, keys)
+    expansion = expand(own, site.machine, selection, faults, keys)
     if faults.found:
         return [], []
-    _check_free(found.cases, tune, test, at)
-    cases = sorted(_where(found.cases, tune, bound, site, at), key=_in_grid(tune))
-    if not found.cases:
-        reasons = dict.fromkeys(reason for _, reason in found.skipped)
+    _check_free(expansion.cases, tune, test, at)
+    cases = sorted(_where(expansion.cases, tune, bound, site, at), key=_in_grid(tune))
+    if not expansion.cases:
+        reasons = dict.fromkeys(reason for _, reason in expansion.skipped)
         at.fault(f"no setting can run on {site.machine.machine}: {listed([*reasons], 3)}", "axes")
     elif not cases and not faults.found:
-        at.fault(f"leaves none of the {count(len(found.cases), 'setting')}", "where")
+        at.fault(f"leaves none of the {count(len(expansion.cases), 'setting')}", "where")
     if tune.search != "largest" and not faults.found:
         default = {axis: _used_today(axis, tune, test) for axis in tune.axes}
         cases, same = merged(cases, bound, site.machine, [*tune.axes], default)
-        found.skipped.extend((case.name, why) for case, why in same)
+        expansion.skipped.extend((case.name, reason) for case, reason in same)
     _check_cases(cases, tune, test, site.machine, at)
-    return cases, found.skipped
+    return cases, expansion.skipped
 
 
 def _bound(tune: TuneFile, test: Test) -> tuple[Test, list[str]]:

@@ -52,16 +52,16 @@ def rehearse_tuning(rules: RaceRules, seeds: int, noise: float) -> TuningOdds:
     measures nothing, has no cases."""
     cases = []
     for planted in PLANTED if rules.search != "largest" else ():
-        found, kept, runs = 0, 0, 0
+        right, kept, runs = 0, 0, 0
         for seed in range(seeds):
             effects = planted_effects(rules, planted, seed)
             race = run_race(rules, TunedWorld(effects, noise, seed))
             advised = race.answer().advised
             assert advised is not None  # no run fails
             kept += int(advised == rules.default)
-            found += bool(effects[advised] <= effects.min() + math.log1p(rules.least))
+            right += bool(effects[advised] <= effects.min() + math.log1p(rules.least))
             runs += sum(race.runs)
-        share = None if planted == "none" else found / seeds
+        share = None if planted == "none" else right / seeds
         cases.append(PlantedOdds(planted, share, kept / seeds, runs / seeds))
     return TuningOdds(seeds, noise, NODES, cases)
 

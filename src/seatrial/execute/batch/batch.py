@@ -148,8 +148,8 @@ class BatchBackend:
         self._tasks[job.run_id] = task
         self._bundles |= dict.fromkeys(watch.left, task)
         for pending_only in (False, True):  # before it was submitted
-            asked = [run for run in watch.left if self._cancels.pop(run, None) is pending_only]
-            self._cancel_of_bundle(task, asked, pending_only)
+            unwanted = [run for run in watch.left if self._cancels.pop(run, None) is pending_only]
+            self._cancel_of_bundle(task, unwanted, pending_only)
         return task
 
     def _id(self, task: BatchTask) -> str:
@@ -263,14 +263,14 @@ class BatchBackend:
     async def _cancelled(self, states: Mapping[TaskKey, TaskState]) -> dict[TaskKey, TaskState]:
         """Return the states of jobs that others cancelled, with their accounts: squeue does not
         tell them."""
-        found = [
+        cancelled = [
             state
             for run_id, task in self._tasks.items()
             if (state := task.state_in(states)) is not None
             and state.state == "CANCELLED"
             and run_id not in self._cancels
         ]
-        return await self.client.with_accounts(found)
+        return await self.client.with_accounts(cancelled)
 
     async def _look_at_nodes(self, states: Mapping[TaskKey, TaskState]) -> None:
         """Look at the nodes if a node failed under a run, so that the node is known before the end

@@ -346,8 +346,8 @@ class SchedulerClient(ABC):
     def answer(self, folder: Path) -> int | None:
         """Return the job id that the submitting command wrote, if it did."""
         try:
-            said = read_start(folder / "answer", MAX_SAID).data
-            return self.parse_answer(said.decode(errors="replace"))
+            data = read_start(folder / "answer", MAX_SAID).data
+            return self.parse_answer(data.decode(errors="replace"))
         except OSError:
             return None
 
@@ -458,9 +458,9 @@ class QdelClient(SchedulerClient):
         return await self.queue(tasks)
 
     async def job(self, job_id: str) -> TaskState | None:
-        found = await self.fresh([job_id])
+        jobs = await self.fresh([job_id])
         key = self.parse_task_id(job_id)
-        return next((each for each in found if (each.array, each.task) == key), None)
+        return next((each for each in jobs if (each.array, each.task) == key), None)
 
     async def cancel(self, tasks: Sequence[str], pending_only: bool = False) -> None:
         """Delete tasks. qdel cannot be told to delete waiting ones alone, so their states are asked

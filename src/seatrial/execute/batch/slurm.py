@@ -66,7 +66,7 @@ def sbatch_line(
 def request_words(job: Job, machine: Machine, unknown: Collection[str] = ()) -> list[str]:
     """Return the options of sbatch by which a job asks for its nodes, its time and its
     partition."""
-    asked = effective(machine.slurm, job.options)
+    request = effective(machine.slurm, job.options)
     words = [
         f"--nodes={job.nodes}",
         f"--ntasks={job.tasks}",
@@ -81,9 +81,9 @@ def request_words(job: Job, machine: Machine, unknown: Collection[str] = ()) -> 
     elif excluded := _excluded(machine, job.avoid, set(unknown) & set(job.features)):
         words.append(f"--exclude={excluded}")
     known = [feature for feature in job.features if feature not in unknown]
-    if constraint := _constraint(asked.constraint or "", *known):
+    if constraint := _constraint(request.constraint or "", *known):
         words.append(f"--constraint={constraint}")
-    return [*words, *_option_words(asked), *asked.options]
+    return [*words, *_option_words(request), *request.options]
 
 
 def _option_words(asked: JobOptions) -> list[str]:
@@ -186,8 +186,8 @@ def parse_sacct(text: str) -> list[TaskState]:
     tasks = []
     for line in text.splitlines():
         fields = line.split("|")
-        said = fields[-3] if len(fields) >= 5 else ""  # CANCELLED by 1000
-        state, _, by = said.partition(" ")
+        words = fields[-3] if len(fields) >= 5 else ""  # CANCELLED by 1000
+        state, _, by = words.partition(" ")
         if not _known(state):
             raise UnexpectedOutput(f"sacct answered {line[:80]!r}")
         job_id = _TASK.fullmatch(fields[0])
@@ -223,10 +223,10 @@ def parse_features(text: str) -> dict[str, frozenset[str]]:
     node. Raises UnexpectedOutput."""
     features: dict[str, frozenset[str]] = {}
     for line in text.splitlines():
-        node, separator, said = line.strip().partition("|")
+        node, separator, listed = line.strip().partition("|")
         if not separator or not node:
             raise UnexpectedOutput(f"sinfo answered {line[:80]!r}")
-        words = said.strip().replace("(null)", "").split(",")
+        words = listed.strip().replace("(null)", "").split(",")
         features[node.strip()] = frozenset(filter(None, words))
     return features
 
@@ -363,8 +363,8 @@ class SlurmClient(SchedulerClient):
         return first_words_of(text)
 
     def lacks_features(self, submission: Submission) -> bool:
-        asked = any(job.features for job in submission.jobs)
-        return asked and self.unknown_features is None
+        needs_features = any(job.features for job in submission.jobs)
+        return needs_features and self.unknown_features is None
 
     async def learn_config(self) -> None:
         """Ask for the settings of the cluster, unless they are known."""
@@ -379,8 +379,8 @@ class SlurmClient(SchedulerClient):
             names = ",".join(kind.names for kind in self.machine.nodes)
             line = ("sinfo", "--Node", "--noheader", f"--nodes={names}")
             layout = f"--format={FEATURES_FORMAT}"
-            there = await self._ask(parse_features, *line, layout)
-            self.unknown_features = frozenset(unknown_features(self.machine, there))
+            known = await self._ask(parse_features, *line, layout)
+            self.unknown_features = frozenset(unknown_features(self.machine, known))
 
     async def queue(self, tasks: Iterable[str]) -> list[TaskState]:
         """Return all array tasks of Seatrial that the controller has, whatever their array."""

@@ -165,7 +165,7 @@ class JobReadings:
         places: dict[str, list[Job]] = {}
         for job in jobs:
             places.setdefault(job.file_system, []).append(job)
-        found = _read(places.pop("", ()))
+        readings = _read(places.pop("", ()))
         begun = {
             asyncio.create_task(run_in_thread(partial(_read, group), "events")): place
             for place, group in places.items()
@@ -177,8 +177,8 @@ class JobReadings:
                 task.add_done_callback(partial(self._on_done, begun[task]))
             done, _ = await asyncio.wait(begun, timeout=ANSWER_SECONDS)
             for task in done:
-                found |= task.result()
-        return found
+                readings |= task.result()
+        return readings
 
     def _on_done(self, place: str, task: asyncio.Task[dict[str, JobEvents]]) -> None:
         del self._under_way[place]
@@ -302,13 +302,13 @@ Choice = Literal["ours", "twin", "later"]
 def twins(arrays: Mapping[tuple[str, int], int], states: Iterable[TaskState]) -> list[TaskState]:
     """Return the tasks that the scheduler has besides ours and that have not ended. ``arrays``: the
     array of each task of ours, by the name of the job and the number of the task."""
-    found = []
+    active = []
     for state in states:
         if state.task is not None and state.active:
             array = arrays.get((state.name, state.task))
             if array is not None and array >= 0 and array != state.array:
-                found.append(state)
-    return found
+                active.append(state)
+    return active
 
 
 def chosen(
@@ -347,10 +347,10 @@ class DoubledJobs:
         """
         ours = {(task.name, task.index): task for task in tasks}
         arrays = {key: task.array for key, task in ours.items()}
-        found = {(twin.name, twin.task): twin for twin in twins(arrays, states.values())}
-        events = await self._readings.read(ours[name, task or 0].job for name, task in found)
+        doubled = {(twin.name, twin.task): twin for twin in twins(arrays, states.values())}
+        events = await self._readings.read(ours[name, task or 0].job for name, task in doubled)
         others: list[str] = []
-        for twin in found.values():
+        for twin in doubled.values():
             task = ours[twin.name, twin.task or 0]
             self._tell(task, twin)
             if (own := events.get(task.job.run_id)) is None:

@@ -92,11 +92,11 @@ def _known_failures(
     chains = list(machine.toolchains) if machine is not None else []
     for i, each in enumerate(plan.known_failures):
         named = (("tests", each.tests, tests), ("toolchains", each.toolchains, chains))
-        for key, patterns, there in named:
+        for key, patterns, known in named:
             for j, pattern in enumerate(patterns):
-                if there and not any(fits([pattern], name) for name in there):
+                if known and not any(fits([pattern], name) for name in known):
                     at = location.inside("known_failures", i)
-                    at.fault(f"{pattern!r} matches none of {', '.join(there)}", key, j)
+                    at.fault(f"{pattern!r} matches none of {', '.join(known)}", key, j)
 
 
 # ---- names --------------------------------------------------------------------------------
@@ -253,17 +253,17 @@ def _on_machine(component: Component, machine: Machine, at: Location) -> None:
     }
     for key, name in file_systems.items():
         if name:
-            _there("file system", name, machine.file_systems, machine, at, *key)
+            _check_exists("file system", name, machine.file_systems, machine, at, *key)
     used = [name for name in sorted(set(file_systems.values())) if name in machine.file_systems]
     targets = [one.name for each in used for one in machine.file_systems[each].metadata_targets]
     _targets(component, targets, at)
     _throttles(component, machine, at)
     for i, pattern in enumerate(component.toolchains):
         if pattern != "default" and not any(fnmatchcase(n, pattern) for n in machine.toolchains):
-            _there("toolchain", pattern, machine.toolchains, machine, at, "toolchains", i)
+            _check_exists("toolchain", pattern, machine.toolchains, machine, at, "toolchains", i)
 
 
-def _there(
+def _check_exists(
     kind: str, name: str, known: Iterable[str], machine: Machine, at: Location, *key: str | int
 ) -> None:
     """Check that the machine has what is named."""
@@ -275,7 +275,7 @@ def _throttles(component: Component, machine: Machine, at: Location) -> None:
     """Check that gauges exist, and that the next reading can arrive before the last is stale."""
     gauges = machine.all_gauges
     for i, throttle in enumerate(component.throttles):
-        _there("gauge", throttle.gauge, gauges, machine, at, "throttles", i, "gauge")
+        _check_exists("gauge", throttle.gauge, gauges, machine, at, "throttles", i, "gauge")
         if (gauge := gauges.get(throttle.gauge)) is None:
             continue
         longest = gauge.every.seconds + gauge.timeout.seconds
@@ -346,6 +346,6 @@ def _settings(component: Component, suite: Suite, at: Location, partly: bool) ->
 
 def listed(names: Iterable[str]) -> str:
     """Return names for a message, the first of many."""
-    found = list(names)
-    more = f" and {len(found) - 8} more" if len(found) > 9 else ""
-    return ", ".join(found[: 8 if more else 9]) + more or "none"
+    listed_names = list(names)
+    more = f" and {len(listed_names) - 8} more" if len(listed_names) > 9 else ""
+    return ", ".join(listed_names[: 8 if more else 9]) + more or "none"

@@ -129,22 +129,24 @@ def _expected(criterion: Criterion, location: Location) -> None:
 
 
 def _bounds(criterion: Criterion, location: Location) -> None:
-    found = {}
+    bounds = {}
     bound = partial(bound_of, criterion.criterion, metric=criterion.metric)
     for key in ("at_least", "at_most"):
         written = getattr(criterion, key)
         if written is not None:
-            found[key] = location.parsed(bound, written, key)
+            bounds[key] = location.parsed(bound, written, key)
     if criterion.criterion == "every_test":
-        for key in found:
+        for key in bounds:
             location.fault("every_test has no bound; remove it", key)
         return
-    if not found and criterion.criterion != "figure_of_merit":  # it has the bounds of its reference
+    if (
+        not bounds and criterion.criterion != "figure_of_merit"
+    ):  # it has the bounds of its reference
         location.fault(f"{criterion.criterion} has no bound; give at_least, at_most, or both")
     if criterion.criterion == "mix" and criterion.at_least is not None:
         location.fault("a mix has no lower bound; give at_most, e.g. 5 points", "at_least")
-    least, most = found.get("at_least"), found.get("at_most")
-    if least is not None and most is not None and _comparable(criterion) and least > most:
+    lower, upper = bounds.get("at_least"), bounds.get("at_most")
+    if lower is not None and upper is not None and _comparable(criterion) and lower > upper:
         location.fault(
             f"{criterion.at_least} is more than at_most, {criterion.at_most}", "at_least"
         )
@@ -235,14 +237,14 @@ def _document(path: Path, sha256: str, location: Location) -> None:
     """Check that a document can be read, and has a checksum, if that is known."""
     try:
         with open_regular(path) as document:
-            found = hashlib.file_digest(document, "sha256").hexdigest()
+            checksum = hashlib.file_digest(document, "sha256").hexdigest()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         text = f"{path}: cannot be read: {reason}; if it comes later, write pending: true"
         location.fault(text, "document")
         return
-    if sha256 and found != sha256.lower():
-        text = f"{path} has the checksum {found}: it is not the document that was signed"
+    if sha256 and checksum != sha256.lower():
+        text = f"{path} has the checksum {checksum}: it is not the document that was signed"
         location.fault(text, "sha256")
 
 

@@ -210,17 +210,17 @@ def _walltimes(running: ComponentInPhase, expansion: Expansion) -> None:
 def _copies(running: ComponentInPhase) -> None:
     held = {name: part.copies * running.widths[name] for name, part in running.parts.items()}
     unit = "nodes" if running.whole == len(node_names(running.machine)) else "cores"
-    there = f"there are {running.whole}{running.where}"
+    limit = f"there are {running.whole}{running.where}"
     too_many = False
     for name, width in held.items():
         if width > running.whole:
             too_many = True
             alone = ", as each has them to itself (exclusive)" if name in running.exclusive else ""
-            text = f"{running.parts[name].copies} of {name} take {width} {unit}{alone}; {there}"
+            text = f"{running.parts[name].copies} of {name} take {width} {unit}{alone}; {limit}"
             running.location(name).fault(text, "copies")
     total = sum(held.values())
     if total > running.whole and not too_many:
-        running.at.fault(f"all copies together take {total} {unit}; {there}", "tests")
+        running.at.fault(f"all copies together take {total} {unit}; {limit}", "tests")
     elif not too_many:
         _copies_on_fitting_nodes(running, held)
 
@@ -230,11 +230,11 @@ def _copies_on_fitting_nodes(running: ComponentInPhase, held: Mapping[str, int])
     the copies of all tests that can use no others."""
     if running.whole != len(node_names(running.machine)):  # one node, whose cores are shared
         return
-    for there, confined in _confined(running, held):
+    for nodes, confined in _confined(running, held):
         taken = sum(held[test] for test in confined)
-        if taken > there:
+        if taken > nodes:
             each = listed(f"{running.parts[test].copies} of {test}" for test in confined)
-            text = f"{each} take {taken} nodes, and {there} have what they require{running.where}; "
+            text = f"{each} take {taken} nodes, and {nodes} have what they require{running.where}; "
             running.fault_of(confined, f"{text}give fewer copies, or require less", "copies")
             return
 
@@ -245,8 +245,8 @@ def _confined(
     """Yield for each set of nodes how many these are, and the tests that take some of the machine
     and can use no others."""
     for pool in _unions(set(running.pools.values())):
-        there = sum(len(unfold(names)) for names in pool)
-        yield there, [test for test, own in running.pools.items() if own <= pool and taken[test]]
+        nodes = sum(len(unfold(names)) for names in pool)
+        yield nodes, [test for test, own in running.pools.items() if own <= pool and taken[test]]
 
 
 def _unions(pools: Collection[frozenset[str]]) -> list[frozenset[str]]:
@@ -299,11 +299,11 @@ def _copies_in_shares(
 def _shares_on_fitting_nodes(running: ComponentInPhase, shares: Mapping[str, float]) -> bool:
     """Check the shares as the copies. Returns whether there is a fault."""
     for nodes, confined in _confined(running, shares):
-        there = nodes / len(node_names(running.machine))
+        part = nodes / len(node_names(running.machine))
         taken = sum(shares[test] for test in confined)
-        if taken > there + ROUNDING and there < 1:
+        if taken > part + ROUNDING and part < 1:
             each = listed(f"{test} {running.parts[test].share}" for test in confined)
-            text = f"{each}: {100 * there:.4g} % of the nodes have what they require"
+            text = f"{each}: {100 * part:.4g} % of the nodes have what they require"
             text += f"{running.where}; give smaller shares, or require less"
             running.fault_of(confined, text, "share")
             return True
@@ -345,17 +345,17 @@ def _opens(running: ComponentInPhase, name: str) -> None:
 
 def _on_file_system(running: ComponentInPhase, name: str, system: FileSystem) -> None:
     """Check the copies on a file system together."""
-    there = [test for test in running.parts if running.file_system(test) == name]
-    copies = sum(running.parts[test].copies for test in there)
+    tests = [test for test in running.parts if running.file_system(test) == name]
+    copies = sum(running.parts[test].copies for test in tests)
     if system.runs and copies > system.runs:
         text = f"{copies} copies work on {name}, on which the machine's file allows {system.runs}"
         running.at.fault(text, "tests")
     targets = policy.targets_of(running.component, system)
     if system.targets and not targets:
-        text = f"none of them is of {name}, where {there[0]} runs; add one, or leave targets out"
+        text = f"none of them is of {name}, where {tests[0]} runs; add one, or leave targets out"
         running.at.fault(text, "targets")
     else:
-        _on_targets(running, name, system, there, len(targets))
+        _on_targets(running, name, system, tests, len(targets))
 
 
 def _on_targets(

@@ -178,7 +178,7 @@ def _nodes_of(machine: Machine, phase: Phase, component: Component) -> set[str] 
     """Return the nodes of a component in a phase; None for a malformed node set, which is reported
     where it is read."""
     try:
-        there = set(unfold(phase.nodes)) if phase.nodes else set(node_names(machine))
-        return there & set(unfold(component.nodes)) if component.nodes else there
+        nodes = set(unfold(phase.nodes)) if phase.nodes else set(node_names(machine))
+        return nodes & set(unfold(component.nodes)) if component.nodes else nodes
     except ValueError:
         return None

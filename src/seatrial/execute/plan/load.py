@@ -99,7 +99,7 @@ def _site(loaded: Loaded, faults: Faults) -> Site | None:
 def _suites(loaded: Loaded, faults: Faults) -> list[Suite]:
     """Return the suites of each component. A suite that several components name is read once."""
     known: dict[tuple[str, ...], tuple[Suite, bool]] = {}
-    found = []
+    suites = []
     for i, component in enumerate(loaded.plan.components):
         at = loaded.location(faults).inside("components", i, "suites")
         if not component.suites and not unread(at):
@@ -110,8 +110,8 @@ def _suites(loaded: Loaded, faults: Faults) -> list[Suite]:
         suite, whole = known[named]
         if unread(at) or not whole:
             loaded.partly.add(i)
-        found.append(suite)
-    return found
+        suites.append(suite)
+    return suites
 
 
 def _load(
@@ -125,8 +125,8 @@ def _load(
             suite = load(list(paths.values()), own)
             break
         except UsageError as error:
-            told = (i for i, path in paths.items() if str(error).startswith(f"{path}:"))
-            missing = next(told, next(iter(paths)))
+            faulty = (i for i, path in paths.items() if str(error).startswith(f"{path}:"))
+            missing = next(faulty, next(iter(paths)))
             at.fault(str(error), missing)
             del paths[missing]
     check_judging(suite, own)

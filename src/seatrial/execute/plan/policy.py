@@ -323,11 +323,11 @@ def _targets(
 def windows_of(spans: Iterable[TimeSpan], names: Sequence[str], machine: Machine) -> list[Window]:
     """Return the spans that concern these tests and nodes. A span about other tests or missing
     nodes is left out, because an empty list means all of them to the conductor."""
-    there = frozenset(node_names(machine))
+    known = frozenset(node_names(machine))
     windows = []
     for span in spans:
         entries = [i for i, name in enumerate(names) if fits(span.tests, name)]
-        nodes = kept(span.nodes, there) if span.nodes else ""
+        nodes = kept(span.nodes, known) if span.nodes else ""
         if (span.tests and not entries) or (span.nodes and not nodes):
             continue
         windows.append(

@@ -115,13 +115,13 @@ def _drafts(loaded: Loaded, faults: Faults, keys: BuildKeys | None) -> list[Prep
     drafts: list[PreparedComponent] = []
     for i, component in enumerate(loaded.plan.components):
         at = loaded.location(faults).inside("components", i)
-        found = [
+        in_phases = [
             draft
             for phase, machine in _stages(loaded, component, at)
             if (draft := _draft(loaded, i, phase, machine, faults, keys)) is not None
         ]
-        check_sizes(component, [Expansion(each.cases, each.skipped) for each in found], at)
-        drafts += found
+        check_sizes(component, [Expansion(each.cases, each.skipped) for each in in_phases], at)
+        drafts += in_phases
     return drafts
 
 
@@ -167,7 +167,7 @@ def _draft(
             phase.slurm.partition if has_partitions(machine) else None,
         )
     except UsageError as error:
-        if not _told(faults, i):
+        if not _is_reported(faults, i):
             at.fault(str(error))
         return None
     check_bounds(suite, cases, machine, faults)
@@ -210,7 +210,7 @@ def _selection(component: Component, tests: Mapping[str, Test], machine: Machine
     )
 
 
-def _told(faults: Faults, component: int) -> bool:
+def _is_reported(faults: Faults, component: int) -> bool:
     """Return True if a reported fault makes it impossible to expand a component."""
     begin = tuple(f"components[{component}].{key}" for key in ("settings", "select"))
     return any(key.startswith(begin) for _, key in faults.found.values())
@@ -268,13 +268,13 @@ def warnings(part: PreparedComponent) -> Iterator[str]:
     if part.policy.kind != "sustained" or shares_cores(part.machine):
         return
     cores = max(kind.cores for kind in part.machine.nodes)
-    found = {
+    shared = {
         case.test: case.tasks_per_node * case.threads
         for case in part.cases
         if not case.exclusive and case.tasks_per_node * case.threads < cores
     }
-    if found:
-        named = listed([f"{test} ({n} of {cores} cores)" for test, n in found.items()], 5)
+    if shared:
+        named = listed([f"{test} ({n} of {cores} cores)" for test, n in shared.items()], 5)
         yield (
             f"{named}: runs may share nodes, as they neither fill them nor are exclusive; "
             "`exclusive: true` in a test's `run` keeps a node for each"
