@@ -144,6 +144,8 @@ def test_no_more_than_a_share_is_excluded_and_people_are_told() -> None:
     nodes.apply(NodeExcluded(nodes="n1", reason="bad"))
     assert not list(nodes.to_exclude(NS))
     assert "no more than 1 may be excluded, of which 1 already" in nodes.beyond_cap(NS)
+    nodes.apply(NodeAdmitted(nodes="n2"))  # a person mended it before it was excluded
+    assert nodes.beyond_cap(NS) == ""
 
 
 def test_all_but_the_last_node_may_be_excluded() -> None:
