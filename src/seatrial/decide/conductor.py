@@ -200,15 +200,21 @@ class Conductor:
         if not (held or exclusions or admission.shut or placed_may_be_down):
             return []
 
-        def must_not_start(flight: RunInFlight) -> bool:
-            return (
-                flight.entry in held
-                or (flight.exclusions < exclusions and not state.cases[flight.case].node)
-                or admission.shut_since(now, flight.entry, flight.submitted or 0)
-                or (bool(flight.placed) and not nodes.down.isdisjoint(flight.placed.split(",")))
-            )
+        return [
+            run_id
+            for run_id, flight in state.queued.items()
+            if flight.entry in held or self._may_get_wrong_nodes(flight, now, exclusions)
+        ]
 
-        return [run_id for run_id, flight in state.queued.items() if must_not_start(flight)]
+    def _may_get_wrong_nodes(self, flight: RunInFlight, now: int, exclusions: int) -> bool:
+        """Return whether a queued run may get nodes that were excluded, closed by a blackout, or
+        went down since it was launched."""
+        state, placed = self.state, flight.placed
+        return (
+            (flight.exclusions < exclusions and not state.cases[flight.case].node)
+            or state.admission.shut_since(now, flight.entry, flight.submitted or 0)
+            or (bool(placed) and not state.nodes.down.isdisjoint(placed.split(",")))
+        )
 
     def _verdicts_by_build(self) -> Iterator[BuildVerdict]:
         state = self.state
@@ -275,7 +281,7 @@ class Conductor:
                     Launch(case, run_id, choice.target, avoid, choice.stage, nodes=chosen)
                 )
                 bundles.append(choice.bundle)
-        return in_bundles(launches, bundles) if any(bundles) else launches
+        return in_bundles(launches, bundles)
 
     def _closed_nodes(self, shut: Mapping[int, frozenset[str]]) -> dict[tuple[int, int], int]:
         """Return, by entry and set of unfit nodes, how many of the nodes that are not excluded its

@@ -353,10 +353,7 @@ class Race:
         runs everywhere else, each with the ratio of the best to it. It knows no rounds; what it
         tells, ``compare``, ``ratio`` and ``best`` tell of these runs, too."""
         sign = 1 if self.rules.better == "lower" else -1
-        samples = {}
-        for setting, row in enumerate(self.figures):
-            if logarithms := row[np.isfinite(row)].tolist():
-                samples[str(setting)] = [float(f"{math.exp(sign * x):.12g}") for x in logarithms]
+        samples = self._samples(sign)
         comparisons = beside(samples, str(best), self.rules.better, self.rules.least)
         worse = {}
         for name, each in comparisons.items():
@@ -365,6 +362,14 @@ class Race:
                 n = min(len(samples[name]), len(samples[str(best)]))
                 worse[int(name)] = SettingInterval(-sign * math.log(each.ratio), low, high, n)
         return worse
+
+    def _samples(self, sign: int) -> dict[str, list[float]]:
+        """Return the figures of each setting that has some, by its number."""
+        samples = {}
+        for setting, row in enumerate(self.figures):
+            if logarithms := row[np.isfinite(row)].tolist():
+                samples[str(setting)] = [float(f"{math.exp(sign * x):.12g}") for x in logarithms]
+        return samples
 
     def _finalists(self) -> list[int]:
         """Return the settings that can be named: those alive with at least half as many figures as

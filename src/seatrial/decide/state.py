@@ -319,7 +319,7 @@ class ConductorState:
 
     def _on_trial(self, event: events.Event) -> None:
         """Record a start, a stop, or an extension of the trial."""
-        trial, restarts = self.trial, isinstance(event, events.TrialOpened)
+        trial = self.trial
         if isinstance(event, events.TrialResumed | events.TrialCancelled | events.TrialAbandoned):
             self.builds.restart()
         applied = trial.apply(event)
@@ -336,11 +336,15 @@ class ConductorState:
         if isinstance(event, events.TrialResumed):
             self.held = ""
             self.failures = 0  # a person has seen them, and resumed
-        if restarts:
-            self.admission.go(trial.start or 0, event.time)
-            self.watchdogs.latest = max(self.watchdogs.latest, event.time)
-            for entry, runs in enumerate(self.counts.in_flight):
-                self.shortages.restart(entry, runs, event.time)
+        if isinstance(event, events.TrialOpened):
+            self._go(event.time)
+
+    def _go(self, time: int) -> None:
+        """Let the clocks of gates, watchdogs and shortages run from now on."""
+        self.admission.go(self.trial.start or 0, time)
+        self.watchdogs.latest = max(self.watchdogs.latest, time)
+        for entry, runs in enumerate(self.counts.in_flight):
+            self.shortages.restart(entry, runs, time)
 
     def is_over(self, now: int) -> bool:
         """Return whether the time of the trial is up."""

@@ -264,16 +264,18 @@ def _not_apart(places: Sequence[ThreadPlace], cpus: int, where: str) -> Placemen
         rank = places[locations.index(frozenset())].rank
         return PlacementJudgement("", f"the CPUs of rank {rank}{where} are not known")
     crowd = _crowd(locations)
-    return PlacementJudgement("" if crowd is None else _shared(crowd, places, by_core, where), "")
+    return NOTHING if crowd is None else _shared(crowd, places, by_core, where)
 
 
-def _shared(crowd: "_Crowd", places: Sequence[ThreadPlace], by_core: bool, where: str) -> str:
+def _shared(
+    crowd: "_Crowd", places: Sequence[ThreadPlace], by_core: bool, where: str
+) -> PlacementJudgement:
     """Return who shares which CPUs on a node."""
     members, shared = [places[i] for i in crowd.members], crowd.cpus
     if by_core:
         shared = shared.union(*(place.core or () for place in members))
     asked = count(len(members), "core")
-    return f"{_who(members)}{where} on {_named(shared)}; {asked} asked"
+    return PlacementJudgement(f"{_who(members)}{where} on {_named(shared)}; {asked} asked", "")
 
 
 def _named(cpus: Iterable[int]) -> str:

@@ -128,11 +128,15 @@ def faults_of_script(check: Check, test_folder: Path) -> list[tuple[str, str]]:
     if not (script := test_folder / check.script).is_file():
         faults.append(("script", f"{script} is missing"))
     if isinstance(check.codes, dict):
-        bad = [each for each in check.codes if not (each.isdigit() and int(each) < 256)]
-        faults += [("codes", f"{each!r} is no exit code from 0 to 255") for each in bad]
+        wrong = [code for code in check.codes if not _is_exit_code(code)]
+        faults += [("codes", f"{code!r} is no exit code from 0 to 255") for code in wrong]
     if (limit := check.memory_limit) is not None and limit.bytes <= 0:
         faults.append(("memory_limit", f"{limit.written!r} must be more than 0"))
     return faults
+
+
+def _is_exit_code(text: str) -> bool:
+    return text.isdigit() and int(text) < 256
 
 
 def _environment(test_folder: Path, names: Mapping[str, Any]) -> dict[str, str]:

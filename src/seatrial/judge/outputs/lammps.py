@@ -14,6 +14,7 @@ _LOOP = re.compile(
     r"Loop time of (\S+) on \d+ procs(?: \([^)]*\))? for (\d+) steps with (\d+) atoms[ \t]*"
 )
 _SPEED = re.compile(r"Performance: (\S+) (\S+/day)(?:, .*)?")
+_PER_DAY = re.compile("Performance: .*/day")
 _UNITS = re.compile(r"[ \t]+Unit style[ \t]*:[ \t]*(\w+)")
 _RATED = {"lj", "metal", "micro", "nano", "electron", "real"}  # units with a speed in .../day
 _TIMED = re.compile("% CPU use with |task timing breakdown:")  # not printed by ``timer off``
@@ -56,7 +57,7 @@ class _Reader:
             self._loop(line)
         elif line.startswith("Nlocal:"):
             self._table()
-        elif line.startswith("Performance: ") and "/day" in line and self.steps:
+        elif self.steps and _PER_DAY.match(line):
             self._speed(line)
         elif self.begun:
             self._set_up(line)

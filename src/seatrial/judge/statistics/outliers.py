@@ -9,7 +9,6 @@ performance failure); *short*: reported as complete in far too little time; *fai
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
@@ -67,8 +66,9 @@ class Outliers(Struct, frozen=True, rename={"reason": "why"}):
 
 def classify(runs: Sequence[RunSample]) -> Outliers:
     """Return the outliers among the runs of one test; all should take the same time."""
-    complete = [run.seconds for run in runs if not run.cause and not _at_limit(run)]
-    times = [time for time in complete if time is not None and math.isfinite(time)]
+    complete = [run for run in runs if not run.cause and not _at_limit(run)]
+    seconds = [run.seconds for run in complete if run.seconds is not None]
+    times = [*filter(math.isfinite, seconds)]
     middle = statistics.median(times) if times else None
     noise, reason = None, ""
     if middle is None or len(times) < MIN_RUNS:
@@ -314,7 +314,7 @@ def _healthy(values: list[float], better: Better) -> list[float]:
         large.reverse()
     low, high = large[0].low, large[0].high
     distinct = sorted(set(values))
-    step = min(b - a for a, b in pairwise(distinct)) if len(distinct) > 2 else 0.0
+    step = float(np.diff(distinct).min()) if len(distinct) > 2 else 0.0
     for mode in large[1:]:
         apart = max(mode.low - high, low - mode.high)
         if apart > step * (1 + 1e-6):

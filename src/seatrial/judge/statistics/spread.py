@@ -54,10 +54,12 @@ def spread(values: Sequence[float], deviations: float | None = None) -> Spread:
     Figures that cannot be judged are excluded. With ``deviations``, so are those farther than so
     many robust deviations from the median, if there are eight figures or more.
     """
-    excluded = [
-        Excluded(i, value, rule) for i, value in enumerate(values) if (rule := unfit(value))
-    ]
-    kept = {i: float(value) for i, value in enumerate(values) if not unfit(value)}
+    excluded, kept = [], dict[int, float]()
+    for i, value in enumerate(values):
+        if rule := unfit(value):
+            excluded.append(Excluded(i, value, rule))
+        else:
+            kept[i] = float(value)
     for outlier in _outlying(kept, deviations) if deviations is not None else ():
         excluded.append(outlier)
         del kept[outlier.index]

@@ -104,8 +104,7 @@ def compare(
     """
     one, other = _finite(first), _finite(second)
     if not one or not other:
-        side = "the second side" if one else "the first side" if other else "either side"
-        return RatioEstimate(reason=f"there is no finite figure of {side}")
+        return RatioEstimate(reason=f"there is no finite figure of {_side_without(one, other)}")
     estimate = _ratio_of_medians(one, other)
     ratio, p = estimate.ratio, estimate.p
     if ratio is None:
@@ -120,6 +119,13 @@ def compare(
     if not (is_known(ratio, low) and is_known(ratio, high)):
         return replace(found, low=None, high=None)
     return found
+
+
+def _side_without(one: list[float], other: list[float]) -> str:
+    """Return which of two sides has no figures, of which one at least has none."""
+    if not one and not other:
+        return "either side"
+    return "the second side" if one else "the first side"
 
 
 def _ratio_of_medians(one: list[float], other: list[float]) -> RatioEstimate:
