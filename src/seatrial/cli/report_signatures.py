@@ -13,8 +13,8 @@ from seatrial.execute.kept_files import MAX_BYTES
 from seatrial.show.report.outputs import OutputsFound
 from seatrial.show.report.sign import (
     Asked,
+    Checked,
     FileFound,
-    SignatureFound,
     Verified,
     based_on,
     sign,
@@ -157,8 +157,7 @@ def _signatures(verified: Verified) -> Iterator[str]:
         yield f"MISSING: none by {plain_line(name)}{own}"
 
 
-def _of_signature(one: SignatureFound, by_key: bool) -> str:
-    checked = one.checked
+def _of_signature(checked: Checked, by_key: bool) -> str:
     if checked.state == "bad":
         return f"BAD: {plain_line(checked.reason)}"
     if checked.state == "unknown":
@@ -221,7 +220,7 @@ def _in_all(verified: Verified) -> str:
         return "The report is as it was signed, and so is what it is based on, as listed above."
     if verified.code == 3:
         return "Nothing speaks against it, but not everything could be checked: see above."
-    if any(one.checked.state == "bad" for one in verified.signatures):
+    if any(one.state == "bad" for one in verified.signatures):
         return "Do not trust this report: a signature is bad."
     if verified.tampered:
         return "Do not trust this report: something behind it was changed."

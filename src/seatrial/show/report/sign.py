@@ -48,13 +48,15 @@ class Checked(NamedTuple):
 
     "good": by an allowed key, or by any if none was asked for. "unknown": it fits, and its key is
     not allowed. "bad": it does not fit. ``names``: those of the signers' file that the key may sign
-    as, patterns among them. ``key``: a fingerprint. ``reason``: the fault, or "".
+    as, patterns among them. ``key``: a fingerprint. ``reason``: the fault, or "". ``path``: of the
+    signature, where it was found beside a report.
     """
 
     state: SignatureState
     names: tuple[str, ...] = ()
     key: str = ""
     reason: str = ""
+    path: Path = Path()
 
 
 def signature_of(report: Path, name: str = "") -> Path:
@@ -438,7 +440,7 @@ class _Reader(HTMLParser):
 # Verify that a report is unchanged since it was signed, and so is what it is based on.
 #
 #     verified = verify(Path("report.html"), Path("trials"), Asked(signers=Path("allowed_signers")))
-#     for each in verified.signatures: each.checked.state    # "good", "unknown" or "bad"
+#     for each in verified.signatures: each.state    # "good", "unknown" or "bad"
 #     for each in verified.files: each.state                 # "as it was", "changed", ...
 #     verified.code                                          # 0, 1 or 3
 
@@ -468,14 +470,6 @@ class Asked(NamedTuple):
         return self.signers is not None or self.key is not None
 
 
-class SignatureFound(NamedTuple):
-    """A signature beside a report, by the name that it is kept by ("" for ``report.html.sig``)."""
-
-    name: str
-    path: Path
-    checked: Checked
-
-
 class FileFound(NamedTuple):
     """A file that a report is based on, and its state; ``more``: bytes added since; ``reason``:
     what speaks against them."""
@@ -494,21 +488,20 @@ class Verified(NamedTuple):
     sha256: str
     decision: str
     asked: Asked
-    signatures: list[SignatureFound]
+    signatures: list[Checked]
     files: list[FileFound]
     outputs: list[OutputsFound]
 
     @property
-    def good(self) -> list[SignatureFound]:
-        return [one for one in self.signatures if one.checked.state == "good"]
+    def good(self) -> list[Checked]:
+        return [one for one in self.signatures if one.state == "good"]
 
     @property
     def missing(self) -> list[str]:
         """Return the names that must have signed and did not, each by a key of its own: whoever
         asks for two names asks for two signers, whatever names the file allows to one key."""
         keys = {
-            name: [one.checked.key for one in self.good if name in one.checked.names]
-            for name in self.asked.names
+            name: [one.key for one in self.good if name in one.names] for name in self.asked.names
         }
         signed = distinct(keys)
         return [name for name in self.asked.names if name not in signed]
@@ -516,7 +509,7 @@ class Verified(NamedTuple):
     @property
     def shared(self) -> list[str]:
         """Return the missing names for which a key has signed that another name needs."""
-        signed = {name for one in self.good for name in one.checked.names}
+        signed = {name for one in self.good for name in one.names}
         return [name for name in self.missing if name in signed]
 
     @property
@@ -547,7 +540,7 @@ class Verified(NamedTuple):
         the report was changed, or a signature that was asked for is missing. 3: nothing is wrong,
         but not everything could be checked.
         """
-        states = {one.checked.state for one in self.signatures}
+        states = {one.state for one in self.signatures}
         if "bad" in states or self.unsigned or self.missing or self.tampered:
             return 1
         known = states and self.asked.by_key
@@ -587,9 +580,7 @@ def verify(report: Path, trials: Path, asked: Asked | None = None) -> Verified:
     except UsageError as error:
         raise UsageError(f"{report}: {error}") from error
     signatures = [
-        SignatureFound(
-            name, path, check(document, path, asked.signers, asked.key, [*asked.names, name])
-        )
+        check(document, path, asked.signers, asked.key, [*asked.names, name])._replace(path=path)
         for name, path in signatures_of(report)
     ]
     places = _document_folders(report, trials, files, asked)

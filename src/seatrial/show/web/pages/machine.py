@@ -1,7 +1,7 @@
 """A machine: the map of its nodes, and a table of the worst."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -97,9 +97,9 @@ def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
     shown = query.number("rows", ROWS, least=1, most=MAX_ROWS)
     figures = by_node(view, query.text("metric", ELAPSED))
     states, tags = machine_states(view)
-    accused = accused_of(view)
+    accused, places, judged_since = accused_of(view)
     blocks = blocks_of(view.machine, view.names, view.described)
-    rows, words = _rows(view, states, figures, accused.suspects, blocks)
+    rows, words = _rows(view, states, figures, accused, blocks)
     return {
         "name": view.name,
         "about": view.machine.about,
@@ -131,9 +131,9 @@ def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
         "rows": _sorted(rows, sort)[:shown],
         "sort": sort,
         "shown": min(shown, len(rows)),
-        "suspects": accused.suspects,
-        "places": accused.places,
-        "judged_since": accused.since,
+        "suspects": accused,
+        "places": places,
+        "judged_since": judged_since,
         "added": added_to("machine", state, view),
     }
 
@@ -259,18 +259,10 @@ def _sorted(rows: list[NodeRow], sort: str) -> list[NodeRow]:
 # ---- suspects -----------------------------------------------------------------------------
 
 
-class Accused(NamedTuple):
-    """The nodes that explain what went wrong in the chosen runs, and the places in the network that
-    go with their times; None while they are being judged. ``since``: the time (ns) since which runs
-    were judged, 0 for all."""
-
-    suspects: Suspects | None
-    places: SlowPlaces | None
-    since: int
-
-
-def accused_of(view: View) -> Accused:
-    """Return what explains the chosen runs."""
+def accused_of(view: View) -> tuple[Suspects | None, SlowPlaces | None, int]:
+    """Return the nodes that explain what went wrong in the chosen runs, and the places in the
+    network that go with their times; None while they are being judged. Then the time (ns) since
+    which runs were judged, 0 for all."""
     over = np.sort(view.runs.created[view.over()])
     since = int(over[-MAX_JUDGED]) if len(over) > MAX_JUDGED else 0
     version = (len(over), int(view.wrong().sum()), since)
@@ -294,4 +286,4 @@ def accused_of(view: View) -> Accused:
 
     judged = view.state.studies.latest(("suspects", view.key), version, judge)
     accused, places = judged or (None, None)
-    return Accused(accused, places, since)
+    return accused, places, since

@@ -132,7 +132,7 @@ def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
     max_runs = query.number("runs", RUNS, least=1, most=MAX_RUNS)
     metric = query.text("metric", ELAPSED)
     states, _ = machine_states(view)
-    accused = accused_of(view).suspects
+    accused, *_ = accused_of(view)
     alike = _alike(view, here)
     figures = figures_of(alike, metric)
     over = _over_time(alike, figures, here)
