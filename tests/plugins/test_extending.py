@@ -464,21 +464,26 @@ components:
 """
 
 
-def test_a_plugin_has_tables_events_keys_and_suites(site: Site) -> None:
-    """The thinnest `usage`, whose table comes after the store was made."""
+@pytest.fixture(scope="module")
+def path(site: Site) -> str:
+    """The folder of the plug-in ``usage``; it is there where PYTHONPATH has it."""
     place = site.folder / "other"
     (place / "suite/job").mkdir(parents=True)
     (place / "suite/job/test.yaml").write_text("app: job\n")
     (place / "usage.py").write_text(USAGE)
     (place / "usage_events.py").write_text(EVENTS)
+    (place / "usage_load.py").write_text(LOAD)
+    (place / "usage_runs.py").write_text(RUNS)
     info = place / "usage-1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: usage\n")
     (info / "entry_points.txt").write_text("[seatrial]\nusage = usage\n")
-    (place / "usage_load.py").write_text(LOAD)
-    (place / "usage_runs.py").write_text(RUNS)
+    return str(place)
+
+
+def test_a_plugin_has_tables_events_keys_and_suites(site: Site, path: str) -> None:
+    """The thinnest `usage`, whose table comes after the store was made."""
     (site.folder / "jobs.txt").write_text("1 ana 4.5\n2 bo 1\n3 ana 2\n")
-    path = str(place)
     site.seatrial("load-usage", "jobs.txt", PYTHONPATH=path)
     shown = site.seatrial("usage", PYTHONPATH=path)
     assert re.search(r"ana +6.5\nbo +1", shown), shown
@@ -500,14 +505,20 @@ def test_a_plugin_has_tables_events_keys_and_suites(site: Site) -> None:
     assert site.call(python, "-c", read, at=None).split() == ["UnknownEvent", "0"]
 
 
-def test_a_plugin_has_gauges_alerts_and_kinds_of_files(site: Site) -> None:
-    path = str(site.folder / "other")
+def test_a_plugin_has_gauges_alerts_and_kinds_of_files(site: Site, path: str) -> None:
     assert "by which node-hours" in site.seatrial("schema", "charges", PYTHONPATH=path)
     (site.folder / "short/ship").mkdir(parents=True)
     (site.folder / "short/ship/test.yaml").write_text(TEST.replace("1m", "2s"))
     (site.folder / "throttled.yaml").write_text(THROTTLED)
     told = site.seatrial("accept", "throttled.yaml", "-q", code=2)
     assert "harbour has no gauge 'usage_running'" in told
+    named = (
+        "from seatrial.model.machine import Gauge, Machine\n"
+        "gauges = {'usage_running': Gauge(command='echo 3')}\n"
+        "machine = Machine(machine='m', nodes=[], gauges=gauges)\n"
+        "print(machine.all_gauges['usage_running'].command)"
+    )
+    assert site.call(str(site.python), "-c", named, PYTHONPATH=path).strip() == "echo 3"
     site.seatrial("accept", "throttled.yaml", "-q", PYTHONPATH=path)
     journal = (site.folder / "trials/throttled-out/journal.jsonl").read_text()
     events = [json.loads(line) for line in journal.splitlines()]
@@ -516,12 +527,11 @@ def test_a_plugin_has_gauges_alerts_and_kinds_of_files(site: Site) -> None:
     assert {event["value"] for event in events if event["event"] == "gauge"} == {12.0}
 
 
-def test_a_plugin_has_guards_parts_of_jobs_and_figures_of_runs(site: Site) -> None:
+def test_a_plugin_has_guards_parts_of_jobs_and_figures_of_runs(site: Site, path: str) -> None:
     for name, script in (("parted", "echo script"), ("banned", "exit 0"), ("wrong", "exit 1")):
         (site.folder / "hooked" / name).mkdir(parents=True)
         test = f"app: a\nrun: {{walltime: 1m, script: {script}}}\nverify: [{{exit_code: 0}}]\n"
         (site.folder / "hooked" / name / "test.yaml").write_text(test)
-    path = str(site.folder / "other")
     words = ("run", "hooked", "-m", "machine.yaml", "--name", "hooked")
     site.seatrial(*words, code=1, PYTHONPATH=path)
     shown = site.seatrial("runs", "--trial", "hooked", "--format", "json", PYTHONPATH=path)
@@ -541,8 +551,7 @@ def test_a_plugin_has_guards_parts_of_jobs_and_figures_of_runs(site: Site) -> No
     assert len(started) == 2 and all(digest.startswith("facts-of-") for digest in started)
 
 
-def test_figures_are_shown_by_what_a_plugin_knows_of_runs(site: Site) -> None:
-    path = str(site.folder / "other")
+def test_figures_are_shown_by_what_a_plugin_knows_of_runs(site: Site, path: str) -> None:
     site.seatrial("run", "suite", "-m", "machine.yaml", "--name", "again", "--repeat", "2")
     words = ("compare", "again", "again", "--per", "charge", "--format", "json")
     assert "'charge' is not one of" in site.seatrial(*words, code=2)

@@ -13,9 +13,10 @@ from tests.plugins.facts.test_judge_rules import Nodes, rule
 HURT = rule(name="hurt", holds="x.bad == 0", drain=True)
 SMALL = rule(name="small", holds="x.size >= 5")
 ALIKE = rule(name="alike", alike=["x.kernel"], drain=True)
+UNIQUE = rule(name="unique", unique=["x.serial_*"])
 COUNTED = rule(name="counted", holds="role.oss == 21", drain=True)
-RULES = RuleFile(rules=[HURT, SMALL, ALIKE, COUNTED])
-GOOD = {"x.bad": "0", "x.size": "9", "x.kernel": "5"}
+RULES = RuleFile(rules=[HURT, SMALL, ALIKE, UNIQUE, COUNTED])
+GOOD = {"x.bad": "0", "x.size": "9", "x.kernel": "5", "x.serial_1": "a"}
 
 
 def test_only_marked_rules_and_silence_drain() -> None:
@@ -43,6 +44,7 @@ def test_of_the_rules_that_ship_few_drain() -> None:
         (None, ["hurt"], 2, SILENT),
         ({"x.size": "9", "x.kernel": "5"}, ["hurt"], 2, "hurt could not be judged"),
         (GOOD, ["alike"], 0, "alike compares nodes, and too few others told their facts"),
+        (GOOD, ["unique"], 0, "unique compares nodes, and too few others told their facts"),
         (GOOD, ["other"], 2, "'other' of its note is no rule here; give its file with --rules"),
     ],
 )

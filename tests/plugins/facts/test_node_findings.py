@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from seatrial.journal.events import MetricRecorded
 from seatrial.judge.log_rules import Rule, RuleFile, is_named, metric_of, node_of, own_rules
 from seatrial.model.figures import MetricValue
 from seatrial.plugins.facts import node_findings
 from seatrial.plugins.facts.node_findings import findings_in
 from tests.judge.helpers import a_test
+from tests.programs import Workplace
 
 NONE = RuleFile(rules=[], values={}, waivers=[])
 
@@ -152,3 +154,21 @@ def test_a_finding_about_the_machine_counts_once_and_fails_no_node(tmp_path: Pat
     (tmp_path / "facts.txt").write_text("".join(f"node\tn{i}\nx.y\t1\nend\t1\n" for i in range(9)))
     rules = RuleFile(rules=[counted])
     assert found(tmp_path, rules) == {"findings": 1, "findings_of_counted": 1}
+
+
+def test_only_runs_whose_answer_is_right_have_findings(place: Workplace) -> None:
+    """What a run that failed says of nodes counts where a script of its test judges it."""
+    told = 'printf "n1 ok\\nn2 FAILED dimm\\n" > nodecheck.txt'
+    check = {"contains": "n1 ok", "in": "nodecheck.txt"}
+    place.test("right", told, verify=[check])
+    place.test("failed", f"{told}; false", verify=[check])
+    place.test("plain", told)
+    folder = place.test("scripted", told, verify=[check, {"script": "check.sh"}])
+    (folder / "check.sh").write_text("exit 1\n")
+    place.run("--name", "t")
+    findings = {
+        event.test: event.value
+        for event in place.events("t", MetricRecorded)
+        if event.metric == "findings"
+    }
+    assert findings == {"right": 1, "scripted": 1}

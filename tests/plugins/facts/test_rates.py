@@ -52,6 +52,12 @@ def test_what_has_no_two_readings_has_no_rate() -> None:
     assert with_rates(again, earlier).facts_of("n1") == again.facts_of("n1")
 
 
+def test_a_node_that_does_not_tell_its_uptime_was_not_started_in_between() -> None:
+    later = table(n1={**node(1e9 + HOUR, edac_corrected=9), "now.uptime_s": "unknown"})
+    (one,) = rises(table(n1=node(1e9, edac_corrected=4)), later)
+    assert one.by == 5 and one.per_hour == pytest.approx(5.0)
+
+
 def test_ports_of_a_node_are_judged_together_and_each_is_told() -> None:
     earlier = {f"n{i}": node(1e9, edac_corrected=5) for i in range(8)}
     later = {f"n{i}": node(1e9 + HOUR, edac_corrected=5) for i in range(8)}
