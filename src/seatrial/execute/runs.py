@@ -1,6 +1,5 @@
-"""A run from its launch to its verdict, and where its directory is."""
+"""A run from its launch to its verdict."""
 
-import os
 from pathlib import Path
 
 from msgspec import Struct
@@ -26,11 +25,3 @@ class RunUnderWay(Struct, frozen=True):
     def path(self) -> Path:
         """The directory of the run."""
         return self.job.path
-
-
-def run_directory(trial: Path | str, test: str, run_id: str, recorded: str) -> str:
-    """Return the directory of a run: in the folder of its trial if it is there, as the trial may
-    have been moved or copied, else as the journal has it, "" for none."""
-    own = f"{trial}/runs/{test}/{run_id}"
-    # Path.is_dir raises where a name is too long for the file system.
-    return own if recorded not in ("", own) and os.path.isdir(own) else recorded  # noqa: PTH112

@@ -25,9 +25,9 @@ from seatrial.execute.directory import cut_file
 from seatrial.execute.kept_files import changed_file
 from seatrial.execute.ledger import header_of, run_header
 from seatrial.execute.plan_trials import policy_by_now
-from seatrial.execute.runs import run_directory
 from seatrial.execute.script import judged_files
 from seatrial.execute.trial_folder import TrialFolder, references_by_now
+from seatrial.execute.trial_paths import run_directory
 from seatrial.execute.trial_record import Record, checksum_of, known_by
 from seatrial.files import read_regular
 from seatrial.journal import events

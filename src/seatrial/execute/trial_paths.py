@@ -4,6 +4,7 @@ What a whole record is, ``trial_folder`` knows, with all that makes a trial.
 """
 
 import hashlib
+import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -181,3 +182,11 @@ def tags(trials: Path) -> list[str]:
         return []
     names = (path.parent.name for path in trials.glob("[!.]*/trial.json"))
     return sorted(filter(is_utf8, names))
+
+
+def run_directory(trial: Path | str, test: str, run_id: str, recorded: str) -> str:
+    """Return the directory of a run: in the folder of its trial if it is there, as the trial may
+    have been moved or copied, else as the journal has it, "" for none."""
+    own = f"{trial}/runs/{test}/{run_id}"
+    # Path.is_dir raises where a name is too long for the file system.
+    return own if recorded not in ("", own) and os.path.isdir(own) else recorded  # noqa: PTH112

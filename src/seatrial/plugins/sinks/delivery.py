@@ -31,8 +31,13 @@ from seatrial.journal.journal import Block, fingerprint, read_blocks
 from seatrial.log import logger
 from seatrial.plugins.sinks import cursor as cursors
 from seatrial.plugins.sinks.keys import Sink, only_news, pause_of, sink_kinds
-from seatrial.plugins.sinks.lifetime import SECRET_PLACES, BadEnvironment, SinkLifetime, behind
-from seatrial.plugins.sinks.post import shown_url
+from seatrial.plugins.sinks.lifetime import (
+    SECRET_PLACES,
+    BadEnvironment,
+    SinkLifetime,
+    behind,
+    shown_url,
+)
 from seatrial.plugins.sinks.protocol import CaseName, Reply, SinkTarget, TrialInfo
 from seatrial.plugins.sinks.text import is_news
 from seatrial.units import count

@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import SplitResult
 
 from msgspec import Struct
 
@@ -311,6 +312,13 @@ def secret_of(place: str, what: str) -> str:
 def token_of(sink: Sink) -> str:
     """Return the token of a sink, "" if it has none. Raises UsageError."""
     return secret_of(sink.token, f"the token of the sink {sink.name}") if sink.token else ""
+
+
+def shown_url(url: SplitResult) -> str:
+    """Return as much of a URL as may be shown: its path and its user may be secrets."""
+    host = url.hostname or ""
+    port = f":{url.port}" if url.port else ""
+    return f"{url.scheme}://[{host}]{port}" if ":" in host else f"{url.scheme}://{host}{port}"
 
 
 def url_of(sink: Sink) -> str:

@@ -26,7 +26,7 @@ import httpx
 from seatrial.account import at_home
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.plugins.sinks.keys import Sink
-from seatrial.plugins.sinks.lifetime import token_of, url_of
+from seatrial.plugins.sinks.lifetime import shown_url, token_of, url_of
 
 MAX_RESPONSE_BYTES = 65536
 LONGEST_REASON = 300
@@ -129,13 +129,6 @@ class Server:
             self._runner.run(self._client.aclose())
         self._runner.close()
         self._runner = self._client = None
-
-
-def shown_url(url: SplitResult) -> str:
-    """Return as much of a URL as may be shown: its path and its user may be secrets."""
-    host = url.hostname or ""
-    port = f":{url.port}" if url.port else ""
-    return f"{url.scheme}://[{host}]{port}" if ":" in host else f"{url.scheme}://{host}{port}"
 
 
 def basic(user: str, password: str) -> str:

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from seatrial.errors import UsageError
-from seatrial.execute.runs import run_directory
+from seatrial.execute.trial_paths import run_directory
 from seatrial.files import open_descriptor
 from seatrial.journal.events import EVENT_KINDS, ReferencesCorrected, RunReviewed
 from seatrial.journal.lock import LONGEST_NAME, is_gone
