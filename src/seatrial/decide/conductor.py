@@ -194,10 +194,9 @@ class Conductor:
         state = self.state
         if not state.queued or state.cancelling:
             return []
-        admission, nodes = state.admission, state.nodes
-        exclusions = nodes.exclusions if nodes.excluded and nodes.allowed is not None else 0
-        placed_may_be_down = state.placer is not None and bool(nodes.down)
-        if not (held or exclusions or admission.shut or placed_may_be_down):
+        exclusions = state.nodes.exclusions_in_force
+        placed_may_be_down = state.placer is not None and state.nodes.down
+        if not (held or exclusions or state.admission.shut or placed_may_be_down):
             return []
 
         return [
@@ -310,8 +309,7 @@ class Conductor:
                 kind, subject, text = alert.kind, alert.subject, alert.text()
                 decision.alerts.append(AlertRaised(kind=kind, subject=subject, text=text))
             times.append(alert.time)
-        later = (time for time in times if time and now < time < FAR_FUTURE_NS)
-        decision.wake = min(later, default=None)
+        decision.wake = _earliest(times, now)
 
     def _times(
         self, now: int, over: bool, gates: Gates, launches: Sequence[Launch]
@@ -482,6 +480,11 @@ class Conductor:
             return min(free, waiting)
         worth_it = free >= min(limits.refill, limits.jobs) or waiting <= free
         return free if worth_it else 0
+
+
+def _earliest(times: Iterable[int | None], now: int) -> int | None:
+    """Return the earliest of the times that is to come; None if there is none."""
+    return min((time for time in times if time and now < time < FAR_FUTURE_NS), default=None)
 
 
 # ---- executor ------------------------------------------------------------------------------------

@@ -100,6 +100,11 @@ class NodeRecord:
         self._recount()
 
     @property
+    def exclusions_in_force(self) -> int:
+        """How many exclusions there were, 0 where no excluded node can be avoided."""
+        return self.exclusions if self.excluded and self.allowed is not None else 0
+
+    @property
     def down(self) -> KeysView[str]:
         """The nodes that are down."""
         return self._trial.down.keys()

@@ -125,22 +125,25 @@ def refused(before: Policy, after: Policy, now: int, start: int | None) -> list[
         return [Refusal(("phases",), nodes)]
     if names[0] != names[1] or before.entry_of != after.entry_of:
         return [Refusal(("tests",), _other_tests(*names))]
-    return [*_refused_members(before, after), *_refused_places(before, after, now, start)]
-
-
-def _refused_members(before: Policy, after: Policy) -> Iterator[Refusal]:
-    """Yield the members of the policy and of its entries that may not change."""
     old, new = _built(before), _built(after)
-    for name, kinds in _MEMBERS.items():
-        if old[name] != new[name] and not _may(before.kind, kinds):
-            yield Refusal((name,), _only(kinds))
-    for was, becomes in zip(old["entries"], new["entries"], strict=True):
+    members = [
+        Refusal((name,), _only(kinds))
+        for name, kinds in _MEMBERS.items()
+        if old[name] != new[name] and not _may(before.kind, kinds)
+    ]
+    entries = _refused_of_entries(before.kind, old["entries"], new["entries"])
+    return [*members, *entries, *_refused_places(before, after, now, start)]
+
+
+def _refused_of_entries(kind_of_trial: Kind, old: Any, new: Any) -> Iterator[Refusal]:
+    """Yield the members of entries that may not change."""
+    for was, becomes in zip(old, new, strict=True):
         for name in (name for name in was if was[name] != becomes[name]):
             key = ("tests", was["name"], "deck" if name == "bytes" else name)
             kind = _ENTRY_MEMBERS.get(name)
             if kind is None:
                 yield Refusal(key, "runs were prepared by it")
-            elif not _may(before.kind, kind):
+            elif not _may(kind_of_trial, kind):
                 yield Refusal(key, _only(kind))
 
 
