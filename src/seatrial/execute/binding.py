@@ -96,9 +96,9 @@ def mpi(
         if order is not None:
             by_file = slot_cores(launcher, machine, case, geometry) is not None
             return [*root, *_openmpi_in_order(by_file, bool(bound))]
-        if geometry is None or bound:
-            return [*root, *_openmpi_by_node(machine, case, bound[1] if bound else "")]
-        return [*root, *_openmpi(geometry, case)]
+        if geometry is not None and not bound:
+            return [*root, *_openmpi(geometry, case)]
+        return [*root, *_openmpi_by_node(machine, case, bound[1] if bound else "")]
     if launcher.flavour == "cray":
         return _pals(launcher, machine, case, geometry)
     if launcher.flavour != "mpich":

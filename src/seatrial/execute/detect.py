@@ -513,14 +513,14 @@ def _less(
 def _partitions(machine: Machine, there: Mapping[str, NodeSeen]) -> Iterator[str]:
     known = sorted({name for node in there.values() for name in node.partitions})
     usual = machine.slurm.partition
-    named = {"slurm.partition": usual}
-    named |= {f"nodes[{i}].partition": kind.partition for i, kind in enumerate(machine.nodes)}
-    for key, name in named.items():
-        if name and name not in known:
-            yield f"{key}: Slurm has no partition {name}; it has {', '.join(known) or 'none'}"
+    missing = f"it has {', '.join(known) or 'none'}"
+    if usual and usual not in known:
+        yield f"slurm.partition: Slurm has no partition {usual}; {missing}"
     for i, kind in enumerate(machine.nodes):
         wanted = kind.partition or usual
-        if wanted in known:
+        if kind.partition and kind.partition not in known:
+            yield f"nodes[{i}].partition: Slurm has no partition {kind.partition}; {missing}"
+        elif wanted in known:
             yield from _outside(i, wanted, [there[n] for n in unfold(kind.names) if n in there])
 
 

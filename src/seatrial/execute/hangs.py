@@ -15,6 +15,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from seatrial.decide.conductor import Conductor
+from seatrial.decide.in_flight import RunInFlight
 from seatrial.execute.background import Tasks
 from seatrial.execute.daemon_thread import run_in_thread
 from seatrial.execute.directory import job_events
@@ -92,11 +93,8 @@ class HangDetector:
             flight = self._conductor.state.in_flight.get(run_id)
             if flight is None or not flight.has_job:
                 continue
-            state = self._known.get(run_id)
-            if state is None:  # it may have been quiet before this driver started
-                written = (flight.submitted or 0) + round(output.written * SECOND_NS)
-                state = Quiet(output.signature, min(now, max(flight.job_started or 0, written)))
-            elif state.signature != output.signature:
+            state = self._known.get(run_id) or _first_look(flight, output, now)
+            if state.signature != output.signature:
                 state = Quiet(output.signature, now)
             quiet = (now - state.since) / SECOND_NS
             if not state.reported and quiet >= entries[flight.entry].quiet_after:
@@ -105,6 +103,12 @@ class HangDetector:
             known[run_id] = state
         in_flight = self._conductor.state.in_flight
         self._known = {run_id: state for run_id, state in known.items() if run_id in in_flight}
+
+
+def _first_look(flight: RunInFlight, output: OutputState, now: int) -> Quiet:
+    """Return since when a run is quiet: perhaps since before this driver started."""
+    written = (flight.submitted or 0) + round(output.written * SECOND_NS)
+    return Quiet(output.signature, min(now, max(flight.job_started or 0, written)))
 
 
 _OF_JOB_SCRIPT = frozenset({PAGES_FILE, OPEN_FILES_FILE})  # grow though the test writes nothing

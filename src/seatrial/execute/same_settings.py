@@ -57,19 +57,19 @@ def merged(
     idle = [axis for axis in axes if axis != TOOLCHAIN and _is_of_run_alone(axis, test)]
     if not idle:
         return list(cases), []
-    ways = [_way(case, test, machine, idle) for case in cases]
+    groups: dict[bytes, list[Case]] = {}  # by the way in which they run
+    for case in cases:
+        groups.setdefault(_way(case, test, machine, idle), []).append(case)
     usual = {axis: show(value) for axis, value in default.items()}
-    kept: dict[bytes, Case] = {}  # by the way in which it runs
-    for way, case in zip(ways, cases, strict=True):
-        if way not in kept or _setting(case, axes) == usual:
-            kept[way] = case
-    order = {way: number for number, way in enumerate(kept)}
-    left_out = []
-    for way, case in sorted(zip(ways, cases, strict=True), key=lambda pair: order[pair[0]]):
-        if case is not kept[way]:
-            words = bindings_text(_setting(kept[way], axes))
-            left_out.append((case, f"it runs as {words} does: {SAME}"))
-    return [case for way, case in zip(ways, cases, strict=True) if case is kept[way]], left_out
+    dropped: dict[str, str] = {}  # the reason by the case's id
+    for group in groups.values():
+        first = next((each for each in group if _setting(each, axes) == usual), group[0])
+        words = bindings_text(_setting(first, axes))
+        reason = f"it runs as {words} does: {SAME}"
+        dropped |= {each.id: reason for each in group if each is not first}
+    by_id = {case.id: case for case in cases}
+    kept = [case for case in cases if case.id not in dropped]
+    return kept, [(by_id[case_id], reason) for case_id, reason in dropped.items()]
 
 
 def _setting(case: Case, axes: Sequence[str]) -> dict[str, str]:

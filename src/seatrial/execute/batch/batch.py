@@ -157,23 +157,24 @@ class BatchBackend:
 
     async def find(self, submissions: Sequence[protocol.Submission], known: dict[str, str]) -> None:
         for submission in submissions:
-            if submission.is_bundle:
-                ids = [known[job.run_id] for job in submission.jobs if job.run_id in known]
-                if ids:
-                    self._register(submission, self.client.parse_task_id(ids[0])[0])
-                else:
-                    self._spawn(submission, self._find(submission))
-                continue
-            alone = len(places(self.submissions / submission.name)) == 1
-            for job in submission.jobs:
-                if job.run_id in known:
-                    array, index = self.client.parse_task_id(known[job.run_id])
-                    single = alone or self.client.is_alone(known[job.run_id])
-                    task = BatchTask(job, submission.name, array, index, single)
-                    self._tasks[job.run_id] = task
-            self._changed.set()
-            if not all(job.run_id in known for job in submission.jobs):
+            ids = {job.run_id: known[job.run_id] for job in submission.jobs if job.run_id in known}
+            if submission.is_bundle and ids:
+                array, _ = self.client.parse_task_id(next(iter(ids.values())))
+                self._register(submission, array)
+            elif submission.is_bundle or len(ids) < len(submission.jobs):
                 self._spawn(submission, self._find(submission))
+            if not submission.is_bundle:
+                self._watch(submission, ids)
+
+    def _watch(self, submission: protocol.Submission, ids: Mapping[str, str]) -> None:
+        """Watch the jobs of an array whose ids are known, by run."""
+        alone = len(places(self.submissions / submission.name)) == 1
+        for job in submission.jobs:
+            if job_id := ids.get(job.run_id):
+                array, index = self.client.parse_task_id(job_id)
+                single = alone or self.client.is_alone(job_id)
+                self._tasks[job.run_id] = BatchTask(job, submission.name, array, index, single)
+        self._changed.set()
 
     async def _find(self, submission: protocol.Submission) -> None:
         """Report the state of a submission that was announced before a restart."""

@@ -55,18 +55,16 @@ def _criteria(
     first: dict[object, int] = {}
     for i, criterion in enumerate(component.criteria):
         location = at.inside("criteria", i)
-        if not any(unread(location, key) for key in _ABOUT):
-            j = first.setdefault(_about(criterion), i)
-            if j != i:
-                location.fault(f"is about the same as criteria[{j}]; make one of them")
+        is_read = not any(unread(location, key) for key in _ABOUT)
+        if is_read and (j := first.setdefault(_about(criterion), i)) != i:
+            location.fault(f"is about the same as criteria[{j}]; make one of them")
         if unread(location, "criterion"):
             continue  # the valid bounds and metrics depend on it
         _bounds(criterion, location)
         if component.kind == "checklist" or criterion.criterion == _OF_ITEMS:
             _of_items(component, criterion, location)
-            continue
-        _keys(component, criterion, at, location)
-        if suite is not None:
+        else:
+            _keys(component, criterion, at, location)
             _tests(component, criterion, suite, machine, location)
 
 
@@ -139,17 +137,16 @@ def _bounds(criterion: Criterion, location: Location) -> None:
         for key in bounds:
             location.fault("every_test has no bound; remove it", key)
         return
-    if (
-        not bounds and criterion.criterion != "figure_of_merit"
-    ):  # it has the bounds of its reference
+    # figure_of_merit has the bounds of its reference
+    if not bounds and criterion.criterion != "figure_of_merit":
         location.fault(f"{criterion.criterion} has no bound; give at_least, at_most, or both")
     if criterion.criterion == "mix" and criterion.at_least is not None:
         location.fault("a mix has no lower bound; give at_most, e.g. 5 points", "at_least")
-    lower, upper = bounds.get("at_least"), bounds.get("at_most")
-    if lower is not None and upper is not None and _comparable(criterion) and lower > upper:
-        location.fault(
-            f"{criterion.at_least} is more than at_most, {criterion.at_most}", "at_least"
-        )
+    if len(bounds) == 2 and _comparable(criterion):
+        lower, upper = bounds.values()
+        if lower is not None and upper is not None and lower > upper:
+            text = f"{criterion.at_least} is more than at_most, {criterion.at_most}"
+            location.fault(text, "at_least")
 
 
 def _comparable(criterion: Criterion) -> bool:
@@ -163,10 +160,13 @@ def _comparable(criterion: Criterion) -> bool:
 def _tests(
     component: Component,
     criterion: Criterion,
-    suite: Suite,
+    suite: Suite | None,
     machine: Machine | None,
     location: Location,
 ) -> None:
+    """Check the tests and the metric of a criterion, where all tests are known."""
+    if suite is None:
+        return
     chosen = chosen_tests(component, suite.tests)
     _match(criterion.tests, chosen, "a test of this component", location, "tests")
     if not criterion.metric or not kind_of(criterion.criterion).metric:

@@ -24,7 +24,7 @@ from seatrial.model.expand import Expansion
 from seatrial.model.machine import FileSystem, Machine
 from seatrial.model.node_set import unfold
 from seatrial.model.nodes import node_names
-from seatrial.model.plan import Component, ComponentTest
+from seatrial.model.plan import Component, ComponentTest, Deck
 from seatrial.model.requirements import unfit_groups
 from seatrial.model.test import Test
 from seatrial.units import count, show_bytes, show_seconds
@@ -80,19 +80,8 @@ def check_mix(
 ) -> None:
     """Add the faults of a component in a phase. ``tests``: those that it runs and that have no
     fault of their own."""
-    widths = policy.widths_of(expansion.cases, machine)
-    running = ComponentInPhase(
-        component,
-        machine,
-        {name: tests[name] for name in widths if name in tests},
-        {name: part_of(component, name) or ComponentTest() for name in widths},
-        widths,
-        policy.width_of_machine(machine),
-        frozenset(case.test for case in expansion.cases if case.exclusive),
-        _pools_of(machine, tests, expansion),
-        f" in phase {phase}" if phase else "",
-        at,
-    )
+    where = f" in phase {phase}" if phase else ""
+    running = _in_phase(component, machine, where, tests, expansion, at)
     _without_case(running, tests, expansion)
     _walltimes(running, expansion)
     if component.kind == "sustained":
@@ -103,9 +92,32 @@ def check_mix(
     for name in running.tests:
         _deck(running, name)
         _opens(running, name)
-    for name in sorted({running.file_system(test) for test in widths}):
+    for name in sorted({running.file_system(test) for test in running.widths}):
         if name in machine.file_systems:
             _on_file_system(running, name, machine.file_systems[name])
+
+
+def _in_phase(
+    component: Component,
+    machine: Machine,
+    where: str,
+    tests: Mapping[str, Test],
+    expansion: Expansion,
+    at: Location,
+) -> ComponentInPhase:
+    widths = policy.widths_of(expansion.cases, machine)
+    return ComponentInPhase(
+        component,
+        machine,
+        {name: tests[name] for name in widths if name in tests},
+        {name: part_of(component, name) or ComponentTest() for name in widths},
+        widths,
+        policy.width_of_machine(machine),
+        frozenset(case.test for case in expansion.cases if case.exclusive),
+        _pools_of(machine, tests, expansion),
+        where,
+        at,
+    )
 
 
 def _pools_of(
@@ -392,8 +404,8 @@ def _bytes_on_targets(running: ComponentInPhase, name: str, system: FileSystem) 
 
 
 def _deck(running: ComponentInPhase, name: str) -> None:
-    part, test = running.parts[name], running.tests[name]
-    deck, location = part.deck, running.location(name).inside("deck")
+    test = running.tests[name]
+    deck, location = running.parts[name].deck, running.location(name).inside("deck")
     if deck is None:
         return
     source = Path(test.folder) / deck.source
@@ -405,12 +417,18 @@ def _deck(running: ComponentInPhase, name: str) -> None:
     system = running.machine.file_systems.get(running.file_system(name))
     if deck.how == "per_target" and (system is None or not system.targets):
         location.fault("needs a file_system with metadata targets; give one, or how: shared", "how")
-    if system is None:
-        return
+    if system is not None and system.space.bytes:
+        _deck_fits(running, name, deck, system, location)
+
+
+def _deck_fits(
+    running: ComponentInPhase, name: str, deck: Deck, system: FileSystem, location: Location
+) -> None:
+    """Check that there is space for the copy of a deck that each run of a test has."""
     left = system.space.bytes - _bytes_on_targets(running, running.file_system(name), system)
-    space, runs = max(left, 0), max(1, part.copies)
-    size = policy.bytes_of_deck(deck, test.folder)
-    if system.space.bytes and size and size * runs > space:
+    space, runs = max(left, 0), max(1, running.parts[name].copies)
+    size = policy.bytes_of_deck(deck, running.tests[name].folder)
+    if size and size * runs > space:
         text = f"{show_bytes(size)} for each of {count(runs, 'run')} is more than "
         text += f"the space for decks on {running.file_system(name)}, {show_bytes(space)}"
         location.fault(text, "how")
