@@ -103,7 +103,7 @@ def raced(one: list[float], other: list[float]) -> Race:
             rounds=len(one),
             allocations=1,
             runs=2 * len(one),
-            least=0.02,
+            min_effect=0.02,
         )
     )
     for number, order in enumerate(race.next_block()):

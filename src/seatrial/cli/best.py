@@ -268,4 +268,4 @@ def print_rehearsal(odds: "TuningOdds", prepared: "PreparedTuning") -> None:
         found = show_share(each.found) if each.found is not None else None
         table.add(each.planted, found, show_share(each.kept), show_share(each.runs / rules.grid))
     click.echo(table)
-    click.echo(folded(f"near: within {show_share(rules.least)} of the best"))
+    click.echo(folded(f"near: within {show_share(rules.min_effect)} of the best"))

@@ -336,7 +336,7 @@ class Race:
         if best == default or (lost is not None and lost.cause):
             return RaceAnswer(best, best, to_default, untold)
         shown = lost is not None or (to_default is not None and to_default.high < 0)
-        enough = to_default is None or to_default.value <= math.log1p(-self.rules.least)
+        enough = to_default is None or to_default.value <= math.log1p(-self.rules.min_effect)
         if shown and enough:
             return RaceAnswer(best, best, to_default, untold, by_rounds=default not in by_rule)
         if default in by_rule:
@@ -354,7 +354,7 @@ class Race:
         tells, ``compare``, ``ratio`` and ``best`` tell of these runs, too."""
         sign = 1 if self.rules.better == "lower" else -1
         samples = self._samples(sign)
-        comparisons = beside(samples, str(best), self.rules.better, self.rules.least)
+        comparisons = beside(samples, str(best), self.rules.better, self.rules.min_effect)
         worse = {}
         for name, each in comparisons.items():
             if each.verdict == "worse" and each.ratio and each.low and each.high:

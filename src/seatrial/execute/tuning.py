@@ -332,7 +332,7 @@ def _rules(
         search=tune.search,
         rounds=tune.blocks.rounds,
         allocations=tune.blocks.allocations,
-        least=tune.least.fraction,
+        min_effect=tune.min_effect.fraction,
         seed=TUNE_SEED,
     )
     if tune.search == "largest":

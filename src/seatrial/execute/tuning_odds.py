@@ -59,7 +59,7 @@ def rehearse_tuning(rules: RaceRules, seeds: int, noise: float) -> TuningOdds:
             advised = race.answer().advised
             assert advised is not None  # no run fails
             kept += int(advised == rules.default)
-            right += bool(effects[advised] <= effects.min() + math.log1p(rules.least))
+            right += bool(effects[advised] <= effects.min() + math.log1p(rules.min_effect))
             runs += sum(race.runs)
         share = None if planted == "none" else right / seeds
         cases.append(PlantedOdds(planted, share, kept / seeds, runs / seeds))

@@ -197,12 +197,12 @@ class ChecklistItem(FileModel, frozen=True):
         return self.at_least is not None or self.at_most is not None
 
 
-class Exclude(FileModel, frozen=True):
+class Exclude(FileModel, frozen=True, rename={"max_share": "most"}):
     """When a node gets no more runs of the trial."""
 
     after: Annotated[int, doc("failures there; 0: never", ge=0)] = 3
     within: Annotated[Duration, doc("time in which they are counted")] = Duration("24h")
-    most: Annotated[
+    max_share: Annotated[
         Annotated[Share, part_of("all nodes (100%)")], doc("maximum share of the nodes")
     ] = Share("5%")
     causes: Annotated[
@@ -240,7 +240,7 @@ class Deck(FileModel, frozen=True):
     name: Annotated[str, doc("name in the run directory; default: its own")] = ""
 
 
-class ComponentTest(FileModel, frozen=True):
+class ComponentTest(FileModel, frozen=True, rename={"max_runs": "most"}):
     """How a test takes part in a component."""
 
     copies: Annotated[
@@ -260,7 +260,7 @@ class ComponentTest(FileModel, frozen=True):
         of_kind("sustained"),
         doc("its share of the node-hours, such as 25%"),
     ] = Share(0)
-    most: Annotated[
+    max_runs: Annotated[
         Annotated[int, Meta(ge=0)] | None,
         doc("maximum runs in flight, waiting ones included; default: no cap"),
     ] = None

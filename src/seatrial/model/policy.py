@@ -28,7 +28,7 @@ Search = Literal["race", "halving", "grid", "largest"]
 LEAST_EFFECT = 0.01
 
 
-class RaceRules(Struct, frozen=True, kw_only=True):
+class RaceRules(Struct, frozen=True, kw_only=True, rename={"min_effect": "least"}):
     """The rules of a race, in plain numbers."""
 
     #: Of each setting, its position on each of the axes.
@@ -43,7 +43,7 @@ class RaceRules(Struct, frozen=True, kw_only=True):
     allocations: int = 3
     runs: int = 0
     #: The least effect that matters, as a share.
-    least: float = LEAST_EFFECT
+    min_effect: float = LEAST_EFFECT
     seed: int = 0
 
     @property

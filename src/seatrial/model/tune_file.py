@@ -38,7 +38,7 @@ class TuneBlocks(FileModel, frozen=True):
     allocations: Annotated[int, doc("most allocations", ge=1, le=100)] = 3
 
 
-class TuneFile(FileModel, frozen=True):
+class TuneFile(FileModel, frozen=True, rename={"min_effect": "least"}):
     """A ``tune.yaml``."""
 
     tune: Annotated[str, doc("name of the tuning")]
@@ -69,7 +69,7 @@ class TuneFile(FileModel, frozen=True):
         Literal["race", "halving", "grid", "largest"], doc("how settings are chosen to run again")
     ] = "race"
     cost: Annotated[Part, doc("most runs, as a share of those of the whole grid")] = Share("25%")
-    least: Annotated[Part, doc("least effect that matters, as a share")] = Share("2%")
+    min_effect: Annotated[Part, doc("least effect that matters, as a share")] = Share("2%")
 
 
 class LoadedTuning(Struct, frozen=True):

@@ -158,7 +158,7 @@ def tuned(folder: TrialFolder) -> Tuned:
         metric=rules.metric,
         unit=seen.unit or ("s" if rules.metric == ELAPSED else ""),
         better=rules.better,
-        least=rules.least,
+        least=rules.min_effect,
         complete=state.trial.complete,
         settings=[
             _with_cost(_with_log(row, state.builds.why_failed.get(case.build, "")), case, times)

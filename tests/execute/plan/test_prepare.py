@@ -136,10 +136,18 @@ def test_the_references_of_the_machine_are_kept(place: PlanPlace) -> None:
 
 
 def test_a_tests_own_name_goes_before_patterns_and_of_these_the_first() -> None:
-    parts = {"a*": ComponentTest(most=1), "*": ComponentTest(most=2), "ab": ComponentTest(most=3)}
+    parts = {
+        "a*": ComponentTest(max_runs=1),
+        "*": ComponentTest(max_runs=2),
+        "ab": ComponentTest(max_runs=3),
+    }
     component = Component(component="c", tests=parts)
     found = {name: part_of(component, name) for name in ("ab", "ax", "x")}
-    assert {name: part.most for name, part in found.items() if part} == {"ab": 3, "ax": 1, "x": 2}
+    assert {name: part.max_runs for name, part in found.items() if part} == {
+        "ab": 3,
+        "ax": 1,
+        "x": 2,
+    }
     listed = Component(component="c", tests=["b*"])
     assert chosen_tests(listed, ["a", "b", "bc"]) == ["b", "bc"]
     assert part_of(listed, "b") == ComponentTest()

@@ -196,10 +196,10 @@ def too_large_sum(shares: Mapping[str, float]) -> str:
 
 
 def _part(part: ComponentTest, sustained: bool, at: Location) -> None:
-    if part.most == 0:
+    if part.max_runs == 0:
         at.fault("0 lets no run of it start; remove the test, or most for no cap", "most")
-    elif part.most is not None and part.copies > part.most:
-        at.fault(f"{part.copies} are kept on nodes, but most is {part.most}", "copies")
+    elif part.max_runs is not None and part.copies > part.max_runs:
+        at.fault(f"{part.copies} are kept on nodes, but most is {part.max_runs}", "copies")
     for key in filter(at.given, ("copies", "weight", "share")):
         if part.fill:
             at.fault("is a claim, and fill is for tests without one; remove one of them", key)

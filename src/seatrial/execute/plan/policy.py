@@ -126,7 +126,7 @@ def _exclusion(exclude: Exclude) -> resolved.Exclusion:
     return resolved.Exclusion(
         after=exclude.after,
         within=exclude.within.seconds,
-        most=exclude.most.fraction,
+        most=exclude.max_share.fraction,
         causes=tuple(exclude.causes) or resolved.Exclusion().causes,
     )
 
@@ -219,7 +219,7 @@ def _entry(component: Component, test: Test, part: ComponentTest, weight: float)
         name=test.name,
         copies=part.copies,
         weight=weight,
-        most=part.most or 0,
+        most=part.max_runs or 0,
         io=part.io,
         file_system=part.file_system or component.file_system,
         opens=part.opens,
