@@ -98,23 +98,36 @@ def with_waivers(raw: Iterable[Finding], rules: RuleFile, day: str = "") -> Rule
     day = day or f"{datetime.now(UTC):%Y-%m-%d}"
     waivers = [waiver for waiver in rules.waivers if not waiver.until or waiver.until >= day]
     judgement = RuleJudgement([], [], 0, [])
-    for rule, nodes, text in raw:
-        of_rule = [waiver for waiver in waivers if _waives(waiver, rule)]
-        if not nodes:  # it is about the machine
-            waiver = next((waiver for waiver in of_rule if not waiver.nodes), None)
-            if waiver is None:
-                judgement.findings.append(_made(rule, nodes, text))
-            else:
-                judgement.waived.append(_made(rule, nodes, text, waiver.reason))
-            continue
-        for waiver in of_rule:
-            members = set(unfold(waiver.nodes)) if waiver.nodes else set(nodes)
-            if gone := [node for node in nodes if node in members]:
-                judgement.waived.append(_made(rule, gone, text, waiver.reason))
-                nodes = [node for node in nodes if node not in members]
-        if nodes:
-            judgement.findings.append(_made(rule, nodes, text))
+    for finding in raw:
+        of_rule = [waiver for waiver in waivers if _waives(waiver, finding[0])]
+        left, waived = (_split if finding[1] else _split_of_machine)(finding, of_rule)
+        judgement.findings.extend(left)
+        judgement.waived.extend(waived)
     return judgement
+
+
+def _split(
+    finding: Finding, waivers: Sequence[RuleWaiver]
+) -> tuple[list[RuleFinding], list[RuleFinding]]:
+    """Return a finding without the nodes that are waived, and those."""
+    rule, nodes, text = finding
+    waived = []
+    for waiver in waivers:
+        members = set(unfold(waiver.nodes) if waiver.nodes else nodes)
+        if gone := [node for node in nodes if node in members]:
+            waived.append(_made(rule, gone, text, waiver.reason))
+            nodes = [node for node in nodes if node not in members]
+    return [_made(rule, nodes, text)] if nodes else [], waived
+
+
+def _split_of_machine(
+    finding: Finding, waivers: Sequence[RuleWaiver]
+) -> tuple[list[RuleFinding], list[RuleFinding]]:
+    """Return a finding about the machine, which has no nodes, as it counts or as it is waived."""
+    for waiver in waivers:
+        if not waiver.nodes:
+            return [], [_made(*finding, waiver.reason)]
+    return [_made(*finding)], []
 
 
 def _waives(waiver: RuleWaiver, rule: Rule) -> bool:
