@@ -42,17 +42,22 @@ def command(context: click.Context, key: str | None, show_origin: bool) -> int:
     line of these files is such as `trials: /scratch/me/trials`.
     """
     root = context.find_root()
-    found = [effective(each, root) for each in ([key] if key else NAMES)]
+    settings_now = [effective(each, root) for each in ([key] if key else NAMES)]
     if key and not show_origin:
-        click.echo(found[0].value)
-        return 0 if found[0].value else 1
-    width = max(len(each.key) for each in found)
-    for each in found:
+        click.echo(settings_now[0].value)
+        return 0 if settings_now[0].value else 1
+    _print(settings_now, show_origin)
+    return 0
+
+
+def _print(shown_settings: list[EffectiveSetting], show_origin: bool) -> None:
+    """Print settings, a line each, and behind each where it comes from."""
+    width = max(len(each.key) for each in shown_settings)
+    for each in shown_settings:
         value = each.value or "(not set)"
         click.echo(f"{each.key.ljust(width)}  {value}")
         if show_origin and each.origin:
             click.echo(f"{' ' * width}  from {each.origin}")
-    return 0
 
 
 def effective(key: str, root: click.Context) -> EffectiveSetting:

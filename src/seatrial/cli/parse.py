@@ -11,6 +11,7 @@ from seatrial.errors import UsageError
 from seatrial.escaping import plain
 from seatrial.judge.formats import LESS, find_format, formats
 from seatrial.judge.reading import TooLarge, Unreadable, decoded, read_text
+from seatrial.model.figures import MetricValue
 from seatrial.units import show_bytes
 
 
@@ -31,22 +32,26 @@ def command(form: str | None, file: str | None, listed: bool) -> int:
         return 0
     if form is None or file is None:
         raise UsageError("name a format and a file; `seatrial parse --list` lists the formats")
+    keys = ("name", "value", "unit", "better", "labels")
+    shown = [{key: getattr(figure, key) for key in keys} for figure in _figures(form, file)]
+    click.echo(msgspec.json.format(msgspec.json.encode(shown), indent=2).decode())
+    return 0
+
+
+def _figures(form: str, file: str) -> list[MetricValue]:
+    """Return the figures of a file (``-``: stdin). Raises UsageError for what it cannot read."""
     try:
         known = find_format(form)
     except ValueError as error:
         raise UsageError(str(error)) from None
     name = "stdin" if file == "-" else file
     try:
-        figures = known.read(_text(file, known.limit))
+        return known.read(_text(file, known.limit))
     except Unreadable as error:
         raise UsageError(str(error)) from None
     except ValueError as error:
         reason = plain(str(error))[:400]
         raise UsageError(f"{name}: is not a whole {known.name} output: {reason}") from None
-    keys = ("name", "value", "unit", "better", "labels")
-    shown = [{key: getattr(figure, key) for key in keys} for figure in figures]
-    click.echo(msgspec.json.format(msgspec.json.encode(shown), indent=2).decode())
-    return 0
 
 
 def _text(file: str, limit: int) -> str:

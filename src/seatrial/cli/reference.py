@@ -1,6 +1,6 @@
 """``seatrial reference``: the expected values of metrics on a machine."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -210,14 +210,19 @@ def _table(references: Sequence[written.Reference]) -> TextTable:
         if one.file:
             found.add(*about, one.file, one.sha256[: file_sums.DIGITS], "identical", "")
             continue
-        if one.value is None:
-            expected = ""
-            bounds = [f">= {one.min:g}" if one.min is not None else ""]
-            bounds.append(f"<= {one.max:g}" if one.max is not None else "")
-        else:
-            expected = show_figure(one.value, one.unit)
-            bounds = [show_change(100 * b) for b in (one.lower, one.upper) if b is not None]
-        allowed = " ".join(filter(None, bounds)) or "5 % worse"
+        expected = "" if one.value is None else show_figure(one.value, one.unit)
+        allowed = " ".join(_bounds(one)) or "5 % worse"
         stage = "full" if one.stage == "full" else ""
         found.add(*about, one.metric, expected, allowed, stage)
     return found
+
+
+def _bounds(one: written.Reference) -> Iterator[str]:
+    """Yield the bounds of a reference: of the figure itself, or of its change."""
+    if one.value is not None:
+        yield from (show_change(100 * end) for end in (one.lower, one.upper) if end is not None)
+        return
+    if one.min is not None:
+        yield f">= {one.min:g}"
+    if one.max is not None:
+        yield f"<= {one.max:g}"

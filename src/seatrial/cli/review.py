@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import chain, starmap
 from pathlib import Path
 from typing import NamedTuple
 
@@ -53,9 +54,7 @@ def record_reviews(folders: Folders, names: Sequence[str], review: Review) -> in
         by_trial: dict[str, list[RunRow]] = {}
         for row in rows.values():
             by_trial.setdefault(queries.trial_of(store, row).path, []).append(row)
-    runs: list[ReviewedRun] = []
-    for path, of_trial in by_trial.items():
-        runs += _as_recorded(TrialFolder(Path(path)), of_trial)
+    runs = list(chain.from_iterable(starmap(_as_recorded, by_trial.items())))
     for run in runs:
         _require_reviewable(run, review)
     waiting = [run for run in runs if not _record(run, review)]
@@ -87,8 +86,9 @@ def _checked(review: Review) -> Review:
     return review._replace(cause=cause, comment=comment, by=names or [account()])
 
 
-def _as_recorded(folder: TrialFolder, rows: Iterable[RunRow]) -> list[ReviewedRun]:
+def _as_recorded(path: str, rows: Iterable[RunRow]) -> list[ReviewedRun]:
     """Return runs of a trial as its journal has them."""
+    folder = TrialFolder(Path(path))
     wanted = {row.run_id: ReviewedRun(row, folder, RunLife()) for row in rows}
     for event in read(folder.journal):
         if isinstance(event, RunEvent) and (run := wanted.get(event.run_id)):

@@ -159,16 +159,20 @@ def _phases(phased: Phased) -> str:
     )
 
 
+def _interval(low: float | None, high: float | None) -> str:
+    """Return an interval of factors as changes in per cent; "" where an end is not known."""
+    if low is None or high is None:
+        return ""
+    return f"{show_signed(100 * (low - 1), 1)}..{show_signed(100 * (high - 1), 1)} %"
+
+
 def _change(one: ScoreChange) -> str:
     """Return how a score changed, with its parts as factors: above 1 is better."""
     title = f"{one.first} -> {one.second}"
     if one.ratio is None:
         return click.style(plain_line(f"{title}: {one.reason}"), bold=True)
-    interval = " (of single runs: repeat)"
-    if one.low is not None and one.high is not None:
-        ends = (show_signed(100 * (end - 1), 1) for end in (one.low, one.high))
-        interval = f" ({'..'.join(ends)} %)"
-    text = f"{title}: {show_signed(100 * (one.ratio - 1), 1)} %{interval}"
+    interval = _interval(one.low, one.high) or "of single runs: repeat"
+    text = f"{title}: {show_signed(100 * (one.ratio - 1), 1)} % ({interval})"
     if one.of_size != 1:
         text += f", x{one.of_size:.3g} of it by the size of the system"
     table = TextTable("part~ | times as good> | 95 %> | ")

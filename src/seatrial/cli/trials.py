@@ -30,7 +30,7 @@ def command(folders: Folders, limit: int | None, rehearsed: bool, form: str) -> 
     with opened(folders) as store:
         known = queries.trials(store)
         measured = [row for row in known if not row.rehearsed]
-        found = known if rehearsed or not measured else measured
+        found = known if rehearsed else measured or known
         if limit is None:
             limit = USUAL_LIMIT if form == "table" else 0
         shown = found[:limit] if limit else found
