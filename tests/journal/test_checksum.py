@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.journal.checksum import unsealed
+from seatrial.journal.checksum import all_hold, unsealed
 from seatrial.journal.encoding import decode_block
 from seatrial.journal.events import AlertRaised, UnknownEvent
 from seatrial.journal.journal import Journal, read
@@ -138,3 +138,10 @@ def test_only_a_last_member_is_a_checksum() -> None:
     ):
         assert unsealed(line) == line
     assert unsealed(b'{"a":1,"crc":"01234567"}') == b'{"a":1}'
+
+
+def test_a_whole_journal_is_checked_in_one_pass(journal: Path) -> None:
+    whole = journal.read_bytes()
+    assert all_hold(whole, 0)
+    assert not all_hold(whole.replace(b"number 5", b"number 6"), 0)
+    assert not all_hold(without_checksums(journal), 0), "its lines are checked one by one"
