@@ -8,7 +8,6 @@ verdict.code.name, verdict.why      # performance, triad 5694 MB/s is 12.4 % bel
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -219,15 +218,6 @@ _SAMPLE = re.compile(r"(\d{1,15}) (\d{1,15}) (\d{1,15})")
 _STRIPES = re.compile(r"\s*(?:lmm_)?stripe_(count|size): +(-?\d{1,19})(?= |$)")
 
 
-class PagesUsed(NamedTuple):
-    """Memory of the largest process of a run in kB: in 4k pages, in transparent huge pages, and in
-    pages of hugetlbfs."""
-
-    small: int
-    thp: int
-    hugetlb: int
-
-
 def faults_of_settings(settings: RunSettings, folder: Path) -> list[Finding]:
     """Return what the run in ``folder`` asked for and did not get."""
     faults = [_fault_of_pages(settings.pages, folder)] if settings.pages else []
@@ -281,20 +271,21 @@ def _fault_of_pages(asked: str, folder: Path) -> str:
     used = pages_used(_text(folder / PAGES_FILE))
     if used is None or sum(used) < LEAST_KB.get(asked, LEAST_KB_USUAL):
         return ""
-    got = {"4k": used.small, "thp": used.thp}.get(asked, used.hugetlb)
+    small, thp, hugetlb = used
+    got = {"4k": small, "thp": thp}.get(asked, hugetlb)
     if got >= LEAST_SHARE * sum(used):
         return ""
     return f"asked {asked} pages, {got >> 10} of {sum(used) >> 10} MiB got"
 
 
-def pages_used(text: str) -> PagesUsed | None:
-    """Decode ``pages.txt``: kB of anonymous memory, of transparent huge pages in it, of hugetlbfs.
-    Return None if it is empty or damaged."""
+def pages_used(text: str) -> tuple[int, int, int] | None:
+    """Return the memory of the largest process of a run in kB, as ``pages.txt`` tells it: in 4k
+    pages, in transparent huge pages, and in pages of hugetlbfs. None if it is empty or damaged."""
     match = _SAMPLE.fullmatch(text.strip())
     if match is None:
         return None
     anonymous, thp, hugetlb = map(int, match.groups())
-    return PagesUsed(max(0, anonymous - thp), thp, hugetlb)
+    return max(0, anonymous - thp), thp, hugetlb
 
 
 def _fault_of_stripes(settings: RunSettings, text: str) -> str:
