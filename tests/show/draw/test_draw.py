@@ -503,6 +503,23 @@ def test_scaling_draws_the_ideal_line_through_the_first_point() -> None:
     assert re.findall(r"[\d.]+", own[-1])[:2] == ends[:2], "they begin together"
 
 
+@pytest.mark.parametrize(
+    ("domains", "titles"),
+    [
+        ([0, 0, 1], ["n1 NUMA domain 0", "n1 NUMA domain 1"]),
+        ([None, 0, 1], ["n1"]),
+        ([1, 1, 1], ["n1"]),
+    ],
+)
+def test_cpus_stand_apart_where_all_domains_are_known(
+    domains: list[int | None], titles: list[str]
+) -> None:
+    node = NodeCores("n1", [CpuUse(cpu, numa, "", 0) for cpu, numa in enumerate(domains)])
+    svg = node_cores([node], title="Ranks")
+    named = [each.text or "" for each in ET.fromstring(svg).iter("text")]
+    assert [text for text in named if text.startswith("n1")] == titles
+
+
 def test_ranks_stand_on_their_cpus() -> None:
     uses = [CpuUse(0, 0, "", 0), CpuUse(1, 0, "0-3", 4), CpuUse(2, 1, UGLY, 1)]
     nodes = [NodeCores(f"n{i}", uses) for i in range(6)]

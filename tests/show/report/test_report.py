@@ -384,6 +384,11 @@ def test_a_plan_in_phases(tmp_path: Path, seatrial: Command) -> None:
     assert first_row[:3] == ["one", "functionality", 4]
     assert first_row[3] == "2026-09-21T14:13:20.000000Z", "when the rehearsal begins"
     assert first_row[4] > first_row[3]
+    journal = first.folder / "journal.jsonl"
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:-3]))
+    seatrial(tmp_path, "report", "plan.yaml", "--rehearsed", "-o", "r.json")
+    (table, *_) = json.loads((tmp_path / "r.json").read_text())["phases"]
+    assert table["rows"][0][3:] == [first_row[3], None], "its end is not known yet"
 
 
 # ---- what is long, or damaged, or goes on -------------------------------------------------
