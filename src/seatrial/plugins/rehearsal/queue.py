@@ -32,34 +32,40 @@ from seatrial.units import FAR_FUTURE_NS, SECOND_NS
 
 class SimulatedJob(Struct, frozen=True):
     """A run as the simulated cluster sees it: its request, and its course if nothing disturbs it.
-
-    ``cores`` are those that it takes of a shared node, 0 elsewhere. ``walltime``, ``elapsed`` (of
-    its script, alone on its servers) and ``keeps`` (for which it keeps its nodes after that) are in
-    seconds; ``hangs``: the script does not end by itself; ``exit_code`` is that of its script. The
-    share ``metadata`` of its time is spent on its metadata target, where it holds ``opens`` files
-    open. The share ``objects`` is spent on the object targets of its file system, of which it asks
-    ``bandwidth`` GB/s. The scheduler refuses it for the reason ``refused``, or does not start it
-    before ``held_until`` (ns).
-    """
+    Times are in seconds."""
 
     run_id: str
     nodes: int
     walltime: float
+    #: The time of its script, alone on its servers.
     elapsed: float
+    #: Those that it takes of a shared node; 0 elsewhere.
     cores: int = 0
+    #: That of its script.
     exit_code: int = 0
+    #: Whether its script does not end by itself.
     hangs: bool = False
+    #: How long it keeps its nodes after its script.
     keeps: float = 0.0
+    #: Nodes that it must not get, folded.
     avoid: str = ""
+    #: The nodes that it must get.
     node: str = ""
     partition: str = ""
     file_system: str = ""
+    #: Its metadata target.
     target: str = ""
+    #: Files that it holds open on its metadata target.
     opens: float = 0.0
+    #: The share of its time that it spends on its metadata target.
     metadata: float = 0.0
+    #: The share of its time that it spends on the object targets.
     objects: float = 0.0
+    #: GB/s that it asks of the object targets.
     bandwidth: float = 0.0
+    #: Why the scheduler refuses it; "" if it does not.
     refused: str = ""
+    #: The scheduler does not start it before this time (ns).
     held_until: int = 0
 
 
@@ -77,26 +83,30 @@ class FinishedJob(Ended, frozen=True):
 
 
 class JobRecord(Struct, eq=False):
-    """A job. Times are in ns. ``ours``: its updates are reported, unlike those of background jobs.
-    ``nodes`` are bits, see ``names``, 0 before it starts; ``where`` has the same as text. ``limit``
-    is the end of its walltime. ``script_started``, ``script_ended`` and ``over_at``, the time at
-    which it ends by itself, are set as soon as they are known. ``group`` is that of a script that
-    shares a file system. ``over``: the job has ended, and its remaining events are ignored."""
+    """A job of the cluster. Times are in ns."""
 
     job: SimulatedJob
+    #: Whether its updates are reported, unlike those of background jobs.
     ours: bool
     elapsed: int
     keeps: int
     walltime: int
+    #: So many nodes, or cores of a shared node.
     need: int
     id: int
+    #: Its nodes as bits, see ``node_names``; 0 before it starts.
     nodes: int = 0
+    #: The same as text.
     where: str = ""
+    #: The end of its walltime.
     limit: int = 0
+    #: These are set as soon as they are known; ``over_at`` is when it ends by itself.
     script_started: int = 0
     script_ended: int = 0
     over_at: int = 0
+    #: Whether it has ended; its remaining events are ignored.
     over: bool = False
+    #: The group of a script that shares a file system.
     group: "SpeedGroup | None" = None
     queue: "Queue | None" = None
     pool: int = 0

@@ -46,11 +46,7 @@ class UnmetCause(NamedTuple):
 
 
 class Odds(NamedTuple):
-    """In how many of all seeds a criterion was met, not met, undecided or waived.
-
-    ``low`` and ``high``: the 95 % interval of the probability that it is met. ``least`` and
-    ``most``: the results with the smallest and the largest value.
-    """
+    """In how many of all seeds a criterion was met, not met, undecided or waived."""
 
     trial: str
     label: str
@@ -58,9 +54,12 @@ class Odds(NamedTuple):
     not_met: int
     undecided: int
     waived: int
+    #: The number of seeds.
     of: int
+    #: The 95 % interval of the probability that it is met.
     low: float
     high: float
+    #: The results with the smallest and the largest value.
     least: Result
     most: Result
     causes: list[UnmetCause]

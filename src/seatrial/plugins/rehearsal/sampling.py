@@ -36,21 +36,24 @@ class RunModel(NamedTuple):
 
     Elapsed times are drawn from ``values``, each as likely as the others; without them they are
     log-normal with this mean and standard deviation, as times are never negative and runs are late
-    more often than early. ``wrong``, ``fails`` and ``hangs`` are shares of the runs; ``keeps`` is
-    how long a job keeps its nodes after its script's end (inf: to its walltime); ``metadata`` and
-    ``objects`` are shares of the time, ``bandwidth`` is in GB/s.
+    more often than early.
     """
 
     mean: float = 0.0
     sd: float = 0.0
     values: tuple[float, ...] = ()
+    #: The time of its build.
     build: float = 0.0
+    #: Shares of the runs.
     wrong: float = 0.0
     fails: float = 0.0
     hangs: float = 0.0
+    #: How long a job keeps its nodes after its script's end; inf: to its walltime.
     keeps: float = 0.0
+    #: Shares of the time.
     metadata: float = 0.0
     objects: float = 0.0
+    #: GB/s that a run asks for.
     bandwidth: float = 0.0
     figures: tuple[Quantity, ...] = ()
 

@@ -23,21 +23,22 @@ BINS = 60  # spans of time for which utilisation is given
 
 
 class TestTally(NamedTuple):
-    """The runs of a test.
-
-    ``others``: how many ended without being accepted, retried or not: they ``failed``, others or a
-    person cancelled them, or Seatrial ``recalled`` them. ``node_hours``: of the accepted.
-    ``elapsed`` (mean), ``sd`` (n - 1), ``wait`` and ``long_wait``: in seconds, None without runs.
-    """
+    """The runs of a test. Times are in seconds, None without runs."""
 
     test: str
     nodes: int
     accepted: int
+    #: How many ended without being accepted, retried or not: they ``failed``, others or a person
+    #: cancelled them, or Seatrial ``recalled`` them.
     others: int
+    #: Of the accepted.
     node_hours: float
+    #: The mean elapsed time.
     elapsed: float | None
+    #: The median time in the queue, and the 95th percentile.
     wait: float | None
     long_wait: float | None
+    #: The standard deviation of the elapsed times (n - 1).
     sd: float | None = None
     failed: int = 0
     recalled: int = 0
@@ -63,30 +64,31 @@ class CriterionVerdict(NamedTuple):
 
 
 class Rehearsed(NamedTuple):
-    """A rehearsed trial.
-
-    ``tag``: "" if it was not written. ``node_shares``: the planned and the achieved share of each
-    test. ``start`` and ``end``: in ns. ``reason``: why, if it did
-    not come to its end, or "". ``remarks``: which jobs of others were left out. ``alongside``: the
-    components that it ran beside.
-    """
+    """A rehearsed trial."""
 
     component: str
     phase: str
     seed: int
+    #: Its tag; "" if it was not written.
     tag: str
     nodes: int
+    #: Times in ns.
     start: int
     end: int
+    #: Why it did not come to its end; "" if it did.
     reason: str
     use: Use
     bins: list[Bin]
     tests: list[TestTally]
+    #: The planned and the achieved share of each test.
     node_shares: NodeShares | None
     criteria: list[CriterionVerdict]
+    #: The number of alerts of each kind.
     alerts: dict[str, int]
     loads: list[TargetLoad]
+    #: Which jobs of others were left out, and the like.
     remarks: list[str]
+    #: The components that it ran beside.
     alongside: list[str]
 
     @property
