@@ -18,26 +18,32 @@ from seatrial.model.test import JobOptions
 
 
 class Job(NamedTuple):
-    """The job of a run. ``walltime`` is in seconds; ``node`` is the only node that it may run on;
-    ``features`` are those that its nodes must have; ``avoid`` are nodes that it must not get;
-    ``options`` is what it asks for besides; ``file_system`` has its directory, "" stands for the
-    trial's own folder. Runs with the same ``bundle`` are one job together, in which so many run
-    ``at_once``, in their order."""
+    """The job of a run."""
 
     run_id: str
+    #: The directory of the run.
     path: Path
     nodes: int
     tasks: int
     tasks_per_node: int
     threads: int
+    #: In seconds.
     walltime: float
+    #: The only nodes that it may run on; "" for any.
     node: str
+    #: Whether it has its nodes for itself.
     exclusive: bool
+    #: Those that its nodes must have.
     features: tuple[str, ...] = ()
+    #: The nodes that it must not get.
     avoid: str = ""
+    #: What it asks for besides.
     options: JobOptions = JobOptions()
+    #: Where its directory is; "" for the trial's own folder.
     file_system: str = ""
+    #: Runs with the same bundle are one job together; "" for none.
     bundle: str = ""
+    #: How many runs of the bundle run at a time, in their order.
     at_once: int = 1
 
 

@@ -85,16 +85,19 @@ class Definitions(NamedTuple):
 
 
 class JudgedRun(Struct):
-    """A run of the journal: its life, its case, whether its job ended by itself, the end of its
-    script, its figures, the checksums of its files, and whether Seatrial removed some of them."""
+    """A run by its journal."""
 
     run_id: str
     case: Case
     life: RunLife
+    #: Whether its job ended by itself.
     ended_itself: bool = False
+    #: The end of its script.
     end: events.ScriptEnded | None = None
     figures: dict[str, events.MetricRecorded] = {}
+    #: The checksums of its files.
     sha256: dict[str, str] = {}
+    #: Whether Seatrial removed some of them.
     is_cleaned: bool = False
 
     def apply(self, event: events.RunEvent) -> None:

@@ -73,20 +73,24 @@ Make = Callable[[Path], Awaitable[BuildResult]]
 
 
 class SharedBuild(Struct, frozen=True, kw_only=True):
-    """The record of a published build: what it is of, when it was made (ns) and by which trial,
-    what it found, what it was made of and why it was made anew, and the SHA-256 of its files and
-    the targets of its links by their names."""
+    """The record of a published build."""
 
     key: str
     test: str
     toolchain: str
     machine: str
+    #: When it was made: ns since the epoch.
     made: int
+    #: The trial that made it.
     trial: str
+    #: What it found: the host, versions of compilers.
     facts: dict[str, str] = {}
     inputs: BuildInputs = BuildInputs()
+    #: The reason why it was made, though one like it was there.
     anew: str = ""
+    #: The SHA-256 of its files by their names.
     files: dict[str, str] = {}
+    #: The targets of its links by their names.
     links: dict[str, str] = {}
     bytes: int = 0
 

@@ -256,20 +256,24 @@ NO_PLACE = -1  # stands for the number of a task that the list of its submission
 
 @dataclass(slots=True)
 class BatchTask:
-    """A run that the scheduler has, as far as is known, or a ``bundle`` of runs. ``alone``: its
-    array has one task. ``missing_since`` is by the monotonic clock. ``kept`` is the state in which
-    the job ended and the scheduler kept it; then the job is being cancelled."""
+    """A run that the scheduler has, as far as is known, or a bundle of runs."""
 
     job: Job
+    #: The name of its submission.
     name: str
+    #: The id of its array, and its number there.
     array: int
     index: int
+    #: Whether the array has one task.
     alone: bool
+    #: Since when the scheduler does not show it, by the monotonic clock; 0.0: it does.
     missing_since: float = 0.0
     started: bool = False
+    #: The state in which the job ended, if the scheduler kept it; then it is being cancelled.
     kept: TaskState | None = None
     bundle: BundleWatch | None = None
-    ended_since: float = 0.0  # by the monotonic clock; of a bundle of which not all is seen yet
+    #: Since when the job of a bundle is over of which not all is seen yet, by the same clock.
+    ended_since: float = 0.0
 
     def state_in(self, states: Mapping[TaskKey, TaskState]) -> TaskState | None:
         """Return the state of the task. Where it has none, return that of its array without a

@@ -35,19 +35,26 @@ _TOO_LARGE = re.compile(r"needs \d+ nodes?( with .*| in .*)?; there are")
 
 
 class ComponentInPhase(NamedTuple):
-    """A component in a phase: its tests that have cases, how each takes part, and the machine; the
-    width of the widest case of each and the width of the machine, in nodes or in cores of a host
-    without a scheduler; the tests with exclusive nodes; and the nodes that each test can run on."""
+    """A component in a phase, with what its tests take of the machine."""
 
     component: Component
     machine: Machine
+    #: Those that have cases, and no fault of their own.
     tests: dict[str, Test]
+    #: How each test that has cases takes part.
     parts: dict[str, ComponentTest]
+    #: The width of the widest case of each test, in nodes, or in cores of a host without a
+    #: scheduler.
     widths: dict[str, int]
+    #: The width of the machine, in the same unit.
     whole: int
+    #: The tests with nodes for themselves.
     exclusive: frozenset[str]
+    #: The nodes that each test can run on.
     pools: dict[str, frozenset[str]]
+    #: The phase in words, "" for a plan without phases.
     where: str
+    #: The place of the component in the plan.
     at: Location
 
     def location(self, test: str) -> Location:

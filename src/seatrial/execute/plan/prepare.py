@@ -34,17 +34,19 @@ from seatrial.units import listed
 
 
 class PreparedComponent(NamedTuple):
-    """A component in one of its phases: the content of one trial. ``machine`` has only the nodes of
-    the phase; ``tests`` are those of the cases; ``skipped``: what cannot run there, and the reason;
-    ``suites``: the folders of the tests."""
+    """A component in one of its phases: the content of one trial."""
 
     tag: str
     component: Component
     phase: str
+    #: With the nodes of the phase alone.
     machine: Machine
+    #: The folders of the tests.
     suites: list[str]
+    #: Those of the cases.
     tests: dict[str, Test]
     cases: list[Case]
+    #: What cannot run there, and the reason.
     skipped: list[tuple[str, str]]
     policy: Policy
 
