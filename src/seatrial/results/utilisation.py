@@ -343,14 +343,6 @@ class Use(NamedTuple):
         return part / self.available if self.available else 0.0
 
 
-class TestsUse(NamedTuple):
-    """Node-nanoseconds: those ``available``, and what runs of some tests used of them."""
-
-    available: int
-    accepted: int
-    going: int
-
-
 class Bin(NamedTuple):
     """A span of the trial's clock, in seconds, and the use of the nodes in it."""
 
@@ -445,14 +437,23 @@ class Utilisation:
         clock = sum(end - start for start, end in self._spans)
         return Timeline(starts, ends, nodes, sums, down, clock, self._spans)
 
-    def total_of(self, tests: Collection[str]) -> TestsUse:
-        """Return the node-ns that runs of these tests used, of those that were available."""
+    def total_of(self, tests: Collection[str]) -> Use:
+        """Return the node-ns of runs of these tests that passed or go on, of those available."""
         starts, ends, nodes = pieces_of(self._changes(tests), self._history.nodes)
         available, accepted, _, going, *_ = nodes
-        sums = TestsUse(0, 0, 0)
+        sums = [0, 0, 0]
         for chunk in _node_ns_of_chunks((available, accepted, going), starts, ends):
-            sums = TestsUse._make(map(add, sums, chunk))
-        return sums
+            sums = list(map(add, sums, chunk))
+        return Use(available=sums[0], accepted=sums[1], going=sums[2])
+
+    def _queue_changes(self) -> Iterator[Change]:
+        """Yield when runs waited in the queue, and when the last one started."""
+        now = self._now
+        waits = (run.waited(run.held_nodes(now), now) for run in self._history.runs)
+        for span in united(waited for waited in waits if waited is not None):
+            yield from begin_and_end(QUEUED, span, number=1)
+        if (last := self._last_start()) is not None:
+            yield last, CLOSED, 1, 0, 1
 
     def _changes(self, tests: Collection[str] | None = None) -> Iterator[Change]:
         """Return the changes of what the nodes are used for, by the runs of some tests (None: of
@@ -463,11 +464,7 @@ class Utilisation:
         if tests is not None:
             runs = (run for run in runs if history.test_of(run) in tests)
         else:
-            waits = (run.waited(run.held_nodes(now), now) for run in history.runs)
-            for span in united(waited for waited in waits if waited is not None):
-                others += begin_and_end(QUEUED, span, number=1)
-            if (last := self._last_start()) is not None:
-                others.append((last, CLOSED, 1, 0, 1))
+            others += self._queue_changes()
         for node, span in self._downs:
             others += begin_and_end(DOWN, span, bits.of_names([node]))
         for outage in self._outages:

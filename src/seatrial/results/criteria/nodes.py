@@ -29,7 +29,7 @@ from seatrial.results.outages import outages_of, outside
 from seatrial.results.utilisation import (
     USES,
     LevelSpan,
-    TestsUse,
+    Use,
     available_in_all,
     dips,
     in_flight,
@@ -64,7 +64,7 @@ def utilisation(view: TrialView, criterion: Criterion) -> list[Result]:
     """
     whole_use = view.timeline.total
     tests = view.tests(criterion)
-    total = TestsUse(whole_use.available, whole_use.accepted, whole_use.going)
+    total = whole_use
     if criterion.tests:
         total = view.utilisation.total_of(frozenset(tests))
     value = total.accepted / total.available if total.available else None
@@ -93,7 +93,7 @@ def utilisation(view: TrialView, criterion: Criterion) -> list[Result]:
     return [decided(view, criterion, value, reason, n=n, reach=reach, numbers=numbers)]
 
 
-def _used(view: TrialView, criterion: Criterion, total: TestsUse, is_missed: bool) -> str:
+def _used(view: TrialView, criterion: Criterion, total: Use, is_missed: bool) -> str:
     """Return how much of the node-hours was used, or the largest loss where too few were."""
     reason = f"{_hours(total.accepted)} of {_hours(total.available)} node-hours"
     if criterion.tests:
