@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from seatrial.errors import TrialError
+from seatrial.execute.trial_folder import TrialFolder
 from tests.programs import Workplace
 
 Change = Callable[[dict[str, Any], list[dict[str, Any]]], object]
@@ -62,3 +64,20 @@ def test_what_no_plan_makes_is_refused_with_a_message(
         done = made.seatrial("--trials", str(tmp_path), *words)
         assert "Traceback" not in done.err and done.code in (2, 3), done.said
         assert message in done.err, (words, done.said)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda text: text + "\n", "it has"),
+        (lambda text: text.replace('"test":"a"', '"test":"b"'), "it was changed after"),
+    ],
+)
+def test_cases_that_were_changed_are_refused(
+    made: Workplace, tmp_path: Path, change: Callable[[str], str], message: str
+) -> None:
+    folder = shutil.copytree(made.trials / "t", tmp_path / "t", symlinks=True)
+    cases = folder / "cases.jsonl"
+    cases.write_text(change(cases.read_text()))
+    with pytest.raises(TrialError, match=rf"cases\.jsonl: {message}"):
+        TrialFolder(folder).cases()

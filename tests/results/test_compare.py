@@ -139,6 +139,9 @@ def test_what_fails_or_is_gone_stays_as_missing_with_its_cause(tmp_path: Path) -
     assert timed_out.verdict == "missing" and timed_out.first.n == 4
     assert timed_out.why == "the second side has no right answer: 1 timeout"
     assert "no such case" in row(found, case="size=2").why
+    # size=2 has no case on the second side; of size=1 it has no right answer, which is told apart
+    lost = [one for one in found.rows if "size=2" in one.case]
+    assert f"{len(lost)} row" in found.doubts[0] and "without a figure" in found.doubts[0]
     back = row(found, "elapsed", "size=3")
     assert back.verdict == "missing" and back.first.excluded == {"failed": 1} and back.second.n == 1
 

@@ -17,8 +17,12 @@ from seatrial.journal.events import (
     JobQueued,
     JobStarted,
     MetricRecorded,
+    OutputRemoved,
     RunJudged,
+    RunJudgedAgain,
+    RunSubmitted,
     ScriptEnded,
+    ScriptStarted,
     SubmitEnded,
 )
 from seatrial.judge.references import References, loads
@@ -78,6 +82,11 @@ def event(
         (event(JobEnded, value=0, detail="COMPLETED"), "COMPLETED"),
         (event(ScriptEnded, value=139), "exit code 139"),
         (event(SubmitEnded, value=0), "0"),
+        (event(RunSubmitted, value="n[1-2]"), "on n[1-2]"),
+        (event(ScriptStarted, value="GPU-a GPU-b", detail="n1"), "n1 GPUs GPU-a GPU-b"),
+        (event(ScriptStarted, detail="n1", text="gcc"), "n1: gcc"),
+        (event(OutputRemoved, value=2, detail="core.*"), "2 files removed by keep: core.*"),
+        (event(RunJudgedAgain, value=0, detail="ana: typo", text="b\nc"), "pass: b; by ana: typo"),
         (event("unheard", detail="a", text="b"), "a: b"),
     ],
 )
