@@ -164,6 +164,14 @@ class TrialPaths:
             raise TrialError(f"{path}: {fault}: {error}") from error
 
 
+def run_directory(trial: Path | str, test: str, run_id: str, recorded: str) -> str:
+    """Return the directory of a run: in the folder of its trial if it is there, as the trial may
+    have been moved or copied, else as the journal has it, "" for none."""
+    own = f"{trial}/runs/{test}/{run_id}"
+    # Path.is_dir raises where a name is too long for the file system.
+    return own if recorded not in ("", own) and os.path.isdir(own) else recorded  # noqa: PTH112
+
+
 def require_plain(path: Path) -> None:
     """Raise UsageError for the path of a trial that cannot be written down: the journal stores
     paths as JSON, and the lists of runs have a line for each."""
@@ -182,11 +190,3 @@ def tags(trials: Path) -> list[str]:
         return []
     names = (path.parent.name for path in trials.glob("[!.]*/trial.json"))
     return sorted(filter(is_utf8, names))
-
-
-def run_directory(trial: Path | str, test: str, run_id: str, recorded: str) -> str:
-    """Return the directory of a run: in the folder of its trial if it is there, as the trial may
-    have been moved or copied, else as the journal has it, "" for none."""
-    own = f"{trial}/runs/{test}/{run_id}"
-    # Path.is_dir raises where a name is too long for the file system.
-    return own if recorded not in ("", own) and os.path.isdir(own) else recorded  # noqa: PTH112

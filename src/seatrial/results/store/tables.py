@@ -5,7 +5,7 @@
         first: int
         after: int | None = None
 
-    GAPS = Table("gaps", columns_of(Gap), primary_key="trial, first")
+    GAPS = Table("gaps", Gap, primary_key="trial, first")
     GAPS.statements()                     # CREATE TABLE gaps (trial BIGINT NOT NULL, ...)
     read(store, Gap, "gaps", "FROM gaps WHERE trial = ?", (1,))       # a list of Gap
 
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import (
     Annotated,
@@ -36,7 +36,7 @@ from typing import (
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from seatrial.errors import StoreError
 from seatrial.hooks import load, provided
@@ -133,14 +133,23 @@ class Table:
     def __init__(
         self,
         name: str,
-        columns: Sequence[Column],
+        columns: type[Struct] | Sequence[Column],
         *,
         primary_key: str = "",
         unique: str = "",
         indexes: Sequence[str] = (),
+        renamed: Mapping[str, str] = {},
     ) -> None:
-        """``primary_key`` is that of a table without a column ``id``; ``unique`` are the columns
-        that no two rows share; ``indexes`` are statements."""
+        """``columns`` may be the type of the rows that are inserted: a column for each field, of
+        the field's name unless it is ``renamed``. ``primary_key`` is that of a table without a
+        column ``id``; ``unique`` are the columns that no two rows share; ``indexes`` are
+        statements."""
+        is_row = isinstance(columns, type)
+        if isinstance(columns, type):
+            columns = [
+                replace(column, name=renamed.get(column.name, column.name))
+                for column in columns_of(columns)
+            ]
         self.name = name
         self.columns = tuple(columns)
         self.names = tuple(column.name for column in columns)
@@ -150,7 +159,9 @@ class Table:
         self._options = " WITHOUT ROWID" if primary_key else ""
         self._indexes = indexes
         self.attributes = tuple(column.attribute or column.name for column in columns)
-        self.values: Callable[[Any], tuple[Any, ...]] = attrgetter(*self.attributes)
+        #: Returns the values of a row.
+        self.values: Callable[[Any], tuple[Any, ...]]
+        self.values = astuple if is_row else attrgetter(*self.attributes)
 
     def statements(self) -> Iterator[str]:
         """Yield the statements that make the table and its indexes."""
@@ -663,7 +674,7 @@ class StoredTrial(Struct):
     fingerprint: int = 0
 
 
-TRIALS = Table("trials", columns_of(StoredTrial), unique="path, machine")
+TRIALS = Table("trials", StoredTrial, unique="path, machine")
 
 
 class StoredTest(Struct):
@@ -675,7 +686,7 @@ class StoredTest(Struct):
     tags: str
 
 
-TESTS = Table("tests", columns_of(StoredTest), unique="name, app, tags")
+TESTS = Table("tests", StoredTest, unique="name, app, tags")
 
 
 class StoredCase(Struct):
@@ -701,7 +712,7 @@ class StoredCase(Struct):
 
 CASES = Table(
     "cases",
-    columns_of(StoredCase),
+    StoredCase,
     unique="trial, case_id",
     indexes=["CREATE INDEX cases_by_toolchain ON cases (toolchain, id)"],
 )
@@ -719,7 +730,7 @@ class StoredBuild(Struct):
     text: str = ""
 
 
-BUILDS = Table("builds", columns_of(StoredBuild), primary_key="trial, key")
+BUILDS = Table("builds", StoredBuild, primary_key="trial, key")
 
 
 class StoredGap(GapRow, frozen=True):
@@ -801,7 +812,7 @@ class StoredNode(Struct):
     chain: int
 
 
-NODES = Table("nodes", columns_of(StoredNode), primary_key="machine, place", unique="machine, name")
+NODES = Table("nodes", StoredNode, primary_key="machine, place", unique="machine, name")
 
 
 class NodeSpan(Struct):
@@ -813,7 +824,7 @@ class NodeSpan(Struct):
     last: int
 
 
-RUN_NODES = Table("run_nodes", columns_of(NodeSpan), primary_key="trial, run, first")
+RUN_NODES = Table("run_nodes", NodeSpan, primary_key="trial, run, first")
 
 
 # ---- events and figures -----------------------------------------------------------------------
@@ -835,14 +846,10 @@ class StoredEvent(Struct):
     text: str
 
 
-def _event_columns(of: str) -> list[Column]:
-    """Return the columns of events, of which this one has what they are of."""
-    first, *others = columns_of(StoredEvent)
-    return [replace(first, name=of, attribute=first.name), *others]
-
-
-EVENTS = Table("events", _event_columns("run"), primary_key="run, time, seq")
-TRIAL_EVENTS = Table("trial_events", _event_columns("trial"), primary_key="trial, time, seq")
+EVENTS = Table("events", StoredEvent, primary_key="run, time, seq", renamed={"of": "run"})
+TRIAL_EVENTS = Table(
+    "trial_events", StoredEvent, primary_key="trial, time, seq", renamed={"of": "trial"}
+)
 
 
 class MetricName(Struct):
@@ -854,7 +861,7 @@ class MetricName(Struct):
     better: str
 
 
-METRIC_NAMES = Table("metric_names", columns_of(MetricName), unique="name, unit, better")
+METRIC_NAMES = Table("metric_names", MetricName, unique="name, unit, better")
 
 
 class Metric(Struct):
@@ -865,7 +872,7 @@ class Metric(Struct):
     value: float
 
 
-METRICS = Table("metrics", columns_of(Metric), primary_key="run, metric")
+METRICS = Table("metrics", Metric, primary_key="run, metric")
 
 
 class StoredGivenFigure(Struct):
@@ -879,7 +886,7 @@ class StoredGivenFigure(Struct):
     greatest: float | None
 
 
-GIVEN_FIGURES = Table("given_figures", columns_of(StoredGivenFigure), primary_key="run, metric")
+GIVEN_FIGURES = Table("given_figures", StoredGivenFigure, primary_key="run, metric")
 
 TABLES = (
     *(TRIALS, TESTS, CASES, RUNS, NODES, RUN_NODES, EVENTS, TRIAL_EVENTS),
