@@ -61,15 +61,14 @@ def merged(
     for case in cases:
         groups.setdefault(_way(case, test, machine, idle), []).append(case)
     usual = {axis: show(value) for axis, value in default.items()}
-    dropped: dict[str, str] = {}  # the reason by the case's id
+    dropped: list[tuple[Case, str]] = []
     for group in groups.values():
         first = next((each for each in group if _setting(each, axes) == usual), group[0])
         words = bindings_text(_setting(first, axes))
         reason = f"it runs as {words} does: {SAME}"
-        dropped |= {each.id: reason for each in group if each is not first}
-    by_id = {case.id: case for case in cases}
-    kept = [case for case in cases if case.id not in dropped]
-    return kept, [(by_id[case_id], reason) for case_id, reason in dropped.items()]
+        dropped += [(case, reason) for case in group if case is not first]
+    gone = {case.id for case, _ in dropped}
+    return [case for case in cases if case.id not in gone], dropped
 
 
 def _setting(case: Case, axes: Sequence[str]) -> dict[str, str]:
