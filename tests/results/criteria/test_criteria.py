@@ -565,6 +565,21 @@ def test_jobs_in_flight_asks_for_no_more_than_the_changed_plan_keeps() -> None:
     assert more.state == "not met", "no plan kept as many"
 
 
+def test_jobs_in_flight_is_missed_where_fewer_ran_than_the_changed_plan_keeps() -> None:
+    story = a_day(10)
+    first, second = story.policy.entries
+    entries = [replace(first, copies=3, weight=1.0), replace(second, weight=0.0)]
+    story.policy = replace(story.policy, entries=entries)
+    test = story.cases[0].test
+    for hours in (10, 4, 4):
+        story.run(0, 0, hours)
+    fewer = {"entries": {test: {"copies": 2, "weight": 0.5}}}
+    story.tell(4, PolicyChanged, parts=fewer, by="mara", reason="its code has a fault")
+    story.tell(10, TrialEnded, failed=0)
+    found = story.result("jobs_in_flight", at_least=3, tests=[test])
+    assert (found.state, found.value) == ("not met", 2), "one ran of the two that it keeps"
+
+
 def test_jobs_in_flight_bears_the_moment_between_two_runs() -> None:
     """From the end of one run to the start of the next; a minute counts, or 1 % of the duration."""
     moment = 4.5e-3 / 3600
