@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import os
+import pkgutil
 import subprocess
 import sys
-from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
 
+from seatrial import plugins
 from tests.waiting import LONG_S
 
-PLUGINS = sorted(
-    point.name
-    for point in entry_points(group="seatrial")
-    if point.value.startswith("seatrial.plugins.")
-)
+PLUGINS = sorted(module.name for module in pkgutil.iter_modules(plugins.__path__))
 MACHINE = "{machine: m, nodes: [{names: localhost, cores: 2}], toolchains: {p: {}}}\n"
 TEST = """\
 app: t
