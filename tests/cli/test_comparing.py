@@ -160,6 +160,13 @@ def test_scaling(trials: Path) -> None:
     assert "values" not in table["lines"][0]["cells"][0] and table["best"]["x"] == 4.0
 
 
+def test_scaling_fits_the_screen(trials: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("scaling", "before", "after", "--x", "threads", "--metric", "triad", "--by", "trial")
+    assert max(map(len, ask(trials, *words).out.splitlines())) > 60
+    monkeypatch.setattr("seatrial.show.text.screen_width", lambda: 60)
+    assert max(map(len, ask(trials, *words).out.splitlines())) <= 60
+
+
 def test_score(trials: Path, tmp_path: Path) -> None:
     file = tmp_path / "score.yaml"
     file.write_text(

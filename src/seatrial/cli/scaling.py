@@ -89,13 +89,13 @@ def _record(table: ScalingTable) -> dict[str, Any]:
 def _page(one: ScalingTable, query: ScalingQuery) -> str:
     unit = show_unit(one.unit, " in {}")
     title = f"{one.case}: {one.metric}{unit} ({one.better} is better) over {one.x}, {_kind(one)}"
-    lines = [click.style(plain_line(title), bold=True)]
+    lines = [click.style(folded(plain_line(title)), bold=True)]
     if one.along:
-        lines.append(plain_line(f"along with {one.x}: {', '.join(one.along)}"))
+        lines.append(folded(plain_line(f"along with {one.x}: {', '.join(one.along)}")))
     if one.reason:
-        return "\n".join([*lines, plain_line(one.reason)])
+        return "\n".join([*lines, folded(plain_line(one.reason))])
     lines += ["", _fixed_table(one) if one.fixed else _table(one), ""]
-    lines += map(plain_line, _below(one, query.pays))
+    lines += [folded(plain_line(words)) for words in _below(one, query.pays)]
     return "\n".join(lines)
 
 
