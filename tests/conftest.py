@@ -20,7 +20,9 @@ import signal
 import sys
 import tempfile
 import time
+import tomllib
 from collections.abc import Iterator
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -34,6 +36,17 @@ from tests.pbs import server as openpbs
 from tests.pbs.server import PbsServer
 from tests.programs import Workplace
 from tests.slurm.cluster import ClusterOptions, SlurmCluster, available
+
+# The environment knows the plug-ins that there were when Seatrial was installed into it.
+_LISTED = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
+if _missing := _LISTED["project"]["entry-points"]["seatrial"].keys() - {
+    point.name for point in entry_points(group="seatrial")
+}:
+    pytest.exit(
+        f"plug-ins were added to pyproject.toml ({', '.join(sorted(_missing))}): install anew by "
+        "`.venv/bin/python -m pip install --no-deps --no-build-isolation -e .`",
+        returncode=4,
+    )
 
 # Tables are as wide as a pipe lets them be; pytest-xdist tells its workers a terminal's width.
 os.environ.pop("COLUMNS", None)

@@ -6,8 +6,9 @@
         return [Flux]
 
 A plug-in is a module that an installed wheel names as an entry point of the group ``seatrial``.
-Features of the product itself are plug-ins, too (``seatrial/plugins/``), with the same hooks; the
-core imports none of them. What the core has of a kind, it registers by the same hooks.
+Features of the product itself are plug-ins, too (``seatrial/plugins/``): they come by the same
+door, and the core imports none of them. What the core has of a kind, it registers by the same
+hooks.
 
 Plug-ins are imported when a command starts, so what they return names its code as
 ``module:attribute``; `load` imports that where it is used.
@@ -21,6 +22,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from configparser import ConfigParser
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar, cast
 
@@ -39,21 +41,6 @@ _CORE = (
     "seatrial.model.schedulers",
     "seatrial.model.launcher_kinds",
     "seatrial.model.criterion_kinds",
-)
-# The plug-ins of the product itself.
-_PACKAGE = "seatrial.plugins."
-_OWN = (
-    "compat",
-    "facts",
-    "gridengine",
-    "guard",
-    "importers",
-    "network",
-    "orders",
-    "pbs",
-    "postgresql",
-    "rehearsal",
-    "sinks",
 )
 
 _T = TypeVar("_T")
@@ -544,36 +531,47 @@ class Plugin(NamedTuple):
     name: str
     place: str
 
+    @property
+    def is_own(self) -> bool:
+        """Whether it is a feature of Seatrial itself."""
+        return self.place.startswith("seatrial.plugins.")
+
 
 @functools.cache
 def installed() -> tuple[Plugin, ...]:
-    """Return the plug-ins that are installed, by name: those of Seatrial, then others."""
-    return (*(Plugin(name, _PACKAGE + name) for name in _OWN), *sorted(_of_others()))
+    """Return the plug-ins that are installed, by name: those of Seatrial, then others.
+
+    They are the entry points of the group in the packages on the path. ``importlib.metadata`` takes
+    longer to read them than a short command does, so it is asked for archives of packages only.
+    """
+    found: dict[str, Plugin] = {}
+    for place in map(Path, sys.path):
+        for plugin in _in_archive(place) if place.is_file() else _in_folder(place):
+            found.setdefault(plugin.name, plugin)  # the first on the path counts, as for modules
+    return tuple(sorted(found.values(), key=lambda plugin: (not plugin.is_own, plugin.name)))
 
 
-def _of_others() -> Iterator[Plugin]:
-    """Yield the plug-ins of other packages. ``importlib.metadata`` costs as much as a short command
-    does, and few sites have a plug-in: so it is asked only where a package names the group."""
-    if not any(map(_names_the_group, sys.path)):
-        return
-    from importlib.metadata import entry_points
-
-    for point in entry_points(group=GROUP):
-        if not point.value.startswith(_PACKAGE):  # of another version of Seatrial on the path
-            yield Plugin(point.name, point.value)
-
-
-def _names_the_group(place: str) -> bool:
-    """Return whether a folder of packages, or an archive of them, may have one with plug-ins."""
-    path = Path(place)
-    if path.is_file():
-        return True
-    for file in path.glob("*-info/entry_points.txt"):
+def _in_folder(folder: Path) -> Iterator[Plugin]:
+    """Yield the plug-ins of the packages in a folder. The format is that of the specification
+    https://packaging.python.org/specifications/entry-points."""
+    for file in sorted(folder.glob("*-info/entry_points.txt")):
         with contextlib.suppress(OSError):
             # plain: a file of an installed package
-            if f"[{GROUP}]" in file.read_text(errors="replace"):
-                return True
-    return False
+            text = file.read_text(errors="replace")
+            if f"[{GROUP}]" in text:
+                parser = ConfigParser(delimiters=("=",), interpolation=None)
+                parser.optionxform = str  # type: ignore[assignment,method-assign] # names as written
+                parser.read_string(text, str(file))
+                yield from (Plugin(name, value) for name, value in parser.items(GROUP))
+
+
+def _in_archive(file: Path) -> Iterator[Plugin]:
+    """Yield the plug-ins of the packages in an archive on the path."""
+    from importlib.metadata import distributions
+
+    for package in distributions(path=[str(file)]):
+        for point in package.entry_points.select(group=GROUP):
+            yield Plugin(point.name, point.value)
 
 
 def switched_off() -> frozenset[str]:
