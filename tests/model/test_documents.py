@@ -20,7 +20,16 @@ from seatrial.model.documents import (
     parse,
     read,
 )
-from seatrial.model.file_model import Duration, FileModel, Share, Size, Span, checked, doc
+from seatrial.model.file_model import (
+    Duration,
+    FileModel,
+    PartOfAll,
+    Share,
+    Size,
+    Span,
+    checked,
+    doc,
+)
 from seatrial.model.test import SizeLimit
 
 PATH = Path("f.yaml")
@@ -248,3 +257,13 @@ class Looked(FileModel, frozen=True):
     """A key whose default is 0."""
 
     every: Span = Span(0)
+
+
+def test_a_part_may_be_the_whole_and_no_more() -> None:
+    class Load(FileModel, frozen=True):
+        part: PartOfAll = Share(0)
+
+    assert decode(parsed("part: 100%"), Load, Faults()) == Load(part=Share("100%"))
+    faults = Faults()
+    assert decode(parsed("part: 101%"), Load, faults) is None
+    assert faults.texts == [f"{PATH}:1: part: 101% is more than 100%"]

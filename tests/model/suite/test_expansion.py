@@ -67,7 +67,19 @@ def test_an_expression_with_an_unfit_value_is_told_at_its_line(
     assert fault in text
 
 
+def test_a_case_may_have_as_many_nodes_as_there_are(place: Place) -> None:
+    place.test(parameters={"p": [4, 5]}, run={"nodes": "p"})
+    assert [case.nodes for case in place.cases()] == [4]
+
+
 # ---- toolchains ---------------------------------------------------------------------------
+
+
+def test_a_package_needs_a_toolchain_where_a_script_compiles_beside_it(place: Place) -> None:
+    place.machine(toolchains={"gcc": GCC, "clang": CLANG})
+    place.test("alone", build={"spack": "hpl@2.3"})
+    place.test("beside", build={"spack": "hpl@2.3", "script": "$CC main.c"})
+    assert place.names() == ["alone@gcc", "beside@gcc", "beside@clang"]
 
 
 @pytest.fixture
