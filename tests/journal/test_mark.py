@@ -168,3 +168,11 @@ def test_a_mark_that_is_read_while_it_is_written_is_no_damage(
     Journal.take(journal).close()
     readings[:] = [half, half]
     assert damaged(journal) == 1
+
+
+def test_of_several_damaged_lines_the_first_is_named(journal: Path) -> None:
+    whole = journal.read_bytes().splitlines(keepends=True)
+    whole[1] = whole[3] = b"no event\n"
+    journal.write_bytes(b"".join(whole))
+    damage = damage_of(journal)
+    assert damage is not None and damage.lines >= 2 and damage.first == 2

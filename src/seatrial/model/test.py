@@ -41,7 +41,7 @@ def _has_no_nul(script: str) -> None:
 
 def _is_inner_pattern(pattern: str) -> None:
     parts = pattern.split("/")
-    if not pattern or "" in parts or ".." in parts or "\0" in pattern:
+    if "" in parts or ".." in parts or "\0" in pattern:
         text = f"{pattern!r} is no pattern of paths inside the run directory"
         raise ValueError(f"{text}; write e.g. '*.dat' or 'out/*'")
 
