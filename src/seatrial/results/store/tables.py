@@ -144,12 +144,16 @@ class Table:
         the field's name unless it is ``renamed``. ``primary_key`` is that of a table without a
         column ``id``; ``unique`` are the columns that no two rows share; ``indexes`` are
         statements."""
-        is_row = isinstance(columns, type)
+        #: Returns the values of a row.
+        self.values: Callable[[Any], tuple[Any, ...]]
         if isinstance(columns, type):
             columns = [
-                replace(column, name=renamed.get(column.name, column.name))
+                replace(column, name=renamed.get(column.name, column.name), attribute=column.name)
                 for column in columns_of(columns)
             ]
+            self.values = astuple
+        else:
+            self.values = attrgetter(*(column.attribute or column.name for column in columns))
         self.name = name
         self.columns = tuple(columns)
         self.names = tuple(column.name for column in columns)
@@ -159,9 +163,6 @@ class Table:
         self._options = " WITHOUT ROWID" if primary_key else ""
         self._indexes = indexes
         self.attributes = tuple(column.attribute or column.name for column in columns)
-        #: Returns the values of a row.
-        self.values: Callable[[Any], tuple[Any, ...]]
-        self.values = astuple if is_row else attrgetter(*self.attributes)
 
     def statements(self) -> Iterator[str]:
         """Yield the statements that make the table and its indexes."""
