@@ -261,7 +261,7 @@ class Ticking(OfPlan):
         before = _item(folder, name)
         if before.tick is not None and not answer.again.strip():
             raise UsageError(
-                f"{name}: {before.state} since {_told(before)}; to replace it, say why with "
+                f"{name}: {before.state} since {_since(before)}; to replace it, say why with "
                 "--again TEXT: the result before is kept"
             )
         event = ItemTicked(
@@ -282,7 +282,7 @@ class Ticking(OfPlan):
         after = _item(folder, name)
         if any((late.time, late.by) == (recorded.time, event.names) for late in after.uncounted):
             click.echo(
-                f"{name}: {after.state} since {_told(after)}, a moment before; yours is kept and "
+                f"{name}: {after.state} since {_since(after)}, a moment before; yours is kept and "
                 "does not count; to replace it, say why with --again TEXT",
                 err=True,
             )
@@ -361,7 +361,7 @@ def _item(folder: TrialFolder, name: str) -> ItemStatus:
     return next(item for item in _items(folder) if item.id == name)
 
 
-def _told(item: ItemStatus) -> str:
+def _since(item: ItemStatus) -> str:
     """Return when an item got its result, and by whom."""
     assert item.tick is not None
     return f"{show_time(item.tick.time)} by {_item_names(item.tick.by)}"

@@ -75,7 +75,7 @@ def drive_and_tell(
     is a command that is run for alerts, and at the end; with ``require_references`` the code is
     not 0 if a figure has no reference."""
     folders = folders.around(folder.path)
-    with told_if_it_stops(folder, alert):
+    with alerting_if_it_stops(folder, alert):
         outcome = drive(folder, folders, quiet, host_is_gone, alert)
     has_references = False
     try:
@@ -351,7 +351,7 @@ _FOLLOWS = {
 }
 
 
-def _told(event: events.Event) -> str:
+def _note_of(event: events.Event) -> str:
     """Return the line to print for an event about the trial; after Ctrl-C it says what follows."""
     parts = [event.nodes, event.test]
     parts += [getattr(event, name, "") for name in ("io", "asked", "reason", "text")]
@@ -431,7 +431,7 @@ class Progress(Observer):
         elif isinstance(event, events.BuildEnded):
             self._on_build_end(event)
         elif event.told_as is not None:
-            self._print(click.style("note", fg="yellow"), _told(event))
+            self._print(click.style("note", fg="yellow"), _note_of(event))
         elif isinstance(event, events.TrialOpened) and not self.quiet:
             about = f"{self._to_come(event)} on {event.machine}"
             self._print("", about if self._label else f"{event.trial}: {about}")
@@ -566,7 +566,7 @@ def _print_figures(folder: TrialFolder, folders: Folders) -> tuple[str, bool]:
     """Print the table, and how many figures have no reference; return the name by which to ask the
     store for the trial, as it may hold its tag twice, and whether each figure has a reference."""
     with opened(folders) as store:
-        trial, name = _found(store, folder)
+        trial, name = _trial_and_name(store, folder)
         tell_damage(store, [trial])
         references = references_for(store, trial)
         measured = _measured(store, trial, references)
@@ -640,7 +640,7 @@ def _of_runs(number: int, case: CaseRow, verdict: str) -> str:
     return f"{number} of {case.repeat} {verdict}" if case.repeat > 1 else verdict
 
 
-def _found(store: Store, folder: TrialFolder) -> tuple[TrialRow, str]:
+def _trial_and_name(store: Store, folder: TrialFolder) -> tuple[TrialRow, str]:
     """Return the trial and its name: its tag, or its path if the tag could be another trial's."""
     path = os.path.realpath(folder.path)
     with contextlib.suppress(UsageError):
@@ -681,7 +681,7 @@ TIMEOUT_SECONDS = 30.0
 
 
 @contextmanager
-def told_if_it_stops(folder: TrialFolder, command: str) -> Iterator[None]:
+def alerting_if_it_stops(folder: TrialFolder, command: str) -> Iterator[None]:
     """Run the command if the block, which drives a trial, does not come to its end. That another
     process drives the trial is no news."""
     try:

@@ -49,8 +49,8 @@ class TextTable:
 
 
 def print_first(table: TextTable, number: int, maximum: int, where: str = "") -> None:
-    """Print a table of the first ``most`` of a number of rows, if there are any, then how many more
-    there are, and ``where``."""
+    """Print a table of the first ``maximum`` of a number of rows, if there are any, then how many
+    more there are, and ``where``."""
     if text := str(table):
         click.echo(text)
     if number > maximum:
