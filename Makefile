@@ -66,6 +66,7 @@ lint: setup-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python tools/check_opens.py
+	$(BIN)/python tools/house.py --check
 
 format: setup-dev
 	$(BIN)/ruff check --fix .
