@@ -80,7 +80,7 @@ def plain_line(text: str) -> str:
 def plain_page(text: str) -> str:
     """Return the text of a page without control characters, and without those that change the
     direction of writing: these are escaped. Line ends and tabs stay."""
-    return _CONTROLS.sub(lambda found: repr(found[0])[1:-1], text)
+    return _CONTROLS.sub(lambda match: repr(match[0])[1:-1], text)
 
 
 def _escaped(text: str, kept: str) -> str:
@@ -104,7 +104,7 @@ def csv_cell(text: str) -> str:
 
 def xml_text(text: str) -> str:
     """Return text for XML: markup is quoted, characters that XML cannot hold are made visible."""
-    legal = _NO_XML.sub(lambda found: _visible(found[0]), text)
+    legal = _NO_XML.sub(lambda match: _visible(match[0]), text)
     return legal.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 

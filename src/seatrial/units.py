@@ -102,12 +102,12 @@ def bytes_of(text: str | int) -> int:
         if text < 0:
             raise ValueError(f"{text} is not a size; it must not be negative")
         return text
-    found = _SIZE.fullmatch(str(text).strip())
-    if not found or isinstance(text, bool) or len(str(text)) > _LONGEST_TEXT:
+    match = _SIZE.fullmatch(str(text).strip())
+    if not match or isinstance(text, bool) or len(str(text)) > _LONGEST_TEXT:
         raise ValueError(
             f"{str(text)[:_LONGEST_TEXT]!r} is not a size; write e.g. 64MiB, 2GB or 4096"
         )
-    number, prefix, ending = found.groups()
+    number, prefix, ending = match.groups()
     power = " kMGTP".index(prefix.replace("K", "k")) if prefix else 0
     return int(float(number) * (1000 if ending == "B" and prefix else 1024) ** power)
 
@@ -115,10 +115,10 @@ def bytes_of(text: str | int) -> int:
 def share_of(text: str | float) -> float:
     """Return a share: a number (``0.05``) or per cent (``5%``). Raises ValueError."""
     if isinstance(text, str):
-        found = _PERCENT.fullmatch(text.strip()[:_LONGEST_TEXT])
-        if not found:
+        match = _PERCENT.fullmatch(text.strip()[:_LONGEST_TEXT])
+        if not match:
             raise ValueError(f"{text[:_LONGEST_TEXT]!r} is not a share; write e.g. 0.05 or 5%")
-        return float(found[1]) / 100
+        return float(match[1]) / 100
     if isinstance(text, bool) or not 0 <= text < math.inf:
         raise ValueError(f"{text!r} is not a share; write e.g. 0.05 or 5%")
     return float(text)

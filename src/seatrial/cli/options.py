@@ -84,12 +84,12 @@ def _share(text: str) -> float:
 
 def parsed_label(text: str) -> tuple[str, str]:
     """Return the name and the value of a label, written as NAME=VALUE."""
-    if (found := _LABEL.fullmatch(text)) is None:
+    if (match := _LABEL.fullmatch(text)) is None:
         raise ValueError(
             f"{text!r}: write NAME=VALUE, such as load=dedicated: a name of letters, digits and _; "
             "a value without commas and quotes, of 100 characters at most"
         )
-    return found[1], found[2]
+    return match[1], match[2]
 
 
 MOMENT = Parsed(moment_of)

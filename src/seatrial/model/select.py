@@ -107,7 +107,7 @@ def _known(parts: Sequence[bool | None], decisive: bool) -> bool | None:
 
 
 def _word(token: str) -> Predicate:
-    word = _QUOTED.sub(lambda found: found[1] or found[2] or "", token)
+    word = _QUOTED.sub(lambda match: match[1] or match[2] or "", token)
     name, equals, value = word.partition("=")
     if equals:
 

@@ -293,8 +293,8 @@ class NodeBits:
         self._spans: dict[str, dict[str, int]] = {}
         before: tuple[str, int, int] | None = None
         for number, name in enumerate(self.names):
-            found = _NUMBERED.fullmatch(name)
-            now = (found[1], len(found[2]), int(found[2])) if found else None
+            match = _NUMBERED.fullmatch(name)
+            now = (match[1], len(match[2]), int(match[2])) if match else None
             follows = now and before and (now[0], now[1], now[2] - 1) == before
             self._row.append(self._row[-1] if follows else number)
             before = now
@@ -315,8 +315,8 @@ class NodeBits:
         position = self._position.get(folded)
         if position is not None:
             return 1 << position
-        found = _ROWS.fullmatch(folded)
-        bits = self._of_spans(found[1], found[2]) if found else None
+        match = _ROWS.fullmatch(folded)
+        bits = self._of_spans(match[1], match[2]) if match else None
         return self.of_names(unfold_or_empty(folded)) if bits is None else bits
 
     def of_names(self, names: Iterable[str]) -> int:

@@ -117,7 +117,7 @@ def _bound(word: str, variables: Mapping[str, Scalar]) -> str:
     names = [first or second for first, second in _VARIABLE.findall(word)]
     if any(name not in variables for name in names):
         return ""
-    text = _VARIABLE.sub(lambda found: show(variables[found[1] or found[2]]), word)
+    text = _VARIABLE.sub(lambda match: show(variables[match[1] or match[2]]), word)
     return text.replace('"', "").replace("'", "")
 
 

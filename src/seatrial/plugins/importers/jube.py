@@ -178,7 +178,7 @@ def _benchmark(path: Path) -> _Benchmark | None:
 def _started(path: Path) -> int:
     """Return when a run of a benchmark started (ns). Raises OSError and ValueError."""
     text = read_regular(path, LIMIT).decode(errors="replace")
-    found = re.search(r"^start:\s*(.+)$", text, re.MULTILINE)
-    if found is None:
+    match = re.search(r"^start:\s*(.+)$", text, re.MULTILINE)
+    if match is None:
         raise ValueError("no start")
-    return time_of(found[1])
+    return time_of(match[1])

@@ -249,4 +249,4 @@ def to_json(value: Any) -> str:
     """Return JSON text in which every control character is escaped, so that a terminal can show
     it."""
     text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-    return _UNSAFE_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
+    return _UNSAFE_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"

@@ -124,7 +124,7 @@ class Replacement:
 
     def text(self, text: str) -> str:
         """Return text with the values of its keys; a key that is not known stays."""
-        return _KEY.sub(lambda found: self._value(found[1], found[0]), text)
+        return _KEY.sub(lambda match: self._value(match[1], match[0]), text)
 
     def _value(self, key: str, written: str) -> str:
         if key in self.parameters:
@@ -165,13 +165,13 @@ def may_be_variables(lines: Sequence[str], keys: set[str]) -> bool:
     if "<<" in text.replace("<<<", ""):
         return False
     single = _single_quoted(text)
-    for found in _KEY.finditer(text):
-        if found[1] not in keys:
+    for match in _KEY.finditer(text):
+        if match[1] not in keys:
             continue
-        line = text[text.rfind("\n", 0, found.start()) + 1 : found.start()]
-        if single[found.start()] or line.count("'") % 2 or _LITERAL_BEFORE.search(line):
+        line = text[text.rfind("\n", 0, match.start()) + 1 : match.start()]
+        if single[match.start()] or line.count("'") % 2 or _LITERAL_BEFORE.search(line):
             return False
-        if _LITERAL_AFTER.match(text, found.end()):
+        if _LITERAL_AFTER.match(text, match.end()):
             return False
     return True
 
@@ -221,18 +221,18 @@ def launched(script: Sequence[str]) -> tuple[list[str], dict[str, str]] | None:
     """Return a script with ``$LAUNCH`` in place of srun, and the sizes that srun was given; None
     unless there is a single srun, and its options are sizes alone: numbers or parameters."""
     lines = [place for place, line in enumerate(script) if re.search(r"\bsrun\b", _code(line))]
-    if len(lines) != 1 or not (found := _LAUNCHED.fullmatch(script[lines[0]])):
+    if len(lines) != 1 or not (match := _LAUNCHED.fullmatch(script[lines[0]])):
         return None
     try:
-        words = shlex.split(found[2], posix=False)
+        words = shlex.split(match[2], posix=False)
     except ValueError:
         return None
     sizes = _sizes_of(words)
     if sizes is None or not words or "tasks" not in sizes:
         return None
-    rest = found[2][found[2].index(words[0]) :]
+    rest = match[2][match[2].index(words[0]) :]
     changed = [*script]
-    changed[lines[0]] = f"{found[1]}$LAUNCH {rest}"
+    changed[lines[0]] = f"{match[1]}$LAUNCH {rest}"
     return changed, sizes
 
 
@@ -441,8 +441,8 @@ def _sections(path: Path) -> tuple[dict[str, dict[str, str]], dict[str, int]]:
         raise ValueError(f"{place}: {reason}") from None
     lines: dict[str, int] = {}
     for number, line in enumerate(text.splitlines(), 1):
-        if found := _ini_KEY.match(line):
-            lines.setdefault(found[1].lower(), number)
+        if match := _ini_KEY.match(line):
+            lines.setdefault(match[1].lower(), number)
     return sections, lines
 
 

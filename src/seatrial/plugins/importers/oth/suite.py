@@ -177,8 +177,8 @@ def _name(tests: Sequence[OthTest], axes: dict[str, list[str]]) -> tuple[str, st
 def _told(column: Sequence[str], key: str, values: Sequence[str]) -> str:
     """Return how a parameter tells a part of the names, such as ``${nodes}n``; "" if it cannot."""
     first, value = column[0], values[0]
-    for found in re.finditer(re.escape(value), first):
-        before, after = first[: found.start()], first[found.end() :]
+    for match in re.finditer(re.escape(value), first):
+        before, after = first[: match.start()], first[match.end() :]
         if all(part == f"{before}{each}{after}" for part, each in zip(column, values, strict=True)):
             return f"{before}${{{key}}}{after}"
     return ""
@@ -260,8 +260,8 @@ def _read_tests(
 def _note_of(error: Exception, path: Path) -> ImportNote:
     """Return an error as a note; ValueErrors begin with their place."""
     line, text = 0, str(error)
-    if found := re.match(re.escape(str(path)) + r"(?::(\d+))?: ", text):
-        line, text = int(found[1] or 0), text[found.end() :]
+    if match := re.match(re.escape(str(path)) + r"(?::(\d+))?: ", text):
+        line, text = int(match[1] or 0), text[match.end() :]
     return ImportNote(path, line, f"{text}; the test was left out")
 
 
@@ -470,8 +470,8 @@ def _notes_of_template(test: OthTest, lines: list[str]) -> Iterator[ImportNote]:
     scheduler = test.template.name.partition(".")[0]
     others = re.compile(rf"\b({_OTHER_LAUNCHERS[scheduler]})\b")
     for place, line in enumerate(lines, 1):
-        if not line.lstrip().startswith("#") and (found := others.search(line)):
-            yield ImportNote(test.template, place, f"`{found[1]}` is started as it is written")
+        if not line.lstrip().startswith("#") and (match := others.search(line)):
+            yield ImportNote(test.template, place, f"`{match[1]}` is started as it is written")
     if scheduler == "lsf":
         text = "a template of LSF: its variables (LSB_...) and jsrun are not there under Slurm"
         yield ImportNote(test.template, 0, text)

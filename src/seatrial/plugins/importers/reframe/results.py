@@ -421,13 +421,13 @@ def _figure(name: str, written: str, unit: str, *expected: str | None) -> Refram
 
 def _take_figure(entries: dict[tuple[str, ...], ReframeEntry], place: str, line: str) -> None:
     """Add a line of a log of 3.x to the run that it is of. Raises ValueError."""
-    found = _LINE.fullmatch(line)
-    info = _INFO.match(found["info"]) if found else None
-    if found is None or info is None:
+    match = _LINE.fullmatch(line)
+    info = _INFO.match(match["info"]) if match else None
+    if match is None or info is None:
         raise ValueError("is no line of a performance log of ReFrame 3.x, and no head of 4.x")
-    figure = _figure(*found.group("name", "value", "unit", "ref", "lower", "upper"))
-    finished = time_of(found["time"])
-    key = (found["time"], found["info"], found["job"])
+    figure = _figure(*match.group("name", "value", "unit", "ref", "lower", "upper"))
+    finished = time_of(match["time"])
+    key = (match["time"], match["info"], match["job"])
     entry = entries.get(key)
     if entry is None:
         name, system, partition, environ = info.groups()
@@ -438,7 +438,7 @@ def _take_figure(entries: dict[tuple[str, ...], ReframeEntry], place: str, line:
             environ=environ,
             place=place,
             result="",
-            job=found["job"] if number_or_none_text(found["job"]) else "",
+            job=match["job"] if number_or_none_text(match["job"]) else "",
             finished=finished,
         )
     if all(figure.name != each.name for each in entry.figures):

@@ -616,10 +616,10 @@ def _expression(value: object) -> str:
 
 def _seconds(test: ReframeTest) -> int:
     written = test.values["time_limit"]
-    found = _TIME_LIMIT.fullmatch(written) if isinstance(written, str) else None
-    if found is None or not any(found.groups()):
+    match = _TIME_LIMIT.fullmatch(written) if isinstance(written, str) else None
+    if match is None or not any(match.groups()):
         raise NotProvable(test.lines["time_limit"], f"time_limit {written!r}")
-    days, hours, minutes, seconds = (int(each or 0) for each in found.groups())
+    days, hours, minutes, seconds = (int(each or 0) for each in match.groups())
     return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
 
 
