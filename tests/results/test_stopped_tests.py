@@ -101,5 +101,6 @@ def test_to_stop_a_failing_test_never_improves_the_rate(
     # Gained nodes are whole runs here, so the planned share of them is off by one run at most.
     rounding = 1 / 12 if more else 1e-9
     assert pass_rates(stopped)[0] <= pass_rates(going)[0] + rounding
-    assert pass_rates(stopped)[1] <= pass_rates(going)[1] + rounding
+    if not more:  # with more runs in the hours after the stop, a's own rate may be any
+        assert pass_rates(stopped)[1] <= pass_rates(going)[1] + 1e-9
     assert pass_rates(stopped)[2] <= pass_rates(going)[2] + 1e-9
