@@ -136,12 +136,13 @@ def _kinds(
         if head in used or head.startswith(_OWN):
             continue
         used.add(head)
-        name, _ = table_results.name_and_unit(head)
+        name, unit = table_results.name_and_unit(head)
+        may_be_figure = bool(benchmark or unit)
         if name in varied:
             parameters.append(head)
         elif columns.figures:
             continue
-        elif (benchmark or name != head) and _is_of_numbers(table, head):
+        elif may_be_figure and _is_of_numbers(table, head):
             figures[head] = ""
         else:
             text = f"column {head!r} is neither a parameter nor a figure; see --parameter, --figure"

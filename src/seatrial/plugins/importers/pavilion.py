@@ -50,22 +50,31 @@ def read_results(
     ``machine`` if several are there. Raises UsageError if there is none, or if several systems
     are."""
     notes: list[ImportNote] = []
-    runs: list[tuple[str, ImportedRun]] = []
     files = list(_files(root.absolute()))
     if not files:
         raise UsageError(f"{root}: has no {' and no '.join(FILES)} of Pavilion2")
-    known: dict[str, ImportedRun] = {}
-    for path in files:
-        for system, run in _runs(path, directions or {}, notes):
-            first = known.setdefault(run.id, run)
-            if first is run or replace(run, place=first.place, path=first.path) != first:
-                runs.append((system, run))
+    runs = _distinct_runs(files, directions or {}, notes)
     notes += _without_results(root.absolute())
     systems = Counter(system for system, _ in runs if system)
     name = machine_among(root, "systems", systems, machine)
     if len(systems) > 1:
         runs = [(system, run) for system, run in runs if system == machine]
     return ImportedResults([run for _, run in runs], notes, name)
+
+
+def _distinct_runs(
+    files: Iterable[Path], directions: Mapping[str, str], notes: list[ImportNote]
+) -> list[tuple[str, ImportedRun]]:
+    """Return the system and the run of each result in files; one that is the same but for its place
+    once. Notes on what is no result are added."""
+    runs: list[tuple[str, ImportedRun]] = []
+    known: dict[str, ImportedRun] = {}
+    for path in files:
+        for system, run in _runs(path, directions, notes):
+            first = known.setdefault(run.id, run)
+            if first is run or replace(run, place=first.place, path=first.path) != first:
+                runs.append((system, run))
+    return runs
 
 
 def _runs(

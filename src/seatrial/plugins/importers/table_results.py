@@ -230,6 +230,15 @@ def _case_of(text: str) -> tuple[str, dict[str, Scalar], str]:
     return match[1], {name.strip(): value.strip() for name, _, value in pieces}, match[3] or ""
 
 
+def _number_of(name: str, written: str) -> float:
+    """Return the value of a metric. Raises ValueError with the name and the remedy."""
+    try:
+        return number(written)
+    except ValueError as error:
+        hint = "; write a point, and no separator of thousands" if "," in written else ""
+        raise ValueError(f"{name}: {error}{hint}") from None
+
+
 def _are_of_one_run(run: ImportedRun, other: ImportedRun) -> bool:
     """Return whether two rows tell of one run: it has the same size, and each has other figures."""
     if (run.nodes, run.tasks, run.threads) != (other.nodes, other.tasks, other.threads):
@@ -335,12 +344,11 @@ class _TableReader:
             if not written and (not passed or self._columns.figures):
                 continue
             try:
-                value = number(written)
-            except ValueError as error:
-                if not passed:
-                    continue
-                hint = "; write a point, and no separator of thousands" if "," in written else ""
-                raise ValueError(f"{name}: {error}{hint}") from None
+                value = _number_of(name, written)
+            except ValueError:
+                if passed:
+                    raise
+                continue
             figures.append(ImportedFigure(name, value, unit or "1", self._better(row, name)))
         if passed and not figures:
             raise ValueError("has no figure")

@@ -46,6 +46,7 @@ resubmit = 0
 
 [EnvVars]
 flavour = sweet
+topping =
 """
 CHECK = """\
 #!/bin/bash
@@ -102,7 +103,8 @@ def test_tests_are_imported_and_run(place: Workplace, applications: Path) -> Non
     (right,) = [event for event in place.events("t", RunJudged) if event.verdict == "pass"]
     figures = [each for each in place.events("t", MetricRecorded) if each.run_id == right.run_id]
     assert {each.metric: each.value for each in figures} == {"size": 28, "twice": 2}
-    assert "stopped" in (place.suite / "hello" / "bad" / "test.yaml").read_text()
+    written = (place.suite / "hello" / "bad" / "test.yaml").read_text()
+    assert "stopped" in written and 'TOPPING: ""' in written  # a variable may be empty
     assert not (place.suite / "hello" / "bad" / "Run_Archive").exists()
 
 

@@ -16,7 +16,7 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -228,20 +228,19 @@ class _TestReader:
             test=self._test,
             id=number,
             app=self._folder.parent.name,
-            time=min(_launch(number) or min(times.values()), *times.values()),
+            time=_first_time(number, times.values()),
             queued=times.get(_QUEUED),
             started=times.get(_RUN),
             ended=times.get(_RAN),
             judged=times.get(_CHECKED),
             code=code,
             reason=reason,
+            cause=_cause(code, events),
             job_id=_job_id(events, row),
+            figures=_build_time(times),
             path=f"{self._archive}/{number}" if archived else "",
             place=where,
         )
-        if code != codes.PASS.number and _CHECKED in events:
-            run.cause = events[_CHECKED].member("check_alias")
-        run.figures = _build_time(times)
         if archived:
             self._found.notes += read_archive(Path(run.path), run, _CHECKED in events)
         return run
@@ -273,15 +272,11 @@ class _TestReader:
             name = known[0]
             if known[1]:
                 partial.append((number, name))
-                continue
-            if number in _UNUSED or _UNUSED_BESIDE.get(number) in there:
-                continue
-            try:
-                event = _event(f"{where}/{name}")
-            except (OSError, ValueError) as error:
-                self._note(f"{where}/{name}", f"is no event of the harness: {error}; left out")
-                continue
-            events[number] = event
+            elif number not in _UNUSED and _UNUSED_BESIDE.get(number) not in there:
+                try:
+                    events[number] = _event(f"{where}/{name}")
+                except (OSError, ValueError) as error:
+                    self._note(f"{where}/{name}", f"is no event of the harness: {error}; left out")
         for number, name in partial:
             if number not in events:
                 self._note(f"{where}/{name}", "the event was being written: left out")
@@ -418,6 +413,19 @@ def _verdict_of_check(check: str) -> tuple[int, str]:
     return codes.CHECK_ERROR.number, f"its check ended with {check}, which is no result"
 
 
+def _first_time(number: str, times: Collection[int]) -> int:
+    """Return the time (ns) of the launch of a run, or that of its first event if that is earlier or
+    its id is no time."""
+    return min(_launch(number) or min(times), *times)
+
+
+def _cause(code: int, events: Mapping[str, OthEvent]) -> str:
+    """Return the cause that the check of a run named; "" for a run that passed."""
+    if code == codes.PASS.number or _CHECKED not in events:
+        return ""
+    return events[_CHECKED].member("check_alias")
+
+
 def _job_id(events: Mapping[str, OthEvent], row: StatusRow | None) -> str:
     """Return the id of a run's job by its events, or else by its row; "" if neither has it."""
     text = events[_QUEUED].value if _QUEUED in events else row.job if row else ""
@@ -455,15 +463,9 @@ def read_archive(folder: Path, run: ImportedRun, is_whole: bool) -> list[ImportN
 
 
 def _read_metrics(folder: Path, run: ImportedRun, is_whole: bool) -> list[ImportNote]:
-    try:
-        text = read_text(folder, oth.FILE)
-    except Missing:
-        return []
-    except Unreadable as error:
-        return [ImportNote(folder / oth.FILE, 0, f"cannot be read: {error}")]
+    text, notes = _text_of(folder / oth.FILE)
     if is_whole and not text.endswith("\n"):
         text += "\n"
-    notes = []
     seen = {figure.name for figure in run.figures}
     for line, written in enumerate(text.splitlines(keepends=True), 1):
         if not written.strip():
@@ -483,24 +485,18 @@ def _read_metrics(folder: Path, run: ImportedRun, is_whole: bool) -> list[Import
 
 def _read_nodes(folder: Path, run: ImportedRun) -> list[ImportNote]:
     """Take the nodes of a run, and how many checks failed on each, from ``nodecheck.txt``."""
-    try:
-        text = read_text(folder, NODECHECK)
-    except Missing:
-        return []
-    except Unreadable as error:
-        return [ImportNote(folder / NODECHECK, 0, f"cannot be read: {error}")]
-    notes = []
+    text, notes = _text_of(folder / NODECHECK)
     failed: Counter[str] = Counter()  # by node; 0 for one without a failure
     for line, written in enumerate(text.splitlines(), 1):
         words = written.split(maxsplit=2)
         if not words or words[0].startswith("#"):
             continue
-        status = words[1].upper() if len(words) > 1 else ""
-        if not _NODE.fullmatch(words[0]) or status not in GOOD | BAD:
+        node, status = words[0], "".join(words[1:2]).upper()
+        if not _NODE.fullmatch(node) or status not in GOOD | BAD:
             text = "is not `NODE STATUS MESSAGE` with a status that the harness knows: left out"
             notes.append(ImportNote(folder / NODECHECK, line, text))
         else:
-            failed[words[0]] += status in BAD
+            failed[node] += status in BAD
     if failed:
         run.hosts = fold(list(failed))
         bad = [(metric_of(node), number) for node, number in sorted(failed.items()) if number]
@@ -512,6 +508,17 @@ def _read_nodes(folder: Path, run: ImportedRun) -> list[ImportNote]:
             ),
         ]
     return notes
+
+
+def _text_of(path: Path) -> tuple[str, list[ImportNote]]:
+    """Return the text of a file; "" if it is not there, or cannot be read, of which there is a
+    note."""
+    try:
+        return read_text(path.parent, path.name), []
+    except Missing:
+        return "", []
+    except Unreadable as error:
+        return "", [ImportNote(path, 0, f"cannot be read: {error}")]
 
 
 def _last_line(path: Path) -> str:

@@ -109,19 +109,23 @@ def _fingerprint(test: OthTest) -> str:
 
 def _files(folder: Path) -> Iterator[tuple[str, str]]:
     """Yield the files of a test's folder with a checksum, and its links with what they say."""
+    for path in _paths(folder):
+        name = str(path.relative_to(folder))
+        if name == f"{SCRIPTS}/{TEST_FILE}":
+            continue
+        if path.is_symlink():
+            yield name, f"-> {path.readlink()}"
+        elif path.is_file():
+            yield name, hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _paths(folder: Path) -> Iterator[Path]:
+    """Yield the files below a test's folder that are copied, and the links to folders."""
     for where, folders, files in os.walk(folder):
         if Path(where) == folder:
             folders[:] = [name for name in folders if name not in NOT_COPIED]
-        links = [name for name in folders if (Path(where) / name).is_symlink()]
-        for name in (*files, *links):
-            path = Path(where) / name
-            own = str(path.relative_to(folder))
-            if own == f"{SCRIPTS}/{TEST_FILE}":
-                continue
-            if path.is_symlink():
-                yield own, f"-> {path.readlink()}"
-            elif path.is_file():
-                yield own, hashlib.sha256(path.read_bytes()).hexdigest()
+        yield from (Path(where, name) for name in files)
+        yield from (path for path in map(Path(where).joinpath, folders) if path.is_symlink())
 
 
 def _group(tests: Sequence[OthTest]) -> CopyGroup | None:
@@ -366,15 +370,18 @@ def _test_yaml(
     out += _build(first)
     out += _parameters(group)
     if first.variables:
-        pairs = [f"  {name}: {_scalar(value)}\n" for name, value in first.variables.items()]
-        out += ["environment:\n", *pairs]
-    out.append("run:\n")
-    out += [f"  {key}: {_scalar(value)}\n" for key, value in run.items() if value]
+        out += ["environment:\n", *_pairs(first.variables)]
+    out += ["run:\n", *_pairs({key: value for key, value in run.items() if value})]
     out += [f"  options: [{', '.join(map(_scalar, options))}]\n"] if options else []
     out.append("  script: |\n")
     out += [f"    {line}\n" if line else "\n" for line in _script(body, lines, group, depth)]
     out += _verify(first)
     return "".join(out), notes
+
+
+def _pairs(values: Mapping[str, str]) -> list[str]:
+    """Return the lines of a mapping inside of another."""
+    return [f"  {key}: {_scalar(value)}\n" for key, value in values.items()]
 
 
 def _script(body: list[str], lines: list[str], group: CopyGroup, depth: int) -> Iterator[str]:

@@ -71,6 +71,15 @@ class ReframeFigure(NamedTuple):
         return least, most
 
     @property
+    def is_relative(self) -> bool:
+        """Whether the limits can be written as shares of the reference."""
+        return (
+            (self.reference or 0) > 0
+            and (self.lower is None or -1 < self.lower <= 0)
+            and (self.upper is None or 0 <= self.upper <= 1)
+        )
+
+    @property
     def is_met(self) -> bool:
         """Whether the figure is within its limits; rounding is no miss."""
         least, most = self.limits
@@ -111,6 +120,11 @@ class ReframeEntry(Struct, kw_only=True):
     tasks: int = 0
     tasks_per_node: int = 0
     figures: list[ReframeFigure] = []
+
+    @property
+    def missed(self) -> str:
+        """The names of the figures outside of their limits; "" for none."""
+        return ", ".join(figure.name for figure in self.figures if not figure.is_met)
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -161,14 +175,8 @@ def references_of(entry: ReframeEntry) -> Iterable[Reference]:
             continue
         of: dict[str, Any] = {**where, "metric": each.name, "unit": each.unit}
         least, most = each.limits
-        lower, upper = each.lower, each.upper
-        is_relative = (
-            each.reference > 0
-            and (lower is None or -1 < lower <= 0)
-            and (upper is None or 0 <= upper <= 1)
-        )
-        if is_relative:
-            yield Reference(**of, value=each.reference, lower=lower, upper=upper)
+        if each.is_relative:
+            yield Reference(**of, value=each.reference, lower=each.lower, upper=each.upper)
         else:
             yield Reference(**of, min=_finite(least), max=_finite(most))
 
@@ -216,10 +224,9 @@ def _verdict(entry: ReframeEntry) -> tuple[codes.Code, str]:
         return codes.KNOWN, reason
     if result.startswith("abort"):
         return codes.CANCELLED, reason
-    missed = ", ".join(each.name for each in entry.figures if not each.is_met)
-    phase = entry.phase or ("performance" if missed else "")
+    phase = entry.phase or ("performance" if entry.missed else "")
     if phase == "performance":
-        return codes.PERFORMANCE, entry.reason or f"{missed}: outside the bounds of ReFrame"
+        return codes.PERFORMANCE, entry.reason or f"{entry.missed}: outside the bounds of ReFrame"
     if not result and not phase:
         return codes.PASS, ""  # a log of 3.x: it has runs alone whose answer was right
     return _OF_PHASES.get(phase, codes.FAILED), reason

@@ -174,12 +174,7 @@ class _ClassReader:
 
     def read(self) -> ReframeTest:
         test = self._test
-        bases = [_last_name(base) for base in self._node.bases]
-        if len(bases) != 1 or bases[0] not in BASES:
-            text = f"its base is {', '.join(bases) or 'none'}, and not one of {', '.join(BASES)}"
-            test.refusals.append((self._node.lineno, text))
-        else:
-            test.kind = bases[0]
+        self._take_base()
         if any(_last_name(each) == "parameterized_test" for each in self._node.decorator_list):
             test.refusals.append((self._node.lineno, "parameterized_test is of ReFrame 2"))
         for statement in self._node.body:
@@ -190,6 +185,14 @@ class _ClassReader:
         if not test.checks and not test.refusals and test.kind != "CompileOnlyRegressionTest":
             test.refusals.append((self._node.lineno, "it has no sanity function of a known form"))
         return test
+
+    def _take_base(self) -> None:
+        bases = [_last_name(base) for base in self._node.bases]
+        if len(bases) == 1 and bases[0] in BASES:
+            self._test.kind = bases[0]
+            return
+        text = f"its base is {', '.join(bases) or 'none'}, and not one of {', '.join(BASES)}"
+        self._test.refusals.append((self._node.lineno, text))
 
     def _take(self, statement: ast.stmt) -> None:
         match statement:
@@ -490,6 +493,11 @@ def _test_yaml(test: ReframeTest, path: Path) -> Iterator[str]:
     yield from _run(test, builds)
     yield "verify:\n  - {exit_code: any}\n"
     yield from (_check(test, check) for check in test.checks)
+    yield from _metrics(test)
+
+
+def _metrics(test: ReframeTest) -> Iterator[str]:
+    """Yield the lines of ``metrics``."""
     if test.figures:
         yield "metrics:\n"
     for figure in test.figures:
