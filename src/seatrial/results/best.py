@@ -214,16 +214,22 @@ def _table(
 def _kind(panel: Sequence[CaseRuns], metric: str) -> Kind:
     """Return the metric that is asked for, else the one with a direction that has most figures;
     the elapsed time only if there is no other."""
-    counts: Counter[Kind] = Counter()
-    for one in panel:
-        for kind, values in one.values.items():
-            if metric in ("", kind[0]):
-                counts[kind] += len(values)
+    counts = _numbers_of_figures(panel, metric)
     if not counts:
         return (metric, "", "") if metric else ELAPSED
     judged = [kind for kind in counts if kind[2] != NO_DIRECTION and kind != ELAPSED]
     candidates = list(counts) if metric else judged or list(counts)
     return max(candidates, key=counts.__getitem__)
+
+
+def _numbers_of_figures(panel: Sequence[CaseRuns], metric: str) -> Counter[Kind]:
+    """Return how many figures there are of each kind; of one ``metric`` if it is given."""
+    counts: Counter[Kind] = Counter()
+    for one in panel:
+        for kind, values in one.values.items():
+            if metric in ("", kind[0]):
+                counts[kind] += len(values)
+    return counts
 
 
 def _measured(
@@ -259,10 +265,7 @@ def _ranked(
     top = next(key for key, one in compared.items() if one.verdict == "best")
     plateau = len(table.over) <= 2
     if plateau:
-        ratios = {key: one.ratio for key, one in compared.items()}
-        worse = {key for key, one in compared.items() if one.verdict == "worse"}
-        for key in plateau_of(ratios, top, worse):
-            compared[key] = replace(compared[key], on_plateau=True)
+        compared = _with_plateau(compared, top)
     return replace(
         table,
         settings=sorted(compared.values(), key=_rank),
@@ -271,6 +274,19 @@ def _ranked(
         blocks=_kind_of_blocks(blocks, top),
         drops=_drops(table, figures) if table.cores and table.statistic == "median" else [],
     )
+
+
+def _with_plateau(
+    settings: Mapping[tuple[str, ...], Setting], top: tuple[str, ...]
+) -> dict[tuple[str, ...], Setting]:
+    """Return the settings, with those marked that are on the plateau of the best one."""
+    ratios = {key: one.ratio for key, one in settings.items()}
+    worse = {key for key, one in settings.items() if one.verdict == "worse"}
+    plateau = plateau_of(ratios, top, worse)
+    return {
+        key: replace(one, on_plateau=True) if key in plateau else one
+        for key, one in settings.items()
+    }
 
 
 def _rank(one: Setting) -> tuple[bool, bool, float]:

@@ -31,6 +31,7 @@ from seatrial.results.store.by_case import (
     Kind,
     bound,
     excluded_of,
+    figures_of,
 )
 from seatrial.results.store.schema import Store
 from seatrial.results.store.tables import Filters, TrialRow
@@ -254,11 +255,14 @@ def _values(cases: Sequence[CaseRuns], kind: Kind, by: str) -> list[float]:
     alone = [one for one in cases if one.stage == "alone"]
     chosen = [one for one in (alone or cases) if kind in one.values]
     shapes = {
-        (tuple(sorted(own.items())), one.stage, one.nodes, one.tasks, one.threads)
-        + (() if by == "toolchain" else (one.toolchain,))
-        for one, own in zip(chosen, bound(chosen), strict=True)
+        (
+            tuple(sorted(parameters.items())),
+            *(one.stage, one.nodes, one.tasks, one.threads),
+            "" if by == "toolchain" else one.toolchain,
+        )
+        for one, parameters in zip(chosen, bound(chosen), strict=True)
     }
-    return [value for one in chosen for value in one.values[kind]] if len(shapes) == 1 else []
+    return figures_of(chosen, [kind]) if len(shapes) == 1 else []
 
 
 # ---- why cells did not pass ---------------------------------------------------------------

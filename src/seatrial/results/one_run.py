@@ -174,29 +174,30 @@ class RunPhase(Struct, frozen=True):
         return max(0, (now if self.until is None else self.until) - self.since) / SECOND_NS
 
 
-def phases(run: RunRow, rows: Sequence[EventRow]) -> list[RunPhase]:
-    """What a run waited for and did, in order: made and submitted, queued at the scheduler, started
-    but not yet its script, its script, then its verdict. What it never came to is not there."""
+def _starts_of_phases(run: RunRow, rows: Sequence[EventRow]) -> list[tuple[PhaseName, int | None]]:
+    """Return when each phase of a run began (ns), in order; None: it never came to it."""
     first: dict[str, int] = {}
     for event in rows:
         first.setdefault(event.event, event.time)
-    queued = first.get(events.EVENT_NAMES[events.JobQueued]) or first.get(
-        events.EVENT_NAMES[events.SubmitEnded]
-    )
+
+    def of(*kinds: type[events.Event]) -> int | None:
+        times = (first.get(events.EVENT_NAMES[kind]) for kind in kinds)
+        return next(filter(None, times), None)
+
     ended = run.script_ended if run.script_started is not None else None
-    marks: list[tuple[PhaseName, int | None]] = [
+    return [
         ("prepared", run.created),
-        ("queued", queued),
-        ("starting", first.get(events.EVENT_NAMES[events.JobStarted])),
+        ("queued", of(events.JobQueued, events.SubmitEnded)),
+        ("starting", of(events.JobStarted)),
         ("running", run.script_started),
-        (
-            "judged",
-            ended
-            or first.get(events.EVENT_NAMES[events.JobEnded])
-            or first.get(events.EVENT_NAMES[events.CheckStarted]),
-        ),
+        ("judged", ended or of(events.JobEnded, events.CheckStarted)),
     ]
-    known = [(name, at) for name, at in marks if at is not None]
+
+
+def phases(run: RunRow, rows: Sequence[EventRow]) -> list[RunPhase]:
+    """What a run waited for and did, in order: made and submitted, queued at the scheduler, started
+    but not yet its script, its script, then its verdict. What it never came to is not there."""
+    known = [(name, at) for name, at in _starts_of_phases(run, rows) if at is not None]
     result = []
     latest = run.created
     ends = [*(at for _, at in known[1:]), run.judged]

@@ -150,9 +150,8 @@ def title(panel: Sequence[CaseRuns], left_out: Collection[str], every: Sequence[
     """Return the name of a table: what its cases share, without what is ``left_out``; with the
     machine where the cases of all tables (``every``) are of several."""
     one, machine = panel[0], panel[0].attribute("machine")
-    apart = (
-        distinguishing([case for case in every if case.test == one.test]) if one.at_default else {}
-    )
+    same_test = [case for case in every if case.test == one.test]
+    apart = distinguishing(same_test) if one.at_default else {}
     own = {name: value for name, value in shown(one, apart).items() if name not in left_out}
     chain, stage = (
         "" if name in left_out else one.attribute(name) for name in ("toolchain", "stage")

@@ -181,11 +181,13 @@ def _toolchains(sides: BothSides) -> Iterator[Difference]:
             _described_toolchain(side, name) for side, name in zip(sides, names, strict=True)
         ]
         yield from _field_differences(subject, described)
-        found = [
-            [facts for facts in _found_by_builds(side) if facts.get("toolchain") == name]
-            for side, name in zip(sides, names, strict=True)
-        ]
-        yield from _compilers(subject, found)
+        built = [_facts_of_builds(side, name) for side, name in zip(sides, names, strict=True)]
+        yield from _compilers(subject, built)
+
+
+def _facts_of_builds(side: SideRecords, name: str) -> list[dict[str, str]]:
+    """Return what the builds of a side found of a toolchain."""
+    return [facts for facts in _found_by_builds(side) if facts.get("toolchain") == name]
 
 
 def _described_toolchain(side: SideRecords, name: str) -> list[dict[str, Any]]:

@@ -465,11 +465,8 @@ def _members(part: ScoreTerm, side: Side) -> tuple[list[CaseRuns], str]:
         return [], f"there is no test {part.test}; there are {tests}"
     wanted = {(key, show(value)) for key, value in part.where.items()}
     toolchain = "*" if part.toolchain is None else part.toolchain
-    fitting = [
-        one
-        for one in members
-        if wanted <= one.parameters.items() and fnmatchcase(one.toolchain, toolchain)
-    ]
+    members = [one for one in members if wanted <= one.parameters.items()]
+    fitting = [one for one in members if fnmatchcase(one.toolchain, toolchain)]
     if not fitting:
         return [], f"no case of {part.test} has the parameters and toolchain of this part"
     if names := differing(fitting, "toolchain", "stage"):

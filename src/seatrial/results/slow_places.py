@@ -315,16 +315,21 @@ def _kind(group: list[RunOutcome]) -> RunKind:
     runs = [one for one in group if one.code not in WILLED]
     first = group[0]
     found = outliers.classify([_run(one) for one in runs])
-    by_run = {outlier.run: outlier for outlier in found.outliers}
+    found = replace(found, outliers=list(_with_verdicts(runs, found.outliers)))
+    return RunKind(first.kind, first.test, first.machine, runs, found, len(group) - len(runs))
+
+
+def _with_verdicts(runs: Sequence[RunOutcome], outliers: Sequence[Outlier]) -> Iterator[Outlier]:
+    """Yield the outliers in the order of their runs, with those that only their verdicts tell."""
+    by_run = {outlier.run: outlier for outlier in outliers}
     for one in runs:
         name = _name(one)
         if one.code == codes.TIMEOUT.number:  # by the scheduler's word, whatever the clock says
-            by_run[name] = Outlier(name, "walltime", by_run[name].reason)
-        elif one.code == codes.PERFORMANCE.number and name not in by_run:
-            by_run[name] = Outlier(name, "slow", one.why)
-    ordered = [by_run[name] for one in runs if (name := _name(one)) in by_run]
-    found = replace(found, outliers=ordered)
-    return RunKind(first.kind, first.test, first.machine, runs, found, len(group) - len(runs))
+            yield Outlier(name, "walltime", by_run[name].reason)
+        elif name in by_run:
+            yield by_run[name]
+        elif one.code == codes.PERFORMANCE.number:
+            yield Outlier(name, "slow", one.why)
 
 
 def _name(one: RunOutcome) -> str:

@@ -86,12 +86,14 @@ def _rows(pair: CasePair, metric: Callable[[str], bool] | None) -> list[SpreadRo
         {kind for case in cases for kind in case.values} for cases in (pair.first, pair.second)
     )
     kinds = sorted(first & second)
-    if metric is not None:
-        kinds = [kind for kind in kinds if metric(kind[0])]
-    else:
-        merit = [kind for kind in kinds if kind != ELAPSED and kind[2] != NO_DIRECTION]
-        kinds = merit or kinds
-    return [_row(pair, kind) for kind in kinds]
+    chosen = _of_merit(kinds) if metric is None else [each for each in kinds if metric(each[0])]
+    return [_row(pair, kind) for kind in chosen]
+
+
+def _of_merit(kinds: list[Kind]) -> list[Kind]:
+    """Return the figures of merit among metrics; all where there is none."""
+    merit = [kind for kind in kinds if kind != ELAPSED and kind[2] != NO_DIRECTION]
+    return merit or kinds
 
 
 def _row(pair: CasePair, kind: Kind) -> SpreadRow:

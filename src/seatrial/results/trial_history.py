@@ -89,18 +89,20 @@ class RunHistory(RunLife, kw_only=True):
     def held_nodes(self, now: int) -> tuple[int, int] | None:
         """Return from when to when (ns) it held its nodes, to ``now`` while it does; None if it
         never did."""
-        start, end = self.job_started, self.job_ended
-        if start is None or (self.script_started is not None and self.script_started < start):
-            start = self.script_started  # the scheduler's word may come late
-        if start is None:
+        # the scheduler's word may come after the script's
+        starts = [at for at in (self.job_started, self.script_started) if at is not None]
+        if not starts:
             return None
-        if end is None:
-            if self.judged is None:
-                return start, max(start, now)
-            end = self.judged if self.script_ended is None else self.script_ended
-        elif self.script_ended is not None and self.script_ended > end:
-            end = self.script_ended
-        return start, (end if end > start else start)
+        start = min(starts)
+        return start, max(start, self._end_of_hold(now))
+
+    def _end_of_hold(self, now: int) -> int:
+        """Return when it gave its nodes back (ns); ``now`` while it has them."""
+        if self.job_ended is not None:
+            return max(self.job_ended, self.script_ended or self.job_ended)
+        if self.judged is None:
+            return now
+        return self.judged if self.script_ended is None else self.script_ended
 
     def script(self, held: tuple[int, int]) -> tuple[int, int]:
         """Return from when to when (ns) its script ran, of a run that held its nodes for that long.

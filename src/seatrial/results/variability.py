@@ -163,6 +163,15 @@ def _survey(by_node: dict[str, list[float]], better: Direction) -> Survey | None
     return outliers.survey(by_node, better)
 
 
+def _by_node(figures: Sequence[tuple[float, str]]) -> dict[str, list[float]]:
+    """Return the figures of each node, without those that are of no one node."""
+    by_node: dict[str, list[float]] = {}
+    for value, node in figures:
+        if node:
+            by_node.setdefault(node, []).append(value)
+    return by_node
+
+
 def _row(
     test: str,
     kind: str,
@@ -176,10 +185,7 @@ def _row(
     table = spread(values, deviations)
     fit = [value for value in values if not unfit(value)]
     excluded = wrong + Counter(one.rule for one in table.excluded)
-    by_node: dict[str, list[float]] = {}
-    for value, node in found:
-        if node:
-            by_node.setdefault(node, []).append(value)
+    by_node = _by_node(found)
     changed = [] if by_node else [c for c in changes.find(fit) if c.tier == "confirmed"]
     latest = fit[max((c.settled for c in changed), default=0) :]
     return VariabilityRow(
@@ -285,19 +291,24 @@ def _of_gauges(known: Sequence[Deviation], readings: Readings) -> list[Question]
 def _of_figures(known: Sequence[Deviation], figures: Figures) -> list[Question]:
     """Return a question for each figure: runs that have more of it than their case, and the
     others."""
-    found = []
+    questions = []
     for name, values in sorted(figures.items()):
-        cases: dict[tuple[str, ...], list[RunOutcome]] = {}
-        for one, _ in known:
-            if one.row in values:
-                cases.setdefault(one.case_key, []).append(one)
-        high: set[int] = set()
-        for runs in cases.values():
-            middle = statistics.median(values[one.row] for one in runs)
-            high |= {one.row for one in runs if values[one.row] > middle}
-        told = [(one, x) for one, x in known if one.row in values]
-        found.append(_question("figure", name, None, told, high))
-    return [each for each in found if each is not None]
+        measured = [(one, x) for one, x in known if one.row in values]
+        high = _above_their_case([one for one, _ in measured], values)
+        questions.append(_question("figure", name, None, measured, high))
+    return [each for each in questions if each is not None]
+
+
+def _above_their_case(runs: Sequence[RunOutcome], values: Mapping[int, float]) -> set[int]:
+    """Return the runs with a value above the median of their case, by row."""
+    cases: dict[tuple[str, ...], list[int]] = {}
+    for one in runs:
+        cases.setdefault(one.case_key, []).append(one.row)
+    high: set[int] = set()
+    for rows in cases.values():
+        middle = statistics.median(values[row] for row in rows)
+        high |= {row for row in rows if values[row] > middle}
+    return high
 
 
 def _level(one: RunOutcome, series: Sequence[tuple[int, float]]) -> float | None:

@@ -344,10 +344,9 @@ def _as_planned(
         return found, ""
     ends = [*(span.start for span in spans[1:]), view.now]
     added = list(zip((span.start for span in spans), ends, missing, strict=True))
+    fewer = [(span, kept) for span, kept in zip(spans, planned, strict=True) if kept < least]
     note = ", ".join(
-        f"{kept} from {show_seconds(view.history.clock(span.start))} on"
-        for span, kept, more in zip(spans, planned, missing, strict=True)
-        if more
+        f"{kept} from {show_seconds(view.history.clock(span.start))} on" for span, kept in fewer
     )
     return list(_raised(found, added)), f"; the changed plan kept fewer: {note}"
 
