@@ -30,7 +30,10 @@ NODES = ("n001", "n002", "n003")
 
 
 def reason(cluster: SlurmCluster, node: str) -> str:
-    return cluster.run("sinfo", "-h", "-N", "-n", node, "-o", "%T %E").splitlines()[0]
+    """Return the state of a node and its reason; without the * of one that a busy host kept from
+    answering Slurm's ping."""
+    line = cluster.run("sinfo", "-h", "-N", "-n", node, "-o", "%T %E").splitlines()[0]
+    return line.replace("*", "", 1)
 
 
 class Checked:

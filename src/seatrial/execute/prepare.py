@@ -88,10 +88,7 @@ def prepare_trial(asked: TrialOptions, machine: str | None, with_builds: bool = 
 
 def require_cases(prepared: Prepared) -> None:
     """Raise UsageError for a tag that no test has, or if there is no case, with the reasons."""
-    known = sorted({tag for test in prepared.tests.values() for tag in test.tags})
-    for tag in prepared.asked.tags:
-        if tag not in known:
-            raise UsageError(f"no test has the tag {tag!r}; there are {', '.join(known) or 'none'}")
+    _require_tags(prepared)
     if prepared.cases:
         _require_used_settings(prepared)
         return
@@ -106,6 +103,14 @@ def require_cases(prepared: Prepared) -> None:
         f"no case is selected of {count(len(prepared.tests), 'test')}{by}; "
         "`seatrial list` shows what there is"
     )
+
+
+def _require_tags(prepared: Prepared) -> None:
+    """Raise UsageError for a tag that no test has."""
+    known = sorted({tag for test in prepared.tests.values() for tag in test.tags})
+    for tag in prepared.asked.tags:
+        if tag not in known:
+            raise UsageError(f"no test has the tag {tag!r}; there are {', '.join(known) or 'none'}")
 
 
 def _require_used_settings(prepared: Prepared) -> None:

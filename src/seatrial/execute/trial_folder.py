@@ -76,7 +76,7 @@ def find(trials: Path, tag: str) -> TrialFolder:
     if "/" in tag and (Path(tag) / "trial.json").exists():
         return TrialFolder(Path(tag))
     known = tags(trials)
-    matches = [name for name in known if name == tag] or [n for n in known if n.startswith(tag)]
+    matches = [tag] if tag in known else [name for name in known if name.startswith(tag)]
     if len(matches) == 1:
         return TrialFolder(trials / matches[0])
     if not matches:

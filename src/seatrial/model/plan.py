@@ -505,14 +505,14 @@ def bound_of(criterion: str, written: int | float | str, metric: str = "") -> fl
         if metric == ELAPSED and not is_relative(written):
             return seconds(written)
         return share_of(written) if isinstance(written, str) else float(written)
-    if quantity == "seconds":
-        return seconds(written)
-    if quantity == "count":
-        return _whole(written)
-    if quantity == "change":
-        return _signed_share(written)
-    if quantity == "points":
-        return _points(written)
+    parsers = {
+        "seconds": seconds,
+        "count": _whole,
+        "change": _signed_share,
+        "points": _points,
+    }
+    if quantity in parsers:
+        return parsers[quantity](written)
     share = share_of(written)
     if quantity == "part" and share > 1:
         raise ValueError(f"{written!r} is more than 100 %; write e.g. 0.95 or 95%")

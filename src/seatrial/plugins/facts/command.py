@@ -5,6 +5,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Collection, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -419,11 +420,12 @@ def source_of(
     """Return the facts of files, trials and machines (their newest trial) together; of none named,
     the newest trial. Of a node that is in several the first counts. ``rates``: with those of
     counters since the collection before. Raises UsageError."""
-    files = [Path(name) for name in names if Path(name).is_file()]
-    trials = [_collection(store, name) for name in names if not Path(name).is_file()]
+    files = [path for path in map(Path, names) if path.is_file()]
+    others = [name for name in names if Path(name) not in files]
+    trials = [_collection(store, name) for name in others]
     if not names:
         trials = [changed.newest(store, machine)]
-    table = facts.read([*files, *(path for one in trials for path in one.files)])
+    table = facts.read([*files, *chain.from_iterable(one.files for one in trials)])
     if rates and (earlier := list(_files_before(store, trials))):
         table = with_rates(table, facts.read(earlier))
     source = ", ".join([*(one.trial for one in trials), *map(str, files)])

@@ -1,6 +1,7 @@
 """Facts: which nodes of a machine are not like the others, and what rules found on them."""
 
 import contextlib
+from collections.abc import Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -63,7 +64,7 @@ def data(state: ServerState, query: PageQuery) -> FactsPage:
     machines = sorted({one.machine for one in collections})
     page = FactsPage(state="asked", machines=machines)
     trial = query.text("trial")
-    machine = query.text("machine") or (machines[0] if len(machines) == 1 else "")
+    machine = query.text("machine") or _only(machines)
     if not machine:
         return page
     ours = [one for one in collections if one.machine == machine]
@@ -78,6 +79,11 @@ def data(state: ServerState, query: PageQuery) -> FactsPage:
     if study.value is None:
         return replace(page, state=study.state, reason=study.reason)
     return replace(page, state="judged", found=study.value)
+
+
+def _only(names: Sequence[str]) -> str:
+    """Return the name if there is one alone, else ""."""
+    return names[0] if len(names) == 1 else ""
 
 
 def _chosen(collections: list[Collection], trial: str) -> Collection | None:

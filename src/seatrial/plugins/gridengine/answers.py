@@ -146,20 +146,25 @@ def parse_qacct(text: str) -> list[TaskState]:
 def _ended(account: dict[str, str], failed: int, code: int) -> str:
     """Return the state of a job that is over. The accounting does not tell a job that ``qdel``
     ended from one that the execution daemon ended at its limit; that it reached the limit does."""
-    request = account.get("category", "")
-    limit = re.search(r"\bh_rt=([0-9]{1,9})\b", request)
-    took = re.match(r"[0-9]+", account.get("ru_wallclock", ""))
     if failed in (_LIMIT, *_SIGNAL):
-        if limit and took and int(took[0]) >= int(limit[1]):
-            return "TIMEOUT"
-        if failed == _LIMIT:
-            return "OUT_OF_MEMORY" if re.search(r"\b[hs]_vmem=", request) else "TIMEOUT"
-        return "CANCELLED" if code == _KILLED else "FAILED"
+        return _ended_by_signal(account, failed, code)
     if failed in _FAILURES:
         return _FAILURES[failed]
     if code == _CLAIMED:
         return "REQUEUED"
     return "FAILED" if code else "COMPLETED"
+
+
+def _ended_by_signal(account: dict[str, str], failed: int, code: int) -> str:
+    """Return the state of a job that a signal ended."""
+    request = account.get("category", "")
+    limit = re.search(r"\bh_rt=([0-9]{1,9})\b", request)
+    took = re.match(r"[0-9]+", account.get("ru_wallclock", ""))
+    if limit and took and int(took[0]) >= int(limit[1]):
+        return "TIMEOUT"
+    if failed == _LIMIT:
+        return "OUT_OF_MEMORY" if re.search(r"\b[hs]_vmem=", request) else "TIMEOUT"
+    return "CANCELLED" if code == _KILLED else "FAILED"
 
 
 def parse_nodes(text: str) -> dict[str, str]:

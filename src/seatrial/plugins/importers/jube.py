@@ -130,7 +130,7 @@ def _kinds(
     parameters, figures = list(columns.parameters), dict(columns.figures)
     used = {columns.case, columns.time, columns.node, columns.status, columns.id}
     used |= {*parameters, *figures}
-    varied = benchmark.parameters if benchmark and not parameters else frozenset()
+    varied = _parameters_of(benchmark) if not parameters else frozenset()
     notes = []
     for head in table.head:
         if head in used or head.startswith(_OWN):
@@ -148,6 +148,10 @@ def _kinds(
             text = f"column {head!r} is neither a parameter nor a figure; see --parameter, --figure"
             notes.append(ImportNote(table.path, 1, text, lost=True))
     return parameters, figures, notes
+
+
+def _parameters_of(benchmark: _Benchmark | None) -> frozenset[str]:
+    return benchmark.parameters if benchmark else frozenset()
 
 
 def _is_of_numbers(table: table_results.ResultTable, head: str) -> bool:

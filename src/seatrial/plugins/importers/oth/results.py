@@ -258,21 +258,12 @@ class _TestReader:
         """Return the events of a run by their numbers."""
         events: dict[str, OthEvent] = {}
         partial = []
-        try:
-            names = os.listdir(where)  # noqa: PTH208 - for each of 100,000 runs
-        except OSError as error:
-            self._note(where, f"cannot be read: {error.strerror}")
-            return {}
-        there = {
-            known[2]: known
-            for name in sorted(names, reverse=True)
-            if (known := _EVENT.fullmatch(name))
-        }
-        for number, known in there.items():
-            name = known[0]
-            if known[1]:
+        files = self._event_files(where)
+        for number, match in files.items():
+            name = match[0]
+            if match[1]:
                 partial.append((number, name))
-            elif number not in _UNUSED and _UNUSED_BESIDE.get(number) not in there:
+            elif number not in _UNUSED and _UNUSED_BESIDE.get(number) not in files:
                 try:
                     events[number] = _event(f"{where}/{name}")
                 except (OSError, ValueError) as error:
@@ -281,6 +272,16 @@ class _TestReader:
             if number not in events:
                 self._note(f"{where}/{name}", "the event was being written: left out")
         return events
+
+    def _event_files(self, where: str) -> dict[str, re.Match[str]]:
+        """Return the names of the files of a run's events by their numbers."""
+        try:
+            names = os.listdir(where)  # noqa: PTH208 - for each of 100,000 runs
+        except OSError as error:
+            self._note(where, f"cannot be read: {error.strerror}")
+            return {}
+        matches = map(_EVENT.fullmatch, sorted(names, reverse=True))
+        return {match[2]: match for match in matches if match}
 
     # ---- by its row -----------------------------------------------------------------------
 
