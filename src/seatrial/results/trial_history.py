@@ -89,12 +89,10 @@ class RunHistory(RunLife, kw_only=True):
     def held_nodes(self, now: int) -> tuple[int, int] | None:
         """Return from when to when (ns) it held its nodes, to ``now`` while it does; None if it
         never did."""
-        # the scheduler's word may come after the script's
-        starts = [at for at in (self.job_started, self.script_started) if at is not None]
-        if not starts:
-            return None
-        start = min(starts)
-        return start, max(start, self._end_of_hold(now))
+        start, script = self.job_started, self.script_started
+        if start is None or (script is not None and script < start):
+            start = script  # the scheduler's word may come late
+        return None if start is None else (start, max(start, self._end_of_hold(now)))
 
     def _end_of_hold(self, now: int) -> int:
         """Return when it gave its nodes back (ns); ``now`` while it has them."""
