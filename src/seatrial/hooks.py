@@ -7,8 +7,8 @@
 
 A plug-in is a module that an installed wheel names as an entry point of the group ``seatrial``.
 Features of the product itself are plug-ins, too (``seatrial/plugins/``): they come by the same
-door, and the core imports none of them. What the core has of a kind, it registers by the same
-hooks.
+door, and the core imports none of them. The core registers its schedulers, launchers and criteria
+by the same hooks.
 
 Plug-ins are imported when a command starts, so what they return names its code as
 ``module:attribute``; `load` imports that where it is used.
@@ -235,7 +235,7 @@ class OutputFormat(NamedTuple):
     #: The name.
     name: str
     #: A module with ``parse(text) -> list[MetricValue]``, as those of the core in
-    #: ``verify/outputs``; the first line of its docstring describes it.
+    #: ``judge/outputs``; the first line of its docstring describes it.
     module: str
 
 

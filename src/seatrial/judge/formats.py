@@ -1,4 +1,4 @@
-"""The known output formats: the modules of ``verify/outputs``, each with its name.
+"""The known output formats: the modules of ``judge/outputs``, each with its name.
 
 form = find_format("ior")
 figures = form.read(text)             # ValueError with the reason if the output is not complete
