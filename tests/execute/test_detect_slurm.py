@@ -109,6 +109,14 @@ def test_accelerators(path: Path, gres: str, gpus: int) -> None:
     assert detect_cluster(None)[0].nodes[0].gpus == gpus
 
 
+def test_which_nodes_start_jobs_now(path: Path) -> None:
+    present = ["IDLE", "MIXED+PLANNED", "ALLOCATED+COMPLETING", "IDLE+CLOUD+DYNAMIC_NORM"]
+    away = ["IDLE+INVALID_REG", "IDLE*", "IDLE+CLOUD+POWERED_DOWN", "UNKNOWN", "IDLE+FROZEN", ""]
+    shown = [node(f"n{i}", State=state) for i, state in enumerate([*present, *away])]
+    answers(path, *shown)
+    assert [state.away for state in detect.states().values()] == [False] * 4 + [True] * 6
+
+
 def test_only_nodes_that_jobs_can_get_to(path: Path) -> None:
     answers(path, node("n1"), node("n2", Partitions="gpu"), node("n3", Partitions=""))
     assert [kind.names for kind in detect_cluster(None)[0].nodes] == ["n1"]

@@ -391,7 +391,13 @@ LONGEST_NOTE = 200
 MOST = 0.05  # of the nodes of a machine
 
 _REASON = re.compile(r"\sReason=(.*?)(?:\s\[[^\[\]]*\])?\s*(?:\s[A-Z][A-Za-z]*=.*)?$")
-_AWAY = re.compile(r"DOWN|DRAIN|FAIL|MAINT|NOT_RESPONDING|POWER|REBOOT|FUTURE|UNKNOWN|\*")
+# States and flags of a node that starts jobs now, as scontrol joins them with +.
+_PRESENT = frozenset(
+    {
+        *("IDLE", "ALLOCATED", "MIXED", "COMPLETING", "PLANNED", "BLOCKED", "RESERVED", "PERFCTRS"),
+        *("CLOUD", "DYNAMIC_NORM", "EXTERNAL", "RESUME", "UNDRAIN"),
+    }
+)
 
 
 class DrainState(NamedTuple):
@@ -420,7 +426,8 @@ def states() -> dict[str, DrainState]:
             if drained and fields.get("Reason", "") == NOTE:
                 reason = _REASON.search(line)
                 note = reason[1] if reason else NOTE
-            found[name] = DrainState(bool(_AWAY.search(state)), drained, note)
+            away = not _PRESENT.issuperset(state.split("+"))
+            found[name] = DrainState(away, drained, note)
     return found
 
 

@@ -28,10 +28,25 @@ from seatrial.model.schedulers import Slurm
         ("drained|bad | memory", "drained: bad | memory"),
         ("draining|fans", "draining: fans"),
         ("failing|none", "failing"),
+        ("inval|Low RealMemory (reported:190000)", "inval: Low RealMemory (reported:190000)"),
+        ("future|none", "future"),
+        ("unknown*|none", "unknown"),
+        ("?|none", "?"),
+        ("frozen|a state of a later Slurm", "frozen: a state of a later Slurm"),
     ],
 )
 def test_states_of_nodes(state: str, why: str) -> None:
     assert parse_sinfo(f"n001|{state}\n") == {"n001": why}
+
+
+def test_nodes_that_take_jobs_by_themselves_are_up() -> None:
+    states = [
+        *("planned", "mixed-", "rebooting^", "reboot^", "reboot_requested", "reboot_issued@"),
+        *("powering_down%", "powered_down~", "power_down!", "powering_up#", "power_up", "maint$"),
+        *("blocked", "completing", "allocated+", "no_respond", "perfctrs", "dynamic_norm"),
+    ]
+    rows = "".join(f"n{i}|{state}|none\n" for i, state in enumerate(states))
+    assert set(parse_sinfo(rows).values()) == {""}
 
 
 def test_a_node_in_several_partitions_is_one() -> None:

@@ -179,6 +179,8 @@ def test_nodes_that_take_no_jobs() -> None:
     [
         (["", "d"], ""),
         (["a", "a"], ""),
+        (["aASP"], ""),
+        (["aZ"], "q0 is aZ"),
         (["E", "d"], "q0 is E, q1 is d"),
         ([], "it is in no queue"),
     ],

@@ -159,6 +159,10 @@ def test_nodes() -> None:
         ("resv-exclusive", "", ""),
         ("offline", "fans", "offline: fans"),
         ("state-unknown,down", "", "state-unknown,down"),
+        ("job-sharing,busy", "", ""),
+        ("sleep", "", ""),
+        ("job-busy,Stale", "", "job-busy,Stale"),
+        ("frozen", "of a later PBS", "frozen: of a later PBS"),
     ],
 )
 def test_nodes_that_take_no_jobs(state: str, comment: str, why: str) -> None:

@@ -136,8 +136,17 @@ SACCT_FORMAT = "JobID,JobName,State,ExitCode,NodeList"
 SINFO_FORMAT = "%N|%T|%E"
 FEATURES_FORMAT = "%N|%f"
 
-# States of a node in which it takes no jobs, without suffixes such as * and ~.
-NODE_DOWN = frozenset({"down", "drained", "draining", "drain", "fail", "failing", "error"})
+# States of a node in which it takes jobs, or will by itself: sinfo(1), without suffixes such as *
+# and ~. In any other state it takes none, also in one that a later Slurm may bring.
+NODE_UP = frozenset(
+    {
+        *("idle", "allocated", "mixed", "completing", "planned", "blocked", "reserved", "maint"),
+        *("reboot", "rebooting", "reboot_requested", "reboot_issued", "cancel_reboot"),
+        *("power_up", "power_down", "powering_up", "powering_down", "powered_down"),
+        *("cloud", "dynamic_norm", "external", "resume", "undrain"),
+        *("no_respond", "not_responding", "perfctrs", "npc"),
+    }
+)
 
 # Errors of sbatch that may pass: the controller was down, or a limit on the number of jobs was
 # reached. An error about an option, a partition or an account is permanent.
@@ -153,7 +162,7 @@ NO_JOB = re.compile(r"Invalid job id|Job \S+ not found")
 OVER = re.compile(r"already (finished|completing)|Invalid job id|not found|No such")
 _NUMBER = re.compile(r"[0-9]{1,18}")
 _SUBMITTED = re.compile(r"([0-9]{1,18})(?:;\S+)?")
-_STATE = re.compile(r"[a-z_]+")
+_STATE = re.compile(r"[a-z_]+|\?")
 _TASK = re.compile(r"([0-9]{1,18})(?:_([0-9]{1,18}))?")
 
 
@@ -214,7 +223,7 @@ def parse_sinfo(text: str) -> dict[str, str]:
             raise UnexpectedOutput(f"sinfo answered {line[:80]!r}")
         reason = fields[2].strip().removeprefix("none")
         words = f"{state}: {reason}" if reason else state
-        nodes[fields[0].strip()] = words if state in NODE_DOWN else ""
+        nodes[fields[0].strip()] = "" if state in NODE_UP else words
     return nodes
 
 

@@ -218,9 +218,9 @@ def _number(text: str | None) -> int | None:
 
 COMMAND = ("qhost", "-q", "-xml")
 
-# States of a queue on a host, of which one is enough that it starts no jobs there. Not among them
-# are a and A, alarms that pass, and P, preempted.
-_DOWN = frozenset("uEdDCcos")
+# States of a queue on a host that pass by themselves: alarms, suspended for another queue,
+# preempted. One other state is enough that it starts no jobs there.
+_PASSING = frozenset("aASP")
 
 
 class HostSeen(NamedTuple):
@@ -237,7 +237,7 @@ class HostSeen(NamedTuple):
         if not self.states:
             return "it is in no queue"
         words = [f"{queue} is {state}" for queue, state in self.states.items() if state]
-        down = [state for state in self.states.values() if _DOWN.intersection(state)]
+        down = [state for state in self.states.values() if not _PASSING.issuperset(state)]
         return ", ".join(words) if len(down) == len(self.states) else ""
 
     def value(self, name: str) -> int:

@@ -38,11 +38,12 @@ _EXIT_STATES = {
 _DIRECT = 19  # the first release that surely knows qsub -k d
 _CLAIMED = 93  # the exit code of a job script whose run another job has claimed
 
-# States of a node in which it takes no jobs. pbsnodes(8B), -v.
-NODE_DOWN = frozenset(
+# States of a node in which it takes jobs, or will by itself: pbsnodes(8B), -v. In any other state
+# it takes none, also in one that a later PBS may bring.
+NODE_UP = frozenset(
     {
-        *("down", "offline", "offline_by_mom", "maintenance", "stale", "state-unknown", "unknown"),
-        *("initializing", "provisioning", "wait-provisioning", "unresolvable", "Stale", "Down"),
+        *("free", "job-busy", "job-exclusive", "job-sharing", "resv-exclusive", "busy"),
+        "sleep",  # saves power until a job needs it
     }
 )
 
@@ -170,7 +171,7 @@ def parse_pbsnodes(text: str) -> dict[str, str]:
         comment = " ".join(str(about.get("comment", "")).split())
         words = f"{said}: {comment}" if comment else said
         node = name.partition("[")[0]  # a host has vnodes of its name
-        nodes[node] = nodes.get(node) or (words if NODE_DOWN.intersection(states) else "")
+        nodes[node] = nodes.get(node) or ("" if NODE_UP.issuperset(states) else words)
     return nodes
 
 
