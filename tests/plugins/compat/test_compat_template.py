@@ -13,6 +13,7 @@ import pytest
 
 from seatrial.plugins.compat.command import TEMPLATES, text_of
 from tests.cli.test_query_common import ask
+from tests.plugins.compat.compat_jobs import GONE_S
 from tests.slurm.cluster import SlurmCluster
 from tests.waiting import LONG_S, until
 
@@ -32,13 +33,21 @@ int main(int count, char **words) {
     MPI_Get_processor_name(name, &length);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     printf("%s of %d ranks, %s threads\n", name, size, threads ? threads : "no");
+    printf("%s %s\n", name, getenv("OMP_SETUP"));
     MPI_Finalize();
 }
 """
-WORKERS = """
+WORKERS = r"""
 for host in ${GAUSS_WDEF//,/ }; do
-  $GAUSS_SDEF "$host" 'echo "worker on $(hostname)"' < /dev/null
+  $GAUSS_SDEF "$host" \
+    'echo "worker on $(hostname): $g16root $GAUSS_EXEDIR $GAUSS_SCRDIR $OMP_SETUP"' < /dev/null
 done
+"""
+SAY = 'echo "$(hostname) $OMP_SETUP"'
+PLACE = "  # ---- Set-up: modules, profiles and variables, before the job starts itself again.\n"
+SETUP = """\
+  export OMP_SETUP=at_the_place g16root=/opt/gaussian GAUSS_EXEDIR=/opt/gaussian/g16
+  unset TMPDIR
 """
 
 
@@ -70,7 +79,13 @@ def test_a_template_is_a_script_with_comments(tmp_path: Path, name: str) -> None
     assert text == text_of(name)
     subprocess.run(["bash", "-n"], input=text, text=True, check=True, timeout=LONG_S)
     assert text.startswith("#!/bin/bash\n#SBATCH --nodes=2\n")
-    assert "\n# Change: " in text and "exec seatrial compat run " in text
+    assert "\n# Change: " in text
+    begin, place, end = (
+        text.index(line) for line in ('if [ -z "${SEATRIAL_COMPAT-}" ]', PLACE, "\nset -eu")
+    )
+    assert (
+        begin < place < text.index("# ---- End of the set-up.") < text.index("exec seatrial ") < end
+    )
 
 
 def test_an_unknown_template_is_told(tmp_path: Path) -> None:
@@ -99,13 +114,34 @@ def test_a_farm_names_the_line_that_fails(tmp_path: Path) -> None:
     assert (tmp_path / "out.2").read_text() == "three\n"
 
 
-def test_a_replica_that_dies_ends_the_job(tmp_path: Path) -> None:
-    program(tmp_path, "exchange", "exec sleep 300")
-    program(tmp_path, "replica", 'echo "$@"; exit "$4"')  # its number
+@pytest.mark.parametrize(
+    ("exchange", "replica", "said"),
+    [
+        (
+            "exec sleep 600",
+            '[ "$4" = 0 ] || exit 3; exec sleep 600',
+            "replica 1 on {here} ended with exit code 3, see replica.1.log",
+        ),
+        (
+            "exec sleep 600",
+            '[ "$4" = 0 ] || kill -9 $$; exec sleep 600',
+            "replica 1 on {here} ended with exit code 137, see replica.1.log",
+        ),
+        (
+            "exit 7",
+            "exec sleep 600",
+            "the exchange on {here} ended with exit code 7, see exchange.log",
+        ),
+    ],
+)
+def test_the_first_program_of_an_exchange_that_fails_ends_the_job(
+    tmp_path: Path, exchange: str, replica: str, said: str
+) -> None:
+    program(tmp_path, "exchange", exchange)
+    program(tmp_path, "replica", f'echo "$@"; {replica}')  # its number is the fourth word
     done = run(tmp_path, "replica")
     assert done.returncode == 1
-    assert "replica 1 on " in done.stderr and "see replica.1.log" in done.stderr
-    assert "--number 0" in (tmp_path / "replica.0.log").read_text()
+    assert done.stderr.splitlines()[-1] == said.format(here=os.uname().nodename)
 
 
 @pytest.mark.parametrize(
@@ -136,10 +172,12 @@ def test_a_k_point_may_have_several_ranks(tmp_path: Path) -> None:
     assert {"HYDRA_LAUNCHER_EXEC=rsh", "WIENROOT=/opt/wien"} <= {*got}
 
 
-def submitted(cluster: SlurmCluster, folder: Path, name: str, *words: str, **given: str) -> str:
-    """Submit a template in its folder, for two nodes with two tasks each; return the job's id."""
+def submitted(cluster: SlurmCluster, folder: Path, name: str, **given: str) -> str:
+    """Submit a template in its folder, for two nodes with two tasks each, with variables at the
+    place for the set-up; return the job's id."""
     (folder / name).mkdir(exist_ok=True)
-    (folder / name / "job.sh").write_text(text_of(name))
+    before, place, after = text_of(name).partition(PLACE)
+    (folder / name / "job.sh").write_text(before + place + SETUP + after)
     may_be_root = ("OMPI_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT")
     given |= {each + end: "1" for each in may_be_root for end in ("", "_CONFIRM")}
     given["OMPI_MCA_mpi_yield_when_idle"] = "1"
@@ -153,7 +191,6 @@ def submitted(cluster: SlurmCluster, folder: Path, name: str, *words: str, **giv
             "-c1",
             "-oslurm.out",
             "job.sh",
-            *words,
         ],
         cwd=folder / name,
         env={**os.environ, **cluster.env, **given},
@@ -171,6 +208,11 @@ def compiled(folder: Path, program: str, source: Path, *options: str, cc: str = 
     subprocess.run(words, cwd=folder, check=True, timeout=LONG_S)
 
 
+def asks(hosts: str) -> str:
+    """Return lines of a script that ask each host that a command prints for its variable."""
+    return f"for host in $({hosts}); do rsh \"$host\" '{SAY}'; done > said\n"
+
+
 def prepare(folder: Path) -> None:
     """Write the programs that the templates start: surrogates where the real ones are not free."""
     for name in TEMPLATES:
@@ -181,16 +223,21 @@ def prepare(folder: Path) -> None:
     shutil.copy(SUITE / "espresso/si.in", folder / "espresso/pw.in")
     program(folder / "gaussian", "g16", WORKERS)
     (folder / "gaussian/input.com").touch()
-    lines = [f"hostname; echo {number}\n" for number in range(5)]
+    lines = [f"{SAY}; echo {number}\n" for number in range(5)]
     (folder / "serial/commands.txt").write_text("".join(lines))
     compiled(folder / "kpoints", "kpoint", SUITE / "kpoints/kpoint.c")
     for file in ("kpoints/kparallel.sh", "farm/farm.sh"):
         shutil.copy(SUITE / file, folder / "kpoints")
-    program(folder / "kpoints", "run_lapw", "exec bash kparallel.sh all 5 ./kpoint")
-    compiled(folder / "namd", "charmrun", SUITE / "namd/charmrun.c", f"-I{SUITE / 'linda'}")
+    asked = asks("cut -d: -f2 .machines | grep ^n")
+    program(folder / "kpoints", "run_lapw", f"{asked}exec bash kparallel.sh all 5 ./kpoint")
+    compiled(folder / "namd", "charmrun.c.out", SUITE / "namd/charmrun.c", f"-I{SUITE / 'linda'}")
+    asked = asks("sed -n 's/^host //; s/ .*//p' nodelist")
+    program(folder / "namd", "charmrun", f'{asked}exec charmrun.c.out "$@"')
     program(folder / "namd", "namd2", "")
     program(folder / "replica", "exchange", "until [ -e replica.2.went ]; do sleep 0.05; done")
-    program(folder / "replica", "replica", 'hostname; touch "replica.$4.went"')
+    program(folder / "replica", "replica", SAY + '; touch "replica.$4.went"')
+    asked = asks("cut -d' ' -f1 \"$HOSTFILE\"")
+    program(folder / "espresso", "mpirun.openmpi", f'{asked}exec /usr/bin/mpirun.openmpi "$@"')
 
 
 @pytest.mark.slurm(hosts=True)
@@ -220,15 +267,38 @@ def test_every_template_runs_on_two_nodes(cluster: SlurmCluster, tmp_path: Path)
         ranks = [f"{node} of 4 ranks, {threads} threads" for node in nodes[name] for _ in "12"]
         # Open MPI 5 may warn of a setpgid that its child was too quick for.
         assert sorted(re.findall("^.* of 4 ranks.*", said[name], re.MULTILINE)) == ranks
+        heard = [f"{node} at_the_place" for node in nodes[name] for _ in "12"]
+        assert sorted(re.findall("^.* at_the_place$", said[name], re.MULTILINE)) == heard
     assert "running on     4 processors" in said["espresso"]
     assert "K-points division:     npool     =       2" in said["espresso"]
     assert "JOB DONE." in said["espresso"]
-    workers = [f"worker on {node}" for node in nodes["gaussian"]]
+    variables = "/opt/gaussian /opt/gaussian/g16 /tmp at_the_place"
+    workers = [f"worker on {node}: {variables}" for node in nodes["gaussian"]]
     assert lines("gaussian", "input.log") == workers
-    assert {*lines("serial", "out.*")} == {*nodes["serial"], *map(str, range(5))}
+    at_place = {name: {f"{node} at_the_place" for node in nodes[name]} for name in TEMPLATES}
+    assert {*lines("serial", "out.*")} == {*at_place["serial"], *map(str, range(5))}
     assert "5 of 5 commands ended well" in said["serial"]
     places = [f"1:{node}" for node in nodes["kpoints"] for _ in "12"]
     assert [one for one in lines("kpoints", ".machines") if one[0] == "1"] == places
     assert len(lines("kpoints", "farm.[0-4]")) == 5
     assert "Charmrun> 4 processes" in said["namd"] and "is right" in said["namd"]
-    assert lines("replica", "replica.*.log") == [node for node in nodes["replica"] for _ in "12"]
+    for name in ("espresso", "kpoints", "namd"):
+        assert {*lines(name, "said")} == at_place[name], name
+    assert lines("replica", "replica.*.log") == sorted([*at_place["replica"]] * 2)
+    a_dead_replica_ends_its_job(cluster, tmp_path)
+
+
+def a_dead_replica_ends_its_job(cluster: SlurmCluster, folder: Path) -> None:
+    """Replica 2 of 4, the first one on the second node, dies; the others would wait for it."""
+    program(folder / "replica", "exchange", "exec sleep 600")
+    program(
+        folder / "replica", "replica", '[ "$4" = 2 ] || exec sleep 600; hostname > died; kill -9 $$'
+    )
+    job = submitted(cluster, folder, "replica")
+    died = folder / "replica/died"
+    until(lambda: died.exists() and died.read_text(), "replica 2", LONG_S)
+    until(lambda: not cluster.run("squeue", "-h"), "the end of the job", GONE_S)
+    said = (folder / "replica/slurm.out").read_text()
+    node = died.read_text().strip()
+    assert f"replica 2 on {node} ended with exit code 137, see replica.2.log" in said
+    assert "JobState=FAILED" in cluster.run("scontrol", "-o", "show", "job", job)

@@ -6,11 +6,17 @@
 #
 # Quantum ESPRESSO (pw.x) with its k-points in pools: ranks by MPI over rsh, the pools by -nk.
 # Change: the input (sbatch job.sh si.in), the pools, the mpirun that pw.x was linked with.
-set -eu
 
-# The script runs itself as a compat job: from here on ssh and rsh reach each node of the job.
-[ -n "${SEATRIAL_COMPAT-}" ] ||
+if [ -z "${SEATRIAL_COMPAT-}" ]; then
+  # ---- Set-up: modules, profiles and variables, before the job starts itself again.
+  # module load quantum-espresso
+  # ---- End of the set-up. The script starts itself again as a compat job: ssh and rsh then reach
+  # each node of it. Nodes get PATH, LD_LIBRARY_PATH, MODULE*, OMP_*, and what -e names, as they are
+  # here (-e MKLROOT -e 'FFTW_*'); a variable that is set further down stays on the first node.
   exec seatrial compat run -e ESPRESSO_PSEUDO -e ESPRESSO_TMPDIR -- bash "$0" "$@"
+fi
+
+set -eu
 input=${1:-pw.in}
 pools=${POOLS:-1} # divides the ranks: each pool has a part of the k-points
 total=$(wc -l < "$NODEFILE") # a line for each rank

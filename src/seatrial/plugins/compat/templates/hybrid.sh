@@ -6,10 +6,17 @@
 #
 # MPI between the nodes and OpenMP within: a few ranks on each node, each with threads.
 # Change: the program; ranks (--ntasks-per-node) times threads (--cpus-per-task) fill a node.
-set -eu
 
-# The script runs itself as a compat job: from here on ssh and rsh reach each node of the job.
-[ -n "${SEATRIAL_COMPAT-}" ] || exec seatrial compat run -- bash "$0" "$@"
+if [ -z "${SEATRIAL_COMPAT-}" ]; then
+  # ---- Set-up: modules, profiles and variables, before the job starts itself again.
+  # module load openmpi
+  # ---- End of the set-up. The script starts itself again as a compat job: ssh and rsh then reach
+  # each node of it. Nodes get PATH, LD_LIBRARY_PATH, MODULE*, OMP_*, and what -e names, as they are
+  # here (-e MKLROOT -e 'FFTW_*'); a variable that is set further down stays on the first node.
+  exec seatrial compat run -e 'OMPI_*' -e 'PRTE_*' -e 'I_MPI_*' -- bash "$0" "$@"
+fi
+
+set -eu
 program=(./a.out)
 total=$(wc -l < "$NODEFILE") # a line for each rank
 of_each=${SLURM_NTASKS_PER_NODE:-1}

@@ -6,10 +6,17 @@
 #
 # An MPI program that was built for a cluster of Linux hosts: its own mpirun starts it over rsh.
 # Change: the program, and which mpirun it was linked with.
-set -eu
 
-# The script runs itself as a compat job: from here on ssh and rsh reach each node of the job.
-[ -n "${SEATRIAL_COMPAT-}" ] || exec seatrial compat run -- bash "$0" "$@"
+if [ -z "${SEATRIAL_COMPAT-}" ]; then
+  # ---- Set-up: modules, profiles and variables, before the job starts itself again.
+  # module load openmpi
+  # ---- End of the set-up. The script starts itself again as a compat job: ssh and rsh then reach
+  # each node of it. Nodes get PATH, LD_LIBRARY_PATH, MODULE*, OMP_*, and what -e names, as they are
+  # here (-e MKLROOT -e 'FFTW_*'); a variable that is set further down stays on the first node.
+  exec seatrial compat run -e 'OMPI_*' -e 'PRTE_*' -e 'I_MPI_*' -- bash "$0" "$@"
+fi
+
+set -eu
 program=(./a.out)
 total=$(wc -l < "$NODEFILE") # a line for each task
 

@@ -7,10 +7,17 @@
 # A farm of serial jobs: the lines of a file are run on all cores of the job, each on the next that
 # is free. A line that fails is named, and the job fails; the others run to their end.
 # Change: the file of commands.
-set -eu
 
-# The script runs itself as a compat job: from here on ssh and rsh reach each node of the job.
-[ -n "${SEATRIAL_COMPAT-}" ] || exec seatrial compat run -- bash "$0" "$@"
+if [ -z "${SEATRIAL_COMPAT-}" ]; then
+  # ---- Set-up: modules, profiles and variables, before the job starts itself again.
+  # module load python
+  # ---- End of the set-up. The script starts itself again as a compat job: ssh and rsh then reach
+  # each node of it. Nodes get PATH, LD_LIBRARY_PATH, MODULE*, OMP_*, and what -e names, as they are
+  # here (-e MKLROOT -e 'FFTW_*'); a variable that is set further down stays on the first node.
+  exec seatrial compat run -- bash "$0" "$@"
+fi
+
+set -eu
 mapfile -t hosts < "$SEATRIAL_COMPAT/hosts"
 tasks=${SLURM_NTASKS_PER_NODE:-2} # on each node
 commands=${1:-commands.txt} # a command a line
