@@ -12,7 +12,12 @@ from seatrial.hooks import load, provided
 from seatrial.plugins.importers import results_command
 from seatrial.plugins.importers.oth.job_script import read_list, read_machine
 from seatrial.plugins.importers.results import ImportNote, by_text
-from seatrial.plugins.importers.results_command import NOTES_SHOWN, show_notes, write_notes
+from seatrial.plugins.importers.results_command import (
+    NOTES_FILE,
+    reasons_of,
+    show_notes,
+    write_notes,
+)
 from seatrial.units import count
 
 _PATH = click.Path(path_type=Path)
@@ -70,14 +75,16 @@ def import_oth(folders: Folders, path: Path, output: Path, machine_ini: Path | N
         done = import_tests(root, output, environment, listed)
     except (ValueError, OSError) as error:
         raise UsageError(str(error)) from None
-    _require_some(done.tests, done.notes, f"{root}: no test of the OLCF Test Harness could be read")
-    click.echo(f"{count(done.read, 'test')} became {count(len(done.tests), 'test')} in {output}")
+    otherwise = f"{root}: no test of the OLCF Test Harness could be read"
+    _require_some(done.tests, done.notes, output, root, otherwise)
+    outcome = f"{count(done.read, 'test')} became {count(len(done.tests), 'test')}"
+    click.echo(f"{outcome} in {output}")
     for name, group in done.tests.items():
         if len(group.tests) > 1:
             sizes = [f"{axis} ({len(set(values))})" for axis, values in group.axes.items()]
             axes = (" with " if group.zipped else " x ").join(sizes)
             click.echo(f"  {name}: {len(group.tests)} copies, by {axes}")
-    return _tell_rest(folders, path, output, done.notes)
+    return _tell_rest(folders, root, output, outcome, done.notes)
 
 
 @command.command("reframe-tests")
@@ -101,28 +108,43 @@ def import_reframe_tests(folders: Folders, path: Path, output: Path) -> int:
         done = import_tests(path, output)
     except OSError as error:
         raise UsageError(str(error)) from None
-    _require_some(done.tests, done.notes, f"{path}: no test of ReFrame could be translated")
-    click.echo(f"{len(done.tests)} of {count(done.found, 'test')} were translated, to {output}")
-    return _tell_rest(folders, path, output, done.notes)
+    otherwise = f"{path}: no test of ReFrame could be translated"
+    _require_some(done.tests, done.notes, output, path, otherwise)
+    outcome = f"{len(done.tests)} of {count(done.found, 'test')} were translated"
+    click.echo(f"{outcome}, to {output}")
+    return _tell_rest(folders, path, output, outcome, done.notes)
 
 
 def _require_new(output: Path) -> None:
-    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+    """Raise UsageError if something is there, but for what an import without a test left."""
+    if output.exists() and (
+        not output.is_dir() or any(each.name != NOTES_FILE for each in output.iterdir())
+    ):
         raise UsageError(f"{output}: is there already; name a folder that is new or empty")
 
 
-def _require_some(tests: Sized, notes: Sequence[ImportNote], otherwise: str) -> None:
-    """Raise UsageError with the first notes if no test was brought in."""
-    if not tests:
-        reasons = "".join(f"\n{note.place}: {note.text}" for note in notes[:NOTES_SHOWN])
-        raise UsageError(f"{otherwise}{reasons}")
+def _require_some(
+    tests: Sized, notes: Sequence[ImportNote], output: Path, path: Path, otherwise: str
+) -> None:
+    """Raise UsageError with the reasons if no test was brought in; all of them are in a file."""
+    if tests:
+        return
+    grouped = by_text(notes)
+    told = ""
+    if notes:
+        output.mkdir(parents=True, exist_ok=True)  # plain: the folder that the user names
+        told = f"\nall notes are in {write_notes(output, path, otherwise, grouped)}"
+    raise UsageError(f"{otherwise}{reasons_of(grouped)}{told}")
 
 
-def _tell_rest(folders: Folders, path: Path, output: Path, notes: Sequence[ImportNote]) -> int:
+def _tell_rest(
+    folders: Folders, path: Path, output: Path, outcome: str, notes: Sequence[ImportNote]
+) -> int:
     """Show and keep what was not carried over; name the next command; return the exit code."""
     grouped = by_text(notes)
     show_notes(grouped)
-    write_notes(output / "import.md", path, grouped)
-    click.echo(f"all notes are in {output / 'import.md'}")
+    file = write_notes(output, path, outcome, grouped)
+    if notes:
+        click.echo(f"all notes are in {file}")
     click.echo(f"next   {folders.command('list', str(output))}")
     return 0

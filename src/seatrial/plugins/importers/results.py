@@ -41,12 +41,13 @@ class ImportNote(NamedTuple):
 
 
 def by_text(notes: Iterable[ImportNote]) -> list[tuple[str, list[ImportNote]]]:
-    """Return the texts of notes, what was lost first, each with its notes in the order of their
-    places."""
-    texts: dict[str, dict[ImportNote, None]] = {}
-    for note in sorted(notes, key=lambda note: not note.lost):
-        texts.setdefault(note.text, {})[note] = None
-    return [(text, sorted(same)) for text, same in texts.items()]
+    """Return the texts of notes, each with its notes in the order of their places: what was lost
+    first, of these the most frequent first."""
+    texts: dict[tuple[bool, str], set[ImportNote]] = {}
+    for note in notes:
+        texts.setdefault((not note.lost, note.text), set()).add(note)
+    ordered = sorted(texts.items(), key=lambda item: (item[0][0], -len(item[1])))
+    return [(text, sorted(same)) for (_, text), same in ordered]
 
 
 # ---- results -------------------------------------------------------------------------------------

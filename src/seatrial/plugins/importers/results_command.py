@@ -12,6 +12,7 @@ from seatrial.account import account
 from seatrial.cli import Folders
 from seatrial.cli.options import Parsed, list_option, text_option, together
 from seatrial.errors import UsageError
+from seatrial.escaping import plain_line
 from seatrial.files import replace_file
 from seatrial.plugins.importers.imported_trial import ImportSource, MadeTrial, make_trial
 from seatrial.plugins.importers.results import (
@@ -25,6 +26,7 @@ from seatrial.plugins.importers.table_results import Columns, read_csv
 from seatrial.units import SECOND_NS, count
 
 MAX_METRICS_SHOWN = 6
+NOTES_FILE = "import.md"
 NOTES_SHOWN = 10
 PLACES_SHOWN = 2
 NOT_ALL = 3  # exit code: a trial was made, and something could not be brought
@@ -208,36 +210,35 @@ def make(
     """Make a trial of what a reader found, and tell people what is in it."""
     results = _without_future(results)
     if not results.runs:
-        grouped = by_text(results.notes)
-        reasons = "".join(f"\n{notes[0].place}: {text}" for text, notes in grouped[:10])
+        reasons = reasons_of(by_text(results.notes))
         raise UsageError(f"{path}: no result of {tool} could be imported{reasons}")
     if not results.machine:
         raise UsageError(f"{path}: does not name the machine; give it with --machine NAME")
     source = ImportSource(tool, path, results.machine, by.strip() or account())
     made = make_trial(folders.trials, tag, source, results)
-    _show_results(made, results.machine)
+    outcome = _show_results(made, results.machine)
     notes = [*results.notes, *made.notes]
+    grouped = by_text(notes)
+    show_notes(grouped)
+    file = write_notes(made.folder.path, path, outcome, grouped)
     if notes:
-        grouped = by_text(notes)
-        show_notes(grouped)
-        write_notes(made.folder.path / "import.md", path, grouped)
-        click.echo(f"all notes are in {made.folder.path / 'import.md'}")
+        click.echo(f"all notes are in {file}")
     metric = _show_figures(made.runs)
     click.echo(f"next   {folders.command('history', metric, '--trial', made.folder.tag)}")
     return NOT_ALL if any(note.lost for note in notes) else 0
 
 
-def _show_results(made: MadeTrial, machine: str) -> None:
-    """Print how many results became the trial, and how many other trials have already."""
+def _show_results(made: MadeTrial, machine: str) -> str:
+    """Print and return how many results became the trial; print how many other trials have
+    already."""
     verdicts = Counter(run.code == 0 for run in made.runs)
     tests = {run.test for run in made.runs}
-    outcome = f"{verdicts[True]:,} passed, {verdicts[False]:,} did not"
-    click.echo(
-        f"{made.folder.tag}: {count(len(made.runs), 'result')} of {count(len(tests), 'test')} "
-        f"on {machine}, {outcome}"
-    )
+    of_what = f"{count(len(made.runs), 'result')} of {count(len(tests), 'test')} on {machine}"
+    outcome = f"{of_what}, {verdicts[True]:,} passed, {verdicts[False]:,} did not"
+    click.echo(f"{made.folder.tag}: {outcome}")
     for other, number in made.known.items():
         click.echo(f"      {count(number, 'result')} left out, as {other} has them")
+    return outcome
 
 
 def _show_figures(runs: Sequence[ImportedRun]) -> str:
@@ -263,6 +264,17 @@ def _without_future(results: ImportedResults) -> ImportedResults:
 # ---- what an import did not carry over ----------------------------------------------------
 
 
+def reasons_of(grouped: Grouped) -> str:
+    """Return the first reasons why nothing was imported, a line each with its first place."""
+    lines = []
+    for text, notes in grouped[:NOTES_SHOWN]:
+        others = f" (and {count(len(notes) - 1, 'other place')})" if len(notes) > 1 else ""
+        lines.append(f"\n{notes[0].place}: {text}{others}")
+    if len(grouped) > NOTES_SHOWN:
+        lines.append(f"\nand {count(len(grouped) - NOTES_SHOWN, 'other reason')}")
+    return "".join(lines)
+
+
 def show_notes(grouped: Grouped) -> None:
     """Print the first notes, each with its first places."""
     for text, places in grouped[:NOTES_SHOWN]:
@@ -275,14 +287,33 @@ def show_notes(grouped: Grouped) -> None:
         click.echo(f"and {count(len(grouped) - NOTES_SHOWN, 'other note')}")
 
 
-def write_notes(file: Path, path: Path, grouped: Grouped) -> None:
-    """Write all notes on the import of ``path``."""
-    lines = [f"# Imported from {path}\n\n"]
-    for text, places in grouped:
-        lines.append(f"## {text}\n\n")
-        lines += [f"- {note.place}\n" for note in places]
-        lines.append("\n")
+def write_notes(folder: Path, path: Path, outcome: str, grouped: Grouped) -> Path:
+    """Write ``outcome`` and all notes on the import of ``path`` to a folder: a table of reasons,
+    then the places of each. Return the file."""
+    root = path.absolute()
+    lines = [f"# Imported from {root}\n\n{outcome}.\n\n"]
+    if grouped:
+        lines.append("| reason | not carried over | places |\n| --- | --- | --- |\n")
+    for text, notes in grouped:
+        lost = "yes" if notes[0].lost else "no, a remark"
+        lines.append(f"| {_cell(text)} | {lost} | {len(notes)} |\n")
+    for text, notes in grouped:
+        lines.append(f"\n## {plain_line(text)}\n\n")
+        lines += [f"- {_place_below(note, root)}\n" for note in notes]
+    file = folder / NOTES_FILE
     replace_file(file, "".join(lines).encode(), follow=True)
+    return file
+
+
+def _cell(text: str) -> str:
+    return plain_line(text).replace("|", "\\|")
+
+
+def _place_below(note: ImportNote, root: Path) -> str:
+    """Return the place of a note, relative to the folder that was imported."""
+    path = note.path.absolute()
+    is_below = path != root and path.is_relative_to(root)
+    return plain_line(note._replace(path=path.relative_to(root) if is_below else path).place)
 
 
 COMMANDS = (import_oth_results, import_csv, import_jube, import_pavilion, import_reframe)

@@ -176,9 +176,12 @@ def test_a_broken_file_is_named_and_the_rest_is_imported(
     assert done.code == 0, done.said
     assert "3 tests became 1 test" in done.out
     notes = (place.suite / "import.md").read_text()
-    assert f"{ini}:{line}\n" in notes if line else f"{ini}\n" in notes
-    (told,) = [text for text in notes.splitlines() if reason in text]
+    assert f"# Imported from {applications}\n" in notes
+    own = ini.relative_to(applications)
+    assert f"- {own}:{line}\n" in notes if line else f"- {own}\n" in notes
+    row, told = [text for text in notes.splitlines() if reason in text]
     assert told.endswith("; the test was left out")
+    assert row == f"| {told.removeprefix('## ')} | yes | 1 |"
 
 
 def test_what_cannot_be_carried_over_is_listed(place: Workplace, applications: Path) -> None:
@@ -188,7 +191,7 @@ def test_what_cannot_be_carried_over_is_listed(place: Workplace, applications: P
     notes = (place.suite / "import.md").read_text()
     for words in ("__kind__", "__lost__", "`jsrun`"):
         assert words in notes
-    assert f"{template}:3\n" in notes
+    assert "- hello/bad/Scripts/slurm.template.x:3\n" in notes
 
 
 def test_nothing_is_overwritten_or_made_of_nothing(place: Workplace, applications: Path) -> None:
@@ -199,6 +202,17 @@ def test_nothing_is_overwritten_or_made_of_nothing(place: Workplace, application
     (place.folder / "empty").mkdir()
     done = place.seatrial("import", "oth", "empty", "-o", "new")
     assert (done.code, (place.folder / "new").exists()) == (2, False)
+
+
+def test_an_import_without_a_test_leaves_its_reasons(place: Workplace, applications: Path) -> None:
+    for ini in applications.rglob("rgt_test_input.ini"):
+        ini.write_text(ini.read_text().replace("[Replacements]", "[Replacement]"))
+    for _ in range(2):  # what it left is no obstacle
+        done = place.seatrial("import", "oth", str(applications), "-o", "new")
+        assert done.code == 2
+        reason = "has no section [Replacements]; the test was left out"
+        assert f"/Scripts/rgt_test_input.ini: {reason} (and 3 other places)\n" in done.err
+        assert f"| {reason} | yes | 4 |\n" in (place.folder / "new/import.md").read_text()
 
 
 def test_nothing_is_written_through_a_link_of_a_test(
