@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seatrial.model import orders
+from seatrial.model.machine import Launcher
 from seatrial.model.orders import (
     MfdnKind,
     Order,
@@ -19,8 +20,8 @@ from seatrial.model.orders import (
     process_mapping,
     rank_order,
     rankfile,
-    refused,
 )
+from seatrial.model.requirements import doubt_of_mapping, refused_mapping
 
 TWO = [4, 4]
 DEALT: list[Callable[[list[int]], Order]] = [
@@ -135,5 +136,9 @@ def test_a_mapping_that_cray_mpich_refuses() -> None:
         sizes = [ranks // 2] * 2
         order = orders.round_robin(sizes)
         assert len(process_mapping(orders.nodes_of_ranks(order, sizes))) == size
-        assert bool(refused(order, sizes)) == (ranks == 254)
-        assert refused(orders.smp(sizes), sizes) == ""
+        cray = Launcher(kind="aprun", version="9.1")
+        assert bool(refused_mapping(cray, order, sizes)) == (ranks == 254)
+        assert refused_mapping(cray, orders.smp(sizes), sizes) == ""
+        unknown = Launcher(kind="aprun")
+        assert refused_mapping(unknown, order, sizes) == ""
+        assert bool(doubt_of_mapping(unknown, order, sizes)) == (ranks == 254)

@@ -25,7 +25,7 @@ from seatrial.model.documents import Faults
 from seatrial.model.expand import expand
 from seatrial.model.job_options import sharing_groups
 from seatrial.model.machine_file import Site
-from seatrial.model.requirements import told_unlike
+from seatrial.model.requirements import told_orders, told_unlike
 from seatrial.model.select import idle_words
 from seatrial.model.suite import load, recorded
 from seatrial.model.test import Case, Test
@@ -132,6 +132,7 @@ def notes_of(prepared: Prepared) -> list[str]:
     notes = [
         too_few_repeats(prepared.tests, prepared.cases),
         told_unlike(prepared.site.machine, prepared.tests, prepared.cases),
+        told_orders(prepared.site.machine, prepared.tests, prepared.cases),
     ]
     if words := idle_words(prepared.asked.keyword, prepared.cases, prepared.tests):
         notes.append(f"-k: {listed(list(map(repr, words)), 5)} fits no case that is selected")

@@ -33,7 +33,9 @@ from seatrial.model.requirements import (
     fit,
     has_partitions,
     in_partition,
-    misfit_of_order,
+    order_of_case,
+    refusal_of_order,
+    sizes_of,
     why_never,
 )
 from seatrial.model.run_settings import AskedSettings
@@ -312,8 +314,6 @@ class _Binder:
                 order=self.order.bound(names),
                 place=self.place.bound(names, self.topology) if self.topology else None,
             )
-            if case.order and (fault := misfit_of_order(case, self.test.folder, launcher)):
-                raise ExpressionError(f"{case.order}: {fault}", "run", "order")
             if reason := self._misfit(case, names, launcher, room):
                 self._skip(reason, case)
             else:
@@ -340,7 +340,8 @@ class _Binder:
     def _misfit(self, case: Case, names: dict[str, Any], launcher: Launcher, room: Fit) -> str:
         """Return why this machine cannot run a case; "" if it can."""
         if reason := (
-            misfit(case.placement, case.tasks_per_node, case.threads, names)
+            self._unordered(case, launcher)
+            or misfit(case.placement, case.tasks_per_node, case.threads, names)
             or _crowded(case, names)
             or why_no_tasks(launcher, self.test.run.script, case.tasks)
             or (self._unplaced(case) if self.place.any else "")
@@ -350,6 +351,15 @@ class _Binder:
             return ""
         wanted = count(case.nodes, "node") if room.such else f"{case.nodes} nodes"
         return f"needs {wanted}{room.such}; there are {room.available}"
+
+    def _unordered(self, case: Case, launcher: Launcher) -> str:
+        """Return why the launcher refuses the rank order of a case; "" if it takes it. Raises
+        ExpressionError for an order of other ranks than those of the case."""
+        if not case.order:
+            return ""
+        order = order_of_case(case, self.test.folder)
+        reason = refusal_of_order(launcher, order, sizes_of(case))
+        return reason and f"{case.order}: {reason}"
 
     def _unplaced(self, case: Case) -> str:
         """Return why this machine has no nodes that hold the wish of a case; "" if it has."""

@@ -113,6 +113,16 @@ class Launcher(FileModel, frozen=True):
         Literal["openmpi", "mpich", "cray", "other"],
         doc("the MPI that it starts; cray: cray-mpich, of srun, or of mpiexec (PALS)"),
     ] = "other"
+    version: Annotated[str, doc('version of that MPI, such as "9.1"; by it orders are refused')] = (
+        ""
+    )
+    mapping_limit: Annotated[
+        int | Literal["none"] | None,
+        doc(
+            "maximum bytes of PMI_process_mapping that cray-mpich takes; none: any number; "
+            "default: by `version`"
+        ),
+    ] = None
     command: Annotated[str, doc("path of it; default: its name, by PATH")] = ""
     options: Annotated[list[str], doc("arguments added to its line")] = []
 

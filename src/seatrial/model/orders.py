@@ -209,14 +209,11 @@ def nodes_of_ranks(order: Sequence[int], sizes: Sequence[int]) -> list[int]:
 
 # ---- order files ---------------------------------------------------------------------------------
 #
-# Rank orders as MPI libraries and Slurm read them, and what a library refuses.
+# Rank orders as MPI libraries and Slurm read them.
 #
 #     rank_order(order, sizes)          # cray-mpich: MPICH_RANK_ORDER
 #     hosts_by_rank(order, names, ...)  # Slurm: a file for SLURM_HOSTFILE and srun -m arbitrary
 #     rankfile(order, names, sizes)     # Open MPI: mpirun --rankfile
-
-
-MAX_MAPPING_BYTES = 1023  # of PMI_process_mapping; cray-mpich 9.1 refuses more
 
 
 def rank_order(order: Sequence[int], sizes: Sequence[int]) -> str:
@@ -264,14 +261,3 @@ def process_mapping(nodes: Sequence[int]) -> str:
         else:
             blocks.append((node, 1, ranks))
     return f"(vector,{','.join(f'({a},{b},{c})' for a, b, c in blocks)})"
-
-
-def refused(order: Sequence[int], sizes: Sequence[int]) -> str:
-    """Return why cray-mpich refuses an order; "" if it does not."""
-    size = len(process_mapping(nodes_of_ranks(order, sizes)))
-    if size <= MAX_MAPPING_BYTES:
-        return ""
-    return (
-        f"PMI_process_mapping of this order has {size} bytes, and cray-mpich 9.1 refuses more than "
-        f"{MAX_MAPPING_BYTES}; use larger cells, fewer ranks, or srun -m arbitrary"
-    )

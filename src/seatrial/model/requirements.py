@@ -24,8 +24,14 @@ from seatrial.model.machine import Launcher, Machine, NodeGroup
 from seatrial.model.node_layout import NodeLayout
 from seatrial.model.node_set import unfold, unfold_or_empty
 from seatrial.model.nodes import layout_of, node_names
-from seatrial.model.orders import Order, rankmap, refused, slots_of_tasks
-from seatrial.model.task_placement import DEFAULT, Names
+from seatrial.model.orders import (
+    Order,
+    nodes_of_ranks,
+    process_mapping,
+    rankmap,
+    slots_of_tasks,
+)
+from seatrial.model.task_placement import DEFAULT, Names, launcher_of
 from seatrial.model.test import AskedNodes, Case, JobOptions, RunSpec, Test
 from seatrial.model.topology import RANDOM, NodeWish, Topology, axes_of, choose_nodes
 from seatrial.units import count, listed, show_bytes
@@ -92,27 +98,23 @@ def sizes_of(case: Case) -> list[int]:
     return slots_of_tasks(case.nodes, case.tasks, case.tasks_per_node)
 
 
-def misfit_of_order(case: Case, folder: str, launcher: Launcher) -> str:
-    """Return why a case cannot have its order: it has other ranks, or the launcher refuses it; ""
-    if it can."""
-    if not case.order:
-        return ""
-    sizes = sizes_of(case)
+def order_of_case(case: Case, folder: str) -> Order:
+    """Return the order of a case that has one. Raises ExpressionError where it has other ranks than
+    the case, or cannot be read."""
     try:
-        order = order_of(case.order, folder, sizes)
+        return order_of(case.order, folder, sizes_of(case))
     except ValueError as error:
-        return str(error)
-    return _refusal_of_order(launcher, order, sizes)
+        raise ExpressionError(f"{case.order}: {error}", "run", "order") from None
 
 
-def _refusal_of_order(launcher: Launcher, order: Order, sizes: Sequence[int]) -> str:
+def refusal_of_order(launcher: Launcher, order: Order, sizes: Sequence[int]) -> str:
     """Return why a launcher refuses an order; "" if it takes it."""
     if launcher.kind == NONE or (launcher.kind == "compat" and launcher.flavour == "other"):
         return "no launcher that takes an order: `launcher` of the machine or the test names one"
     if not launcher_kinds()[launcher.kind].orders:
         return f"{launcher.kind} takes no order of ranks: name another launcher"
     if reorders(launcher):
-        return refused(order, sizes)
+        return refused_mapping(launcher, order, sizes)
     if launcher.flavour == "mpich" and launcher.kind != "srun":
         size = len(rankmap(order, sizes))
         if size > LONGEST_RANKMAP:
@@ -127,6 +129,71 @@ def reorders(launcher: Launcher) -> bool:
     return launcher.kind == "aprun" or (
         launcher.kind in ("srun", "mpiexec") and launcher.flavour == "cray"
     )
+
+
+MAPPING_LIMITS = {"9.1": 1023}
+"""Bytes of PMI_process_mapping that versions of cray-mpich take, as far as known. Those of 2012 ran
+longer orders: Hopper, a Cray XE6, had ones of 3,072 ranks."""
+
+
+def refused_mapping(launcher: Launcher, order: Order, sizes: Sequence[int]) -> str:
+    """Return why the cray-mpich of a launcher refuses an order, by what the machine's file says of
+    it; "" if it does not, or nothing says so."""
+    size, known = _mapping_bytes(order, sizes), _known_version(launcher.version)
+    limit, by = MAPPING_LIMITS.get(known), f"cray-mpich {known} refuses more than"
+    if launcher.mapping_limit is not None:
+        limit, by = None, "`mapping_limit` in the machine's file is"
+        if launcher.mapping_limit != "none":
+            limit = launcher.mapping_limit
+    if limit is None or size <= limit:
+        return ""
+    return (
+        f"PMI_process_mapping of this order has {size:,} bytes, and {by} {limit:,}; use larger "
+        "cells, fewer ranks, or srun -m arbitrary"
+    )
+
+
+def doubt_of_mapping(launcher: Launcher, order: Order, sizes: Sequence[int]) -> str:
+    """Return a warning where some cray-mpich refuses an order, and nothing says whether that of a
+    launcher does; else ""."""
+    size, known = _mapping_bytes(order, sizes), _known_version(launcher.version)
+    version, limit = min(MAPPING_LIMITS.items(), key=lambda item: item[1])
+    if launcher.mapping_limit is not None or known or size <= limit:
+        return ""
+    unknown, write = (
+        "the version on this machine is not known",
+        "`version`, or `mapping_limit: none`",
+    )
+    if launcher.version:
+        unknown, write = f"of {launcher.version} no limit is known", "`mapping_limit: none`"
+    return (
+        f"PMI_process_mapping of this order has {size:,} bytes. cray-mpich {version} refuses more "
+        f"than {limit:,}; {unknown}. Where such orders run, write {write} below `launcher` in the "
+        "machine's file"
+    )
+
+
+def _mapping_bytes(order: Order, sizes: Sequence[int]) -> int:
+    return len(process_mapping(nodes_of_ranks(order, sizes)))
+
+
+def _known_version(version: str) -> str:
+    """Return the version in the table of limits that a version is, or is a part of; else ""."""
+    return next((each for each in MAPPING_LIMITS if f"{version}.".startswith(f"{each}.")), "")
+
+
+def told_orders(machine: Machine, tests: Mapping[str, Test], cases: Iterable[Case]) -> str:
+    """Return a warning of the orders that the MPI may refuse; "" if there are none."""
+    doubts: dict[str, str] = {}
+    for case in cases:
+        launcher = launcher_of(machine, tests[case.test], case.toolchain, case.parameters)
+        if case.order and reorders(launcher):
+            order = order_of_case(case, tests[case.test].folder)
+            if doubt := doubt_of_mapping(launcher, order, sizes_of(case)):
+                doubts[case.name] = doubt
+    if not doubts:
+        return ""
+    return f"{listed([*doubts], MAX_NAMED)}: {next(iter(doubts.values()))}"
 
 
 # ---- asked place ---------------------------------------------------------------------------------

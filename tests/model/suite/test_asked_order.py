@@ -59,13 +59,6 @@ def test_orders_of_cases(
         (SRUN, {"order": "grid 4x4 by 2x2"}, "orders 16 ranks, and there are 8"),
         (SRUN, {"order": "file none"}, "none: No such file"),
         (SRUN, {"order": "file twice"}, "twice: rank 1 is in the order twice"),
-        ({"kind": "none"}, {"order": "smp"}, "no launcher that takes an order"),
-        ({"kind": "mpirun"}, {"order": "smp"}, "mpirun of an unknown MPI: give `flavour:"),
-        (
-            {"kind": "srun", "flavour": "cray"},
-            {"order": "round robin", "tasks": 254},
-            "PMI_process_mapping of this order has 1024 bytes",
-        ),
     ],
 )
 def test_what_is_refused(
@@ -76,6 +69,40 @@ def test_what_is_refused(
     assert done.code == 2, done.said
     assert told in done.said
     assert "suite/t/test.yaml:" in done.said
+
+
+@pytest.mark.parametrize(
+    ("launcher", "run", "told"),
+    [
+        ({"kind": "none"}, {"order": "smp"}, "no launcher that takes an order"),
+        ({"kind": "jsrun"}, {"order": "smp"}, "jsrun takes no order of ranks"),
+        ({"kind": "mpirun"}, {"order": "smp"}, "mpirun of an unknown MPI: give `flavour:"),
+        (
+            {"kind": "srun", "flavour": "cray", "version": "9.1"},
+            {"order": "round robin", "tasks": 254},
+            "PMI_process_mapping of this order has 1,024 bytes, and cray-mpich 9.1 refuses",
+        ),
+    ],
+)
+def test_what_a_launcher_refuses_is_left_out(
+    place: Workplace, launcher: dict[str, Any], run: dict[str, Any], told: str
+) -> None:
+    a_place(place, launcher, **run)
+    place.test("other", "true", logs=False)
+    done = listed(place)
+    assert done.code == 0, done.said
+    assert [case["test"] for case in yaml.safe_load(done.out)] == ["other"]
+    done = place.seatrial("list", "suite", "-m", str(place.machine))
+    assert f"left out: t@plain: {run['order']}: {told}" in done.out
+    done = place.seatrial("list", "suite/t", "-m", str(place.machine))
+    assert done.code == 2 and told in done.said  # nothing is left
+
+
+def test_an_order_that_the_mpi_may_refuse_is_told(place: Workplace) -> None:
+    a_place(place, {"kind": "srun", "flavour": "cray"}, order="round robin", tasks=254)
+    done = place.seatrial("list", "suite", "-m", str(place.machine))
+    assert done.code == 0, done.said
+    assert "note: t@plain: PMI_process_mapping of this order has 1,024 bytes. cray-" in done.out
 
 
 def test_a_mapping_that_srun_takes(place: Workplace) -> None:

@@ -94,7 +94,10 @@ def test_nodes_that_get_no_jobs_are_told_beside_the_best_order(
             "5 ranks of 2 a node need 3 nodes; --nodes has 2; give more",
         ),
         ("smp -n 0 -N 2", "0 ranks: give 1 to"),
-        ("round-robin -n 254 -N 127", "PMI_process_mapping of this order has 1024 bytes"),
+        (
+            "round-robin -n 254 -N 127 -m cray.yaml",
+            "PMI_process_mapping of this order has 1,024 bytes, and cray-mpich 9.1 refuses more",
+        ),
         ("file twice -N 2", "twice: rank 1 is in the order twice"),
         ("file none -N 2", "none: No such file"),
         ("grid -g 4,4 -c 2,2", "give -C or -R"),
@@ -113,9 +116,62 @@ def test_nodes_that_get_no_jobs_are_told_beside_the_best_order(
 )
 def test_bad_input_is_told(place: Workplace, words: str, told: str) -> None:
     (place.folder / "twice").write_text("0,1,1\n")
+    (place.folder / "cray.yaml").write_text(CRAY.replace("aprun", 'aprun, version: "9.1"'))
     done = place.seatrial("order", *shlex.split(words))
     assert (done.code, done.out) == (2, ""), done.said
     assert told in done.said
+
+
+CRAY = """
+machine: hopper
+scheduler: slurm
+nodes: [{names: "nid[00001-06384]", cores: 24}]
+launcher: {kind: aprun}
+"""
+
+S3D, MFDN = "grid -R -g 16,16,12 -c 2,4,3 -N 24", "mfdn 63 BCM -N 24"
+
+
+def test_orders_of_the_papers_size(place: Workplace) -> None:
+    """S3D with 3,072 ranks and MFDn with 2,016 are written, unless the MPI of the machine refuses
+    them; of another MPI, or an unknown one, a warning says that some do."""
+    unknown = "cray-mpich 9.1 refuses more than 1,023; the version on this machine is not known"
+    for words, ranks, size in ((S3D, 3072, "9,368"), (MFDN, 2016, "6,104")):
+        done = place.seatrial("order", *shlex.split(words))
+        assert done.code == 0, done.said
+        order = [
+            int(n) for n in re.findall(r"^[\d,]+$", done.out, re.MULTILINE) for n in n.split(",")
+        ]
+        assert sorted(order) == list(range(ranks))
+        assert (
+            f"warning: PMI_process_mapping of this order has {size} bytes. {unknown}"
+            in " ".join(done.err.split())
+        )
+        for launcher, told in (
+            ('aprun, version: "9.1.2"', "and cray-mpich 9.1 refuses more than 1,023; use larger"),
+            ("aprun, mapping_limit: 6103", "`mapping_limit` in the machine's file is 6,103"),
+            ('aprun, version: "5.2"', "of 5.2 no limit is known. Where such orders run"),
+            ("srun, flavour: cray, mapping_limit: none", ""),
+            ('aprun, version: "9.1", mapping_limit: none', ""),
+        ):
+            (place.folder / "m.yaml").write_text(CRAY.replace("aprun", launcher))
+            again = place.seatrial("order", *shlex.split(words), "--machine", "m.yaml")
+            is_refused = "9.1.2" in launcher or "6103" in launcher
+            assert (again.code, again.out) == ((2, "") if is_refused else (0, done.out))
+            assert told in " ".join(again.err.split()) and ("PMI" in again.err) == bool(told)
+
+
+def test_the_best_order_that_the_mpi_takes(place: Workplace) -> None:
+    pairs = "".join(f"{rank} {(rank + 4) % 8} 1 100\n" for rank in range(8))
+    text = f"seatrial pattern 1\nranks 8\npairs 8\ncalls 0\n{pairs}end\n"
+    (place.folder / "far.pattern").write_text(text)
+    (place.folder / "m.yaml").write_text(CRAY.replace("aprun", "aprun, mapping_limit: 20"))
+    nodes = ("--nodes", "nid[00001-00004]")
+    done = place.seatrial("order", "best", "far.pattern", "-m", "m.yaml", *nodes)
+    assert (done.code, done.out) == (0, "0,1\n2,3\n4,5\n6,7\n"), done.said
+    told = " ".join(done.err.split())
+    assert "passed over: PMI_process_mapping of this order has" in told
+    assert "is 20; use larger cells, fewer ranks, or srun -m arbitrary. Written: smp" in told
 
 
 SCRIPT = """#!/bin/bash

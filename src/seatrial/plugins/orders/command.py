@@ -18,17 +18,18 @@ from seatrial.execute.detect import find_machine
 from seatrial.files import read_regular
 from seatrial.model import grid_order, orders
 from seatrial.model.grid_order import GridOrder
-from seatrial.model.machine import Machine
+from seatrial.model.machine import Launcher, Machine
 from seatrial.model.machine_topology import topology_of
 from seatrial.model.node_set import fold, unfold
 from seatrial.model.orders import MfdnKind, Order
+from seatrial.model.requirements import doubt_of_mapping, refused_mapping, reorders
 from seatrial.model.topology import Topology
 from seatrial.plugins.orders.best_order import ScoredOrder
 from seatrial.plugins.orders.network_loads import PlacedNetwork, ScoreKind
 from seatrial.plugins.orders.pattern_command import GivenPattern, given_pattern, tell_faults
 from seatrial.plugins.orders.search import best_orders, missing_programs
 from seatrial.show.text import folded
-from seatrial.units import count
+from seatrial.units import count, listed
 
 _MAX_FILE_BYTES = 64 << 20
 
@@ -80,13 +81,22 @@ def _for(about: str) -> Callable[..., Any]:
     return choice_option("--for", "target", of=_TARGETS, help=about)
 
 
-_written_for = together(
-    _for(
-        "Who reads it: MPICH_RANK_ORDER of cray-mpich, a SLURM_HOSTFILE, a rankfile of Open MPI, "
-        "a host file of MPICH; all but cray need --nodes."
-    ),
-    click.option("--nodes", default="", help="Node set, in the order of the slots."),
-)
+def _written_for(*machine: str) -> Callable[..., Any]:
+    """Return the options of who reads an order; ``machine``: the names of that of the machine."""
+    return together(
+        _for(
+            "Who reads it: MPICH_RANK_ORDER of cray-mpich, a SLURM_HOSTFILE, a rankfile of Open "
+            "MPI, a host file of MPICH; all but cray need --nodes."
+        ),
+        click.option("--nodes", default="", help="Node set, in the order of the slots."),
+        click.option(
+            *machine,
+            help="Machine of that cray-mpich: `launcher` in its file tells what it refuses.",
+        ),
+    )
+
+
+_WRITTEN_FOR = _written_for("-m", "--machine")
 
 
 _PER_NODE = click.option(
@@ -97,54 +107,54 @@ _PER_NODE = click.option(
 _RANKS = click.option("-n", "--ranks", type=int, required=True, help="Number of ranks.")
 
 
-_sized = together(_RANKS, _PER_NODE, _written_for)
+_sized = together(_RANKS, _PER_NODE, _WRITTEN_FOR)
 
 
 @command.command("smp")
 @_sized
 @_refusals
-def smp(ranks: int, per_node: int, target: str, nodes: str) -> int:
+def smp(ranks: int, per_node: int, **reader: Any) -> int:
     """Fill a node before the next."""
     sizes = orders.node_sizes(ranks, per_node)
-    return _tell(orders.smp(sizes), sizes, target, nodes)
+    return _tell(orders.smp(sizes), sizes, **reader)
 
 
 @command.command("round-robin")
 @_sized
 @_refusals
-def round_robin(ranks: int, per_node: int, target: str, nodes: str) -> int:
+def round_robin(ranks: int, per_node: int, **reader: Any) -> int:
     """Deal out ranks to the nodes in turn."""
     sizes = orders.node_sizes(ranks, per_node)
-    return _tell(orders.round_robin(sizes), sizes, target, nodes)
+    return _tell(orders.round_robin(sizes), sizes, **reader)
 
 
 @command.command("folded")
 @_sized
 @_refusals
-def folded_command(ranks: int, per_node: int, target: str, nodes: str) -> int:
+def folded_command(ranks: int, per_node: int, **reader: Any) -> int:
     """Deal out ranks to the nodes forth and back."""
     sizes = orders.node_sizes(ranks, per_node)
-    return _tell(orders.folded(sizes), sizes, target, nodes)
+    return _tell(orders.folded(sizes), sizes, **reader)
 
 
 @command.command("random")
 @_RANKS
 @_PER_NODE
 @click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same order.")
-@_written_for
+@_WRITTEN_FOR
 @_refusals
-def random_order(ranks: int, per_node: int, seed: int, target: str, nodes: str) -> int:
+def random_order(ranks: int, per_node: int, seed: int, **reader: Any) -> int:
     """Shuffle the ranks."""
     sizes = orders.node_sizes(ranks, per_node)
-    return _tell(orders.shuffled(sizes, seed), sizes, target, nodes)
+    return _tell(orders.shuffled(sizes, seed), sizes, **reader)
 
 
 @command.command("file")
 @click.argument("file", type=click.Path(path_type=Path))
 @_PER_NODE
-@_written_for
+@_WRITTEN_FOR
 @_refusals
-def of_file(file: Path, per_node: int, target: str, nodes: str) -> int:
+def of_file(file: Path, per_node: int, **reader: Any) -> int:
     """Check an order in a file, and write it.
 
     FILE has the format of MPICH_RANK_ORDER: ranks, or spans such as 4-7, with commas or blanks.
@@ -156,7 +166,7 @@ def of_file(file: Path, per_node: int, target: str, nodes: str) -> int:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise UsageError(f"{file}: {reason}") from None
-    return _tell(order, sizes, target, nodes)
+    return _tell(order, sizes, **reader)
 
 
 @command.command("best")
@@ -216,8 +226,8 @@ def best(
     tell_faults(given)
     result = search(given, machine, nodes, per_node, by, seconds or 0.0)
     click.echo(table(result), err=True)
-    assert result.candidates[0].order is not None
-    return _tell(result.candidates[0].order, result.sizes, target, nodes, may_be_refused=True)
+    order = _best_accepted(result, target, machine)
+    return _tell(order, result.sizes, target=target, nodes=nodes, machine=machine)
 
 
 @command.command("mfdn")
@@ -230,15 +240,14 @@ def best(
     help="How the program numbers its ranks; default: DM, or BDM for BDM and BCM.",
 )
 @_PER_NODE
-@_written_for
+@_WRITTEN_FOR
 @_refusals
 def mfdn(
     diagonals: int,
     kind: MfdnKind,
     numbered: MfdnKind | None,
     per_node: int,
-    target: str,
-    nodes: str,
+    **reader: Any,
 ) -> int:
     """Order the ranks of MFDn, which share a symmetric matrix.
 
@@ -247,7 +256,7 @@ def mfdn(
     """
     usual: MfdnKind = "BDM" if kind in ("BDM", "BCM") else "DM"
     order = orders.mfdn(diagonals, numbered or usual, kind)
-    return _tell(order, orders.node_sizes(len(order), per_node), target, nodes)
+    return _tell(order, orders.node_sizes(len(order), per_node), **reader)
 
 
 @command.command("grid")
@@ -266,7 +275,7 @@ def mfdn(
 @click.option("-s", "start", type=int, default=0, help="Number of the first rank.")
 @click.option("-T", "unknown", is_flag=True, hidden=True)
 @click.argument("position", required=False)
-@_written_for
+@_written_for("--machine")  # -m is the limit of grid_order
 @_refusals
 def grid(
     major: grid_order.Major | None,
@@ -281,8 +290,7 @@ def grid(
     start: int,
     unknown: bool,
     position: str | None,
-    target: str,
-    nodes: str,
+    **reader: Any,
 ) -> int:
     """Order the ranks of a grid by cells, as HPE's grid_order does.
 
@@ -303,9 +311,11 @@ def grid(
     order = [rank - start for rank in grid_order.order_of_grid(ordered_grid)]
     text = grid_order.written(ordered_grid, per_line, quiet)
     sizes = orders.node_sizes(len(order), per_node or math.prod(ordered_grid.cell))
-    if start and target != "cray":
-        raise UsageError(f"-s {start}: a file for {target} has all ranks from 0; leave it out")
-    return _tell(order, sizes, target, nodes, text)
+    if start and reader["target"] != "cray":
+        raise UsageError(
+            f"-s {start}: a file for {reader['target']} has all ranks from 0; leave it out"
+        )
+    return _tell(order, sizes, text, **reader)
 
 
 def _refuse_unknown(option: str) -> NoReturn:
@@ -318,13 +328,14 @@ def _refuse_unknown(option: str) -> NoReturn:
 def _tell(
     order: Order,
     sizes: list[int],
+    text: str = "",
+    *,
     target: str,
     nodes: str,
-    text: str = "",
-    may_be_refused: bool = False,
+    machine: str | None,
 ) -> int:
     """Print an order for its reader; ``text`` is that for cray. Raises UsageError if nodes have too
-    few slots, or the reader refuses the order; ``may_be_refused``: then stderr says so."""
+    few slots, or the reader refuses the order; where that is not known, stderr says so."""
     orders.checked(order, sum(sizes))
     names = unfold(nodes) if nodes else ()
     if target != "cray" and not names:
@@ -332,7 +343,7 @@ def _tell(
     if names:
         _check_number(names, sizes)
     if target == "cray":
-        _check_accepted(order, sizes, may_be_refused)
+        _check_accepted(order, sizes, machine)
         text = text or orders.rank_order(order, sizes)
     else:
         written = orders.rankfile if target == "openmpi" else orders.hosts_by_rank
@@ -352,13 +363,26 @@ def _check_number(names: Sequence[str], sizes: Sequence[int], subject: str = "")
         )
 
 
-def _check_accepted(order: Order, sizes: Sequence[int], may_be_refused: bool) -> None:
-    """Raise UsageError where cray-mpich refuses an order, or warn of it."""
-    reason = orders.refused(order, sizes)
-    if reason and not may_be_refused:
+def _check_accepted(order: Order, sizes: Sequence[int], machine: str | None) -> None:
+    """Raise UsageError where the cray-mpich of a machine refuses an order; warn where that is not
+    known."""
+    launcher = _cray_of(machine)
+    if reason := refused_mapping(launcher, order, sizes):
         raise UsageError(reason)
-    if reason:
-        click.echo(f"warning: {reason}", err=True)
+    if doubt := doubt_of_mapping(launcher, order, sizes):
+        text = f"warning: {doubt}" + ("" if machine else ", and name it with --machine")
+        click.echo(folded(text), err=True)
+
+
+def _cray_of(machine: str | None) -> Launcher:
+    """Return the launcher of a machine, or of one of its toolchains, for which cray-mpich orders
+    the ranks; one of which nothing is known where none is named."""
+    model = find_machine(machine).machine if machine else None
+    launchers = (
+        [model.launcher, *(each.launcher for each in model.toolchains.values())] if model else []
+    )
+    found = (each for each in launchers if each is not None and reorders(each))
+    return next(found, Launcher(kind="aprun"))
 
 
 def _lengths(text: str) -> tuple[int, ...]:
@@ -408,6 +432,22 @@ def search(
     kind: ScoreKind = next(k for k in get_args(ScoreKind) if k == by.replace("-", "_"))
     candidates = best_orders(pattern, network, sizes, kind, seconds)
     return BestOrders(candidates, sizes, _away(model, names))
+
+
+def _best_accepted(result: BestOrders, target: str, machine: str | None) -> Order:
+    """Return the best order that its reader does not refuse, and tell which it refuses; the best of
+    all if it refuses each."""
+    found = {one.name: one.order for one in result.candidates if one.order is not None}
+    best, launcher = next(iter(found.values())), _cray_of(machine)
+    refused: dict[str, str] = {}
+    for name, order in found.items() if target == "cray" else ():
+        if not (reason := refused_mapping(launcher, order, result.sizes)):
+            if refused:
+                text = f"{listed([*refused], 2)}: passed over: {next(iter(refused.values()))}"
+                click.echo(folded(f"{text}. Written: {name}"), err=True)
+            return order
+        refused[name] = reason
+    return best
 
 
 def _check_nodes(machine: Machine, nodes: Sequence[str]) -> None:
