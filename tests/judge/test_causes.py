@@ -12,7 +12,7 @@ import pytest
 from seatrial.journal.events import RunJudged, RunJudgedAgain
 from seatrial.journal.run_life import RunLife
 from seatrial.judge import script_check
-from seatrial.judge.script_check import NO_CAUSE, CauseSearch
+from seatrial.judge.script_check import NO_CAUSE, CauseSearch, last_words
 from seatrial.model.codes import FAILED, KNOWN, PASS, TIMEOUT
 from seatrial.model.failures import LogRule
 from seatrial.model.test import FailureMode
@@ -108,6 +108,26 @@ def test_a_failure_mode_is_known_by_its_pattern_its_exit_code_or_both(tmp_path: 
     assert told(3) == ("line", 103, "stdout: gamma")
 
 
+def test_the_last_words_of_a_run_are_its_own(tmp_path: Path) -> None:
+    def last(stderr: str, stdout: str = "computing\n") -> str:
+        (tmp_path / "stderr").write_text(stderr)
+        (tmp_path / "stdout").write_text(stdout)
+        return last_words(tmp_path).line
+
+    assert last("") == "stdout: computing"
+    assert last("", "\n") == ""
+    assert last("no grid\n\n---\n") == "stderr: no grid"
+    assert last("no grid\nsrun: error: n1: task 0: Exited with exit code 1\n") == "stderr: no grid"
+    assert last("no grid\nseatrial: its set-up ended with 1\n") == "stderr: no grid"
+    assert last("\x1b[31mno grid\n") == r"stderr: \x1b[31mno grid"
+    bar = 74 * "-" + "\n"
+    said = bar + "There are not enough slots\nfor 4.\n\n  Application: a.out\n" + bar
+    usual = bar + "Primary job  terminated normally, but 1 process returned\na code.\n" + bar
+    assert last(said + usual) == "stderr: There are not enough slots for 4."
+    hydra = 80 * "=" + "\n=   BAD TERMINATION OF ONE OF YOUR PROCESSES\n=   PID 1\n" + 80 * "="
+    assert last(f"no grid\n{hydra}\n") == "stderr: no grid"
+
+
 # ---- through commands ---------------------------------------------------------------------
 
 
@@ -154,6 +174,49 @@ def test_causes_are_in_the_journal_and_everywhere_behind_it(place: Workplace) ->
     tables = json.loads((place.folder / "r.json").read_text())["components"][0]["tables"]
     (failed,) = [one for one in tables if one["title"] == "Runs that did not pass"]
     assert {row[2] for row in failed["rows"]} >= {"over quota", "diverged"}
+
+
+TRACEBACK = """Traceback (most recent call last):
+  File "heat.py", line 3, in <module>
+ValueError: the grid is odd
+"""
+OVERLOAD = """A request was made to bind to that would result in binding more
+processes than cpus on a resource:
+"""
+
+
+def test_the_line_of_run_says_what_a_run_failed_of(place: Workplace) -> None:
+    place.local()
+    checks = [{"contains": "converged"}]
+    for test, script in {
+        "heat": f"cat >&2 <<'END'\n{TRACEBACK}END\nexit 1",
+        "bind": f"cat >&2 <<'END'\n{OVERLOAD}END\nexit 1",
+        "missing": "mpirunx -n 2 ./a.out",
+        "odd": "echo 'grid: 7 is odd' >&2; exit 4",
+        "mute": "exit 5",
+        "noisy": "echo 'a warning' >&2",
+    }.items():
+        place.test(
+            test,
+            script,
+            verify=checks,
+            metrics={"rate": {"find": "rate (.*)", "unit": "1/s", "better": "higher"}},
+        )
+    done = place.run("--name", "t")
+    lines = {line.split("@")[0]: line.split("  ")[-1] for line in done.out.splitlines()}
+    assert lines["failed heat"] == (
+        "a Python program ended with an exception: ValueError: the grid is odd (exit code 1, not 0)"
+    )
+    assert lines["failed bind"].startswith("mpirun binds more ranks than there are cores: A requ")
+    assert lines["failed missing"].startswith("a command is missing: ")
+    assert lines["failed missing"].endswith("mpirunx: command not found (exit code 127, not 0)")
+    assert lines["failed odd"] == "exit code 4, not 0: grid: 7 is odd"
+    assert lines["failed mute"] == "exit code 5, not 0"
+    assert lines["wrong answer noisy"] == "stdout does not contain 'converged'; and 1 more"
+    junit = place.seatrial("export", "t", "--format", "junit").out
+    assert 'message="failed: exit code 4, not 0: grid: 7 is odd"' in junit
+    (odd,) = [event for event in place.events("t", RunJudged) if event.test == "odd"]
+    assert "last line  stderr: grid: 7 is odd" in place.seatrial("show", odd.run_id).out
 
 
 def test_a_run_that_passes_when_it_is_judged_again_has_no_cause_any_more() -> None:

@@ -47,6 +47,7 @@ from seatrial.journal.trial_life import TrialLife
 from seatrial.judge.references import References
 from seatrial.log import log_to
 from seatrial.model.codes import BUILD_FAILED, CHECK_ERROR, KNOWN, PASS, PERFORMANCE, RECALLED
+from seatrial.model.failures import failure_words
 from seatrial.model.figures import ELAPSED
 from seatrial.model.test import Case
 from seatrial.results.learned import unreferenced
@@ -464,11 +465,11 @@ class Progress(Observer):
         took = show_seconds(life.elapsed) if life.elapsed else ""
         figures = self._figures.pop(run, [])
         good = event.code == PASS.number
-        said = ", ".join(figures) if good else event.reason.partition("\n")[0]
+        reason = event.reason.partition("\n")[0]
         if event.code == BUILD_FAILED.number:
-            said = "see the build above"
-        if event.cause:
-            said = f"{event.cause}: {said}" if said else event.cause
+            reason = "see the build above"
+        why = failure_words(event.cause, event.cause_line, reason)
+        said = ", ".join(figures) if good else why
         bad = event.code not in (RECALLED.number, KNOWN.number)
         colour = "green" if good else "red" if bad else "yellow"
         self._print(click.style(event.verdict, fg=colour), f"{case.name}  {took}  {said}".rstrip())

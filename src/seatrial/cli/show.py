@@ -103,7 +103,7 @@ def _head(
         ("test", f"{run.test}, application {run.app}" if run.app else run.test),
         ("verdict", f"{run.verdict}: {run.why}" if brief else run.verdict),
         ("cause", f"{run.cause} ({run.cause_code})" if run.cause_code else run.cause),
-        ("its line", run.cause_line),
+        ("its line" if run.cause else "last line", run.cause_line),
         ("advice", run.advice),
         ("it was", _former(former) if former else ""),
         ("machine", trial.machine),

@@ -46,6 +46,7 @@ from seatrial.judge.script_check import (
     FoundCause,
     alias_of,
     is_judged_by_script,
+    last_words,
 )
 from seatrial.judge.search import PAGE, SearchTookLong
 from seatrial.judge.verdict import RunConditions, judge
@@ -263,8 +264,9 @@ class RunCollector:
             return FoundCause(alias)
         if code is codes.PERFORMANCE:
             return NO_CAUSE
-        modes = run.test.failures
-        return self._causes.of_run(run.path, modes, end.own.exit_code, end.ended.output)
+        exit_code = end.own.exit_code
+        cause = self._causes.of_run(run.path, run.test.failures, exit_code, end.ended.output)
+        return last_words(run.path) if cause == NO_CAUSE and exit_code else cause
 
     @cached_property
     def _causes(self) -> CauseSearch:

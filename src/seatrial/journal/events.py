@@ -286,7 +286,7 @@ class RunJudged(RunEvent, frozen=True, kw_only=True, tag="check_end"):
     by their names; "" for one that is too large. ``known``: why a failure of the case is known; a
     run that passes is then told. ``cause``: what it failed of, by a failure mode of its test, which
     has a ``cause_code``, or by a log rule; the ``cause_line`` of its output that told it, and the
-    ``advice``."""
+    ``advice``. Without a ``cause``, ``cause_line`` is the last line of a script that failed."""
 
     number: ClassVar[int] = 200
     code: Whole = field(name="value")

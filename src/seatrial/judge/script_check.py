@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from seatrial.escaping import plain, plain_line
 from seatrial.files import is_of_host, open_regular
 from seatrial.judge.isolated_process import run_script
-from seatrial.judge.reading import HostFailed, Unreadable, read_text, tail
+from seatrial.judge.reading import OWN_WORDS, HostFailed, Unreadable, read_text, tail
 from seatrial.model import codes
 from seatrial.model.failures import LogRule, any_and_set, log_pattern
 from seatrial.model.figures import Finding
@@ -170,6 +170,18 @@ PIECE = 8 << 20  # bytes from the beginning of a file, and as many from its end
 LONGEST_LINE = 500  # characters of what is shown
 BEFORE = 200  # of these at most before what was found
 
+_BAR = re.compile(r"^[-=*]{20,}\s*$", re.MULTILINE)  # around messages of Open MPI and MPICH
+_WORDS = re.compile(r"\w{2}")
+# What launchers say of every run that failed, whatever it failed of.
+_OF_LAUNCHERS = re.compile(
+    r"^srun: error: .*: (Exited with exit code|Terminated|Killed)"
+    r"|^(srun|slurmstepd): .*(Terminating|terminating|CANCELLED AT)"
+    r"|exited with non-zero (status|exit code)|has exited due to process rank"
+    r"|^Primary job +terminated normally|^Process name: |^ +Exit code: "
+    r"|BAD TERMINATION OF|APPLICATION TERMINATED WITH"
+    r"|more process(es)? (has|have) sent help message|help_aggregate|^make: \*\*\*"
+)
+
 
 class FoundCause(NamedTuple):
     """What a run failed of. ``code`` is the number of a failure mode of its test, 0 for a log rule;
@@ -214,9 +226,8 @@ class CauseSearch:
             pattern, rule = self._rules[number]
             for name, text in texts.items():
                 if match := pattern.search(text):
-                    return FoundCause(
-                        rule.cause, 0, _line(name, text, match.start()), _advice(rule)
-                    )
+                    line = _line(name, text, _told_at(match))
+                    return FoundCause(rule.cause, 0, line, _advice(rule))
         return NO_CAUSE
 
     def _matching(self, text: bytes) -> Sequence[int]:
@@ -244,6 +255,31 @@ class CauseSearch:
         return None
 
 
+def last_words(folder: Path) -> FoundCause:
+    """Return what a run said last on stderr, or else on stdout, as the line of a cause without a
+    name. Left out is what Seatrial and launchers say of every run that failed; of a message between
+    two bars its first paragraph counts."""
+    for name in OUTPUTS:
+        end = tail(folder / name, LAST_LINES)
+        for words in reversed(_statements(end.text if end else "")):
+            is_own = words.startswith(OWN_WORDS)
+            if _WORDS.search(words) and not is_own and not _OF_LAUNCHERS.search(words):
+                return FoundCause("", line=f"{name}: {plain_line(words.strip())[:LONGEST_LINE]}")
+    return NO_CAUSE
+
+
+def _statements(text: str) -> list[str]:
+    """Return the lines of a text; of what is between two bars the first paragraph, as one line."""
+    statements: list[str] = []
+    for place, part in enumerate(_BAR.split(text)):
+        if place % 2:
+            paragraph = part.strip().partition("\n\n")[0]
+            statements.append(" ".join(line.strip() for line in paragraph.splitlines()))
+        else:
+            statements += part.splitlines()
+    return statements
+
+
 def read_ends(path: Path) -> bytes:
     """Return the first and the last PIECE bytes of a regular file, with a line end between them if
     it has more; nothing of what cannot be read."""
@@ -256,6 +292,12 @@ def read_ends(path: Path) -> bytes:
             return first + b"\n" + os.pread(file.fileno(), PIECE, size - PIECE)
     except (OSError, ValueError):
         return b""
+
+
+def _told_at(match: Any) -> int:
+    """Return the place of the line to show: that of the group ``line``, or of the whole match."""
+    group = match.re.groupindex.get(b"line", 0)
+    return int(match.start(group) if match.start(group) >= 0 else match.start())
 
 
 def _advice(rule: LogRule) -> str:

@@ -23,7 +23,7 @@ from seatrial.judge.metrics import measure
 from seatrial.judge.reading import HostFailed
 from seatrial.judge.references import Reference, References
 from seatrial.judge.search import SearchTookLong
-from seatrial.model.codes import CHECK_ERROR, MISPLACED, NO_FIGURE, PASS, Code
+from seatrial.model.codes import CHECK_ERROR, FAILED, MISPLACED, NO_FIGURE, PASS, Code
 from seatrial.model.figures import ELAPSED, Finding, MetricValue
 from seatrial.model.proving import counts_threads
 from seatrial.model.run_settings import CONTAINER_FILE, DIRECTORY_FILE, PAGES_FILE, STRIPES_FILE
@@ -46,8 +46,9 @@ UNKNOWN = RunConditions()
 
 
 class Verdict(Struct, frozen=True):
-    """The verdict on a run. ``why`` names the first cause and counts the others; for a pass it is
-    empty, or a notice. ``figures`` are those that were found, whatever the code."""
+    """The verdict on a run. ``why`` names the first fault and counts the others, but for those that
+    follow from a wrong exit code; for a pass it is empty, or a notice. ``figures`` are those
+    that were found, whatever the code."""
 
     code: Code
     why: str
@@ -101,8 +102,10 @@ def _verdict(findings: Sequence[Finding], figures: list[MetricValue]) -> Verdict
     if not faults:
         notices = "; ".join(finding.text for finding in findings)
         return Verdict(PASS, plain(notices[:LONGEST_WHY]), figures)
-    more = f"; and {len(faults) - 1} more" if len(faults) > 1 else ""
-    return Verdict(faults[0].code, plain(faults[0].text[:LONGEST_WHY]) + more, figures)
+    first, *others = faults
+    followed = first.code is FAILED  # the others follow from a script that failed
+    more = f"; and {len(others)} more" if others and not followed else ""
+    return Verdict(first.code, plain(first.text[:LONGEST_WHY]) + more, figures)
 
 
 def _answered(

@@ -18,6 +18,7 @@ from seatrial.units import SECOND_NS
 
 MAX_STEPS = 2000
 MAX_RULES = 300
+MAX_SAID = 200  # characters of a line of output beside a verdict
 _OF_LINES = b"(?m)"
 MAX_MEMORY = 64 << 20  # bytes of a search: the automaton of all shipped rules takes 2 MB
 
@@ -55,6 +56,15 @@ def log_pattern(text: str) -> Any:
     return pattern
 
 
+def failure_words(cause: str, line: str, reason: str) -> str:
+    """Return why a run failed, what helps most first: the ``cause`` that its output
+    tells, the ``line`` that told it or was the last, and the ``reason`` of its verdict."""
+    said = line.partition(": ")[2][:MAX_SAID]  # without the name of its file
+    if cause and said:
+        return f"{cause}: {said} ({reason})" if reason else f"{cause}: {said}"
+    return ": ".join(filter(None, (cause, reason, said)))
+
+
 def _options() -> Any:
     options = re2.Options()
     options.log_errors, options.max_mem = False, MAX_MEMORY
@@ -89,7 +99,13 @@ class LogRule(FileModel, frozen=True):
     name: Annotated[
         Annotated[str, filled()], doc("name; one of a machine's file replaces the shipped one")
     ]
-    pattern: Annotated[LogPattern, doc("regular expression of RE2 that a line holds")]
+    pattern: Annotated[
+        LogPattern,
+        doc(
+            "regular expression of RE2 that a line holds; the line in which its group `line` "
+            "begins is shown, if it has one"
+        ),
+    ]
     cause: Annotated[Annotated[str, filled()], doc("what it shows, in a few words")]
     advice: Annotated[Annotated[str, filled()], doc("what to do")]
     source: Annotated[

@@ -10,6 +10,7 @@ from typing import Any
 from seatrial.escaping import plain_line
 from seatrial.journal import events
 from seatrial.model.codes import KNOWN, PASS, RECALLED, code_of
+from seatrial.model.failures import failure_words
 
 PLACE = "$TEXT"  # in a template
 TEMPLATE = '{"text": "$TEXT"}'  # Slack's and Mattermost's incoming webhooks take it
@@ -60,8 +61,8 @@ def _words(event: events.Event, case: str) -> str:
         return f"{'alert' if event.active else 'over'}: {event.text}"
     if isinstance(event, events.RunJudged):
         reason = " ".join(line.strip() for line in event.reason.splitlines())
-        run = f"{case or event.test} {event.run_id}"
-        return _joined(event.verdict, run, event.cause, reason).rstrip(": ")
+        words = failure_words(event.cause, event.cause_line, reason)
+        return _joined(event.verdict, f"{case or event.test} {event.run_id}", words).rstrip(": ")
     if isinstance(event, events.RunJudgedAgain):
         was = f"{event.run_id}: was {code_of(event.before).name}, now {event.verdict}"
         return f"judged again: {case or event.test} {was}: {event.by_and_why}".rstrip(": ")

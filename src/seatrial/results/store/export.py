@@ -20,6 +20,7 @@ from seatrial.escaping import xml_text, xml_value
 from seatrial.execute.trial_paths import TrialPaths
 from seatrial.judge.reading import tail
 from seatrial.model import codes
+from seatrial.model.failures import failure_words
 from seatrial.results.store import queries
 from seatrial.results.store.queries import NO_OUTCOME
 from seatrial.results.store.schema import Store
@@ -195,7 +196,8 @@ def _words_of(case: CaseRow, run: RunRow, figures: Sequence[MetricRow]) -> dict[
 
 def _outcome(run: RunRow) -> Iterator[str]:
     """Yield what JUnit says of a run that did not pass."""
-    message = f"{run.verdict}: {run.why}" if run.why else run.verdict
+    words = failure_words(run.cause, run.cause_line, run.why)
+    message = f"{run.verdict}: {words}" if words else run.verdict
     if run.again:
         message += "; the case is run again"
     if _is_skipped(run):
