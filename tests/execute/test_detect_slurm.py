@@ -117,6 +117,19 @@ def test_which_nodes_start_jobs_now(path: Path) -> None:
     assert [state.away for state in detect.states().values()] == [False] * 4 + [True] * 6
 
 
+def test_nodes_that_slurm_knows_by_their_cpus_alone(path: Path) -> None:
+    alone = {"Sockets": "64", "CoresPerSocket": "1", "ThreadsPerCore": "1", "CPUTot": "64"}
+    answers(path, *(node(f"n{i}", **alone, CPUEfctv="64") for i in (1, 2)), node("n3"))
+    machine, hint = detect_cluster(None)
+    assert [(n.names, n.cores, n.sockets, n.numa_domains) for n in machine.nodes] == [
+        ("n[1-2]", 64, 1, 1),
+        ("n3", 128, 2, 2),
+    ]
+    assert "# Slurm does not know the sockets of n[1-2]\n" in hint
+    answers(path, node("n1", Sockets="1", CoresPerSocket="1", ThreadsPerCore="1", CPUTot="1"))
+    assert detect_cluster(None)[1] == ""
+
+
 def test_only_nodes_that_jobs_can_get_to(path: Path) -> None:
     answers(path, node("n1"), node("n2", Partitions="gpu"), node("n3", Partitions=""))
     assert [kind.names for kind in detect_cluster(None)[0].nodes] == ["n1"]

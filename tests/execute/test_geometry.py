@@ -43,6 +43,19 @@ def test_tasks_on_hopper(tasks: int, threads: int, spread: Spread, cores: str) -
     assert shown(place(HOPPER, tasks, threads, spread)) == cores
 
 
+def test_one_domain_of_several_sockets() -> None:
+    layout = node_layout.parse_synthetic("numa:1 pack:2 core:4 pu:1")
+    for spread in ("numa", "socket"):
+        assert shown(place(layout, 4, 1, spread)) == "0 1 4 5"
+    assert shown(place(layout, 4, 1, "pack")) == "0 1 2 3"
+    assert shown(place(layout, 1, 6, "socket")) == "0-2,4-6"
+    assert shown(place(layout, 2, 4, "numa", tasks_per_numa=2)) == "0-3 4-7"
+    assert place(layout, 2, 4, "numa", tasks_per_numa=1) is None
+    virtual = node_layout.parse_synthetic("numa:1 pack:8 core:1 pu:1")
+    assert shown(place(virtual, 2, 4, "numa", tasks_per_numa=2)) == "0-3 4-7"
+    assert shown(place(virtual, 2, 3, "numa")) == "0-2 3-5"
+
+
 def test_tasks_of_a_domain_and_cores_to_spare() -> None:
     assert shown(place(HOPPER, 4, 1, "numa", tasks_per_numa=2)) == "0 1 6 7"
     assert shown(place(HOPPER, 8, 2, "numa", tasks_per_numa=2)) == (
@@ -64,7 +77,7 @@ def test_bound_to_more_than_its_cores() -> None:
 
 @st.composite
 def layouts(draw: st.DrawFn) -> NodeLayout:
-    """Nodes whose domains may differ in size, as where cores are off."""
+    """Nodes whose domains may differ in size, as where cores are off, or span sockets."""
     sizes = draw(
         st.lists(st.lists(st.integers(1, 6), min_size=1, max_size=4), min_size=1, max_size=3)
     )
@@ -75,7 +88,7 @@ def layouts(draw: st.DrawFn) -> NodeLayout:
         for size in socket:
             texts[-1].append(f"{start}-{start + size - 1}")
             start += size
-    return from_sockets(texts)
+    return from_sockets(texts, [f"0-{start - 1}"] if draw(st.booleans()) else [])
 
 
 def even_layouts() -> st.SearchStrategy[NodeLayout]:
@@ -112,6 +125,10 @@ def test_sets_are_disjoint_and_within_a_domain_where_they_can_be(
         room = sum(len(cores) // threads for cores in layout.domains.values())
         whole = sum(len(domains_of(layout, cores)) == 1 for cores in placed)
         assert whole >= min(room, tasks)
+        one_socket = sum(
+            len({layout.cores[core].socket for core in cores}) == 1 for cores in placed
+        )
+        assert one_socket >= min(sum(len(c) // threads for c in layout.parts.values()), tasks)
 
 
 @settings(deadline=None)

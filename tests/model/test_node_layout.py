@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.model.node_layout import from_sockets, mask, plain, spans, written
+from seatrial.model.node_layout import (
+    Core,
+    checked,
+    from_sockets,
+    mask,
+    plain,
+    spans,
+    written,
+    written_domains,
+)
 
 
 def test_a_layout_of_numbers_deals_cores_out_evenly() -> None:
@@ -36,6 +45,16 @@ def test_texts_of_domains_are_read_and_written(texts: list[list[str]]) -> None:
     assert from_sockets(written(layout)) == layout
     assert len(layout.sockets) == len(texts)
     assert len(layout.domains) == sum(map(len, texts))
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=20))
+def test_domains_and_sockets_may_cut_each_other(places: list[tuple[int, int]]) -> None:
+    cores = [Core(*place, (2 * i, 2 * i + 1)) for i, place in enumerate(places)]
+    layout = checked(cores)
+    assert from_sockets(written(layout), written_domains(layout)) == layout
+    assert len(layout.domains) == len({domain for _, domain in places})
+    assert len(layout.sockets) == len({socket for socket, _ in places})
 
 
 def test_cores_are_in_the_order_of_their_cpus() -> None:

@@ -88,13 +88,13 @@ def _order_line(words: str, by_node: Sequence[Sequence[int]]) -> str:
 
 
 def _drawing(geometry: TaskGeometry) -> list[str]:
-    """Return a line for each NUMA domain, at most 80 columns wide where its ranks allow that."""
+    """Return a line for each NUMA domain of a socket, at most 80 columns wide where its ranks allow
+    that."""
     layout = geometry.layout
     rank_of = {core: str(rank) for rank, cores in enumerate(geometry.cores) for core in cores}
     width = max(map(len, rank_of.values()))
     lines, socket = [], -1
-    for domain, cores in layout.domains.items():
-        now = layout.cores[cores[0]].socket
+    for (now, domain), cores in layout.parts.items():
         head = f"  {f'socket {now}' if now != socket else '':9}  numa {domain:<3}"
         socket = now
         ranks = [rank_of.get(core, _FREE) for core in cores]

@@ -19,9 +19,8 @@ from seatrial.model.decoding import encode, plain
 from seatrial.model.machine import Launcher, Machine, Memory, NetworkModel, NodeGroup, WrittenLayout
 from seatrial.model.machine_file import FOLDER, LOCAL, Site, load_machine, machine_file, this_host
 from seatrial.model.machine_topology import levels_of_switches, made, topology_of
-from seatrial.model.node_layout import written
 from seatrial.model.node_set import fold, unfold
-from seatrial.model.nodes import node_names
+from seatrial.model.nodes import as_texts, node_names
 from seatrial.model.places import groups_by_xname, groups_of_topology, of_machine
 from seatrial.model.schedulers import Slurm
 from seatrial.units import show_bytes
@@ -74,7 +73,6 @@ def _layout(node: NodeGroup, processors: list[int]) -> WrittenLayout | None:
             [program, "--of", "xml"], capture_output=True, timeout=PATIENCE_SECONDS, check=True
         )
         layout = node_layout.parse_hwloc_xml(done.stdout.decode(errors="replace"))
-        texts = written(layout)
     except (OSError, subprocess.SubprocessError, ValueError):
         return None
     if sorted(cpu for core in layout.cores for cpu in core.cpus) != processors:
@@ -86,7 +84,7 @@ def _layout(node: NodeGroup, processors: list[int]) -> WrittenLayout | None:
         len(layout.domains),
         layout.threads_per_core,
     )
-    return WrittenLayout(sockets=texts) if described == measured else None
+    return as_texts(layout) if described == measured else None
 
 
 def _distinct(processors: list[int], name: str) -> int:
@@ -136,8 +134,9 @@ _FIELD = re.compile(r"(?:^|\s)([A-Za-z]+)=(\S*)")
 
 def detect_cluster(name: str | None) -> tuple[Machine, str]:
     """Describe the cluster that sinfo shows, under that name or its own; return also comments for
-    the file: the nodes of other partitions, as lines to be added to it. Slurm does not know NUMA
-    domains: one for each socket is assumed. Raises UsageError if Slurm does not answer."""
+    the file: the nodes whose sockets Slurm does not know, and those of other partitions, as lines
+    to be added to it. Slurm does not know NUMA domains: one for each socket is assumed. Raises
+    UsageError if Slurm does not answer."""
     default, more = _partitions_shown()
     seen = nodes_seen()
     others = [node for node in seen if default and default not in node.partitions]
@@ -158,7 +157,7 @@ def detect_cluster(name: str | None) -> tuple[Machine, str]:
         launcher=Launcher(kind="none" if own else "srun"),
         toolchains=toolchains,
     )
-    return _with_network(machine), _hint(others)
+    return _with_network(machine), _unknown_sockets(seen) + _hint(others)
 
 
 def _partitions_shown() -> tuple[str, list[str]]:
@@ -198,6 +197,12 @@ def shown_topology() -> str:
     return ask_slurm("scontrol", "show", "topology")
 
 
+def _unknown_sockets(seen: "Iterable[NodeSeen]") -> str:
+    """Return a comment about nodes whose sockets Slurm does not know; "" if there are none."""
+    nodes = [node.name for node in seen if not node.sockets_known]
+    return sockets_hint("Slurm", "Sockets=N CoresPerSocket=1", nodes)
+
+
 def _hint(others: "Sequence[NodeSeen]") -> str:
     """Return comments about the nodes of other partitions; "" if there are none."""
     lines = [encode(plain(kind)).decode() for kind in _groups(others)]
@@ -212,18 +217,25 @@ def _hint(others: "Sequence[NodeSeen]") -> str:
 
 
 class NodeSeen(Struct, frozen=True):
-    """A node as Slurm shows it: its name, its kind (without names) and its partitions."""
+    """A node as Slurm shows it: its name, its kind (without names), its partitions, and whether
+    Slurm knows its sockets."""
 
     name: str
     kind: NodeGroup
     partitions: tuple[str, ...]
+    sockets_known: bool = True
 
 
 def nodes_seen() -> list[NodeSeen]:
     """Return the nodes that Slurm shows. Raises UsageError if it does not answer."""
     lines = ask_slurm("scontrol", "show", "node", "--oneliner").splitlines()
     return [
-        NodeSeen(fields["NodeName"], _kind(fields), tuple(_words(fields, "Partitions")))
+        NodeSeen(
+            fields["NodeName"],
+            _kind(fields),
+            tuple(_words(fields, "Partitions")),
+            _sockets_known(fields),
+        )
         for fields in map(fields_of, lines)
         if "NodeName" in fields
     ]
@@ -270,7 +282,7 @@ def _number(fields: dict[str, str], key: str, least: int = 1) -> int:
 
 def _kind(fields: dict[str, str]) -> NodeGroup:
     """Return the node without its name."""
-    sockets = _number(fields, "Sockets")
+    sockets = _number(fields, "Sockets") if _sockets_known(fields) else 1
     return NodeGroup(
         names="",
         cores=_cores(fields),
@@ -281,6 +293,12 @@ def _kind(fields: dict[str, str]) -> NodeGroup:
         gpus=_gpus(fields.get("Gres", "")),
         features=_words(fields, "AvailableFeatures"),
     )
+
+
+def _sockets_known(fields: dict[str, str]) -> bool:
+    """Return whether Slurm knows the sockets of a node. Of one that slurm.conf describes by CPUs
+    alone it shows a socket for each core."""
+    return _number(fields, "CoresPerSocket") > 1 or _number(fields, "Sockets") == 1
 
 
 def _cores(fields: dict[str, str]) -> int:
@@ -364,6 +382,18 @@ def ask_scheduler(scheduler: str, daemon: str, *command: str) -> str:
         words = done.stderr.decode(errors="replace").strip()[:400] or "it said nothing"
         raise UsageError(f"{line}: ended with code {done.returncode}: {words}")
     return done.stdout.decode(errors="replace")
+
+
+def sockets_hint(scheduler: str, told: str, nodes: Collection[str]) -> str:
+    """Return a comment about nodes whose sockets a scheduler does not know, for which ``told`` is
+    what it tells; "" if there are none."""
+    if not nodes:
+        return ""
+    return (
+        f"# {scheduler} does not know the sockets of {fold(nodes)}\n"
+        f"# ({told}), so one is assumed. Write `sockets` and\n"
+        "# `numa_domains` as `lscpu` shows them on a node, or `layout`.\n"
+    )
 
 
 def by_kind(nodes: Iterable[tuple[str, NodeGroup]]) -> list[NodeGroup]:

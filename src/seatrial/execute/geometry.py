@@ -19,7 +19,7 @@ from msgspec import Struct
 from seatrial.execute.environment import write_script
 from seatrial.model.job_options import effective
 from seatrial.model.machine import Machine
-from seatrial.model.node_layout import NodeLayout, spans
+from seatrial.model.node_layout import NodeLayout, Part, spans
 from seatrial.model.nodes import layout_of, node_names
 from seatrial.model.orders import Order, goes_up, rank_order, slots_of_ranks, with_nodes_in_order
 from seatrial.model.parameters import ORDER_FILE
@@ -122,16 +122,15 @@ def place(
     the cores. None where they do not fit. ``tasks_per_numa`` (0: no limit) fills one domain after
     the other with so many tasks, whatever ``spread``; ``spare`` cores get no task."""
     node = _Node(layout, spare)
-    limit = tasks_per_numa or tasks
     found = []
     for _ in range(tasks):
-        domain = node.domain_for(threads, "pack" if tasks_per_numa else spread, limit)
-        cores = node.take([domain], threads) if domain is not None else None
-        if cores is None and not tasks_per_numa:
-            cores = node.take_from_several(threads, spread)
-        if cores is None:
+        if tasks_per_numa:
+            parts = node.in_one_domain(threads, "pack", tasks_per_numa)
+        else:
+            parts = node.in_one_domain(threads, spread) or node.in_several(threads, spread)
+        if not parts:
             return None
-        found.append(cores)
+        found.append(node.take(parts, threads))
     return sorted(found)
 
 
@@ -159,71 +158,80 @@ def in_objects(
 
 
 class _Node:
-    """The cores of a node that no task has yet."""
+    """The cores of a node that no task has yet, by the part of a NUMA domain in a socket."""
 
     def __init__(self, layout: NodeLayout, spare: int) -> None:
-        self.free = {domain: list(cores) for domain, cores in layout.domains.items()}
-        self.socket = {core.domain: core.socket for core in reversed(layout.cores)}
-        self.tasks = dict.fromkeys(self.free, 0)
+        self.free = {part: list(cores) for part, cores in layout.parts.items()}
         self.used = dict.fromkeys(self.free, 0)  # cores
+        self.tasks = dict.fromkeys(layout.domains, 0)
         for _ in range(min(spare, len(layout.cores))):
-            _, last = max((len(cores), domain) for domain, cores in self.free.items())
+            _, last = max((len(cores), part) for part, cores in self.free.items())
             self.free[last].pop()
 
-    def domain_for(self, threads: int, spread: Spread, limit: int) -> int | None:
-        """Return the domain for the next task; None if none has room for all of its threads."""
-        fitting = [
-            domain
-            for domain, cores in self.free.items()
-            if len(cores) >= threads and self.tasks[domain] < limit
-        ]
-        return min(fitting, key=lambda domain: self._load(domain, spread), default=None)
+    def in_one_domain(self, threads: int, spread: Spread, limit: int | None = None) -> list[Part]:
+        """Return the parts of the domain for the next task, one part where one has room; none if no
+        domain with fewer than ``limit`` tasks has room for all of its threads."""
+        parts = [part for part in self.free if limit is None or self.tasks[part[1]] < limit]
+        fitting = [part for part in parts if len(self.free[part]) >= threads]
+        if fitting:
+            return [min(fitting, key=lambda part: self._load(part, spread))]
+        return self._first_fitting(self._grouped(parts, 1, spread), threads)
 
-    def _load(self, domain: int, spread: Spread) -> tuple[int, ...]:
-        """Return the place of a domain in the order in which tasks get one, the first first."""
+    def in_several(self, threads: int, spread: Spread) -> list[Part]:
+        """Return parts of several domains for a task: of one socket if one has so many cores, else
+        of any; none if the node has too few."""
+        parts = list(self.free)
+        return self._first_fitting([*self._grouped(parts, 0, spread), parts], threads)
+
+    def _load(self, part: Part, spread: Spread) -> tuple[int, ...]:
+        """Return the place of a part in the order in which tasks get one, the first first."""
         if spread == "pack":
-            return (domain,)
-        in_socket = self._used_in(self.socket[domain])
-        return (in_socket, domain) if spread == "socket" else (self.used[domain], in_socket, domain)
+            return part
+        socket, domain = part
+        in_socket = self._used_in(0, socket)
+        return (in_socket, *part) if spread == "socket" else (self._used_in(1, domain), in_socket)
 
-    def _used_in(self, socket: int) -> int:
-        return sum(used for domain, used in self.used.items() if self.socket[domain] == socket)
+    def _used_in(self, index: int, number: int) -> int:
+        """Return the used cores of a socket (``index`` 0) or a domain (1)."""
+        return sum(used for part, used in self.used.items() if part[index] == number)
 
-    def take(self, domains: Sequence[int], threads: int) -> Cores:
-        """Return so many free cores of domains, evenly: each next one of the domain that has most
-        left. They are free no longer."""
-        shares = dict.fromkeys(domains, 0)
-        for _ in range(threads):
-            emptiest = max(domains, key=lambda domain: len(self.free[domain]) - shares[domain])
-            shares[emptiest] += 1
-        taken: list[int] = []
-        for domain, share in shares.items():
-            taken += self.free[domain][:share]
-            del self.free[domain][:share]
-            self.used[domain] += share
-        self.tasks[domains[0]] += 1
-        return tuple(sorted(taken))
-
-    def take_from_several(self, threads: int, spread: Spread) -> Cores | None:
-        """Return cores of several domains for a task: of one socket if one has so many, else of
-        any; None if the node has too few."""
-        sockets = sorted(set(self.socket.values()))
+    def _grouped(self, parts: Sequence[Part], index: int, spread: Spread) -> list[list[Part]]:
+        """Return parts by socket (``index`` 0) or domain (1), those of least use first unless tasks
+        are packed."""
+        numbers = sorted({part[index] for part in parts})
         if spread != "pack":
-            sockets.sort(key=self._used_in)
-        groups = [[d for d in self.free if self.socket[d] == socket] for socket in sockets]
-        for group in [*groups, list(self.free)]:
-            if sum(len(self.free[domain]) for domain in group) >= threads:
-                return self.take(self._fewest(group, threads), threads)
-        return None
+            numbers.sort(key=lambda number: self._used_in(index, number))
+        return [[part for part in parts if part[index] == number] for number in numbers]
 
-    def _fewest(self, domains: Sequence[int], threads: int) -> list[int]:
-        """Return the fewest of these domains that have so many free cores."""
-        taken: list[int] = []
-        for domain in sorted(domains, key=lambda domain: -len(self.free[domain])):
+    def _first_fitting(self, groups: Sequence[Sequence[Part]], threads: int) -> list[Part]:
+        """Return the fewest parts of the first group that have so many free cores."""
+        for group in groups:
+            if sum(len(self.free[part]) for part in group) >= threads:
+                return self._fewest(group, threads)
+        return []
+
+    def _fewest(self, parts: Sequence[Part], threads: int) -> list[Part]:
+        taken: list[Part] = []
+        for part in sorted(parts, key=lambda part: -len(self.free[part])):
             if sum(len(self.free[each]) for each in taken) >= threads:
                 break
-            taken.append(domain)
+            taken.append(part)
         return sorted(taken)
+
+    def take(self, parts: Sequence[Part], threads: int) -> Cores:
+        """Return so many free cores of parts, evenly: each next one of the part that has most left.
+        They are free no longer."""
+        shares = dict.fromkeys(parts, 0)
+        for _ in range(threads):
+            emptiest = max(parts, key=lambda part: len(self.free[part]) - shares[part])
+            shares[emptiest] += 1
+        taken: list[int] = []
+        for part, share in shares.items():
+            taken += self.free[part][:share]
+            del self.free[part][:share]
+            self.used[part] += share
+        self.tasks[parts[0][1]] += 1
+        return tuple(sorted(taken))
 
 
 # ---- rank order ----------------------------------------------------------------------------------

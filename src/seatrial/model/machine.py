@@ -33,6 +33,10 @@ class WrittenLayout(FileModel, frozen=True):
     sockets: Annotated[
         list[list[str]], doc("for each socket, the CPUs of each of its NUMA domains: 0-5")
     ] = []
+    domains: Annotated[
+        list[str],
+        doc("beside sockets: the CPUs of each NUMA domain, where one spans sockets: 0-11"),
+    ] = []
 
 
 PAGES = ("4k", "thp", "2M", "1G")

@@ -14,12 +14,14 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from xml.etree import ElementTree
 
 from msgspec import Struct
 
 MAX_CPUS = 16_384
+
+T = TypeVar("T")
 
 _CPUS = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?")
 
@@ -30,6 +32,9 @@ class Core(NamedTuple):
     socket: int
     domain: int
     cpus: tuple[int, ...]
+
+
+Part = tuple[int, int]  # a socket and a NUMA domain
 
 
 class NodeLayout(Struct, frozen=True, dict=True):
@@ -49,8 +54,13 @@ class NodeLayout(Struct, frozen=True, dict=True):
         """The cores of each socket."""
         return self._grouped([core.socket for core in self.cores])
 
-    def _grouped(self, groups: Sequence[int]) -> dict[int, list[int]]:
-        grouped: dict[int, list[int]] = {}
+    @cached_property
+    def parts(self) -> dict[Part, list[int]]:
+        """The cores of each part of a NUMA domain that is in one socket: mostly all of it."""
+        return self._grouped([(core.socket, core.domain) for core in self.cores])
+
+    def _grouped(self, groups: Sequence[T]) -> dict[T, list[int]]:
+        grouped: dict[T, list[int]] = {}
         for number, group in enumerate(groups):
             grouped.setdefault(group, []).append(number)
         return grouped
@@ -108,16 +118,21 @@ def mask(cpus: Iterable[int]) -> str:
 
 
 def written(layout: NodeLayout) -> list[list[str]]:
-    """Return a layout as texts, which ``from_sockets`` reads: a list of each socket, a text of each
-    of its NUMA domains. Raises ValueError where a domain is in several sockets."""
-    texts: list[list[str]] = []
-    for _, cores in groupby(layout.cores, lambda core: core.socket):
-        texts.append([])
-        for _, members in groupby(cores, lambda core: core.domain):
-            texts[-1].append(_written_cores([core.cpus for core in members]))
-    if sum(map(len, texts)) != len(layout.domains):
-        raise ValueError("a NUMA domain has cores of several sockets")
-    return texts
+    """Return the cores of a layout as texts: a list of each socket, a text of each part of a NUMA
+    domain that is in it. With ``written_domains``, ``from_sockets`` reads them."""
+    texts: dict[int, list[str]] = {}
+    for (socket, _), cores in layout.parts.items():
+        cpus = [layout.cores[core].cpus for core in cores]
+        texts.setdefault(socket, []).append(_written_cores(cpus))
+    return [*texts.values()]
+
+
+def written_domains(layout: NodeLayout) -> list[str]:
+    """Return the CPUs of each NUMA domain as a text, where a domain is in several sockets; else
+    none, as the texts of the sockets then tell the domains."""
+    if len(layout.parts) == len(layout.domains):
+        return []
+    return [spans(layout.cpus_of(cores)) for cores in layout.domains.values()]
 
 
 def _written_cores(cores: Sequence[tuple[int, ...]]) -> str:
@@ -131,18 +146,31 @@ def _written_cores(cores: Sequence[tuple[int, ...]]) -> str:
     return ",".join(texts)
 
 
-def from_sockets(sockets: Sequence[Sequence[str]]) -> NodeLayout:
-    """Return the layout of texts: a list of each socket, a text of each of its NUMA domains. Raises
+def from_sockets(sockets: Sequence[Sequence[str]], domains: Sequence[str] = ()) -> NodeLayout:
+    """Return the layout of texts: a list of each socket, a text of each of its NUMA domains.
+    ``domains``: the CPUs of each NUMA domain, where a domain is in several sockets. Raises
     ValueError with the text and the remedy."""
     cores: list[Core] = []
-    domain = 0
-    for socket, domains in enumerate(sockets):
-        if not domains:
+    number = 0
+    for socket, texts in enumerate(sockets):
+        if not texts:
             raise ValueError("a socket has no NUMA domain; list its CPUs, e.g. 0-5")
-        for text in domains:
-            cores += [Core(socket, domain, cpus) for cpus in _read_cores(text)]
-            domain += 1
-    return checked(cores)
+        for text in texts:
+            cores += [Core(socket, number, cpus) for cpus in _read_cores(text)]
+            number += 1
+    return checked(_in_domains(cores, domains) if domains else cores)
+
+
+def _in_domains(cores: Iterable[Core], domains: Sequence[str]) -> list[Core]:
+    """Return cores in the domains whose CPUs are given."""
+    domain_of: dict[int, int] = {}
+    for number, text in enumerate(domains):
+        for part in text.split(","):
+            domain_of.update(dict.fromkeys(_read_span(part.strip(), text), number))
+    for core in cores:
+        if len({domain_of.get(cpu, -1) for cpu in core.cpus}) > 1 or core.cpus[0] not in domain_of:
+            raise ValueError(f"CPU {core.cpus[0]} and its core must be in one NUMA domain")
+    return [core._replace(domain=domain_of[core.cpus[0]]) for core in cores]
 
 
 def _read_cores(text: str) -> list[tuple[int, ...]]:

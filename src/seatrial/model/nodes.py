@@ -10,7 +10,13 @@ from seatrial.files import read_regular
 from seatrial.model import machine, node_layout
 from seatrial.model import machine as model
 from seatrial.model.documents import Location
-from seatrial.model.node_layout import NodeLayout, from_sockets, plain, written
+from seatrial.model.node_layout import (
+    NodeLayout,
+    from_sockets,
+    plain,
+    written,
+    written_domains,
+)
 from seatrial.model.node_set import unfold
 
 
@@ -122,12 +128,17 @@ def layout_of(kind: "machine.NodeGroup") -> NodeLayout:
     if isinstance(kind.layout, str):
         return _of_notation(kind.layout)
     if kind.layout is not None:
-        return _of_texts(tuple(map(tuple, kind.layout.sockets)))
+        return _of_texts(tuple(map(tuple, kind.layout.sockets)), tuple(kind.layout.domains))
     return plain(kind.cores, kind.sockets, kind.numa_domains, kind.threads_per_core)
 
 
 _of_notation = functools.lru_cache(maxsize=64)(node_layout.parse_synthetic)
 _of_texts = functools.lru_cache(maxsize=64)(from_sockets)
+
+
+def as_texts(layout: NodeLayout) -> "machine.WrittenLayout":
+    """Return a layout as a machine's file can have it."""
+    return machine.WrittenLayout(sockets=written(layout), domains=written_domains(layout))
 
 
 def check_layout(kind: "machine.NodeGroup", at: Location) -> None:
@@ -149,7 +160,7 @@ def with_layout(kind: "machine.NodeGroup", at: Location) -> "machine.NodeGroup":
     if layout is None:
         return kind
     if isinstance(kind.layout, machine.WrittenLayout) and kind.layout.file:
-        kind = replace(kind, layout=machine.WrittenLayout(sockets=written(layout)))
+        kind = replace(kind, layout=as_texts(layout))
     return replace(kind, **{key: number_in(layout) for key, number_in in _COUNTS.items()})
 
 
@@ -162,17 +173,19 @@ def _read(given: "str | machine.WrittenLayout | None", at: Location) -> NodeLayo
         at.fault("give file or sockets, one of them", "layout")
         return None
     if given.sockets:
-        return at.parsed(_of_texts, tuple(map(tuple, given.sockets)), "layout", "sockets")
+        sockets = tuple(map(tuple, given.sockets))
+        layout = at.parsed(_of_texts, sockets, "layout", "sockets")
+        if layout is None or not given.domains:
+            return layout
+        spanning = functools.partial(_of_texts, sockets)
+        return at.parsed(spanning, tuple(given.domains), "layout", "domains")
     path = at.node.place_of(*at.key, "layout", "file").path.parent / given.file
     try:
-        layout = node_layout.parse_hwloc_xml(
+        return node_layout.parse_hwloc_xml(
             read_regular(path, MAX_LAYOUT_BYTES).decode(errors="replace")
         )
-        written(layout)
     except OSError as error:
         at.fault(f"{path}: {error.strerror}", "layout", "file")
     except ValueError as error:
         at.fault(f"{path}: {error}", "layout", "file")
-    else:
-        return layout
     return None

@@ -54,11 +54,15 @@ def test_kinds_of_hosts(path: Path) -> None:
         host("x1.example.org", 64, m_socket=2, m_core=64, m_thread=128, mem_total="251.5G"),
         host("x2", 3, num_proc=4, m_socket=1, m_core="-", m_thread="-", mem_total="-"),
         host("login", 0, num_proc=8, m_core=8),
+        host("vm1", 16, m_socket=16, m_core=16, m_thread=16),
     ]
     answers(path, f"<qhost>{''.join(hosts)}</qhost>")
-    assert detect_gridengine("polar")[0].nodes == [
+    machine, hint = detect_gridengine("polar")
+    assert hint.startswith("# Grid Engine does not know the sockets of vm1\n")
+    assert machine.nodes == [
         NodeGroup(names="x1", cores=64, sockets=2, threads_per_core=2, memory=Memory("257536MiB")),
         NodeGroup(names="x2", cores=3, memory=Memory("0MiB")),
+        NodeGroup(names="vm1", cores=16, sockets=1, memory=Memory("0MiB")),
     ]
 
 

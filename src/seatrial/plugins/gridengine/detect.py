@@ -10,9 +10,10 @@ import re
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
-from seatrial.execute.detect import ask_scheduler, by_kind
+from seatrial.execute.detect import ask_scheduler, by_kind, sockets_hint
 from seatrial.execute.toolchains import detect_toolchains
 from seatrial.model.machine import Launcher, Machine, Memory, NodeGroup
+from seatrial.model.node_set import unfold
 from seatrial.plugins.gridengine import GridEngine
 from seatrial.plugins.gridengine.answers import COMMAND, HostSeen, parse_hosts
 
@@ -40,7 +41,10 @@ def detect_gridengine(name: str | None) -> tuple[Machine, str]:
         launcher=Launcher(kind="none" if has_launcher else "mpirun"),
         toolchains=toolchains,
     )
-    return replace(machine, gridengine=GridEngine(parallel=_parallel())), ""
+    known = {name for kind in kinds for name in unfold(kind.names)}
+    unknown = [host.name for host in hosts if host.name in known and not _sockets_known(host)]
+    hint = sockets_hint("Grid Engine", "m_socket is m_core", unknown)
+    return replace(machine, gridengine=GridEngine(parallel=_parallel())), hint
 
 
 def _kind(host: HostSeen) -> NodeGroup | None:
@@ -51,7 +55,7 @@ def _kind(host: HostSeen) -> NodeGroup | None:
     if not usable:
         return None
     threads = host.value("m_thread") // cores
-    sockets = host.value("m_socket")
+    sockets = host.value("m_socket") if _sockets_known(host) else 1
     return NodeGroup(
         names="",
         cores=usable,
@@ -59,6 +63,12 @@ def _kind(host: HostSeen) -> NodeGroup | None:
         threads_per_core=max(1, threads),
         memory=Memory(f"{_bytes(host.values.get('mem_total', '')) // 2**20}MiB"),
     )
+
+
+def _sockets_known(host: HostSeen) -> bool:
+    """Return whether the sockets of a host are known. In a virtual machine each core may count as
+    one."""
+    return host.value("m_socket") < max(2, host.value("m_core"))
 
 
 def _parallel() -> dict[str, str | int]:
