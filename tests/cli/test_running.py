@@ -796,11 +796,15 @@ def test_an_exclusive_run_beside_another_trial_is_told(place: Workplace) -> None
     with place.start_run("--name", "one") as other:
         other.until(ready.exists, "a run")
         place.test("waits", "true", run={"exclusive": True})
-        assert place.run("--name", "two").code == 0
+        done = place.run("--name", "two", "--repeat", "3")
+        single = place.run("--name", "three")
         gate.touch()
         assert other.end().code == 0
-    assert f"{place.trials}/one/runs/waits/" in place.alerts("two")
-    assert "one after the other" in place.alerts("two")
+    first, at_end = [line for line in done.out.splitlines() if line.startswith("note ")]
+    assert f"{place.trials}/one" in place.alerts("two")
+    assert "is exclusive, and runs of " in first and "one after the other" in first
+    assert at_end.startswith("note 3 exclusive runs had company on this host, of ")
+    assert single.out.count("\nnote ") == 1
     assert not place.alerts("one")
 
 

@@ -297,18 +297,43 @@ def variables(record: Record, kind: str, subject: str, text: str) -> dict[str, s
     return {name: value.replace("\0", "") for name, value in about.items()}
 
 
-def alert_of(update: Trouble | Disturbed | Doubled | Unfollowed) -> AlertRaised:
+class Company:
+    """The exclusive runs of a trial beside which runs of other trials were. People are told of the
+    first, and at the end of how many there were."""
+
+    def __init__(self) -> None:
+        self._others_of: dict[str, set[str]] = {}  # by run: folders of other trials
+
+    def met(self, update: Disturbed) -> AlertRaised | None:
+        """Keep a run that had company; return the alert if it is the first."""
+        is_first = not self._others_of
+        self._others_of.setdefault(update.run_id, set()).add(update.other)
+        if not is_first:
+            return None
+        text = (
+            f"run {update.run_id} is exclusive, and runs of {update.other} were beside it on this "
+            "host: figures may be worse; let these trials run one after the other"
+        )
+        return AlertRaised(kind="disturbed", subject=update.run_id, text=text)
+
+    def at_end(self) -> AlertRaised | None:
+        """Return the alert that counts the runs, None where people know all of them."""
+        if len(self._others_of) < 2:
+            return None
+        others = sorted(set().union(*self._others_of.values()))
+        text = (
+            f"{len(self._others_of)} exclusive runs had company on this host, of "
+            f"{count(len(others), 'other trial')}: {listed(others, MAX_NAMED)}"
+        )
+        return AlertRaised(kind="disturbed", text=text)
+
+
+def alert_of(update: Trouble | Doubled | Unfollowed) -> AlertRaised:
     """Return the alert that an update of the backend raises."""
     if isinstance(update, Trouble):
         active = 0 if update.over else 1
         subject = update.command
         return AlertRaised(kind="scheduler", subject=subject, text=update.text, active=active)
-    if isinstance(update, Disturbed):
-        text = (
-            f"run {update.run_id} is exclusive, and the run of another trial in {update.other} was "
-            "beside it on this host; let these trials run one after the other"
-        )
-        return AlertRaised(kind="disturbed", subject=update.run_id, text=text)
     if isinstance(update, Unfollowed):
         text = (
             f"submissions/{update.submission}/runs does not name the runs "

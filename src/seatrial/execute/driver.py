@@ -17,7 +17,7 @@ from seatrial.decide.conductor import Conductor, Finish, Launch, carry_out, in_b
 from seatrial.errors import TrialError
 from seatrial.execute import building, requests
 from seatrial.execute import requests as answers
-from seatrial.execute.alerts import AlertCommand, alert_of
+from seatrial.execute.alerts import AlertCommand, Company, alert_of
 from seatrial.execute.background import News, Tasks
 from seatrial.execute.building import Building
 from seatrial.execute.clean_up import CleanUp
@@ -140,6 +140,7 @@ class Driver:
         self.was_complete = False  # whether the trial was complete before this drive
         self._gauges = GaugeWatch(record.machine, self._tasks)
         self._answered: list[str] = []  # requests whose answers may not be in the journal yet
+        self._company = Company()
         self._interrupts = 0
         self._drive: asyncio.Task[Any] | None = None
         self._stop: Stop | None = None
@@ -287,6 +288,8 @@ class Driver:
         left = max(0, self.conductor.state.wanted - self.conductor.state.finished)
         for trouble in self.backend.recovered():
             self._receive(trouble)
+        if alert := self._company.at_end():
+            self.ledger.note(alert)
         outcome = DriveOutcome(self.ledger.verdicts, finish.complete, finish.reason, left)
         if finish.complete:
             reason = finish.reason if self.conductor.unbuildable else ""
@@ -345,8 +348,11 @@ class Driver:
             self._on_event(update)
         elif isinstance(update, WaitingRequest):
             self._answer(update.request, update.by, update.file)
-        elif isinstance(update, Trouble | Disturbed | Doubled | Unfollowed):
+        elif isinstance(update, Trouble | Doubled | Unfollowed):
             self.ledger.note(alert_of(update))
+        elif isinstance(update, Disturbed):
+            if alert := self._company.met(update):
+                self.ledger.note(alert)
         elif isinstance(update, NodesDown):
             self.ledger.note(events.NodeDown(nodes=update.nodes, reason=update.reason))
         elif isinstance(update, NodesUp):

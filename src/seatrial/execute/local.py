@@ -109,7 +109,6 @@ class LocalBackend:
         self.gpus = gpus
         self._running: dict[str, _Process] = {}
         self._unwanted: set[str] = set()  # cancelled before they were running
-        self._others: set[str] = set()  # directories of runs of other trials, seen beside ours
         self.inbox: asyncio.Queue[Any] = asyncio.Queue()
         self._report = self.inbox.put_nowait
         self._bundles = Bundles[_Process](self._report)
@@ -200,15 +199,13 @@ class LocalBackend:
         return set_aside(path)
 
     def _look_for_others(self, job: Job) -> None:
-        """Report, once for each of them, the jobs of other trials that run beside a run that is to
-        be alone."""
+        """Report the other trials whose jobs run beside a run that is to be alone."""
         if not job.exclusive:
             return
         ours = {one.pid for one in self._running.values()}
         beside = (each for each in job_processes() if each.pid not in ours)
-        others = {os.path.realpath(each.script).rpartition("/")[0] for each in beside}
-        for other in sorted(others - self._others):
-            self._others.add(other)
+        directories = {os.path.realpath(each.script).rpartition("/")[0] for each in beside}
+        for other in sorted({each.rpartition("/runs/")[0] or each for each in directories}):
             self._report(Disturbed(job.run_id, other))
 
     def _watch(

@@ -130,8 +130,8 @@ class NodesUp(Struct, frozen=True):
 
 
 class Disturbed(Struct, frozen=True):
-    """The run is to have its nodes for itself, and another trial's run ran beside it. ``other`` is
-    that run's directory."""
+    """The run is to have its nodes for itself, and a run of another trial was beside it. ``other``
+    is the folder of that trial, or the run's directory where it lies elsewhere."""
 
     run_id: str
     other: str
