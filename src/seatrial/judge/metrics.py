@@ -13,10 +13,11 @@ from seatrial.judge import python_function
 from seatrial.judge.check_values import fault_of_pattern
 from seatrial.judge.checks import unreadable
 from seatrial.judge.formats import LESS, find_format, formats
+from seatrial.judge.outputs import oth
 from seatrial.judge.python_function import fault_of_source
 from seatrial.judge.reading import DEFAULT_LIMIT, Unreadable, read_text
 from seatrial.judge.search import MAX_MATCHES, SearchFailed, find_all
-from seatrial.model.codes import CHECK_ERROR, NO_FIGURE
+from seatrial.model.codes import CHECK_ERROR, NO_FIGURE, PASS
 from seatrial.model.figures import Finding, MetricValue, number, shown
 from seatrial.model.file_model import Size
 from seatrial.model.test import Metric, Reduce, Test
@@ -29,7 +30,7 @@ Measured = tuple[list[MetricValue], list[Finding]]
 
 def measure(test: Test, folder: Path) -> Measured:
     """Return the figures of the run in ``folder``, in the order of the test, and a finding for each
-    that is missing. Raises nothing, whatever the job wrote."""
+    that is missing; one with the code PASS is a notice. Raises nothing, whatever the job wrote."""
     named = {name: each for name, each in test.metrics.items() if isinstance(each, Metric)}
     others = [(name, each) for name, each in test.metrics.items() if not isinstance(each, Metric)]
     parts = [_of_other(name, each, test, folder) for name, each in others]
@@ -40,6 +41,8 @@ def measure(test: Test, folder: Path) -> Measured:
 
 def _of_other(name: str, metric: object, test: Test, folder: Path) -> Measured:
     """Return the figures of an output format, or of a function of the test."""
+    if name == FROM and metric == OTH and any(check.codes == OTH for check in test.verify):
+        return _as_harness(folder)
     if name == FROM and isinstance(metric, str):
         return _parsed(metric, folder)
     if name == PYTHON and isinstance(metric, str):
@@ -163,6 +166,16 @@ def _parsed(name: str, folder: Path) -> Measured:
     return [MetricValue(one.full_name, one.value, one.unit, one.better) for one in figures], []
 
 
+def _as_harness(folder: Path) -> Measured:
+    """Return the figures of a run on which a script of the OLCF Test Harness has the verdict, and
+    what is only noticed."""
+    try:
+        figures, faults = oth.read_as_harness(read_text(folder, oth.FILE, DEFAULT_LIMIT, LESS))
+    except Unreadable as error:
+        return [], [Finding(PASS, f"no figures: {error}")]
+    return figures, [Finding(PASS, plain(f"{oth.FILE}: {fault}")) for fault in faults]
+
+
 def _custom(named: str, test: Test, folder: Path) -> Measured:
     try:
         returned = python_function.figures_by(named, Path(test.folder), folder)
@@ -180,6 +193,7 @@ def _custom(named: str, test: Test, folder: Path) -> Measured:
 
 
 FROM, PYTHON = "from", "python"
+OTH = "oth"  # an output format, and the codes of a check
 
 
 def figure_names(tests: Iterable[Test]) -> set[str] | None:

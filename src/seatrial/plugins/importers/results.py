@@ -15,10 +15,12 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from seatrial.errors import UsageError
+from seatrial.errors import SeatrialError, UsageError
 from seatrial.judge.references import Reference
 from seatrial.model import codes
+from seatrial.model.documents import Faults
 from seatrial.model.file_model import Scalar
+from seatrial.model.suite import load
 from seatrial.units import SECOND_NS, listed
 
 # ---- notes ---------------------------------------------------------------------------------------
@@ -48,6 +50,17 @@ def by_text(notes: Iterable[ImportNote]) -> list[tuple[str, list[ImportNote]]]:
         texts.setdefault((not note.lost, note.text), set()).add(note)
     ordered = sorted(texts.items(), key=lambda item: (item[0][0], -len(item[1])))
     return [(text, sorted(same)) for (_, text), same in ordered]
+
+
+def faults_of_test(folder: Path) -> str:
+    """Return the first fault of a test that an import wrote, "" if it loads."""
+    faults = Faults()
+    try:
+        load([folder], faults)
+        faults.raise_any()
+    except SeatrialError as error:
+        return str(error).replace(f"{folder}/", "").partition("\n")[0]
+    return ""
 
 
 # ---- results -------------------------------------------------------------------------------------

@@ -44,9 +44,25 @@ def test_directives_of_lsf_and_pbs() -> None:
     ]
     assert asked("#PBS -l nodes=4:ppn=2,walltime=01:00:00,mem=1gb", "#PBS -A stf") == [
         ("nodes", "4"),
+        ("tasks_per_node", "2"),
         ("walltime", "01:00:00"),
         ("?", "-l mem=1gb"),
         ("account", "stf"),
+    ]
+
+
+def test_several_options_on_a_line() -> None:
+    assert asked("#SBATCH -N 2 --ntasks=4 -C 'a b' -t1-00 # -p x", "#SBATCH -c 3 --requeue") == [
+        *(("nodes", "2"), ("tasks", "4"), ("options", "-C 'a b'"), ("walltime", "1-00")),
+        *(("threads_per_task", "3"), ("options", "--requeue")),
+    ]
+    assert asked("#BSUB -P stf -n 8 -R 'span[ptile=4]' -q debug", "#PBS -l select=1+2 -q w") == [
+        *(("account", "stf"), ("tasks", "8"), ("?", "-R 'span[ptile=4]'"), ("partition", "debug")),
+        *(("?", "-l select=1+2"), ("partition", "w")),
+    ]
+    assert asked("#SBATCH --comment='a", "#PBS -l select=2:ncpus=8:mpiprocs=4") == [
+        *(("?", "--comment='a"), ("nodes", "2"), ("?", "-l select=ncpus=8")),
+        ("tasks_per_node", "4"),
     ]
 
 
@@ -60,6 +76,8 @@ def test_directives_of_lsf_and_pbs() -> None:
         ("1-2:30", "slurm", 26 * 60 + 30),
         ("120", "lsf", 120),
         ("2:30", "lsf", 150),
+        ("0:10/host1", "lsf", 10),
+        ("1-00", "slurm", 24 * 60),
         ("90", "pbs", 1.5),
         ("00:10:00", "pbs", 10),
     ],
@@ -68,7 +86,7 @@ def test_walltimes_as_their_schedulers_read_them(text: str, scheduler: str, minu
     assert minutes_of(text, scheduler) == minutes
 
 
-@pytest.mark.parametrize("text", ["", "soon", "1:2:3:4", "-5", "1:-2"])
+@pytest.mark.parametrize("text", ["", "soon", "1:2:3:4", "-5", "1:-2", "UNLIMITED", "1e3", "nan"])
 def test_what_is_no_walltime(text: str) -> None:
     with pytest.raises(ValueError):
         minutes_of(text, "slurm")

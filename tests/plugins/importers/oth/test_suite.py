@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from itertools import chain, combinations
 from pathlib import Path
 
 import pytest
 
 from seatrial.journal.events import MetricRecorded, RunJudged
+from seatrial.model.documents import Faults
+from seatrial.model.suite import load
 from tests.programs import Workplace
 
 TEMPLATE = """\
@@ -119,6 +122,136 @@ def test_a_list_of_tests_names_what_is_imported(place: Workplace, applications: 
     done = place.seatrial("import", "oth", "rgt.input", "-o", "other")
     assert done.code == 2
     assert "rgt.input:5: 'Tset = hello c_n002' is no line `Path_to_tests = " in done.err
+
+
+OPTIONAL = {
+    "batch_queue": "batch",
+    "executable_path": "bin/a.out",
+    "max_submissions": "3",
+    "processes_per_node": "2",
+    "project_id": "stf007",
+    "report_cmd": "./report.sh",
+    "total_processes": "4",
+}
+TEMPLATES = {
+    "slurm": "#SBATCH -N __nodes__ -A __project_id__\n#SBATCH -p __batch_queue__ -t __walltime__\n"
+    "srun -n __total_processes__ -N __nodes__ --ntasks-per-node=__processes_per_node__ ./a\n",
+    "lsf": "#BSUB -P __project_id__ -q __batch_queue__\n#BSUB -nnodes __nodes__\n"
+    "#BSUB -W __walltime__\njsrun -n __total_processes__ ./a\n",
+    "pbs": "#PBS -l nodes=__nodes__:ppn=__processes_per_node__,walltime=__walltime__\naprun ./a\n",
+}
+
+
+def test_every_subset_of_the_keys_of_the_harness_becomes_a_test_that_loads(
+    place: Workplace,
+) -> None:
+    root = place.folder / "applications"
+    number = 0
+    for scheduler, template in TEMPLATES.items():
+        write(root / scheduler / "Source" / "build.sh", "#!/bin/bash\n")
+        for subset in chain.from_iterable(combinations(OPTIONAL, n) for n in range(8)):
+            scripts = root / scheduler / f"t{number}" / "Scripts"
+            number += 1
+            keys = "".join(f"{key} = {OPTIONAL[key]}\n" for key in subset)
+            required = "job_name = j\nnodes = 2\nwalltime = 0:10\nbatch_filename = x\n"
+            commands = "build_cmd = ./build.sh\ncheck_cmd = ./check.sh\n"
+            ini = f"[Replacements]\n{required}{commands}{keys}"
+            write(scripts / "rgt_test_input.ini", ini)
+            write(scripts / f"{scheduler}.template.x", f"#!/bin/bash\n{template}")
+    done = place.seatrial("import", "oth", "applications", "-o", "suite")
+    assert "384 tests became 384 tests" in done.out, done.said
+    faults = Faults()
+    tests = load([place.suite], faults).tests
+    assert (len(tests), faults.found) == (384, {})
+    runs = [test.run for test in tests.values()]
+    assert not [run for run in runs if run.tasks and run.tasks_per_node]
+    walltimes = {(name.partition("/")[0], test.run.walltime) for name, test in tests.items()}
+    assert walltimes == {("slurm", "10s"), ("lsf", "10m"), ("pbs", "10s")}
+    place.local(nodes=[{"names": "n[1-9]", "cores": 8}], scheduler="slurm")
+    assert "384 cases of 384 tests" in place.seatrial("list", "suite", "-m", str(place.machine)).out
+
+
+def test_what_would_make_a_suite_that_does_not_load_is_noted(
+    place: Workplace, applications: Path
+) -> None:
+    template = applications / "hello" / "bad" / "Scripts" / "slurm.template.x"
+    asks = "#SBATCH -N 2-4 --requeue\n#SBATCH -t UNLIMITED --ntasks-per-node=6\n#SBATCH -C {a}\n"
+    template.write_text(f"#!/bin/bash\n{asks}#SBATCH --chdir=/tmp -c 2\n./a.out\n")
+    ini = template.with_name("rgt_test_input.ini")
+    text = ini.read_text().replace("nodes = 1", "nodes = 2\ntotal_processes = 10")
+    ini.write_text(f"{text}my-name = x\n[RuntimeEnvironmentCommands]\nall_rte_cmd = x\n")
+    done = place.seatrial("import", "oth", str(applications), "-o", "suite")
+    assert "4 tests became 2 tests" in done.out, done.said
+    notes = (place.suite / "import.md").read_text()
+    for words in (
+        "`nodes 2-4` was not carried over",
+        "`--requeue` was not carried over",
+        "`walltime UNLIMITED` was not carried over; give run.walltime, which is 10m here",
+        "`-C '{a}'` was not carried over",
+        "`--chdir=/tmp` was not carried over",
+        "6 processes of each node were not carried over: the total counts, and 10 on 2 nodes are 5",
+        "[EnvVars] MY-NAME: is not a name for a variable",
+        "the section [RuntimeEnvironmentCommands] was not carried over",
+    ):
+        assert words in notes
+    run = load([place.suite], Faults()).tests["hello/bad"].run
+    assert (run.nodes, run.tasks, run.threads_per_task, run.options) == (2, 10, 2, [])
+
+
+def test_copies_that_cannot_be_one_test_stay_apart(place: Workplace, applications: Path) -> None:
+    """A walltime with colons is no parameter; the queue of a copy is."""
+    for nodes in (1, 2, 4):
+        scripts = applications / "hello" / f"c_n00{nodes}" / "Scripts"
+        ini = scripts / "rgt_test_input.ini"
+        ini.write_text(ini.read_text().replace("walltime = 5", f"walltime = 1-{nodes}"))
+    done = place.seatrial("import", "oth", str(applications), "-o", "apart")
+    assert "4 tests became 4 tests" in done.out, done.said
+    for ini in applications.rglob("rgt_test_input.ini"):
+        text = ini.read_text().replace("walltime = 1-", "batch_queue = q")
+        ini.write_text(text.replace("[EnvVars]", "walltime = 7\n[EnvVars]"))
+    for template in applications.rglob("slurm.template.x"):
+        template.write_text(TEMPLATE.replace("#SBATCH -J", "#SBATCH -p __batch_queue__ -J"))
+    done = place.seatrial("import", "oth", str(applications), "-o", "suite")
+    assert "3 copies, by nodes (3) with batch_queue (3)" in done.out, done.said
+    place.local(nodes=[{"names": "n[1-9]", "cores": 8}], scheduler="slurm")
+    assert "batch_queue=q4" in place.seatrial("list", "suite", "-m", str(place.machine)).out
+    assert load([place.suite], Faults()).tests["hello/c"].run.partition == "{batch_queue}"
+
+
+def test_copies_of_a_launch_are_repeats_and_the_code_of_the_check_is_the_verdict(
+    place: Workplace, applications: Path
+) -> None:
+    text = f"Path_to_tests = {applications}\nTest = hello c_n001 2\nTest = hello c_n001\n"
+    (place.folder / "rgt.input").write_text(f"{text}Test = hello bad 0\nharness_task = start\n")
+    scripts = applications / "hello" / "c_n001" / "Scripts"
+    ini = scripts / "rgt_test_input.ini"
+    processes = "nodes = 1\ntotal_processes = 2\nprocesses_per_node = 2"
+    ini.write_text(ini.read_text().replace("nodes = 1", processes))
+    odd = "odd line\nrate = 3\nrate = 1.2.3\nrate = 4"
+    (scripts / "report.sh").write_text(f"#!/bin/bash\nprintf '{odd}' >> metrics.txt\n")
+    done = place.seatrial("import", "oth", "rgt.input", "-o", "suite")
+    assert "1 test became 1 test" in done.out, done.said
+    for words in ("hello/bad has 0 copies; the test was left out", "harness_task"):
+        assert words in done.out
+    place.local()
+    assert place.run("--name", "t").code == 0
+    judged = place.events("t", RunJudged)
+    assert [event.verdict for event in judged] == ["pass"] * 3
+    for words in (
+        "'odd line' is not `name = value`",
+        "'1.2.3' of 'rate' is not",
+        "'rate' is there",
+    ):
+        assert words in judged[0].reason
+    figures = {(each.metric, each.value) for each in place.events("t", MetricRecorded)}
+    assert figures == {("size", 28.0), ("rate", 4.0)}
+    check = applications / "hello" / "Source" / "Common" / "check.sh"
+    check.write_text("#!/bin/bash\nexit 0  # no metrics.txt\n")
+    (scripts / "report.sh").write_text("#!/bin/bash\n")
+    place.seatrial("import", "oth", "rgt.input", "-o", "other")
+    place.seatrial("run", "other", "--name", "u", "-m", str(place.machine))
+    assert place.verdicts("u") == {"hello/c_n001": "pass"}
+    assert "no figures: metrics.txt is missing" in place.events("u", RunJudged)[0].reason
 
 
 def test_copies_that_use_the_number_in_quotes_stay_apart(

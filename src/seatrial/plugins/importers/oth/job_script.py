@@ -13,11 +13,13 @@ import os
 import re
 import shlex
 from ast import literal_eval
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial.judge.reading import read_text
 
@@ -34,47 +36,45 @@ _DIRECTIVE = re.compile(r"#(SBATCH|BSUB|PBS)\s+(.*?)\s*$")
 _KEY = re.compile(r"__([A-Za-z0-9_]+?)__")
 _LOGIN = re.compile(r"#!\s*\S*/(?:env\s+)?(?:ba|z|k)?sh\s+(?:\S+\s+)*-\S*l")
 
+SIZES = ("nodes", "tasks", "tasks_per_node", "threads_per_task")
+"""The keys of ``run`` that are whole numbers."""
+
 # What a directive's option is in a test; "" where Seatrial does it itself.
 _OPTIONS = {
     "SBATCH": {
-        "-N": "nodes",
-        "--nodes": "nodes",
-        "-t": "walltime",
-        "--time": "walltime",
-        "-n": "tasks",
-        "--ntasks": "tasks",
+        **dict.fromkeys(("-N", "--nodes"), "nodes"),
+        **dict.fromkeys(("-t", "--time"), "walltime"),
+        **dict.fromkeys(("-n", "--ntasks"), "tasks"),
         "--ntasks-per-node": "tasks_per_node",
-        "-p": "partition",
-        "--partition": "partition",
-        "-A": "account",
-        "--account": "account",
-        "-q": "qos",
-        "--qos": "qos",
+        **dict.fromkeys(("-c", "--cpus-per-task"), "threads_per_task"),
+        **dict.fromkeys(("-p", "--partition"), "partition"),
+        **dict.fromkeys(("-A", "--account"), "account"),
+        **dict.fromkeys(("-q", "--qos"), "qos"),
         "--reservation": "reservation",
-        "-J": "",
-        "--job-name": "",
-        "-o": "",
-        "--output": "",
-        "-e": "",
-        "--error": "",
+        **dict.fromkeys(("-J", "--job-name", "-o", "--output", "-e", "--error"), ""),
     },
     "BSUB": {
         "-nnodes": "nodes",
+        "-n": "tasks",
         "-W": "walltime",
         "-q": "partition",
         "-P": "account",
-        "-J": "",
-        "-o": "",
-        "-e": "",
+        **dict.fromkeys(("-J", "-o", "-e"), ""),
     },
-    "PBS": {"-q": "partition", "-A": "account", "-N": "", "-o": "", "-e": "", "-j": ""},
+    "PBS": {
+        "-l": "resources",
+        "-q": "partition",
+        "-A": "account",
+        **dict.fromkeys(("-N", "-o", "-e", "-j"), ""),
+    },
 }
-_RESOURCES = {"nodes": "nodes", "select": "nodes", "walltime": "walltime"}  # of #PBS -l
+_PROCESSES = ("ppn", "mpiprocs")  # of a node, in a chunk of PBS
 
 
 class Directive(NamedTuple):
-    """A line that the scheduler reads: its place, and the key of ``run`` in a test with its value;
-    no key: Seatrial does it itself; "options": a further argument of sbatch; "?": not known."""
+    """What a line asks of the scheduler: its place, and the key of ``run`` in a test with its
+    value; no key: Seatrial does it itself; "options": a further argument of sbatch; "?": not
+    known."""
 
     line: int
     key: str
@@ -86,33 +86,63 @@ def directives(lines: Sequence[str]) -> list[Directive]:
     found = []
     for place, line in enumerate(lines, 1):
         if match := _DIRECTIVE.match(line):
-            scheduler, text = match[1], re.sub(r"\s+#.*", "", match[2])
-            if scheduler == "PBS" and (resources := re.fullmatch(r"-l\s*(.*)", text)):
-                found += [Directive(place, *_resource(each)) for each in resources[1].split(",")]
-            else:
-                found.append(Directive(place, *_option(scheduler, text)))
+            asked = _asked(match[1], re.sub(r"(^|\s)#.*", "", match[2]))
+            found += [Directive(place, key, value) for key, value in asked]
     return found
 
 
-def _resource(text: str) -> tuple[str, str]:
-    """Return the key and the value of a resource of PBS, such as ``select=2:ncpus=8``."""
+def _asked(scheduler: str, text: str) -> Iterator[tuple[str, str]]:
+    """Yield the key and the value of each option of a directive: ``-N 2 --ntasks=4``."""
+    try:
+        words = shlex.split(text)
+    except ValueError:  # half a pair of quotes
+        yield "?", text
+        return
+    while words:
+        option, value = _option(words, _OPTIONS[scheduler])
+        key = _OPTIONS[scheduler].get(option)
+        if key == "resources":
+            for each in value.split(","):
+                yield from _resource(each)
+        elif key is not None:
+            yield key, value
+        else:
+            key = "options" if scheduler == "SBATCH" else "?"
+            yield key, shlex.join([option, *_values(words)])
+
+
+def _option(words: list[str], known: Mapping[str, str]) -> tuple[str, str]:
+    """Take an option from the words of a directive, and its value if it is ``known``."""
+    word = words.pop(0)
+    name, equals, value = word.partition("=")
+    if equals and name in known:
+        return name, value
+    if word in known:
+        return word, words.pop(0) if words and not words[0].startswith("-") else ""
+    if word[:2] in known and not word.startswith("--"):
+        return word[:2], word[2:]  # -N2
+    return word, ""
+
+
+def _values(words: list[str]) -> Iterator[str]:
+    """Take the words before the next option."""
+    while words and not words[0].startswith("-"):
+        yield words.pop(0)
+
+
+def _resource(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the keys and values of a resource of PBS, such as ``select=2:ncpus=8:mpiprocs=4``."""
     name, _, value = text.partition("=")
-    if name not in _RESOURCES:
-        return "?", f"-l {name}={value}"
-    return _RESOURCES[name], value if name == "walltime" else value.partition(":")[0]
-
-
-def _option(scheduler: str, text: str) -> tuple[str, str]:
-    """Return the key and the value of an option."""
-    option, equals, value = text.partition("=")
-    if not equals or " " in option:
-        option, _, value = text.partition(" ")
-    known = _OPTIONS[scheduler]
-    if option not in known and (short := text[:2]) in known and not text.startswith("--"):
-        option, value = short, text[2:]  # -N2
-    if option in known:
-        return known[option], value.strip()
-    return "options" if scheduler == "SBATCH" else "?", text
+    if name == "walltime":
+        yield "walltime", value
+    elif name in ("nodes", "select") and "+" not in value:
+        number, *parts = value.split(":")
+        yield "nodes", number
+        for part in parts:
+            what, _, of_node = part.partition("=")
+            yield ("tasks_per_node", of_node) if what in _PROCESSES else ("?", f"-l {name}={part}")
+    else:
+        yield "?", f"-l {text}"
 
 
 class Replacement:
@@ -260,22 +290,29 @@ def _code(line: str) -> str:
 
 def minutes_of(text: str, scheduler: str) -> float:
     """Return a walltime in minutes as its scheduler reads it: ``10`` are minutes (of PBS seconds),
-    ``1:30`` are minutes and seconds of Slurm and PBS, hours and minutes of LSF. Raises ValueError.
-    """
-    days, dash, rest = text.strip().rpartition("-")
-    parts = [float(part) for part in rest.split(":")]
-    if not 1 <= len(parts) <= 3 or any(part < 0 for part in parts):
+    ``1:30`` are minutes and seconds of Slurm and PBS, hours and minutes of LSF (which may name a
+    host behind a slash), ``1-12`` a day and twelve hours. Raises ValueError."""
+    written = text.strip().partition("/")[0] if scheduler == "lsf" else text.strip()
+    days, dash, rest = written.rpartition("-")
+    parts = rest.split(":")
+    if not all(map(_TIME_PART.fullmatch, [*parts, *([days] if dash else [])])) or len(parts) > 3:
         raise ValueError(f"{text!r} is no walltime")
+    numbers = [float(part) for part in parts]
     if dash:  # days-hours[:minutes[:seconds]]
-        hours, minutes, seconds = (*parts, 0.0, 0.0)[:3]
+        hours, minutes, seconds = (*numbers, 0.0, 0.0)[:3]
         return float(days) * 1440 + hours * 60 + minutes + seconds / 60
+    if len(numbers) == 3:
+        return numbers[0] * 60 + numbers[1] + numbers[2] / 60
     if scheduler == "lsf":
-        return parts[0] if len(parts) == 1 else parts[0] * 60 + parts[1]
-    if scheduler == "pbs" and len(parts) == 1:
-        return parts[0] / 60
-    if len(parts) == 3:
-        return parts[0] * 60 + parts[1] + parts[2] / 60
-    return parts[0] + (parts[1] / 60 if len(parts) == 2 else 0.0)
+        return numbers[0] if len(numbers) == 1 else numbers[0] * 60 + numbers[1]
+    if len(numbers) == 2:
+        return numbers[0] + numbers[1] / 60
+    return numbers[0] / UNITS_OF_A_MINUTE.get(scheduler, 1)
+
+
+UNITS_OF_A_MINUTE = {"pbs": 60}
+"""How many of the units of a plain number are a minute, by scheduler; else one."""
+_TIME_PART = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?", re.ASCII)
 
 
 # ---- ini -----------------------------------------------------------------------------------------
@@ -293,6 +330,7 @@ FROM_ENVIRONMENT = "<obtain_from_environment>"
 TEMPLATES = ("slurm.template.x", "pbs.template.x", "lsf.template.x")
 """The names of templates, the most wanted first: a suite has one."""
 
+_SECTIONS = ("Replacements", "EnvVars")
 REQUIRED = ("job_name", "nodes", "walltime", "batch_filename", "build_cmd", "check_cmd")
 WHOLE_NUMBERS = ("nodes", "total_processes", "processes_per_node")
 LIMIT = 1 << 20  # bytes of such a file
@@ -311,6 +349,10 @@ class OthTest(Struct, frozen=True):
     template: Path
     #: Variables of the harness's environment that are not known.
     unknown: tuple[str, ...] = ()
+    #: Sections of the ini file that are none of the harness's two, with their keys.
+    others: dict[str, list[str]] = {}
+    #: How many of it the harness starts at a time.
+    copies: int = 1
 
     @property
     def name(self) -> str:
@@ -331,13 +373,16 @@ class OthTest(Struct, frozen=True):
 
 
 class TestList(Struct, frozen=True):
-    """An input file, the folder of the applications, and the line of each (application, test)."""
+    """An input file, the folder of the applications, the line and the number of copies of each
+    (application, test), and the lines that ask something of the harness itself."""
 
     __test__ = False
 
     file: Path
     folder: Path
     lines: dict[tuple[str, str], int]
+    copies: Counter[tuple[str, str]]
+    tasks: list[int] = []
 
 
 def find_tests(root: Path) -> Iterator[Path]:
@@ -363,9 +408,10 @@ def read_test(folder: Path, environment: Mapping[str, str]) -> OthTest:
         *_take_from_environment(variables, environment),
     ]
     _require_values(path, values, lines)
+    others = {name: [*keys] for name, keys in sections.items() if name not in _SECTIONS}
     for name in TEMPLATES:
         if (template := folder / SCRIPTS / name).is_file():
-            return OthTest(folder, values, variables, lines, template, tuple(unknown))
+            return OthTest(folder, values, variables, lines, template, tuple(unknown), others)
     raise ValueError(f"{folder / SCRIPTS}: has no template: {', '.join(TEMPLATES)}")
 
 
@@ -409,23 +455,30 @@ def read_machine(path: Path) -> dict[str, str]:
 def read_list(path: Path) -> TestList:
     """Return the tests of an input file (``Path_to_tests = P``, ``Test = app test [N]``). Raises
     ValueError, with its line, and OSError."""
-    folder = path.parent
-    lines: dict[tuple[str, str], int] = {}
+    found = TestList(path, path.parent, {}, Counter())
     for place, line in enumerate(read_text(path.parent, path.name, LIMIT).splitlines(), 1):
         words = line.split()
         if not words or line.startswith("#"):
             continue
         first, number = words[0].lower(), len(words)
         if first == "path_to_tests" and number == 3:
-            folder = path.parent / os.path.expandvars(os.path.expanduser(words[2]))  # noqa: PTH111
-        elif first == "test" and number in (4, 5) and (number == 4 or words[4].isdigit()):
-            lines.setdefault((words[2], words[3]), place)
-        elif first != "harness_task":
+            named = os.path.expandvars(os.path.expanduser(words[2]))  # noqa: PTH111
+            found = replace(found, folder=path.parent / named)
+        elif first == "test" and (number == 4 or (number == 5 and _COPIES.fullmatch(words[4]))):
+            test = words[2], words[3]
+            found.lines.setdefault(test, place)
+            found.copies[test] += int(words[4]) if number == 5 else 1
+        elif first == "harness_task":
+            found.tasks.append(place)
+        else:
             known = "`Path_to_tests = FOLDER`, `Test = APPLICATION TEST` or `harness_task = WORDS`"
             raise ValueError(f"{path}:{place}: {line.strip()!r} is no line {known}")
-    if not lines:
+    if not found.lines:
         raise ValueError(f"{path}: has no line `Test = APPLICATION TEST`")
-    return TestList(path, folder, lines)
+    return found
+
+
+_COPIES = re.compile("[0-9]{1,6}", re.ASCII)
 
 
 def _sections(path: Path) -> tuple[dict[str, dict[str, str]], dict[str, int]]:

@@ -467,20 +467,29 @@ def _read_metrics(folder: Path, run: ImportedRun, is_whole: bool) -> list[Import
     text, notes = _text_of(folder / oth.FILE)
     if is_whole and not text.endswith("\n"):
         text += "\n"
-    seen = {figure.name for figure in run.figures}
+    figures = {figure.name: figure for figure in run.figures}
+    own = frozenset(figures)  # the harness's own, such as build_time
+    lines: dict[str, int] = {}
     for line, written in enumerate(text.splitlines(keepends=True), 1):
         if not written.strip():
             continue
         try:
-            figures = oth.parse(written)
+            found = oth.parse(written)
         except ValueError:
             text = "is not `name = number`, or is cut: left out"
             notes.append(ImportNote(folder / oth.FILE, line, text))
             continue
-        for figure in figures:
-            if figure.name not in seen:
-                seen.add(figure.name)
-                run.figures = [*run.figures, ImportedFigure(figure.name, figure.value)]
+        for figure in found:
+            if figure.name in own:
+                text = "is a figure of the harness itself: left out"
+                notes.append(ImportNote(folder / oth.FILE, line, text))
+                continue
+            if first := lines.get(figure.name):
+                text = "is there again: the last one counts, as with the harness"
+                notes.append(ImportNote(folder / oth.FILE, first, text, lost=False))
+            lines[figure.name] = line
+            figures[figure.name] = ImportedFigure(figure.name, figure.value)
+    run.figures = list(figures.values())
     return notes
 
 

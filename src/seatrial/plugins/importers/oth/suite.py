@@ -22,9 +22,12 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from seatrial.errors import SeatrialError
 from seatrial.escaping import shell_word
-from seatrial.files import replace_file
+from seatrial.files import remove_tree, replace_file
 from seatrial.judge.reading import head, read_text
+from seatrial.model.job_options import faults_of_options
+from seatrial.model.machine_file import faults_of_variables
 from seatrial.plugins.importers.oth import job_script
 from seatrial.plugins.importers.oth.job_script import (
     SCRIPTS,
@@ -35,7 +38,8 @@ from seatrial.plugins.importers.oth.job_script import (
     may_be_variables,
     read_test,
 )
-from seatrial.plugins.importers.results import ImportNote
+from seatrial.plugins.importers.results import ImportNote, faults_of_test
+from seatrial.units import count, listed
 
 # ---- copies --------------------------------------------------------------------------------------
 #
@@ -98,12 +102,13 @@ def template_lines(test: OthTest) -> list[str]:
 
 
 def _fingerprint(test: OthTest) -> str:
-    """Return what copies have in common: files, variables, keys, commands."""
+    """Return what copies have in common: files, variables, keys, commands, how many start."""
     digest = hashlib.sha256()
     for path, text in sorted(_files(test.folder)):
         digest.update(f"{path}\0{text}\0".encode(errors="surrogateescape"))
     fixed = [(key, test.values.get(key, "")) for key in FIXED]
-    digest.update(repr((sorted(test.values), fixed, sorted(test.variables.items()))).encode())
+    same = (sorted(test.values), fixed, sorted(test.variables.items()), test.copies)
+    digest.update(repr(same).encode())
     return digest.hexdigest()
 
 
@@ -230,8 +235,9 @@ def import_tests(
         own = application.relative_to(root) if is_below else Path(application.name)
         _copy_shared(application, out / own, {test.folder for test in tests})
         for group in groups(tests):
-            notes += _write(group, out / own / group.name, len(own.parts) + 1)
-            found[str(own / group.name)] = group
+            written, more = _write_group(group, out / own, len(own.parts) + 1)
+            found |= {str(own / each.name): each for each in written}
+            notes += more
     read = sum(len(tests) for tests in by_application.values())
     return ImportedSuite(found, read, notes)
 
@@ -248,9 +254,14 @@ def _read_tests(
         if listed is not None and known not in listed.lines:
             continue
         missing.pop(known, None)
+        copies = listed.copies[known] if listed else 1
+        if listed and not copies:
+            text = f"{'/'.join(known)} has 0 copies; the test was left out"
+            notes.append(ImportNote(listed.file, listed.lines[known], text))
+            continue
         try:
-            test = read_test(folder, environment)
-        except (ValueError, OSError) as error:
+            test = replace(read_test(folder, environment), copies=copies)
+        except (ValueError, OSError, SeatrialError) as error:
             notes.append(_note_of(error, folder / SCRIPTS / TEST_FILE))
         else:
             by_application.setdefault(test.application, []).append(test)
@@ -258,6 +269,8 @@ def _read_tests(
         for (app, name), line in missing.items():
             text = f"there is no test {app}/{name} below {root}"
             notes.append(ImportNote(listed.file, line, text))
+        text = "harness_task: what is done with a suite is said by commands, such as `seatrial run`"
+        notes += [ImportNote(listed.file, line, text, lost=False) for line in listed.tasks]
     return by_application, notes
 
 
@@ -293,8 +306,33 @@ def _copy(path: Path, to: Path) -> None:
         shutil.copy2(path, to)
 
 
+def _write_group(
+    group: CopyGroup, to: Path, depth: int
+) -> tuple[list[CopyGroup], list[ImportNote]]:
+    """Write a test to its folder in ``to``, or each of its copies by itself where they cannot be
+    one. Return what was written, and the notes on it."""
+    folder = to / group.name
+    try:
+        notes = _write(group, folder, depth)
+        if faults := faults_of_test(folder):
+            raise ValueError(f"what it became has a fault: {faults}")
+        return [group], notes
+    except (ValueError, OSError, SeatrialError) as error:
+        if folder.is_dir() and not isinstance(error, FileExistsError):
+            remove_tree(folder)
+        if len(group.tests) == 1:
+            return [], [_note_of(error, group.tests[0].file)]
+    written, notes = [], []
+    for test in group.tests:
+        alone, more = _write_group(CopyGroup((test,), test.name, test.name), to, depth)
+        written += alone
+        notes += more
+    return written, notes
+
+
 def _write(group: CopyGroup, folder: Path, depth: int) -> list[ImportNote]:
-    """Write a test, and return the notes on it. ``depth``: of its folder below the suite's."""
+    """Write a test, and return the notes on it. ``depth``: of its folder below the suite's. Raises
+    ValueError, OSError and SeatrialError."""
     first = group.tests[0]
     folder.mkdir()
     for path in sorted(first.folder.iterdir()):
@@ -335,6 +373,11 @@ def _notes_of_test(test: OthTest) -> Iterator[ImportNote]:
     if values.get("resubmit", "0") not in ("0", "") or "max_submissions" in values:
         text = "`resubmit` and `max_submissions`: say it with `seatrial run --repeat`, or in a plan"
         yield ImportNote(test.file, lines.get("resubmit", 0), text, lost=False)
+    for section in test.others:
+        yield ImportNote(test.file, 0, f"the section [{section}] was not carried over")
+    for name, text in faults_of_variables(test.variables):
+        text = f"[EnvVars] {name}: {text}; the variable was left out"
+        yield ImportNote(test.file, lines.get(name.lower(), 0), text)
     for name in test.unknown:
         yield ImportNote(
             test.file, 0, f"{name} must be in the environment, or --machine-ini", False
@@ -354,7 +397,7 @@ def _test_yaml(
     first = group.tests[0]
     lines = template_lines(first)
     notes = list(_notes_of_template(first, lines))
-    run, options, more = _run_keys(first, job_script.directives(lines), replacement)
+    run, options, more = _run_keys(group, job_script.directives(lines), replacement)
     notes += more
     body = replacement.script(lines)
     launch = job_script.launched(body)
@@ -363,14 +406,19 @@ def _test_yaml(
         run |= launch[1]
     else:
         run["launcher"] = "none"
+    _require_numbers(group, run)
+    notes += _leave_one_number_of_tasks(group, run)
     out = [f"# Imported from {first.file.parent.parent} of the OLCF Test Harness.\n"]
     out.append(f"app: {_scalar(first.application.name)}\n")
     if first.is_stopped:
         out.append("tags: [stopped]\n")
+    if first.copies > 1:
+        out.append(f"repeat: {first.copies}\n")
     out += _build(first)
     out += _parameters(group)
-    if first.variables:
-        out += ["environment:\n", *_pairs(first.variables)]
+    faulty = dict(faults_of_variables(first.variables))
+    if variables := {name: text for name, text in first.variables.items() if name not in faulty}:
+        out += ["environment:\n", *_pairs(variables)]
     out += ["run:\n", *_pairs({key: value for key, value in run.items() if value})]
     out += [f"  options: [{', '.join(map(_scalar, options))}]\n"] if options else []
     out.append("  script: |\n")
@@ -425,49 +473,119 @@ def _parameters(group: CopyGroup) -> Iterator[str]:
 
 
 def _run_keys(
-    test: OthTest, directives: Iterable[job_script.Directive], replacement: job_script.Replacement
+    group: CopyGroup,
+    directives: Sequence[job_script.Directive],
+    replacement: job_script.Replacement,
 ) -> tuple[dict[str, str], list[str], list[ImportNote]]:
     """Return what a test asks for: keys of ``run``, further arguments of sbatch, and notes.
 
-    Directives come first, then the ini file.
+    Directives come first, then the ini file. Raises ValueError where copies cannot be one test.
     """
-    run, options, notes = _asked_by_directives(test, directives, replacement)
-    run.setdefault("nodes", replacement.text("__nodes__").strip("${}"))
-    run.setdefault("walltime", _walltime(test, replacement.text("__walltime__")))
-    for key, of in (("tasks", "total_processes"), ("tasks_per_node", "processes_per_node")):
-        if of in test.values:
-            run.setdefault(key, replacement.text(f"__{of}__").strip("${}"))
-    return run, options, notes
-
-
-def _asked_by_directives(
-    test: OthTest, directives: Iterable[job_script.Directive], replacement: job_script.Replacement
-) -> tuple[dict[str, str], list[str], list[ImportNote]]:
-    """Return keys of ``run``, further arguments of sbatch, and notes."""
+    first = group.tests[0]
     run: dict[str, str] = {}
     options: list[str] = []
     notes = []
     for each in directives:
         value = replacement.text(each.value)
-        if each.key == "?" or (each.key and "__" in value):
-            notes.append(
-                ImportNote(test.template, each.line, f"`{each.value}` was not carried over")
-            )
-        elif each.key == "options":
-            options += shlex.split(value)
-        elif each.key == "walltime":
-            run["walltime"] = _walltime(test, value)
+        if each.key == "options" and (words := _option(value)):
+            options += words
+        elif each.key and not (asked := _asked(group, each.key, value)):
+            key = "" if each.key in ("?", "options") else f"{each.key} "
+            notes.append(_not_carried(first.template, each.line, f"{key}{each.value}"))
         elif each.key:
-            run[each.key] = value.strip("${}")
+            run[each.key] = asked
+    run.setdefault("nodes", _size(replacement.text("__nodes__")))
+    for key, of in (("tasks", "total_processes"), ("tasks_per_node", "processes_per_node")):
+        if of in first.values:
+            run.setdefault(key, _size(replacement.text(f"__{of}__")))
+    if "walltime" not in run and not any(each.key == "walltime" for each in directives):
+        run["walltime"] = _walltime(group, replacement.text("__walltime__"))
+        if not run["walltime"]:
+            line, text = first.lines.get("walltime", 0), f"walltime {first.values['walltime']}"
+            notes.append(_not_carried(first.file, line, text))
     return run, options, notes
 
 
-def _walltime(test: OthTest, text: str) -> str:
-    """Return a walltime as a test has it; a parameter's is in minutes."""
-    if "$" in text:
-        return f"60 * {text.strip('${}')}"
-    minutes = job_script.minutes_of(text, test.template.name.partition(".")[0])
+def _not_carried(file: Path, line: int, what: str) -> ImportNote:
+    remedy = "; give run.walltime, which is 10m here" if what.startswith("walltime ") else ""
+    return ImportNote(file, line, f"`{what.strip()}` was not carried over{remedy}")
+
+
+def _asked(group: CopyGroup, key: str, value: str) -> str:
+    """Return the value of a key of ``run``; "" if it cannot have this one."""
+    if key in ("?", "options") or "__" in value:
+        return ""
+    if key == "walltime":
+        return _walltime(group, value)
+    return _size(value) if key in job_script.SIZES else _text(value)
+
+
+def _size(value: str) -> str:
+    """Return a whole number, or the parameter that has it; "" for anything else."""
+    match = _NUMBER.fullmatch(value)
+    return (match[1] or match[2]) if match else ""
+
+
+_NUMBER = re.compile(r"([1-9][0-9]{0,8})|\$\{(\w+)\}", re.ASCII)
+
+
+def _text(value: str) -> str:
+    """Return a text as ``run`` has it, with parameters in braces; "" if it has braces itself."""
+    text = re.sub(r"\$\{(\w+)\}", "", value)
+    return "" if re.search("[{}$]", text) else value.replace("${", "{")
+
+
+def _option(text: str) -> list[str]:
+    """Return the words of an option of sbatch as ``run`` has them; none if they cannot be given to
+    it."""
+    words = [] if "__" in text else [_text(word) for word in shlex.split(text)]
+    return [] if not all(words) or any(faults_of_options(words)) else words
+
+
+def _require_numbers(group: CopyGroup, run: Mapping[str, str]) -> None:
+    """Raise ValueError if a size is a parameter with values that are no numbers."""
+    for key in job_script.SIZES:
+        values = group.axes.get(run.get(key, ""), [])
+        if not all(map(_NUMBER.fullmatch, values)):
+            raise ValueError(f"{key} {listed(values, 3)}: no numbers above 0")
+
+
+def _leave_one_number_of_tasks(group: CopyGroup, run: dict[str, str]) -> Iterator[ImportNote]:
+    """Take ``tasks_per_node`` away beside ``tasks``, which a test has no place for; yield a note on
+    each copy in which it is not what follows."""
+    if "tasks" not in run or "tasks_per_node" not in run:
+        return
+    asked = run.pop("tasks_per_node")
+    for test in group.tests:
+        nodes, tasks, of_node = (
+            int(test.values.get(each, each)) for each in (run["nodes"], run["tasks"], asked)
+        )
+        if (follows := -(-tasks // nodes)) != of_node:
+            text = f"{of_node} processes of each node were not carried over: the total counts, and"
+            yield ImportNote(
+                test.file, 0, f"{text} {tasks} on {count(nodes, 'node')} are {follows}"
+            )
+
+
+def _walltime(group: CopyGroup, text: str) -> str:
+    """Return a walltime as a test has it; "" if it is none. Raises ValueError if it is a parameter
+    with values that are not plain numbers."""
+    scheduler = group.tests[0].template.name.partition(".")[0]
+    if match := re.fullmatch(r"\$\{(\w+)\}", text):
+        values = group.axes.get(match[1], [])
+        if not all(map(_PLAIN_NUMBER.fullmatch, values)):
+            raise ValueError(f"walltime {listed(values, 3)}: no plain numbers")
+        return f"{60 // job_script.UNITS_OF_A_MINUTE.get(scheduler, 1)} * {match[1]}"
+    try:
+        minutes = job_script.minutes_of(text, scheduler)
+    except ValueError:
+        return ""
+    if not minutes:  # no limit
+        return ""
     return f"{minutes:g}m" if minutes == int(minutes) else f"{round(minutes * 60)}s"
+
+
+_PLAIN_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?", re.ASCII)
 
 
 def _notes_of_template(test: OthTest, lines: list[str]) -> Iterator[ImportNote]:

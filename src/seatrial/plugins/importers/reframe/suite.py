@@ -18,14 +18,11 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from seatrial.errors import SeatrialError
 from seatrial.files import remove_tree, write_durably
 from seatrial.judge.reading import Unreadable, read_text
-from seatrial.model.documents import Faults
 from seatrial.model.file_model import Scalar
-from seatrial.model.suite import load
 from seatrial.plugins.importers.reframe.results import ReframeFigure
-from seatrial.plugins.importers.results import ImportNote
+from seatrial.plugins.importers.results import ImportNote, faults_of_test
 
 # ---- source --------------------------------------------------------------------------------------
 #
@@ -464,20 +461,9 @@ def _write(test: ReframeTest, path: Path, folder: Path) -> None:
     if _has_sources(test, path):
         # plain: into the new folder
         shutil.copytree(path.parent / SOURCES, folder / SOURCES, symlinks=True)
-    if faults := _faults_of(folder):
+    if faults := faults_of_test(folder):
         remove_tree(folder)
         raise NotProvable(test.line, faults)
-
-
-def _faults_of(folder: Path) -> str:
-    """Return the faults of the test that was written, "" if there are none."""
-    faults = Faults()
-    try:
-        load([folder], faults)
-        faults.raise_any()
-    except SeatrialError as error:
-        return str(error).replace(f"{folder}/", "").partition("\n")[0]
-    return ""
 
 
 def _test_yaml(test: ReframeTest, path: Path) -> Iterator[str]:
