@@ -32,6 +32,37 @@ def test_the_leaves_of_a_topology_are_groups() -> None:
     assert groups_of_topology(shown) == {"b1": "n[001-004]"}
 
 
+def test_the_topologies_of_slurm_25() -> None:
+    text = (Path(__file__).with_name("data") / "topology.yaml").read_text()
+    switches = {"s1": "n[001-004]", "s2": "n[005-008]"}
+    assert groups_of_topology(text) == switches, "the default of the cluster"
+    assert groups_of_topology(text, "topo_block") == {"b1": "n[001-004]", "b2": "n[005-008]"}
+    assert groups_of_topology(text.replace("true\n  tree", "false\n  tree")) == switches
+    later = text.replace("cluster_default: false\n  block", "cluster_default: true\n  block")
+    assert "b1" in groups_of_topology(later.replace("true\n  tree", "false\n  tree"))
+    ring = "# a comment\n- topology: t\n  ring: {rings: [{ring: r0, nodes: 'a[1-2],b'}]}\n"
+    assert groups_of_topology(ring) == {"r0": "a[1-2],b"}
+
+
+@pytest.mark.parametrize(
+    ("text", "topology", "told"),
+    [
+        ("- {topology: t, flat: true}", "", "the topology t is flat, and has no switches"),
+        ("- {topology: t, torus3d: {toruses: []}}", "", "the topology t is torus3d, and has no"),
+        ("- {topology: t}\n- {topology: u}", "v", "by: there is no topology 'v'; there are t, u"),
+        ("- {topology: t, tree: {switches: [{switch: s, children: t}]}}", "", "no switch"),
+        ("- {topology: t, tree: {switches: {switch: s}}}", "", "no switch"),
+        ("- {topology: t, tree: {switches: [{switch: s, nodes: 'n[1-'}]}}", "", "s: "),
+        ("- topology: t\n  tree: [", "", "^line 3: is not valid YAML"),
+        ("- 1", "", "is no list of topologies"),
+        ("SwitchName=s Nodes=n1", "t", "this is another file"),
+    ],
+)
+def test_topologies_that_are_refused(text: str, topology: str, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        groups_of_topology(text, topology)
+
+
 @pytest.mark.parametrize("text", ["", "SwitchName=s Switches=t\n", "SwitchName=s Nodes=(null)"])
 def test_a_topology_without_nodes_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="no switch"):

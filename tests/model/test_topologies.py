@@ -74,6 +74,22 @@ def test_a_leaf_that_hangs_higher_and_blocks(tmp_path: Path) -> None:
     assert told_levels(machine) == [{"block": {"b1": "n[001-002]", "b2": "n[003-004]"}}]
 
 
+def test_topologies_of_slurm_25(tmp_path: Path) -> None:
+    text = (Path(__file__).with_name("data") / "topology.yaml").read_text()
+    (tmp_path / "topology.yaml").write_text(text.replace("[4, 8]", "[2, 4]"))
+    nodes = [{"names": "n[001-008]", "cores": 4}]
+    tree = {"kind": "tree", "file": "topology.yaml"}
+    assert told_levels(loaded(tmp_path, tree, nodes=nodes)) == [
+        {"switch": {"s1": "n[001-004]", "s2": "n[005-008]"}}
+    ]
+    blocks = {**tree, "by": "topo_block"}
+    assert told_levels(loaded(tmp_path, blocks, nodes=nodes)) == [
+        {"block": {"b1": "n[001-004]", "b2": "n[005-008]"}}
+    ]
+    with pytest.raises(InvalidFiles, match="by: names a topology of a"):
+        loaded(tmp_path, {"kind": "tree", "levels": [{"switch": 4}], "by": "topo_block"})
+
+
 @pytest.mark.parametrize(
     "larger",
     [

@@ -152,6 +152,13 @@ class YamlNode(Struct):
             return inside.get(step) if isinstance(inside, dict) else None
         return inside[step] if isinstance(inside, list) and step < len(inside) else None
 
+    def values(self) -> Any:
+        """Return this value without places."""
+        inside = self.value
+        if isinstance(inside, dict):
+            return {key: node.values() for key, node in inside.items()}
+        return [node.values() for node in inside] if isinstance(inside, list) else inside
+
     def place_of(self, *path: str | int) -> SourceLocation:
         """Return the place of a value inside this one, as near as the file goes."""
         node, place = self, self.place

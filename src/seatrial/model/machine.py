@@ -305,9 +305,19 @@ class Places(FileModel, frozen=True):
     """Where it is told which nodes are near each other: a file, or the names of the nodes."""
 
     file: Annotated[
-        str, doc("topology.conf, output of `scontrol show topology`, or JSON; beside this file")
+        str,
+        doc(
+            "topology.conf or topology.yaml, output of `scontrol show topology`, or JSON; beside "
+            "this file"
+        ),
     ] = ""
-    by: Annotated[str, doc("key of a node's place in the JSON, such as cabinet")] = ""
+    by: Annotated[
+        str,
+        doc(
+            "key of a node's place in the JSON, such as cabinet; or topology of a topology.yaml, "
+            "default: that of the cluster"
+        ),
+    ] = ""
     xnames: Annotated[XnameLevel | None, doc("nodes are grouped by their xnames")] = None
 
 
@@ -327,8 +337,13 @@ class NetworkModel(FileModel, frozen=True):
     ] = ""
     order: Annotated[list[str], doc("fields of `names`, that of the largest unit first")] = []
     file: Annotated[
-        str, doc("topology.conf, output of `scontrol show topology`, or JSON; beside this file")
+        str,
+        doc(
+            "topology.conf or topology.yaml, output of `scontrol show topology`, or JSON; beside "
+            "this file"
+        ),
     ] = ""
+    by: Annotated[str, doc("topology of a topology.yaml; default: that of the cluster")] = ""
     axes: Annotated[
         dict[str, int], doc("of a torus: its axes and their lengths, e.g. `{x: 17, y: 8, z: 24}`")
     ] = {}

@@ -81,11 +81,13 @@ def with_topology(machine: "model.Machine", folder: Path) -> "model.Machine":
     text = read_regular(folder / network.file, MAX_FILE_BYTES).decode(errors="replace")
     names = [level for level in network.levels if isinstance(level, str)]
     nodes = node_names(machine)
-    read = levels_of_places if text.lstrip().startswith("{") else levels_of_switches
-    levels = read(text, names or [*network.axes], nodes)
+    if text.lstrip().startswith("{"):
+        levels = levels_of_places(text, names or [*network.axes], nodes)
+    else:
+        levels = levels_of_switches(text, names or [*network.axes], nodes, network.by)
     if network.kind == "torus":
         levels = [_by_coordinates(levels)]
-    network = replace(network, file="", levels=[*levels])
+    network = replace(network, file="", by="", levels=[*levels])
     made(network, nodes)
     return replace(machine, topology=network)
 
@@ -132,6 +134,8 @@ def _roles(written: Mapping[str, str], nodes: Sequence[str]) -> dict[str, tuple[
 def _sources(network: "model.NetworkModel") -> None:
     """Check which keys stand beside each other. Raises TopologyFault."""
     _check_axes(network)
+    if network.by and not network.file:
+        raise TopologyFault("names a topology of a topology.yaml; give file", "by")
     if network.file and network.names:
         raise TopologyFault("give file or names, one of them", "names")
     if network.order and not network.names:
@@ -350,13 +354,15 @@ def _by_coordinates(levels: Sequence[LevelOfSets]) -> LevelOfSets:
 
 
 def levels_of_switches(
-    text: str, names: Sequence[str], machine_nodes: Iterable[str]
+    text: str, names: Sequence[str], machine_nodes: Iterable[str], topology: str = ""
 ) -> list[LevelOfSets]:
     """Return the levels of Slurm's topology, with the nodes of a machine. Without names they are
-    switch (or block), switch2, ... Raises ValueError."""
-    units = switches_of(text).levels()
+    switch (or block), switch2, ... ``topology`` names one of a topology.yaml. Raises
+    ValueError."""
+    switches = switches_of(text, topology)
+    units = switches.levels()
     if not names:
-        usual = "block" if "blockname=" in text.lower() else "switch"
+        usual = switches.kind
         names = [usual, *(f"{usual}{number}" for number in range(2, len(units) + 1))]
     elif len(names) != len(units):
         raise ValueError(f"has {count(len(units), 'level')}, and `levels` names {len(names)}")

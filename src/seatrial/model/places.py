@@ -1,4 +1,5 @@
-"""Slurm's description of a network: ``topology.conf`` or the output of ``scontrol show topology``.
+"""Slurm's description of a network: ``topology.conf``, ``topology.yaml`` or the output of
+``scontrol show topology``.
 
 switches = switches_of(text)
 switches.nodes           # {"leaf1": ("n001", "n002"), ...}
@@ -12,22 +13,28 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from seatrial.files import read_regular
+from seatrial.model.documents import Faults, parse
 from seatrial.model.machine import Machine, XnameLevel
 from seatrial.model.node_set import fold, unfold
 from seatrial.model.nodes import node_names
 
 _FIELD = re.compile(r"(?:^|\s)([A-Za-z]+)=(\S*)")
 _NONE = ("", "(null)")
+_YAML = re.compile(r"(?:\s|#.*|---)*(?:-\s|\[)")  # a list
+# Of each kind of topology in a topology.yaml: the list of its units, and the key of their names.
+_LISTS = {"tree": ("switches", "switch"), "block": ("blocks", "block"), "ring": ("rings", "ring")}
 MAX_LEVELS = 32
 
 Units = dict[str, Sequence[str]]
 
 
 class Switches(NamedTuple):
-    """The nodes of each leaf switch or block, and what is below each larger one."""
+    """The nodes of each leaf switch or block, and what is below each larger one. ``kind``: switch,
+    block or ring."""
 
     nodes: dict[str, tuple[str, ...]]
     below: dict[str, tuple[str, ...]]
+    kind: str
 
     def levels(self) -> list[Units]:
         """Return the units of each level with their nodes, the smallest first. A leaf that hangs
@@ -67,30 +74,117 @@ class Switches(NamedTuple):
         return tuple(node for child in self.below[name] for node in self._nodes(child))
 
 
-def switches_of(text: str) -> Switches:
-    """Return the switches or blocks of a text. Raises ValueError if none has nodes, or with the
-    name of one that is malformed or described twice."""
-    nodes: dict[str, tuple[str, ...]] = {}
-    below: dict[str, tuple[str, ...]] = {}
+def switches_of(text: str, topology: str = "") -> Switches:
+    """Return the switches or blocks of a text. ``topology`` names one of a topology.yaml; default:
+    that of the cluster. Raises ValueError if none has nodes, or with the name of one that is
+    malformed or described twice."""
+    if _YAML.match(text):
+        return _of_yaml(_topology_in(text, topology))
+    if topology:
+        raise ValueError(
+            f"by: {topology!r} names a key of a JSON of places, or a topology of topology.yaml; "
+            "this is another file"
+        )
+    return _of_conf(text)
+
+
+def _of_conf(text: str) -> Switches:
+    """Return what topology.conf, or ``scontrol show topology``, says."""
+    units: list[Unit] = []
     joined: list[tuple[str, ...]] = []  # blocks that are one larger block
-    sizes = ""
+    sizes, kind = "", "switch"
     for line in re.sub(r"\\\r?\n", " ", text).splitlines():
         fields = {key.lower(): value for key, value in _FIELD.findall(line.partition("#")[0])}
         sizes = fields.get("blocksizes", sizes)
         if blocks := fields.get("aggregatedblock"):
             joined.append(_unfolded(blocks, blocks))
             continue
-        name = fields.get("switchname") or fields.get("blockname") or ""
-        for key, units in (("switches", below), ("nodes", nodes)):
-            if name and fields.get(key, "") not in _NONE:
-                if name in nodes or name in below:
-                    text = "is described twice; give each switch or block its own name"
-                    raise ValueError(f"{name} {text}")
-                units[name] = _unfolded(name, fields[key])
-                break
+        kind = "block" if "blockname" in fields else kind
+        if name := fields.get("switchname") or fields.get("blockname"):
+            units.append(Unit(name, fields.get("switches", ""), fields.get("nodes", "")))
+    return _joined(units, kind, joined, sizes)
+
+
+class Unit(NamedTuple):
+    """A switch, block or ring: its name, and the folded names of what is directly below it."""
+
+    name: str
+    children: str
+    nodes: str
+
+
+def _joined(
+    units: Iterable[Unit], kind: str, joined: Sequence[tuple[str, ...]], sizes: str
+) -> Switches:
+    """Return units as switches. ``joined`` are blocks that are one larger block, as ``sizes`` say
+    it, too."""
+    nodes: dict[str, tuple[str, ...]] = {}
+    below: dict[str, tuple[str, ...]] = {}
+    for unit in units:
+        folded, members = unit.nodes, nodes
+        if unit.children not in _NONE:
+            folded, members = unit.children, below
+        if folded in _NONE:
+            continue
+        if unit.name in nodes or unit.name in below:
+            text = "is described twice; give each switch or block its own name"
+            raise ValueError(f"{unit.name} {text}")
+        members[unit.name] = _unfolded(unit.name, folded)
     if not nodes:
-        raise ValueError("no switch (SwitchName=... Nodes=...) and no block has nodes")
-    return Switches(nodes, {**below, **_larger_blocks([*nodes], joined or _by_sizes(nodes, sizes))})
+        raise ValueError(
+            "no switch (SwitchName=... Nodes=...) and no block has nodes; give topology.conf, "
+            "topology.yaml, or the output of `scontrol show topology`"
+        )
+    larger = _larger_blocks([*nodes], joined or _by_sizes(nodes, sizes))
+    return Switches(nodes, {**below, **larger}, kind)
+
+
+# ---- topology.yaml ------------------------------------------------------------------------
+
+
+def _topology_in(text: str, name: str) -> dict[str, Any]:
+    """Return the topology of that name; without one that of the cluster, which is the first with
+    ``cluster_default``, else the first. Raises ValueError."""
+    faults = Faults()
+    document = parse(text.encode(), Path("line"), faults)
+    faulty = next(iter(faults.texts), "").replace("line:", "line ", 1)
+    listed = document.values() if document is not None and not faulty else None
+    if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
+        raise ValueError(faulty or "is no list of topologies, as topology.yaml of Slurm is")
+    if name:
+        named = [each for each in listed if str(each.get("topology")) == name]
+        known = ", ".join(str(each.get("topology")) for each in listed)
+        if not named:
+            raise ValueError(f"by: there is no topology {name!r}; there are {known}")
+        return dict(named[0])
+    default = [each for each in listed if each.get("cluster_default") is True]
+    return dict(next(iter(default or listed), {}))
+
+
+def _of_yaml(about: Mapping[str, Any]) -> Switches:
+    """Return the units of a topology of topology.yaml. Raises ValueError for one of a kind that has
+    none."""
+    name = about.get("topology")
+    kind = next((kind for kind in _LISTS if isinstance(about.get(kind), dict)), "")
+    if not kind:
+        others = ", ".join(key for key in about if key not in ("topology", "cluster_default"))
+        raise ValueError(
+            f"the topology {name} is {others or 'empty'}, and has no switches; those that have "
+            "some are tree, block and ring; name another with `by`"
+        )
+    listed, key = _LISTS[kind]
+    rows = about[kind].get(listed)
+    rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    units = [
+        Unit(str(row.get(key, "")), _folded(row.get("children")), _folded(row.get("nodes")))
+        for row in rows
+    ]
+    return _joined(units, key, [], _folded(about[kind].get("block_sizes")))
+
+
+def _folded(value: Any) -> str:
+    """Return a node set, or numbers, that may be written as a list."""
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value or "")
 
 
 def _unfolded(name: str, folded: str) -> tuple[str, ...]:
@@ -132,9 +226,9 @@ def _larger_blocks(
 #     groups_in("topology.conf", "")      # {"leaf1": "n[001-018]", ...}
 #     groups_by_xname(names, "chassis")   # {"x1000c0": "x1000c0s[0-7]b[0-1]n0", ...}
 #
-# A file is Slurm's ``topology.conf`` or the output of ``scontrol show topology`` (the leaf
-# switches or blocks are the groups), or JSON with the place of each node: a name, or an object
-# such as ``{"cabinet": "c0", "row": 2}``, as the OLCF Test Harness has it.
+# A file is Slurm's ``topology.conf`` or ``topology.yaml``, or the output of ``scontrol show
+# topology`` (the leaf switches or blocks are the groups), or JSON with the place of each node: a
+# name, or an object such as ``{"cabinet": "c0", "row": 2}``, as the OLCF Test Harness has it.
 
 
 MAX_FILE_BYTES = 64 << 20
@@ -146,19 +240,19 @@ _OUTSIDE = re.compile(r"[^A-Za-z0-9._-]+")  # what the name of a group has not
 
 def groups_in(file: Path, by: str = "") -> dict[str, str]:
     """Return the groups that a file tells, as folded node sets by name. ``by``: the key of each
-    node's place, if it has several. Raises OSError, and ValueError with the reason."""
+    node's place, or the topology of a topology.yaml, if there are several. Raises OSError, and
+    ValueError with the reason."""
     text = read_regular(file, MAX_FILE_BYTES).decode(errors="replace")
     if text.lstrip().startswith("{"):
         return groups_of_places(text, by)
-    if by:
-        raise ValueError(f"by: {by!r} is for a JSON of places; this is a topology of Slurm")
-    return groups_of_topology(text)
+    return groups_of_topology(text, by)
 
 
-def groups_of_topology(text: str) -> dict[str, str]:
-    """Return the leaf switches or the blocks of ``topology.conf``, or of the output of
-    ``scontrol show topology``, with their nodes. Raises ValueError if there are none."""
-    return {named(name): fold(nodes) for name, nodes in switches_of(text).nodes.items()}
+def groups_of_topology(text: str, topology: str = "") -> dict[str, str]:
+    """Return the leaf switches or the blocks of ``topology.conf``, ``topology.yaml`` or the output
+    of ``scontrol show topology``, with their nodes. Raises ValueError if there are none."""
+    nodes = switches_of(text, topology).nodes
+    return {named(name): fold(members) for name, members in nodes.items()}
 
 
 def groups_of_places(text: str, by: str = "") -> dict[str, str]:

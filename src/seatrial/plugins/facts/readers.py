@@ -17,7 +17,7 @@ from typing import Any
 
 from seatrial.errors import UsageError
 from seatrial.files import open_regular
-from seatrial.model.documents import Faults, YamlNode, parse
+from seatrial.model.documents import Faults, parse
 
 MAX_BYTES = 16 << 20
 MAX_ROUTES = 5000
@@ -169,7 +169,7 @@ def _lnetctl(text: str) -> dict[str, str]:
     node = parse(text.encode(), Path("lnetctl.yaml"), faults)
     if node is None or faults.found:
         return {}
-    about = _plain(node)
+    about = node.values()
     if not isinstance(about, dict):
         return {}
     return {
@@ -231,14 +231,6 @@ def _tunables(settings: dict[str, str], kind: str, interface: dict[str, Any]) ->
 
 def _items(value: Any) -> list[dict[str, Any]]:
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
-
-
-def _plain(node: YamlNode) -> Any:
-    """Return the values of a document without their places."""
-    value = node.value
-    if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}
-    return [_plain(each) for each in value] if isinstance(value, list) else value
 
 
 # ---- name=value ---------------------------------------------------------------------------
