@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from seatrial.cli import run_driver
 from seatrial.cli.tables import TextTable
-from seatrial.show.text import fold
+from seatrial.show.text import fold, parts_of_cases
 
 CASE = "sort{size=1000000}@gcc-openmpi"
 SUMMARY = [
@@ -53,6 +53,57 @@ def test_what_is_spared_is_said() -> None:
     assert text.splitlines()[-1] == "(too narrow to show sd)"
     assert "max" in text.splitlines()[0]
     assert "narrow" not in str(TextTable(columns, [["x", 1, 2.5, None]]))
+
+
+NBODY = "nbody{{n={},steps=100,ranks={}}}@gcc-{}"
+COMPARED = [
+    [verdict, NBODY.format(n, ranks, flags), "rate", 150.3, "Msteps/s", "-51.7..-49.9", "6,6"]
+    for verdict, n, ranks, flags in [
+        ("worse", 1500, 1, "O2"),
+        ("same", 800, 2, "O2"),
+        ("worse", 800, 1, "O3"),
+    ]
+]
+COLUMNS = "verdict~ | case~ | metric~ | A> | unit~ | 95 %> | n"
+
+
+def test_what_all_rows_share_is_said_once_where_there_is_no_room() -> None:
+    head, titles, *rows = unstyle(str(TextTable(COLUMNS, COMPARED))).splitlines()
+    assert head == "all rows: nbody{steps=100}"
+    assert titles.split() == ["verdict", "case", "metric", "A", "unit", "95", "%", "n"]
+    cases = [row.split()[1] for row in rows]
+    assert cases == ["n=1500,ranks=1@gcc-O2", "n=800,ranks=2@gcc-O2", "n=800,ranks=1@gcc-O3"]
+
+
+def test_columns_that_all_rows_share_go_as_far_as_there_is_no_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def head(width: int) -> str:
+        monkeypatch.setattr("seatrial.show.text.screen_width", lambda: width)
+        return unstyle(str(TextTable(COLUMNS, COMPARED))).splitlines()[0]
+
+    assert head(65) == "all rows: nbody{steps=100}; 95 % -51.7..-49.9"
+    assert head(52) == "all rows: nbody{steps=100}; unit Msteps/s; 95 %"
+    assert head(0).startswith("verdict  case"), "in a pipe each row says all"
+    assert head(120).startswith("verdict  case"), "there is room"
+    monkeypatch.setattr("seatrial.show.text.screen_width", lambda: 30)
+    alone = unstyle(str(TextTable(COLUMNS, COMPARED[:1]))).splitlines()[0]
+    assert "all rows" not in alone
+
+
+def test_the_common_part_of_cases() -> None:
+    assert parts_of_cases(["a{x=1}@g", "a{x=2}@g"]) == ("a@g", ["x=1", "x=2"])
+    assert parts_of_cases(["a{x=1,y=2}@g", "b{y=2}@g"]) == ("y=2@g", ["a{x=1}", "b"])
+    assert parts_of_cases(["a@g", "a@h"]) == ("a", ["@g", "@h"])
+    nothing = [
+        ["a@g", "a@g"],
+        ["a", "b"],
+        ["a@g", "a{x=1}@g"],
+        ["a@g", "one of two"],
+        ["3 %", "4 %"],
+    ]
+    for names in nothing:
+        assert parts_of_cases(names) == ("", names)
 
 
 @given(

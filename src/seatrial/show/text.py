@@ -3,9 +3,9 @@
     click.echo(page_text(page))
     click.echo(table_text(Table([Column("case", fold=True), Column("runs", "count")], rows)))
 
-On a terminal no table is wider than the screen: columns that can be spared are left out, which is
-said, and text is folded between words if there is room. In a pipe each row stays one line, for
-grep.
+On a terminal no table is wider than the screen: what all rows share is said once above it, columns
+that can be spared are left out, which is said, and text is folded between words if there is room.
+In a pipe each row stays one line, for grep.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ import textwrap
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import zip_longest
+from typing import NamedTuple
 
 import click
 
@@ -50,6 +51,8 @@ READABLE = 30  # a text column keeps its longest word, up to this width, while o
 # not inside a number such as 3.9, 1e-09, 12:30 or a date, nor before a unit: 3 s, 5 %, GB/s
 _UNIT = r"(?!(?:[mun]?s|m|min|h|d|%)(?!\w))"
 _BREAK_AFTER = re.compile(rf"(?<=[,_@{{}}\s;/]){_UNIT}|(?<=[\-.:])(?!\d)")
+
+_CASE = re.compile(r"([^\s{}@]+)(?:\{(.*)\})?(?:@(\S+))?")  # its test, parameters, toolchain
 
 # ---- pages --------------------------------------------------------------------------------
 
@@ -167,8 +170,11 @@ def _table_lines(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> It
     filled = [_TextColumn(*each) for each in zip(columns, cells, strict=True)]
     filled = [column for column in filled if any(column.cells)]
     room = screen_width()
+    filled, shared = _without_shared(filled, room)
     kept = _that_fit(filled, room)
     widths = _widths(kept, room)
+    if shared:
+        yield folded(f"all rows: {'; '.join(shared)}")
     for line in _lines(kept, widths, [column.title for column in kept]):
         yield click.style(line, bold=True)
     for row in zip(*(column.cells for column in kept), strict=True):
@@ -181,6 +187,7 @@ class _TextColumn:
     """A column with its cells as texts."""
 
     def __init__(self, column: Column, cells: Sequence[str]) -> None:
+        self.column = column
         self.title, self.right, self.folds = column.title, column.right, column.fold
         self.spare = column.spare
         self.cells = cells
@@ -209,6 +216,81 @@ class _TextColumn:
 def _whole(widths: Iterable[int]) -> int:
     """Return the width of a table of columns of these widths."""
     return sum(width + len(GAP) for width in widths) - len(GAP)
+
+
+def _without_shared(columns: list[_TextColumn], room: int) -> tuple[list[_TextColumn], list[str]]:
+    """Return the columns of a table that is too wide without what all its rows share, as far as
+    that makes room, and what it is."""
+    if not room or _fits(columns, room) or len(columns[0].cells) < 2:
+        return columns, []
+    kept: dict[int, _TextColumn] = {}
+    shared: dict[int, str] = {}
+    for place, column in enumerate(columns):
+        common, rest = parts_of_cases(column.cells)
+        if common:
+            shared[place] = common
+        kept[place] = _TextColumn(column.column, rest)
+    while not _fits(kept.values(), room) and len(kept) > 1:
+        alike = [place for place, column in kept.items() if len(set(column.cells)) == 1]
+        if not alike:
+            break
+        widest = max(alike, key=lambda place: kept[place].widest)
+        gone = kept.pop(widest)
+        shared[widest] = f"{gone.title} {gone.cells[0]}".strip()
+    return list(kept.values()), [shared[place] for place in sorted(shared)]
+
+
+def _fits(columns: Iterable[_TextColumn], room: int) -> bool:
+    return _whole(column.widest for column in columns) <= room
+
+
+class _CaseName(NamedTuple):
+    """The parts of a case's name: ``nbody{n=8,ranks=2}@gcc``."""
+
+    test: str
+    settings: tuple[str, ...]
+    toolchain: str
+
+    @classmethod
+    def parse(cls, text: str) -> _CaseName | None:
+        match = _CASE.fullmatch(text)
+        if match is None:
+            return None
+        return cls(match[1], tuple(match[2].split(",")) if match[2] else (), match[3] or "")
+
+    def common(self, other: _CaseName) -> _CaseName:
+        """Return what another name has, too."""
+        return _CaseName(
+            self.test if self.test == other.test else "",
+            tuple(one for one in self.settings if one in other.settings),
+            self.toolchain if self.toolchain == other.toolchain else "",
+        )
+
+    def without(self, common: _CaseName) -> _CaseName:
+        return _CaseName(
+            "" if common.test else self.test,
+            tuple(one for one in self.settings if one not in common.settings),
+            "" if common.toolchain else self.toolchain,
+        )
+
+    def __str__(self) -> str:
+        inner = ",".join(self.settings)
+        name = f"{self.test}{{{inner}}}" if self.test and inner else self.test or inner
+        return f"{name}@{self.toolchain}" if self.toolchain else name
+
+
+def parts_of_cases(texts: Sequence[str]) -> tuple[str, list[str]]:
+    """Return what the names of cases have in common, "" for nothing (or if these are no such
+    names), and what is left of each: ``nbody{n=8,ranks=1}@gcc`` and ``nbody{n=8,ranks=2}@gcc`` are
+    ``nbody{n=8}@gcc``, and ``ranks=1`` and ``ranks=2``."""
+    names = [name for name in map(_CaseName.parse, texts) if name is not None]
+    are_cases = len(names) == len(texts) and any(one.settings or one.toolchain for one in names)
+    if are_cases and len(set(names)) > 1:
+        common = reduce(_CaseName.common, names)
+        rest = [str(name.without(common)) for name in names]
+        if all(rest):
+            return str(common), rest
+    return "", list(texts)
 
 
 def _that_fit(columns: list[_TextColumn], room: int) -> list[_TextColumn]:
