@@ -36,11 +36,12 @@ def card(width: int, speed: str = "16.0 GT/s PCIe") -> dict[str, str]:
     return {f"{folder}/{name}": f"{value}\n" for name, value in about.items()}
 
 
-def told(root: Path, files: dict[str, str], **more: str) -> dict[str, str]:
-    """Return the facts of a tree with these files."""
+def told(root: Path | str, files: dict[str, str], **more: str) -> dict[str, str]:
+    """Return the facts of a tree with these files; "": of this host."""
     for name, text in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
+        path = Path(root, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
     environment = {**os.environ, "SEATRIAL_ROOT": str(root), **more}
     line = ["bash", str(SCRIPT)]
     done = subprocess.run(line, env=environment, capture_output=True, text=True, check=True)
@@ -103,6 +104,62 @@ def test_huge_pages_of_a_node_with_pages_of_64_kib(tmp_path: Path) -> None:
     found = told(tmp_path, {"proc/buddyinfo": blocks, "proc/meminfo": meminfo})
     assert (found["now.huge_possible"], found["now.huge_percent"]) == ("900", "94")
     assert found["now.huge_obtainable_percent"] == "95"
+
+
+def test_huge_pages_that_were_set_aside_are_a_jobs(tmp_path: Path) -> None:
+    """With pages of 16 KiB a huge page has 32 MiB, so order 11; the pool has pages of two sizes."""
+    blocks = "Node 0, zone   Normal  0  0  0  0  0  0  0  0  0  0  0  40\n"
+    meminfo = (
+        "MemTotal:       100000000 kB\nMemFree:        1310720 kB\n"
+        "MemAvailable:   1300000 kB\nHugepagesize:     32768 kB\n"
+    )
+    pools = {"32768kB": 1000, "1048576kB": 50}
+    folder = "sys/kernel/mm/hugepages/hugepages-"
+    free = {f"{folder}{size}/free_hugepages": f"{n}\n" for size, n in pools.items()}
+    found = told(tmp_path, {"proc/buddyinfo": blocks, "proc/meminfo": meminfo, **free})
+    assert (found["now.huge_possible"], found["now.huge_percent"]) == ("40", "86")
+    assert found["now.huge_obtainable_percent"] == "86"
+
+
+GPU = "NVIDIA H200, 550.54.15, 96.00.99.00.01, 143771 MiB, Enabled"
+
+
+@pytest.mark.parametrize(
+    ("script", "gpus"),
+    [
+        (f"echo '{GPU}'; echo '{GPU}'", {"gpu.0": GPU, "gpu.1": GPU, "gpu.count": "2"}),
+        ("echo No devices were found; exit 6", {"gpu.count": "0"}),
+        (
+            "echo 'Failed to initialize NVML: Driver/library version mismatch'; echo v 5; exit 18",
+            {
+                "skipped.gpu": "nvidia-smi ended with status 18: Failed to initialize NVML: "
+                "Driver/library version mismatch; v 5"
+            },
+        ),
+        (
+            f"echo '{GPU}'; echo 'Unable to determine the device handle for GPU1'",
+            {
+                "gpu.0": GPU,
+                "skipped.gpu": "nvidia-smi: Unable to determine the device handle for GPU1",
+            },
+        ),
+        ("exit 9", {"skipped.gpu": "nvidia-smi ended with status 9"}),
+    ],
+)
+def test_an_error_of_a_program_is_no_fact(
+    tmp_path: Path, script: str, gpus: dict[str, str]
+) -> None:
+    program(tmp_path / "nvidia-smi", script)
+    program(tmp_path / "dpkg-query", "echo 'package slurmd is not installed'; exit 1")
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    found = told("", {}, PATH=path, SEATRIAL_PACKAGES="slurmd")
+    assert {key: found[key] for key in found if key.startswith(("gpu.", "skipped.gpu"))} == gpus
+    assert "package.slurmd" not in found
+
+
+def program(path: Path, script: str) -> None:
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
 
 
 def test_a_full_page_cache_takes_no_huge_pages_away(tmp_path: Path) -> None:

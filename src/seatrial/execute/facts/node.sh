@@ -6,9 +6,9 @@
 #   SEATRIAL_ROOT=tree bash ./node.sh   of the files in a tree, as they lie below /
 #   SEATRIAL_PACKAGES='slurmd' bash ./node.sh   with the versions of these packages
 #
-# It needs no root, and starts a process only for packages, GPUs and time servers: with 12,288 nodes
-# each process counts. What cannot be read by this user is told as skipped.NAME. Facts of the section
-# `now` change by themselves (counters, free memory): they are not compared.
+# It needs no root, and starts a process only for packages and GPUs: with 12,288 nodes each process
+# counts. What cannot be read by this user, or a program that fails, is told as skipped.NAME. Facts of
+# the section `now` change by themselves (counters, free memory): they are not compared.
 set -u
 LC_ALL=C
 folder=${1-}
@@ -36,6 +36,15 @@ lines_of() {  # rows = the lines of a file
   if [ -r "$1" ]; then mapfile -t rows < "$1"; fi
 }
 skipped() { fact "skipped.$1" "$2"; }
+ask() {  # answer = what a program says; fails, with the reason in $answer, if its exit status is not 0
+  local status
+  answer=$(timeout 20 "$@" 2> /dev/null < /dev/null)
+  status=$?
+  [ "$status" -ne 0 ] || return 0
+  answer="$1 ended with status $status${answer:+: ${answer//$'\n'/; }}"
+  [ "$status" -ne 124 ] || answer="$1 did not answer in 20 s"
+  return 1
+}
 
 seatrial_fact() {  # what job.sh tells of the node
   case $1 in host | toolchain) ;; *) fact "node.${1// /_}" "$2" ;; esac
@@ -126,14 +135,21 @@ for row in "${zones[@]}"; do
     blocks=$((blocks + (${word[order + 4]} << (order - huge))))
   done
 done
+# Huge pages that were set aside (nr_hugepages), of each size, are neither in free blocks nor in
+# MemAvailable; those that nobody uses are a job's.
+pool=0 # in KiB
+for path in "$root"/sys/kernel/mm/hugepages/hugepages-*kB; do
+  each=${path##*-}
+  if first "$path/free_hugepages"; then pool=$((pool + line * ${each%kB})); fi
+done
 if [ "${#zones[@]}" -gt 0 ]; then
   fact now.huge_possible "$blocks"
-  if [ "$total" -gt 0 ]; then fact now.huge_percent "$((blocks * size * 100 / total))"; fi
+  if [ "$total" -gt 0 ]; then fact now.huge_percent "$(((blocks * size + pool) * 100 / total))"; fi
 fi
 # What a job can get: the kernel drops page cache and moves pages where a job asks for huge pages, so
 # a full page cache takes none away.
 if [ "$total" -gt 0 ]; then
-  fact now.huge_obtainable_percent "$((${available:-$((blocks * size))} * 100 / total))"
+  fact now.huge_obtainable_percent "$(((${available:-$((blocks * size))} + pool) * 100 / total))"
 fi
 for name in enabled defrag; do
   if first "$root/sys/kernel/mm/transparent_hugepage/$name"; then
@@ -361,29 +377,45 @@ done
 fact now.stuck "$names"
 
 # ---- GPUs: what the driver says --------------------------------------------------------------------
-if [ -z "$root" ] && command -v nvidia-smi > /dev/null; then
-  number=0
-  while IFS= read -r line; do
-    fact "gpu.$number" "$line"
-    number=$((number + 1))
-  done < <(timeout 20 nvidia-smi --format=csv,noheader \
-    --query-gpu=name,driver_version,vbios_version,memory.total,ecc.mode.current 2> /dev/null)
-  fact gpu.count "$number"
+if [ -z "$root" ] && command -v nvidia-smi > /dev/null; then # it writes its errors to stdout
+  if ask nvidia-smi --format=csv,noheader \
+    --query-gpu=name,driver_version,vbios_version,memory.total,ecc.mode.current
+  then
+    number=0 other=
+    while IFS= read -r line; do
+      case $line in
+        *,*,*,*,*) fact "gpu.$number" "$line"; number=$((number + 1)) ;;
+        ?*) other+="${other:+; }$line" ;;
+      esac
+    done <<< "$answer"
+    if [ -z "$other" ]; then fact gpu.count "$number"; else skipped gpu "nvidia-smi: $other"; fi
+  elif [[ $answer == *'No devices were found'* ]]; then
+    fact gpu.count 0
+  else
+    skipped gpu "$answer"
+  fi
 fi
 
 # ---- packages: a digest of all, the versions of some ----------------------------------------------
 if [ -r "$root/var/lib/dpkg/status" ]; then # sorted by name, so equal packages are equal bytes
   sum=$(cksum < "$root/var/lib/dpkg/status") # CRC and size; SHA-256 takes three times as long
   fact package.digest "$sum"
-  for name in ${SEATRIAL_PACKAGES-}; do
-    fact "package.$name" "$(dpkg-query -W -f '${Version}' "$name" 2> /dev/null)"
+  for name in ${SEATRIAL_PACKAGES-}; do # one that was removed may have a version, too
+    if ask dpkg-query -W -f '${db:Status-Status} ${Version}\n' "$name" && [[ $answer == 'installed '* ]]
+    then
+      answer=${answer%%$'\n'*}
+      fact "package.$name" "${answer#installed }"
+    fi
   done
 elif [ -z "$root" ] && command -v rpm > /dev/null; then
-  all=$(timeout 20 rpm -qa --queryformat '%{NAME} %{VERSION}-%{RELEASE}\n' 2> /dev/null | sort)
-  sum=$(sha256sum <<< "$all")
-  fact package.digest "${sum:0:16}"
-  for name in ${SEATRIAL_PACKAGES-}; do
-    fact "package.$name" "$(rpm -q --queryformat '%{VERSION}-%{RELEASE}' "$name" 2> /dev/null)"
+  if ask rpm -qa --queryformat '%{NAME} %{VERSION}-%{RELEASE}\n'; then
+    sum=$(sort <<< "$answer" | sha256sum)
+    fact package.digest "${sum:0:16}"
+  else
+    skipped packages "$answer"
+  fi
+  for name in ${SEATRIAL_PACKAGES-}; do # of one that is not installed it says so on stdout
+    if ask rpm -q --queryformat '%{VERSION}-%{RELEASE}' "$name"; then fact "package.$name" "$answer"; fi
   done
 else
   skipped packages 'neither dpkg nor rpm is here'
