@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Final
 
 from seatrial.model.documents import Faults, Location, decode, decode_partly, read
-from seatrial.model.expressions import ExpressionError, compile_expression
+from seatrial.model.expressions import Expression, ExpressionError, Names, Value, compile_expression
 from seatrial.model.failures import LogRule, check_log_rules
 from seatrial.model.file_model import FileModel, Scalar, doc
 from seatrial.model.node_set import NodeSetOrNone
@@ -84,7 +84,8 @@ class Rule(FileModel, frozen=True):
         str,
         doc(
             "expression over facts that must be true on each node: equal to a value, within "
-            "bounds, a relation"
+            'bounds, a relation. A pattern (`nid.* == "up"`), or a key with more than one dot, is '
+            "judged for each fact that it matches; other characters stand in backquotes"
         ),
     ] = ""
     others: Annotated[
@@ -175,8 +176,50 @@ def about_machine(rule: Rule, values: Iterable[str] = ()) -> bool:
     other roles: then it is about the machine, and accuses no node."""
     if not rule.holds:
         return False
-    names = compile_expression(rule.holds).names - {*values} - rule.others.keys()
+    names = compile_rule(rule.holds).names - {*values} - rule.others.keys()
     return all(name.startswith(_COUNTS) for name in names)
+
+
+# What in an expression of a rule is no name of Python: texts are left alone; a key in backquotes; a
+# key with ``@``, more than one dot, or a star that no product has.
+_STAR = r"(?:(?<=[.@])\*|\*(?=@|\.[A-Za-z*]|\s*(?:$|[=!<>),\]]|(?:in|not|and|or|if|else)\b)))"
+_WORDS = re.compile(
+    r"""(?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|`(?P<quoted>[^`]+)`"""
+    rf"|(?<![\w.])(?P<key>[a-z]\w*(?:\.(?:[\w@]|{_STAR})+)+)"
+)
+_PLAIN = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)?")
+
+
+def is_pattern(name: str) -> bool:
+    """Return whether a name in an expression of a rule is a pattern, or a key that no name of an
+    expression can be: ``nid.*``, ``nid.10.20.1.101@o2ib1``."""
+    return not _PLAIN.fullmatch(name)
+
+
+@cache
+def compile_rule(text: str) -> Expression:
+    """Parse an expression of a rule, whose names may be patterns. Raises ExpressionError."""
+    keys: dict[str, str] = {}
+
+    def replaced(word: re.Match[str]) -> str:
+        key = word["quoted"] or word["key"]
+        if key is None or not is_pattern(key):
+            return key or word[0]
+        return keys.setdefault(key, f"_fact{len(keys)}")
+
+    try:
+        inner = compile_expression(_WORDS.sub(replaced, text))
+    except ExpressionError as error:
+        message = str(error)
+        for key, name in keys.items():
+            message = message.replace(name, key)
+        raise ExpressionError(message) from None
+    of_name = {name: key for key, name in keys.items()}
+
+    def value(names: Names) -> Value:
+        return inner.function({**names, **{name: names[key] for key, name in keys.items()}})
+
+    return Expression(text, frozenset(of_name.get(name, name) for name in inner.names), value)
 
 
 def _check(rule: Rule, at: Location) -> None:
@@ -187,7 +230,8 @@ def _check(rule: Rule, at: Location) -> None:
         at.fault("give one of holds, alike, unique and complete")
     if rule.as_role and not rule.alike:
         at.fault("is about alike; give alike", "as_role")
-    _names(rule.where, "where", at)
+    if patterns := sorted(filter(is_pattern, _names(rule.where, "where", at) or ())):
+        at.fault(f"{patterns[0]} is a pattern; it may stand in holds alone", "where")
     if (names := _names(rule.holds, "holds", at)) is not None:
         _check_holds(rule, names, at)
     if rule.others and not rule.holds:
@@ -197,6 +241,8 @@ def _check(rule: Rule, at: Location) -> None:
 def _check_holds(rule: Rule, names: Set[str], at: Location) -> None:
     if unused := sorted(set(rule.others) - names):
         at.fault(f"{unused[0]} is not in the expression", "others", unused[0])
+    if len(patterns := sorted(filter(is_pattern, names))) > 1:
+        at.fault(f"has {' and '.join(patterns)}; a rule may have one pattern", "holds")
     if rule.drain and about_machine(rule):
         at.fault("the rule is about the machine and accuses no node; leave it out", "drain")
 
@@ -204,7 +250,7 @@ def _check_holds(rule: Rule, names: Set[str], at: Location) -> None:
 def _names(text: str, key: str, at: Location) -> Set[str] | None:
     """Return the names in an expression; None, and its fault, if it is none."""
     try:
-        return compile_expression(text).names if text else frozenset()
+        return compile_rule(text).names if text else frozenset()
     except ExpressionError as error:
         at.fault(str(error), key)
         return None

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -9,9 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seatrial.errors import InvalidFiles
-from seatrial.judge.log_rules import OtherFact, Rule, RuleFile, RuleWaiver
+from seatrial.judge.log_rules import OtherFact, Rule, RuleFile, RuleWaiver, compile_rule
+from seatrial.model.expressions import compile_expression
+from seatrial.plugins.facts import routing
 from seatrial.plugins.facts.node_facts import of_nodes
-from seatrial.plugins.facts.rules import RuleJudgement, judge, load
+from seatrial.plugins.facts.rules import RuleJudgement, judge, load, with_shipped
 
 Nodes = dict[str, dict[str, str]]
 
@@ -207,6 +212,87 @@ def test_the_shipped_rules_have_sources_and_remedies() -> None:
     assert all(each.source and each.do.endswith(".") and each.about.endswith(".") for each in rules)
 
 
+# What the papers about C5, Piz Daint (Cray XC30) and Hopper (Cray XE6) say, in their words.
+_C5_ORDER = "An LND timeout > LNet transaction timeout > ptlrpc (Lustre) timeout"
+_C5_ROUTERS = (
+    "a mismatch between the setting avoid_asym_router_failure on F2 being set to 0 while "
+    "everywhere else it was set to 1 and two of the LNet routers had asymmetric NIC failures. "
+    "This caused a random set of nodes to fail to mount Lustre ... the two routers were removed "
+    "from F2's routes"
+)
+PAPERS = {
+    "mounts-complete": ("C5", "some nodes were still having issues mounting Lustre"),
+    "lnd-below-transaction": ("C5", _C5_ORDER),
+    "lnd-above-transaction": ("C5", _C5_ORDER),
+    "transaction-above-rpc": ("C5", _C5_ORDER),
+    "lnd-timeout-same-everywhere": (
+        "C5",
+        "C5's LNet routers set at a timeout of 50 seconds, but F2's LNet routers were set to 120 "
+        "seconds. This caused issues on boot where a subset of C5's compute nodes would timeout",
+    ),
+    "at-min-same-as-servers": (
+        "C5",
+        "the at_min timeout of 65 seconds was also set on the Lustre servers",
+    ),
+    "asymmetric-routes": ("C5", _C5_ROUTERS),
+    "nids-up": ("C5", _C5_ROUTERS),
+    "peer-credits-same-as-servers": (
+        "C5",
+        "C5's clients also needed ...: peer_credits were reduced from 63 to 16",
+    ),
+    "conns-per-peer-same-as-servers": (
+        "C5",
+        "conns_per_peer were reduced from 8 to 1 ... due to workload issues causing locking on F2",
+    ),
+    "huge-pages": (
+        "Hopper",
+        "two NERSC benchmark applications (MILC and GTC) that use huge pages only had ~35% success "
+        "rate ... modified the local node health check script to identify these low huge pages "
+        "memory nodes, and mark down and warm-boot the nodes",
+    ),
+    "pcie-width": (
+        "Piz Daint",
+        "one PCI Gen3 bus running at 8x instead of 16x and a faulty FDR InfiniBand cable within "
+        "the Sonexion1600 environment",
+    ),
+    "getcwd-works": (
+        "Piz Daint",
+        "When GPFS is used to mount our site-wide GPFS file systems on the service nodes ... all "
+        "works well until users of the internal login nodes invoke an interactive session ... and "
+        "attempt to use the aprun command ... any subsequent calls to getcwd() fail",
+    ),
+    "routers-even": (
+        "Piz Daint",
+        "evenly distribute the I/O nodes (i.e. Lustre LNET routers) across the system, in an "
+        "attempt to minimize HSN congestion due to I/O traffic ... this plausible, but as yet "
+        "unproven, concern",
+    ),
+    "login-as-compute": (
+        "Piz Daint",
+        "much easier to keep the PE in sync between the main system and the external login nodes",
+    ),
+    "built-for-the-nodes": (
+        "Piz Daint",
+        "since the processors are the same cross-compilation is not necessary",
+    ),
+}
+
+
+def test_sources_that_name_a_machine_say_what_its_paper_says() -> None:
+    systems = re.compile(r"\b(C5|F2|Piz Daint|Hopper|Franklin|Edison|NERSC|CSCS|ORNL)\b")
+    named = {}
+    for each in load().rules:
+        sources = [each.source] if isinstance(each.source, str) else each.source
+        for part in re.split(r"; |Of no paper", "; ".join(sources)):
+            if system := systems.search(part):
+                named[each.name] = system[0]
+                numbers = set(re.findall(r"[0-9]+", part.replace("C5", "")))
+                quoted = PAPERS.get(each.name, ("", ""))[1]
+                assert numbers <= set(re.findall(r"[0-9]+", quoted)), (each.name, part)
+    assert named == {name: system for name, (system, _) in PAPERS.items()}
+    assert routing.SOURCE.startswith("Piz Daint: fine-grained routing, as Cray recommended it")
+
+
 def lustre(**changed: dict[str, str]) -> Nodes:
     """Clients n1, n2 and a server o1 whose Lustre is right, but for the changes."""
     right = {
@@ -239,6 +325,9 @@ def lustre(**changed: dict[str, str]) -> Nodes:
         ({"ko2iblnd.peer_credits": "63"}, {"peer-credits-same-as-servers"}),
         ({"ko2iblnd.conns_per_peer": "8"}, {"conns-per-peer-same-as-servers"}),
         ({"lustre.health_check": "NOT HEALTHY"}, {"lustre-healthy"}),
+        ({"nid.10.1.0.2@o2ib": "down"}, {"nids-up"}),
+        ({"route.o2ib1.10.1.0.9@o2ib": "down 1"}, {"routes-up"}),
+        ({"route.o2ib1.10.1.0.9@o2ib": "configured 1"}, set()),
     ],
 )  # fmt: skip
 def test_the_shipped_rules_find_what_is_wrong_with_lustre(
@@ -249,6 +338,84 @@ def test_the_shipped_rules_find_what_is_wrong_with_lustre(
     assert {each.nodes for each in found} <= {"n2"}
 
 
+# C5: the LND's timeout is the paper's, the other two are ours, in the paper's order.
+C5 = {
+    "ko2iblnd.timeout": "120",
+    "lnet.lnet_transaction_timeout": "100",
+    "lustre.timeout": "90",
+    "lnet.avoid_asym_router_failure": "0",
+}
+
+
+def of_c5(
+    order: str | None = "lnd-above", changed: Mapping[str, dict[str, str]] | None = None
+) -> set[tuple[str, str]]:
+    """The rules that accuse nodes with C5's final settings, but for the changes."""
+    nodes = {name: {**facts, **C5} for name, facts in lustre().items()}
+    nodes["r1"] = nodes["n1"]
+    nodes = {name: {**facts, **(changed or {}).get(name, {})} for name, facts in nodes.items()}
+    rules = with_shipped([RuleFile(values={"timeout_order": order})] if order else [])
+    found = judge(of_nodes(nodes), rules, {"o1": "oss", "r1": "router"})
+    assert not found.partly
+    return {(each.rule, each.nodes) for each in found.findings if each.rule != "same-lnet"}
+
+
+def test_either_order_of_the_timeouts_can_be_asked() -> None:
+    every = "n[1-3],o1,r1"
+    below = {("lnd-below-transaction", every), ("lnd-timeout-fits-retries", every)}
+    assert of_c5() == set()
+    assert of_c5(None) == of_c5("lnd-below") == below
+    swaps = {}
+    for one, other in combinations(list(C5)[:3], 2):
+        swap = {one: C5[other], other: C5[one]}
+        swaps[one, other] = {rule for rule, _ in of_c5(changed=dict.fromkeys(("n1", "n2"), swap))}
+    assert all(
+        {"lnd-above-transaction", "transaction-above-rpc"} & rules for rules in swaps.values()
+    )
+    assert len(swaps) == 3
+    assert len(of_c5("lnd-abov")) == 4, "a word that is neither is no answer"
+
+
+def test_an_option_that_is_alike_everywhere_is_no_fault_and_one_that_differs_is() -> None:
+    one = {"lnet.avoid_asym_router_failure": "1"}
+    assert of_c5(changed={"r1": one}) == {("asymmetric-routes", "r1")}
+    found = of_c5(changed=dict.fromkeys(("n1", "n2", "n3", "r1"), one))  # as C5 had it at first
+    assert found == {("asymmetric-routes", "n[1-3],r1")}
+
+
+def test_a_pattern_is_judged_for_each_fact_that_it_matches() -> None:
+    nodes = {
+        "r1": {"nid.10.20.1.101@o2ib1": "up", "nid.1@gni": "down", "x.y": "1"},
+        "r2": {"nid.10.20.1.102@o2ib1": "down", "nid.2@gni": "up", "x.y": "2"},
+        "n1": {"x.y": "4"},
+    }
+    found = judged(nodes, rule(holds='nid.* == "up"'))
+    assert {(each.nodes, each.text) for each in found.findings} == {
+        ("r1", 'nid.1@gni is down: not nid.* == "up"'),
+        ("r2", 'nid.10.20.1.102@o2ib1 is down: not nid.* == "up"'),
+    }
+    assert found.judged == 1 and found.idle == []
+    assert named(judged(nodes, rule(holds='nid.*@o2ib1 == "up" or x.y * 2 == 4'))) == []
+    assert named(judged(nodes, rule(holds="nid.10.20.1.102@o2ib1 == 'up'"))) == ["r2"]
+    assert named(judged(nodes, rule(holds='`nid.10.20.1.10?@o2ib1` == "up"'))) == ["r2"]
+    mounted = {"n1": {"mount./a-b": "lustre ro"}, "n2": {"mount./a-b": "lustre rw"}}
+    assert named(judged(mounted, rule(holds='"rw" in `mount./a-b`'))) == ["n1"]
+    assert named(judged(nodes, rule(holds='"nid.* is a text" == "up"'))) == [""]
+    nobody = judged(nodes, rule(holds='nid.*@tcp == "up"'))
+    assert not nobody.judged and nobody.idle == [("r", "no node has nid.*@tcp")]
+    theirs = {"theirs": OtherFact(role="oss", fact="x.y")}
+    one = rule(holds="nid.*_ms <= theirs", others=theirs)
+    slow = {**nodes, "n1": {"nid.1_ms": "5"}, "n2": {"nid.2_ms": "7"}, "o1": {"x.y": "6"}}
+    assert named(judged(slow, one, {"o1": "oss"})) == ["n2"]
+
+
+@given(st.sampled_from(["*", "+", "-", "/", "%", "**"]), st.sampled_from(["", " "]))
+def test_arithmetic_is_no_pattern(operation: str, space: str) -> None:
+    for right in ("3", "b.c", "(b.c)", ".5"):
+        text = f"a.b{space}{operation}{space}{right} > 1"
+        assert compile_rule(text).names == compile_expression(text).names
+
+
 def test_every_fault_of_a_file_of_rules_is_told(tmp_path: Path) -> None:
     file = tmp_path / "own.yaml"
     file.write_text(
@@ -257,6 +424,7 @@ def test_every_fault_of_a_file_of_rules_is_told(tmp_path: Path) -> None:
         "  - {name: two, about: a, source: s, do: d, holds: 'x.y == 1', alike: [x.y]}\n"
         "  - {name: three, about: a, source: s, do: d, holds: 'x.y == 1', "
         "others: {o: {role: oss, fact: x.y}}}\n"
+        "  - {name: six, about: a, source: s, do: d, holds: 'a.* == b.*', where: 'c.* > 1'}\n"
         "  - {name: five, about: a, source: s, do: d, holds: role.oss == 21, drain: true}\n"
         "waivers:\n"
         "  - {rules: [two], reason: r, nodes: 'n[1-', until: tomorrow}\n"
@@ -269,7 +437,9 @@ def test_every_fault_of_a_file_of_rules_is_told(tmp_path: Path) -> None:
         "rules[0].holds",
         "own.yaml:3: rules[1]: give one of holds, alike, unique and complete",
         "own.yaml:4: rules[2].others.o: o is not in the expression",
-        "own.yaml:5: rules[3].drain: the rule is about the machine and accuses no node",
+        "own.yaml:5: rules[3].where: c.* is a pattern; it may stand in holds alone",
+        "own.yaml:5: rules[3].holds: has a.* and b.*; a rule may have one pattern",
+        "own.yaml:6: rules[4].drain: the rule is about the machine and accuses no node",
         "waivers[0].nodes",
         "waivers[0].until",
     ):

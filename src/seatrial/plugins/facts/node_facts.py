@@ -85,6 +85,13 @@ class FactTable(NamedTuple):
         index = {node: i for i, node in enumerate(chosen)}
         return self._replace(nodes=chosen, numbers=self.numbers[rows], silent=silent, rows=index)
 
+    def having(self, key: str) -> "FactTable":
+        """Return the facts of the nodes that have this one."""
+        rows = np.flatnonzero(self.numbers[:, self.keys.index(key)] != MISSING)
+        nodes = [self.nodes[row] for row in rows]
+        index = {node: i for i, node in enumerate(nodes)}
+        return self._replace(nodes=nodes, numbers=self.numbers[rows], rows=index)
+
     def with_keys(self, patterns: Sequence[str]) -> "FactTable":
         """Return only the facts whose keys match a pattern, such as ``limit.*``."""
         columns = [

@@ -22,14 +22,16 @@ from seatrial.judge.log_rules import (
     RuleFile,
     RuleWaiver,
     about_machine,
+    compile_rule,
+    is_pattern,
     read_files,
 )
 from seatrial.lazy import np
-from seatrial.model.expressions import MAX_NUMBER, Expression, ExpressionError, compile_expression
+from seatrial.model.expressions import MAX_NUMBER, Expression, ExpressionError, Names, Value
 from seatrial.model.file_model import Scalar
 from seatrial.model.node_set import fold, unfold
 from seatrial.model.nodes import COMPUTE
-from seatrial.plugins.facts.drift import USUAL, from_majority
+from seatrial.plugins.facts.drift import USUAL, FactDifference, from_majority
 from seatrial.plugins.facts.node_facts import FactTable
 
 MAX_COMBINATIONS = 1000
@@ -76,17 +78,28 @@ class RuleJudgement(NamedTuple):
         )
 
 
+class PlannedFacts(NamedTuple):
+    """Facts (patterns) that a plan judges on its nodes: nodes of a role may differ there."""
+
+    patterns: Sequence[str] = ()
+    nodes: frozenset[str] = frozenset()
+
+
+_NO_PLAN = PlannedFacts()
+
+
 def judge(
     table: FactTable,
     rules: RuleFile,
     roles: Mapping[str, str],
     groups: Mapping[str, str] | None = None,
     day: str = "",
+    planned: PlannedFacts = _NO_PLAN,
 ) -> RuleJudgement:
     """Judge facts by rules. ``roles``: the role of each node, ``COMPUTE`` where it has none;
     ``groups``: the group of each node in the network. Waivers end at ``day``, by default today
-    (UTC)."""
-    judging = _Judge(table, rules, roles, groups or {})
+    (UTC). Rules about equal values (``alike``) leave out ``planned`` facts."""
+    judging = _Judge(table, rules, roles, groups or {}, planned)
     raw = [finding for rule in rules.rules for finding in judging.findings(rule)]
     judged = len(rules.rules) - judging.without_nodes
     partly = tuple(dict.fromkeys(judging.partly))
@@ -148,8 +161,10 @@ class _Judge:
         rules: RuleFile,
         roles: Mapping[str, str],
         groups: Mapping[str, str],
+        planned: PlannedFacts,
     ) -> None:
         self.table = table
+        self.planned = planned
         self.roles = {node: roles.get(node, COMPUTE) for node in (*table.nodes, *roles)}
         self.fixed = {**rules.values, **_counts(self.roles, groups)}
         self.idle: list[tuple[str, str]] = []
@@ -159,6 +174,9 @@ class _Judge:
 
     def findings(self, rule: Rule) -> Iterator[Finding]:
         """Yield the findings of a rule."""
+        if not self._is_asked(rule):
+            self.without_nodes += 1
+            return
         part = self._part(rule)
         if about_machine(rule, self.fixed) and (part.nodes or not rule.where):
             yield from self._holds_of_machine(rule)
@@ -173,6 +191,17 @@ class _Judge:
             yield from self._complete(rule, part)
         else:
             yield from self._holds(rule, part)
+
+    def _is_asked(self, rule: Rule) -> bool:
+        """Return whether a rule is asked: it is not, if its condition names values alone, and is
+        false, such as that of the other order of timeouts."""
+        condition = compile_rule(rule.where) if rule.where else None
+        if condition is None or not condition.names <= self.fixed.keys():
+            return True
+        try:
+            return bool(condition.evaluate(self.fixed))
+        except ExpressionError:
+            return True  # the nodes are told of it
 
     def _nothing(self, rule: Rule, reason: str) -> None:
         self.idle.append((rule.name, reason))
@@ -194,7 +223,7 @@ class _Judge:
     def _where(self, rule: Rule, part: FactTable) -> list[str]:
         """Return the nodes for which the condition of a rule is true. Those that miss a fact of it,
         which others have, are told."""
-        expression = compile_expression(rule.where)
+        expression = compile_rule(rule.where)
         chosen: list[str] = []
         unknown: list[str] = []
         judged = 0
@@ -219,7 +248,7 @@ class _Judge:
         if rule.as_role:
             yield from self._alike_role(rule, chosen)
             return
-        for row in from_majority(chosen, self.roles):
+        for row in self._differences(chosen):
             if not row.agreed:
                 values = [f"{value or 'missing'} on {fold(on)}" for value, on in row.others.items()]
                 nodes = [node for on in row.others.values() for node in on]
@@ -229,6 +258,16 @@ class _Judge:
             usual = f"most have {row.usual or 'none'}"
             for value, nodes in row.others.items():
                 yield rule, nodes, f"{row.key} is {value or 'missing'}; {usual}"
+
+    def _differences(self, chosen: FactTable) -> list[FactDifference]:
+        """Return the facts in which nodes differ from most of their role; planned ones are compared
+        on the nodes that no plan has."""
+        planned = {*chosen.with_keys(self.planned.patterns).keys}
+        others = chosen.only(node for node in chosen.nodes if node not in self.planned.nodes)
+        return [
+            *(row for row in from_majority(chosen, self.roles) if row.key not in planned),
+            *(row for row in from_majority(others, self.roles) if row.key in planned),
+        ]
 
     def _alike_role(self, rule: Rule, chosen: FactTable) -> Iterator[Finding]:
         """Yield the nodes that differ from more than half of the nodes of another role."""
@@ -263,27 +302,22 @@ class _Judge:
                 yield rule, nodes, f"{pattern} is missing"
 
     def _holds(self, rule: Rule, part: FactTable) -> Iterator[Finding]:
-        expression = compile_expression(rule.holds)
+        expression = compile_rule(rule.holds)
         bound = list(self._others(rule))
         if not bound:
             self._nothing(rule, f"no node of the other roles has {_listed_facts(rule)}")
             return
         missing: dict[str, int] = {}
         judged = False
-        for nodes, names, lacking in self._kinds(part, expression, rule.others):
-            if names is None:
-                missing[lacking] = missing.get(lacking, 0) + len(nodes)
-                continue
-            judged = True
-            for others in bound:
-                try:
-                    right = bool(expression.evaluate({**names, **others}))
-                except ExpressionError as error:
-                    self._partly(rule, f"{fold(nodes)}: {error}")
-                    break
-                if not right:
-                    yield rule, nodes, _told(expression, {**names, **others}, self.fixed)
-                    break
+        for holders, concrete in self._of_each_key(part, expression):
+            for nodes, names, lacking in self._kinds(holders, concrete, rule.others):
+                if names is None:
+                    missing[lacking] = missing.get(lacking, 0) + len(nodes)
+                    continue
+                judged = True
+                yield from self._fault(rule, concrete, nodes, names, bound)
+        if not judged and not missing:
+            self._nothing(rule, f"no node has {_listed_patterns(expression)}")
         for lacking, number in missing.items():
             about = f"{number} of {len(part.nodes)} nodes miss {lacking}"
             if judged:
@@ -292,9 +326,43 @@ class _Judge:
                 self._nothing(rule, about)
                 break
 
+    def _fault(
+        self,
+        rule: Rule,
+        expression: Expression,
+        nodes: list[str],
+        names: Mapping[str, Any],
+        bound: Iterable[Mapping[str, Any]],
+    ) -> Iterator[Finding]:
+        """Yield the finding on nodes of one kind, if the expression is false for some values of
+        other roles (``bound``)."""
+        for others in bound:
+            try:
+                right = bool(expression.evaluate({**names, **others}))
+            except ExpressionError as error:
+                self._partly(rule, f"{fold(nodes)}: {error}")
+                return
+            if not right:
+                yield rule, nodes, _told(expression, {**names, **others}, self.fixed)
+                return
+
+    def _of_each_key(
+        self, part: FactTable, expression: Expression
+    ) -> Iterator[tuple[FactTable, Expression]]:
+        """Yield an expression with each key that its pattern matches in place of the pattern, and
+        the nodes that have this fact; without a pattern, itself and all nodes."""
+        pattern = next(filter(is_pattern, expression.names), None)
+        if pattern is None:
+            yield part, expression
+            return
+        for key in part.with_keys([pattern]).keys:
+            holders = part.having(key)
+            if holders.nodes:
+                yield holders, _with_key(expression, pattern, key)
+
     def _holds_of_machine(self, rule: Rule) -> Iterator[Finding]:
         """Yield the finding of a rule about the machine, which accuses no node."""
-        expression = compile_expression(rule.holds)
+        expression = compile_rule(rule.holds)
         absent = expression.names - self.fixed.keys() - rule.others.keys()
         if unknown := sorted(name for name in absent if not name.startswith(ROLE)):
             self._nothing(rule, f"the groups of {unknown[0].partition('.')[2]} are not known")
@@ -378,6 +446,15 @@ def _value(text: str | None) -> Any:
     return int(number) if number.is_integer() else number
 
 
+def _with_key(expression: Expression, pattern: str, key: str) -> Expression:
+    """Return an expression in which a key stands for a pattern; its text remains."""
+
+    def value(names: Names) -> Value:
+        return expression.function({**names, pattern: names[key]})
+
+    return Expression(expression.text, expression.names - {pattern} | {key}, value)
+
+
 def _told(expression: Expression, names: Mapping[str, Any], fixed: Mapping[str, Any]) -> str:
     """Return the values by which an expression is false."""
     shown = sorted(expression.names, key=lambda name: (name in fixed, name))
@@ -387,6 +464,10 @@ def _told(expression: Expression, names: Mapping[str, Any], fixed: Mapping[str, 
 
 def _shown(value: Any) -> str:
     return _UNLIMITED if value == MAX_NUMBER else str(value)
+
+
+def _listed_patterns(expression: Expression) -> str:
+    return " or ".join(filter(is_pattern, expression.names))
 
 
 def _listed_facts(rule: Rule) -> str:
