@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.plugins.facts.test_routing import PLAN
+from tests.plugins.facts.test_routing import NODES_OF, PLAN
 from tests.programs import Workplace
 
 
@@ -56,28 +56,27 @@ def test_clients_and_servers_of_two_files_are_judged_together(place: Workplace) 
 
 
 def test_what_lnet_generates_is_linted_clean(place: Workplace) -> None:
-    (place.folder / "routing.yaml").write_text(PLAN)
+    plan = place.folder / "routing.yaml"
+    plan.write_text(PLAN.replace("shared: o2ib100\n", ""))
     done = place.seatrial("lnet", "generate", "routing.yaml", "-o", "conf")
-    assert done.code == 0 and "conf: 11 files" in done.out, done.said
-    assert (
-        'routes="o2ib0 1 1013@gni0 1014@gni0; o2ib1 1'
-        in place.seatrial("lnet", "generate", "routing.yaml").out
-    )
+    assert done.code == 2 and "routing.yaml: servers of o2ib1, " in done.err
+    assert "write a network of all servers, such as `shared: o2ib100`" in done.err
+    plan.write_text(PLAN)
+    done = place.seatrial("lnet", "generate", "routing.yaml", "-o", "conf")
+    assert done.code == 0 and "conf: 12 files" in done.out, done.said
+    printed = place.seatrial("lnet", "generate", "routing.yaml").out
+    assert 'routes="o2ib0 1 1013@gni0 1014@gni0; o2ib1 1' in printed
+    assert 'networks="o2ib0(ib0),o2ib100(ib0)"' in printed
+    assert 'networks="o2ib1(ib1),o2ib2(ib1),o2ib3(ib1),o2ib4(ib1),o2ib0(ib1)"' in printed
     done = place.seatrial("lnet", "generate", "routing.yaml", "-o", "conf")
     assert done.code == 2 and "is there already" in done.err
-    of = {"clients": "nid[001-040]", "servers-o2ib0": "mds[1-2]", "routers-o2ib0": "r[13-14]"}
-    for i in range(1, 5):
-        of[f"servers-o2ib{i}"] = f"oss[{5 * i - 4:02}-{5 * i:02}]"
-        of[f"routers-o2ib{i}"] = f"r[{3 * i - 2:02}-{3 * i:02}]"
-    given = [word for name, nodes in of.items() for word in ("--read", f"{nodes}=conf/{name}.conf")]
+    given = [w for name, nodes in NODES_OF.items() for w in ("--read", f"{nodes}=conf/{name}")]
     done = place.seatrial("facts", "collect", "-m", str(place.machine), *given, "--name", "t")
     assert done.code == 0, done.said
-    plan = place.folder / "routing.yaml"
-    plan.write_text(plan.read_text().replace("    targets: 4\n", ""))
-    done = place.seatrial("lint", "t", "--routing", "routing.yaml", "--json")
-    found = json.loads(done.out)["findings"]
-    assert not [each for each in found if each["rule"].startswith(("fgr", "lnet-", "routing"))]
-    plan.write_text(plan.read_text().replace('nodes: "oss[01-05]"', 'nodes: "oss[01-04]"'))
+    done = place.seatrial("lint", "t", "--routing", "routing.yaml")
+    assert done.code == 0 and "no findings" in done.out, done.said
+    assert "for want of facts: " in done.out and "lustre-targets" in done.out
+    plan.write_text(PLAN.replace('nodes: "oss[01-05]"', 'nodes: "oss[01-04]"'))
     plan.write_text(plan.read_text().replace("10.10.1.101", "10.10.1.102"))
     done = place.seatrial("lint", "t", "--routing", "routing.yaml")
     assert done.code == 1 and "fgr-complete: oss[01-04]" in done.out, done.said

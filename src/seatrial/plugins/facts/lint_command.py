@@ -10,15 +10,19 @@ from seatrial.cli.options import json_option, list_option, machine_filter, path_
 from seatrial.cli.query_common import opened
 from seatrial.escaping import plain_line
 from seatrial.judge.log_rules import RuleFile, own_files
+from seatrial.model.nodes import COMPUTE
 from seatrial.plugins.facts import routing
 from seatrial.plugins.facts.command import (
     UNDECIDED,
+    MachineFacts,
     is_whole,
     source_of,
     tell_not_asked,
     tell_troubles,
 )
+from seatrial.plugins.facts.routing import RoutingPlan
 from seatrial.plugins.facts.rules import (
+    PlannedFacts,
     RuleFinding,
     RuleJudgement,
     judge,
@@ -77,9 +81,7 @@ def command(
         source = source_of(store, sources, machine, rates=True)
     tell_troubles(source.table)
     tell_not_asked(source)
-    judged = judge(source.table, rules, source.roles, source.groups)
-    if plan is not None:
-        judged = judged.joined(with_waivers(routing.check(routing.load(plan), source.table), rules))
+    judged = judged_with(source, rules, routing.load(plan) if plan else None)
     if as_json:
         click.echo(to_json(msgspec.to_builtins(judged._asdict())), nl=False)
     else:
@@ -87,6 +89,19 @@ def command(
     if judged.findings:
         return 1
     return 0 if is_whole(source) and not not_judged(judged, rules) else UNDECIDED
+
+
+def judged_with(source: MachineFacts, rules: RuleFile, plan: RoutingPlan | None) -> RuleJudgement:
+    """Return what rules find, and where nodes are not as a routing plan says. The plan tells the
+    role of nodes to which the machine's file gives none."""
+    if plan is None:
+        return judge(source.table, rules, source.roles, source.groups)
+    own = {node: role for node, role in source.roles.items() if role != COMPUTE}
+    roles = {**source.roles, **routing.roles_of(plan), **own}
+    planned = PlannedFacts(routing.PLANNED, frozenset(routing.wanted(plan)))
+    judged = judge(source.table, rules, roles, source.groups, planned=planned)
+    by_plan = with_waivers(routing.check(plan, source.table), rules)
+    return judged.joined(by_plan._replace(idle=routing.idle(plan, source.table)))
 
 
 def not_judged(judged: RuleJudgement, rules: RuleFile) -> list[str]:

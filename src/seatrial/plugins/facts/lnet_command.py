@@ -31,7 +31,10 @@ def generate(plan: Path, output: Path | None) -> int:
     PLAN is a routing.yaml. In each group, servers are an LNet network of their own, which its
     routers alone serve.
     """
-    files = routing.plan_files(routing.load(plan))
+    try:
+        files = routing.plan_files(routing.load(plan))
+    except ValueError as error:
+        raise UsageError(f"{plan}: {error}") from None
     if output is None:
         for name, text in files.items():
             click.echo(f"# {name}\n{text}")

@@ -75,13 +75,19 @@ def _modprobe(text: str) -> dict[str, str]:
     for net, gateway, hops in routes_in(options.get("lnet.routes", "")):
         options[f"route.{net}.{gateway}"] = f"configured {hops}"
     if networks := options.get("lnet.networks", ""):
-        options["lnet.nets"] = " ".join(sorted(nets_in(networks)))
+        options["lnet.nets"] = " ".join(sorted(interfaces_in(networks)))
     return options
 
 
-def nets_in(networks: str) -> list[str]:
-    """Return the networks of the option ``networks``: ``gni0(ipogif0),o2ib1(ib0)`` has two."""
-    return [net.partition("(")[0].strip() for net in re.split(r",(?![^(]*\))", networks) if net]
+def interfaces_in(networks: str) -> dict[str, str]:
+    """Return the networks of the option ``networks``, each with its devices, "" if it names none:
+    ``gni0(ipogif0),o2ib1(ib0)`` has two."""
+    interfaces: dict[str, str] = {}
+    for written in re.split(r",(?![^(]*\))", networks):
+        net, _, devices = written.partition("(")
+        if net.strip():
+            interfaces[net.strip()] = devices.partition(")")[0].replace(" ", "")
+    return interfaces
 
 
 def nets_by_address(ip2nets: str, addresses: Sequence[str]) -> list[str]:
