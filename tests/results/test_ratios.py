@@ -259,6 +259,18 @@ def test_constant_resources_have_no_speed_up_and_what_is_unclear_is_marked(tmp_p
     assert record["fixed"] and record["cells"][0]["first"]["ideal"] is None
 
 
+def test_resources_are_constant_where_a_user_says_so(tmp_path: Path) -> None:
+    trial = Measuring(tmp_path, "t", cases := ways("milc", 64, 128))
+    for case in cases:
+        trial.series(case, WALL, steady(10.0, 5))
+    trial.done()
+    usual, fixed = (ask(tmp_path, *ASKED[:1], "t", *ASKED[2:], *more) for more in ([], ["--fixed"]))
+    assert "speed-up from tasks 64 to 128" in usual.out and "constant" not in usual.out
+    assert "speed-up from" not in fixed.out and "constant resources" in fixed.out
+    both = ask(tmp_path, *ASKED[:1], "t", *ASKED[2:], "--weak", "--fixed")
+    assert both.code == 2 and "--weak and --fixed" in both.err
+
+
 def test_single_runs_have_a_ratio_and_no_interval(tmp_path: Path) -> None:
     cases = ways("milc", 64, 128)
     trial = Measuring(tmp_path, "t", cases)

@@ -47,6 +47,9 @@ _COLUMNS = (
 @click.option("--metric", default="elapsed", show_default=True, help="The figure.")
 @tests_filter
 @click.option("--weak", is_flag=True, help="The work grows with x: the same time is ideal.")
+@click.option(
+    "--fixed", is_flag=True, help="The resources are the same at each x: there is no speed-up."
+)
 @format_option("table", "json", "csv")
 @click.pass_obj
 def command(

@@ -61,13 +61,15 @@ _WORDS: dict[str, str] = {"better": "faster", "worse": "slower"}
 
 class RatioQuery(Struct, frozen=True, kw_only=True):
     """What is asked: the two ``values`` of a parameter or attribute ``of``, such as toolchain, at
-    each value of ``x``. ``weak``: the work grows with x."""
+    each value of ``x``. ``weak``: the work grows with x; ``fixed``: the resources are the same at
+    each x, also where the cases do not tell."""
 
     of: str
     values: tuple[str, str]
     x: str
     metric: str = "elapsed"
     weak: bool = False
+    fixed: bool = False
 
 
 class RatioCell(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
@@ -234,6 +236,7 @@ def without_both(sides: Sequence[Side], tables: Sequence[RatioTable]) -> list[st
 def _require_names(members: Sequence[CaseRuns], query: RatioQuery) -> None:
     for option, name in (("--x", query.x), ("--of", query.of)):
         require_known(option, name, AXES, APART, ("trial", "node"), parameters_of(members))
+    require_one_ideal(query.weak, query.fixed)
     if query.x == query.of:
         raise UsageError(f"--of {query.of}: that is --x already")
     there = list(dict.fromkeys(one.attribute(query.of) for one in members))
@@ -241,6 +244,12 @@ def _require_names(members: Sequence[CaseRuns], query: RatioQuery) -> None:
         if value not in there:
             listed = ", ".join(each or "none" for each in there)
             raise UsageError(f"--of {query.of}: no case has {value}; there are {listed}")
+
+
+def require_one_ideal(weak: bool, fixed: bool) -> None:
+    """Raise UsageError if resources are said both to grow and to stay."""
+    if weak and fixed:
+        raise UsageError("--weak and --fixed: resources that grow are not fixed; give one of them")
 
 
 def _table(
@@ -261,7 +270,7 @@ def _table(
         cells=[],
         along=follow,
         names=names_of(panel, query.x),
-        fixed=not query.weak and are_constant(panel),
+        fixed=not query.weak and (query.fixed or are_constant(panel)),
     )
     if reason := differing_kinds(kinds):
         return replace(table, reason=reason)

@@ -192,8 +192,7 @@ def _require_names(members: Sequence[CaseRuns], query: ScalingQuery) -> None:
     require_known("--x", query.x, AXES, parameters)
     for name in query.by:
         require_known("--by", name, _PLAIN, AXES, parameters)
-    if query.weak and query.fixed:
-        raise UsageError("--weak and --fixed: resources that grow are not fixed; give one of them")
+    ratios.require_one_ideal(query.weak, query.fixed)
     if query.x in query.by:
         raise UsageError(f"--by {query.x}: that is --x already")
     named = [one for one in members if one.attribute(query.x)]

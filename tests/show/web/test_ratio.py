@@ -50,6 +50,10 @@ def test_ways_and_sizes_are_chosen_by_themselves(served: Served) -> None:
     html = served.get("/ratio?trial=ccm&metric=wall")[1]
     assert "<b>native</b> 11.6, <b>compat</b> 8.2, of 16" in html
     assert html.count('class="drawn"') == 2 * 4 + 2, "single sizes have no speed-up"
+    judged(served, fixed="1")
+    html = served.get("/ratio?trial=ccm&metric=wall&fixed=1")[1]
+    assert html.count('class="drawn"') == 4 + 2 and "Constant resources" in html
+    assert "Speed-up from" not in html
 
 
 def test_words_have_the_ratio_alone(served: Served) -> None:
@@ -57,6 +61,7 @@ def test_words_have_the_ratio_alone(served: Served) -> None:
     assert [cell["ratio"] for cell in panel["table"]["cells"]] == pytest.approx([2, 4 / 3])
     html = served.get("/ratio?trial=words&metric=elapsed&of=order%3Da,b&x=deck")[1]
     assert html.count('class="drawn"') == 1 and "a: 1 timeout" in html
+    assert "1.333 at deck y (unclear) to 2 at deck x (unclear)" in html
 
 
 def test_what_cannot_be_judged_is_said_beside_the_form(served: Served) -> None:

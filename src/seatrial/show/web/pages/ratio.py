@@ -98,11 +98,16 @@ class _Asked(NamedTuple):
     x: str
     metric: str
     weak: bool
+    fixed: bool
 
 
 def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
     question = _Asked(
-        query.text("of"), query.text("x"), query.text("metric", ELAPSED), query.flag("weak")
+        query.text("of"),
+        query.text("x"),
+        query.text("metric", ELAPSED),
+        query.flag("weak"),
+        query.flag("fixed"),
     )
     return cases_page(
         *(state, query, ("ratio", question), LABELS, lambda sides: _judged(question, sides)),
@@ -134,7 +139,12 @@ def _judged(question: _Asked, sides: list[Side]) -> tuple[list[ratios.RatioTable
     sizes = [name for name in sizes if len(_values(sides, name)) > 1]
     x = question.x or _usual_size(sides, sizes)
     query = ratios.RatioQuery(
-        of=way, values=(first, second), x=x, metric=question.metric, weak=question.weak
+        of=way,
+        values=(first, second),
+        x=x,
+        metric=question.metric,
+        weak=question.weak,
+        fixed=question.fixed,
     )
     tables = ratios.ratios(sides, query)
     return tables, {
