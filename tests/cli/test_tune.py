@@ -105,7 +105,7 @@ def test_what_a_person_reads(tuned: Workplace) -> None:
     best = next(each for each in advice(tuned)["settings"] if each["values"] == {"way": 2})
     ratio = f"{best['to_default']['ratio']:.3f}"
     assert f"use way=2: {ratio} times the time of the default" in said
-    assert "never tried: size (8)" in said
+    assert "not varied: size (always 8)" in said
     assert "# way: 2" in said
     status = tuned.seatrial("tune", "--status", "t").out
     assert "block 1: 4 settings, 2 rounds on " in status
@@ -134,6 +134,10 @@ def test_the_largest_size_that_works(tmp_path: Path) -> None:
     assert done.code == 0, done.said
     assert "the largest size that works is way=2; way=3 does not: failed: exit code 7" in done.out
     assert "of the grid" in done.out
+    said = place.seatrial("tune", "--status", "t").out
+    assert re.search(r"^way=2 +1  works$", said, re.MULTILINE)
+    assert re.search(r"^way=3 +0  failed: exit code 7", said, re.MULTILINE)
+    assert said.endswith("\nnot needed: way=1, way=4\n") and "never ran" not in said
 
 
 def test_where_every_setting_fails_nothing_is_advised(tmp_path: Path) -> None:

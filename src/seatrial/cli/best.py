@@ -24,6 +24,7 @@ from seatrial.results.tuned import (
     cost_text,
     in_order,
     interval_text,
+    not_needed,
     state_text,
     untried_text,
 )
@@ -191,7 +192,7 @@ def print_advice(tuning: Tuned, folders: Folders) -> None:
     _print_failed(tuning)
     click.echo("\n" + folded(f"cost: {cost_text(tuning)}"))
     if untried := untried_text(tuning):
-        click.echo(folded(plain_line(f"never tried: {untried}")))
+        click.echo(folded(plain_line(f"not varied: {untried}")))
     if tuning.script:
         click.echo("\nfor a job script:")
         for line in tuning.script:
@@ -232,9 +233,11 @@ def _print_settings(tuning: Tuned, rows: list[TunedSetting], maximum: int = MAX_
             None if each.figure is None else show_figure(each.figure, tuning.unit),
             None if ratio is None else f"{ratio.ratio:.3f}",
             None if ratio is None else interval_text(ratio),
-            state_text(each),
+            state_text(tuning, each),
         )
     print_first(table, len(rows), maximum)
+    if words := not_needed(tuning):
+        click.echo("\n" + folded(plain_line(words)))
 
 
 def _print_failed(tuning: Tuned) -> None:

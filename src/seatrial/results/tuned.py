@@ -294,6 +294,7 @@ def _told_by_search(search: LargestSearch, cases: Sequence[Case], tune: TuneFile
                 values=setting_of(case, list(tune.axes)),
                 state=state,
                 runs=search.runs[number],
+                n=0 if dropped is not None else search.runs[number],
                 block=dropped.block if dropped is not None else 0,
                 cause=dropped.cause if dropped is not None else "",
             )
@@ -374,7 +375,8 @@ def _script(record: "Record", case: "Case", tune: TuneFile) -> list[str]:
 
 
 def in_order(found: Tuned) -> list[TunedSetting]:
-    """Return the settings, the best first; those without a figure last."""
+    """Return the settings, the best first; those without a figure last. Where the largest is
+    sought, those that never ran are told by `not_needed`."""
     order = ("best", "in the race", "dropped", "left out", "failed", "never ran")
 
     def place(each: TunedSetting) -> tuple[int, float, int]:
@@ -382,11 +384,25 @@ def in_order(found: Tuned) -> list[TunedSetting]:
         worse = ratio if found.better == "lower" else -ratio
         return order.index(each.state), worse, each.number
 
-    return sorted(found.settings, key=place)
+    rows = sorted(found.settings, key=place)
+    if found.search == "largest":
+        return [each for each in rows if each.state != "never ran"]
+    return rows
 
 
-def state_text(each: TunedSetting) -> str:
+def not_needed(found: Tuned) -> str:
+    """Return which settings never ran in a search for the largest, and why, in words; "" for
+    none."""
+    names = [each.name for each in found.settings if each.state == "never ran"]
+    if found.search != "largest" or not names:
+        return ""
+    return f"{'not needed' if found.complete else 'not tried yet'}: {', '.join(names)}"
+
+
+def state_text(found: Tuned, each: TunedSetting) -> str:
     """Return what became of a setting, in words."""
+    if found.search == "largest" and each.state in ("best", "in the race"):
+        return "works"
     if each.state == "dropped":
         return f"dropped after block {each.block}"
     if each.state == "failed":
@@ -511,8 +527,10 @@ def cost_text(found: Tuned) -> str:
 
 
 def untried_text(found: Tuned) -> str:
-    """Return which axes were not tried, with the values that were kept; "" if there are none."""
-    return ", ".join(f"{name} ({', '.join(values)})" for name, values in found.untried.items())
+    """Return what was not varied, with the value that all runs had; "" if there is none."""
+    return ", ".join(
+        f"{name} (always {', '.join(values)})" for name, values in found.untried.items()
+    )
 
 
 # ---- cures ---------------------------------------------------------------------------------------

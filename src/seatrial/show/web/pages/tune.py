@@ -12,6 +12,7 @@ from seatrial.results.tuned import (
     advice,
     cost_text,
     in_order,
+    not_needed,
     state_text,
     tuned,
     untried_text,
@@ -73,6 +74,7 @@ def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
         "rows": in_order(race) if race else [],
         "advice": advice(race) if race else [],
         "cost": cost_text(race) if race else "",
+        "not_needed": not_needed(race) if race else "",
         "untried": untried_text(race) if race else "",
     }
 
