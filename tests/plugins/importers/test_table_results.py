@@ -65,6 +65,25 @@ def test_a_column_for_each_figure(place: Workplace) -> None:
     assert len(history(place, "copy")) == 1
 
 
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        ((), {"milc", "gtc{size=2}"}),
+        (("--parameter", "cores"), {"milc{cores=8}", "gtc{size=2,cores=8}"}),
+        (("--case", "cores"), {"8"}),
+        (("--test", "one"), {"one"}),
+        (("--test", "one", "--parameter", "Test"), {"one{Test=milc}", "one{Test=gtc{size=2}}"}),
+    ],
+)
+def test_a_column_test_has_the_case(
+    place: Workplace, options: tuple[str, ...], names: set[str]
+) -> None:
+    text = "Test;cores;metric;value\nmilc;8;wait;3\ngtc{size=2};8;wait;4\n"
+    done = imported(place, text, *options)
+    assert done.code == 0, done.said
+    assert {each["case_name"] for each in runs(place)} == names
+
+
 GTC = [(1, 24576, 1000), (2, 12288, 500), (6, 4096, 480), (12, 2048, 700), (24, 1024, 950)]
 
 
@@ -136,7 +155,11 @@ def test_a_bad_row_is_named_and_the_others_come(place: Workplace, row: str, what
     [
         ("", (), "is empty"),
         ("case,value\na,1\n", (), "no column has the metric or its value"),
-        ("metric,value\nfom,1\n", (), "no column has the case"),
+        (
+            "metric,value\nfom,1\n",
+            (),
+            "no column has the case; name it with --case, or give --test; there are metric, value",
+        ),
         ("case,metric,value\na,f,1\n", ("--time", "daet"), "no column 'daet' (--time)"),
         ("case,metric,value\na,f,x\n", (), "old.csv:2: f: 'x' is not a number"),
     ],

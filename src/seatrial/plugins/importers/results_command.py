@@ -150,8 +150,8 @@ def import_csv(folders: Folders, path: Path, tag: str, machine: str, by: str, **
     """Import a table of results of any tool as a trial.
 
     PATH is a CSV file (or with tabs, semicolons or bars); its first line names the columns. A
-    column that is named case, metric, value, unit, better, time, node, nodes, tasks, threads,
-    status or id needs no option. Rows of a case with the same time are one run. A row is a figure,
+    column that is named case (or test), metric, value, unit, better, time, node, nodes, tasks,
+    threads, status or id needs no option. Rows of a case with the same time are one run. A row is a figure,
     or with --figure a run.
 
     \b

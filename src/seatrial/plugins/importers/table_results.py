@@ -158,6 +158,8 @@ def _with_usual_names(table: ResultTable, columns: Columns) -> Columns:
     lower = {each.lower(): each for each in table.head}
     usual = [name for name in NAMES if not (columns.figures and name in _OF_FIGURES)]
     named = {name: lower[name] for name in usual if name in lower and not getattr(columns, name)}
+    if not columns.case and not columns.test and lower.get("test") not in columns.parameters:
+        named.setdefault("case", lower.get("test", ""))
     columns = replace(columns, **named)
     _require_columns(table.path, table.head, columns)
     _require_case_and_figures(table.path, table.head, columns)
@@ -167,7 +169,10 @@ def _with_usual_names(table: ResultTable, columns: Columns) -> Columns:
 def _require_case_and_figures(path: Path, head: Sequence[str], columns: Columns) -> None:
     """Raise UsageError if no column has the case or the figures."""
     if not columns.case and not columns.test:
-        raise UsageError(f"{path}:1: no column has the case; name it with --case, or give --test")
+        raise UsageError(
+            f"{path}:1: no column has the case; name it with --case, or give --test; there are "
+            f"{listed(list(head), MAX_NAMED)}"
+        )
     if not columns.figures and not (columns.metric and columns.value):
         raise UsageError(
             f"{path}:1: no column has the metric or its value; name them with --metric and "
