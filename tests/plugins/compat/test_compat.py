@@ -132,8 +132,11 @@ ssh n002 'hostname; exit 7'; echo $?
 ssh n002 'echo "$GIVEN|$API_TOKEN|$SEATRIAL_COMPAT_JOB"' | grep -c '^mine||[0-9]*\.'
 ssh n002 ssh n001 hostname
 head -c 10000000 /dev/zero | ssh n002 wc -c
-ssh n003 true; echo $?
-ssh vm true 2>&1 | grep -c 'ssh: this host is no node of the compat job'
+ssh n003 true 2>&1; echo $?
+ssh -Tvp 22 -- "$(id -un)@vm.site" true 2>&1
+ssh "ssh://vm" true 2>&1
+scp "$OUT" vm:x 2>&1 | head -n 1
+ssh -4Tp "$(sed -n 's/^n002 //p' "$SEATRIAL_COMPAT/ports")" n002 hostname
 ssh -T -o LogLevel=QUIET localhost hostname 2>&1; ssh "$(id -un)@localhost" 'echo a "b"'
 ssh -G n002.site | grep -x -e 'hostkeyalias compat' -e 'port 22'
 echo copied > "$OUT/file"; scp "$OUT/file" n002:"$OUT/copy"; cat "$OUT/copy"
@@ -182,9 +185,12 @@ def test_sshd_of_the_job(
     until((out / "ready").exists, "the job", said=one.said)
     until((out / "other").exists, "the other job", said=two.said)
     said = one.out()
+    no_node = "no node of this compat job, which has n001 n002"
     assert said == [
-        *("n002", "7", "1", "n001", "10000000", "255", "1"),
-        *("n001", "a b", "hostkeyalias compat", "copied", "copied", "1"),
+        *("n002", "7", "1", "n001", "10000000"),
+        *(f"ssh: n003 is {no_node}", "255", f"ssh: vm.site is {no_node}"),
+        *([f"ssh: this host is {no_node}"] * 2),
+        *("n002", "n001", "a b", "hostkeyalias compat", "copied", "copied", "1"),
     ], one.said()
     ports = [dict(line.split() for line in _lines(job.compat / "ports")) for job in jobs]
     assert ports[0]["n001"] != ports[1]["n001"], "the port was in use"

@@ -109,7 +109,8 @@ serve() {  # on a node: an sshd at the first free port; says `up NODE PORT`, or 
 }
 
 write_client() {  # ssh_config, and ssh, scp and sftp that use it
-  local host at name TMPDIR=$J
+  local host at name more= TMPDIR=$J
+  [ ${#hosts[@]} -le 8 ] || more=' ...'
   {
     while read -r host at; do
       printf 'Host %s %s.*\n  Port %s\n' "$host" "$host" "$at"
@@ -131,7 +132,8 @@ Host ${hosts[*]} ${hosts[*]/%/.*}
   ProxyCommand none
   LogLevel ERROR
 Host *
-  ProxyCommand sh -c 'echo "ssh: this host is no node of the compat job" >&2; exit 1'
+  LogLevel FATAL
+  ProxyCommand sh -c 'echo "ssh: this host is no node of this compat job, which has ${hosts[*]:0:8}$more" >&2; exit 1'
 END
   } > "$J/ssh_config"
   for name in ssh scp sftp; do
