@@ -304,6 +304,39 @@ def started(folder: Path, *words: str, **environment: str) -> subprocess.Complet
     )
 
 
+@pytest.mark.parametrize(
+    ("log", "told"),
+    [
+        (
+            [
+                "srun: cluster configuration lacks support for cpu binding",
+                "srun: error: Task launch for StepId=7.0 failed on node n2: connection failure",
+                "srun: error: Application launch failed: connection failure",
+                "slurmstepd-n1: error: *** STEP 7.0 ON n1 CANCELLED AT 2026-11-29T06:49:18 ***",
+                "srun: error: n1: task 0: Killed",
+            ],
+            " (srun: error: Task launch for StepId=7.0 failed on node n2: connection failure)",
+        ),
+        (["srun: error: no step", "srun: error: n1: Killed"], " (srun: error: no step)"),
+        (["slurmstepd-n1: error: *** STEP 7.0 ON n1 CANCELLED AT 2026 ***", "n1: odd"], ""),
+    ],
+)
+def test_the_reason_of_a_node_that_does_not_answer_is_about_that_node(
+    tmp_path: Path, log: list[str], told: str
+) -> None:
+    programs = {"scontrol": "printf 'n1\\nn2\\n'", "srun": "echo up n1 0; cat $LOG >&2; exit 1"}
+    for name, line in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/bash\n{line}\n")
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "said").write_text("\n".join(log) + "\n")
+    write(tmp_path / "compat", CompatSettings(wait=1), [])
+    job = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-2]", "LOG": str(tmp_path / "said")}
+    done = started(tmp_path / "compat", PATH=f"{tmp_path}:{os.environ['PATH']}", **job)
+    assert done.returncode == 96
+    why = re.findall(r"1 of 2 nodes answered in \S+ s; no answer from n2(.*); see", done.stderr)
+    assert why == [told]
+
+
 def test_a_parent_that_others_may_write(tmp_path: Path) -> None:
     parent = tmp_path / "team"
     parent.mkdir()

@@ -157,7 +157,7 @@ step() {  # becomes a process that runs `compat.sh node` on each node, and print
   local list=${hosts[*]} gpus=()
   # A step of one task would be shown the GPUs of one task alone.
   [ "${GPUS_PER_NODE:-0}" -eq 0 ] || gpus=("--gpus-per-node=$GPUS_PER_NODE")
-  exec srun --quiet --quiet --jobid="$job" --overlap --nodes="${#hosts[@]}" --ntasks="${#hosts[@]}" \
+  exec srun --quiet --jobid="$job" --overlap --nodes="${#hosts[@]}" --ntasks="${#hosts[@]}" \
     --nodelist="$list" --ntasks-per-node=1 --no-kill --cpu-bind=none --mem=0 --mpi=none --chdir=/ \
     --kill-on-bad-exit=0 "${gpus[@]}" bash "$J/compat.sh" node
 }
@@ -236,6 +236,12 @@ end_step() {
   fi 2> /dev/null
 }
 
+of_missing() {  # the lines of the log about nodes that did not answer; else those about no node
+  local lines
+  lines=$(grep -ve '^$' -e 'lacks support for cpu binding' -e ' CANCELLED AT ' "$J/log")
+  grep -wF "${_missing//,/$'\n'}" <<< "$lines" || grep -vwF -f "$J/hosts" <<< "$lines"
+}
+
 start() {
   leader=$1
   local up before seconds what
@@ -269,7 +275,7 @@ start() {
   what="$_answered of $asked node$([ "$asked" -eq 1 ] || echo s) answered in $seconds s"
   if [ -n "$_missing" ]; then
     local said
-    said=$(grep -ve '^$' -e 'lacks support for cpu binding' "$J/log" | tail -n 1)
+    said=$(of_missing | tail -n 1)
     what+="; no answer from $_missing${said:+ ($said)}$without"
   fi
   printf '%s\n' "$_answered $asked $seconds ${_missing:--}" "$what" > "$J/answered"
