@@ -151,8 +151,8 @@ def import_csv(folders: Folders, path: Path, tag: str, machine: str, by: str, **
 
     PATH is a CSV file (or with tabs, semicolons or bars); its first line names the columns. A
     column that is named case (or test), metric, value, unit, better, time, node, nodes, tasks,
-    threads, status or id needs no option. Rows of a case with the same time are one run. A row is a figure,
-    or with --figure a run.
+    threads, status or id needs no option. Rows of a case with the same time are one run. A row is a
+    figure, or with --figure a run.
 
     \b
     seatrial import csv old.csv -o old -m frost --case benchmark --time date
