@@ -149,13 +149,16 @@ def test_scaling(trials: Path) -> None:
     lines = [line.split() for line in answer.out.splitlines()]
     assert lines[0][0] == "stream@gcc:" and answer.code == 0
     assert ["4", "0", "4", "1", "timeout"] in lines
-    assert "no knee: more still pays at 4" in answer.out and "best: before, threads 4" in answer.out
+    assert (
+        "no knee: more still pays at 4" in answer.out
+        and "best median: before, threads 4" in answer.out
+    )
     (table,) = json.loads(ask(trials, *words, "--format", "json").out)
     assert [line["by"] for line in table["lines"]] == ["before", "after"]
     header = next(line.split() for line in answer.out.splitlines() if "speed-up" in line)
     assert "runs" in header and "n" not in header
     answer = ask(trials, *words[:-2], "--pays", "99%")
-    assert "threads 1, the smallest measured, is enough" in answer.out
+    assert "more than threads 1, the smallest measured, does not pay: less than 99 %" in answer.out
     assert "knee at" not in answer.out
     assert "values" not in table["lines"][0]["cells"][0] and table["best"]["x"] == 4.0
 

@@ -77,8 +77,8 @@ def test_it_is_printed_with_the_interval_of_each_drop(tmp_path: Path) -> None:
     assert "constant resources" in answer.out
     assert re.search(r"drops by 5\d\.\d % from threads 8 to 16 \(95 %: 5", answer.out)
     assert "plateau: threads 1 to 8" in answer.out
-    assert "best: threads 2" in answer.out
-    assert "knee" not in answer.out and "is enough" not in answer.out
+    assert "best median: threads 2" in answer.out
+    assert "knee" not in answer.out and "smallest measured" not in answer.out
     shown = ask(tmp_path, "scaling", "t", "--x", "threads", "--metric", "triad", "--format", "json")
     (record,) = json.loads(shown.out)
     assert record["fixed"] is True

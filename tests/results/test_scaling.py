@@ -68,10 +68,27 @@ def test_a_dip_is_no_knee_where_more_pays_later(tmp_path: Path) -> None:
 def test_a_knee_within_the_noise_is_not_certain(tmp_path: Path) -> None:
     sweep(tmp_path, [100, 149], spread=0.03)
     ((line,),) = (t.lines for t in tables(tmp_path, "t", x="threads", metric="triad"))
-    assert (line.knee, line.certain) == (1.0, False) and "repeat" in line.reason
+    assert (line.knee, line.certain) == (1.0, False) and line.reason == (
+        "not certain: more may pay, within the noise; repeat the runs"
+    )
     sweep(tmp_path, [100, 110], tag="once", runs=1)
     ((line,),) = (t.lines for t in tables(tmp_path, "once", x="threads", metric="triad"))
-    assert (line.knee, line.certain) == (1.0, False)
+    assert (line.knee, line.certain) == (1.0, False) and "single runs" in line.reason
+
+
+def test_the_figure_of_merit_scales_unless_another_is_asked_for(tmp_path: Path) -> None:
+    sweep(tmp_path, [100, 198])
+    (table,) = tables(tmp_path, "t", x="threads")
+    assert (table.metric, table.unit) == ("triad", "MB/s")
+    (table,) = tables(tmp_path, "t", x="threads", metric="elapsed")
+    assert table.metric == "elapsed"
+    cases = threads(1, 2)
+    trial = Measuring(tmp_path, "plain", cases)
+    for case in cases:
+        trial.measure(case, elapsed=2.0)
+    trial.done()
+    (table,) = tables(tmp_path, "plain", x="threads")
+    assert table.metric == "elapsed"
 
 
 def test_the_same_time_is_ideal_where_the_work_grows(tmp_path: Path) -> None:
@@ -236,7 +253,7 @@ def test_words_are_settings_without_an_order(tmp_path: Path) -> None:
     assert not line.drops and table.best is not None and table.named(table.best.x) == "grid"
     out = ask(tmp_path, "scaling", "t", "--x", "order", "--metric", "triad").out
     assert "over order, settings" in out and "as good: order grid, hilbert" in out
-    assert "best: order grid: " in out
+    assert "best median: order grid: " in out
 
 
 def test_a_number_may_be_0(tmp_path: Path) -> None:
@@ -291,4 +308,4 @@ def test_tests_without_the_metric_are_left_out_and_named(tmp_path: Path) -> None
     assert answer.code == 0 and answer.out.count(" over cores") == 1
     assert answer.out.splitlines()[-1] == "without triad: hpl"
     assert "tasks=1: " in answer.out and "no such figure" not in answer.out
-    assert "best: tasks=4, cores 16" in answer.out
+    assert "best median: tasks=4, cores 16" in answer.out

@@ -33,7 +33,9 @@ from seatrial.units import in_per_cent, interval_in_per_cent, show_number, show_
     metavar="NAME",
     help="What grows: threads, tasks, nodes, cores (tasks x threads), or a parameter.",
 )
-@click.option("--metric", default="elapsed", show_default=True, help="The figure that scales.")
+@click.option(
+    "--metric", default="", help="The figure that scales; default: the one that most runs have."
+)
 @list_option(
     "--by", "NAME", "A line for each toolchain, trial, machine, stage, or value of a parameter."
 )
@@ -171,11 +173,11 @@ def _knee(line: ScalingLine, x: str, pays: float) -> str:
     name = f"{line.by}: " if line.by else ""
     if line.knee is None:
         return f"{name}no knee: {line.reason}"
-    where = f"knee at {x} {line.knee:g}: beyond it, less than"
+    where = f"knee at {x} {line.knee:g}"
     if line.knee == line.base:
-        where = f"{x} {line.knee:g}, the smallest measured, is enough: beyond it, less than"
-    doubt = "" if line.certain else f" ({line.reason})"
-    return f"{name}{where} {100 * pays:g} % of an addition becomes speed{doubt}"
+        where = f"more than {x} {line.knee:g}, the smallest measured, does not pay"
+    doubt = "" if line.certain else f"; {line.reason}"
+    return f"{name}{where}: less than {100 * pays:g} % of an addition becomes speed{doubt}"
 
 
 def _beyond(line: ScalingLine, x: str) -> Iterator[str]:
@@ -195,7 +197,7 @@ def _best(one: ScalingTable) -> str:
 
     assert one.best is not None
     unit = show_unit(one.unit)
-    text = f"best: {setting(one.best.by, one.best.x)}: {show_number(one.best.median)}{unit}"
+    text = f"best median: {setting(one.best.by, one.best.x)}: {show_number(one.best.median)}{unit}"
     if one.best.equals:
         equals = "; ".join(setting(by, x) for by, x in one.best.equals[:5])
         text += f"; as good within the noise: {equals}"

@@ -25,6 +25,7 @@ from seatrial.results.panels import (
     APART,
     CasesTable,
     along,
+    kind_of,
     panels,
     parameters_of,
     require_known,
@@ -37,7 +38,7 @@ from seatrial.results.ratios import PLATEAU, SpeedDrop, are_constant, drops_of
 from seatrial.results.scaling_cells import Cell, are_numbers
 from seatrial.results.selection import Side, cases_of
 from seatrial.results.store import by_case
-from seatrial.results.store.by_case import CORES, ELAPSED, NUMBERS, CaseRuns, Kind
+from seatrial.results.store.by_case import CORES, NUMBERS, CaseRuns, Kind
 from seatrial.units import NO_DIRECTION, Better, better_of, unfit_of
 
 Statistic = Literal["median", "least"]
@@ -184,7 +185,7 @@ def _setting(one: CaseRuns, over: Sequence[str]) -> tuple[str, ...]:
 def _table(
     panel: Sequence[CaseRuns], over: list[str], follow: list[str], query: BestQuery, name: str
 ) -> BestTable:
-    kind = _kind(panel, query.metric)
+    kind = kind_of(panel, query.metric)
     cores = {member.attribute(CORES) for member in panel}
     table = BestTable(
         case=name,
@@ -209,27 +210,6 @@ def _table(
     if not figures:
         return replace(table, settings=list(settings.values()), reason="no setting has a figure")
     return _ranked(table, settings, figures, by_block(groups, kind))
-
-
-def _kind(panel: Sequence[CaseRuns], metric: str) -> Kind:
-    """Return the metric that is asked for, else the one with a direction that has most figures;
-    the elapsed time only if there is no other."""
-    counts = _numbers_of_figures(panel, metric)
-    if not counts:
-        return (metric, "", "") if metric else ELAPSED
-    judged = [kind for kind in counts if kind[2] != NO_DIRECTION and kind != ELAPSED]
-    candidates = list(counts) if metric else judged or list(counts)
-    return max(candidates, key=counts.__getitem__)
-
-
-def _numbers_of_figures(panel: Sequence[CaseRuns], metric: str) -> Counter[Kind]:
-    """Return how many figures there are of each kind; of one ``metric`` if it is given."""
-    counts: Counter[Kind] = Counter()
-    for one in panel:
-        for kind, values in one.values.items():
-            if metric in ("", kind[0]):
-                counts[kind] += len(values)
-    return counts
 
 
 def _measured(

@@ -4,6 +4,7 @@ follow = along(cases, ["threads"], chosen=["threads"])     # ["size"], which is 
 panels(cases, {"threads", *follow})                        # lists of cases
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import TypeVar
@@ -13,8 +14,8 @@ from msgspec.structs import replace
 
 from seatrial.errors import UsageError
 from seatrial.model.identifiers import case_name
-from seatrial.results.store.by_case import CaseRuns, bound
-from seatrial.units import Better, count
+from seatrial.results.store.by_case import ELAPSED, CaseRuns, Kind, bound
+from seatrial.units import NO_DIRECTION, Better, count
 
 APART = ("toolchain", "machine", "stage")  # in one table only where they are chosen
 
@@ -89,6 +90,27 @@ def require_metric(metric: str, cases: Iterable[CaseRuns]) -> None:
     if metric and metric not in metrics:
         known = ", ".join(metrics) or "none"
         raise UsageError(f"--metric {metric}: no run has it; there are {known}")
+
+
+def kind_of(cases: Sequence[CaseRuns], metric: str) -> Kind:
+    """Return the metric that is asked for, else the one with a direction that has most figures;
+    the elapsed time only if there is no other."""
+    counts = _numbers_of_figures(cases, metric)
+    if not counts:
+        return (metric, "", "") if metric else ELAPSED
+    judged = [kind for kind in counts if kind[2] != NO_DIRECTION and kind != ELAPSED]
+    candidates = list(counts) if metric else judged or list(counts)
+    return max(candidates, key=counts.__getitem__)
+
+
+def _numbers_of_figures(cases: Sequence[CaseRuns], metric: str) -> Counter[Kind]:
+    """Return how many figures there are of each kind; of one ``metric`` if it is given."""
+    counts: Counter[Kind] = Counter()
+    for one in cases:
+        for kind, values in one.values.items():
+            if metric in ("", kind[0]):
+                counts[kind] += len(values)
+    return counts
 
 
 def along(cases: Sequence[CaseRuns], axes: Sequence[str], chosen: Collection[str]) -> list[str]:

@@ -32,6 +32,7 @@ from seatrial.results.compare import Comparison, ComparisonRow, State
 from seatrial.results.panels import (
     TableOverX,
     along,
+    kind_of,
     metrics_of,
     one_to_one,
     panels,
@@ -64,11 +65,12 @@ _PLAIN = ("toolchain", "machine", "trial", "stage")  # their values tell what th
 
 class ScalingQuery(Struct, frozen=True, kw_only=True):
     """What is asked: ``x`` and ``by`` are parameters, or attributes such as nodes and toolchain;
+    ``metric`` "" is of each test the figure that most runs have, or else the elapsed time;
     ``fixed``: the resources are the same at each x, also where the cases do not tell; ``pays`` the
     least gain that is worth its resources."""
 
     x: str
-    metric: str = "elapsed"
+    metric: str = ""
     by: tuple[str, ...] = ()
     weak: bool = False
     fixed: bool = False
@@ -140,7 +142,7 @@ def scaling(sides: Sequence[Side], query: ScalingQuery) -> list[ScalingTable]:
     if not tables:
         raise UsageError(_nothing_varies(having, query))
     if not any(map(_says_something, tables)):
-        raise UsageError(nothing_measured(having, query.metric))
+        raise UsageError(nothing_measured(having, query.metric or tables[0].metric))
     left_out = {
         f"without {query.x}": len(members) - len(having),
         f"with one {query.x} alone": alone,
@@ -153,6 +155,7 @@ def _tables(
 ) -> tuple[list[ScalingTable], int]:
     """Return the tables of a test, and how many of its cases have one x alone."""
     cases = [one for one in members if one.test == test]
+    query = replace(query, metric=kind_of(cases, query.metric)[0])
     follow = _along(cases, query)
     along_x = {query.x, *query.by, *follow}
     tables, alone = [], 0
@@ -170,7 +173,10 @@ def _says_something(table: ScalingTable) -> bool:
 
 
 def without_metric(sides: Sequence[Side], query: ScalingQuery) -> list[str]:
-    """Return the tests that do not have the metric, though runs of them gave right answers."""
+    """Return the tests that do not have the metric that is asked for, though runs of them gave
+    right answers."""
+    if not query.metric:
+        return []
     found: dict[str, set[str]] = {}
     for one in cases_of(sides):
         if one.attribute(query.x):
@@ -359,10 +365,19 @@ def _with_knee(line: ScalingLine, better: Better, query: ScalingQuery) -> Scalin
     for i, cell in enumerate(cells[:-1]):
         gains = [_gain(cell, later, better, query.weak) for later in cells[i + 1 :]]
         if all(gain < query.pays for gain, _ in gains):
-            certain = all(high is not None and high < query.pays for _, high in gains)
-            reason = "" if certain else "within the noise, or of single runs: repeat"
-            return replace(line, knee=cell.x, certain=certain, reason=reason)
+            ends = [high for _, high in gains]
+            certain = all(high is not None and high < query.pays for high in ends)
+            return replace(
+                line, knee=cell.x, certain=certain, reason="" if certain else _doubt(ends)
+            )
     return replace(line, reason=f"more still pays at {cells[-1].x:g}")
+
+
+def _doubt(ends: Sequence[float | None]) -> str:
+    """Return why a knee is not certain, by the upper ends of its gains."""
+    if None in ends:
+        return "not certain: single runs do not tell the noise; repeat them"
+    return "not certain: more may pay, within the noise; repeat the runs"
 
 
 def _best(lines: Sequence[ScalingLine], better: Better) -> Best | None:

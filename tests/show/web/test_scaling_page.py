@@ -55,7 +55,7 @@ def test_a_trial_is_named_and_judged(served: Served, browser: Browser) -> None:
         told = page.inner_text(".facts-list")
         assert "gcc: more stops paying at threads 4" in told
         assert "From threads 16 on clang is ahead of gcc" in told
-        assert "Best: clang, threads 32" in told
+        assert "Best median: clang, threads 32" in told
         failed = page.locator("tr:has-text('wrong answer')").inner_text()
         assert failed.split()[0] == "8"
         assert page.locator("tr.knee").count() == 2
@@ -96,7 +96,7 @@ def test_words_are_compared_with_the_best_of_them(served: Served) -> None:
     (panel,) = judged(served, trial="single", metric="elapsed")["panels"]
     assert (panel["table"]["x"], panel["table"]["names"]) == ("flag", ["a", "b"])
     html = served.get("/scaling?trial=single&metric=elapsed")[1]
-    assert "Settings: each is compared with the best" in html and "Best: flag a" in html
+    assert "Settings: each is compared with the best" in html and "Best median: flag a" in html
     assert html.count('class="drawn"') == 1 and "100.0 %" in html
 
 

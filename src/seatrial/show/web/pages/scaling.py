@@ -113,7 +113,7 @@ def _of_the_best(table: ScalingTable) -> Any:
 def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
     question = ScalingQuery(
         x=query.text("x"),
-        metric=query.text("metric", ELAPSED),
+        metric=query.text("metric"),
         by=tuple(name.strip() for name in query.text("by").split(",") if name.strip()),
         weak=query.flag("weak"),
         fixed=query.flag("fixed"),
