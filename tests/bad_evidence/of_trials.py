@@ -471,7 +471,7 @@ def _(folder: Path) -> Told:
     return compared(folder, series={0: USUAL[0], 1: [*USUAL[1][:7], 1e200]})
 
 
-@bad("compare", "unit", "unit or direction differ", "2 rows that could not be compared")
+@bad("compare", "unit", "units differ: MB/s and GB/s", "2 rows that could not be compared")
 def _(folder: Path) -> Told:
     return compared(folder, kind=("triad", "GB/s", "higher"))
 

@@ -56,4 +56,9 @@ def test_figures_that_differ_in_kind_are_not_pooled(tmp_path: Path, change: dict
     trial.event(MetricRecorded, metric="triad", value=5.0, **kind, **of)
     learning = learned(tmp_path, trial)
     assert learning.references == []
-    assert "differ in unit or direction" in learning.left_out[0][1]
+    units, directions = (
+        "units differ: GB/s and MB/s",
+        "directions differ: higher is better and lower",
+    )
+    differ = units if "unit" in change else f"{directions} is better"
+    assert learning.left_out[0][1] == f"of its figures the {differ}"

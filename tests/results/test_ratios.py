@@ -292,7 +292,7 @@ def test_units_and_directions_are_not_mixed(tmp_path: Path) -> None:
     trial.measure(cases[1], {("wall", "ms", "lower"): 1.0, ("plain", "", "none"): 1.0})
     trial.done()
     (table,) = tables(tmp_path, "t")
-    assert not table.cells and "unit or direction differ" in table.reason
+    assert not table.cells and "units differ: s and ms; nothing" in table.reason
     (table,) = tables(tmp_path, "t", metric="plain")
     assert not table.cells and "no direction" in table.reason
 

@@ -174,7 +174,7 @@ def test_units_are_not_mixed(tmp_path: Path) -> None:
     trial.measure(trial.cases[1], {("triad", "GB/s", "higher"): 1.0})
     trial.done()
     (table,) = tables(tmp_path, "t", x="threads", metric="triad")
-    assert not table.lines and "unit or direction differ" in table.reason
+    assert not table.lines and "units differ: MB/s and GB/s; nothing" in table.reason
 
 
 @pytest.mark.parametrize(

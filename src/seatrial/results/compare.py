@@ -287,12 +287,10 @@ def _row(pair: CasePair, kinds: list[Kind], least: float, differs: list[str]) ->
 
 
 def _unlike(kinds: Sequence[Kind]) -> str:
-    """Return how the units or directions of a metric differ; "" if they do not."""
-    distinct = {kind[1:] for kind in kinds if kind[2] or kind[:2] != kinds[0][:2]}
-    if len(distinct) < 2:
-        return ""
-    words = " and ".join(f"{u or 'no unit'}, {b or 'no direction'}" for _, u, b in kinds)
-    return f"unit or direction differ: {words}"
+    """Return how the units or directions of a metric differ; "" if they do not. A given figure may
+    have no direction."""
+    one_unit = len({unit for _, unit, _ in kinds}) == 1
+    return by_case.unlike([kind for kind in kinds if kind[2]] if one_unit else kinds)
 
 
 def _undirected(pair: CasePair, better: str) -> str:

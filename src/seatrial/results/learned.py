@@ -17,6 +17,7 @@ from seatrial.model.identifiers import show
 from seatrial.model.test import Case, Stage
 from seatrial.results.one_run import references_for
 from seatrial.results.store import queries, series
+from seatrial.results.store.by_case import unlike
 from seatrial.results.store.schema import Store
 from seatrial.results.store.tables import CaseRow, Filters, Measured, SummaryRow, TrialRow
 from seatrial.units import NO_DIRECTION, better_of, count, listed
@@ -165,8 +166,8 @@ def _reference(
         raise ValueError("no run of it gave a right answer")
     kinds = {(figure.unit, figure.better) for figure in pool.figures}
     if len(kinds) > 1:
-        units = ", ".join(sorted(" ".join(kind) for kind in kinds))
-        raise ValueError(f"its figures differ in unit or direction: {units}")
+        differ = unlike([("", *kind) for kind in sorted(kinds)])
+        raise ValueError(f"of its figures the {differ}")
     ((unit, direction),) = kinds
     better = better_of(direction)
     value, lower, upper = learn([figure.value for figure in used], better, two_sided)

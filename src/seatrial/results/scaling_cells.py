@@ -19,6 +19,7 @@ from seatrial.results.store.by_case import (
     differing,
     excluded_of,
     figures_of,
+    unlike,
 )
 from seatrial.units import Better, unfit_of
 
@@ -109,10 +110,8 @@ def kinds_of(members: Sequence[CaseRuns], metric: str) -> dict[Kind, None]:
 
 def differing_kinds(kinds: Collection[Kind]) -> str:
     """Return why a metric of several kinds cannot be compared; "" for one kind."""
-    if len(kinds) < 2:
-        return ""
-    said = " and ".join(sorted(f"{unit or 'no unit'}, {better}" for _, unit, better in kinds))
-    return f"unit or direction differ: {said}; nothing is compared"
+    said = unlike(kinds)
+    return f"{said}; nothing is compared" if said else ""
 
 
 def nothing_measured(members: Sequence[CaseRuns], metric: str) -> str:

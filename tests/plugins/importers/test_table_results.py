@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,54 @@ def test_repeats_and_rows_that_are_there_twice(place: Workplace) -> None:
     again = imported(place, text, tag="again")
     assert again.code == 2
     assert "imported before (2 in old)" in again.err
+
+
+def test_results_that_were_imported_with_other_values_are_told(place: Workplace) -> None:
+    text = "case,metric,value,time\na,wall,224,2021-02-01\nb,wall,7,2021-02-01\n"
+    assert imported(place, text).code == 0
+    changed = text.replace("224", "140")
+    again = imported(place, changed, tag="again")
+    assert again.code == 2
+    differs = "old has a result of the same case and time with other values: left out; --id names"
+    assert f"1 time {differs} a column that tells them apart" in again.err
+    assert "old.csv:2: wall 140 here, 224 there" in again.err
+    more = imported(place, f"{changed}c,wall,8,2021-02-01\n", tag="more")
+    assert more.code == 3
+    assert "more: 1 result of 1 test" in more.out and f"note: {differs}" in more.out
+
+
+SACCT = """\
+JobID|JobName|Elapsed|State|Start
+12|cm4|1-02:00:00|COMPLETED|2026-01-01T10:00:00
+13|cm4|27:00:00|TIMEOUT|2026-01-03T10:00:00
+14|cm4|00:10:00.5|CANCELLED by 1000|2026-01-05T10:00:00
+15|cm4|00:01:00|OUT_OF_MEMORY|2026-01-05T11:00:00
+16|cm4|-|NODE_FAIL|2026-01-05T12:00:00
+17|cm4|later|FAILED|2026-01-05T13:00:00
+18|cm4|00:00:09|RUNNING|2026-01-05T14:00:00
+"""
+
+
+def test_the_accounts_of_slurm(place: Workplace) -> None:
+    columns = ("--case", "JobName", "--figure", "Elapsed", "--time", "Start", "--status", "State")
+    done = imported(place, SACCT, *columns, "--id", "JobID", "--lower", "Elapsed")
+    assert done.code == 3, done.said
+    assert re.findall(r"note: (.*)\n +(.*)", done.out) == [
+        ("Elapsed: 'later' is not a number: left out, the run did not pass", "old.csv:7"),
+        ("its status is 'RUNNING': it is not over: left out", "old.csv:8"),
+    ]
+    verdicts = [each["verdict"] for each in reversed(runs(place))]
+    ends = ["pass", "timeout", "cancelled", "out of memory", "node failure", "failed"]
+    assert verdicts == ends
+    (line,) = history(place, "Elapsed")
+    assert "93600" in line and ",s," in line
+
+
+def test_times_with_dots_and_zones(place: Workplace) -> None:
+    rows = "2026.01.02 3:00:00 +0100,a,rate,1\n2026.01.03 3:00:00 +0100,a,rate,2\n"
+    assert imported(place, f"time,case,metric,value\n{rows}").code == 0
+    created = [each["created"] for each in runs(place)]
+    assert created == ["2026-01-03T02:00:00.000000Z", "2026-01-02T02:00:00.000000Z"]
 
 
 def test_rows_without_a_time_are_runs_of_their_own(place: Workplace) -> None:

@@ -11,7 +11,7 @@ another imported trial has already is left out.
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,6 +35,7 @@ from seatrial.model.identifiers import run_id_of
 from seatrial.model.machine import Machine
 from seatrial.model.test import Case, Test
 from seatrial.plugins.importers.results import ImportedResults, ImportedRun, ImportNote, note_on
+from seatrial.units import count, show_number
 
 
 class ImportSource(NamedTuple):
@@ -56,19 +57,67 @@ class MadeTrial(NamedTuple):
     notes: list[ImportNote]
 
 
+class _KnownRun(msgspec.Struct):
+    """A result that a trial has: the trial's tag, its verdict, its figures."""
+
+    tag: str
+    code: int = 0
+    figures: dict[str, float | None] = {}
+
+
 def make_trial(trials: Path, tag: str, source: ImportSource, results: ImportedResults) -> MadeTrial:
     """Make the trial ``tag`` of all results that no imported trial has. Raises UsageError where
     none is new, or where a trial has this tag."""
-    tag_of = _tags_of_runs(trials, source)
     once, notes = _once(results.runs, source)
-    known = Counter(tag_of[run_id] for run_id in once if run_id in tag_of)
-    new = {run_id: run for run_id, run in once.items() if run_id not in tag_of}
+    there = _there(trials, source, once)
+    notes += [
+        note_on(once[run_id], _other_values_in(known.tag, source))
+        for run_id, known in there.items()
+        if _difference(once[run_id], known)
+    ]
+    counts = Counter(known.tag for known in there.values())
+    new = {run_id: run for run_id, run in once.items() if run_id not in there}
     if not new:
-        where = ", ".join(f"{number} in {other}" for other, number in known.items())
-        raise UsageError(
-            f"{source.file}: its results were all imported before ({where}); nothing was made"
-        )
-    return MadeTrial(_make(trials, tag, source, results, new), list(new.values()), known, notes)
+        raise UsageError(f"{source.file}: {_nothing_new(once, there, counts, source)}")
+    return MadeTrial(_make(trials, tag, source, results, new), list(new.values()), counts, notes)
+
+
+def _nothing_new(
+    once: Mapping[str, ImportedRun],
+    there: Mapping[str, _KnownRun],
+    counts: Counter[str],
+    source: ImportSource,
+) -> str:
+    """Return why no trial is made of results that other trials have."""
+    where = ", ".join(f"{number} in {other}" for other, number in counts.items())
+    text = f"its results were all imported before ({where}); nothing was made"
+    differ = {run_id: _difference(once[run_id], known) for run_id, known in there.items()}
+    differing = [run_id for run_id, said in differ.items() if said]
+    if not differing:
+        return text
+    first = differing[0]
+    said = f"{count(len(differing), 'time')} {_other_values_in(there[first].tag, source)}"
+    return f"{text}\n{said}\n{once[first].place}: {differ[first]}"
+
+
+def _other_values_in(tag: str, source: ImportSource) -> str:
+    if source.tool != "CSV":
+        return f"{tag} has the same result with other values: left out"
+    remedy = "--id names a column that tells them apart"
+    return f"{tag} has a result of the same case and time with other values: left out; {remedy}"
+
+
+def _difference(run: ImportedRun, known: _KnownRun) -> str:
+    """Return the first difference of a result from the one that is known; "" if there is none."""
+    if run.code != known.code:
+        return f"{codes.code_of(run.code).name} here, {codes.code_of(known.code).name} there"
+    here = {figure.name: figure.value for figure in run.figures}
+    for name in sorted(here.keys() | known.figures.keys()):
+        if (value := here.get(name)) != (before := known.figures.get(name)):
+            return (
+                f"{name} {show_number(value) or 'none'} here, {show_number(before) or 'none'} there"
+            )
+    return ""
 
 
 def _make(
@@ -119,10 +168,9 @@ def _make(
     return folder
 
 
-def _tags_of_runs(trials: Path, source: ImportSource) -> dict[str, str]:
-    """Return the ids of runs that were imported from the tool for the machine, each with the tag of
-    its trial."""
-    tag_of: dict[str, str] = {}
+def _there(trials: Path, source: ImportSource, wanted: Collection[str]) -> dict[str, _KnownRun]:
+    """Return those of the results that were imported from the tool for the machine before."""
+    there: dict[str, _KnownRun] = {}
     for tag in tags(trials):
         folder = TrialFolder(trials / tag)
         try:
@@ -130,10 +178,24 @@ def _tags_of_runs(trials: Path, source: ImportSource) -> dict[str, str]:
             if record.imported is None or record.imported.tool != source.tool:
                 continue
             if record.machine.machine == source.machine:
-                tag_of |= {event.run_id: tag for event in read(folder.journal) if event.run_id}
+                _take(folder, tag, wanted, there)
         except (TrialError, JournalError):
             continue
-    return tag_of
+    return there
+
+
+def _take(
+    folder: TrialFolder, tag: str, wanted: Collection[str], there: dict[str, _KnownRun]
+) -> None:
+    """Add the results of a trial to those that are ``there``. Raises JournalError."""
+    for event in read(folder.journal):
+        if event.run_id not in wanted:
+            continue
+        known = there.setdefault(event.run_id, _KnownRun(tag))
+        if isinstance(event, events.MetricRecorded):
+            known.figures[event.metric] = event.value
+        elif isinstance(event, events.RunJudged):
+            known.code = event.code
 
 
 class _MachineName(msgspec.Struct):

@@ -7,6 +7,7 @@ Each reader (``oth/results.py``, ``csv_results.py``, ...) returns them with note
 not bring; ``imported_trial.py`` writes them.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -16,6 +17,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from seatrial.errors import SeatrialError, UsageError
+from seatrial.execute.batch.scheduler_client import ACTIVE, ENDED
 from seatrial.judge.references import Reference
 from seatrial.model import codes
 from seatrial.model.documents import Faults
@@ -150,9 +152,10 @@ MILLI, MICRO, NANO = 1e3, 1e6, 1e9
 
 
 def time_of(text: str) -> int:
-    """Return a time in ns since the epoch. ``text`` is ISO 8601 (``2026-11-20 14:03:05``, with or
-    without a zone; the zone of this host if it has none), or a number of seconds, milliseconds,
-    microseconds or nanoseconds since the epoch. Raises ValueError."""
+    """Return a time in ns since the epoch. ``text`` is a date, ``2026-11-20``, ``2026/11/20`` or
+    ``2026.11.20``, perhaps with a time, ``14:03:05.25``, and a zone, ``Z``, ``UTC``, ``+01:00`` or
+    ``+0100`` (that of this host if it has none); or ISO 8601 without hyphens; or a number of
+    seconds, milliseconds, microseconds or nanoseconds since the epoch. Raises ValueError."""
     written = text.strip()
     try:
         number = float(written)
@@ -163,11 +166,29 @@ def time_of(text: str) -> int:
             if EARLIEST_S <= number / unit < LATEST_S and not _is_day(written):
                 return _exact_ns(written, number, unit)
     try:
-        moment = datetime.fromisoformat(written).astimezone()
+        moment = datetime.fromisoformat(_iso(written)).astimezone()
     except (ValueError, OverflowError):
         example = "write 2026-11-20T14:03:05, or seconds since 1970"
         raise ValueError(f"{written[:40]!r} is no time; {example}") from None
     return int(moment.timestamp()) * SECOND_NS + moment.microsecond * 1000
+
+
+_DATE = re.compile(
+    r"(\d{4})([-./])(\d{1,2})\2(\d{1,2})"
+    r"(?:(?:[T ] *)(\d{1,2}):(\d{2})(?::(\d{2}(?:[.,]\d{1,9})?))?)?"
+    r" *(Z|UTC|GMT|[+-]\d{2}(?::?\d{2})?)?",
+    re.ASCII | re.IGNORECASE,
+)
+
+
+def _iso(written: str) -> str:
+    """Return a time with separators as ISO 8601 has it; any other text as it is."""
+    if (match := _DATE.fullmatch(written)) is None:
+        return written
+    year, _, month, day, hour, minute, second, zone = match.groups(default="")
+    time = f"T{hour or 0:0>2}:{minute or '00'}:{second or '00'}"
+    utc = "+00:00" if zone.isalpha() else zone
+    return f"{year}-{month:0>2}-{day:0>2}{time}{utc}"
 
 
 def _is_day(written: str) -> bool:
@@ -202,5 +223,22 @@ _CODES = {word: code for code, words in _WORDS.items() for word in words} | {
 
 def code_of_word(text: str) -> codes.Code | None:
     """Return the verdict that a word stands for, in any case of letters: a name of a verdict, a
-    number of the OLCF Test Harness, or a usual word. None for another one."""
-    return _CODES.get(text.strip().lower())
+    number of the OLCF Test Harness, a usual word, or a state of Slurm's jobs, such as ``CANCELLED
+    by 1000``. None for another one."""
+    if code := _CODES.get(text.strip().lower()):
+        return code
+    state = _state_of(text)
+    number = ENDED.get(state)
+    if number is not None:
+        return codes.code_of(number)
+    return {"COMPLETED": codes.PASS, "FAILED": codes.FAILED}.get(state)
+
+
+def is_not_over(text: str) -> bool:
+    """Return whether a word is a state of a job of Slurm that has not ended."""
+    return _state_of(text) in ACTIVE
+
+
+def _state_of(text: str) -> str:
+    """Return a state as Slurm prints it, without who made it."""
+    return "".join(text.split()[:1]).upper()

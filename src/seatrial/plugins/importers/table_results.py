@@ -26,6 +26,7 @@ from seatrial.plugins.importers.results import (
     ImportedRun,
     ImportNote,
     code_of_word,
+    is_not_over,
     time_of,
 )
 from seatrial.units import listed
@@ -210,6 +211,8 @@ def _is_whole(text: str) -> bool:
     return not text or (text.isascii() and text.isdecimal() and int(text) > 0)
 
 
+_NOTHING = {"-", "--", "nan", "none", "null", "na", "n/a"}
+"""What stands in the place of the figure of a run that did not pass."""
 _OF_FIGURES = ("metric", "value", "unit", "better")
 
 
@@ -233,6 +236,20 @@ def _case_of(text: str) -> tuple[str, dict[str, Scalar], str]:
     if not all(name.strip() and sign for name, sign, _ in pieces):
         return text, {}, ""
     return match[1], {name.strip(): value.strip() for name, _, value in pieces}, match[3] or ""
+
+
+_CLOCK = re.compile(r"(?:(\d{1,4})-)?(\d{1,5}):(\d{2}):(\d{2}(?:\.\d+)?)", re.ASCII)
+
+
+def _value_of(name: str, unit: str, written: str) -> tuple[float, str]:
+    """Return the value of a metric and its unit: seconds for a time as sacct has it, such as
+    ``1-02:00:00``. Raises ValueError with the name and the remedy."""
+    if (match := _CLOCK.fullmatch(written)) is None:
+        return _number_of(name, written), unit or "1"
+    if unit not in ("", "s"):
+        raise ValueError(f"{name}: {written} are seconds, and its unit is {unit}")
+    days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
+    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds, "s"
 
 
 def _number_of(name: str, written: str) -> float:
@@ -336,6 +353,8 @@ class _TableReader:
             return codes.PASS
         if not (written := self._cell(row, self._columns.status)):
             raise ValueError("has no status, though the table has statuses")
+        if is_not_over(written):
+            raise ValueError(f"its status is {written[:40]!r}: it is not over")
         if (code := code_of_word(written)) is None:
             raise ValueError(f"status {written[:40]!r} is none of pass, failed, timeout, ...")
         return code
@@ -348,13 +367,16 @@ class _TableReader:
         for name, unit, written in self._cells_of_figures(row):
             if not written and (not passed or self._columns.figures):
                 continue
+            if not passed and written.lower() in _NOTHING:
+                continue
             try:
-                value = _number_of(name, written)
-            except ValueError:
+                value, unit = _value_of(name, unit, written)
+            except ValueError as error:
                 if passed:
                     raise
+                self._note(row, f"{error}: left out, the run did not pass")
                 continue
-            figures.append(ImportedFigure(name, value, unit or "1", self._better(row, name)))
+            figures.append(ImportedFigure(name, value, unit, self._better(row, name)))
         if passed and not figures:
             raise ValueError("has no figure")
         return figures

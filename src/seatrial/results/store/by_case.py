@@ -5,7 +5,7 @@ for found in by_case(store, trials, since, until):
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -26,6 +26,7 @@ from seatrial.results.store.tables import (
     TrialTag,
     read,
 )
+from seatrial.units import direction_text
 
 ELAPSED = ("elapsed", "s", "lower")
 NUMBERS = ("nodes", "tasks", "threads")  # of a case without a parameter of that name
@@ -90,6 +91,16 @@ class CaseRuns(Struct, frozen=True):
             return str(self.tasks * self.threads)
         value = getattr(self, name) if name in _ATTRIBUTES else None
         return "" if value is None else str(value)
+
+
+def unlike(kinds: Collection[Kind]) -> str:
+    """Return how kinds of a metric differ, in unit or else in direction; "" if they do not."""
+    units = dict.fromkeys(unit or "no unit" for _, unit, _ in kinds)
+    if len(units) > 1:
+        return f"units differ: {' and '.join(units)}"
+    words = (direction_text(better) if better else "not known" for _, _, better in kinds)
+    directions = dict.fromkeys(words)
+    return f"directions differ: {' and '.join(directions)}" if len(directions) > 1 else ""
 
 
 def figures_of(cases: Iterable[CaseRuns], kinds: Iterable[Kind]) -> list[float]:
