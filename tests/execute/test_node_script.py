@@ -88,6 +88,22 @@ def test_counters_of_errors(tmp_path: Path) -> None:
     assert found["now.machine_checks"] == "2"
 
 
+def test_routes_of_lnet(tmp_path: Path) -> None:
+    table = (
+        "Routing disabled\n"
+        "net      hops priority   state router\n"
+        "tcp         1        0      up 10.0.0.1@o2ib2\n"
+        "o2ib1      -1        0    down 10@gni\n"
+        "o2ib3       2        1      up 11@gni\n"
+    )
+    found = told(tmp_path, {"sys/kernel/debug/lnet/routes": table})
+    assert {key: value for key, value in found.items() if key.startswith("route.")} == {
+        "route.tcp.10.0.0.1@o2ib2": "up 1",
+        "route.o2ib1.10@gni": "down 1",
+        "route.o2ib3.11@gni": "up 2 priority 1",
+    }
+
+
 def test_huge_pages_that_can_be_had(tmp_path: Path) -> None:
     blocks = "Node 0, zone   Normal  1  2  0  1  1  1  1  0  1  3  5\n"
     meminfo = "MemTotal:       100000 kB\n"

@@ -95,6 +95,42 @@ def test_modprobe_is_read_as_modprobe_does_it() -> None:
     assert routes == [*(f"route.o2ib1.{i}@gni" for i in (1, 2, 3)), "route.o2ib2.9@gni"]
 
 
+@pytest.mark.parametrize(
+    ("text", "routes"),
+    [
+        (
+            "[tcp,o2ib] 2 [8-14/2]@elan",
+            [(net, f"{i}@elan", 2, 0) for net in ("tcp", "o2ib") for i in (8, 10, 12, 14)],
+        ),
+        (
+            "o2ib1 10.20.0.[29-35/2]@o2ib2; o2ib3 1 10.20.0.[40,44]@o2ib2:1",
+            [
+                *(("o2ib1", f"10.20.0.{i}@o2ib2", 1, 0) for i in (29, 31, 33, 35)),
+                *(("o2ib3", f"10.20.0.{i}@o2ib2", 1, 1) for i in (40, 44)),
+            ],
+        ),
+        (
+            "tcp[1-2] 1@gni 2@gni:7 # o2ib 3@gni\no2ib 3 fe80::1@tcp:4",
+            [
+                *((f"tcp{i}", *gateway) for i in (1, 2) for gateway in
+                  (("1@gni", 1, 0), ("2@gni", 1, 7))),
+                ("o2ib", "fe80::1@tcp", 3, 4),
+            ],
+        ),
+        ("o2ib 2; tcp; ; o2ib nid", []),
+    ],
+)  # fmt: skip
+def test_routes_have_lists_of_nets_and_gateways(
+    text: str, routes: list[tuple[str, str, int, int]]
+) -> None:
+    assert list(readers.routes_in(text)) == routes
+
+
+def test_networks_have_interfaces_and_cpu_partitions() -> None:
+    text = "tcp0(eth0),o2ib1(ib0[0],ib1)[0,3], elan0,"
+    assert readers.interfaces_in(text) == {"tcp0": "eth0", "o2ib1": "ib0,ib1", "elan0": ""}
+
+
 def test_settings_of_lctl_and_sysctl_are_read() -> None:
     found = readers.facts_in(
         "at_min=65\ntimeout=100\nosc.scratch-OST0001.checksums=1\nvm.swappiness = 10\n"
@@ -120,6 +156,7 @@ def test_no_text_is_too_odd(text: str) -> None:
 
 def test_ranges_are_bounded() -> None:
     assert len(list(readers.routes_in("o2ib1 1 [1-999999999]@gni"))) <= readers.MAX_ROUTES
+    assert len(list(readers.routes_in("[a,b]1 1 [1-999999999]@gni 1@gni"))) <= readers.MAX_ROUTES
     assert len(list(readers.routes_in("o2ib1 [1-900].[1-900].[1-900]@gni"))) <= readers.MAX_ROUTES
 
 

@@ -326,6 +326,11 @@ def test_routes_of_the_module_option_count_where_lnet_tells_none(plan: RoutingPl
     assert named(plan, facts) == set()
     facts["nid005"]["lnet.routes"] = routes.replace("1001@gni0", "1002@gni0")
     assert named(plan, facts) == {"nid005"}
+    routes = " ".join(routes.split())
+    listed = re.sub(r"o2ib1 1 (.*?)@gni0 ", r"o2ib1 1 [\g<1>]@gni0:2 ", routes, count=1)
+    assert listed != routes
+    facts["nid005"]["lnet.routes"] = listed  # with lists and priorities
+    assert named(plan, facts) == set()
 
 
 def test_networks_by_ip2nets_are_those_of_the_addresses(plan: RoutingPlan) -> None:

@@ -217,8 +217,11 @@ for name in version timeout health_check jobid_var; do file "lustre.$name" "$roo
 if [ -e "$root/sys/kernel/debug" ] && [ ! -r "$root/sys/kernel/debug/lnet/routes" ]; then
   skipped lnet_routes '/sys/kernel/debug is for root'
 elif [ -r "$root/sys/kernel/debug/lnet/routes" ]; then
-  while read -r net hops _ state gateway _; do
-    case $net in *[0-9]) fact "route.$net.$gateway" "$state $hops" ;; esac
+  while read -r net hops priority state gateway _; do
+    case $gateway in *@*) ;; *) continue ;; esac # two lines are titles
+    case $hops in -1 | 4294967295) hops=1 ;; esac # none was given
+    case $priority in 0) priority= ;; *) priority=" priority $priority" ;; esac
+    fact "route.$net.$gateway" "$state $hops$priority"
   done < "$root/sys/kernel/debug/lnet/routes"
 fi
 fact environment.modules "${LOADEDMODULES-}"

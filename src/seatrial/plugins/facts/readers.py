@@ -11,9 +11,9 @@ same.
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import chain, islice, product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from seatrial.errors import UsageError
 from seatrial.files import open_regular
@@ -24,7 +24,9 @@ MAX_ROUTES = 5000
 
 _SETTING = re.compile(r"\s*([A-Za-z0-9_.*@:/-]+)\s*=\s*(.*)")
 _SYSCTL = re.compile(r"(vm|kernel|net|fs|lnet|dev|user|abi)\.")
-_RANGE = re.compile(r"\[([0-9,-]+)\]")
+_LIST = re.compile(r"\[([^\[\]]*)\]")
+_SPAN = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9})(?:/([0-9]{1,9}))?)?")
+_GATEWAY = re.compile(r"([^@]+@[^@:]+)(?::([0-9]{1,9}))?")  # a NID, and its priority
 
 
 def read(path: Path) -> dict[str, str]:
@@ -72,8 +74,8 @@ def _modprobe(text: str) -> dict[str, str]:
             name, equals, value = word.partition("=")
             if equals:
                 options[f"{words[1]}.{name}"] = value.strip() or "(empty)"
-    for net, gateway, hops in routes_in(options.get("lnet.routes", "")):
-        options[f"route.{net}.{gateway}"] = f"configured {hops}"
+    for route in routes_in(options.get("lnet.routes", "")):
+        options[f"route.{route.net}.{route.gateway}"] = route.told("configured")
     if networks := options.get("lnet.networks", ""):
         options["lnet.nets"] = " ".join(sorted(interfaces_in(networks)))
     return options
@@ -81,9 +83,9 @@ def _modprobe(text: str) -> dict[str, str]:
 
 def interfaces_in(networks: str) -> dict[str, str]:
     """Return the networks of the option ``networks``, each with its devices, "" if it names none:
-    ``gni0(ipogif0),o2ib1(ib0)`` has two."""
+    ``gni0(ipogif0),o2ib1(ib0)`` has two. CPU partitions, which stand in brackets, are left out."""
     interfaces: dict[str, str] = {}
-    for written in re.split(r",(?![^(]*\))", networks):
+    for written in re.split(r",(?![^(]*\))", _LIST.sub("", networks)):
         net, _, devices = written.partition("(")
         if net.strip():
             interfaces[net.strip()] = devices.partition(")")[0].replace(" ", "")
@@ -112,51 +114,62 @@ def _matches(pattern: str, address: str) -> bool:
 def _has(part: str, number: str) -> bool:
     if part == "*" or not number.isdigit():
         return part == "*"
-    return any(int(number) in _span(span) for span in part.strip("[]").split(","))
+    spans = map(_SPAN.fullmatch, part.strip("[]").split(","))
+    return any(int(number) in _range(span) for span in spans if span)
 
 
-def _span(text: str) -> range:
-    """Return the numbers of ``a``, ``a-b`` or ``a-b/step``; none of what is none of these."""
-    ends, _, step = text.partition("/")
-    low, _, high = ends.partition("-")
-    if not all(number.isdigit() for number in (low, high or low, step or "1")):
-        return range(0)
+def _range(span: re.Match[str]) -> range:
+    """Return the numbers of ``a``, ``a-b`` or ``a-b/step``."""
+    low, high, step = span.groups()
     return range(int(low), int(high or low) + 1, max(1, int(step or 1)))
 
 
-def routes_in(text: str) -> Iterator[tuple[str, str, int]]:
-    """Yield the routes of the option ``routes`` as (network, gateway, hops): of
-    ``o2ib1 1 [10-12]@gni; o2ib2 13@gni`` there are four."""
-    number = 0
-    for part in text.split(";"):
+class Route(NamedTuple):
+    """A route to a network through a gateway; a lower ``priority`` comes first."""
+
+    net: str
+    gateway: str
+    hops: int = 1
+    priority: int = 0
+
+    def told(self, state: str) -> str:
+        """Return the value of its fact: ``up 1``, ``up 2 priority 1``."""
+        return f"{state} {self.hops}" + (f" priority {self.priority}" if self.priority else "")
+
+
+def routes_in(text: str) -> Iterator[Route]:
+    """Yield the routes of the option ``routes``: of ``[o2ib1,tcp] 1 [10-14/2]@gni; o2ib2 13@gni:5``
+    there are seven. Networks and gateways are names, or lists of names, ranges and strides."""
+    return islice(_routes_written(text), MAX_ROUTES)
+
+
+def _routes_written(text: str) -> Iterator[Route]:
+    for part in re.split(r"[;\n]", re.sub(r"#.*", "", text)):
         words = part.split()
-        if len(words) < 2:
-            continue
-        hops = int(words[1]) if words[1].isdigit() else 1
-        for gateways in words[2:] if words[1].isdigit() else words[1:]:
-            for gateway in _expanded(gateways):
-                number += 1
-                if number > MAX_ROUTES:
-                    return
-                yield words[0], gateway.partition(":")[0], hops
+        hops = int(words[1]) if len(words) > 2 and words[1].isdigit() else 0
+        written = chain.from_iterable(map(_expanded, words[2 if hops else 1 :]))
+        gateways = list(islice(written, MAX_ROUTES))
+        for net in _expanded(words[0]) if gateways else ():
+            for gateway in gateways:
+                nid = _GATEWAY.fullmatch(gateway)
+                if nid is not None:
+                    yield Route(net, nid[1], hops or 1, int(nid[2] or 0))
 
 
 def _expanded(text: str) -> Iterator[str]:
-    """Yield the addresses of ``10.1.0.[1-3,7]@o2ib1``."""
-    parts = _RANGE.split(text)  # every second one is what stands in brackets
-    choices = [_numbers(part) if i % 2 else [part] for i, part in enumerate(parts)]
-    return map("".join, product(*choices))
+    """Return at most ``MAX_ROUTES`` texts of ``10.1.0.[1-9/2,12]@o2ib1``."""
+    parts = _LIST.split(text)  # every second one is what stands in brackets
+    choices = [_items_of(part) if i % 2 else [part] for i, part in enumerate(parts)]
+    return islice(map("".join, product(*choices)), MAX_ROUTES)
 
 
-def _numbers(spans: str) -> list[str]:
-    """Return the numbers of ``1-3,7``; of a span that is none, none."""
-    numbers: list[str] = []
-    for span in spans.split(","):
-        low, _, high = span.partition("-")
-        if low.isdigit() and (high or low).isdigit():
-            last = min(int(high or low), int(low) + MAX_ROUTES)
-            numbers += map(str, range(int(low), last + 1))
-    return numbers[:MAX_ROUTES]
+def _items_of(listed: str) -> list[str]:
+    """Return the texts of a list such as ``1-9/2,12`` or ``tcp,o2ib``."""
+    items: list[str] = []
+    for item in listed.split(","):
+        span = _SPAN.fullmatch(item.strip())
+        items += map(str, islice(_range(span), MAX_ROUTES)) if span else [item.strip()]
+    return items[:MAX_ROUTES]
 
 
 # ---- lnetctl export -----------------------------------------------------------------------
@@ -203,11 +216,17 @@ def _networks(nets: list[dict[str, Any]]) -> dict[str, str]:
 
 def _routes(routes: list[dict[str, Any]]) -> dict[str, str]:
     settings: dict[str, str] = {}
-    for route in routes:
-        target, gateway = str(route.get("net", "")), str(route.get("gateway", ""))
-        hops = route.get("hop", 1)
-        hops = 1 if hops in (-1, 2**32 - 1) else hops  # none was given
-        settings[f"route.{target}.{gateway}"] = f"{route.get('state', 'configured')} {hops}"
+    for about in routes:
+        hops, priority = about.get("hop", 1), about.get("priority", 0)
+        route = Route(
+            str(about.get("net", "")),
+            str(about.get("gateway", "")),
+            1 if hops in (-1, 2**32 - 1) else hops,  # none was given
+            priority if isinstance(priority, int) else 0,
+        )
+        settings[f"route.{route.net}.{route.gateway}"] = route.told(
+            str(about.get("state", "configured"))
+        )
     return settings
 
 

@@ -405,9 +405,9 @@ def _faults_of_routes(
     for net, gateway in sorted(routes.keys() - right):
         yield "fgr-nothing-else", f"a route to {net} through {gateway}, which does not serve it"
     for net, gateway in sorted(routes.keys() & right):
-        number = routes[net, gateway].partition(" ")[2]
-        if number and number != str(hops):
-            yield "fgr-hops", f"the route to {net} through {gateway} has {number} hops"
+        _, *number = routes[net, gateway].split()
+        if number and number[0] != str(hops):
+            yield "fgr-hops", f"the route to {net} through {gateway} has {number[0]} hops"
 
 
 def _routes_of(facts: Mapping[str, str]) -> Iterator[tuple[tuple[str, str], str]]:
@@ -418,5 +418,5 @@ def _routes_of(facts: Mapping[str, str]) -> Iterator[tuple[tuple[str, str], str]
         net, _, gateway = key.partition(".")
         yield (_net(net), _nid(gateway)), value
     if not routes:
-        for net, gateway, hops in routes_in(facts.get("lnet.routes", "")):
-            yield (_net(net), _nid(gateway)), f"configured {hops}"
+        for route in routes_in(facts.get("lnet.routes", "")):
+            yield (_net(route.net), _nid(route.gateway)), route.told("configured")
