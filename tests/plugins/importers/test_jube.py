@@ -55,6 +55,23 @@ def test_a_benchmark_that_is_imported_again(place: Workplace) -> None:
     assert "its results were all imported before (3 in old)" in again.err
 
 
+def test_a_benchmark_that_was_copied_without_its_files(place: Workplace) -> None:
+    folder = place.folder / "bench_run/000000"
+    (folder / "timestamps").unlink()
+    done = place.seatrial("import", "jube", "bench_run", "-o", "old", "-m", "frost")
+    assert done.code == 3, done.said
+    assert (
+        "note: does not tell when the benchmark started: the last change of its table" in done.out
+    )
+    names = {each["case_name"] for each in runs(place)}
+    assert names == {f"result_creation{{number={n}}}" for n in (1, 2, 4)}
+    again = place.seatrial("import", "jube", "bench_run", "-o", "again", "-m", "frost")
+    assert "its results were all imported before (3 in old)" in again.err
+    (folder / "configuration.xml").write_text("<jube>")
+    done = place.seatrial("import", "jube", "bench_run", "-o", "bare", "-m", "frost")
+    assert "name and parameters of its benchmark are not known, see --test" in done.out
+
+
 def test_damaged_tables(place: Workplace) -> None:
     folder = place.folder / "bench_run/000000/result"
     (folder / "result.dat").write_text("")

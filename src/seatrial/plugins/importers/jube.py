@@ -22,7 +22,7 @@ from seatrial.model.figures import number
 from seatrial.plugins.importers import table_results
 from seatrial.plugins.importers.results import ImportedResults, ImportedRun, ImportNote, time_of
 
-CONFIGURATION = "configuration.xml"
+CONFIGURATION, TIMESTAMPS, RESULT = "configuration.xml", "timestamps", "result"
 LIMIT = 64 << 20
 SQLITE = "SQLite format 3\0"
 _RULE = re.compile(r"[\s|+-]+")
@@ -31,7 +31,8 @@ _OWN = "jube_"
 
 
 class _Benchmark(NamedTuple):
-    """A run of a benchmark: its folder, its name, the names of its parameters, when it started."""
+    """A run of a benchmark: its folder, its name, the names of its parameters, when it started (ns;
+    0 if that is not known)."""
 
     folder: Path
     name: str
@@ -92,14 +93,18 @@ def _files(root: Path) -> Iterator[Path]:
 
 def _read(path: Path, columns: table_results.Columns) -> ImportedResults:
     table = _table(path)
-    benchmark = _benchmark(path)
+    benchmark, unknown = _benchmark(path)
     name = columns.test or (benchmark.name if benchmark else path.stem)
     parameters, figures, notes = _kinds(table, columns, benchmark)
     of_table = replace(columns, test=name, parameters=tuple(parameters), figures=figures)
-    session = f"{benchmark.folder.name} {benchmark.started}" if benchmark else str(path)
-    found = table_results.read_rows(table, of_table, session, benchmark.started if benchmark else 0)
+    session, started = str(path), 0
+    if benchmark:
+        session, started = str(benchmark.folder), benchmark.started
+    if started:  # wherever it was copied to
+        session = f"{Path(session).name} {started}"
+    found = table_results.read_rows(table, of_table, session, started)
     runs = list(_identified(found.runs, session))
-    return found._replace(runs=runs, notes=[*notes, *found.notes])
+    return found._replace(runs=runs, notes=[*unknown, *notes, *found.notes])
 
 
 def _table(path: Path) -> table_results.ResultTable:
@@ -165,19 +170,29 @@ def _is_of_numbers(table: table_results.ResultTable, head: str) -> bool:
     return bool(cells)
 
 
-def _benchmark(path: Path) -> _Benchmark | None:
-    """Return the benchmark's run that wrote a table; None where its files are not there."""
+def _benchmark(path: Path) -> tuple[_Benchmark | None, list[ImportNote]]:
+    """Return the benchmark's run that wrote a table, None where its configuration is not there, and
+    notes on what is not known of it."""
+    if path.parent.name != RESULT:
+        return None, []  # a table alone
     folder = path.parent.parent
+    file = folder / CONFIGURATION
     try:
-        root = ElementTree.fromstring(read_regular(folder / CONFIGURATION, LIMIT))
-        started = _started(folder / "timestamps")
-    except (OSError, ValueError, SyntaxError):
-        return None
-    benchmark = root.find("benchmark") if root.tag != "benchmark" else root
-    if benchmark is None:
-        return None
+        root = ElementTree.fromstring(read_regular(file, LIMIT))
+        benchmark = root.find("benchmark") if root.tag != "benchmark" else root
+        if benchmark is None:
+            raise ValueError("it has no <benchmark>")
+    except (OSError, ValueError, SyntaxError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        text = "name and parameters of its benchmark are not known, see --test and --parameter"
+        return None, [ImportNote(file, 0, f"cannot be read ({reason}): {text}")]
     names = frozenset(each.get("name", "") for each in benchmark.iter("parameter"))
-    return _Benchmark(folder, benchmark.get("name", path.stem), names, started)
+    found = _Benchmark(folder, benchmark.get("name", path.stem), names, 0)
+    try:
+        return found._replace(started=_started(folder / TIMESTAMPS)), []
+    except (OSError, ValueError):
+        text = "does not tell when the benchmark started: the last change of its table counts"
+        return found, [ImportNote(folder / TIMESTAMPS, 0, text)]
 
 
 def _started(path: Path) -> int:

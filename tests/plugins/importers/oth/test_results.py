@@ -187,9 +187,10 @@ def test_what_is_half_written_is_named_and_the_rest_comes(
     place: Workplace, harness: Harness
 ) -> None:
     harness.run("a/t", LAUNCH)
-    harness.archive("a/t", LAUNCH, metrics="rate = 1\nspeed = 1.2.3\n")
+    harness.archive("a/t", LAUNCH, metrics="rate = 1\nspeed = 1.2.3\nrate = 2\n")
     cut = harness.event("a/t", LAUNCH + 100, "110_logging_start", "[NO_VALUE]")
     cut.write_text("")
+    (cut.parent / "Event_gpu_health.txt").write_text("2021-02-01T00:00:00\t1\n")
     lost = harness.event("a/t", LAUNCH + 200, "160_job_queued", "12")
     lost.rename(lost.with_name(f"partial.{lost.name}"))
     harness.event("a/t", LAUNCH + 200, "110_logging_start", "[NO_VALUE]")
@@ -207,11 +208,15 @@ def test_what_is_half_written_is_named_and_the_rest_comes(
         f"Status/{LAUNCH + 100:.2f}/Event_110_logging_start.txt",
         f"Status/{LAUNCH + 200:.2f}/partial.Event_160_job_queued.txt",
         f"Run_Archive/{LAUNCH + 300:.2f}\n",
+        f"Status/{LAUNCH + 100:.2f}/Event_gpu_health.txt\n",
+        "is an event of the test's own: left out",
         "metrics.txt:2\n",
         "rgt_status.txt:3\n",
         "it may run: left out",
     ):
         assert place_of in notes
+    assert "is there again: the last one counts, as with the harness | no, a remark | 1 |" in notes
+    assert "Z,2.0," in place.seatrial("history", "rate", "--format", "csv").out
     found = {each["verdict"]: each for each in runs(place).values()}
     assert set(found) == {"pass", "lost", "performance"}
     assert found["performance"]["created"].startswith("2021-02-01T00:06:40")

@@ -280,8 +280,13 @@ class _TestReader:
         except OSError as error:
             self._note(where, f"cannot be read: {error.strerror}")
             return {}
-        matches = map(_EVENT.fullmatch, sorted(names, reverse=True))
-        return {match[2]: match for match in matches if match}
+        found: dict[str, re.Match[str]] = {}
+        for name in sorted(names, reverse=True):
+            if match := _EVENT.fullmatch(name):
+                found[match[2]] = match
+            elif name.startswith("Event_"):
+                self._note(f"{where}/{name}", "is an event of the test's own: left out")
+        return found
 
     # ---- by its row -----------------------------------------------------------------------
 
