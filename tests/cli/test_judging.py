@@ -10,6 +10,7 @@ import re
 import time
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import msgspec
 import numpy as np
@@ -62,8 +63,11 @@ def test_history_as_a_time_line(stepped: Path) -> None:
     assert is_safe(answer.out)
     lines = answer.out.splitlines()
     assert lines[0] == "triad of stream{touch=all,threads=1}@gcc on frontier"
-    assert lines[1].startswith("MB/s, higher is better, n 30, noise ")
-    plot = [line for line in lines if "|" in line or "----" in line]
+    assert lines[1].startswith("MB/s, higher is better, 30 figures, median ")
+    assert re.search(r", noise 0\.\d+ %$", lines[1])
+    assert lines[-3].startswith("plots: . is one figure, ")
+    assert lines[-3].endswith("standard deviation beside the changes, over the median")
+    plot = [line for line in lines[:-3] if "|" in line or "----" in line]
     assert len(plot) == 10
     assert max(map(len, plot)) <= 80
     assert sum(line.count(".") + 2 * line.count(":") for line in plot) >= 25
@@ -71,6 +75,17 @@ def test_history_as_a_time_line(stepped: Path) -> None:
     assert "2026-12-07 12:00  t016 " in change
     assert "worse  fabric \\x1b[31mreset (in between)" in change
     assert lines[-1] == "1 series: 1 confirmed change, 1 for the worse"
+
+
+def test_history_writes_its_plots_as_a_file(stepped: Path) -> None:
+    answer = ask(stepped, "history", "triad", "--format", "svg")
+    assert (answer.code, answer.err) == (0, "")
+    tree = ElementTree.fromstring(answer.out)
+    assert "var(" not in answer.out and "class" not in tree.attrib
+    words = [element.text or "" for element in tree.iter("{http://www.w3.org/2000/svg}text")]
+    assert "triad of stream{touch=all,threads=1}@gcc on frontier" in words
+    assert len(list(tree)) == 3, "paper, heading, plot"
+    assert ask(stepped, "history", "nothing", "--format", "svg").code == 2
 
 
 def test_history_checks_for_ci(stepped: Path) -> None:

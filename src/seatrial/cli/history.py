@@ -9,7 +9,8 @@ import click
 from seatrial.cli import Folders
 from seatrial.cli.note import diary
 from seatrial.cli.options import STAGES, format_option, run_filters, text_option
-from seatrial.cli.query_common import opened, print_page, tell, tell_damage
+from seatrial.cli.query_common import opened, tell, tell_damage
+from seatrial.cli.study import HOW, print_or_draw
 from seatrial.errors import UsageError
 from seatrial.model.test import Stage
 from seatrial.results import history as success_rate
@@ -34,7 +35,7 @@ UNDECIDED = 3  # exit code: no change for the worse was found, and none could ha
     help="Exit code 1: a change for the worse is confirmed; 3: none is, and one could not have "
     "been seen.",
 )
-@format_option("table", "json", "csv")
+@format_option("table", "json", "csv", "svg", help=HOW)
 @click.pass_obj
 def command(
     folders: Folders,
@@ -63,7 +64,7 @@ def command(
             if check:
                 raise UsageError(f"--check: changes of {metric} are not judged; see `pass_rate`")
             rates = success_rate.success_rates(store, filters, case, stage_of)
-            print_page(rates_page(rates), form)
+            print_or_draw(rates_page(rates), form)
             return 0
         series = with_node_changes(store, histories(store, metric, filters, case, notes, stage_of))
         worse = any(history.alarms for history in series)
@@ -74,7 +75,7 @@ def command(
                 *(f"{row.tag}: its journal is damaged" for row in damaged),
                 *store.left_out,
             ]
-    print_page(history_page(series, metric), form)
+    print_or_draw(history_page(series, metric), form)
     _tell_unseen(unseen)
     if check and worse:
         return 1

@@ -1,6 +1,6 @@
 """``seatrial scaling``: the effect of more threads, nodes or tasks."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
@@ -9,7 +9,9 @@ import msgspec
 from seatrial.cli import Folders
 from seatrial.cli.options import SHARE, format_option, list_option, tests_filter, trials_argument
 from seatrial.cli.sides import left_out_of, sides_of
+from seatrial.cli.study import HOW
 from seatrial.cli.tables import TextTable
+from seatrial.errors import UsageError
 from seatrial.escaping import plain_line
 from seatrial.results.scaling import (
     ScalingLine,
@@ -20,7 +22,9 @@ from seatrial.results.scaling import (
 )
 from seatrial.results.store.by_case import causes
 from seatrial.results.store.export import to_json
+from seatrial.show.draw.svg import file_of
 from seatrial.show.text import folded
+from seatrial.show.web.pages.scaling import charts
 from seatrial.units import in_per_cent, interval_in_per_cent, show_number, show_unit
 
 
@@ -52,7 +56,7 @@ from seatrial.units import in_per_cent, interval_in_per_cent, show_number, show_
     metavar="SHARE",
     help="Smallest share of an addition that must become speed.",
 )
-@format_option("table", "json")
+@format_option("table", "json", "svg", help=HOW)
 @click.pass_obj
 def command(
     folders: Folders, /, trials: tuple[str, ...], tests: tuple[str, ...], form: str, **asked: Any
@@ -73,11 +77,27 @@ def command(
     if form == "json":
         click.echo(to_json([_record(each) for each in tables]), nl=False)
         return 0
+    if form == "svg":
+        click.echo(_drawing(tables), nl=False)
+        return 0
     parts = [_page(each, query) for each in tables]
     if left_out := without_metric(sides, query):
         parts.append(folded(plain_line(f"without {query.metric}: {', '.join(left_out)}")))
     click.echo("\n\n".join([*parts, *left_out_of(tables)]))
     return 0
+
+
+def _drawing(tables: Sequence[ScalingTable]) -> str:
+    """Return the plots of the tables as the text of an SVG file. Raises UsageError without any."""
+    figures = [
+        (f"{each.case}: {caption}", figure)
+        for each in tables
+        if not each.reason
+        for caption, figure in charts(each)
+    ]
+    if not figures:
+        raise UsageError(tables[0].reason)
+    return file_of(figures)
 
 
 def _record(table: ScalingTable) -> dict[str, Any]:

@@ -10,7 +10,10 @@ from seatrial.cli import Folders
 from seatrial.cli.options import format_option
 from seatrial.cli.query_common import opened, print_page
 from seatrial.hooks import Option, Study, load
+from seatrial.show.html import page_svg
 from seatrial.show.page import Page
+
+HOW = "How it is shown; svg: its plots, as one file."
 
 
 def command_of(study: Study) -> click.Command:
@@ -18,16 +21,24 @@ def command_of(study: Study) -> click.Command:
     answer = load(study.run)
 
     @click.command(study.name, help=inspect.getdoc(answer))
-    @format_option("table", "json", "csv")
+    @format_option("table", "json", "csv", "svg", help=HOW)
     @click.pass_obj
     def command(folders: Folders, /, form: str, **asked: str) -> int:
         with opened(folders) as store:
             page: Page = answer(store, **asked)
-        print_page(page, form)
+        print_or_draw(page, form)
         return 0
 
     command.params[:0] = [_option(option) for option in study.options]
     return command
+
+
+def print_or_draw(page: Page, form: str) -> None:
+    """Print a page in the form that was asked for, its charts for ``svg``."""
+    if form == "svg":
+        click.echo(page_svg(page), nl=False)
+    else:
+        print_page(page, form)
 
 
 def _option(option: Option) -> click.Option:

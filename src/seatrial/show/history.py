@@ -37,6 +37,7 @@ from seatrial.show.page import (
     TimeChart,
     Tone,
 )
+from seatrial.show.plots import LEGEND
 from seatrial.show.text import show_minute
 from seatrial.units import (
     better_by,
@@ -75,6 +76,7 @@ class View(NamedTuple):
 
 
 _TERMINAL = View()
+_LEGEND = f"{LEGEND}; noise: robust standard deviation beside the changes, over the median"
 
 # ---- a metric -----------------------------------------------------------------------------
 
@@ -96,6 +98,8 @@ def history_page(histories: Sequence[History], metric: str, view: View = _TERMIN
         sections = [_whole(history, view) for history in histories]
     else:
         sections = _overview(histories, view)
+    if any(isinstance(p, TimeChart) for each in sections if not each.small for p in each.parts):
+        sections.append(Section("", [_LEGEND], only="terminal"))
     if len(histories) == 1 and view.points:
         sections.append(_figures(histories[0], view))
     return Page(
@@ -196,9 +200,11 @@ def _whole(history: History, view: View) -> Section:
     """Return a series with all that is known of it."""
     series, analysis = history.series, history.analysis
     unit, direction = show_unit(series.unit, "{}, "), direction_text(series.better)
-    noise = f", noise {show_figure(analysis.noise, '')}" if analysis.noise else ""
+    share = _noise(history)
+    noise = f", noise {share or show_figure(analysis.noise, series.unit)}" if analysis.noise else ""
     centre = "" if history.median is None else f", median {show_figure(history.median, '')}"
-    parts: list[Part] = [f"{unit}{direction}, n {len(series.points)}{noise}{centre}"]
+    figures = count(len(series.points), "figure")
+    parts: list[Part] = [f"{unit}{direction}, {figures}{centre}{noise}"]
     if series.excluded:
         reasons = ", ".join(f"{number} {reason}" for reason, number in series.excluded.items())
         parts.append(f"left out: {count(sum(series.excluded.values()), 'run')}: {reasons}")
@@ -215,7 +221,8 @@ def _whole(history: History, view: View) -> Section:
 def _small(history: History, view: View) -> Section:
     series = history.series
     few = "; too few to judge" if history.analysis.few else ""
-    about = f"on {series.machine}{show_unit(series.unit, ', {}')}, n {len(series.points)}{few}"
+    figures = count(len(series.points), "figure")
+    about = f"on {series.machine}{show_unit(series.unit, ', {}')}, {figures}{few}"
     mark = [State(about, "quiet"), _mark(history, view)]
     chart = [_chart(history, view, small=True)]
     return Section("", chart, _link(history), mark, small=True, stressed=history.changed)

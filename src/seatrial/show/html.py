@@ -13,9 +13,11 @@ from itertools import groupby
 from operator import itemgetter
 
 from markupsafe import Markup, escape
+from msgspec.structs import replace
 
+from seatrial.errors import UsageError
 from seatrial.show.draw import plots
-from seatrial.show.draw.svg import Axis
+from seatrial.show.draw.svg import Axis, file_of
 from seatrial.show.formatting import (
     NARROW,
     NOTHING,
@@ -59,6 +61,33 @@ def page_html(page: Page, address: Address) -> Markup:
         inner = _joined(section_html(section, address) for section in sections)
         parts.append(Markup('<div class="multiples">{}</div>').format(inner) if small else inner)
     return _joined(parts)
+
+
+def page_svg(page: Page) -> str:
+    """Return the charts of a page as the text of one SVG file; those of single series where it has
+    no others. Raises UsageError for a page without a chart."""
+    charts = [
+        (section, part)
+        for section in page.sections
+        for part in section.parts
+        if isinstance(part, Chart | TimeChart) and part.only != "terminal"
+    ]
+    charts = [each for each in charts if not each[0].small] or charts
+    if not charts:
+        raise UsageError("there is nothing to draw; --format table says why")
+    return file_of([(_heading(section, part), _drawn(part, WIDE)) for section, part in charts])
+
+
+def _heading(section: Section, chart: Chart | TimeChart) -> str:
+    if isinstance(chart, TimeChart):
+        return chart.title
+    return ": ".join(filter(None, (section.title, chart.caption)))
+
+
+def _drawn(chart: Chart | TimeChart, width: int) -> Markup:
+    if isinstance(chart, Chart):
+        return chart.drawn(width=width)
+    return _time_chart(replace(chart, small=False), width)
 
 
 def section_html(section: Section, address: Address) -> Markup:

@@ -7,6 +7,7 @@ Text that is not ``Markup`` is escaped.
 """
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
@@ -173,6 +174,44 @@ def picture(
         font_size=TEXT,
         fill=ink("text"),
     )
+
+
+_SIZE = re.compile(r'viewBox="0 0 (\S+) (\S+)"')
+_VARIABLE = re.compile(r"var\(--[\w-]+,([^()]*)\)")  # many programs that show SVG know none
+HEADING: Final = 24  # height of the line above a figure of a file
+
+
+def file_of(figures: Sequence[tuple[str, Markup]]) -> str:
+    """Return figures, one below the other, each with its heading, as the text of an SVG file that
+    needs no style sheet. Text stays text."""
+    parts: list[Markup] = []
+    top = widest = 0.0
+    for heading, figure in figures:
+        match = _SIZE.search(figure)
+        assert match is not None  # picture() wrote it
+        width, height = float(match[1]), float(match[2])
+        parts.append(tag("text", escape(clean(heading)), x=8, y=top + 17, font_weight=600))
+        place = f'<svg x="0" y="{top + HEADING:g}" width="{width:g}" height="{height:g}"'
+        parts.append(Markup(place + str(figure).removeprefix("<svg")))
+        top += HEADING + height
+        widest = max(widest, width)
+    whole = tag(
+        "svg",
+        rect(0, 0, widest, top, fill=ink("paper")),
+        *parts,
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {widest:g} {top:g}",
+        width=widest,
+        height=top,
+        font_family="var(--draw-font,sans-serif)",
+        font_size=TEXT,
+        fill=ink("text"),
+    )
+    return f"{_VARIABLE.sub(_plain_value, whole)}\n"
+
+
+def _plain_value(match: re.Match[str]) -> str:
+    return match[1]
 
 
 # ---- shapes -------------------------------------------------------------------------------
