@@ -293,6 +293,23 @@ def test_two_trials_show_what_changed_and_two_machines_where_they_differ(place: 
     done = place.seatrial("facts", "history", "kernel")
     assert done.code == 2 and "no node has a fact 'kernel'; there are node.kernel" in done.err
 
+    # A file that was edited is told wherever it is read; "no fact differs" does not rest on it.
+    (edited,) = place.trial("b").path.glob("runs/*/*/facts.txt")
+    edited.chmod(0o600)
+    edited.write_text(edited.read_text().replace("5.2", "5.1"))
+    run = edited.parent.name
+    for words, code in (
+        (("diff", "a", "b"), 3),
+        (("diff", "a"), 0),
+        (("rates", "a", "b"), 0),
+        (("history", "node.kernel", "-m", "here"), 0),
+    ):
+        done = place.seatrial("facts", *words)
+        told = f"b: facts.txt of run {run} was changed since it was judged"
+        assert done.code == code and (told in done.err) == ("b" in words or "-m" in words), (
+            done.said
+        )
+
 
 def test_what_cannot_be_compared_is_told(place: Workplace) -> None:
     done = place.seatrial("facts", "diff")

@@ -18,7 +18,10 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from seatrial.errors import SeatrialError, UsageError
+from seatrial.execute.kept_files import changed_file
 from seatrial.execute.trial_folder import TrialFolder
+from seatrial.journal.events import RunJudged
+from seatrial.journal.journal import read
 from seatrial.judge.log_rules import FACTS_APP, FACTS_FILE
 from seatrial.judge.statistics.significance import student_p
 from seatrial.model.codes import PASS
@@ -69,11 +72,32 @@ class Collection(NamedTuple):
 
     def description(self) -> "Machine | None":
         """Return the machine as the trial recorded it; None if its record cannot be read."""
-        folder = next((path for path in self.files[0].parents if path.name == self.trial), None)
+        folder = self._folder()
         try:
-            return TrialFolder(folder).record().machine if folder else None
+            return folder.record().machine if folder else None
         except (SeatrialError, ValueError):
             return None
+
+    def changed_since(self) -> list[str]:
+        """Return sentences about files of facts whose checksum is not that of the journal."""
+        folder = self._folder()
+        paths = {run.run_id: Path(run.path) for run in self.runs if run.path}
+        if folder is None:
+            return []
+        try:
+            judged = [each for each in read(folder.journal) if isinstance(each, RunJudged)]
+        except SeatrialError:
+            return []
+        return [
+            f"{self.trial}: {FACTS_FILE} of run {each.run_id} was changed since it was judged"
+            for each in judged
+            if each.run_id in paths
+            and changed_file(paths[each.run_id], each.sha256 or {}, [FACTS_FILE])
+        ]
+
+    def _folder(self) -> TrialFolder | None:
+        folder = next((path for path in self.files[0].parents if path.name == self.trial), None)
+        return TrialFolder(folder) if folder else None
 
 
 def collected(store: Store, machine: str = "", trial: str = "") -> list[Collection]:

@@ -359,6 +359,8 @@ def rates(folders: Folders, source: str, other: str, machine: str, as_json: bool
     with opened(folders) as store:
         after = source_of(store, [other] if other else [], machine)
         earlier = source_of(store, [source]) if source else _before(store, after.machine)
+    for one in (earlier, after):
+        tell_troubles(one.table)
     risen = [one for one in rises(earlier.table, after.table) if one.by]
     risen.sort(key=lambda one: (-one.per_hour, one.counter, one.node))
     if as_json:
@@ -384,6 +386,8 @@ def history(folders: Folders, key: str, machine: str, nodes: str, as_json: bool)
         newest = changed.newest(store, machine)
         collections = changed.collected(store, machine)
         spells = changed.spells(collections, key, unfolded(nodes) if nodes else ())
+    for line in chain.from_iterable(one.changed_since() for one in collections):
+        tell(line)
     if all(one.value is None for one in spells):
         raise UsageError(f"no node has a fact {key!r}{_near(key, newest.table())}")
     rows = [(one.trial, one.value or MISSES, fold(one.nodes)) for one in spells]
@@ -426,6 +430,7 @@ def source_of(
     if not names:
         trials = [changed.newest(store, machine)]
     table = facts.read([*files, *chain.from_iterable(one.files for one in trials)])
+    table.troubles.extend(chain.from_iterable(one.changed_since() for one in trials))
     if rates and (earlier := list(_files_before(store, trials))):
         table = with_rates(table, facts.read(earlier))
     source = ", ".join([*(one.trial for one in trials), *map(str, files)])
