@@ -53,6 +53,38 @@ def test_all_pass_ends_with_0(place: Workplace) -> None:
     place.audit()
 
 
+def test_a_script_that_drops_exit_codes_by_wait_is_noted(place: Workplace) -> None:
+    dropping = (
+        "a & b &\nwait",
+        "a & wait; cat out",
+        "if true; then wait; fi",
+        "(a & wait)",
+        "{ wait; }",
+    )
+    keeping = (
+        "a & wait $!",
+        "echo wait",
+        "# wait",
+        "await",
+        "wait_for a",
+        "wait -n",
+        "x=wait",
+        "a; wait %1",
+    )
+    for number, script in enumerate((*dropping, *keeping)):
+        place.test(f"t{number:02}", script)
+        if number < len(dropping):
+            continue
+        listed = place.seatrial("list", "suite", "-m", str(place.machine), "-k", f"t{number:02}")
+        assert listed.code == 0 and "note:" not in listed.out, script
+    for number in range(len(dropping)):
+        listed = place.seatrial("list", "suite", "-m", str(place.machine), "-k", f"t{number:02}")
+        told = f"note: t{number:02}: its script has a `wait` without a PID, which returns 0"
+        assert told in listed.out, listed.out
+    done = place.run("--dry-run")
+    assert "note: t00, t01, t02 and 2 more: their scripts have a `wait` without" in done.err
+
+
 def test_one_that_fails_ends_with_1(place: Workplace) -> None:
     place.test("good")
     place.test("bad", "exit 7")

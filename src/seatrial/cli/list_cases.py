@@ -11,6 +11,7 @@ from seatrial.escaping import plain
 from seatrial.execute.launchers import launch_line
 from seatrial.execute.prepare import notes_of, prepare_trial, require_cases
 from seatrial.model.job_options import described
+from seatrial.show.text import folded
 from seatrial.units import count
 
 
@@ -42,7 +43,7 @@ def command(machine: str | None, commands: bool, form: str, **selection: Any) ->
             lines.append(f"{'':18}{line or '(the script starts itself)'}")
     tests = len({case.test for case in prepared.cases})
     lines += [f"left out: {what}: {reason}" for what, reason in prepared.skipped]
-    lines += [f"note: {note}" for note in notes_of(prepared)]
+    lines += [folded(f"note: {note}") for note in notes_of(prepared)]
     machine_name = prepared.site.machine.machine
     lines.append(
         f"{count(len(prepared.cases), 'case')} of {count(tests, 'test')} on {machine_name}"

@@ -18,6 +18,7 @@ from seatrial.execute.suite_record import suite_record
 from seatrial.judge.learning import unlearned_sums
 from seatrial.model.job_options import described_groups
 from seatrial.results.store import queries
+from seatrial.show.text import folded
 
 
 @click.command("run")
@@ -107,7 +108,7 @@ def command(
     if note := described_groups(prepared.cases, prepared.groups, asked.allocations):
         click.echo(f"together: {note}", err=True)
     for note in notes_of(prepared):
-        click.echo(f"note: {note}", err=True)
+        click.echo(folded(f"note: {note}"), err=True)
     if note := unlearned_sums(folder.record().tests, prepared.expected):
         click.echo(f"note: {note}; `seatrial reference accept TRIAL` learns it", err=True)
     if dry_run:

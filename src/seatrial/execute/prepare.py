@@ -36,6 +36,7 @@ from seatrial.units import count, listed
 
 MAX_LEFT_OUT = 1000  # in a record
 MAX_STEM = 90  # of a tag, to which a number may be added
+_WAIT_FOR_ALL = re.compile(r"(?m)(?:^|[;&|({]|\b(?:then|do|else)\s)[ \t]*wait[ \t]*(?:$|[;&|)}#])")
 
 
 class Prepared(NamedTuple):
@@ -133,6 +134,7 @@ def notes_of(prepared: Prepared) -> list[str]:
         too_few_repeats(prepared.tests, prepared.cases),
         told_unlike(prepared.site.machine, prepared.tests, prepared.cases),
         told_orders(prepared.site.machine, prepared.tests, prepared.cases),
+        told_waits(prepared.tests, prepared.cases),
     ]
     if words := idle_words(prepared.asked.keyword, prepared.cases, prepared.tests):
         notes.append(f"-k: {listed(list(map(repr, words)), 5)} fits no case that is selected")
@@ -150,6 +152,22 @@ def too_few_repeats(tests: Mapping[str, Test], cases: Iterable[Case]) -> str:
     return (
         f"{' or '.join(map(str, few))} runs of a case are too few for `seatrial compare` to show a "
         f"difference{some} between two trials or two cases; run with --repeat {REPEATS}"
+    )
+
+
+def told_waits(tests: Mapping[str, Test], cases: Iterable[Case]) -> str:
+    """Return a note on scripts that wait for all their background commands at once, as bash then
+    drops their exit codes; else ""."""
+    chosen = dict.fromkeys(case.test for case in cases)
+    found = [
+        name for name in chosen if any(map(_WAIT_FOR_ALL.search, tests[name].scripts.values()))
+    ]
+    if not found:
+        return ""
+    has = "its script has" if len(found) == 1 else "their scripts have"
+    return (
+        f"{listed(found, 3)}: {has} a `wait` without a PID, which returns 0 whatever the commands "
+        "with `&` returned; wait for each (`wait PID || exit`), or use `run.pieces`"
     )
 
 
