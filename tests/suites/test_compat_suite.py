@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -95,6 +97,32 @@ def test_what_does_not_come_or_dies_is_named(place: Workplace, cluster: SlurmClu
     assert "replica 1 on n00" in why_replica and "went away after 100 of 200" in why_replica
     ((farm, why_farm),) = reasons["farm"]
     assert farm == "failed" and "command 5 on n00" in why_farm and "exit code 7" in why_farm
+
+
+def test_a_command_of_a_farm_that_fails_is_told_with_its_own_words(tmp_path: Path) -> None:
+    """The last line of its stderr is in the reason; causes are sought at the end of it."""
+    root = "mpirun has detected an attempt to run as root.\n\nProceed at your own risk."
+    (tmp_path / "said").write_text(f"------\n{root}\n------\n")
+    (tmp_path / "places").write_text("n001\n")
+    (tmp_path / "commands").write_text("true\ncat said >&2; exit 3\necho >&2; exit 4\n")
+    (tmp_path / "rsh").write_text('#!/bin/bash\nexec bash -c "$2"\n')
+    (tmp_path / "rsh").chmod(0o755)
+    done = subprocess.run(
+        ["bash", str(SUITE / "farm/farm.sh"), "places", "commands"],
+        cwd=tmp_path,
+        env={**os.environ, "RSH": "./rsh"},
+        capture_output=True,
+        text=True,
+        timeout=LONG_S,
+        check=False,
+    )
+    assert done.returncode == 1 and "1 of 3 commands ended well" in done.stdout
+    assert done.stderr.splitlines() == [
+        *("------", *root.splitlines(), "------"),
+        "seatrial: command 1 on n001 failed with exit code 3: cat said >&2; exit 3: "
+        "Proceed at your own risk.",
+        "seatrial: command 2 on n001 failed with exit code 4: echo >&2; exit 4",
+    ]
 
 
 def test_recipes_are_listed_for_a_large_machine(place: Workplace) -> None:

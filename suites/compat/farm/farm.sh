@@ -6,7 +6,9 @@
 # PLACES has a host a line, as often as it takes a command at a time ($NODEFILE). COMMANDS has a
 # command a line; $PLACE in it is the line of its host in PLACES, from 0 on. What the n-th command
 # prints goes to farm.n, what it says on stderr to farm.n.err.
-# Prints a line for each command: its number, host, exit code. Exits 1 if one failed.
+# Prints a line for each command: its number, host, exit code; of one that failed, on stderr, the last
+# line of its own stderr, and of the first that failed the end of it, where causes are sought. Exits 1
+# if one failed.
 set -u
 mapfile -t places < "$1"
 mapfile -t commands < "$2"
@@ -34,7 +36,9 @@ while [ "$running" -gt 0 ]; do
   echo "command $number on ${places[place]}: exit code $code"
   if [ "$code" -ne 0 ]; then
     failed=$((failed + 1))
-    echo "seatrial: command $number on ${places[place]} failed with exit code $code: ${commands[number]}" >&2
+    [ "$failed" -gt 1 ] || tail -n 20 "farm.$number.err" >&2
+    said=$(grep '[[:alnum:]]' "farm.$number.err" | tail -n 1)
+    echo "seatrial: command $number on ${places[place]} failed with exit code $code: ${commands[number]}${said:+: ${said:0:200}}" >&2
   fi
   if [ "$next" -lt "${#commands[@]}" ]; then
     start "$place" "$next"
