@@ -169,7 +169,7 @@ def test_the_store_is_rebuilt_from_their_journal(measured: Workplace) -> None:
 
 def test_other_columns_and_delimiters(measured: Workplace) -> None:
     head = "\ufeffTest;Parameters;toolchain;stage;metric;unit;better;value;n;min;max\r\n"
-    row = "hello;size=small;plain;;rate;MB/s;higher;1e3;2;990;1010\r\n"
+    row = "hello;size=small;plain;;rate;MB/s;higher;1D+03;2;9.9D2;1010\r\n"
     assert bring(measured, row, "-m", "here", head=head).code == 0
     _, rows = compared(measured, "vt", "pt:size=small")
     (given,) = rows[0]["first"]["given"]
@@ -194,6 +194,7 @@ FAULTS = {
     '"hello,rate': ["2:"],
     "a,rate,x,1,1,\n\na,rate,x,2,1,": ["4: metric"],
     'a,rate,x,"1,000",1,': ["2: value"],
+    "a,rate,x,1_000,1,": ["2: value"],
     "": ["1:"],
 }
 

@@ -18,19 +18,44 @@ from seatrial.units import unfit_of
         ("+12.", 12),
         ("0.6133d0", 0.6133),
         ("007", 7),
+        ("0.1234567-104", 0.1234567e-104),
+        ("-0.2500+101", -0.25e101),
+        (".12+100", 0.12e100),
+        ("1.0E-104", 1e-104),
     ],
 )
 def test_numbers_of_c_and_fortran(text: str, value: float) -> None:
     assert number(text) == value
 
 
-@pytest.mark.parametrize("text", ["1,234.5", "1_000", "", "12s", "****", "٣", "0x10", "1e", " 1"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1,234.5",
+        "1_000",
+        "",
+        "12s",
+        "****",
+        "٣",
+        "0x10",
+        "1e",
+        " 1",
+        "0.5-128",
+        "10.50-128",
+        "0.12-99",
+        "0.12-1000",
+        "1-104",
+        "0.12-104-104",
+    ],
+)
 def test_what_is_no_number(text: str) -> None:
     with pytest.raises(ValueError, match="is not a number"):
         number(text)
 
 
-@pytest.mark.parametrize("text", ["nan", "-NaN", "inf", "+Infinity", "nan(0x8)", "1e999"])
+@pytest.mark.parametrize(
+    "text", ["nan", "-NaN", "inf", "+Infinity", "nan(0x8)", "1e999", "0.12+400"]
+)
 def test_what_is_not_finite(text: str) -> None:
     with pytest.raises(ValueError, match="is not a finite number"):
         number(text)

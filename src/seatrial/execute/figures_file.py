@@ -8,7 +8,6 @@
 
 import csv
 import io
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from msgspec import Struct
 
 from seatrial.errors import InvalidFiles, UsageError, suggest
 from seatrial.files import read_regular
+from seatrial.model.figures import number
 from seatrial.units import show_bytes
 
 MAX_FILE_BYTES = 16 << 20
@@ -202,15 +202,11 @@ class _Reader:
                 self._fault(line, name, "is missing")
             return None
         try:
-            number = float(text)
-        except ValueError:
+            return number(text)
+        except ValueError as error:
             hint = "; write a point, and no separator of thousands" if "," in text else ""
-            self._fault(line, name, f"{text!r} is no number{hint}")
+            self._fault(line, name, f"{error}{hint}")
             return None
-        if not math.isfinite(number):
-            self._fault(line, name, f"{text!r} is not finite")
-            return None
-        return number
 
     def _count(self, line: int, given: Mapping[str, str]) -> int:
         text = given["n"]

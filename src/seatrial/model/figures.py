@@ -18,6 +18,9 @@ ELAPSED = "elapsed"
 test gives itself takes its place."""
 
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eEdD][-+]?[0-9]+)?")
+# Fortran's E and D leave the letter out where the exponent has three digits: 0.1234567-104. A range
+# such as 0.5-128 has fewer decimals.
+_WITHOUT_LETTER = re.compile(r"([-+]?[0-9]?\.[0-9]{2,})([-+][1-9][0-9]{2})")
 _NOT_FINITE = re.compile(r"[-+]?(?:nan|inf|infinity)(?:\(\w*\))?", re.IGNORECASE)
 _LONGEST_NUMBER = 100
 
@@ -55,13 +58,17 @@ class Finding(NamedTuple):
 
 
 def number(text: str) -> float:
-    """Return the value of a number as C and Fortran print it, with an exponent of E or D. Raises
-    ValueError, with the reason, for anything else: commas, nan, infinity."""
+    """Return the value of a number as C and Fortran print it, with an exponent of E or D, or of
+    three digits without a letter. Raises ValueError, with the reason, for anything else: commas,
+    nan, infinity."""
     if _NOT_FINITE.fullmatch(text[:_LONGEST_NUMBER]):
         raise ValueError(f"{shown(text)} is not a finite number")
-    if len(text) > _LONGEST_NUMBER or not _NUMBER.fullmatch(text):
+    if len(text) > _LONGEST_NUMBER:
         raise ValueError(f"{shown(text)} is not a number")
-    value = float(text.replace("D", "e").replace("d", "e"))
+    written = _WITHOUT_LETTER.sub(r"\1e\2", text) if _WITHOUT_LETTER.fullmatch(text) else text
+    if not _NUMBER.fullmatch(written):
+        raise ValueError(f"{shown(text)} is not a number")
+    value = float(written.replace("D", "e").replace("d", "e"))
     if abs(value) == float("inf"):
         raise ValueError(f"{shown(text)} is not a finite number")
     return value
