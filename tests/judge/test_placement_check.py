@@ -42,6 +42,8 @@ def test_the_verdicts_of_what_hello_says(tmp_path: Path) -> None:
     assert found(tmp_path, APART + END) == (PASS, "")
     shared = (MISPLACED, "ranks 0-1 on CPU 1; 2 cores asked")
     assert found(tmp_path, SHARED + END) == shared
+    labelled = "".join(f"{line[5]}: {line}" for line in SHARED.splitlines(keepends=True))
+    assert found(tmp_path, f"{labelled}0: {END}") == shared, "as srun --label prints them"
     assert found(tmp_path, SHARED + END, "given node n001 mask 0-1\n") == shared
     notice = (PASS, "could not be apart: 2 ranks, 1 CPU")
     assert found(tmp_path, SHARED + END, "given node n001 mask 1\n") == notice

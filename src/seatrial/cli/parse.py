@@ -9,7 +9,7 @@ import msgspec
 from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
 from seatrial.escaping import plain
-from seatrial.judge.formats import LESS, find_format, formats
+from seatrial.judge.formats import LESS, find_format, formats, told
 from seatrial.judge.reading import TooLarge, Unreadable, decoded, read_text
 from seatrial.model.figures import MetricValue
 from seatrial.units import show_bytes
@@ -46,12 +46,16 @@ def _figures(form: str, file: str) -> list[MetricValue]:
         raise UsageError(str(error)) from None
     name = "stdin" if file == "-" else file
     try:
-        return known.read(_text(file, known.limit))
+        text = _text(file, known.limit)
+        figures = known.read(text)
     except Unreadable as error:
         raise UsageError(str(error)) from None
     except ValueError as error:
         reason = plain(str(error))[:400]
         raise UsageError(f"{name}: is not a whole {known.name} output: {reason}") from None
+    if lines := known.passed_over(text):
+        click.echo(f"note: {name}: {plain(told(lines))}", err=True)
+    return figures
 
 
 def _text(file: str, limit: int) -> str:

@@ -6,6 +6,9 @@ figures = form.read(text)             # ValueError with the reason if the output
 
 import functools
 import importlib
+import re
+from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from types import ModuleType
 
@@ -14,12 +17,16 @@ from msgspec import Struct
 from seatrial.errors import suggest
 from seatrial.hooks import provided
 from seatrial.judge import outputs
+from seatrial.judge.launcher_labels import Unlabelled, without_labels
 from seatrial.judge.reading import DEFAULT_LIMIT
 from seatrial.model.figures import MetricValue, shown
 
 MAX_FIGURES = 50_000
 LESS = "print what is not the benchmark's elsewhere"  # the remedy for an output that is too large
 LONGEST_LABEL = 200
+MAX_PASSED_OVER = 1000
+
+_RETURNS = re.compile(r"\r+\n?")
 
 
 class Format(Struct, frozen=True):
@@ -34,9 +41,16 @@ class Format(Struct, frozen=True):
     module: ModuleType
 
     def read(self, text: str) -> list[MetricValue]:
-        """Return the figures of a complete output, each name and labels once. Raises ValueError
-        with the reason if the output is truncated, failed, or of another program."""
-        figures: list[MetricValue] = self.module.parse(text)
+        """Return the figures of a complete output, each name and labels once. A carriage return
+        ends a line, and labels of a launcher are taken off. Raises ValueError with the reason if
+        the output is truncated, failed, or of another program."""
+        plain, ranks = _lines_of(text)
+        try:
+            figures: list[MetricValue] = self.module.parse(plain)
+        except ValueError as error:
+            if len(ranks) < 2:
+                raise
+            raise ValueError(f"{error}; its lines have the labels of {len(ranks)} ranks") from None
         if not figures:
             raise ValueError("it has no figures")
         if len(figures) > MAX_FIGURES:
@@ -52,6 +66,21 @@ class Format(Struct, frozen=True):
                 raise ValueError(f"{shown(name)} is not a finite number")
             seen.add(name)
         return figures
+
+    def passed_over(self, text: str) -> list[str]:
+        """Return the lines among the rows of an output that its format does not know."""
+        unknown = getattr(self.module, "unknown_lines", None)
+        return [*islice(unknown(_lines_of(text).text), MAX_PASSED_OVER)] if unknown else []
+
+
+def _lines_of(text: str) -> Unlabelled:
+    return without_labels(_RETURNS.sub("\n", text) if "\r" in text else text)
+
+
+def told(lines: Sequence[str]) -> str:
+    """Return a sentence about lines that were passed over."""
+    number = f"{len(lines)} lines are" if len(lines) > 1 else "1 line is"
+    return f"{number} not known and passed over; the first: {shown(lines[0])}"
 
 
 @functools.cache
@@ -71,7 +100,9 @@ def _modules() -> dict[str, str]:
 def find_format(name: str) -> Format:
     """Return the format of that name. Raises ValueError, with the nearest name, for others."""
     if name not in (known := formats()):
-        remedy = suggest(name.lower(), known) or f"known are {', '.join(known)}"
+        longer = [form for form in known if name.lower().startswith(form)]  # such as nccl-tests
+        near = f"did you mean {longer[-1]!r}?" if longer else suggest(name.lower(), known)
+        remedy = near or f"known are {', '.join(known)}"
         raise ValueError(f"{shown(name)} is not a known output format; {remedy}")
     module = importlib.import_module(_modules()[name])
     return Format(

@@ -12,7 +12,7 @@ from seatrial.escaping import plain
 from seatrial.judge import python_function
 from seatrial.judge.check_values import fault_of_pattern
 from seatrial.judge.checks import unreadable
-from seatrial.judge.formats import LESS, find_format, formats
+from seatrial.judge.formats import LESS, find_format, formats, told
 from seatrial.judge.outputs import oth
 from seatrial.judge.python_function import fault_of_source
 from seatrial.judge.reading import DEFAULT_LIMIT, Unreadable, read_text
@@ -157,13 +157,16 @@ def _parsed(name: str, folder: Path) -> Measured:
     except ValueError as error:
         return [], [Finding(CHECK_ERROR, str(error))]
     try:
-        figures = form.read(read_text(folder, form.file, form.limit, LESS))
+        text = read_text(folder, form.file, form.limit, LESS)
+        figures = form.read(text)
     except Unreadable as error:
         return [], [unreadable(error, NO_FIGURE)]
     except ValueError as error:
         reason = plain(str(error)[:LONGEST_REASON])
         return [], [Finding(NO_FIGURE, f"{form.file} is not a whole {name} output: {reason}")]
-    return [MetricValue(one.full_name, one.value, one.unit, one.better) for one in figures], []
+    lines = form.passed_over(text)
+    notices = [Finding(PASS, f"{form.file}: {told(lines)}")] if lines else []
+    return [MetricValue(one.full_name, one.value, one.unit, one.better) for one in figures], notices
 
 
 def _as_harness(folder: Path) -> Measured:

@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 from seatrial.judge.check_values import Names
+from seatrial.judge.launcher_labels import without_labels
 from seatrial.judge.outputs import hello, xthi
 from seatrial.judge.placement import AskedShape, Cpus, CpusGiven, ThreadPlace, cpus_of, judge
 from seatrial.judge.reading import DEFAULT_LIMIT, Missing, read_text
@@ -29,6 +30,7 @@ _ASKED = re.compile(r"^asked slot ([0-9]{1,6}) mask (\S+)$", re.MULTILINE)
 def places_in(text: str) -> list[ThreadPlace]:
     """Return the places of threads in an output of hello or xthi; none where it has no line of
     theirs. Raises ValueError with the reason if it is damaged."""
+    text, _ = without_labels(text)
     is_hello = any(line.startswith(hello.LINE) for line in text.split("\n"))
     places = hello.places(text) if is_hello else xthi.places(text)
     if len(places) > MAX_THREADS:

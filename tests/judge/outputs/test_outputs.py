@@ -17,13 +17,13 @@ import pytest
 from seatrial.judge.formats import MAX_FIGURES, find_format, formats
 from seatrial.judge.metrics import measure
 from seatrial.judge.reading import read_text
-from seatrial.model.codes import NO_FIGURE
+from seatrial.model.codes import NO_FIGURE, PASS
 from seatrial.model.figures import MetricValue
 from tests.judge.helpers import DATA, a_test, only_golden
 
 FILES = sorted(DATA.glob("*.out"))
 # They have no closing line: a cut between two lines, or two benchmarks, leaves what is before it.
-OPEN_ENDED = {"osu", "npb", "oth", "xthi"}
+OPEN_ENDED = {"osu", "npb", "oth", "xthi", "ior-csv"}
 # HPCC's output holds a whole output of HPL.
 WITHIN = {("hpl", "hpcc")}
 
@@ -76,7 +76,8 @@ def test_every_beginning_is_refused_or_whole(file: Path) -> None:
             refusals += 1
             continue
         assert figures == whole[: len(figures)], f"cut at {end}"
-        assert form in OPEN_ENDED or len(figures) == len(whole), f"cut at {end}"
+        open_ended = {form, file.stem} & OPEN_ENDED
+        assert open_ended or len(figures) == len(whole), f"cut at {end}"
     assert refusals > len(ends) / 4
 
 
@@ -147,6 +148,77 @@ def test_long_lines_take_linear_time(file: Path) -> None:
             longer = [*lines[:line], lines[line] + fill * 20_000 + "x", *lines[line + 1 :]]
             refused(form, "\n".join(longer))
     assert time.process_time() - begun < 5
+
+
+# What launchers put before each line, with the rank as the last number but one or the last.
+LABELS = {
+    "srun": "0: ",
+    "srun of many": "  12: ",
+    "srun of two jobs": "P1  0: ",
+    "Open MPI": "[1,0]<stdout>:",
+    "Open MPI with times": "Sun Nov 29 06:42:32 2026[1,0]<stdout>:",
+    "times alone": "Sun Nov  1 06:42:32 2026<stdout>:",
+    "PRRTE": "[prterun-host-1@1,0]<stdout>: ",
+    "PRRTE with details": "[1,0][n001:4711]<stdout>: ",
+    "PRRTE with times": "[Sun Nov 29 06:42:32 2026][1,0]<stdout>: ",
+    "PRRTE by ranks": "[0]<stdout>: ",
+    "Hydra": "[0] ",
+}
+
+
+def labelled(text: str, label: str) -> str:
+    """``label`` before each line; launchers leave no blank at the end of an empty line."""
+    return re.sub(r"(?m)^(?!\Z)", label, text)
+
+
+@every_file
+def test_labels_of_launchers_are_taken_off(file: Path) -> None:
+    form, text = form_of(file), file.read_text()
+    whole = read(form, text)
+    for name, label in LABELS.items():
+        assert read(form, labelled(text, label)) == whole, name
+        cut = labelled(text[: len(text) * 2 // 3], label)
+        assert refused(form, cut) == refused(form, text[: len(text) * 2 // 3]), name
+        assert refused(form, labelled(text + text, label)), name
+    bare = labelled(text, "0: ").replace("0: \n", "0:\n")
+    assert read(form, bare) == whole
+
+
+def test_what_two_ranks_wrote_is_refused_with_their_number() -> None:
+    text = (DATA / "stream.out").read_text()
+    lines = [f"{rank}: {line}" for line in text.splitlines(keepends=True) for rank in (0, 1)]
+    reason = refused("stream", "".join(lines))
+    assert reason == (
+        "it has 'Copy' twice; judge one run at a time; its lines have the labels of 2 ranks"
+    )
+
+
+# Formats that are read as a whole: a line of somebody else is damage.
+STRICT = {"oth", "ior-json"}
+MESSAGES = [
+    "[1700000000.123456] [n001:4711:0]     ucp_context.c:1234 UCX  WARN  no transport 'x' for 3",
+    "srun: warning: can't run 1 processes on 2 nodes, setting nnodes to 1",
+    "-" * 74,
+    "n001:4711:4711 [0] NCCL INFO Launch mode Parallel",
+    "V-1: Entering timestamp...",
+    "A process has forked = none: 5",
+    "100% done",
+    "10 %\r50 %\r",
+]
+
+
+@every_file
+def test_messages_between_its_lines_change_no_figure(file: Path) -> None:
+    form, text = form_of(file), file.read_text()
+    lines = text.splitlines(keepends=True)
+    whole = read(form, text)
+    for place in range(len(lines) + 1):
+        message = MESSAGES[place % len(MESSAGES)]
+        parts = [*lines[:place], f"{message}\n", *lines[place:]]
+        if not {form, file.stem} & STRICT or (file.stem == "ior-json" and place in (0, len(lines))):
+            assert read(form, "".join(parts)) == whole, (place, message)
+        else:
+            assert refused(form, "".join(parts)) or read(form, "".join(parts)) == whole
 
 
 REFUSALS = [
@@ -269,6 +341,52 @@ REFUSALS = [
     ("imb.out", "#processes = 2", "#processes = two", "not whole: '# #processes = two"),
     ("osu-7-barrier.out", "Avg Latency", "Guess", "column that is not known: 'Guess.us.'"),
     ("stream.out", "Rate MB/s", "Rate GB/s", "rates are in 'GB/s'"),
+    ("hpcg-intel.out", "is VALID with a GFLOP/s rating of=19.31", "is=INVALID.", "INVALID"),
+    ("hpcg-intel.out", "n64", "HPCG result is VALID with a GFLOP/s rating of 19.4\nn64", "two rat"),
+    ("graph500-progress.out", "\nconstruction_time:              0.534011\n", "\n", "is missing"),
+    ("mdtest-verbose.out", "   File stat ", "   Pile stat ", "that is not known: '   Pile stat"),
+    ("mdtest-verbose.out", "   Operation                      Max", "Max", "head of its summary"),
+    ("osu-7-bw-tails.out", "      28.00\n", "\n", "should have 5 columns"),
+    ("osu-7-bw-tails.out", "P99 Tail BW(MB/s)", "P99 Tail XY(MB/s)", "not known: 'P99 Tail XY"),
+    ("ior-csv.out", ",0.5389,0", ",0.5389", "should have 11 columns"),
+    ("ior-csv.out", ",0.5389,0", ",0.5389,1", "should be repetition 0"),
+    ("ior-csv.out", "\nread,", "\nIOR-4: MPI Coordinated Test of Parallel I/O\nread,", "one form"),
+    ("ior-csv.out", "1900.1000", "1900.1000*", "is not a number"),
+    (
+        "gpcnet-network-test.out",
+        "        Multiple Allreduce (8 B) |         12.6 ",
+        "",
+        "not whole",
+    ),
+    ("gpcnet-network-test.out", "Network Tests v", "Network Test v", "title"),
+    ("gpcnet-network-test.out", "     1.9 |", "       0 |", "a figure that is not positive"),
+    ("nccl.out", " 140.20      0 ", " 140.20      2 ", "a value was wrong"),
+    ("nccl.out", " : 0 OK", " : 3 FAILED", "out of bounds values 3 FAILED"),
+    ("nccl.out", "141.00      0\n", "141.00\n", "not whole|columns|was wrong"),
+    ("nccl.out", " sum      -1    179.5", " sum    179.5", "should have 13 columns"),
+    (
+        "nccl.out",
+        "bandwidth    : 70.30",
+        "bandwidth    : 140.60",
+        "average of 140.6 GB/s, but its rows",
+    ),
+    ("nccl.out", "# Out of bounds", "# Out of", "'# Out of bounds values' is missing"),
+    (
+        "nccl.out",
+        "   algbw   busbw #wrong     time",
+        "   fasbw   busbw #wrong     time",
+        "not known",
+    ),
+    ("nvbandwidth.out", "  276.07", "  176.07", "says SUM .*_read1 1657.53, but its matrix gives"),
+    ("nvbandwidth.out", "  276.07", "  27x.07", "but its matrix gives"),
+    ("nvbandwidth.out", "SUM host_device_latency_sm", "SM", "no whole matrix of 'host_device_lat"),
+    (
+        "nvbandwidth.out",
+        "Waived: \n",
+        "Error: Invalid value when checking\n",
+        "nvbandwidth says 'Error",
+    ),
+    ("nvbandwidth.out", "NOTE: The reported", "The reported", "closing line 'NOTE"),
 ]
 
 
@@ -420,9 +538,120 @@ def test_too_many_figures_are_refused() -> None:
     assert "more than 200" in refused("osu", f"# OSU {'a' * 300} v7\n# Latency (us)\n1.5\n")
 
 
+def test_a_table_of_network_test_without_its_last_rows_is_refused() -> None:
+    """It has no closing line. A site that prints other tests has a table of its own."""
+    text = (DATA / "gpcnet-network-test.out").read_text()
+    rows = [match.start() for match in re.finditer(r"\n\|.*(?:usec|rank) \|", text)]
+    for row in rows:
+        assert refused("gpcnet", text[: row + 1])
+    own = text[: rows[0]] + text[rows[-1] :]
+    assert {figure.labels["test"] for figure in read("gpcnet", own)} == {
+        "Multiple Alltoall (4096 B)"
+    }
+    assert "the last row is 'Multiple Alltoall'" in refused(
+        "gpcnet", own[: own.rstrip().rindex("\n") + 1]
+    )
+
+
+def test_repetitions_of_ior_s_csv() -> None:
+    """The largest, the least and the mean of them; as many of reading as of writing."""
+    text = (DATA / "ior-csv.out").read_text()
+    _, *rows = text.splitlines(keepends=True)
+    more = [row.replace(",0\n", ",1\n") for row in rows]
+    more = [more[0].replace("812.4", "822.4"), more[1].replace("1900.1", "1900.3")]
+    figures = {figure.name: figure.value for figure in read("ior", text + "".join(more))}
+    assert figures == pytest.approx(
+        {
+            "write_max": 822.4,
+            "write_min": 812.4,
+            "write_mean": 817.4,
+            "read_max": 1900.3,
+            "read_min": 1900.1,
+            "read_mean": 1900.2,
+        }
+    )
+    assert "not as many rows" in refused("ior", text + more[0])
+
+
+def test_lammps_that_is_too_old_is_named() -> None:
+    text = "LAMMPS (10 Oct 2010)\nLoop time of 2.1 on 4 procs for 100 steps with 32000 atoms\n"
+    assert refused("lammps", text) == (
+        "it is of LAMMPS (10 Oct 2010), which prints no closing line 'Total wall time:'; LAMMPS of "
+        "2015 and later is read: take the time by the pattern '^Loop time of'"
+    )
+    assert "closing line 'Total wall time:' is missing" in refused(
+        "lammps", text.replace("2010", "2015")
+    )
+
+
+def test_hpcg_s_rating_on_the_screen_is_the_same() -> None:
+    text = (DATA / "hpcg-intel.out").read_text()
+    line = "HPCG result is VALID with a GFLOP/s rating of 19.309872\n"
+    assert read("hpcg", line + text) == read("hpcg", text)
+    assert refused("hpcg", line)
+
+
+def test_rows_of_nccl_in_other_versions() -> None:
+    text = (DATA / "nccl.out").read_text()
+    whole = read("nccl", text)
+    blank = text.replace("     sum      -1 ", "                ")  # alltoall of 2.11
+    assert [one.labels.get("redop") for one in read("nccl", blank)[1:]] == [None] * 6
+    unchecked = re.sub(r"(\d\.\d\d) {6}0", r"\1    N/A", text)
+    assert "N/A" in unchecked and read("nccl", unchecked) == whole
+    timed = re.sub(r"(#wrong)(\s*\n)", r"\1 timestamp\2", text)
+    timed = re.sub(r"(\.00      0)\n", r"\1  2026-11-29 10:00:00\n", timed)
+    assert "10:00:00" in timed and read("nccl", timed) == whole
+    each = re.sub(r"#wrong", "#wrong i_min i_max i_p99 i_cv%", text)
+    each = re.sub(r"(\d\.\d\d      0)", r"\1 170.1 190.2 189.9 2.1", each)
+    assert read("nccl", each) == whole
+
+
+def test_rows_of_nvbandwidth_s_bisection() -> None:
+    text = (DATA / "nvbandwidth.out").read_text()
+    block = (
+        "Running multinode_bisect_write_ce.\nmemcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)\n"
+        "               0\n 0->12    700.10\n12-> 0    701.20\n\n"
+        "SUM multinode_bisect_write_ce 1401.30\n\nNOTE:"
+    )
+    figures = read("nvbandwidth", text.replace("NOTE:", block))
+    assert [one.labels["row"] for one in figures[-3:-1]] == ["0->12", "12->0"]
+
+
+def test_json_of_ior_may_have_lines_above_and_below() -> None:
+    text = (DATA / "ior-json.out").read_text()
+    assert read("ior", f"on n001: {{4}}\n{text}\ndone }}\n") == read("ior", text)
+    assert "JSON is not whole" in refused("ior", f"on n001\n{text}{text}")
+
+
+def test_lines_that_are_passed_over_are_told(tmp_path: Path) -> None:
+    lines = (DATA / "osu-5-bw.out").read_text().splitlines(keepends=True)
+    (tmp_path / "stdout").write_text(
+        "".join([*lines[:4], "UCX  WARN  lost\n", *lines[4:], "done\n"])
+    )
+    figures, (notice,) = measure(a_test(metrics={"from": "osu"}), tmp_path)
+    assert len(figures) == len(read("osu", "".join(lines)))
+    assert notice == (
+        PASS,
+        "stdout: 1 line is not known and passed over; the first: 'UCX  WARN  lost'",
+    )
+    for name in ("mdtest-verbose", "nccl"):
+        form = find_format(name.partition("-")[0])
+        assert form.passed_over((DATA / f"{name}.out").read_text()) == []
+    text = (DATA / "mdtest-verbose.out").read_text().replace("   File stat", "lost 1\n   File stat")
+    assert find_format("mdtest").passed_over(text) == ["lost 1"]
+    text = (DATA / "nccl.out").read_text().replace("    16777216", "lost 1\n    16777216")
+    assert find_format("nccl").passed_over(text) == ["lost 1"]
+    first, _, rest = (DATA / "ior.out").read_text().rpartition("\nread ")
+    assert find_format("ior").passed_over(f"{first}\nlost 1\nread {rest}") == ["lost 1"]
+    text = (DATA / "imb.out").read_text().replace("            8 ", "lost 1\n            8 ", 1)
+    assert find_format("imb").passed_over(text) == ["lost 1"]
+
+
 def test_an_unknown_format_is_told_with_the_nearest() -> None:
     with pytest.raises(ValueError, match="did you mean 'mdtest'"):
         find_format("mdtst")
+    with pytest.raises(ValueError, match="did you mean 'nccl'"):
+        find_format("nccl-tests")
     with pytest.raises(ValueError, match="known are congestion, gpcnet"):
         find_format("../../etc/passwd")
 

@@ -11,7 +11,14 @@ import pytest
 from seatrial.errors import UsageError
 from seatrial.judge.statistics import all_pairs
 from seatrial.plugins.network import matrices
-from seatrial.plugins.network.matrices import NO_GROUP, Matrix, judged, parsed, read
+from seatrial.plugins.network.matrices import (
+    NO_GROUP,
+    Matrix,
+    is_matrix,
+    judged,
+    parsed,
+    read,
+)
 from tests.judge.helpers import DATA
 
 MPIGRAPH = DATA / "mpigraph.out"
@@ -52,6 +59,8 @@ def test_mpigraph_is_the_mean_of_both_ends() -> None:
     assert found.rates[0, 1] == pytest.approx((214.646 + 538.712) / 2)
     assert found.rates[3, 0] == pytest.approx((330.737 + 225.750) / 2)
     assert judged(found, {}).network.reason.startswith("4 nodes talk")
+    labelled = "".join(f"[0] {line}" for line in MPIGRAPH.read_text().splitlines(keepends=True))
+    assert is_matrix(labelled) and (parsed(labelled, "x").rates == found.rates).all()
 
 
 def test_every_beginning_of_a_file_is_refused() -> None:

@@ -1,11 +1,14 @@
 """Helpers of several parsers."""
 
 import re
+from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from seatrial.model.figures import shown
 
 T = TypeVar("T")
+
+_PERCENTAGE = re.compile(r"[0-9.]+ ?%")
 
 
 class UniqueValues(dict[str, T]):
@@ -37,6 +40,24 @@ def whole(pattern: re.Pattern[str], line: str) -> re.Match[str]:
     if match is None:
         raise ValueError(f"a line of it is not whole: {shown(line)}")
     return match
+
+
+def is_row(line: str) -> bool:
+    """Return whether a line begins with a number, as the rows of many tables do. A percentage is
+    the progress of something else."""
+    word = line.lstrip(" \t")
+    return word[:1].isdigit() and not _PERCENTAGE.match(word)
+
+
+def not_rows(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the lines above the last row that are neither rows nor blank nor begin with #."""
+    others: list[str] = []
+    for line in lines:
+        if is_row(line):
+            yield from others
+            others = []
+        elif line.lstrip(" \t")[:1] not in ("", "#"):
+            others.append(line)
 
 
 def end_whole(text: str) -> None:

@@ -1,4 +1,4 @@
-"""GPCNeT network_load_test: latency, bandwidth and allreduce, alone and congested, and the impact.
+"""GPCNeT network_load_test and network_test: latency, bandwidth, allreduce, and the impact of load.
 
 |          RR Two-sided Lat (8 B) |          5.3 |         12.1 |         usec |      (Avg, 99%)
 |          RR Two-sided Lat (8 B) |                 2.1X |                2.1X |      (impact)
@@ -11,7 +11,19 @@ from seatrial.judge.outputs._text import UniqueValues, once
 from seatrial.model.figures import MetricValue, number, shown
 from seatrial.units import Better
 
-_TITLE = re.compile(r"^NetworkLoad Tests v(\S+)", re.MULTILINE)
+_TITLE = re.compile(r"^Network(Load)? Tests v(\S+)", re.MULTILINE)
+_ALONE = ("isolated",)  # the only table of network_test
+# The tests of network_test, in their order, unless a site has changed its source.
+_TESTS = (
+    "RR Two-sided Lat",
+    "RR Get Lat",
+    "RR Two-sided BW",
+    "RR Put BW",
+    "RR Two-sided BW+Sync",
+    "Nat Two-sided BW",
+    "Multiple Allreduce",
+    "Multiple Alltoall",
+)
 _TABLES = {
     "isolated": re.compile(r"Isolated Network Tests"),
     "congested": re.compile(r"Network Tests running with Congestion Tests(?: \(.*\))?"),
@@ -30,25 +42,53 @@ Table = UniqueValues[UniqueValues[str]]  # test -> column -> text
 def parse(text: str) -> list[MetricValue]:
     """Return avg and p99 of each test, labelled ``test`` and ``network`` (isolated or congested),
     and the factors impact_avg and impact_p99, computed from these (the program prints them with one
-    decimal). Raises ValueError with the reason if a table is missing or does not agree with the
-    others."""
-    once(_TITLE, text, "title 'NetworkLoad Tests'")
+    decimal). network_test has isolated tests alone. Raises ValueError with the reason if a table is
+    missing or does not agree with the others."""
+    load = once(_TITLE, text, "title 'NetworkLoad Tests' or 'Network Tests'")[1]
     tables = _tables(text)
-    for which, table in tables.items():
-        if not table:
+    for which in _TABLES if load else _ALONE:
+        if not tables[which]:
             raise ValueError(f"its table of {which} network tests is missing")
+    if not load:
+        if tables["congested"] or tables["impact"]:
+            raise ValueError("its title 'NetworkLoad Tests' is missing")
+        return _of_network_test(text, tables["isolated"])
     tests = list(tables["isolated"])
     if extra := set(tables["impact"]) - set(tests):
         raise ValueError(f"its isolated tests have no whole row of {shown(min(extra))}")
     figures: list[MetricValue] = []
     for test in tests:
         alone, loaded, impact = (tables[which][test] for which in _TABLES)
-        unit = alone["Units"]
-        if unit not in _UNITS or loaded["Units"] != unit:
-            raise ValueError(f"the unit of {test!r} is not known, or not one: {shown(unit)}")
+        unit = _unit(test, alone, loaded)
         for column, name in _COLUMNS.items():
             values = [number(row[column]) for row in (alone, loaded)]
-            figures += _of_test(test, name, values, *_UNITS[unit], impact[column])
+            figures += _of_test(test, name, values, *unit, impact[column])
+    return figures
+
+
+def _unit(test: str, *rows: UniqueValues[str]) -> tuple[str, Better]:
+    units = {row["Units"] for row in rows}
+    if not units <= set(_UNITS) or len(units) > 1:
+        raise ValueError(f"the unit of {test!r} is not known, or not one: {shown(min(units))}")
+    return _UNITS[units.pop()]
+
+
+def _of_network_test(text: str, table: Table) -> list[MetricValue]:
+    """Return the figures of the isolated tests. The program prints no closing line: a line below
+    each row, and the usual tests from the first to the last."""
+    *_, last = (line for line in text.split("\n") if line[:1] in ("|", "+"))
+    names = tuple(test.partition(" (")[0] for test in table)
+    if last[0] != "+" or (len(names) < len(_TESTS) and names == _TESTS[: len(names)]):
+        raise ValueError(f"its table is not whole: the last row is {shown(names[-1])}")
+    figures: list[MetricValue] = []
+    for test, row in table.items():
+        unit, better = _unit(test, row)
+        labels: dict[str, int | str] = {"test": test, "network": "isolated"}
+        for column, name in _COLUMNS.items():
+            value = number(row[column])
+            if value <= 0:
+                raise ValueError(f"{test!r} has a figure that is not positive")
+            figures.append(MetricValue(name, value, unit, better, labels=labels))
     return figures
 
 

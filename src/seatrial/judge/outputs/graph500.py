@@ -20,6 +20,8 @@ FIGURES = (
 # Before version 3 there was BFS alone, and no prefix.
 _LINE = re.compile(r"(?:(bfs|sssp)[ \t]+)?(\w+):[ \t]*(?:![ \t]*)?(\S+)[ \t]*")
 _KEY = re.compile(r"(?:(?:bfs|sssp)[ \t]+)?(?:\w+_(?:TEPS|time|validate)|NBFS):")
+# Printed while it runs, in seconds; the list at the end has the same figure without a unit.
+_PROGRESS = re.compile(r"construction_time:[ \t]*\S+[ \t]+s[ \t]*")
 _FAILED = re.compile(r"^.*\bvalidation (?:failed|error).*$", re.MULTILINE | re.IGNORECASE)
 
 
@@ -32,6 +34,8 @@ def parse(text: str) -> list[MetricValue]:
     end_whole(text)
     values: UniqueValues[str] = UniqueValues()
     for line in filter(_KEY.match, text.split("\n")):
+        if _PROGRESS.fullmatch(line):
+            continue
         kernel, name, value = whole(_LINE, line).groups()
         values[name if name == "construction_time" else f"{kernel or 'bfs'} {name}"] = value
     figures = [MetricValue("construction_time", number(values["construction_time"]), "s", "lower")]

@@ -55,7 +55,8 @@ def parse(text: str) -> list[MetricValue]:
     pairs: UniqueValues[str] = UniqueValues()
     for line in text[begin:end].strip("\n").split("\n"):
         name, _, value = line.partition("=")
-        pairs[name] = value
+        if name.isidentifier():
+            pairs[name] = value
     if pairs["Success"] != "1":
         raise ValueError(f"its summary says Success={pairs['Success']}, not 1")
     figures = []

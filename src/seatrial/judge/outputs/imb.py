@@ -8,8 +8,9 @@
 """
 
 import re
+from collections.abc import Iterator
 
-from seatrial.judge.outputs._text import once, whole
+from seatrial.judge.outputs._text import is_row, not_rows, once, whole
 from seatrial.model.figures import MetricValue, number, shown
 from seatrial.units import Better
 
@@ -64,6 +65,13 @@ def parse(text: str) -> list[MetricValue]:
     return figures
 
 
+def unknown_lines(text: str) -> Iterator[str]:
+    """Yield the lines among the rows that are passed over."""
+    _, *parts = _BENCHMARK.split(text)
+    for block in parts[1::2]:
+        yield from not_rows(block.split("\n"))
+
+
 def _of_block(benchmark: str, block: str, usual: str) -> list[MetricValue]:
     figures: list[MetricValue] = []
     labels: dict[str, int | str] = {"benchmark": benchmark}
@@ -84,7 +92,7 @@ def _of_block(benchmark: str, block: str, usual: str) -> list[MetricValue]:
             if columns != [""]:
                 raise ValueError("a line '# Benchmarking' is missing")
             columns = words
-        elif columns != [""] and words and words[0][0].isdigit():
+        elif columns != [""] and is_row(line):
             figures += _row(labels, columns, words, usual)
     return figures
 

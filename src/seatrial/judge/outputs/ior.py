@@ -8,10 +8,11 @@ write         547.70     540.32     544.01       3.69     547.70 ...
 import re
 from collections import Counter
 from collections.abc import Iterator
+from statistics import fmean
 
 from msgspec import DecodeError, Struct, field
 
-from seatrial.judge.outputs._text import once, whole
+from seatrial.judge.outputs._text import end_whole, once, whole
 from seatrial.model.decoding import decoder
 from seatrial.model.figures import MetricValue, number, shown
 
@@ -26,7 +27,12 @@ _BLANK_WITHIN = re.compile(r"[ \t](?=\(|Dev\b)")  # "Max (MiB)" and "Std Dev", i
 _RAN = re.compile(r"^(write|read)[ \t]", re.MULTILINE)
 _MAX = re.compile(r"Max (Write|Read):[ \t]+(\S+) MiB/sec[ \t]+\((\S+) MB/sec\)[ \t]*")
 _FAULT = re.compile(r"^(?:ior )?ERROR\b.*|incorrect data on (?:write|read).*", re.M | re.I)
+_CSV_HEAD = re.compile(r"^access,bw\(MiB/s\),.*,iter$", re.MULTILINE)
 _STATISTICS = ("max", "min", "mean")
+_CSV_HEAD = re.compile(r"^access,bw\(MiB/s\),.*,iter$", re.MULTILINE)
+_STATISTICS = ("max", "min", "mean")
+# A launcher or the script may print above it and below it.
+_JSON = re.compile(r"^\{[ \t]*$.*^\}", re.MULTILINE | re.DOTALL)
 
 
 def parse(text: str) -> list[MetricValue]:
@@ -36,8 +42,13 @@ def parse(text: str) -> list[MetricValue]:
     the closing line is missing, a row is not complete, or IOR found wrong data."""
     if fault := _FAULT.search(text):
         raise ValueError(f"IOR says {shown(fault[0])}")
-    if text.lstrip().startswith("{"):
-        return _of_json(text)
+    json, csv = _json_in(text), _CSV_HEAD.search(text)
+    if [bool(json), bool(csv), bool(_TITLE.search(text))].count(True) > 1:
+        raise ValueError("it has outputs of more than one form; judge one run at a time")
+    if json:
+        return _of_json(json)
+    if csv:
+        return _of_csv(text)
     once(_TITLE, text, "title 'IOR-...: MPI Coordinated Test of Parallel I/O'")
     once(_FINISHED, text, "closing line 'Finished'")
     head = _HEADER.search(text)
@@ -65,14 +76,32 @@ def _of_summary(text: str, head: re.Match[str]) -> list[MetricValue]:
     return figures
 
 
+def unknown_lines(text: str) -> Iterator[str]:
+    """Yield the lines of the summary that are passed over."""
+    if head := _HEADER.search(text):
+        others = (line for line in _below_head(text[head.end() + 1 :]) if not _is_row(line))
+        yield from (line for line in others if line.strip(" \t-"))
+
+
 def _rows_of(text: str) -> Iterator[str]:
-    """Yield the rows of a summary below its head, without lines that are drawn."""
+    """Yield the rows of a summary below its head."""
+    return filter(_is_row, _below_head(text))
+
+
+def _is_row(line: str) -> bool:
+    """Return whether a line is a row, whole or not: it begins with an operation, or has numbers
+    behind its first word."""
+    operation, *words = line.split()
+    numbers = len(words) > 2 and all(word[0].isdigit() for word in words[:3])
+    return operation in ("write", "read") or numbers
+
+
+def _below_head(text: str) -> Iterator[str]:
+    """Yield the lines of a summary below its head."""
     for line in text.split("\n"):
-        words = line.split()
-        if not words or words[0] == "Max" or _FINISHED.match(line):
+        if not line.strip() or line.startswith("Max ") or _FINISHED.match(line):
             return
-        if words[0].strip("-"):
-            yield line
+        yield line
 
 
 def _of_maxima(text: str) -> list[MetricValue]:
@@ -99,6 +128,34 @@ def _maximum(line: str) -> tuple[str, float]:
     return operation.lower(), mib
 
 
+def _of_csv(text: str) -> list[MetricValue]:
+    """Return the figures of the table of ``summaryFormat=CSV``, a row each time that something was
+    written or read. It has no closing line."""
+    end_whole(text)
+    head = once(_CSV_HEAD, text, "head of its table")
+    columns = head[0].split(",")
+    rates: dict[str, list[float]] = {}
+    for line in text[head.end() + 1 :].split("\n"):
+        operation, *cells = line.split(",")
+        if operation not in ("write", "read"):
+            continue
+        if len(cells) + 1 != len(columns):
+            raise ValueError(f"it should have {len(columns)} columns: {shown(line)}")
+        earlier = rates.setdefault(operation, [])
+        if cells[-1] != str(len(earlier)):
+            raise ValueError(f"it should be repetition {len(earlier)}: {shown(line)}")
+        earlier.append(number(cells[0]))
+    if len(set(map(len, rates.values()))) != 1:
+        raise ValueError(
+            "it has not as many rows of write as of read" if rates else "it has no rows"
+        )
+    return [
+        figure
+        for operation, values in rates.items()
+        for figure in _figures(operation, [max(values), min(values), fmean(values)], 0)
+    ]
+
+
 class _Summary(Struct):
     operation: str
     highest: float = field(name="bwMaxMIB")
@@ -121,6 +178,13 @@ class _Output(Struct):
     finished: str = field(name="Finished")
     summary: list[_Summary]
     tests: list[_Test] = []
+
+
+def _json_in(text: str) -> str:
+    """Return the JSON of a text, "" if it has none. A launcher may print above it and below it."""
+    start = 0 if text.lstrip().startswith("{") else text.find("\n{\n")
+    end = text.rfind("\n}")
+    return text[start : end + 2 if end > start else None] if start >= 0 else ""
 
 
 def _of_json(text: str) -> list[MetricValue]:

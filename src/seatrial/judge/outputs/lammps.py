@@ -19,6 +19,8 @@ _UNITS = re.compile(r"[ \t]+Unit style[ \t]*:[ \t]*(\w+)")
 _RATED = {"lj", "metal", "micro", "nano", "electron", "real"}  # units with a speed in .../day
 _TIMED = re.compile("% CPU use with |task timing breakdown:")  # not printed by ``timer off``
 _ERROR = re.compile(r"^ERROR\b.*", re.MULTILINE)
+_VERSION = re.compile(r"^(LAMMPS \(\d{1,2} \w{3} (\d{4})\b[^)\n]{0,40}\))", re.MULTILINE)
+_FIRST_WITH_END = 2015  # older ones print no closing line: nothing tells that a log is whole
 _END = re.compile(r"^Total wall time: [\d:]+$", re.MULTILINE)
 
 
@@ -30,6 +32,11 @@ def parse(text: str) -> list[MetricValue]:
     closing line."""
     if fault := _ERROR.search(text):
         raise ValueError(f"LAMMPS says {shown(fault[0])}")
+    if not _END.search(text) and (old := _version_without_end(text)):
+        raise ValueError(
+            f"it is of {old}, which prints no closing line 'Total wall time:'; LAMMPS of "
+            f"{_FIRST_WITH_END} and later is read: take the time by the pattern '^Loop time of'"
+        )
     once(_END, text, "closing line 'Total wall time:'")
     reader = _Reader()
     for line in text.split("\n"):
@@ -37,6 +44,12 @@ def parse(text: str) -> list[MetricValue]:
     if not reader.figures:
         raise ValueError("it has no line 'Loop time of ...': nothing was run")
     return reader.figures
+
+
+def _version_without_end(text: str) -> str:
+    """Return the version of a LAMMPS that is too old to be read, "" if it is not."""
+    version = _VERSION.search(text)
+    return version[1] if version and int(version[2]) < _FIRST_WITH_END else ""
 
 
 class _Reader:

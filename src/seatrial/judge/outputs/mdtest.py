@@ -7,8 +7,8 @@ SUMMARY rate (in ops/sec): (of 2 iterations)
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import dropwhile, takewhile
+from collections.abc import Collection, Iterable, Iterator
+from itertools import takewhile
 
 from seatrial.judge.outputs._text import once
 from seatrial.model.figures import MetricValue, number, shown
@@ -17,11 +17,11 @@ _STARTED = re.compile(r"^mdtest-([0-9]*)\S+ was launched with \d+ total task", r
 _FINISHED = re.compile(r"^-- finished at .*--[ \t]*$", re.MULTILINE)
 # 1.8 and 1.9 say only SUMMARY; newer versions may have a second table, with times.
 _SUMMARY = re.compile(
-    r"^SUMMARY(?: rate)?(?: \(in ops/sec\))?: \(of (\d+) iterations?\)[ \t]*\n"
-    r"[ \t]+Operation[ \t]+(.*)\n",
-    re.MULTILINE,
+    r"^SUMMARY(?: rate)?(?: \(in ops/sec\))?: \(of (\d+) iterations?\)[ \t]*\n", re.MULTILINE
 )
+_HEAD = re.compile(r"^[ \t]+Operation[ \t]+(.*)\n", re.MULTILINE)
 _OPERATION = re.compile(r"[ \t]*(?:(Directory|File|Tree) (\w+))[ \t]*:?[ \t]+(.+)")
+_VERBOSE = re.compile(r"V-\d+: ")  # of -v
 _OPERATIONS = {"creation", "stat", "rename", "read", "removal"}
 # The rows of each kind, and the major version since which mdtest always prints them (0 if not run).
 _ALWAYS = {
@@ -43,11 +43,11 @@ def parse(text: str) -> list[MetricValue]:
     started = once(_STARTED, text, "line 'mdtest-... was launched with ... tasks'")
     finished = once(_FINISHED, text, "closing line '-- finished at'")
     summary = once(_SUMMARY, text, "summary of rates")
-    head = summary[2].split()
-    if head not in (_PLAIN, _PER_RANK):
-        raise ValueError(f"the head of its summary is not known: {shown(summary[2])}")
-    lines = text[summary.end() : max(summary.end(), finished.start())].split("\n")
-    rows = [_row(line, 4 if head == _PLAIN else 7) for line in _lines_of(lines)]
+    head, lines = _table(text, summary.end(), finished.start())
+    if head.split() not in (_PLAIN, _PER_RANK):
+        raise ValueError(f"the head of its summary is not known: {shown(head)}")
+    columns = 4 if head.split() == _PLAIN else 7
+    rows = [_row(line, columns) for line in lines if _is_row(line)]
     kinds = {kind: None for kind, _, _ in rows}
     expected = _kinds_asked(text[started.end() : summary.start()])
     _require_rows((*expected, *kinds), {row[:2] for row in rows}, int(started[1] or 1))
@@ -57,19 +57,30 @@ def parse(text: str) -> list[MetricValue]:
     return figures
 
 
-def _lines_of(lines: Sequence[str]) -> Iterator[str]:
-    """Yield the rows of the first table, without lines that are drawn."""
-    table = dropwhile(_is_blank, lines)
-    return (line for line in takewhile(_is_row, table) if line.split()[0].strip("-"))
+def unknown_lines(text: str) -> Iterator[str]:
+    """Yield the lines of the summary that are passed over, without those of -v."""
+    summary, finished = _SUMMARY.search(text), _FINISHED.search(text)
+    if summary and finished:
+        _, lines = _table(text, summary.end(), finished.start())
+        others = (line for line in lines if not _is_row(line) and not _VERBOSE.match(line))
+        yield from (line for line in others if line.strip(" \t-"))
+
+
+def _table(text: str, start: int, end: int) -> tuple[str, list[str]]:
+    """Return the titles of the columns of the first table, and the lines below them."""
+    head = _HEAD.search(text, start, max(start, end))
+    if head is None:
+        raise ValueError("the head of its summary is missing")
+    lines = text[head.end() : max(head.end(), end)].split("\n")
+    return head[1], [*takewhile(lambda line: not line.startswith("SUMMARY"), lines)]
 
 
 def _is_row(line: str) -> bool:
-    return bool(line.strip()) and not line.startswith("SUMMARY")
-
-
-def _is_blank(line: str) -> bool:
-    """Return whether a line above the first row is passed over."""
-    return not _is_row(line) or not line.split()[0].strip("-")
+    """Return whether a line is a row, whole or not: its first word is a kind, or it ends with
+    several numbers."""
+    words = line.split()
+    numbers = len(words) > 3 and all(word[0].isdigit() for word in words[-3:])
+    return bool(words) and (words[0] in _ALWAYS or numbers)
 
 
 def _require_rows(kinds: Iterable[str], rows: Collection[tuple[str, str]], version: int) -> None:

@@ -72,17 +72,18 @@ def rows(text: str, way: Way) -> Iterator[tuple[str, list[float]]]:
 
 def lines(text: str, way: Way) -> Iterator[tuple[str, bytes]]:
     """Return each rank's name and its rates as they are written: one for each rank, digits and
-    points, separated by tabs. Raises ValueError if a row is not complete."""
+    points, separated by tabs. Lines between rows are passed over. Raises ValueError if a row is not
+    complete."""
     header, end = _line(text, f"{way}\t")
     names = header.split("\t")
     if names.pop() or len(set(names)) != len(names):
         raise ValueError(f"the head of its matrix {way!r} is not whole, or names a rank twice")
     for name in names:
-        start, end = end + 1, text.find("\n", end + 1)
-        tab = text.find("\t", start)
-        rest = text[tab + 1 : max(tab, end)].encode()
-        cells = rest.count(b"\t") if tab > 0 and rest.endswith(b"\t") else 0
-        if text[start:tab] != f"{name} {_WORD[way]}" or cells != len(names):
+        start = text.find(f"\n{name} {_WORD[way]}\t", end)
+        others, end = text[end : max(end, start)], text.find("\n", start + 1)
+        rest = text[start : max(start, end)].partition("\t")[2].encode()
+        cells = rest.count(b"\t") if start > 0 and rest.endswith(b"\t") else 0
+        if cells != len(names) or f" {_WORD[way]}\t" in others:
             raise ValueError(f"its matrix {way!r} has no whole row of {shown(name)}")
         if b"\t\t" in b"\t" + rest or rest.translate(None, _NUMBERS):
             raise ValueError(f"its row of {shown(name)} has what is not a number")

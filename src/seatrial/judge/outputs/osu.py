@@ -13,18 +13,19 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from seatrial.judge.outputs._text import end_whole
+from seatrial.judge.outputs._text import end_whole, is_row, not_rows
 from seatrial.model.figures import MetricValue, number, shown
 from seatrial.units import Better
 
 _TITLE_LINE = re.compile(r"^(# OSU .*)\n", re.MULTILINE)
 _TITLE = re.compile(r"# OSU (.+?)(?: Test)? v[3-7][.\d]*[ \t]*")
 _HEADER = re.compile(r"# (?:Size(?:[ \t]{2,}|\t)|.*(?:\(us\)|MB/s))")
-_APART = re.compile(r"[ \t]{2,}|\t")
+_APART = re.compile(r"[ \t]{2,}|\t|[ \t](?=P\d{1,3} Tail )")  # tails stand one blank apart
 _COLUMNS: tuple[tuple[re.Pattern[str], str, str, Better], ...] = (
     (re.compile(r"(?:Avg )?Lat(?:ency)? ?\(us\)"), "latency", "us", "lower"),
     (re.compile(r"(Min|Max) Lat(?:ency)? ?\(us\)"), "latency_{}", "us", "lower"),
     (re.compile(r"(P\d+) Tail Lat(?:ency)? ?\(us\)"), "latency_{}", "us", "lower"),
+    (re.compile(r"(P\d+) Tail BW ?\(MB/s\)"), "bandwidth_{}", "MB/s", "higher"),
     (re.compile(r"Overall ?\(us\)"), "overall", "us", "lower"),
     (re.compile(r"Pure Comm\. ?\(us\)"), "communication", "us", "lower"),
     (re.compile(r"Overlap ?\(%\)"), "overlap", "%", "higher"),
@@ -33,7 +34,7 @@ _COLUMNS: tuple[tuple[re.Pattern[str], str, str, Better], ...] = (
 )
 # Columns that are ignored: settings, and the parts of the overall time of a non-blocking call.
 _PASSED_OVER = re.compile(
-    r"Iterations|(?:Compute|Coll\. Init|MPI_Test|MPI_Wait|(?:Min|Max) Comm\.) ?\(us\)"
+    r"Iterations|Transmit Size|(?:Compute|Coll\. Init|MPI_Test|MPI_Wait|(?:Min|Max) Comm\.) ?\(us\)"
 )
 _CHECKED = re.compile(r"Validation")
 
@@ -59,6 +60,13 @@ def parse(text: str) -> list[MetricValue]:
     return figures
 
 
+def unknown_lines(text: str) -> Iterator[str]:
+    """Yield the lines among the rows that are passed over."""
+    _, *parts = _TITLE_LINE.split(text)
+    for block in parts[1::2]:
+        yield from not_rows(block.split("\n"))
+
+
 def _rows(benchmark: str, block: str) -> Iterator[list[MetricValue]]:
     """Yield the figures of each row of a benchmark."""
     columns: list[str] = []
@@ -67,7 +75,7 @@ def _rows(benchmark: str, block: str) -> Iterator[list[MetricValue]]:
             if columns:
                 raise ValueError(f"a title '# OSU ...' is missing before {shown(line)}")
             columns = _APART.split(line.strip("# \t"))
-        elif columns and line.lstrip(" \t")[:1].isdigit():
+        elif columns and is_row(line):
             yield _row(benchmark, columns, line)
 
 

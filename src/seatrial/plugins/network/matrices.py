@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from seatrial.errors import UsageError
 from seatrial.escaping import plain
+from seatrial.judge.launcher_labels import without_labels
 from seatrial.judge.outputs import mpigraph
 from seatrial.judge.reading import TooLarge, Unreadable, head, read_text
 from seatrial.judge.statistics import all_pairs
@@ -87,7 +88,7 @@ def slow_groups(network: all_pairs.Network) -> list[all_pairs.GroupPair]:
 
 def is_matrix(text: str) -> bool:
     """Return whether a text begins like a matrix of mpiGraph or of the probe ``pairs``."""
-    return text.startswith(("START mpiGraph", "Recv\t"))
+    return without_labels(text).text.startswith(("START mpiGraph", "Recv\t"))
 
 
 def read(path: Path) -> Matrix:
@@ -107,6 +108,7 @@ def parsed(text: str, source: str) -> Matrix:
 
     A link that was measured at the sender and at the receiver has the mean of both rates.
     """
+    text, _ = without_labels(text)
     if text.startswith("START mpiGraph"):
         if not text.endswith("\nEND mpiGraph\n") and not text.endswith("\nEND mpiGraph"):
             raise ValueError("its closing line 'END mpiGraph' is missing")
