@@ -122,6 +122,22 @@ def test_faults_are_told_when_the_suite_is_loaded(
         assert text in fault
 
 
+@pytest.mark.parametrize(
+    "parameters", [{"paramaters": {"edge": [1]}}, {"parameters": {"edge": {"of": 1}}}]
+)
+def test_names_are_checked_where_parameters_are_faulty(
+    tmp_path: Path, parameters: dict[str, Any]
+) -> None:
+    suite = Place(tmp_path)
+    bounds = ["teh", "2 * edge", "1 +"]
+    checks = [{"value": "(1)", "at_most": bound} for bound in bounds]
+    suite.test("broken", run={"nodes": "edge"}, verify=checks, **parameters)
+    faults = "\n".join(suite.faults())
+    assert "verify[0].at_most: 'teh': teh is not defined" in faults
+    assert "verify[2].at_most: '1 +' is not an expression" in faults
+    assert "verify[1]" not in faults and "edge is not" not in faults
+
+
 def test_two_checks_of_one_name_are_a_fault(tmp_path: Path) -> None:
     suite = Place(tmp_path)
     suite.test("twice", verify=[{"name": "a", "contains": "b"}, {"name": "a", "contains": "c"}])

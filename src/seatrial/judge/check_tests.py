@@ -16,7 +16,7 @@ from seatrial.judge.script_check import faults_of_script
 from seatrial.model.documents import Faults, Faulty
 from seatrial.model.expressions import ExpressionError
 from seatrial.model.machine import Machine
-from seatrial.model.suite import Suite, names_known
+from seatrial.model.suite import Suite, names_written
 from seatrial.model.test import Case, Check, Test
 
 
@@ -24,11 +24,12 @@ def check_judging(suite: Suite, faults: Faults) -> None:
     """Add the faults of every test's ``verify`` and ``metrics``."""
     for name, test in suite.tests.items():
         first: dict[str, int] = {}  # the checks by name
+        written = names_written(suite.nodes[name], suite.faulty.get(name, Faulty()))
         for i, check in enumerate(test.verify):
             faults_found = [*faults_of_check(check), *_faults_of_function(check, test)]
             faults_found += faults_of_script(check, Path(test.folder))
-            if names_known(suite.nodes[name], suite.faulty.get(name, Faulty())):
-                faults_found += faults_of_names(check, test.parameter_names)
+            if written is not None:
+                faults_found += faults_of_names(check, [*test.parameter_names, *sorted(written)])
             for key, message in faults_found:
                 suite.fault(faults, name, ["verify", i, *filter(None, [key])], message)
             if check.name and first.setdefault(check.name, i) != i:

@@ -3,7 +3,7 @@
 import keyword
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from pathlib import Path
 
 from seatrial.errors import suggest
@@ -57,14 +57,15 @@ from seatrial.units import seconds
 
 
 class ExpressionChecker:
-    """Adds the faults of a test at ``location``. Where ``names_known`` is False, the parameters
-    could not be read, and undefined names are not reported."""
+    """Adds the faults of a test at ``location``. ``written`` are names of parameters that could not
+    be read; None: there may be any, so undefined names are not reported."""
 
-    def __init__(self, test: Test, location: Location, names_known: bool) -> None:
+    def __init__(self, test: Test, location: Location, written: Set[str] | None) -> None:
         self.test = test
         self.location = location
         self.fault = location.fault
-        self.names_known = names_known
+        self.written = written
+        self.names_known = written is not None and not written
         #: the names of parameters and facts
         self.known = {*FACTS, *test.parameter_names}
 
@@ -80,7 +81,7 @@ class ExpressionChecker:
         except ExpressionError as error:
             self.fault(str(error), *key)
             return frozenset()
-        for name in sorted(names - known if self.names_known else ()):
+        for name in sorted(names - known - self.written if self.written is not None else ()):
             self.fault(f"{text!r}: {name} is not defined{self._remedy(name, key[0])}", *key)
         return names
 
@@ -127,14 +128,14 @@ _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 _MEANT = re.compile(r"\$\{?([A-Za-z]\w*)\}?|\{([A-Za-z]\w*)\}")  # $name, ${name}, {name}
 
 
-def check(test: Test, location: Location, names_known: bool = True) -> None:
-    """Add every fault of a decoded test at ``location``. ``names_known`` is False if the parameters
-    could not be read; undefined names are then not reported."""
-    checker = _Checker(test, location, names_known)
+def check(test: Test, location: Location, written: Set[str] | None = frozenset()) -> None:
+    """Add every fault of a decoded test at ``location``. ``written`` are names of parameters that
+    could not be read; None: there may be any, so undefined names are not reported."""
+    checker = _Checker(test, location, written)
     checker.environment()
     checker.own_flags()
     checker.parameters()
-    RunChecker(test, location, names_known).check()
+    RunChecker(test, location, written).check()
     checker.build()
     checker.inputs()
     check_known_failures(test.known_failures, location, of_one_test=True)
@@ -155,8 +156,8 @@ def _failures(test: Test, location: Location) -> None:
 
 
 class _Checker(ExpressionChecker):
-    def __init__(self, test: Test, location: Location, names_known: bool) -> None:
-        super().__init__(test, location, names_known)
+    def __init__(self, test: Test, location: Location, written: Set[str] | None) -> None:
+        super().__init__(test, location, written)
         self.used: dict[str, frozenset[str]] = {}  # names in the expression of each parameter
 
     # ---- environment and flags ------------------------------------------------------------

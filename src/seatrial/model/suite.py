@@ -13,7 +13,7 @@ trials are skipped. Loading runs no code of the suite.
 import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 from typing import NamedTuple
 
@@ -72,7 +72,8 @@ def load(paths: Sequence[Path], faults: Faults) -> Suite:
         faulty = own_faults.faulty
         if test is not None:
             suite.tests[name] = _with_paths(test, node)
-            check(suite.tests[name], Location(node, own_faults, faulty), names_known(node, faulty))
+            location = Location(node, own_faults, faulty)
+            check(suite.tests[name], location, names_written(node, faulty))
             suite.tests[name] = with_recorder(with_proof(suite.tests[name]))
         if own_faults.found:
             suite.faulty[name] = faulty
@@ -80,15 +81,18 @@ def load(paths: Sequence[Path], faults: Faults) -> Suite:
     return suite
 
 
-def names_known(node: YamlNode, faulty: Faulty) -> bool:
-    """Return True if all parameters could be read: no faulty key is, or was meant as,
-    ``parameters`` or ``defaults``."""
-    for key in faulty.shapes:
+def names_written(node: YamlNode, faulty: Faulty) -> Set[str] | None:
+    """Return the names below faulty keys that are ``parameters`` or ``defaults``, or were meant so:
+    they may be parameters. None where such a key holds no names."""
+    names: set[str] = set()
+    for key in {key.split(".")[0] for key in faulty.shapes}:
         value = node.value[key].value if key in node.value else None
         unknown = key not in Test.__struct_fields__ and isinstance(value, dict)
-        if unknown or key.split(".")[0] in ("parameters", "defaults"):
-            return False
-    return True
+        if unknown or key in ("parameters", "defaults"):
+            if not isinstance(value, dict):
+                return None
+            names |= value.keys()
+    return names
 
 
 def _read_all(paths: Sequence[Path], faults: Faults) -> dict[str, YamlNode]:
