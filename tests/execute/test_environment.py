@@ -2,13 +2,16 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from seatrial.execute.environment import inherited
+from seatrial.execute.environment import environment_lines, inherited
 from seatrial.model.machine import Machine, NodeGroup, Toolchain
 from tests.programs import Workplace
 
@@ -90,3 +93,94 @@ def test_functions_that_a_user_exported_as_builtins_reach_no_job(
     done = place.run("--name", "t")
     assert done.code == 0, done.said
     assert (place.run_folder("a") / "stdout").read_text().split() == ["mine", "/"]
+
+
+# ---- values that refer to variables -------------------------------------------------------
+
+
+def test_variables_are_replaced_in_builds_and_runs_alike(place: Workplace) -> None:
+    """PATH of machine, toolchain, the test's flags and the test grows in this order."""
+    say = 'echo "$PATH|$LIBS|$PRICE|$HERE|$CHAIN"'
+    place.env |= {"PATH": "/usr/bin:/bin", "UP": "up"}
+    place.env.pop("NONE_SUCH", None)
+    chain = {"environment": {"PATH": "/chain:$PATH", "CHAIN": "$MACHINE-$UP"}}
+    place.local(
+        setup="set -u",
+        environment={"PATH": "/site:$PATH", "LIBS": "/lib/a:$NONE_SUCH"},
+        toolchains={"c": chain},
+    )
+    place.test(
+        "t",
+        f'{say}; cat "$BUILD/said"',
+        build={"script": f"{say} > said"},
+        toolchains={"c": {"reason": "x", "environment": {"PATH": "/flags:${PATH}"}}},
+        environment={"PATH": "$PATH:/own dir", "PRICE": "5$$ and 6$", "HERE": "${UP}stairs"},
+    )
+    done = place.run("--name", "t")
+    assert done.code == 0, done.said
+    said = "/flags:/chain:/site:/usr/bin:/bin:/own dir|/lib/a|5$ and 6$|upstairs|here-up\n"
+    assert (place.run_folder("t") / "stdout").read_text() == said * 2
+
+
+VALUES = {"A": "a b", "B": "$A", "C": "", "D": None}  # D is not set
+PIECES = ("${A}", "${B}", "${C}", "${D}", "$$", ":", "x", " ", "'", '"', "\\", "`", "\n", "$ ", "é")
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from(PIECES), max_size=8))
+def test_what_a_value_becomes(pieces: list[str]) -> None:
+    text = "".join(pieces)
+    expected = "".join(
+        (VALUES[each.strip("${}")] or "")
+        if each.strip("${}") in VALUES
+        else each.replace("$$", "$")
+        for each in pieces
+    )
+    env = {name: value for name, value in VALUES.items() if value is not None}
+    script = f'set -eu\n{environment_lines({"X": text})}printf %s "$X"'
+    done = subprocess.run(["bash", "-c", script], env=env, capture_output=True, check=True)
+    if not any(f":{each}" in text or f"{each}:" in text for each in ("${C}", "${D}")):
+        assert done.stdout.decode() == expected
+    else:  # a list: what is empty may have lost its colon
+        assert done.stdout.decode().replace(":", "") == expected.replace(":", "")
+
+
+@pytest.mark.parametrize(
+    ("value", "becomes"),
+    [
+        *(("/a:$D", "/a"), ("$D:/a", "/a"), ("/a:$D:/b", "/a:/b"), ("/a:${C}", "/a")),
+        *(("/a:$A", "/a:a b"), ("$A:/a", "a b:/a"), ("h:$D.x", "h:.x"), ("$D", ""), ("$$D", "$D")),
+    ],
+)
+def test_a_part_of_a_list_that_is_not_set_goes_with_its_colon(value: str, becomes: str) -> None:
+    script = f'{environment_lines({"X": value})}printf %s "$X"'
+    env = {"A": "a b", "C": ""}
+    done = subprocess.run(["bash", "-c", script], env=env, capture_output=True, check=True)
+    assert done.stdout.decode() == becomes
+
+
+def test_what_is_not_replaced_is_a_fault(place: Workplace) -> None:
+    other = (
+        "is not replaced, only $NAME and ${NAME} are; export it in `setup` of the machine, or in"
+    )
+    place.test("t", parameters={"n": [1]}, environment={"A": "$(id)", "B": "/x/$n", "C": "$n"})
+    done = place.run()
+    assert done.code == 2
+    assert f"test.yaml:3: environment.A: $(id) {other} the script; $$ is a dollar sign" in done.err
+    assert (
+        "environment.B: '/x/$n': n is a parameter, which builds do not have; export it" in done.err
+    )
+    assert "environment.C: '$n' is only text; for the parameter write {parameter: n}" in done.err
+    place.test("t")
+    place.local(
+        environment={"A": "${A:-b}"},
+        toolchains={"c": {"environment": {"B": "${1}"}}},
+        pages={"thp": {"environment": {"C": "${"}}},
+    )
+    done = place.run()
+    for fault in (
+        "environment.A: ${A:-b}",
+        "toolchains.c.environment.B: ${1}",
+        "environment.C: ${",
+    ):
+        assert f"{fault} is not replaced" in done.err

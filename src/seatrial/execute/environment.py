@@ -14,10 +14,11 @@ from seatrial.escaping import shell_word
 from seatrial.execute.kept_files import sizes_of
 from seatrial.files import make_folder, open_descriptor, read_start, replace_file
 from seatrial.judge.reading import OWN_WORDS
-from seatrial.model.build import toolchain_of
+from seatrial.model.build import own_flags, toolchain_of
 from seatrial.model.file_model import Scalar
 from seatrial.model.identifiers import show
-from seatrial.model.machine import Machine
+from seatrial.model.machine import Machine, Toolchain
+from seatrial.model.machine_file import REFERENCE
 from seatrial.model.parameters import IMAGE_DIGEST, RUN_ONLY
 from seatrial.model.schedulers import schedulers
 from seatrial.model.test import Test
@@ -41,6 +42,39 @@ def exports(variables: Mapping[str, Scalar]) -> str:
         for name, value in variables.items()
     ]
     return f"export {' '.join(words)}\n" if words else ""
+
+
+def environment_lines(*layers: Mapping[str, Scalar]) -> str:
+    """Return bash that exports variables as people wrote them, layer by layer. ``$NAME`` and
+    ``${NAME}`` in a value are what NAME is then, on the node; ``$$`` is a dollar sign."""
+    if any(REFERENCE.search(str(value)) for layer in layers for value in layer.values()):
+        pairs = [pair for layer in layers for pair in layer.items()]
+        return "".join(f"export {name}={_expanding(show(value))}\n" for name, value in pairs)
+    merged: dict[str, Scalar] = {}
+    for layer in layers:
+        merged |= layer
+    return exports(merged)
+
+
+def _expanding(text: str) -> str:
+    """Return the value of a variable as a word of bash. Where the last or the first part of a list
+    with colons is not set, its colon goes, too: an empty part is the current directory."""
+    words = []
+    end = 0
+    for match in REFERENCE.finditer(text):
+        literal, end = text[end : match.start()], match.end()
+        name, is_first = match[2] or match[3], match.start() == 0
+        if match[1]:
+            literal, value = f"{literal}$", ""
+        elif literal.endswith(":") and text[end : end + 1] in ("", ":"):
+            literal, value = literal[:-1], f'"${{{name}:+:${name}}}"'
+        elif is_first and text[end : end + 1] == ":":
+            value, end = f'"${{{name}:+${name}:}}"', end + 1
+        else:
+            value = f'"${{{name}-}}"'
+        words += [shell_word(literal) if literal else "", value]
+    rest = text[end:]
+    return "".join([*words, shell_word(rest) if rest or not words else ""])
 
 
 def inherited(machine: Machine) -> dict[str, str]:
@@ -107,8 +141,15 @@ def preamble(machine: Machine, test: Test, toolchain: str) -> str:
     chain = toolchain_of(machine, test, toolchain)
     text = f"{machine.setup.rstrip()}\n" if machine.setup.strip() else ""
     text += module_lines([*machine.modules, *chain.modules, *test.modules])
-    own = test.fixed_environment
-    return text + exports({**machine.environment, **chain.environment, **own})
+    return text + environment_lines(*environments(machine, test, toolchain))
+
+
+def environments(machine: Machine, test: Test, toolchain: str) -> list[dict[str, Scalar]]:
+    """Return the environments of builds and runs of a test with a toolchain, in their order."""
+    of_machine = machine.toolchains.get(toolchain, Toolchain()).environment
+    flags = own_flags(test, toolchain)
+    of_flags = flags.environment if flags else {}
+    return [machine.environment, of_machine, of_flags, test.fixed_environment]
 
 
 def module_lines(names: Iterable[str]) -> str:

@@ -27,6 +27,7 @@ from seatrial.execute.directory import (
 )
 from seatrial.execute.environment import (
     NO_MODULE,
+    environment_lines,
     exports,
     module_lines,
     preamble,
@@ -395,12 +396,14 @@ class RunVariables(Struct, frozen=True):
     modules: list[str]
     environment: dict[str, Scalar]
     tunables: dict[str, int]
+    #: Variables that have the values of parameters.
+    parameters: dict[str, Scalar] = {}
 
 
 def run_variables(machine: Machine, test: Test, case: Case) -> RunVariables:
     """Return how a case gets its pages, its settings of malloc and the variables of its
     parameters."""
-    environment: dict[str, Scalar] = {
+    parameters: dict[str, Scalar] = {
         name: test.bound(case.parameters)[value.parameter]
         for name, value in test.environment.items()
         if isinstance(value, FromParameter)
@@ -409,17 +412,18 @@ def run_variables(machine: Machine, test: Test, case: Case) -> RunVariables:
     tunables = dict(settings.malloc)
     site = machine.pages.get(settings.pages)
     if site is not None:
-        return RunVariables(list(site.modules), {**site.environment, **environment}, tunables)
+        return RunVariables(list(site.modules), site.environment, tunables, parameters)
     if settings.pages:
         tunables["hugetlb"] = HUGETLB[settings.pages]
-    return RunVariables([], environment, tunables)
+    return RunVariables([], {}, tunables, parameters)
 
 
 def settings_lines(machine: Machine, test: Test, case: Case, directory: Path | None) -> str:
     """Return bash that sets the variables of a run, and makes its directory (if it has one beside
     the run directory) and its stripes, before its script."""
     wanted = run_variables(machine, test, case)
-    variables = module_lines(wanted.modules) + exports(wanted.environment)
+    variables = module_lines(wanted.modules) + environment_lines(wanted.environment)
+    variables += exports(wanted.parameters)
     variables += tunables_line(wanted.tunables)
     made = make_lines(directory)
     return variables + made + _set_stripes(case.settings, directory) + fill_lines(directory)

@@ -16,7 +16,7 @@ from seatrial.model.failures import check_known_failures
 from seatrial.model.file_model import Scalar
 from seatrial.model.identifiers import show
 from seatrial.model.job_options import GPU_KEYS, TEXT_KEYS, Text, fault_of_name, faults_of_options
-from seatrial.model.machine_file import faults_of_variables
+from seatrial.model.machine_file import faults_of_variables, references_of
 from seatrial.model.parameters import (
     HOSTFILE,
     HUNG_FILE,
@@ -176,6 +176,9 @@ class _Checker(ExpressionChecker):
             ) in known:
                 text = f"{value!r} is only text; for the parameter write {{parameter: {parameter}}}"
                 self.fault(text, "environment", name)
+            elif used := [each for each in references_of(value) if each in known]:
+                text = f"{value!r}: {used[0]} is a parameter, which builds do not have; export it"
+                self.fault(f"{text} in the script", "environment", name)
 
     def _parameter_of(self, value: FromParameter, name: str) -> None:
         known = self.test.parameter_names

@@ -149,7 +149,8 @@ class Toolchain(FileModel, frozen=True):
     )
     modules: Annotated[list[str], doc("modules loaded for it")] = []
     environment: Annotated[
-        dict[str, Scalar], doc("variables for it, such as `OMPI_CC: clang`")
+        dict[str, Scalar],
+        doc("variables for it, such as `OMPI_CC: clang`; `$NAME` in one is that of the node"),
     ] = {}
     version: Annotated[
         str,
@@ -365,7 +366,9 @@ class PageSettings(FileModel, frozen=True):
     """How a run gets pages of a size on this machine, in place of glibc's tunable."""
 
     modules: Annotated[list[str], doc("modules loaded for the run")] = []
-    environment: Annotated[dict[str, Scalar], doc("variables of the run")] = {}
+    environment: Annotated[
+        dict[str, Scalar], doc("variables of the run; `$NAME` in one is that of the node")
+    ] = {}
 
 
 @with_keys("machine")
@@ -396,7 +399,9 @@ class Machine(FileModel, frozen=True):
     ] = None
     toolchains: Annotated[dict[Name, Toolchain], doc("by name; the first is the default")] = {}
     modules: Annotated[list[str], doc("modules loaded for everything")] = []
-    environment: Annotated[dict[str, Scalar], doc("variables for everything")] = {}
+    environment: Annotated[
+        dict[str, Scalar], doc("variables for everything; `$NAME` in one is that of the node")
+    ] = {}
     setup: Annotated[str, doc("bash that runs before modules are loaded, in builds and runs")] = ""
     facts: Annotated[
         dict[str, Scalar],

@@ -286,6 +286,20 @@ def _file_use(about: FileUse, in_jobs: bool, location: Location) -> None:
         location.fault("its jobs have no numbers by which Lustre counts; leave it out", "job_stats")
 
 
+REFERENCE = re.compile(r"\$(?:(\$)|([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})", re.ASCII)
+"""What is replaced in the value of a variable: ``$$`` by a dollar sign, ``$NAME`` and ``${NAME}``
+by what NAME is on the node."""
+
+
+def references_of(value: object) -> list[str]:
+    """Return the names of the variables that the value of a variable refers to."""
+    matches = REFERENCE.finditer(str(value))
+    return [match[2] or match[3] for match in matches if not match[1]]
+
+
+_OTHERWISE = "export it in `setup` of the machine, or in the script; $$ is a dollar sign"
+
+
 def faults_of_variables(environment: Mapping[str, Scalar]) -> list[tuple[str, str]]:
     """Return the faults of an environment: (variable, message)."""
     faults = []
@@ -295,6 +309,9 @@ def faults_of_variables(environment: Mapping[str, Scalar]) -> list[tuple[str, st
             faults.append((name, text))
         elif "\0" in str(value):
             faults.append((name, "holds a NUL character"))
+        elif match := re.search(r"\$[({][^)}]*[)}]?", REFERENCE.sub("", str(value))):
+            text = f"{match[0]} is not replaced, only $NAME and ${{NAME}} are; {_OTHERWISE}"
+            faults.append((name, text))
         elif text := fault_of_variable(name, value):
             faults.append((name, text))
     return faults

@@ -440,7 +440,10 @@ class OwnFlags(FileModel, frozen=True):
     openmp: Annotated[str | None, doc("OpenMP flag, likewise")] = None
     ldflags: Annotated[str | None, doc("linker flags, likewise")] = None
     ldlibs: Annotated[str | None, doc("libraries, likewise")] = None
-    environment: Annotated[dict[str, Scalar], doc("variables, besides the toolchain's")] = {}
+    environment: Annotated[
+        dict[str, Scalar],
+        doc("variables, besides the toolchain's; `$NAME` in one is that of the node"),
+    ] = {}
     skip: Annotated[bool, doc("the test is left out with this toolchain")] = False
 
 
@@ -493,7 +496,10 @@ class TestFile(FileModel, frozen=True):
     requires: Annotated[Requires, doc("requirements on the machine")] = Requires()
     environment: Annotated[
         dict[str, Scalar | FromParameter],
-        doc("variables exported to build and run; of a parameter: to runs"),
+        doc(
+            "variables exported to build and run, of a parameter: to runs; `$NAME` in one is that "
+            "of the node"
+        ),
     ] = {}
     modules: Annotated[list[Word], doc("modules loaded for build and run")] = []
     inputs: Annotated[list[str | Input], doc("files put into each run directory")] = []

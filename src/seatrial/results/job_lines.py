@@ -14,7 +14,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from seatrial.escaping import comment, shell_word
-from seatrial.execute.environment import exports
+from seatrial.execute.environment import environment_lines, environments, exports
 from seatrial.execute.launchers import launch_of
 from seatrial.execute.protocol import Job
 from seatrial.execute.schedulers import client_of
@@ -73,10 +73,12 @@ def _request(machine: "Machine", test: "Test", case: "Case") -> list[str]:
 def _variables(machine: "Machine", test: "Test", case: "Case") -> list[str]:
     chain, found = toolchain_of(machine, test, case.toolchain), run_variables(machine, test, case)
     modules = [*machine.modules, *chain.modules, *test.modules, *found.modules]
-    variables = {**machine.environment, **chain.environment, **test.fixed_environment}
-    variables |= {**found.environment, "OMP_NUM_THREADS": case.threads}
+    layers = [*environments(machine, test, case.toolchain), found.environment]
     lines = [f"module load {shlex.join(modules)}"] if modules else []
-    lines += [exports({name: value}).rstrip() for name, value in variables.items()]
+    pairs = [pair for layer in layers for pair in layer.items()]
+    lines += [environment_lines({name: value}).rstrip() for name, value in pairs]
+    own = {**found.parameters, "OMP_NUM_THREADS": case.threads}
+    lines += [exports({name: value}).rstrip() for name, value in own.items()]
     return [*lines, *tunables_line(found.tunables).splitlines()]
 
 

@@ -50,6 +50,7 @@ resubmit = 0
 [EnvVars]
 flavour = sweet
 topping =
+price = 5$ $HOME
 """
 CHECK = """\
 #!/bin/bash
@@ -108,6 +109,7 @@ def test_tests_are_imported_and_run(place: Workplace, applications: Path) -> Non
     assert {each.metric: each.value for each in figures} == {"size": 28, "twice": 2}
     written = (place.suite / "hello" / "bad" / "test.yaml").read_text()
     assert "stopped" in written and 'TOPPING: ""' in written  # a variable may be empty
+    assert 'PRICE: "5$$ $$HOME"' in written  # the harness replaces nothing
     assert not (place.suite / "hello" / "bad" / "Run_Archive").exists()
 
 

@@ -402,10 +402,12 @@ def read_test(folder: Path, environment: Mapping[str, str]) -> OthTest:
     if "Replacements" not in sections:
         raise ValueError(f"{path}: has no section [Replacements]")
     values = dict(sections["Replacements"])
-    variables = {key.upper(): value for key, value in sections.get("EnvVars", {}).items()}
+    written = sections.get("EnvVars", {}).items()
+    variables = {key.upper(): _literal(value) for key, value in written}
+    known = {name: _literal(value) for name, value in environment.items()}
     unknown = [
         *_take_from_environment(values, environment),
-        *_take_from_environment(variables, environment),
+        *_take_from_environment(variables, known),
     ]
     _require_values(path, values, lines)
     others = {name: [*keys] for name, keys in sections.items() if name not in _SECTIONS}
@@ -413,6 +415,11 @@ def read_test(folder: Path, environment: Mapping[str, str]) -> OthTest:
         if (template := folder / SCRIPTS / name).is_file():
             return OthTest(folder, values, variables, lines, template, tuple(unknown), others)
     raise ValueError(f"{folder / SCRIPTS}: has no template: {', '.join(TEMPLATES)}")
+
+
+def _literal(value: str) -> str:
+    """Return the value of a variable for ``environment``: the harness replaces nothing in it."""
+    return value.replace("$", "$$")
 
 
 def _take_from_environment(given: dict[str, str], environment: Mapping[str, str]) -> list[str]:
