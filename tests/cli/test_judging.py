@@ -544,6 +544,10 @@ def test_network_of_files(tmp_path: Path) -> None:
     assert "speeds were not judged: 4 nodes talk" in answer.out
     impacts = ask(tmp_path, "network", str(DATA / "gpcnet.out")).out
     assert "no interval can be told" in impacts
+    labelled = "".join(f"0: {line}\n" for line in (DATA / "gpcnet.out").read_text().splitlines())
+    (tmp_path / "labelled.out").write_text(labelled)
+    same = ask(tmp_path, "network", str(tmp_path / "labelled.out")).out
+    assert same.splitlines()[1:] == impacts.splitlines()[1:]
     probe = ask(tmp_path, "network", str(DATA / "congestion.out")).out
     assert "unclear: the interval takes in 1" in probe
 
@@ -636,6 +640,8 @@ def test_network_of_what_is_none(tmp_path: Path, accused: Path) -> None:
     foreign = ask(tmp_path, "network", str(DATA / "ior.out"))
     assert foreign.code == 2
     assert "is neither a matrix" in foreign.err
+    alone = ask(tmp_path, "network", str(DATA / "gpcnet-network-test.out"))
+    assert (alone.code, "has no test under load; `seatrial parse gpcnet" in alone.err) == (2, True)
 
 
 # ---- references from a history ------------------------------------------------------------

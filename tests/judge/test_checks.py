@@ -136,6 +136,15 @@ def test_a_right_value_does_not_hide_a_wrong_one(tmp_path: Path) -> None:
     assert finding.text == "stdout:2: the value is 7, not 0"
 
 
+def test_labels_of_a_launcher_are_told_where_nothing_matches(tmp_path: Path) -> None:
+    (tmp_path / "stdout").write_text("0: \n0: speed 5\n")
+    for check in ({"value": r"^speed (\S+)", "equals": 5.0}, {"matches": "^speed"}):
+        finding = find_fault(a_check(**check), tmp_path, 0)
+        assert finding is not None and finding.text.endswith(
+            "; its lines have a launcher's labels: begin the pattern behind them, or print none"
+        )
+
+
 def test_exit_code_0_is_required_where_no_check_speaks_of_it(run: Path) -> None:
     good, bad = a_check(contains="end"), a_check(contains="never")
     assert find_faults(a_test(verify=[good]), run, 0) == []

@@ -12,6 +12,7 @@ LINE = "pair 0 5 nodes n001 n002 cpus 0 1 latency 0.42 us bandwidth 9211.0 MiB/s
 def test_ends_and_figures_of_a_pair() -> None:
     (one,) = pair_lines(f"seed 1\n{LINE}{END}\n")
     assert one == ((0, 5), ("n001", "n002"), (0, 1), 0.42, 9211.0, None, None)
+    assert pair_lines(f"0: seed 1\n0: {LINE}0: {END}\n") == [one], "as srun --label prints them"
 
 
 def test_intervals_of_figures() -> None:

@@ -10,6 +10,7 @@ import re
 from typing import NamedTuple
 
 from seatrial.escaping import plain
+from seatrial.judge.launcher_labels import without_labels
 
 END = "pingpong finished, all messages correct"
 Interval = tuple[float, float]
@@ -37,6 +38,7 @@ def pair_lines(text: str) -> list[PairLine]:
     """Return the pairs of a whole output. Raises ValueError with the line that is none, or if the
     closing line is missing."""
     pairs = []
+    text, _ = without_labels(text)
     for number, line in enumerate(text.splitlines(), 1):
         if not line.startswith("pair "):
             continue

@@ -15,6 +15,7 @@ from seatrial.files import read_regular
 from seatrial.hooks import CheckKind, load, provided
 from seatrial.judge import check_values, placement_check, python_function, reading
 from seatrial.judge.check_values import faults_of_check, kinds_of
+from seatrial.judge.launcher_labels import remedy_for
 from seatrial.judge.reading import own_words
 from seatrial.judge.script_check import find_by_script
 from seatrial.judge.search import SearchFailed, find_all, find_placed
@@ -126,8 +127,10 @@ def _absent(check: Check, folder: Path, names: check_values.Names) -> str:
 
 def _matches(check: Check, folder: Path, names: check_values.Names) -> str:
     pattern = check_values.pattern_of(check.matches or "", names)
-    (matches,) = find_all([pattern], _text_of(check, folder), most=1)
-    return "" if matches else f"{check.in_file} does not match {shown(pattern)}"
+    text = _text_of(check, folder)
+    (matches,) = find_all([pattern], text, most=1)
+    fault = f"{check.in_file} does not match {shown(pattern)}"
+    return "" if matches else f"{fault}{remedy_for(text)}"
 
 
 def _file(check: Check, folder: Path, names: check_values.Names) -> str:
@@ -144,16 +147,17 @@ def _value(check: Check, folder: Path, names: check_values.Names) -> str:
     """Every number that is found must pass, so that a right one cannot hide a wrong one."""
     bounds = check_values.bounds_of(check, names)
     pattern = check_values.pattern_of(check.value or "", names)
-    placed = find_placed(pattern, _text_of(check, folder))
+    text = _text_of(check, folder)
+    placed = find_placed(pattern, text)
     if not placed:
-        return f"{check.in_file} has no value for {shown(pattern)}"
-    for text, line in placed:
+        return f"{check.in_file} has no value for {shown(pattern)}{remedy_for(text)}"
+    for word, line in placed:
         try:
-            value = number(text)
+            value = number(word)
         except ValueError as error:
             return f"{check.in_file}:{line}: {error}, found by {shown(pattern)}"
         if missed := _missed(value, bounds):
-            return f"{check.in_file}:{line}: the value is {text}, {missed}"
+            return f"{check.in_file}:{line}: the value is {word}, {missed}"
     return ""
 
 

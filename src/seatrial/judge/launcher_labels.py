@@ -43,6 +43,15 @@ def without_labels(text: str) -> Unlabelled:
     return Unlabelled(rest, frozenset(ranks))
 
 
+def remedy_for(text: str) -> str:
+    """Return what to do where a pattern matches nothing in a text most of whose lines have a label;
+    "" where they have none."""
+    _, ranks = without_labels(text)
+    if not ranks:
+        return ""
+    return "; its lines have a launcher's labels: begin the pattern behind them, or print none"
+
+
 def _has_label(text: str) -> bool:
     """Return whether a line has a label. It goes from line to line by ``find``: a pattern for the
     beginning of any line would take seconds in the matrix of a large machine."""

@@ -13,6 +13,7 @@ from seatrial.judge import python_function
 from seatrial.judge.check_values import fault_of_pattern
 from seatrial.judge.checks import unreadable
 from seatrial.judge.formats import LESS, find_format, formats, told
+from seatrial.judge.launcher_labels import remedy_for
 from seatrial.judge.outputs import oth
 from seatrial.judge.python_function import fault_of_source
 from seatrial.judge.reading import DEFAULT_LIMIT, Unreadable, read_text
@@ -105,7 +106,8 @@ def _searched_in_file(metrics: dict[str, Metric], folder: Path) -> Measured:
         try:
             figures.append(_figure(name, metric, values))
         except ValueError as error:
-            findings.append(Finding(NO_FIGURE, f"metric {name}: {error}"))
+            remedy = "" if values else remedy_for(text)
+            findings.append(Finding(NO_FIGURE, f"metric {name}: {error}{remedy}"))
     return figures, findings
 
 

@@ -20,6 +20,7 @@ from seatrial.errors import UsageError
 from seatrial.escaping import plain, plain_line
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.judge.bands import PairLine, pair_lines
+from seatrial.judge.launcher_labels import without_labels
 from seatrial.judge.reading import Unreadable, head, read_text
 from seatrial.judge.statistics import spread
 from seatrial.judge.statistics.bands import (
@@ -122,7 +123,7 @@ def runs_with_pairs(store: Store, filters: Filters) -> Iterator[tuple[RunRow, li
     for run in queries.runs(store, filters):
         file = Path(run.path or "") / "stdout"
         start = head(file, HEAD) if run.path and run.code in queries.MEASURED else None
-        if start is not None and "\npair " in f"\n{start.text}":
+        if start is not None and "\npair " in f"\n{without_labels(start.text).text}":
             yield run, lines_of_file(file)
 
 

@@ -329,6 +329,8 @@ REFUSALS = [
     ("npb-mpi.out", "Mop/s total  ", "Mop/s totl   ", "'Mop/s total' is missing"),
     ("npb-omp-two.out", " IS Benchmark Completed", "", "2 benchmarks were started, and 1 comp"),
     ("osu-5-bw.out", "23012.88", "23012.88 1", "should have 2 columns"),
+    ("osu-5-bw.out", "23012.88", "23012.8", "ends with '23012.8': it is not whole"),
+    ("osu-5-bw.out", "23012.88", "230", "ends with '230': it is not whole"),
     ("osu-5-bw.out", "Bi-Directional Bandwidth", "Bandwidth", "twice"),
     ("osu-7-allreduce-checked.out", "Pass", "Fail", "validation says 'Fail'"),
     ("osu-7-barrier.out", "             1.41\n", "", "no figures below the title"),

@@ -53,6 +53,7 @@ def parse(text: str) -> list[MetricValue]:
         if title is None:
             raise ValueError(f"its title is not '# OSU ... Test v' and 3 to 7: {shown(head)}")
         rows = list(_rows(title[1], block))
+        _require_whole_ends(block)
         if not any(rows):
             raise ValueError(f"it has no figures below the title of {shown(title[1])}")
         _require_doubling(rows)
@@ -85,6 +86,15 @@ def _require_doubling(rows: list[list[MetricValue]]) -> None:
     for last, size in pairwise(sizes):
         if last >= 0 and size != (2 * last or 1):
             raise ValueError(f"a row between {last} and {size} bytes is missing")
+
+
+def _require_whole_ends(block: str) -> None:
+    """Raise ValueError if the last number of a row has not as many decimals as that of the first:
+    it was cut. A launcher that labels lines ends the last one itself."""
+    ends = [line.split()[-1] for line in filter(is_row, block.split("\n"))]
+    for end in ends:
+        if len(end.partition(".")[2]) != len(ends[0].partition(".")[2]):
+            raise ValueError(f"a row ends with {shown(end)}: it is not whole")
 
 
 def _row(benchmark: str, columns: list[str], line: str) -> list[MetricValue]:

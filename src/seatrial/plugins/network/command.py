@@ -18,6 +18,7 @@ from seatrial.escaping import plain, plain_line
 from seatrial.execute import detect as machines
 from seatrial.execute.trial_folder import known_machine
 from seatrial.judge.formats import LESS, find_format
+from seatrial.judge.launcher_labels import without_labels
 from seatrial.judge.reading import Unreadable, head, read_text
 from seatrial.judge.statistics.all_pairs import GroupPair, Link, Network, Slow
 from seatrial.model.figures import MetricValue
@@ -95,6 +96,9 @@ def _of_file(file: Path) -> _Source:
         except ValueError as error:
             reasons.append(f"as {name}'s: {plain(str(error))[:200]}")
             continue
+        if not impacts_of(figures):
+            reason = f"has no test under load; `seatrial parse {name} {file}` prints its figures"
+            raise UsageError(f"{file}: {reason}")
         return _Source(str(file), figures=figures)
     raise UsageError(
         f"{file}: is neither a matrix (mpiGraph's output, or {matrices.FILE} of the probe pairs) "
@@ -142,8 +146,9 @@ def _of_run(run: RunRow) -> _Source | None:
     stdout = head(folder / "stdout", 4096)
     if stdout is None:
         return None
-    known = matrices.is_matrix(stdout.text) or stdout.text.startswith("congestion of ")
-    if not known and "NetworkLoad Tests" not in stdout.text:
+    text, _ = without_labels(stdout.text)
+    known = matrices.is_matrix(text) or text.startswith("congestion of ")
+    if not known and "NetworkLoad Tests" not in text:
         return None
     return _of_file(folder / "stdout")._replace(name=source)
 
