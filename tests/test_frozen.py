@@ -42,6 +42,15 @@ QUESTIONS = (
     "config --show-origin",
     "report verify lab.html --signers allowed_signers --require vendor --require site",
 )
+# Words that were changed on purpose since.
+CHANGED = {
+    "clock   of  passed  accepted": "    clock  passed  accepted",
+    "1.02 s            8    82.4 %": "    1.02 s       8    82.4 %",
+    "   3 s  3 s      14    94.8 %": "3 s of 3 s      14    94.8 %",
+    "no run had 52.0 % of the node-hours; 50.0 % planned for none": (
+        "52.0 % of the node-hours were unused; the plan gives 50.0 % to no test"
+    ),
+}
 
 
 @pytest.fixture
@@ -66,7 +75,10 @@ def test_every_question_has_the_answer_of_then(version_0_2: Workplace) -> None:
     golden = FROZEN / "version-0.2.txt"
     if REGENERATE:
         golden.write_text(told)
-    assert told == golden.read_text()
+    then = golden.read_text()
+    for before, now in CHANGED.items():
+        then = then.replace(before, now)
+    assert told == then
 
 
 def test_the_store_of_then_answers_as_one_that_is_made_of_the_journals_now(

@@ -665,10 +665,10 @@ def test_a_reference_that_allows_half_is_refused_unless_forced(tmp_path: Path) -
     story.trial([100.0, 125.0])
     wide = ask(tmp_path, "reference", "accept", "t001", "--dry-run")
     assert (wide.code, "wide: " in wide.err) == (0, True)
-    assert "2 figures scatter so that it allows 29.6 %" in wide.err
+    assert "the reference of 2 figures allows 29.6 %" in wide.err
     refused = ask(tmp_path, "reference", "accept", "t002")
     assert (refused.code, Path("references.yaml").exists()) == (2, False)
-    assert "2 figures scatter so that it allows 69.0 %, which tells nothing" in refused.err
+    assert "the reference of 2 figures allows 69.0 %, so it tells nothing" in refused.err
     assert "--force" in refused.err
     forced = ask(tmp_path, "reference", "accept", "t002", "--force")
     assert (forced.code, "left out" in forced.err, "wide: " in forced.err) == (0, False, True)

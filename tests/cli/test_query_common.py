@@ -469,9 +469,17 @@ def test_junit_output_is_bounded(tmp_path: Path) -> None:
     trial.write()
     text = ET.fromstring(ask(tmp_path, "export", "t").out).findtext(".//system-out")
     assert text is not None
-    assert text.startswith("[the last 16384 of 100007 bytes]\nä")
+    assert text.startswith("[the last 16383 of 100007 bytes]\nä")
     assert text.endswith("äthe end")
     assert len(text) < 10_000
+    trial = TrialMaker(tmp_path / "lines", "t", [a_case(1)])
+    trial.run(trial.cases[0], "r1", files={"stdout": b"the coefficient 1\n" * 2000})
+    trial.write()
+    text = ET.fromstring(ask(tmp_path / "lines", "export", "t").out).findtext(".//system-out")
+    assert text is not None
+    note, *lines = text.splitlines()
+    assert set(lines) == {"the coefficient 1"}
+    assert note == f"[the last {18 * len(lines)} of 36000 bytes]"
 
 
 @given(

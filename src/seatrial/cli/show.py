@@ -256,7 +256,7 @@ def _tail(run: RunRow, name: str, lines: int) -> str:
         piece = tail(Path(run.path) / name, MAX_TAIL_BYTES)
     if piece is None:
         return ""
-    found = _safe_lines(piece.text)
+    found = _safe_lines(piece.whole_lines(MAX_TAIL_BYTES))
     if not found:
         return f"{name} is empty"
     more = piece.cut(MAX_TAIL_BYTES) or len(found) > lines

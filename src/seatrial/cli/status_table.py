@@ -111,15 +111,15 @@ def _short(one: Status) -> str:
 
 
 def _components(statuses: Sequence[Status], by_evidence: Mapping[str, str]) -> TextTable:
-    rows = TextTable("component~ | state | verdict | clock> | of> | passed> | accepted>")
+    rows = TextTable("component~ | state | verdict | clock> | passed> | accepted>")
     for one in statuses:
-        times = (show_seconds(time) if time else None for time in (one.clock, one.duration))
+        times = (show_seconds(time) for time in (one.clock, one.duration) if time)
         passed = sum(part.accepted for part in one.parts)
         passed += sum(item.state == "pass" for item in one.items)
         share = in_per_cent(one.utilisation)
-        rows.add(_title(one), one.state, _short(one), *times, passed, share)
+        rows.add(_title(one), one.state, _short(one), " of ".join(times), passed, share)
     for component, state in by_evidence.items():
-        rows.add(component, state, *[None] * 5)
+        rows.add(component, state, *[None] * 4)
     return rows
 
 
@@ -177,8 +177,9 @@ def _shares(one: Status) -> Iterator[str]:
     nodes."""
     shares = one.node_shares
     if shares is not None and shares.unclaimed is not None:
-        unclaimed = f"; {100 * shares.unclaimed:.1f} % planned for none" if shares.unclaimed else ""
-        yield f"no run had {100 * shares.unused:.1f} % of the node-hours{unclaimed}"
+        unclaimed = f"; the plan gives {100 * shares.unclaimed:.1f} % to no test"
+        unused = f"{100 * shares.unused:.1f} % of the node-hours were unused"
+        yield f"{unused}{unclaimed if shares.unclaimed else ''}"
     yield from wrap(one.sharing, WIDTH)
 
 

@@ -256,8 +256,10 @@ def log_tail(directory: Path) -> str:
     """Return the end of the log of a build."""
     try:
         with open_regular(directory / LOG) as log:
-            log.seek(max(0, log.seek(0, os.SEEK_END) - LOG_TAIL))
-            return log.read().decode(errors="replace").strip()
+            start = max(0, log.seek(0, os.SEEK_END) - LOG_TAIL)
+            log.seek(start)
+            text = log.read().decode(errors="replace").strip()
+            return text.partition("\n")[2] or text if start else text  # no rest of a line
     except OSError:
         return ""
 

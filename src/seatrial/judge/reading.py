@@ -91,6 +91,11 @@ class FileExcerpt(NamedTuple):
     def cut(self, limit: int) -> bool:
         return self.size > limit
 
+    def whole_lines(self, limit: int) -> str:
+        """Return the text of an end, without the rest of a line at its beginning."""
+        start = self.text.find("\n") + 1 if self.cut(limit) else 0
+        return self.text[start:] or self.text
+
 
 def head(path: Path, limit: int) -> FileExcerpt | None:
     """Return the first bytes of a regular file as text; None if it cannot be read."""

@@ -82,9 +82,9 @@ def _width_words(reference: Reference, n: int, *, force: bool) -> str:
     width = max(-(reference.lower or 0.0), reference.upper or 0.0)
     if width < WIDE:
         return ""
-    words = f"{count(n, 'figure')} scatter so that it allows {100 * width:.1f} %"
+    words = f"the reference of {count(n, 'figure')} allows {100 * width:.1f} %"
     if width >= USELESS and not force:
-        raise ValueError(f"{words}, which tells nothing; find out why, or --force it")
+        raise ValueError(f"{words}, so it tells nothing; find out why they scatter, or --force it")
     return words
 
 

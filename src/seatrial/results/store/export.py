@@ -223,8 +223,9 @@ def _output(run: RunRow) -> Iterator[str]:
         piece = tail(Path(run.path) / name, LONGEST_OUTPUT) if run.path else None
         if piece is None or not piece.text:
             continue
-        note = f"[the last {LONGEST_OUTPUT} of {piece.size} bytes]\n"
-        text = note + piece.text if piece.cut(LONGEST_OUTPUT) else piece.text
+        text = piece.whole_lines(LONGEST_OUTPUT)
+        if piece.cut(LONGEST_OUTPUT):
+            text = f"[the last {len(text.encode())} of {piece.size} bytes]\n{text}"
         yield f"      <{element}>{xml_text(text)}</{element}>\n"
 
 

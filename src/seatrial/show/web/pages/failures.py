@@ -7,13 +7,12 @@ from typing import Any
 from msgspec import structs
 from msgspec.structs import replace
 
-from seatrial.escaping import plain
 from seatrial.model.codes import code_of
 from seatrial.results.store import pagination
 from seatrial.results.store.pagination import BY_VERDICT, End
 from seatrial.results.store.tables import RunRow
 from seatrial.show.web.filters import ListFrame, filters_of, page_of
-from seatrial.show.web.output import FilePiece, tail
+from seatrial.show.web.output import FilePiece, lines_of, tail
 from seatrial.show.web.page import BadQuery, PageQuery
 from seatrial.show.web.pages.runs import RunLine
 from seatrial.show.web.state.caches import in_time
@@ -146,7 +145,7 @@ def _output(run: RunRow) -> tuple[str, str]:
         piece = tail(run, name, MAX_OUTPUT)
         if not isinstance(piece, FilePiece):
             return "", f"{name} {piece}"
-        lines = plain(piece.text).rstrip().splitlines()
+        lines = "\n".join(lines_of(piece)).rstrip().splitlines()
         if lines:
             return name, "\n".join(lines[-LINES:])
     return "", "it wrote nothing"
