@@ -23,7 +23,7 @@ _PROCESSES = re.compile(r"#[ \t]*#processes[ \t]*=[ \t]*(\d+)[ \t]*(?:[;(].*)?")
 _GROUPS = re.compile(r"#[ \t]*\([ \t]*(\d+) groups of (\d+) processes each.*")
 _MODE = re.compile(r"#[ \t]*MODE:[ \t]*(\S+).*")
 _WITHIN = (_PROCESSES, _GROUPS, _MODE)  # a benchmark's lines
-_LISTED = re.compile(r"^#[ \t]+(\w+)[ \t]*$", re.MULTILINE)
+_LISTED = re.compile(r"^#[ \t]+(?:\(Multi-\))?(\w+)[ \t]*$", re.MULTILINE)  # of -multi
 _END = re.compile(r"^# All processes entering MPI_Finalize", re.MULTILINE)
 _COLUMNS: dict[str, tuple[str, str, Better]] = {
     "t[usec]": ("time", "us", "lower"),
@@ -83,7 +83,10 @@ def _of_block(benchmark: str, block: str, usual: str) -> list[MetricValue]:
                 raise ValueError("a line '# Benchmarking' is missing")
             labels = {**labels, "processes": int(whole(_PROCESSES, line)[1][:9])}
         elif groups := _GROUPS.fullmatch(line):
-            labels = {**labels, "groups": int(groups[1][:9])}
+            if "groups" in labels:
+                raise ValueError("a line '# Benchmarking' is missing")
+            processes = labels.get("processes", int(groups[2][:9]))  # of -multi: of each group
+            labels = {**labels, "processes": processes, "groups": int(groups[1][:9])}
         elif mode := _MODE.fullmatch(line):
             labels, columns = {**labels, "mode": mode[1]}, [""]
         elif "#repetitions" in words:
@@ -111,7 +114,7 @@ def _require_listed(head: str, figures: list[MetricValue]) -> None:
     run most of them."""
     _, _, listed = head.partition("List of Benchmarks to run:")
     names = _LISTED.findall(listed)
-    benchmarks = {figure.labels["benchmark"] for figure in figures}
+    benchmarks = {str(figure.labels["benchmark"]).removeprefix("Multi-") for figure in figures}
     alone = all(figure.labels["processes"] == 1 for figure in figures)
     if missing := [name for name in names if name not in benchmarks and not alone]:
         raise ValueError(f"it lists {shown(missing[0])}, and has no figures of it")
