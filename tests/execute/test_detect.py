@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from seatrial.model.machine import Launcher, Toolchain, WrittenLayout
 from seatrial.model.machine_file import load_machine
 from tests.model.fakes import program
 from tests.model.hwloc import xml_of
+from tests.programs import Workplace
 
 OPENMPI = {
     "--showme:version": "mpicc: Open MPI 5.0.5 (Language: C)",
@@ -165,6 +167,60 @@ def test_a_compiler_that_hangs_or_cannot_be_started(
     assert {name: (chain.version, chain.openmp) for name, chain in found.items()} == {
         "gcc": ("", "-fopenmp"), "clang": ("", ""),
     }  # fmt: skip
+
+
+def test_what_was_left_out_is_told_with_its_reason(path: Path) -> None:
+    gcc(path)
+    mpi(path, {line: text for line, text in OPENMPI.items() if line != "-E*"}, ".openmpi")
+    fault = "echo 'x.c:1:10: fatal error: mpi.h: No such file' >&2; exit 1"
+    program(path, "mpicc.openmpi", {"--showme:version": "Open MPI 5"}, otherwise=fault)
+    program(path, "mpicc.mpich", MPICH)
+    program(path, "mpicc", {"-v": "gcc 13"}, otherwise="exit 0")
+    program(path, "clang", {"--version": "clang version 14.0"}, otherwise="exit 3")
+    machine, comments = detection.detect_host("h")
+    assert list(machine.toolchains) == ["gcc", "clang"]
+    told = " ".join(comments.replace("# ", "").split())
+    for text in (
+        f"{path}/mpicc.openmpi left out: it does not compile (mpi.h: No such file).",
+        f"{path}/mpicc.mpich left out: no mpirun.mpich and no mpiexec is beside it.",
+        f"{path}/mpicc left out: it says it is neither Open MPI nor MPICH.",
+        "gcc: fc is empty, as gfortran and gfortran-13 are not on PATH.",
+        "clang: openmp is empty, as -fopenmp does not work (exit code 3).",
+        "clang: cxx is empty, as clang++ and clang++-14 are not on PATH.",
+    ):
+        assert text in told
+    long_lines = [line for line in comments.splitlines() if len(line) > 80]
+    assert all(str(path) in line and line.count(" ") == 1 for line in long_lines)
+    for name in ("gcc", "clang", "mpicc", "mpicc.openmpi", "mpicc.mpich"):
+        (path / name).unlink()
+    _, comments = detection.detect_host("h")
+    assert "No MPI: none of mpicc, mpicc.openmpi, mpicc.mpich is on PATH." in comments
+    assert "No toolchain: none of gcc, clang, icx, nvc is on PATH." in comments
+
+
+def test_compilers_whose_names_have_their_version(path: Path) -> None:
+    for number in (9, 12, 13):
+        program(path, f"gcc-{number}", {"--version": f"gcc-{number} (Debian) {number}.2.0"})
+    program(path, "gfortran-13", {})
+    program(path, "gfortran-9", {})
+    program(path, "g++-12", {})
+    machine, comments = detection.detect_host("h")
+    chain = machine.toolchains["gcc"]
+    assert (chain.cc, chain.cxx, chain.fc) == ("gcc-13", "", "gfortran-13")
+    assert "gcc-13: cxx is empty, as g++ and g++-13 are not on PATH; g++-12 is of\n" in comments
+
+
+def test_the_file_says_what_commands_take(place: Workplace, path: Path) -> None:
+    gcc(path)
+    machine, _ = detection.detect_host("h")
+    chain = detection.written(machine)["toolchains"]["gcc"]
+    assert list(chain) == ["cc", "cxx", "fc", "cflags", "openmp", "version"]
+    assert (chain["cflags"], chain["fc"]) == ("-O3", "")
+    shown = place.seatrial("machine", "h", "--detect").out
+    assert re.search(r"^  memory: [0-9.]+[GM]iB$", shown, re.MULTILINE)
+    assert "layout: {sockets: [[" in shown or "layout" not in shown
+    size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert 0 <= size - machine.nodes[0].memory.bytes < 2**30 / 10
 
 
 # ---- processors ---------------------------------------------------------------------------

@@ -8,13 +8,11 @@ import msgspec
 from seatrial.cli import options
 from seatrial.cli.options import choice_option, format_option
 from seatrial.errors import UsageError, suggest
-from seatrial.execute.detect import detect as detect_host
-from seatrial.execute.detect import differences, find_machine
+from seatrial.execute.detect import differences, find_machine, written
 from seatrial.hooks import load
 from seatrial.lazy import yaml
 from seatrial.model.decoding import plain
 from seatrial.model.machine import Machine
-from seatrial.model.machine_file import this_host
 from seatrial.model.machine_topology import known_topology
 from seatrial.model.node_set import fold
 from seatrial.model.schedulers import scheduler_of, schedulers
@@ -68,17 +66,35 @@ def command(
         raise UsageError("--detect describes anew, --check looks at a file; give one of them")
     if check:
         return _check(find_machine(name).machine)
-    machine, hint = _detected(name, scheduler) if detect else (find_machine(name).machine, "")
-    click.echo(yaml.safe_dump(plain(machine), sort_keys=False, width=88) + hint, nl=False)
+    if detect:
+        machine, hint = load(scheduler_of(scheduler).detect or _HOST)(name)
+        click.echo(_page(written(machine)) + hint, nl=False)
+    else:
+        click.echo(_page(plain(find_machine(name).machine)), nl=False)
     return 0
 
 
-def _detected(name: str | None, scheduler: str) -> tuple[Machine, str]:
-    """Return this host, or the cluster that a scheduler shows, and what to mend in its file."""
-    if detect := scheduler_of(scheduler).detect:
-        machine, hint = load(detect)(name)
-        return machine, hint
-    return detect_host(name or this_host(), with_layout=True), ""
+_HOST = "seatrial.execute.detect:detect_host"
+
+
+def _page(about: dict[str, Any]) -> str:
+    """Return a machine as YAML; what is short or a table stands in one line, as in the docs."""
+    root = yaml.compose(yaml.safe_dump(about, sort_keys=False))
+    _put_in_lines(root)
+    return str(yaml.serialize(root, width=_WIDTH))
+
+
+def _put_in_lines(node: Any) -> None:
+    pairs = node.value if node.id == "mapping" else []
+    for key, value in pairs:
+        if key.value in _IN_LINES and value.id != "scalar":
+            value.flow_style = True
+        _put_in_lines(value)
+    for item in node.value if node.id == "sequence" else []:
+        _put_in_lines(item)
+
+
+_IN_LINES = ("layout", "launcher", "environment", "features", "modules", "options")
 
 
 def _check(machine: Machine) -> int:

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -44,6 +44,13 @@ def find_machine(name: str | None) -> Site:
 def detect(name: str, *, with_layout: bool = False) -> Machine:
     """Describe this host under that name; ``with_layout``: as lstopo shows it, too, which takes a
     moment. The local backend runs its jobs."""
+    machine, _ = detect_host(name, with_layout=with_layout)
+    return machine
+
+
+def detect_host(name: str | None, *, with_layout: bool = True) -> tuple[Machine, str]:
+    """Describe this host; return also comments for the file: the compilers that were left out."""
+    name = name or this_host()
     processors = sorted(os.sched_getaffinity(0))  # in a container not all of the host's
     cores = _distinct(processors, "thread_siblings_list")
     node = NodeGroup(
@@ -52,14 +59,35 @@ def detect(name: str, *, with_layout: bool = False) -> Machine:
         sockets=_distinct(processors, "physical_package_id"),
         numa_domains=_numa_domains(processors),
         threads_per_core=len(processors) // cores,
-        memory=Memory(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")),
+        memory=_memory(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")),
         gpus=count_gpus(os.environ),
     )
     if with_layout:
         node = replace(node, layout=_layout(node, processors))
-    return Machine(
-        machine=name, about="This host, as detected", nodes=[node], toolchains=detect_toolchains()
-    )
+    found = detect_toolchains()
+    about = "This host, as detected"
+    machine = Machine(machine=name, about=about, nodes=[node], toolchains=found.toolchains)
+    return machine, found.comments
+
+
+def _memory(size: int) -> Memory:
+    """Return a size in bytes as people write it, never more than it is."""
+    tenths = size * 10 // 2**30
+    return Memory(f"{tenths / 10:g}GiB" if tenths else f"{size // 2**20}MiB")
+
+
+def written(machine: Machine) -> dict[str, Any]:
+    """Return a detected machine as its file has it: the compilers and flags of its toolchains are
+    there also where they are the defaults."""
+    about: dict[str, Any] = plain(machine)
+    for name, chain in machine.toolchains.items():
+        said = about["toolchains"][name]
+        own = {key: getattr(chain, key) for key in _SAID}
+        about["toolchains"][name] = {**own, **said}
+    return about
+
+
+_SAID = ("cc", "cxx", "fc", "cflags", "openmp")
 
 
 def _layout(node: NodeGroup, processors: list[int]) -> WrittenLayout | None:
@@ -144,7 +172,7 @@ def detect_cluster(name: str | None) -> tuple[Machine, str]:
     if not kinds:
         raise UsageError("scontrol show node: Slurm has no node here; describe the machine by hand")
     about = "As Slurm describes it" + (f"; other partitions: {', '.join(more)}" if more else "")
-    toolchains = detect_toolchains()
+    toolchains, _ = found = detect_toolchains()
     # Whether srun can start an MPI's tasks depends on how both were built. The MPI's own launcher
     # works inside an allocation in any case. Users may choose launcher: {kind: srun}.
     own = any(toolchain.launcher for toolchain in toolchains.values())
@@ -157,7 +185,7 @@ def detect_cluster(name: str | None) -> tuple[Machine, str]:
         launcher=Launcher(kind="none" if own else "srun"),
         toolchains=toolchains,
     )
-    return _with_network(machine), _unknown_sockets(seen) + _hint(others)
+    return _with_network(machine), found.comments + _unknown_sockets(seen) + _hint(others)
 
 
 def _partitions_shown() -> tuple[str, list[str]]:

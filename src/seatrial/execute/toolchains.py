@@ -1,17 +1,21 @@
 """Detect the compilers and MPIs of this host, as toolchains."""
 
+import contextlib
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from msgspec.structs import replace
 
+from seatrial.escaping import plain_line
 from seatrial.model.machine import Launcher, Toolchain
+from seatrial.units import show_seconds
 
 COMPILERS = (
     ("gcc", "gcc", "g++", "gfortran"),
@@ -22,6 +26,7 @@ COMPILERS = (
 OPENMP_FLAGS = {"oneapi": "-qopenmp", "nvhpc": "-mp"}
 MPI_COMPILERS = ("mpicc", "mpicc.openmpi", "mpicc.mpich")
 PATIENCE_SECONDS = 20.0
+LONGEST_FAULT = 120
 
 
 class Mpi(NamedTuple):
@@ -34,33 +39,91 @@ class Mpi(NamedTuple):
     mpirun: str
 
 
-def detect_toolchains() -> dict[str, Toolchain]:
+class FoundToolchains(NamedTuple):
+    """The toolchains of this host, and what was left out of them, each with its reason."""
+
+    toolchains: dict[str, Toolchain]
+    left_out: list[str]
+
+    @property
+    def comments(self) -> str:
+        """What was left out, as comments for the machine's file."""
+        whole_words = textwrap.TextWrapper(76, break_long_words=False, break_on_hyphens=False)
+        lines = [line for text in self.left_out for line in whole_words.wrap(text)]
+        return "".join(f"# {line}\n" for line in lines)
+
+
+def detect_toolchains() -> FoundToolchains:
     """Return a toolchain for every pair of a compiler and an MPI of this host."""
-    mpis = list(_mpis())
+    left_out: list[str] = []
+    mpis = _mpis(left_out)
     toolchains: dict[str, Toolchain] = {}
-    for family, cc, cxx, fc in COMPILERS:
-        if shutil.which(cc) is None:
+    for family, *names in COMPILERS:
+        plain = _compilers(family, names, left_out)
+        if plain is None:
             continue
-        # Debian's clang comes without the OpenMP runtime.
-        program = "int main(void) { return 0; }\n"
-        openmp = family != "clang" or _takes(program, cc, "-fopenmp", "-o", os.devnull)
-        plain = Toolchain(
-            cc=cc,
-            cxx=cxx if shutil.which(cxx) else "",
-            fc=fc if shutil.which(fc) else "",
-            openmp=OPENMP_FLAGS.get(family, "-fopenmp") if openmp else "",
-            version=version_of(cc),
-        )
         for mpi in mpis:
             toolchains[f"{family}-{mpi.flavour}"] = _with_mpi(plain, mpi)
         if not mpis:
             toolchains[family] = plain
-    return toolchains
+    if not toolchains:
+        names = [cc for _, cc, *_ in COMPILERS]
+        left_out.append(f"No toolchain: none of {', '.join(names)} is on PATH.")
+    return FoundToolchains(toolchains, left_out)
 
 
-def _takes(program: str, *compiler: str) -> bool:
-    """Return True if a compiler with these arguments accepts a C program."""
-    return _output(*compiler, "-x", "c", "-", program=program) is not None
+def _compilers(family: str, names: Sequence[str], left_out: list[str]) -> Toolchain | None:
+    """Return the compilers of a family, C, C++ and Fortran; None where there is no C compiler."""
+    name_of_cc, name_of_cxx, name_of_fc = names
+    numbered = _numbered(name_of_cc)
+    cc = name_of_cc if shutil.which(name_of_cc) else numbered[max(numbered)] if numbered else ""
+    if not cc:
+        return None
+    version = version_of(cc)
+    openmp = OPENMP_FLAGS.get(family, "-fopenmp")
+    # Debian's clang comes without the OpenMP runtime.
+    program = "int main(void) { return 0; }\n"
+    if family == "clang" and (fault := _fault_of(program, cc, openmp, "-o", os.devnull)):
+        left_out.append(f"{cc}: openmp is empty, as {openmp} does not work ({fault}).")
+        openmp = ""
+    major = re.search(r"(\d+)\.\d", version)
+    return Toolchain(
+        cc=cc,
+        cxx=_companion(name_of_cxx, cc, major[1] if major else "", "cxx", left_out),
+        fc=_companion(name_of_fc, cc, major[1] if major else "", "fc", left_out),
+        openmp=openmp,
+        version=version,
+    )
+
+
+def _companion(name: str, cc: str, major: str, key: str, left_out: list[str]) -> str:
+    """Return the C++ or Fortran compiler beside a C compiler: that of its name, or of its major
+    version, such as gfortran-12; "" if there is none."""
+    if shutil.which(name):
+        return name
+    numbered = _numbered(name)
+    if major and int(major) in numbered:
+        return numbered[int(major)]
+    others = f"; {', '.join(numbered.values())} is of another version" if numbered else ""
+    tried = f"{name} and {name}-{major} are" if major else f"{name} is"
+    left_out.append(f"{cc}: {key} is empty, as {tried} not on PATH{others}.")
+    return ""
+
+
+def _numbered(name: str) -> dict[int, str]:
+    """Return the programs NAME-N on PATH by their numbers."""
+    pattern = re.compile(re.escape(name) + r"-(\d{1,3})", re.ASCII)
+    found: dict[int, str] = {}
+    for folder in os.get_exec_path():
+        with contextlib.suppress(OSError):
+            matches = [pattern.fullmatch(each) for each in os.listdir(folder)]  # noqa: PTH208
+            found |= {int(match[1]): match[0] for match in matches if match}
+    return dict(sorted(found.items()))
+
+
+def _fault_of(program: str, *compiler: str) -> str:
+    """Return why a compiler with these arguments does not accept a C program; "" if it does."""
+    return _asked(*compiler, "-x", "c", "-", program=program).fault
 
 
 def _with_mpi(plain: Toolchain, mpi: Mpi) -> Toolchain:
@@ -76,16 +139,20 @@ def _with_mpi(plain: Toolchain, mpi: Mpi) -> Toolchain:
     )
 
 
-def _mpis() -> Iterator[Mpi]:
-    """Yield the MPIs on PATH, one of each flavour; if there is none, the one beside this Python.
+def _mpis(left_out: list[str]) -> list[Mpi]:
+    """Return the MPIs on PATH, one of each flavour; if there is none, the one beside this Python.
     That one does not count as on PATH, so that an activated environment changes nothing."""
     own = str(Path(sys.prefix) / "bin")
     others = [folder for folder in os.get_exec_path() if os.path.realpath(folder) != own]
-    mpis = {mpi.flavour: mpi for mpi in _mpis_on(os.pathsep.join(others))}
-    yield from (mpis or {mpi.flavour: mpi for mpi in _mpis_on(own)}).values()
+    mpis = {mpi.flavour: mpi for mpi in _mpis_on(os.pathsep.join(others), left_out)}
+    if not mpis:
+        mpis = {mpi.flavour: mpi for mpi in _mpis_on(own, left_out)}
+    if not (mpis or left_out):
+        left_out.append(f"No MPI: none of {', '.join(MPI_COMPILERS)} is on PATH.")
+    return list(mpis.values())
 
 
-def _mpis_on(path: str) -> Iterator[Mpi]:
+def _mpis_on(path: str, left_out: list[str]) -> Iterator[Mpi]:
     for name in reversed(MPI_COMPILERS):  # the plain name last: it overrides the others
         mpicc = shutil.which(name, path=path)
         if mpicc is None:
@@ -93,9 +160,19 @@ def _mpis_on(path: str) -> Iterator[Mpi]:
         ending = name.removeprefix("mpicc")
         flavour = _flavour(mpicc)
         mpirun = _beside(mpicc, f"mpirun{ending}") or _beside(mpicc, f"mpiexec{ending}")
+        if flavour is None:
+            left_out.append(f"{mpicc} left out: it says it is neither Open MPI nor MPICH.")
+        elif not mpirun:
+            left_out.append(f"{mpicc} left out: no mpirun{ending} and no mpiexec is beside it.")
         # Debian's MPI for running programs comes without its header.
-        if flavour and mpirun and _takes("#include <mpi.h>\n", mpicc, "-E", "-o", os.devnull):
+        elif fault := _fault_of("#include <mpi.h>\n", mpicc, "-E", "-o", os.devnull):
+            left_out.append(f"{mpicc} left out: it does not compile ({fault}).")
+        else:
             mpicxx, mpifc = _beside(mpicc, f"mpicxx{ending}"), _beside(mpicc, f"mpif90{ending}")
+            for key, wrapper, found in (("mpicxx", "mpicxx", mpicxx), ("mpifc", "mpif90", mpifc)):
+                if not found:
+                    text = f"{key} is empty, as no {wrapper}{ending} is beside it."
+                    left_out.append(f"{mpicc}: {text}")
             yield Mpi(flavour, mpicc, mpicxx, mpifc, mpirun)
 
 
@@ -107,19 +184,22 @@ def _beside(program: str, name: str) -> str:
 def _flavour(mpicc: str) -> Literal["openmpi", "mpich"] | None:
     """Return the flavour of an MPI compiler, or None. Open MPI and MPICH each have an option that
     only they know. MVAPICH and Intel MPI derive from MPICH and accept its arguments."""
-    if "Open MPI" in _output_of(mpicc, "--showme:version"):
+    if "Open MPI" in _asked(mpicc, "--showme:version").output:
         return "openmpi"
-    words = _output_of(mpicc, "-v") + " " + _output_of(mpicc, "-show")
+    words = _asked(mpicc, "-v").output + " " + _asked(mpicc, "-show").output
     return "mpich" if re.search(r"mpich|mvapich|intel\(r\) mpi", words, re.IGNORECASE) else None
 
 
-def _output_of(*command: str) -> str:
-    """Return all that a command says: a notice of a wrapper may be its first line."""
-    return _output(*command) or ""
+class _Answer(NamedTuple):
+    """What a command printed, "" if it failed, and why it failed."""
+
+    output: str
+    fault: str = ""
 
 
-def _output(*command: str, program: str = "") -> str | None:
-    """Return the output of a command, given a program as input; None where it fails."""
+def _asked(*command: str, program: str = "") -> _Answer:
+    """Return the answer of a command that is given a program as input. All that it says is its
+    output: a notice of a wrapper may be its first line."""
     try:
         done = subprocess.run(
             command,
@@ -129,9 +209,16 @@ def _output(*command: str, program: str = "") -> str | None:
             text=True,
             errors="replace",
         )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout if done.returncode == 0 else None
+    except OSError as error:
+        return _Answer("", f"it cannot be started: {error.strerror}")
+    except subprocess.TimeoutExpired:
+        return _Answer("", f"it does not end in {show_seconds(PATIENCE_SECONDS)}")
+    if done.returncode == 0:
+        return _Answer(done.stdout)
+    lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+    first = next((line for line in lines if "error" in line.lower()), "".join(lines[:1]))
+    said = re.sub(r"^.*?(?:fatal )?error: ", "", first)
+    return _Answer("", plain_line(said[:LONGEST_FAULT]) or f"exit code {done.returncode}")
 
 
 # ---- program version -----------------------------------------------------------------------------

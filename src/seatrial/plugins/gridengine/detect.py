@@ -31,7 +31,7 @@ def detect_gridengine(name: str | None) -> tuple[Machine, str]:
     kinds = by_kind((host.name, kind) for host in hosts if (kind := _kind(host)) is not None)
     if not kinds:
         raise UsageError("qhost: no host with cores is in a queue; describe the machine by hand")
-    toolchains = detect_toolchains()
+    toolchains, _ = found = detect_toolchains()
     has_launcher = any(toolchain.launcher for toolchain in toolchains.values())
     machine = Machine(
         machine=name or "cluster",
@@ -44,7 +44,7 @@ def detect_gridengine(name: str | None) -> tuple[Machine, str]:
     known = {name for kind in kinds for name in unfold(kind.names)}
     unknown = [host.name for host in hosts if host.name in known and not _sockets_known(host)]
     hint = sockets_hint("Grid Engine", "m_socket is m_core", unknown)
-    return replace(machine, gridengine=GridEngine(parallel=_parallel())), hint
+    return replace(machine, gridengine=GridEngine(parallel=_parallel())), found.comments + hint
 
 
 def _kind(host: HostSeen) -> NodeGroup | None:

@@ -35,7 +35,7 @@ def detect_pbs(name: str | None) -> tuple[Machine, str]:
     kinds = _groups(free) or _groups(vnodes)
     if not kinds:
         raise UsageError("pbsnodes: PBS has no node with CPUs here; describe the machine by hand")
-    toolchains = detect_toolchains()
+    toolchains, _ = found = detect_toolchains()
     has_launcher = any(toolchain.launcher for toolchain in toolchains.values())
     others = f"; other nodes belong to queues: {', '.join(sorted(map(str, queues)))}"
     machine = Machine(
@@ -46,7 +46,7 @@ def detect_pbs(name: str | None) -> tuple[Machine, str]:
         launcher=Launcher(kind="none" if has_launcher else "mpiexec"),
         toolchains=toolchains,
     )
-    return machine, ""
+    return machine, found.comments
 
 
 def _groups(vnodes: dict[str, dict[str, Any]]) -> list[NodeGroup]:
