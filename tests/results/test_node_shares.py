@@ -101,9 +101,22 @@ def test_the_time_of_a_node_is_divided_among_its_runs_by_their_cores() -> None:
     assert found.occupied == pytest.approx(9 / 40)
     assert found.shared == pytest.approx(2 / 40)
     assert sharing(found) == (
-        "runs shared nodes: their scripts took 22.5 % of the node time, and in 5 % of it several "
-        "ran on a node, which is accepted if one passed"
+        "runs shared nodes in 5 % of the node time, which is accepted if one of them passed: all "
+        "scripts took 22.5 % of the node time, 100 % of that in runs that passed"
     )
+
+
+def test_where_runs_share_a_host_it_is_told_how_much_of_their_time_was_in_runs_that_passed() -> (
+    None
+):
+    story = a_mix((1, 1, 1))
+    story.run(0, 0, 4, PASS, nodes="n1")
+    story.run(1, 0, 4, FAILED, nodes="n1")
+    story.run(2, 0, 8, FAILED, nodes="n1")
+    found = shares_of(story, room=4)
+    assert [each.node_hours for each in found.tests] == pytest.approx([1, 1, 2])
+    assert (found.passed, found.shared) == pytest.approx((0.25, 0.1))
+    assert sharing(found).endswith("took 40 % of the node time, 25 % of that in runs that passed")
 
 
 @pytest.mark.parametrize("runs", [2, 3])

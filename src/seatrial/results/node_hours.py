@@ -50,14 +50,16 @@ class TestShare(Struct, frozen=True, kw_only=True):
 class NodeShares(Struct, frozen=True, kw_only=True):
     """The shares of all tests. ``unclaimed`` is the share that the plan gives to no test (None
     where it gives none), ``unused`` the share that no run had. ``occupied`` is the node-hours of
-    all scripts over those available, more than 1 where runs shared nodes; ``shared`` is the share
-    of the node-hours in which several scripts were on a node."""
+    all scripts over those available, more than 1 where runs shared nodes; ``passed`` is the share
+    of those of the runs with a verdict that passed; ``shared`` is the share of the node-hours in
+    which several scripts were on a node."""
 
     tests: list[TestShare]
     unclaimed: float | None
     unused: float
     occupied: float
     shared: float
+    passed: float = 0.0
 
 
 def node_shares(history: TrialHistory, timeline: Timeline, now: int) -> NodeShares | None:
@@ -69,7 +71,7 @@ def node_shares(history: TrialHistory, timeline: Timeline, now: int) -> NodeShar
     had = {case.test: 0.0 for case in history.cases}
     beside: dict[str, list[tuple[int, int, int]]] = defaultdict(list)  # node -> start, end, case
     without_script = dict(had)
-    occupied = 0
+    occupied = passed = over = 0
     for run in history.runs:
         held = run.held_nodes(now)
         if held is None:
@@ -78,12 +80,16 @@ def node_shares(history: TrialHistory, timeline: Timeline, now: int) -> NodeShar
         ran = _overlap(script, counted)
         without_script[test] += part * (_overlap(held, counted) - ran)
         occupied += run.size * ran
-        names = unfold_or_empty(run.nodes) if ran and history.can_share(run.case) else ()
+        over += run.size * ran * run.over
+        passed += run.size * ran * run.passed
+        shares = ran and (history.room or history.can_share(run.case))
+        names = unfold_or_empty(run.nodes) if shares else ()
         for name in names:
             beside[name] += [(*span, run.case) for span in _within(script, counted)]
-        if not names:
+        if history.room or not names:
             had[test] += part * ran
-    shared = sum(_divide(history, runs, had) for runs in beside.values())
+    divided = dict(had) if history.room else had  # there each run has its part of the cores
+    shared = sum(_divide(history, runs, divided) for runs in beside.values())
     planned, unclaimed, fills = _planned(history, timeline)
     _credit(had, without_script, min(timeline.total.held, available * (1 - (unclaimed or 0.0))))
     tests = [
@@ -102,18 +108,26 @@ def node_shares(history: TrialHistory, timeline: Timeline, now: int) -> NodeShar
         unused=max(0.0, 1 - sum(had.values()) / available),
         occupied=occupied / available,
         shared=shared / available,
+        passed=passed / over if over else 0.0,
     )
 
 
 def sharing(found: NodeShares | None) -> str:
     """Return how far runs shared nodes, as a sentence without its full stop; "" if they did not."""
-    if found is None or found.shared < MIN_SHARED:
+    if not (shared := shared_time(found)) or found is None:
         return ""
     return (
-        f"runs shared nodes: their scripts took {100 * found.occupied:.3g} % of the node time, and "
-        f"in {show_share(found.shared)} of it several ran on a node, which is accepted if one "
-        "passed"
+        f"{shared}, which is accepted if one of them passed: all scripts took "
+        f"{100 * found.occupied:.3g} % of the node time, {show_share(found.passed)} of that in "
+        "runs that passed"
     )
+
+
+def shared_time(found: NodeShares | None) -> str:
+    """Return in which share of the node time runs shared nodes, in words; "" if they did not."""
+    if found is None or found.shared < MIN_SHARED:
+        return ""
+    return f"runs shared nodes in {show_share(found.shared)} of the node time"
 
 
 def _planned(

@@ -1009,4 +1009,4 @@ def test_criteria_say_when_runs_shared_nodes() -> None:
     for name in ("utilisation", "mix"):
         (result, *_) = judge(Criterion(criterion=name, at_most="90%"), view)
         assert "runs shared nodes" in result.reason
-        assert "25 % of it" in result.reason
+        assert "in 25 % of the node time" in result.reason

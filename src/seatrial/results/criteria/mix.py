@@ -26,7 +26,7 @@ from seatrial.results.criteria.view import (
     undecided,
     with_worst,
 )
-from seatrial.results.node_hours import TestShare, sharing
+from seatrial.results.node_hours import TestShare, shared_time
 from seatrial.results.trial_history import RunHistory
 from seatrial.units import count, show_share
 
@@ -62,7 +62,7 @@ def mix(view: TrialView, criterion: Criterion) -> list[Result]:
         return [undecided(criterion, "no node-hours were available yet")]
     wanted = set(view.tests(criterion))
     runs = Counter(view.history.test_of(run) for run in view.runs(criterion))
-    shared = sharing(found)
+    shared = shared_time(found)
     results = [
         decided(
             view,
