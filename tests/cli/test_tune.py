@@ -138,6 +138,8 @@ def test_the_largest_size_that_works(tmp_path: Path) -> None:
     assert re.search(r"^way=2 +1  works$", said, re.MULTILINE)
     assert re.search(r"^way=3 +0  failed: exit code 7", said, re.MULTILINE)
     assert said.endswith("\nnot needed: way=1, way=4\n") and "never ran" not in said
+    (listed,) = json.loads(place.seatrial("trials", "--format", "json").out)
+    assert (listed["runs"], listed["passed"], listed["waiting"]) == (2, 1, 0)
 
 
 def test_where_every_setting_fails_nothing_is_advised(tmp_path: Path) -> None:

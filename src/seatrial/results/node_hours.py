@@ -23,7 +23,7 @@ from seatrial.model.codes import code_of
 from seatrial.model.node_set import unfold_or_empty
 from seatrial.model.policy import Policy
 from seatrial.results.outages import Span, whole_outages
-from seatrial.results.trial_history import TrialHistory
+from seatrial.results.trial_history import RunHistory, TrialHistory
 from seatrial.results.utilisation import USES, Timeline
 from seatrial.units import SECOND_NS, show_share
 
@@ -62,6 +62,25 @@ class NodeShares(Struct, frozen=True, kw_only=True):
     passed: float = 0.0
 
 
+class _ScriptTime(Struct):
+    """Node-ns of scripts: of all runs, of those with a verdict, of those that passed."""
+
+    all: int = 0
+    over: int = 0
+    passed: int = 0
+
+    def add(self, run: RunHistory, time: int) -> None:
+        self.all += time
+        self.over += time * run.over
+        self.passed += time * run.passed
+
+
+def _nodes_to_share(history: TrialHistory, run: RunHistory) -> Sequence[str]:
+    """Return the nodes of a run that leaves some of their cores to others."""
+    shares = history.room or history.can_share(run.case)
+    return unfold_or_empty(run.nodes) if shares else ()
+
+
 def node_shares(history: TrialHistory, timeline: Timeline, now: int) -> NodeShares | None:
     """Return the shares up to ``now`` (ns); None before any node-hours were available."""
     available = timeline.total.available
@@ -70,8 +89,7 @@ def node_shares(history: TrialHistory, timeline: Timeline, now: int) -> NodeShar
     counted = list(_outside(timeline.spans, whole_outages(history)))
     had = {case.test: 0.0 for case in history.cases}
     beside: dict[str, list[tuple[int, int, int]]] = defaultdict(list)  # node -> start, end, case
-    without_script = dict(had)
-    occupied = passed = over = 0
+    without_script, scripts = dict(had), _ScriptTime()
     for run in history.runs:
         held = run.held_nodes(now)
         if held is None:
@@ -79,11 +97,8 @@ def node_shares(history: TrialHistory, timeline: Timeline, now: int) -> NodeShar
         test, part, script = history.test_of(run), history.part_of_node(run), run.script(held)
         ran = _overlap(script, counted)
         without_script[test] += part * (_overlap(held, counted) - ran)
-        occupied += run.size * ran
-        over += run.size * ran * run.over
-        passed += run.size * ran * run.passed
-        shares = ran and (history.room or history.can_share(run.case))
-        names = unfold_or_empty(run.nodes) if shares else ()
+        scripts.add(run, run.size * ran)
+        names = _nodes_to_share(history, run) if ran else ()
         for name in names:
             beside[name] += [(*span, run.case) for span in _within(script, counted)]
         if history.room or not names:
@@ -106,9 +121,9 @@ def node_shares(history: TrialHistory, timeline: Timeline, now: int) -> NodeShar
         tests=tests,
         unclaimed=unclaimed,
         unused=max(0.0, 1 - sum(had.values()) / available),
-        occupied=occupied / available,
+        occupied=scripts.all / available,
         shared=shared / available,
-        passed=passed / over if over else 0.0,
+        passed=scripts.passed / scripts.over if scripts.over else 0.0,
     )
 
 

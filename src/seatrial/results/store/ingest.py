@@ -233,6 +233,10 @@ class _ComponentName(Struct):
     component: str
 
 
+class _TuneName(Struct):
+    tune: str = ""
+
+
 class _Tool(Struct):
     tool: str = ""
 
@@ -248,6 +252,7 @@ class _Record(Struct):
     tests: dict[str, _TestWords] = {}
     plan: str = ""
     component: _ComponentName | None = None
+    tuning: _TuneName | None = None
     phase: str = ""
     rehearsed: bool = False
     imported: _Tool | None = None
@@ -364,7 +369,7 @@ def _make_row(writer: Writer, folder: TrialPaths, record: _Record) -> StoredTria
         owner=record.user,
         host=record.host,
         cases=len(cases),
-        planned=sum(case.repeat for case in cases),
+        planned=0 if record.tuning else sum(case.repeat for case in cases),  # it runs some
         plan=record.plan,
         component=record.component.component if record.component else "",
         phase=record.phase,
