@@ -8,13 +8,26 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from seatrial.model.machine import NetworkModel
-from seatrial.model.machine_topology import made
-from seatrial.model.topology import Topology, TopologyKind, fault_of_nesting, level_by_size
+from seatrial.model.machine_topology import TopologyFault, made
+from seatrial.model.node_set import unfold
+from seatrial.model.topology import (
+    NodeWish,
+    Topology,
+    TopologyKind,
+    choose_nodes,
+    fault_of_nesting,
+    level_by_size,
+    summary,
+)
+
+# 12 routers for data and 2 for metadata, on blades without compute nodes (service blades).
+ROUTERS = "c[0,2,4,6,8,10]-0c0s[0-1]n1,c[0,6]-0c0s0n2"
 
 
-def daint() -> Topology:
+def daint(*, roles: bool = False) -> Topology:
     """Piz Daint: 12 cabinets in a row, 8 places of each group without a compute node."""
     names = [
         f"c{cabinet}-0c{chassis}s{router}n{node}"
@@ -30,8 +43,9 @@ def daint() -> Topology:
         levels=[{"router": 4}, {"chassis": 64}, {"group": 384}],
         ports=240,
         links={"system": "4.7GB/s"},
+        roles={"lnet": ROUTERS, "login": "c3-0c0s4n0"} if roles else {},
     )
-    return made(told, names)
+    return made(told, names, ["oss01", "c99-0c0s0n9"] if roles else [])
 
 
 def hopper() -> Topology:
@@ -69,6 +83,52 @@ def test_piz_daint_by_the_names_of_its_nodes() -> None:
     assert cut is not None
     assert cut.links == 9 * 48
     assert cut.bandwidth == pytest.approx(2030.4e9)
+
+
+def test_routers_that_run_no_jobs_have_a_place_and_change_that_of_no_node() -> None:
+    plain, topology = daint(), daint(roles=True)
+    assert topology.nodes == plain.nodes and topology.pairs() == plain.pairs()
+    assert topology.service == unfold(ROUTERS), "not a host whose name does not fit"
+    assert topology.bisection() == plain.bisection() and summary(topology) == summary(plain)
+    for a in range(0, 2256, 97):
+        assert topology.place(a)[:2] == plain.place(a)[:2]
+        assert [topology.hops(a, b) for b in range(0, 2256, 89)] == [
+            plain.hops(a, b) for b in range(0, 2256, 89)
+        ]
+    of = topology.number_of
+    router = of["c6-0c0s1n1"]
+    assert topology.place(router)[0] == ("group", "3") and router in topology.roles["lnet"]
+    assert topology.hops(of["c7-0c2s15n0"], router) == 2 and topology.level(0, router) == "system"
+    assert topology.path(of["c6-0c0s2n0"], router)[0][0] == "c6-0c0s2n0"
+    assert len(topology.roles["lnet"]) == 14 and topology.roles["login"] == (of["c3-0c0s4n0"],)
+    wish = NodeWish(near="lnet", within="group")
+    chosen = choose_nodes(topology, range(2256), wish, 376, "s").nodes
+    assert len({topology.place(node)[0] for node in chosen}) == 1
+    near = choose_nodes(topology, range(2256), NodeWish(near="login"), 3, "s").nodes
+    assert {topology.names[node] for node in near} <= {*unfold("c3-0c0s4n[0-3]")}
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ({"levels": [{"s": 2}], "names": "n{n}"}, ""),
+        ({"levels": [{"s": 2}]}, "n9 is not a node of this machine, and nothing tells its place"),
+        ({"levels": [{"s": {"a": "n[1-4]", "b": "n9"}}]}, ""),
+        ({"levels": [{"s": {"a": "n[1-4]"}}]}, "n9 is not a node of this machine"),
+        ({"levels": [{"s": 2}], "names": "n{n}", "roles": {"io": "n0a"}}, "n0a is not a node"),
+    ],
+)
+def test_the_place_of_a_node_that_runs_no_jobs_must_be_told(
+    keys: dict[str, Any], told: str
+) -> None:
+    network = NetworkModel(**{"kind": "tree", "roles": {"io": "n9"}, **keys})
+    names = ["n1", "n2", "n3", "n4"]
+    if told:
+        with pytest.raises(TopologyFault, match=told):
+            made(network, names)
+    else:
+        assert made(network, names).names == (*names, "n9")
+        assert made(replace(network, roles={}), names, ["n9", "x1"]).service == ("n9",)
 
 
 def test_the_torus_of_hopper() -> None:

@@ -138,12 +138,12 @@ def network(topology: Topology) -> dict[str, Any]:
     cut = topology.bisection()
     levels = []
     for height, level in enumerate(topology.levels):
-        units = zip(level.units, topology.members(level), strict=True)
+        members = zip(level.units, topology.members(level), strict=True)
         levels.append(
             {
                 "level": level.name,
                 "hops": None if topology.kind == "torus" else topology.hops_at(height),
-                "units": {unit: fold(nodes) for unit, nodes in units},
+                "units": {unit: fold(nodes) for unit, nodes in members if nodes},
             }
         )
     return {
@@ -154,6 +154,10 @@ def network(topology: Topology) -> dict[str, Any]:
         "pairs": dict(zip(_names(topology), topology.pairs(), strict=True)),
         "mean_hops": topology.mean_hops(range(len(topology.nodes))),
         "bisection": cut._asdict() if cut else None,
+        "roles": {
+            role: fold([topology.names[each] for each in members])
+            for role, members in topology.roles.items()
+        },
     }
 
 
@@ -173,19 +177,30 @@ def _lines(name: str, topology: Topology) -> list[str]:
     for height, level in enumerate(_names(topology)):
         units, sizes = 1, [len(topology.nodes)]
         if height < len(topology.levels):
-            sizes = sorted(map(len, topology.members(topology.levels[height])))
+            sizes = sorted(filter(None, map(len, topology.members(topology.levels[height]))))
             units = len(sizes)
         each = str(sizes[0]) if sizes[0] == sizes[-1] else f"{sizes[0]} to {sizes[-1]}"
         hops = "" if topology.kind == "torus" else str(topology.hops_at(height))
         share = f"{pairs[height] / max(1, sum(pairs)):.1%}"
         lines.append(f"{level[:12]:<12}{units:>8}{each:>16}{hops:>6}{pairs[height]:>14,}{share:>8}")
     mean = f"Mean hops: {topology.mean_hops(range(len(topology.nodes))):.3g}"
-    return [*lines, "", f"{mean}; bisection: {bisection_text(topology.bisection())}"]
+    lines += ["", f"{mean}; bisection: {bisection_text(topology.bisection())}"]
+    return lines + [_role_line(topology, role) for role in topology.roles]
+
+
+def _role_line(topology: Topology, role: str) -> str:
+    """Return how many nodes have a role, and how many of them a unit of the largest level has."""
+    level, members = topology.levels[-1], topology.roles[role]
+    numbers = [0] * len(level.units)
+    for node in members:
+        numbers[level.unit_of[node]] += 1
+    each = f"{min(numbers)} to {max(numbers)}" if min(numbers) < max(numbers) else f"{numbers[0]}"
+    return f"Role {role}: {count(len(members), 'node')}, {each} in each {level.name}"
 
 
 def _pair(topology: Topology, a: int, b: int) -> dict[str, Any]:
     return {
-        "nodes": {topology.nodes[each]: dict(topology.place(each)) for each in (a, b)},
+        "nodes": {topology.names[each]: dict(topology.place(each)) for each in (a, b)},
         "level": topology.level(a, b),
         "hops": topology.hops(a, b),
         "path": [[*link] for link in topology.path(a, b)],
@@ -196,7 +211,7 @@ def _pair_lines(topology: Topology, a: int, b: int) -> list[str]:
     lines = []
     for node in (a, b):
         place = ", ".join(f"{level} {unit}" for level, unit in topology.place(node))
-        lines.append(f"{topology.nodes[node]}: {place}")
+        lines.append(f"{topology.names[node]}: {place}")
     hops = topology.hops(a, b)
     lines.append(f"smallest common level: {topology.level(a, b)}; {count(hops, 'hop')}")
     path = topology.path(a, b)

@@ -531,7 +531,7 @@ def _network(machine: Machine) -> Iterator[str]:
         levels = levels_of_switches(shown_topology(), (), topology.nodes)
     except (UsageError, ValueError):
         return
-    units = {fold(nodes) for level in topology.levels for nodes in topology.members(level)}
+    units = {fold(nodes) for level in topology.levels for nodes in topology.members(level) if nodes}
     for level in levels:
         for name, switches in level.items():
             if missing := [unit for unit, nodes in switches.items() if nodes not in units]:

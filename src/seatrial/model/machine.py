@@ -358,7 +358,10 @@ class NetworkModel(FileModel, frozen=True):
     ports: Annotated[int, doc("links that leave each unit of the largest level", ge=0)] = 0
     roles: Annotated[
         dict[str, NodeSet],
-        doc("nodes with a role, such as {lnet: n[1,65]}; runs can be placed near them"),
+        doc(
+            "nodes with a role, such as {lnet: n[1,65]}; runs can be placed near them. Those that "
+            "run no jobs, and so are not in the machine's `nodes`, have a place and a role, too"
+        ),
     ] = {}
 
 

@@ -33,7 +33,7 @@ from seatrial.model.file_model import NAME, Scalar
 from seatrial.model.machine import FileSystem, FileUse, Machine, Places
 from seatrial.model.machine_topology import check_topology, with_topology
 from seatrial.model.node_set import unfold_or_empty
-from seatrial.model.nodes import check_layout, with_layout
+from seatrial.model.nodes import check_layout, hosts_by_role, with_layout
 from seatrial.model.places import placed
 from seatrial.model.run_settings import fault_of_variable
 from seatrial.model.schedulers import BatchSettings, Scheduler, schedulers
@@ -367,10 +367,11 @@ def _places(places: Places, location: Location) -> None:
 
 
 def _groups(machine: Machine, names: set[str], location: Location) -> None:
-    """Check that groups name nodes of the machine, and each node at most once."""
+    """Check that groups name nodes of the machine, or hosts with a role, and each at most once."""
     if location.given("places"):
         _places(machine.places, location)
     group_of: dict[str, str] = {}
+    names = names.union(*hosts_by_role(machine).values())
     for name, folded in machine.groups.items():
         at = location.inside("groups", name)
         members = named_nodes(folded, names, at)

@@ -8,6 +8,8 @@ Groups alone are a tree of one level.
 """
 
 import json
+import math
+import operator
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -20,7 +22,7 @@ from seatrial.model import machine as model
 from seatrial.model import topology
 from seatrial.model.documents import Location
 from seatrial.model.node_set import fold, unfold
-from seatrial.model.nodes import node_names
+from seatrial.model.nodes import groups_of, hosts_by_role, node_names
 from seatrial.model.places import MAX_FILE_BYTES, named, places_in, switches_of
 from seatrial.model.topology import name_pattern, positions
 from seatrial.units import bytes_of, count
@@ -41,11 +43,31 @@ def topology_of(machine: "model.Machine") -> topology.Topology | None:
     """Return the network of a machine that was loaded; None if nothing is told of it. Raises
     TopologyFault, which a machine that was loaded does not."""
     if machine.topology is not None:
-        return made(machine.topology, node_names(machine))
-    names = [node for folded in machine.groups.values() for node in unfold(folded)]
-    if not names:
+        return made(machine.topology, node_names(machine), _hosts(machine))
+    if not machine.groups:
         return None
-    return made(model.NetworkModel(kind="tree", levels=[{"group": {**machine.groups}}]), names)
+    hosts = _hosts(machine)
+    nodes = [node for node in groups_of(machine) if node not in hosts]
+    tree = model.NetworkModel(kind="tree", levels=[{"group": {**machine.groups}}])
+    return made(tree, nodes, hosts)
+
+
+def _hosts(machine: "model.Machine") -> list[str]:
+    """Return the hosts of a machine that have a role and run no jobs."""
+    of_jobs = set(node_names(machine))
+    members = (host for hosts in hosts_by_role(machine).values() for host in hosts)
+    return list(dict.fromkeys(host for host in members if host not in of_jobs))
+
+
+def largest_units(machine: "model.Machine") -> dict[str, str]:
+    """Return the unit of the largest level of a machine's topology that each node is in, service
+    nodes, too (``group 3``); of a machine without topology its group."""
+    network = topology_of(machine) if machine.topology is not None else None
+    if network is None or not network.levels:
+        return groups_of(machine)
+    level = network.levels[-1]
+    units = (f"{level.name} {level.units[unit]}" for unit in level.unit_of)
+    return dict(zip(network.names, units, strict=True))
 
 
 def known_topology(machine: "model.Machine") -> topology.Topology:
@@ -67,7 +89,7 @@ def check_topology(machine: "model.Machine", at: Location) -> None:
         if machine.topology.file:
             _sources(machine.topology)
         else:
-            made(machine.topology, node_names(machine))
+            made(machine.topology, node_names(machine), _hosts(machine))
     except TopologyFault as fault:
         at.fault(str(fault), *fault.key)
 
@@ -81,31 +103,41 @@ def with_topology(machine: "model.Machine", folder: Path) -> "model.Machine":
     text = read_regular(folder / network.file, MAX_FILE_BYTES).decode(errors="replace")
     names = [level for level in network.levels if isinstance(level, str)]
     nodes = node_names(machine)
+    hosts = _hosts(machine)
     if text.lstrip().startswith("{"):
-        levels = levels_of_places(text, names or [*network.axes], nodes)
+        known = [*nodes, *(host for host in hosts if host in places_in(text))]
+        levels = levels_of_places(text, names or [*network.axes], known)
     else:
-        levels = levels_of_switches(text, names or [*network.axes], nodes, network.by)
+        levels = levels_of_switches(text, names or [*network.axes], [*nodes, *hosts], network.by)
     if network.kind == "torus":
         levels = [_by_coordinates(levels)]
     network = replace(network, file="", by="", levels=[*levels])
-    made(network, nodes)
+    made(network, nodes, hosts)
     return replace(machine, topology=network)
 
 
 # ---- from the keys of the file ------------------------------------------------------------
 
 
-def made(network: "model.NetworkModel", nodes: Sequence[str]) -> topology.Topology:
-    """Return a network of these nodes. Raises TopologyFault."""
+def made(
+    network: "model.NetworkModel", nodes: Sequence[str], hosts: Sequence[str] = ()
+) -> topology.Topology:
+    """Return a network of these nodes, which run jobs, of those with a role in it, and of further
+    ``hosts`` whose place is told. Raises TopologyFault."""
     _sources(network)
-    rows = _numbers(network, nodes) if network.names else []
-    places = positions(_ordered(network, rows)) if rows else range(len(nodes))
-    levels = [_level(network.levels[i], i, nodes, places) for i in range(len(network.levels))]
+    members = (node for folded in network.roles.values() for node in unfold(folded))
+    of_jobs = set(nodes)
+    others = [node for node in dict.fromkeys([*members, *hosts]) if node not in of_jobs]
+    service = _with_place(network, nodes, others)
+    placed = [*nodes, *service]
+    rows = _numbers(network, placed) if network.names else []
+    places = positions(_ordered(network, rows)) if rows else range(len(placed))
+    levels = [_level(network.levels[i], i, placed, places) for i in range(len(network.levels))]
     coordinates: list[topology.Coordinates] = []
     if network.kind == "torus":
-        coordinates = _coordinates(network, nodes, rows, places)
+        coordinates = _coordinates(network, placed, rows, places)
         levels = [_routers(levels[0].name if levels else ROUTER, coordinates), *levels[1:]]
-    if fault := topology.fault_of_nesting(levels, nodes):
+    if fault := topology.fault_of_nesting(levels, placed):
         raise TopologyFault(fault, "levels")
     return topology.Topology(
         kind=network.kind,
@@ -116,8 +148,48 @@ def made(network: "model.NetworkModel", nodes: Sequence[str]) -> topology.Topolo
         coordinates=tuple(coordinates),
         ports=network.ports,
         bandwidths=_bandwidths(network, [level.name for level in levels]),
-        roles=_roles(network.roles, nodes),
+        roles=_roles(network.roles, placed),
+        service=tuple(service),
     )
+
+
+def _with_place(
+    network: "model.NetworkModel", nodes: Sequence[str], hosts: Sequence[str]
+) -> list[str]:
+    """Return the hosts whose place is told as that of nodes is: by their names, and by the node
+    sets of levels."""
+    found = list(hosts)
+    sized = network.kind == "torus" and not network.levels
+    for level in network.levels:
+        ((_, units),) = level.items() if isinstance(level, dict) else (("", 0),)
+        if isinstance(units, dict):
+            members = {node for folded in units.values() for node in unfold(folded)}
+            found = [host for host in found if host in members]
+        else:
+            sized = True
+    if network.names and found:
+        return _that_fit(network, nodes, found)
+    return [] if sized else found
+
+
+def _that_fit(
+    network: "model.NetworkModel", nodes: Sequence[str], hosts: Sequence[str]
+) -> list[str]:
+    """Return the hosts whose names fit those of nodes, and change the place of none: each field but
+    that of the largest unit is one that a node has, or less."""
+    rows = _ordered(network, _numbers(network, nodes))
+    taken = {*map(tuple, rows)}
+    largest: list[float] = [max(column) for column in zip(*rows, strict=True)]
+    if network.kind != "torus":
+        largest[0] = math.inf
+    pattern, found = name_pattern(network.names), []
+    for host in hosts:
+        if (numbers := pattern.numbers(host)) is not None:
+            (row,) = map(tuple, _ordered(network, [numbers]))
+            if row not in taken and all(map(operator.le, row, largest)):
+                taken.add(row)
+                found.append(host)
+    return found
 
 
 def _roles(written: Mapping[str, str], nodes: Sequence[str]) -> dict[str, tuple[int, ...]]:
@@ -126,7 +198,11 @@ def _roles(written: Mapping[str, str], nodes: Sequence[str]) -> dict[str, tuple[
     for role, folded in written.items():
         members = unfold(folded)
         if other := [node for node in members if node not in number_of]:
-            raise TopologyFault(f"{other[0]} is not a node of this machine", "roles", role)
+            text = "is not a node of this machine, and nothing tells its place: "
+            text += (
+                "`names` does, with numbers that nodes have, too, or the node sets of each level"
+            )
+            raise TopologyFault(f"{other[0]} {text}", "roles", role)
         roles[role] = tuple(number_of[node] for node in members)
     return roles
 

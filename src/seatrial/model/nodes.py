@@ -17,7 +17,7 @@ from seatrial.model.node_layout import (
     written,
     written_domains,
 )
-from seatrial.model.node_set import unfold
+from seatrial.model.node_set import unfold, unfold_or_empty
 
 
 class NodeFacts(NamedTuple):
@@ -78,11 +78,23 @@ COMPUTE = "compute"
 """The role of the nodes of a machine that have no other."""
 
 
+def hosts_by_role(machine: "model.Machine") -> dict[str, list[str]]:
+    """Return the nodes and hosts of each role: of `roles`, and of `topology.roles` those that run
+    no jobs."""
+    members = {role: list(unfold_or_empty(folded)) for role, folded in machine.roles.items()}
+    of_jobs = {node for kind in machine.nodes for node in unfold_or_empty(kind.names)}
+    for role, folded in machine.topology.roles.items() if machine.topology else ():
+        known = members.setdefault(role, [])
+        besides = {*known, *of_jobs}
+        known += [node for node in unfold_or_empty(folded) if node not in besides]
+    return {role: hosts for role, hosts in members.items() if hosts}
+
+
 def roles_of(machine: "model.Machine") -> dict[str, str]:
     """Return the role of each node and host: the first that names it, else ``COMPUTE``."""
     roles: dict[str, str] = {}
-    for role, folded in machine.roles.items():
-        for node in unfold(folded):
+    for role, hosts in hosts_by_role(machine).items():
+        for node in hosts:
             roles.setdefault(node, role)
     return {**dict.fromkeys(node_names(machine), COMPUTE), **roles}
 

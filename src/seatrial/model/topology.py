@@ -69,11 +69,18 @@ class Topology(Struct, frozen=True, dict=True):
     bandwidths: dict[str, float] = {}
     #: The nodes with a role, by its name.
     roles: dict[str, tuple[int, ...]] = {}
+    #: Nodes that have a place and run no jobs, such as routers. Their numbers follow.
+    service: tuple[str, ...] = ()
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of all nodes by number, those of service nodes last."""
+        return self.nodes + self.service
 
     @cached_property
     def number_of(self) -> dict[str, int]:
         """The number of each node, by its name."""
-        return {name: number for number, name in enumerate(self.nodes)}
+        return {name: number for number, name in enumerate(self.names)}
 
     def place(self, node: int) -> list[tuple[str, str]]:
         """Return the level and the unit of a node, the largest first; its coordinates come last."""
@@ -83,9 +90,9 @@ class Topology(Struct, frozen=True, dict=True):
         return units
 
     def members(self, level: NetworkLevel) -> list[list[str]]:
-        """Return the nodes of each unit of a level."""
+        """Return the nodes of each unit of a level, without service nodes."""
         units: list[list[str]] = [[] for _ in level.units]
-        for node, unit in zip(self.nodes, level.unit_of, strict=True):
+        for node, unit in zip(self.nodes, level.unit_of, strict=False):
             units[unit].append(node)
         return units
 
@@ -152,12 +159,12 @@ class Topology(Struct, frozen=True, dict=True):
         return f"{level.name} {level.units[level.unit_of[node]]}"
 
     def _tree_stops(self, a: int, b: int, height: int) -> list[str]:
-        up = [self.nodes[a], *(self._unit(a, each) for each in range(height + 1))]
-        down = [self.nodes[b], *(self._unit(b, each) for each in range(height))]
+        up = [self.names[a], *(self._unit(a, each) for each in range(height + 1))]
+        down = [self.names[b], *(self._unit(b, each) for each in range(height))]
         return [*up, *reversed(down)]
 
     def _dragonfly_stops(self, a: int, b: int, height: int) -> list[str]:
-        stops = [self.nodes[a], self._unit(a, 0)]
+        stops = [self.names[a], self._unit(a, 0)]
         if height == 0:
             return stops
         if height == len(self.levels):
@@ -208,7 +215,7 @@ class Topology(Struct, frozen=True, dict=True):
         """
         if self.kind == "torus":
             return min(self._cuts(), key=lambda cut: (cut.bandwidth or math.inf, cut.links))
-        units = len(self.levels[-1].units)
+        units = sum(map(bool, self.members(self.levels[-1])))
         if not self.ports or units < 2:
             return None
         links = units // 2 * self.ports
@@ -263,7 +270,8 @@ def bisection_text(cut: Bisection | None) -> str:
 def summary(topology: Topology) -> str:
     """Return a network in a line: its kind, the units of each level, the bisection."""
     shape = " of " + " x ".join(map(str, topology.shape)) if topology.shape else ""
-    levels = ", ".join(f"{level.name} {len(level.units):,}" for level in reversed(topology.levels))
+    numbers = [(level.name, topology.members(level)) for level in reversed(topology.levels)]
+    levels = ", ".join(f"{name} {sum(map(bool, units)):,}" for name, units in numbers)
     kind = f"{topology.kind}{shape}, {len(topology.nodes):,} nodes"
     return f"{kind}; units by level: {levels}; bisection: {bisection_text(topology.bisection())}"
 

@@ -232,7 +232,7 @@ def _pairs(pairs: Sequence[PlacedLine], name: str, topology: Topology) -> list[P
         level_of[min(ends), max(ends)] = level
         cores = " ".join(map(str, sorted(line.cpus))) if ends[0] == ends[1] else ""
         of_pair[min(ends), max(ends), cores].append(line)
-    names, found = topology.nodes, []
+    names, found = topology.names, []
     for (a, b, _), lines in of_pair.items():
         figure = median(getattr(line, name) for line in lines)
         place = names[a], names[b], level_of[a, b], topology.hops(a, b)

@@ -92,7 +92,7 @@ def test_a_rule_without_facts_of_nodes_is_about_the_machine() -> None:
     nobody = judged(nodes, rule(where="x.y == 7", holds="role.oss == 21"), roles)
     assert not nobody.findings and nobody.judged == 0
     found = judged(nodes, rule(holds="uneven.oss <= 1"), roles)
-    assert not found.findings and found.idle == [("r", "the groups of oss are not known")]
+    assert not found.findings and found.idle == [("r", "the groups of oss are not all known")]
     waiver = RuleWaiver(rules=["r"], reason="later")
     found = judged(nodes, rule(holds="role.oss == 21"), roles, [waiver])
     assert not found.findings and found.waived[0].waived == "later"

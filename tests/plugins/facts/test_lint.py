@@ -82,6 +82,55 @@ def test_what_lnet_generates_is_linted_clean(place: Workplace) -> None:
     assert done.code == 1 and "fgr-complete: oss[01-04]" in done.out, done.said
 
 
+def test_the_routers_of_piz_daint_are_even_over_its_groups(place: Workplace) -> None:
+    """12 for data and 2 for metadata on service blades, which run no jobs: 3, 3, 2, 2, 2, 2."""
+    levels = "levels: [{router: 4}, {chassis: 64}, {group: 384}]"
+    daint = (
+        "machine: daint\nscheduler: slurm\ntoolchains: {none: {}}\n"
+        'nodes: [{names: "c[0-11]-0c[1-2]s[0-15]n[0-3],c[0-11]-0c0s[1-15]n[0-3]", cores: 16}]\n'
+        f'topology: {{kind: dragonfly, names: "c{{c}}-{{r}}c{{k}}s{{s}}n{{n}}", {levels}, ROLES}}\n'
+    )
+    routers = "c[0-11]-0c0s0n1,c[0,6]-0c0s0n2"
+    odd = "c[0-11]-0c0s0n1,c[0-1]-0c0s0n2"
+    (place.folder / "conf").write_text("options lnet forwarding=enabled\n")
+    (place.folder / "facts").write_text("node\tc0-0c0s0n1\nlnet.forwarding\tenabled\nend\t1\n")
+    (place.folder / "machines").mkdir()
+    file = place.folder / "machines" / "daint.yaml"
+    for written, uneven in (
+        (daint.replace("ROLES", f'roles: {{lnet: "{routers}"}}'), ""),
+        (daint.replace("ROLES", f'roles: {{lnet: "{odd}"}}'), "uneven.lnet is 2"),
+        (daint.replace(", ROLES", "") + f'roles: {{router: "{odd}"}}\n', "uneven.router is 2"),
+        (daint.replace(", ROLES", "") + f'roles: {{router: "{odd},x1"}}\n', "not judged"),
+    ):
+        file.write_text(written)
+        role = "lnet" if "lnet" in written else "router"
+        done = place.seatrial("lint", "facts", "-m", "daint", "--json")
+        judged = json.loads(done.out)
+        found = {one["rule"]: one["text"] for one in judged["findings"]}
+        if uneven == "not judged":
+            assert ["routers-even", "the groups of router are not all known"] in judged["idle"]
+        else:
+            assert (uneven in found.get("routers-even", "")) and bool(found) == bool(uneven)
+        tag = f"{role}{len(found)}"
+        given = ("--read", f"{routers if not uneven else odd}=conf")
+        done = place.seatrial("facts", "collect", "-m", "daint", *given, "--name", tag)
+        assert done.code == 0, done.said
+        done = place.seatrial("lint", tag)  # the trial's record has roles and groups
+        assert bool(done.code) == bool(found), done.said
+        assert ("routers-even: the machine" in done.out) == bool(found)
+    shown = place.seatrial("machine", "daint", "--topology").out
+    assert ["router", "564", "4", "1"] in [line.split()[:4] for line in shown.splitlines()]
+    file.write_text(daint.replace("ROLES", f'roles: {{lnet: "{routers}"}}'))
+    assert "Role lnet: 14 nodes, 2 to 3 in each group" in (
+        place.seatrial("machine", "daint", "--topology").out
+    )
+    pair = ("--pair", "c0-0c0s0n1", "c1-0c2s3n0")
+    assert "2 hops" in place.seatrial("machine", "daint", "--topology", *pair).out
+    place.test("t", logs=False, run={"nodes": 8, "place": "within group, near lnet"})
+    done = place.seatrial("list", "suite", "-m", "daint")
+    assert done.code == 0 and "left out" not in done.said, done.said
+
+
 def test_counters_are_judged_as_rates_since_the_collection_before(place: Workplace) -> None:
     place.local()
     own = place.folder / "own"

@@ -4,7 +4,7 @@ import contextlib
 import json
 import shutil
 import tempfile
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,8 +29,10 @@ from seatrial.execute.detect import find_machine, states
 from seatrial.execute.toolchains import COLLECTION
 from seatrial.model.decoding import plain
 from seatrial.model.machine import Machine, NodeGroup
+from seatrial.model.machine_topology import largest_units
 from seatrial.model.node_set import fold, unfold
-from seatrial.model.nodes import groups_of, node_names, nodes_besides, roles_of
+from seatrial.model.nodes import hosts_by_role, node_names, nodes_besides, roles_of
+from seatrial.model.places import named
 from seatrial.plugins.facts import changed, drift, readers
 from seatrial.plugins.facts import node_facts as facts
 from seatrial.plugins.facts.node_facts import FactTable, of_nodes, text_of
@@ -183,9 +185,16 @@ def _without(kind: NodeGroup, kept: set[str]) -> NodeGroup:
 
 def _here(machine: Machine, place: Path) -> str:
     """Return a file of a machine of that name whose only node is this host: hosts that run no jobs
-    are asked from here."""
+    are asked from here. By their roles and groups rules judge."""
     about: dict[str, Any] = {"machine": machine.machine, "nodes": [{"names": "here", "cores": 1}]}
-    about["roles"] = machine.roles  # by which rules judge
+    roles = hosts_by_role(machine)
+    about["roles"] = {role: fold(hosts) for role, hosts in roles.items()}
+    groups: dict[str, list[str]] = {}
+    with_role = {host for hosts in roles.values() for host in hosts}
+    for node, group in largest_units(machine).items():
+        if node in with_role:
+            groups.setdefault(named(group), []).append(node)
+    about["groups"] = {group: fold(nodes) for group, nodes in groups.items()}
     return _written(place / "machine.yaml", {**about, "toolchains": {"none": {}}})
 
 
@@ -196,10 +205,11 @@ def _written(path: Path, about: dict[str, Any]) -> str:
 
 def _hosts(machine: Machine, roles: tuple[str, ...]) -> list[str]:
     """Return the hosts to be asked by ssh. Raises UsageError if there are none."""
-    if unknown := [role for role in roles if role not in machine.roles]:
-        known = ", ".join(machine.roles) or "none"
+    of_role = hosts_by_role(machine)
+    if unknown := [role for role in roles if role not in of_role]:
+        known = ", ".join(of_role) or "none"
         raise UsageError(f"--role {unknown[0]}: {machine.machine} has the roles: {known}")
-    hosts = _hosts_of_roles(machine, roles or machine.roles)
+    hosts = list(dict.fromkeys(host for role in roles or of_role for host in of_role[role]))
     if not roles:
         nodes = set(node_names(machine))
         hosts = [host for host in hosts if host not in nodes]
@@ -209,12 +219,6 @@ def _hosts(machine: Machine, roles: tuple[str, ...]) -> list[str]:
             "`roles` of its file, or name them with --nodes"
         )
     return hosts
-
-
-def _hosts_of_roles(machine: Machine, roles: Collection[str]) -> list[str]:
-    """Return the hosts that have one of these roles, each once."""
-    folded = [nodes for role, nodes in machine.roles.items() if role in roles]
-    return list(dict.fromkeys(host for nodes in folded for host in unfold(nodes)))
 
 
 def unfolded(nodes: str) -> tuple[str, ...]:
@@ -264,7 +268,7 @@ class MachineFacts(NamedTuple):
     @property
     def groups(self) -> dict[str, str]:
         """The group of each node in the network."""
-        return groups_of(self.description) if self.description else {}
+        return largest_units(self.description) if self.description else {}
 
     @property
     def not_asked(self) -> list[str]:

@@ -5,7 +5,7 @@ for finding in judged.findings:
     finding.rule, finding.nodes, finding.text    # pcie-width, n004, ...
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import cache
@@ -364,8 +364,8 @@ class _Judge:
         """Yield the finding of a rule about the machine, which accuses no node."""
         expression = compile_rule(rule.holds)
         absent = expression.names - self.fixed.keys() - rule.others.keys()
-        if unknown := sorted(name for name in absent if not name.startswith(ROLE)):
-            self._nothing(rule, f"the groups of {unknown[0].partition('.')[2]} are not known")
+        if reason := self._unknown_counts(expression.names, absent):
+            self._nothing(rule, reason)
             return
         fixed = {**self.fixed, **dict.fromkeys(absent, 0)}  # no node has that role
         bound = list(self._others(rule))
@@ -381,6 +381,18 @@ class _Judge:
             if not right:
                 yield rule, [], _told(expression, names, fixed)
                 return
+
+    def _unknown_counts(self, names: Set[str], absent: Set[str]) -> str:
+        """Return why numbers of groups in an expression, some of which are ``absent``, are not
+        known; "" if all are, or if they count no node. At least one of the roles must have some."""
+        in_groups = {name.partition(".")[2] for name in names if not name.startswith(ROLE)}
+        lost = {name.partition(".")[2] for name in absent if not name.startswith(ROLE)}
+        present = {*self.roles.values()}
+        if unknown := sorted(lost & present):
+            return f"the groups of {unknown[0]} are not all known"
+        if lost and not in_groups & present:
+            return f"no node has the role {' or '.join(sorted(in_groups))}"
+        return ""
 
     def _others(self, rule: Rule) -> Iterator[dict[str, Any]]:
         """Yield the values of facts of other roles, in each combination that there is."""
@@ -420,16 +432,17 @@ class _Judge:
 
 def _counts(roles: Mapping[str, str], groups: Mapping[str, str]) -> dict[str, int]:
     """Return ``role.ROLE``, how many nodes have a role, and ``uneven.ROLE``, the difference between
-    the groups with the most and the fewest of them."""
+    the groups with the most and the fewest of them, if the group of each is known."""
     counts: dict[str, int] = {}
     for role in roles.values():
         counts[f"role.{role}"] = counts.get(f"role.{role}", 0) + 1
-    for role in {*roles.values()} if groups else ():
-        of_group = dict.fromkeys(groups.values(), 0)
-        for node, of_node in roles.items():
-            if of_node == role and node in groups:
+    for role in {*roles.values()}:
+        members = [node for node, of_node in roles.items() if of_node == role]
+        if all(node in groups for node in members):
+            of_group = dict.fromkeys(groups.values(), 0)
+            for node in members:
                 of_group[groups[node]] += 1
-        counts[f"uneven.{role}"] = max(of_group.values()) - min(of_group.values())
+            counts[f"uneven.{role}"] = max(of_group.values()) - min(of_group.values())
     return counts
 
 

@@ -22,7 +22,7 @@ from seatrial.judge.statistics.all_pairs import Blocks, Network, blocks
 from seatrial.judge.statistics.spread import MAD_TO_SIGMA
 from seatrial.lazy import Bools, Floats, Indices, np
 from seatrial.model.machine import Machine
-from seatrial.model.machine_topology import topology_of
+from seatrial.model.machine_topology import largest_units, topology_of
 from seatrial.model.nodes import groups_of
 from seatrial.model.topology import NetworkLevel, Topology
 from seatrial.plugins.network.matrices import Matrix, MatrixJudgement, between_nodes, judged
@@ -64,13 +64,7 @@ class LevelFinding(Struct, frozen=True):
 def network_groups(machine: Machine) -> dict[str, str]:
     """Return the group of each node by which a matrix is judged: that of the machine's file, else
     its unit of the largest level, by its name (``group 3``)."""
-    groups = groups_of(machine)
-    topology = topology_of(machine)
-    if groups or topology is None or not topology.levels:
-        return groups
-    level = topology.levels[-1]
-    units = (f"{level.name} {level.units[unit]}" for unit in level.unit_of)
-    return dict(zip(topology.nodes, units, strict=True))
+    return groups_of(machine) or largest_units(machine)
 
 
 def level_findings(matrix: Matrix, topology: Topology | None) -> list[LevelFinding]:
