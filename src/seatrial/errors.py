@@ -20,12 +20,13 @@ class UsageError(SeatrialError):
 
 
 class InvalidFiles(UsageError):
-    """One or more faults in files that people write; each text is ``file:line: key: what``."""
+    """One or more faults in files that people write; each text is ``file:line: key: what``.
+    ``remedy``: a sentence on what can be done meanwhile."""
 
-    def __init__(self, faults: Sequence[str]) -> None:
+    def __init__(self, faults: Sequence[str], remedy: str = "") -> None:
         self.faults = list(faults)
         count = len(self.faults)
-        ending = f"{count} fault{'s' if count != 1 else ''}; nothing was done."
+        ending = f"{count} fault{'s' if count != 1 else ''}; nothing was done. {remedy}".rstrip()
         super().__init__("\n".join([*self.faults, ending]))
 
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from seatrial.model.documents import Faults
 from seatrial.model.suite import load
 from tests.programs import Workplace
 
@@ -32,9 +31,8 @@ def test_all_suites_are_copied_so_that_they_find_each_other(place: Workplace) ->
     done = place.seatrial("probes", "--all", "mine")
     assert done.code == 0, done.said
     assert "seatrial run mine/probes" in done.out
-    faults = Faults()
-    suite = load([place.folder / "mine" / "placement"], faults)
-    assert not faults.found
+    suite = load([place.folder / "mine" / "placement"])
+    suite.require_sound()
     assert len(suite.tests) == 4
 
 

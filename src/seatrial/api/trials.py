@@ -53,10 +53,9 @@ def load_machine(name: Place | None = None) -> Machine:
 
 def load_suite(*folders: Place) -> Suite:
     """Return the tests of a suite. Raises seatrial.InvalidFiles with every fault."""
-    faults = Faults()
-    suite = load([Path(folder) for folder in folders], faults)
-    check_judging(suite, faults)
-    faults.raise_any()
+    suite = load([Path(folder) for folder in folders])
+    check_judging(suite)
+    suite.require_sound()
     return suite
 
 

@@ -9,7 +9,7 @@ from seatrial.cli.options import format_option
 from seatrial.cli.selection import asked_of, repeat_option, selection_options
 from seatrial.escaping import plain
 from seatrial.execute.launchers import launch_line
-from seatrial.execute.prepare import notes_of, prepare_trial, require_cases
+from seatrial.execute.prepare import left_out_of, notes_of, prepare_trial, require_cases
 from seatrial.model.job_options import described
 from seatrial.show.text import folded
 from seatrial.units import count
@@ -42,7 +42,7 @@ def command(machine: str | None, commands: bool, form: str, **selection: Any) ->
             line = launch_line(prepared.site.machine, prepared.tests[case.test], case)
             lines.append(f"{'':18}{line or '(the script starts itself)'}")
     tests = len({case.test for case in prepared.cases})
-    lines += [f"left out: {what}: {reason}" for what, reason in prepared.skipped]
+    lines += left_out_of(prepared.skipped, prepared.broken)
     lines += [folded(f"note: {note}") for note in notes_of(prepared)]
     machine_name = prepared.site.machine.machine
     lines.append(

@@ -12,7 +12,7 @@ from seatrial.cli.selection import asked_of, selection_options
 from seatrial.escaping import plain
 from seatrial.execute.geometry import NoGeometry, TaskGeometry, geometry_of, rank_order_of
 from seatrial.execute.launchers import launch_line
-from seatrial.execute.prepare import prepare_trial, require_cases
+from seatrial.execute.prepare import left_out_of, prepare_trial, require_cases
 from seatrial.model.test import Case
 from seatrial.units import count
 
@@ -57,7 +57,7 @@ def command(machine: str | None, form: str, **selection: Any) -> int:
     if form == "json":
         click.echo(msgspec.json.encode(found).decode())
         return 0
-    lines += [f"left out: {what}: {reason}" for what, reason in prepared.skipped]
+    lines += left_out_of(prepared.skipped, prepared.broken)
     click.echo(plain("\n".join(lines)).rstrip("\n"))
     return 0
 

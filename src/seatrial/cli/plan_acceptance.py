@@ -22,6 +22,7 @@ from seatrial.execute.plan import prepare
 from seatrial.execute.plan.component_tests import place_of, together
 from seatrial.execute.plan.prepare import PreparedComponent, prepare_plan
 from seatrial.execute.plan_trials import PlanTrial, write_next
+from seatrial.execute.prepare import MAX_TOLD, left_out_of
 from seatrial.execute.requests import DriveOutcome
 from seatrial.execute.schedulers import require_scheduler
 from seatrial.execute.trial_folder import TrialFolder
@@ -105,6 +106,7 @@ class Acceptance(OfPlan):
     def run(self, quiet: bool, form: str) -> int:
         """Run every trial that is not complete, then print the status; return the exit code.
         Checklists are made first, so that people can tick them while the others run."""
+        self._print_broken()
         for part, trial in self._checklists():
             if trial is None:
                 made = plan_trials.checklist(self.folders.trials, self.prepared, part, self.name)
@@ -231,8 +233,14 @@ class Acceptance(OfPlan):
                 err=err,
             )
 
+    def _print_broken(self) -> None:
+        """Print what has faults and is in no component."""
+        for line in left_out_of((), self.prepared.broken, at_most=MAX_TOLD):
+            click.echo(line, err=True)
+
     def print_dry_run(self) -> int:
         """Print what would begin, continue, be left alone or be refused; return 0."""
+        self._print_broken()
         trials = self._trials()
         for part, trial in [*self._checklists(), *trials]:
             going = trial if trial is not None and trial.state != "abandoned" else None
@@ -390,8 +398,8 @@ def _size(part: PreparedComponent, trial: PlanTrial | None) -> str:
 
 
 def _print_left_out(part: PreparedComponent) -> None:
-    for what, reason in part.skipped[:10]:
-        click.echo(f"left out: {what}: {reason}", err=True)
+    for line in left_out_of(part.skipped, at_most=MAX_TOLD):
+        click.echo(line, err=True)
     for warning in prepare.warnings(part):
         click.echo(f"{part.tag}: {warning}", err=True)
 

@@ -11,7 +11,15 @@ from seatrial.cli.selection import asked_of, repeat_option, selection_options
 from seatrial.errors import UsageError
 from seatrial.execute import creation
 from seatrial.execute.detect import require_chosen
-from seatrial.execute.prepare import Prepared, new_tag, notes_of, prepare_trial, require_cases
+from seatrial.execute.prepare import (
+    MAX_TOLD,
+    Prepared,
+    left_out_of,
+    new_tag,
+    notes_of,
+    prepare_trial,
+    require_cases,
+)
 from seatrial.execute.requests import FailOn
 from seatrial.execute.schedulers import require_scheduler
 from seatrial.execute.suite_record import suite_record
@@ -103,8 +111,8 @@ def command(
         suite_record(prepared, tag or new_tag(folders.trials, asked.suites)),
         prepared.cases,
     )
-    for what, reason in prepared.skipped[:10]:
-        click.echo(f"left out: {what}: {reason}", err=True)
+    for line in left_out_of(prepared.skipped, prepared.broken, at_most=MAX_TOLD):
+        click.echo(line, err=True)
     if note := described_groups(prepared.cases, prepared.groups, asked.allocations):
         click.echo(f"together: {note}", err=True)
     for note in notes_of(prepared):

@@ -12,7 +12,7 @@ from seatrial.cli.run_driver import drive
 from seatrial.errors import UsageError
 from seatrial.execute.creation import create
 from seatrial.execute.detect import require_chosen
-from seatrial.execute.prepare import new_tag
+from seatrial.execute.prepare import MAX_TOLD, left_out_of, new_tag
 from seatrial.execute.schedulers import require_scheduler
 from seatrial.execute.trial_folder import TrialFolder, find
 from seatrial.execute.trial_record import Record
@@ -110,8 +110,8 @@ def _show_status(folder: TrialFolder, form: str) -> int:
 
 def _tell_notes(prepared: PreparedTuning, record: Record) -> None:
     """Tell on stderr what is left out, and what the allocations of a tuning need."""
-    for what, reason in prepared.prepared.skipped[:10]:
-        click.echo(f"left out: {what}: {reason}", err=True)
+    for line in left_out_of(prepared.prepared.skipped, at_most=MAX_TOLD):
+        click.echo(line, err=True)
     if len(set(record.policy.bundle_of)) > 1:
         note = "the settings need different nodes, so a block has more than one allocation"
         click.echo(folded(f"note: {note}, whose nodes may differ"), err=True)

@@ -5,14 +5,15 @@ prepared.cases
 """
 
 import re
+import shlex
 import time
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from seatrial.errors import UsageError
+from seatrial.errors import InvalidFiles, UsageError
 from seatrial.execute.detect import find_machine
 from seatrial.execute.options import TrialOptions
 from seatrial.judge.check_tests import check_bounds, check_judging
@@ -27,21 +28,23 @@ from seatrial.model.job_options import sharing_groups
 from seatrial.model.machine_file import Site
 from seatrial.model.requirements import told_orders, told_unlike
 from seatrial.model.select import idle_words
-from seatrial.model.suite import load, recorded
+from seatrial.model.suite import Suite, load, recorded
 from seatrial.model.test import Case, Test
 from seatrial.units import count, listed
 
 # ---- prepare -------------------------------------------------------------------------------------
 
 
-MAX_LEFT_OUT = 1000  # in a record
+MAX_TOLD = 10  # cases and tests that are left out
+MAX_NAMED = 3  # tests that have faults
 MAX_STEM = 90  # of a tag, to which a number may be added
 _WAIT_FOR_ALL = re.compile(r"(?m)(?:^|[;&|({]|\b(?:then|do|else)\s)[ \t]*wait[ \t]*(?:$|[;&|)}#])")
 
 
 class Prepared(NamedTuple):
     """The selected cases in order, their tests, the machine, the cases that cannot run on it
-    (``skipped``, with reasons), and the references."""
+    (``skipped``, with reasons), the references, and the tests that have faults and are not selected
+    (``broken``, with the first fault of each)."""
 
     asked: TrialOptions
     site: Site
@@ -49,6 +52,7 @@ class Prepared(NamedTuple):
     cases: list[Case]
     skipped: list[tuple[str, str]]
     expected: list[Reference]
+    broken: Sequence[tuple[str, str]] = ()
 
     def only(self, case_ids: Container[str]) -> "Prepared":
         return self._replace(cases=[case for case in self.cases if case.id in case_ids])
@@ -64,15 +68,17 @@ def prepare_trial(asked: TrialOptions, machine: str | None, with_builds: bool = 
     InvalidFiles with every fault, and UsageError."""
     site = find_machine(machine)
     expected = load_references(site.references).entries
+    suite = load([Path(path) for path in asked.suites])
     faults = Faults()
-    suite = load([Path(path) for path in asked.suites], faults)
+    faults.add_all(suite.of_folders)
     if asked.pattern:
         suite.tests.update({name: recorded(test) for name, test in suite.tests.items()})
-    check_judging(suite, faults)
+    check_judging(suite)
     keys = BuildKeys() if with_builds else None
-    cases, skipped = expand(suite, site.machine, asked, faults, keys)
+    cases, skipped, broken = expand(suite, site.machine, asked, faults, keys)
     check_bounds(suite, cases, site.machine, faults)
-    faults.raise_any()
+    if faults.found:
+        raise InvalidFiles(faults.texts, _meanwhile(suite, cases, asked.keyword, faults))
     if asked.allocations > 1:
         groups = sharing_groups(suite.tests, cases, asked.together)
         if not any(groups):
@@ -84,7 +90,20 @@ def prepare_trial(asked: TrialOptions, machine: str | None, with_builds: bool = 
             replace(case, repeat=case.repeat * asked.allocations) if group else case
             for case, group in zip(cases, groups, strict=True)
         ]
-    return Prepared(asked, site, suite.tests, cases, skipped, expected)
+    return Prepared(asked, site, suite.sound.tests, cases, skipped, expected, broken)
+
+
+def _meanwhile(suite: Suite, cases: Sequence[Case], keyword: str, faults: Faults) -> str:
+    """Return how the selected cases of tests without faults can be run; "" if there are none, or a
+    fault is of no test."""
+    broken = {name: own for name, own in suite.faults.items() if own.found.keys() & faults.found}
+    of_tests = {text for own in broken.values() for text in own.found}
+    is_left = any(case.test not in broken for case in cases)
+    if not is_left or faults.found.keys() - of_tests or len(broken) > MAX_NAMED:
+        return ""
+    without = [f"not {name}" for name in broken]
+    others = " and ".join([f"({keyword})", *without] if keyword else without)
+    return f"Without {listed([*broken], MAX_NAMED)}: -k {shlex.quote(others)}"
 
 
 def require_cases(prepared: Prepared) -> None:
@@ -104,6 +123,20 @@ def require_cases(prepared: Prepared) -> None:
         f"no case is selected of {count(len(prepared.tests), 'test')}{by}; "
         "`seatrial list` shows what there is"
     )
+
+
+def left_out_of(
+    skipped: Sequence[tuple[str, str]],
+    broken: Sequence[tuple[str, str]] = (),
+    at_most: int | None = None,
+) -> list[str]:
+    """Return a line for each case that cannot run, and for each test that has faults and is not
+    selected; ``at_most``: so many lines, and one for the others."""
+    lines = [f"left out: {what} (not selected): {fault}" for what, fault in broken]
+    lines += [f"left out: {what}: {reason}" for what, reason in skipped]
+    if at_most is None or len(lines) <= at_most:
+        return lines
+    return [*lines[:at_most], f"left out: {len(lines) - at_most} more"]
 
 
 def _require_tags(prepared: Prepared) -> None:

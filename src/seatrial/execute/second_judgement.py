@@ -151,10 +151,11 @@ def definitions_now(
 
 def _tests_now(record: Record, cases: Sequence[Case], suites: Sequence[str]) -> dict[str, Test]:
     """Return the tests of a trial as they are now, checked with its cases."""
-    faults = Faults()
     folders = suites or record.asked.suites
-    suite = load([Path(each) for each in folders], faults)
-    tests = {name: test for name, test in suite.tests.items() if name in record.tests}
+    suite = load([Path(each) for each in folders]).only(record.tests)
+    check_judging(suite)
+    suite.require_sound()
+    tests = suite.tests
     for name, old in record.tests.items():
         if name not in tests:
             raise UsageError(f"there is no test {name} in {', '.join(folders)}; name --with")
@@ -163,10 +164,8 @@ def _tests_now(record: Record, cases: Sequence[Case], suites: Sequence[str]) -> 
                 f"{tests[name].folder}: the trial's test {name} was in {old.folder}; go to the "
                 "folder in which the trial was started, or name the suite with --with"
             )
-    suite = suite._replace(tests=tests)
-    check_judging(suite, faults)
-    faults.raise_any()
     bound = [_with_new_parameters(case, tests[case.test], record) for case in cases]
+    faults = Faults()
     check_bounds(suite, bound, record.machine, faults)
     faults.raise_any()
     return tests

@@ -113,24 +113,23 @@ def setting_of(case: Case, axes: Mapping[str, object] | list[str]) -> dict[str, 
 
 def _load_test(loaded: LoadedTuning, faults: Faults) -> tuple[Suite, Test]:
     """Return the suite with this test alone. Raises UsageError for a suite that is not there."""
-    own = Faults()
     try:
-        suite = load([suite_folder(loaded)], own)
+        whole = load([suite_folder(loaded)])
     except UsageError as error:
         loaded.location(faults).fault(str(error), "suite")
-        return Suite({}, {}, {}), Test(name="", folder="", app="")
+        return Suite({}, {}, {}, {}, Faults()), Test(name="", folder="", app="")
     name = loaded.tune.test
-    check_judging(suite, own)
-    faults.add_all(own)
-    if name not in suite.nodes:
-        known = ", ".join(suite.nodes)
-        remedy = suggest(name, suite.nodes) or f"there are {known}"
+    suite = whole.only([name])
+    check_judging(suite)
+    for own in (suite.of_folders, *suite.faults.values()):
+        faults.add_all(own)
+    if name not in whole.names:
+        known = ", ".join(whole.names)
+        remedy = suggest(name, whole.names) or f"there are {known}"
         loaded.location(faults).fault(
             f"no test {name!r} in {suite_folder(loaded)}; {remedy}", "test"
         )
-        return suite, Test(name="", folder="", app="")
-    test = suite.tests.get(name) or Test(name=name, folder="", app="")
-    return Suite({name: test}, {name: suite.nodes[name]}, suite.faulty), test
+    return suite, suite.tests.get(name) or Test(name="", folder="", app="")
 
 
 def _check_names(tune: TuneFile, test: Test, at: Location) -> Better:
@@ -181,7 +180,7 @@ def _settings(
     bound, chains = _bound(tune, test)
     if TOOLCHAIN in tune.axes and not _has_toolchains(chains, site.machine, at):
         return [], []
-    own = Suite({test.name: bound}, suite.nodes, suite.faulty)
+    own = suite._replace(tests={test.name: bound})
     selection = CaseSelection(toolchains=chains)
     keys = BuildKeys() if with_builds else None
     expansion = expand(own, site.machine, selection, faults, keys)

@@ -20,8 +20,8 @@ from seatrial.model.suite import Suite, names_written
 from seatrial.model.test import Case, Check, Test
 
 
-def check_judging(suite: Suite, faults: Faults) -> None:
-    """Add the faults of every test's ``verify`` and ``metrics``."""
+def check_judging(suite: Suite) -> None:
+    """Add the faults of every test's ``verify`` and ``metrics`` to those of the suite."""
     for name, test in suite.tests.items():
         first: dict[str, int] = {}  # the checks by name
         written = names_written(suite.nodes[name], suite.faulty.get(name, Faulty()))
@@ -31,12 +31,12 @@ def check_judging(suite: Suite, faults: Faults) -> None:
             if written is not None:
                 faults_found += faults_of_names(check, [*test.parameter_names, *sorted(written)])
             for key, message in faults_found:
-                suite.fault(faults, name, ["verify", i, *filter(None, [key])], message)
+                suite.fault(name, ["verify", i, *filter(None, [key])], message)
             if check.name and first.setdefault(check.name, i) != i:
                 message = f"{check.name!r} is the name of verify[{first[check.name]}] too"
-                suite.fault(faults, name, ["verify", i, "name"], message)
+                suite.fault(name, ["verify", i, "name"], message)
         for key, message in faults_of_metrics(test):
-            suite.fault(faults, name, key.split("."), message)
+            suite.fault(name, key.split("."), message)
 
 
 def _faults_of_function(check: Check, test: Test) -> Iterator[tuple[str, str]]:
@@ -45,8 +45,8 @@ def _faults_of_function(check: Check, test: Test) -> Iterator[tuple[str, str]]:
 
 
 def check_bounds(suite: Suite, cases: Iterable[Case], machine: Machine, faults: Faults) -> None:
-    """Add the faults of bounds that depend on the case: the first of each check that has no value
-    in one of these cases."""
+    """Add the faults of bounds that depend on the case, to those of the suite, too: the first of
+    each check that has no value in one of these cases."""
     checks = {
         name: dependent
         for name, test in suite.tests.items()
@@ -61,5 +61,6 @@ def check_bounds(suite: Suite, cases: Iterable[Case], machine: Machine, faults: 
                 bounds_of(check, names)
             except ExpressionError as error:
                 message = f"{error}, in the case {case.name}"
-                suite.fault(faults, case.test, ["verify", i, *error.key], message)
+                suite.fault(case.test, ["verify", i, *error.key], message)
+                faults.add_all(suite.faults[case.test])
                 del checks[case.test][i]

@@ -17,14 +17,14 @@ from msgspec.structs import replace
 
 from seatrial.errors import UsageError
 from seatrial.model.build import BuildKeys, own_flags, patterns_of
-from seatrial.model.documents import Faults, plain_scalar
+from seatrial.model.documents import Faults, Faulty, plain_scalar
 from seatrial.model.expressions import ExpressionError
 from seatrial.model.file_model import Scalar
 from seatrial.model.identifiers import show
 from seatrial.model.job_options import AskedOptions
 from seatrial.model.machine import Launcher, Machine, NodeGroup, SlurmOverride
 from seatrial.model.machine_topology import topology_of
-from seatrial.model.nodes import NodeFacts, facts_of, groups_with
+from seatrial.model.nodes import NodeFacts, facts_of, groups_with, node_names
 from seatrial.model.parameters import ParameterSpace, fault_of_value, matches
 from seatrial.model.requirements import (
     AskedOrder,
@@ -39,7 +39,7 @@ from seatrial.model.requirements import (
     why_never,
 )
 from seatrial.model.run_settings import AskedSettings
-from seatrial.model.select import compile_keyword
+from seatrial.model.select import Predicate, compile_keyword, may_select
 from seatrial.model.suite import Suite
 from seatrial.model.task_placement import (
     PIECE,
@@ -56,10 +56,12 @@ from seatrial.units import count, seconds
 
 
 class Expansion(NamedTuple):
-    """The cases, and what was skipped: (case, reason)."""
+    """The cases, what was skipped: (case, reason), and what has faults and is not selected: (test
+    or case, its first fault)."""
 
     cases: list[Case]
     skipped: list[tuple[str, str]]
+    broken: list[tuple[str, str]] = []
 
 
 def expand(
@@ -71,33 +73,100 @@ def expand(
     override: SlurmOverride | None = None,
     partition: str | None = None,
 ) -> Expansion:
-    """Bind every parameter of every selected test on every toolchain. Faults of the tests are added
-    to ``faults``. Raises UsageError for a selection that is invalid. ``override`` is what a
-    component of a plan says to the scheduler, ``partition`` the one that its phase does. Without
-    ``build_keys`` no sources are read, and the cases carry no build."""
+    """Bind every parameter of every selected test on every toolchain. Faults of the tests that are
+    selected, or may be, are added to ``faults``; others stop nothing. Raises UsageError for a
+    selection that is invalid. ``override`` is what a component of a plan says to the scheduler,
+    ``partition`` the one that its phase does. Without ``build_keys`` no sources are read, and the
+    cases carry no build."""
     settings = _settings(suite, selection.settings)
     keep = compile_keyword(selection.keyword) if selection.keyword.strip() else _every_case
     chains = _selected_toolchains(machine, selection.toolchains)
-    expansion = Expansion([], [])
+    expansion, selected = Expansion([], [], []), set[str]()
     for name, test in _selected_tests(suite, selection.tags).items():
         try:
             options = AskedOptions(test.run, override, partition)
             binder = _Binder(test, machine, settings, selection.repeat or test.repeat, options)
             cases = list(binder.cases(chains))
         except ExpressionError as error:
-            suite.fault(faults, name, error.key or ["parameters"], str(error))
+            suite.fault(name, error.key or ["parameters"], str(error))
             continue
-        if not cases and not binder.skipped:
+        if _tell_faulty_cases(suite, test, binder.faulty, keep, expansion):
+            selected.add(name)
+        elif not (cases or binder.skipped or binder.faulty):
             message = "no case is left: the parameters are empty or all excluded"
-            suite.fault(faults, name, ["parameters"], message)
+            suite.fault(name, ["parameters"], message)
         expansion.skipped.extend(
             (case.name, reason) for case, reason in binder.skipped if keep(case, test) is not False
         )
-        chosen = [case for case in cases if keep(case, test)]
-        if build_keys and test.build:  # only selected cases need its key
-            chosen = [replace(each, build=build_keys.key(test, each, machine)) for each in chosen]
-        expansion.cases.extend(chosen)
+        expansion.cases.extend(
+            _with_builds([case for case in cases if keep(case, test)], test, machine, build_keys)
+        )
+    _tell_faults(suite, _faulty_tests(suite, machine, selection) | selected, faults, expansion)
     return expansion
+
+
+def _with_builds(
+    cases: list[Case], test: Test, machine: Machine, build_keys: BuildKeys | None
+) -> list[Case]:
+    """Return the selected cases of a test, which alone need the keys of their builds."""
+    if build_keys is None or not test.build:
+        return cases
+    return [replace(case, build=build_keys.key(test, case, machine)) for case in cases]
+
+
+def _tell_faults(suite: Suite, inside: set[str], faults: Faults, expansion: Expansion) -> None:
+    """Add the faults of the tests ``inside`` of a selection to ``faults``, and the first one of
+    each other test to the expansion."""
+    for name, told in suite.first_faults():
+        if name in inside:
+            faults.add_all(suite.faults[name])
+        else:
+            expansion.broken.append((name, told))
+
+
+def _faulty_tests(suite: Suite, machine: Machine, selection: CaseSelection) -> set[str]:
+    """Return the tests that have faults and may be selected."""
+    names = [*machine.toolchains, *node_names(machine)] if suite.faults else []
+    return {name for name in suite.faults if _may_be_selected(suite, name, selection, names)}
+
+
+def _tell_faulty_cases(
+    suite: Suite,
+    test: Test,
+    faulty: Sequence[tuple[Case, ExpressionError]],
+    keep: Predicate,
+    expansion: Expansion,
+) -> bool:
+    """Add the first fault of the selected cases of a test to it, and return whether there is one;
+    tell the first of the others."""
+    first: dict[bool, tuple[Case, ExpressionError]] = {}
+    for case, fault in faulty:
+        first.setdefault(keep(case, test) is not False, (case, fault))
+    for is_selected, (case, fault) in first.items():
+        about = (test.name, fault.key or ["parameters"], str(fault))
+        if is_selected:
+            suite.fault(*about)
+        else:
+            expansion.broken.append((case.name, suite.fault_text(*about)))
+    return True in first
+
+
+def _may_be_selected(
+    suite: Suite, name: str, selection: CaseSelection, names: Sequence[str]
+) -> bool:
+    """Return whether a selection may take cases of a test that has faults; ``names`` are those in
+    the names of cases that do not stand in its files."""
+    text = "\n".join([suite.text_of(name), *names])
+    if name not in suite.tests:
+        test = Test(name=name, folder="", app="")
+        if "inherits" in text:  # what it has from others is not known
+            return True
+    else:
+        test = suite.tests[name]
+    unread = name not in suite.tests or suite.faulty.get(name, Faulty()).has("tags")
+    if not all(tag in test.tags or (unread and tag in text) for tag in selection.tags):
+        return False
+    return may_select(selection.keyword, _whole_test(test), test, text)
 
 
 def _every_case(case: Case, test: Test) -> bool:
@@ -105,11 +174,11 @@ def _every_case(case: Case, test: Test) -> bool:
 
 
 def _selected_tests(suite: Suite, tags: Sequence[str]) -> dict[str, Test]:
-    """Return the tests that have all of the tags, without those that could not be read."""
+    """Return the tests that have all of the tags, without those that have faults."""
     return {
         name: test
         for name, test in suite.tests.items()
-        if name not in suite.faulty and set(tags) <= set(test.tags)
+        if name not in suite.faults and set(tags) <= set(test.tags)
     }
 
 
@@ -184,6 +253,7 @@ class _Binder:
         self.launcher: Launcher | None = None  # of all cases of a toolchain
         self.repeat = 1 if test.only_builds else repeat
         self.skipped: list[tuple[Case, str]] = []  # with the reasons
+        self.faulty: list[tuple[Case, ExpressionError]] = []
         self.space = ParameterSpace.parse(test, settings)
         run = test.run
         self.nodes = quantity(run.nodes, "nodes", whole)
@@ -212,7 +282,10 @@ class _Binder:
                 if self.test.run.launcher is None:  # no parameter chooses it
                     self.launcher = launcher_of(self.machine, self.test, chain, {})
                 for binding in self._of_pieces(bindings, names) if self.pieces else bindings:
-                    yield from self._bind(binding, names, chain, facts)
+                    try:
+                        yield from self._bind(binding, names, chain, facts)
+                    except ExpressionError as error:
+                        self.faulty.append((self._outline(binding, chain), error))
 
     def _of_pieces(
         self, bindings: Iterator[dict[str, Scalar]], names: dict[str, Any]
@@ -226,6 +299,12 @@ class _Binder:
     def _skip(self, reason: str, case: Case | None = None) -> None:
         """Leave a case out, or without one the whole test."""
         self.skipped.append((case or _whole_test(self.test), reason))
+
+    def _outline(self, binding: dict[str, Scalar], chain: str) -> Case:
+        """Return a case with a fault, which has no size."""
+        parameters = self.test.identifying(binding)
+        whole = _whole_test(self.test)
+        return replace(whole, id="faulty", parameters=parameters, toolchain=chain)
 
     def _usable_nodes(self) -> list[NodeFacts]:
         """Return the facts of the usable nodes: of all together, or kind by kind for each_node,

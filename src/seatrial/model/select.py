@@ -44,11 +44,29 @@ def idle_words(text: str, cases: Sequence[Case], tests: Mapping[str, Test]) -> l
     ]
 
 
-class _Parser:
-    """Reads an expression. ``wanted``: its words that do not stand behind a ``not``."""
+def may_select(keyword: str, whole: Case, test: Test, text: str) -> bool:
+    """Return whether a valid ``-k`` may select cases of a test that has faults. ``whole`` stands
+    for all of it, ``test`` is what can be read of it; ``text`` has its files and the names that are
+    in those of its cases. A word that is not in there selects none of them."""
+    lower = text.lower()
 
-    def __init__(self, text: str) -> None:
+    def word(token: str) -> Predicate:
+        begin, known = _unquoted(token).partition("=")[0].lower(), _word(token)
+        may_be = begin in lower or not any(c.isalpha() for c in begin)
+        fixed = "=" not in token
+        return lambda case, test: (fixed and known(case, test)) or (None if may_be else False)
+
+    parser = _Parser(keyword, word)
+    return not parser.tokens or parser.either(0)(whole, test) is not False
+
+
+class _Parser:
+    """Reads an expression. ``wanted``: its words that do not stand behind a ``not``; ``word`` makes
+    the predicate of one."""
+
+    def __init__(self, text: str, word: Callable[[str], Predicate] | None = None) -> None:
         self.text = text
+        self.word = word or _word
         self.tokens: list[str] = _TOKEN.findall(text)
         self.position = 0
         self.wanted: list[str] = []
@@ -98,7 +116,7 @@ class _Parser:
         word = self.tokens[self.position]
         self.position += 1
         self.wanted.append(word)
-        return _word(word)
+        return self.word(word)
 
 
 def _known(parts: Sequence[bool | None], decisive: bool) -> bool | None:
@@ -107,7 +125,7 @@ def _known(parts: Sequence[bool | None], decisive: bool) -> bool | None:
 
 
 def _word(token: str) -> Predicate:
-    word = _QUOTED.sub(lambda match: match[1] or match[2] or "", token)
+    word = _unquoted(token)
     name, equals, value = word.partition("=")
     if equals:
 
@@ -124,6 +142,10 @@ def _word(token: str) -> Predicate:
         or begins.search(case.name) is not None
         or begins.search(test.app) is not None
     )
+
+
+def _unquoted(token: str) -> str:
+    return _QUOTED.sub(lambda match: match[1] or match[2] or "", token)
 
 
 def _beginning(word: str) -> re.Pattern[str]:

@@ -1,8 +1,8 @@
 """Load a suite: a folder of tests, each a ``test.yaml`` with its sources.
 
-    faults = Faults()
-    suite = load([Path("suites/probes")], faults)
-    faults.raise_any()                     # all faults at once
+    suite = load([Path("suites/probes")])
+    suite.faults                           # by test; those that are selected must have none
+    suite.require_sound()                  # raises InvalidFiles with all faults at once
 
 The name of a test is the path of its folder below the suite's root. The root is the nearest folder
 upwards with a ``suite.yaml``, else the path that was given. Hidden folders, links to folders and
@@ -10,19 +10,22 @@ trials are skipped. Loading runs no code of the suite.
 """
 
 # ruff: noqa: PTH100, PTH110, PTH119, PTH120 - os.path takes .. out, never raises, and is quick
+import contextlib
 import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError, suggest
+from seatrial.files import read_regular
 from seatrial.hooks import provided
 from seatrial.model.check_test import check
 from seatrial.model.documents import (
+    MAX_FILE_BYTES,
     Faults,
     Faulty,
     Location,
@@ -34,6 +37,7 @@ from seatrial.model.documents import (
 )
 from seatrial.model.proving import with_proof
 from seatrial.model.test import Build, Check, Input, Test
+from seatrial.units import count
 
 TEST_FILE = "test.yaml"
 ROOT_FILE = "suite.yaml"
@@ -43,42 +47,107 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*(/[A-Za-z0-9][A-Za-z0-9._+-]*)*"
 
 
 class Suite(NamedTuple):
-    """Tests by name; the documents that they were read from, for the places of faults; and the keys
-    that could not be decoded, by document."""
+    """Tests by name; the documents that they were read from, for the places of faults; the keys
+    that could not be decoded, by document; the faults of each test that has some; and those of no
+    test, such as a folder that cannot be read. A test that cannot be read at all has faults, and is
+    not among the tests."""
 
     tests: dict[str, Test]
     nodes: dict[str, YamlNode]
     faulty: dict[str, Faulty]
+    faults: dict[str, Faults]
+    of_folders: Faults
 
-    def fault(self, faults: Faults, test: str, key: Sequence[str | int], message: str) -> None:
+    @property
+    def names(self) -> list[str]:
+        """The names of all tests, also of those that cannot be read."""
+        return list(dict.fromkeys([*self.tests, *self.faults]))
+
+    @property
+    def sound(self) -> "Suite":
+        """The suite without the tests that have faults."""
+        return self.only(self.tests.keys() - self.faults.keys())
+
+    def only(self, names: Collection[str]) -> "Suite":
+        """Return the suite with these tests alone."""
+        tests = {name: test for name, test in self.tests.items() if name in names}
+        faulty = {name: keys for name, keys in self.faulty.items() if name in names}
+        faults = {name: each for name, each in self.faults.items() if name in names}
+        return self._replace(tests=tests, faulty=faulty, faults=faults)
+
+    def fault(self, test: str, key: Sequence[str | int], message: str) -> None:
         """Add a fault of a test, at the place of the key or as near as its file allows. A fault
         that only follows from a key that could not be decoded is left out. The test is marked as
         faulty."""
+        faults = self.faults.setdefault(test, Faults())
         Location(self.nodes[test], faults, self.faulty.setdefault(test, Faulty())).fault(
             message, *key
         )
 
+    def require_sound(self) -> None:
+        """Raise InvalidFiles with all faults, if there are any."""
+        whole = Faults()
+        for own in (self.of_folders, *self.faults.values()):
+            whole.add_all(own)
+        whole.raise_any()
 
-def load(paths: Sequence[Path], faults: Faults) -> Suite:
-    """Load every test below the paths. Faults of the files are added to ``faults``. Raises
-    UsageError if there is no test."""
-    nodes = _read_all(paths, faults)
-    merged = {name: node for name in nodes if (node := _inherit(name, nodes, faults)) is not None}
-    suite = Suite({}, merged, {})
-    for name, node in merged.items():
-        folder = os.path.abspath(node.place.path.parent)
-        own_faults = Faults()
-        test = decode_partly(node, Test, own_faults, name=name, folder=folder)
-        faulty = own_faults.faulty
-        if test is not None:
-            suite.tests[name] = _with_paths(test, node)
-            location = Location(node, own_faults, faulty)
-            check(suite.tests[name], location, names_written(node, faulty))
-            suite.tests[name] = with_recorder(with_proof(suite.tests[name]))
-        if own_faults.found:
-            suite.faulty[name] = faulty
-        faults.add_all(own_faults)
+    def fault_text(self, test: str, key: Sequence[str | int], message: str) -> str:
+        """Return a fault of a test as text, with its place; it is not added."""
+        faults = Faults()
+        Location(self.nodes[test], faults).fault(message, *key)
+        return faults.texts[0]
+
+    def first_faults(self) -> list[tuple[str, str]]:
+        """Return each test that has faults, with the first one and how many others there are."""
+        told = []
+        for name, own in self.faults.items():
+            first, *others = own.texts
+            more = f"; and {count(len(others), 'more fault')}" if others else ""
+            told.append((name, f"{first}{more}"))
+        return told
+
+    def text_of(self, test: str) -> str:
+        """Return what stands in the files of a test that has faults."""
+        places = [place for place, _ in self.faults[test].found.values()]
+        if node := self.nodes.get(test):
+            places += [node.place, *node.keys.values()]
+        texts = []
+        for path in dict.fromkeys(place.path for place in places):
+            with contextlib.suppress(OSError, ValueError):
+                texts.append(read_regular(path, MAX_FILE_BYTES).decode(errors="replace"))
+        return "\n".join(texts)
+
+
+def load(paths: Sequence[Path]) -> Suite:
+    """Load every test below the paths. What is wrong is in the suite. Raises UsageError if there is
+    no test."""
+    broken, faults = dict[str, Faults](), Faults()
+    nodes = _read_all(paths, broken, faults)
+    suite = Suite({}, {}, {}, dict(broken), faults)
+    for name in nodes:
+        whole, decoding = Faults(), Faults()
+        node = _inherit(name, nodes, broken, whole)
+        if node is not None:
+            suite.nodes[name] = node
+            _decode(suite, name, node, decoding)
+        whole.add_all(decoding)
+        if whole.found:
+            suite.faults[name] = whole
     return suite
+
+
+def _decode(suite: Suite, name: str, node: YamlNode, faults: Faults) -> None:
+    """Add a test to a suite, as far as it can be decoded."""
+    folder = os.path.abspath(node.place.path.parent)
+    test = decode_partly(node, Test, faults, name=name, folder=folder)
+    faulty = faults.faulty
+    if test is not None:
+        suite.tests[name] = _with_paths(test, node)
+        location = Location(node, faults, faulty)
+        check(suite.tests[name], location, names_written(node, faulty))
+        suite.tests[name] = with_recorder(with_proof(suite.tests[name]))
+    if faults.found:
+        suite.faulty[name] = faulty
 
 
 def names_written(node: YamlNode, faulty: Faulty) -> Set[str] | None:
@@ -95,8 +164,11 @@ def names_written(node: YamlNode, faulty: Faulty) -> Set[str] | None:
     return names
 
 
-def _read_all(paths: Sequence[Path], faults: Faults) -> dict[str, YamlNode]:
-    """Return the documents of all tests, by name."""
+def _read_all(
+    paths: Sequence[Path], broken: dict[str, Faults], faults: Faults
+) -> dict[str, YamlNode]:
+    """Return the documents of all tests, by name; ``broken`` gets the faults of the others, and
+    ``faults`` those of folders."""
     nodes: dict[str, YamlNode] = {}
     seen: set[str] = set()
     for path in paths:
@@ -108,21 +180,24 @@ def _read_all(paths: Sequence[Path], faults: Faults) -> dict[str, YamlNode]:
         for file in files:
             if (place := os.path.abspath(file)) not in seen:
                 seen.add(place)
-                _read_one(file, _name(file.parent, path), nodes, faults)
+                _read_one(file, _name(file.parent, path), nodes, broken)
     return nodes
 
 
-def _read_one(file: Path, name: str, nodes: dict[str, YamlNode], faults: Faults) -> None:
-    node = read(file, faults)
+def _read_one(file: Path, name: str, nodes: dict[str, YamlNode], broken: dict[str, Faults]) -> None:
+    own = Faults()
+    node = read(file, own)
     if node is None:
-        nodes.setdefault(name, YamlNode({}, SourceLocation(file, 0)))
+        pass
     elif not _NAME.fullmatch(name):
-        faults.add(node.place, "", f"the folder's name {name!r} must be letters, digits, ._+-")
+        own.add(node.place, "", f"the folder's name {name!r} must be letters, digits, ._+-")
     elif name in nodes:
         other = nodes[name].place.path
-        faults.add(node.place, "", f"the test {name!r} is also in {other}; rename one folder")
+        own.add(node.place, "", f"the test {name!r} is also in {other}; rename one folder")
     else:
         nodes[name] = node
+    if own.found:
+        broken.setdefault(name, Faults()).add_all(own)
 
 
 def _test_files(path: Path, faults: Faults) -> Iterator[Path]:
@@ -159,25 +234,27 @@ def _name(folder: Path, given: Path) -> str:
     return os.path.basename(place) if place == root else os.path.relpath(place, root)
 
 
-def _inherit(name: str, nodes: dict[str, YamlNode], faults: Faults) -> YamlNode | None:
-    """Return the test's document merged over those that it inherits."""
+def _inherit(
+    name: str, nodes: dict[str, YamlNode], broken: Mapping[str, Faults], faults: Faults
+) -> YamlNode | None:
+    """Return the test's document merged over those that it inherits. ``broken`` has the faults of
+    reading; those of all these documents are the test's."""
     node, chain = nodes[name], [name]
-    if not node.place.line:  # its file could not be read, which has been reported
-        return None
+    faults.add_all(broken.get(name, Faults()))
     while isinstance(node.value, dict) and "inherits" in node.value:
         parent = node.value["inherits"]
         if not isinstance(parent.value, str):
             faults.add(parent.place, "inherits", "must be the name of a test of this suite")
             return None
+        faults.add_all(broken.get(parent.value, Faults()))
         if parent.value not in nodes:
-            remedy = suggest(parent.value, nodes) or "name a test that is here"
-            faults.add(parent.place, "inherits", f"no test {parent.value[:80]!r}; {remedy}")
+            if parent.value not in broken:
+                remedy = suggest(parent.value, nodes) or "name a test that is here"
+                faults.add(parent.place, "inherits", f"no test {parent.value[:80]!r}; {remedy}")
             return None
         if parent.value in chain:
             circle = " -> ".join([*chain, parent.value])
             faults.add(parent.place, "inherits", f"goes round in a circle: {circle}")
-            return None
-        if not nodes[parent.value].place.line:  # likewise
             return None
         chain.append(parent.value)
         keys = {key: inner for key, inner in node.value.items() if key != "inherits"}

@@ -41,7 +41,7 @@ def test_all_faults_at_once(place: PlanPlace) -> None:
     """In the plan, its machine, its suites and the machine's references."""
     place.machine(file_systems={"scratch": {"path": "scratch"}})
     place.test("small", {"nodes": "cores"})
-    place.write("- {component: c, tests: [gone], phases: [three]}\n")
+    place.write("- {component: c, tests: [gone, small], phases: [three]}\n")
     assert [text.partition(": ")[0] for text in place.faults()] == [
         "m.yaml:15",
         "plan.yaml:8",

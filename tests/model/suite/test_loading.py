@@ -298,7 +298,8 @@ def test_the_command_line_lists_and_tells_faults(place: Place, tmp_path: Path) -
     done = subprocess.run([*command, "suite"], cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("suite/u/test.yaml:2: is not valid YAML: ")
-    assert done.stderr.endswith("\n1 fault; nothing was done.\n")
+    ending = "\n1 fault; nothing was done. Without u: -k 'not u'\n"
+    assert done.stderr.endswith(ending)
 
 
 def test_the_recipe_of_a_build_is_a_file_or_a_name_that_easybuild_looks_for(place: Place) -> None:

@@ -46,7 +46,7 @@ def check_plan(loaded: Loaded, faults: Faults, documents: bool = True) -> None:
     plan, location = loaded.plan, loaded.location(faults)
     machine = loaded.site.machine if loaded.site else None
     _names(plan, location)
-    tests = [name for suite in loaded.known_suites for name in suite.tests]
+    tests = [name for suite in loaded.known_suites for name in suite.names]
     for i, phase in enumerate(plan.phases):
         _nodes(phase.nodes, machine, location.inside("phases", i, "nodes"))
         _slurm(phase.slurm, location.inside("phases", i, "slurm"))
@@ -77,7 +77,7 @@ def _check_component(loaded: Loaded, i: int, location: Location, documents: bool
     _slurm(component.slurm, at.inside("slurm"))
     if component.kind != "checklist":
         _tests(component, suite, at, partly)
-    chosen = [] if partly else chosen_tests(component, suite.tests)
+    chosen = [] if partly else chosen_tests(component, suite.names)
     for j, span in enumerate(component.blackouts):
         check_span(span, machine, chosen, at.inside("blackouts", j))
     check_conditions(component, None if partly else suite, machine, at)
@@ -303,16 +303,16 @@ def _targets(component: Component, targets: list[str], at: Location) -> None:
 
 def _tests(component: Component, suite: Suite, at: Location, partly: bool) -> None:
     """Check the tests that are named. ``partly``: some suites are missing."""
-    for i, pattern in enumerate(component.tests if suite.nodes else ()):
+    for i, pattern in enumerate(component.tests if suite.names else ()):
         key: str | int = pattern if isinstance(component.tests, dict) else i
-        if not any(pattern_of(component, name) == pattern for name in suite.nodes):
+        if not any(pattern_of(component, name) == pattern for name in suite.names):
             _unknown_test(pattern, suite, at.inside("tests", key), partly)
     try:
         if component.select.strip():
             compile_keyword(component.select)
     except UsageError as error:
         at.fault(str(error), "select")
-    if not suite.nodes:
+    if not suite.names:
         if not partly and not only_evidence(component):
             at.fault("has no suites; give suites to it, or to the plan", "component")
         return
@@ -322,20 +322,21 @@ def _tests(component: Component, suite: Suite, at: Location, partly: bool) -> No
 def _unknown_test(pattern: str, suite: Suite, at: Location, partly: bool) -> None:
     """Report an entry that matches no test. If a suite is missing, the entry may name one of its
     tests; it is then reported only if it is nearly the name of a known test (a typing error)."""
-    near = suggest(pattern, suite.nodes, cutoff=0.8)
-    taken = any(fits([pattern], name) for name in suite.nodes)
+    near = suggest(pattern, suite.names, cutoff=0.8)
+    taken = any(fits([pattern], name) for name in suite.names)
     if not partly:
         reason = "about tests of entries above it only" if taken else "not a test here"
-        at.fault(f"{pattern!r} is {reason}; there are {listed(suite.nodes)}")
+        at.fault(f"{pattern!r} is {reason}; there are {listed(suite.names)}")
     elif near and not taken:
         at.fault(f"{pattern!r} is not a test of the suites that exist; {near}")
 
 
 def _settings(component: Component, suite: Suite, at: Location, partly: bool) -> None:
     chosen = chosen_tests(component, suite.tests)
+    unsure = partly or bool(chosen_tests(component, suite.faults))
     parameters = {name for test in chosen for name in suite.tests[test].parameter_names}
     for name, value in component.settings.items():
-        if name not in parameters and chosen and not suite.faulty and not partly:
+        if name not in parameters and chosen and not unsure:
             text = f"no test here has this parameter; there are {listed(sorted(parameters))}"
             at.fault(text, "settings", name)
         for each in value if isinstance(value, list) else [value]:

@@ -167,12 +167,13 @@ def _tests(
     """Check the tests and the metric of a criterion, where all tests are known."""
     if suite is None:
         return
-    chosen = chosen_tests(component, suite.tests)
+    chosen = chosen_tests(component, suite.names)
     _match(criterion.tests, chosen, "a test of this component", location, "tests")
     if not criterion.metric or not kind_of(criterion.criterion).metric:
         return
-    tests = {name: suite.tests[name] for name in chosen if fits(criterion.tests, name)}
-    known = figure_names(tests.values())
+    wanted = [name for name in chosen if fits(criterion.tests, name)]
+    tests = {name: suite.tests[name] for name in wanted if name in suite.tests}
+    known = figure_names(tests.values()) if len(tests) == len(wanted) else None
     of_all = {ELAPSED, *(UNITS if machine is None or machine.file_use is not None else ())}
     if chosen and known is not None and criterion.metric not in known | of_all:
         listed = ", ".join(sorted(known | of_all))
@@ -255,7 +256,7 @@ def _waivers(
     by_id = {each.id: str(each.criterion) for each in component.criteria if each.id}
     known = [*(each.criterion for each in component.criteria), "every_test", *by_id]
     unsure = _has_unread_criteria(component, at)
-    chosen = chosen_tests(component, suite.tests) if suite is not None else []
+    chosen = chosen_tests(component, suite.names) if suite is not None else []
     chains = list(machine.toolchains) if machine is not None else []
     for i, waiver in enumerate(component.waivers):
         location = at.inside("waivers", i)

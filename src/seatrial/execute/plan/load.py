@@ -119,18 +119,18 @@ def _load(
 ) -> tuple[Suite, bool]:
     """Return the suites that exist, as one, and True if none is missing."""
     paths = dict(enumerate(suite_paths(loaded.path, named)))
-    own, suite = Faults(), Suite({}, {}, {})
+    suite = Suite({}, {}, {}, {}, Faults())
     while paths:
         try:
-            suite = load(list(paths.values()), own)
+            suite = load(list(paths.values()))
             break
         except UsageError as error:
             faulty = (i for i, path in paths.items() if str(error).startswith(f"{path}:"))
             missing = next(faulty, next(iter(paths)))
             at.fault(str(error), missing)
             del paths[missing]
-    check_judging(suite, own)
-    faults.add_all(own)
+    check_judging(suite)
+    faults.add_all(suite.of_folders)
     return suite, len(paths) == len(named)
 
 

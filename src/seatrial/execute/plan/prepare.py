@@ -28,7 +28,7 @@ from seatrial.model.machine import Machine, SlurmOverride
 from seatrial.model.machine_file import Site
 from seatrial.model.plan import WHOLE, Component, Phase, Plan, machine_of, phases_of, tag_of
 from seatrial.model.policy import Policy
-from seatrial.model.requirements import has_partitions
+from seatrial.model.requirements import has_partitions, told_orders
 from seatrial.model.test import Case, CaseSelection, Test
 from seatrial.units import listed
 
@@ -49,12 +49,15 @@ class PreparedComponent(NamedTuple):
     #: What cannot run there, and the reason.
     skipped: list[tuple[str, str]]
     policy: Policy
+    #: What has faults and is not selected, and its first fault.
+    broken: Sequence[tuple[str, str]] = ()
 
 
 class PreparedPlan(NamedTuple):
     """A checked plan, and its trials in the order in which they run: phase by phase, and in each in
     the order of the components. A component that rests on evidence alone has none. ``checklists``
-    are those that people tick, which run nothing. ``expected`` holds the machine's references."""
+    are those that people tick, which run nothing. ``expected`` holds the machine's references,
+    ``broken`` what has faults and is in no component, and the first fault of each."""
 
     path: Path
     plan: Plan
@@ -62,6 +65,7 @@ class PreparedPlan(NamedTuple):
     parts: list[PreparedComponent]
     expected: list[Reference]
     checklists: Sequence[PreparedComponent] = ()
+    broken: Sequence[tuple[str, str]] = ()
 
     @property
     def all_parts(self) -> list[PreparedComponent]:
@@ -103,7 +107,16 @@ def prepare_plan(
         if _is_chosen(draft, components, phases) and (draft.cases or is_checklist):
             policy = policy_of(loaded.plan, component, draft.machine, draft.tests, draft.cases)
             (checklists if is_checklist else parts).append(draft._replace(policy=policy))
-    return PreparedPlan(path.absolute(), loaded.plan, loaded.site, parts, expected, checklists)
+    broken = _broken(loaded, drafts)
+    return PreparedPlan(
+        path.absolute(), loaded.plan, loaded.site, parts, expected, checklists, broken
+    )
+
+
+def _broken(loaded: Loaded, drafts: Sequence[PreparedComponent]) -> list[tuple[str, str]]:
+    """Return what has faults and is in no component, with its first fault."""
+    of_suites = [told for suite in loaded.suites for told in suite.first_faults()]
+    return [*dict([*of_suites, *(told for draft in drafts for told in draft.broken)]).items()]
 
 
 def _is_chosen(draft: PreparedComponent, components: Sequence[str], phases: Sequence[str]) -> bool:
@@ -117,9 +130,13 @@ def _drafts(loaded: Loaded, faults: Faults, keys: BuildKeys | None) -> list[Prep
     drafts: list[PreparedComponent] = []
     for i, component in enumerate(loaded.plan.components):
         at = loaded.location(faults).inside("components", i)
+        stages = _stages(loaded, component, at)
+        if not stages:  # nothing can be expanded, so the faults of all its tests are told
+            for name in chosen_tests(component, loaded.suites[i].faults):
+                faults.add_all(loaded.suites[i].faults[name])
         in_phases = [
             draft
-            for phase, machine in _stages(loaded, component, at)
+            for phase, machine in stages
             if (draft := _draft(loaded, i, phase, machine, faults, keys)) is not None
         ]
         check_sizes(component, [Expansion(each.cases, each.skipped) for each in in_phases], at)
@@ -156,11 +173,12 @@ def _draft(
     unknown."""
     component, suite = loaded.plan.components[i], loaded.suites[i]
     at = loaded.location(faults).inside("components", i)
-    tests = {name: suite.tests[name] for name in chosen_tests(component, suite.tests)}
-    selection = _selection(component, tests, machine)
+    suite = suite.only(chosen_tests(component, suite.names))
+    tests = suite.tests
+    selection = _selection(component, tests, machine, is_sound=not faults.found)
     try:
-        cases, skipped = expand(
-            suite._replace(tests=tests),
+        cases, skipped, broken = expand(
+            suite,
             machine,
             selection,
             faults,
@@ -174,8 +192,8 @@ def _draft(
         return None
     check_bounds(suite, cases, machine, faults)
     if cases or i not in loaded.partly:
-        sound = {name: test for name, test in tests.items() if name not in suite.faulty}
-        check_mix(component, machine, phase.phase, sound, Expansion(cases, skipped), at)
+        expansion = Expansion(cases, skipped)
+        check_mix(component, machine, phase.phase, suite.sound.tests, expansion, at)
     named = component.suites or loaded.plan.suites
     return PreparedComponent(
         tag=tag_of(loaded.plan, component, phase.phase),
@@ -187,17 +205,21 @@ def _draft(
         cases=cases,
         skipped=skipped,
         policy=Policy(),
+        broken=broken,
     )
 
 
-def _selection(component: Component, tests: Mapping[str, Test], machine: Machine) -> CaseSelection:
+def _selection(
+    component: Component, tests: Mapping[str, Test], machine: Machine, is_sound: bool
+) -> CaseSelection:
     """Return the selection of a component, as the filters of ``seatrial run``, without settings and
-    toolchains that do not exist here. Those have been reported; the others can still be checked."""
+    toolchains that do not exist here. Those have been reported, unless the plan ``is_sound`` so
+    far; the others can still be checked."""
     known = {name for test in tests.values() for name in test.parameter_names}
     settings = {
         name: ",".join(show(each) for each in (value if isinstance(value, list) else [value]))
         for name, value in component.settings.items()
-        if name in known
+        if name in known or is_sound
     }
     toolchains = [
         each
@@ -265,8 +287,11 @@ def sentence(part: PreparedComponent) -> str:
 
 
 def warnings(part: PreparedComponent) -> Iterator[str]:
-    """Yield the tests of a mix whose runs may share nodes with others, where a scheduler gives
-    parts of nodes: utilisation and times then mean less than they seem to."""
+    """Yield rank orders that the MPI may refuse, and the tests of a mix whose runs may share nodes
+    with others, where a scheduler gives parts of nodes: utilisation and times then mean less than
+    they seem to."""
+    if doubt := told_orders(part.machine, part.tests, part.cases):
+        yield doubt
     if part.policy.kind != "sustained" or shares_cores(part.machine):
         return
     cores = max(kind.cores for kind in part.machine.nodes)

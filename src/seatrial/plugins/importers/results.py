@@ -20,7 +20,6 @@ from seatrial.errors import SeatrialError, UsageError
 from seatrial.execute.batch.scheduler_client import ACTIVE, ENDED
 from seatrial.judge.references import Reference
 from seatrial.model import codes
-from seatrial.model.documents import Faults
 from seatrial.model.file_model import Scalar
 from seatrial.model.suite import load
 from seatrial.units import SECOND_NS, listed
@@ -56,10 +55,8 @@ def by_text(notes: Iterable[ImportNote]) -> list[tuple[str, list[ImportNote]]]:
 
 def faults_of_test(folder: Path) -> str:
     """Return the first fault of a test that an import wrote, "" if it loads."""
-    faults = Faults()
     try:
-        load([folder], faults)
-        faults.raise_any()
+        load([folder]).require_sound()
     except SeatrialError as error:
         return str(error).replace(f"{folder}/", "").partition("\n")[0]
     return ""

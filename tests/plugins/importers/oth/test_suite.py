@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from seatrial.journal.events import MetricRecorded, RunJudged
-from seatrial.model.documents import Faults
 from seatrial.model.suite import load
 from tests.programs import Workplace
 
@@ -162,9 +161,10 @@ def test_every_subset_of_the_keys_of_the_harness_becomes_a_test_that_loads(
             write(scripts / f"{scheduler}.template.x", f"#!/bin/bash\n{template}")
     done = place.seatrial("import", "oth", "applications", "-o", "suite")
     assert "384 tests became 384 tests" in done.out, done.said
-    faults = Faults()
-    tests = load([place.suite], faults).tests
-    assert (len(tests), faults.found) == (384, {})
+    suite = load([place.suite])
+    suite.require_sound()
+    tests = suite.tests
+    assert len(tests) == 384
     runs = [test.run for test in tests.values()]
     assert not [run for run in runs if run.tasks and run.tasks_per_node]
     walltimes = {(name.partition("/")[0], test.run.walltime) for name, test in tests.items()}
@@ -196,7 +196,7 @@ def test_what_would_make_a_suite_that_does_not_load_is_noted(
         "the section [RuntimeEnvironmentCommands] was not carried over",
     ):
         assert words in notes
-    run = load([place.suite], Faults()).tests["hello/bad"].run
+    run = load([place.suite]).tests["hello/bad"].run
     assert (run.nodes, run.tasks, run.threads_per_task, run.options) == (2, 10, 2, [])
 
 
@@ -217,7 +217,7 @@ def test_copies_that_cannot_be_one_test_stay_apart(place: Workplace, application
     assert "3 copies, by nodes (3) with batch_queue (3)" in done.out, done.said
     place.local(nodes=[{"names": "n[1-9]", "cores": 8}], scheduler="slurm")
     assert "batch_queue=q4" in place.seatrial("list", "suite", "-m", str(place.machine)).out
-    assert load([place.suite], Faults()).tests["hello/c"].run.partition == "{batch_queue}"
+    assert load([place.suite]).tests["hello/c"].run.partition == "{batch_queue}"
 
 
 def test_copies_of_a_launch_are_repeats_and_the_code_of_the_check_is_the_verdict(
