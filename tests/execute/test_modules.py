@@ -95,3 +95,21 @@ def test_a_module_system_that_fails_and_says_it_did_not(place: Workplace) -> Non
     place.test("t", "echo ran", modules=["old/1", "app/9"])
     assert place.run("--name", "t").code == 1
     assert place.why("t") == f"module app/9 did not load: {words} 'app/9'"
+
+
+def test_a_module_that_is_loaded_and_fails_with_a_warning(place: Workplace) -> None:
+    """Lmod 8.7 does where a module wants another one that is not loaded."""
+    words = "Lmod Warning: The following dependent module(s) are not currently loaded: zlib/1.3"
+    loads = (
+        'case $2 in bad*) ;; *) LOADEDMODULES+=":$2/1.11" LIB=1; export LIB LOADEDMODULES ;; esac'
+    )
+    fake = f'module() {{ {loads}; echo "{words}" >&2; return 1; }}\nset -eu\nLOADEDMODULES=gcc/13'
+    place.local(setup=fake)
+    place.test("t", "echo lib=$LIB", modules=["scipy"], build={"script": '[ "$LIB" = 1 ]'})
+    place.test("u", "echo ran", modules=["bad"])
+    assert place.run("--name", "t").code == 1
+    assert place.verdicts() == {"t": "pass", "u": "failed"}
+    stderr = (place.run_folder("t") / "stderr").read_text()
+    note = "note: module scipy is loaded, though `module load` failed: see what it said"
+    assert stderr == f"{words}\n{note}\n"
+    assert place.why("u").startswith(f"module bad did not load: {words}")

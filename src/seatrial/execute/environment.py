@@ -175,7 +175,7 @@ def module_command(name: str) -> str:
 
 # Where a shell that is no login shell has not read the files of Lmod or of Environment Modules,
 # they are read from their usual places. Versions of Environment Modules before 5 say that a module
-# did not load, and end well.
+# did not load, and end well; Lmod loads one that wants another one, warns, and fails.
 _LOAD = r"""
 if ! command -v module > /dev/null; then
   for _init in /etc/profile.d/{z00_lmod,lmod,z00_modules,modules}.sh \
@@ -192,6 +192,10 @@ seatrial_load() {  # a module
     _words=$(module load "$1" 2>&1) || :
     case $_words in *[Ee][Rr][Rr][Oo][Rr]*) ;; *) return 0 ;; esac
   else
+    case :${LOADEDMODULES-}: in *:"$1":* | *:"$1"/*)
+      echo "note: module $1 is loaded, though \`module load\` failed: see what it said" >&2
+      return 0 ;;
+    esac
     _words=$(module load "$1" 2>&1) || :  # the site may have set -e
   fi
   _words=$(tr -s '[:space:]' ' ' <<< "$_words")
