@@ -23,10 +23,10 @@ from seatrial.execute.batch.scheduler_client import (
 from seatrial.execute.batch.submitter import write_submission
 from seatrial.execute.bundles import allocation_of
 from seatrial.execute.protocol import Job, Submission
-from seatrial.lazy import nodeset
 from seatrial.model.job_options import effective
 from seatrial.model.machine import Machine
-from seatrial.model.nodes import unknown_features
+from seatrial.model.node_set import fold, unfold
+from seatrial.model.nodes import node_names, unknown_features
 from seatrial.model.schedulers import Slurm, SlurmScheduler
 from seatrial.model.test import JobOptions
 
@@ -102,12 +102,10 @@ def _excluded(machine: Machine, avoid: str, needed: Collection[str] = ()) -> str
     lacking += [machine.slurm.exclude] if machine.slurm.exclude else []
     if not (machine.slurm.nodelist or lacking):
         return avoid
-    excluded = nodeset.NodeSet(",".join(filter(None, [*lacking, avoid])), resolver=None)
+    excluded = {name for names in filter(None, [*lacking, avoid]) for name in unfold(names)}
     if machine.slurm.nodelist:
-        kept = nodeset.NodeSet(machine.slurm.nodelist, resolver=None)
-        every = nodeset.NodeSet(",".join(kind.names for kind in machine.nodes), resolver=None)
-        excluded |= every - kept
-    return str(excluded)
+        excluded |= set(node_names(machine)).difference(unfold(machine.slurm.nodelist))
+    return fold(excluded)
 
 
 def _constraint(*parts: str) -> str:
