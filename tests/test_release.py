@@ -10,6 +10,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from tools.zipapp_main import closed_to_others
 
 from seatrial import __version__
 from tests.waiting import LONG_S
@@ -90,6 +91,17 @@ def test_the_zipapp_installs_what_runs_the_probes(zipapp: Path, tmp_path: Path) 
     paths = call(command.with_name("python"), "-c", loaded, at=tmp_path, env=env)
     assert str(ROOT) not in paths
     assert os.path.dirname(sys.executable) not in paths  # noqa: PTH120 - of the link itself
+
+
+def test_the_zipapp_finds_what_is_private_on_the_way_to_a_program(tmp_path: Path) -> None:
+    assert closed_to_others(Path("/usr/bin/env")) is None
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    program = home / "python"
+    program.touch(mode=0o755)
+    tmp_path.chmod(0o755)
+    above = closed_to_others(tmp_path)  # pytest's own folders may be private
+    assert closed_to_others(program) == (above or home)
 
 
 def test_the_zipapp_says_what_it_cannot_do(zipapp: Path, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ python3.11 seatrial-0.2.0-cp311-x86_64.pyz FOLDER
 import compileall
 import os
 import platform
+import stat
 import subprocess
 import sys
 import venv
@@ -26,6 +27,14 @@ def fault(archive: Path) -> str:
     if f"-{wanted}" in archive.name:
         return ""
     return f"{archive.name} is not named as one for this Python on this machine ({wanted})"
+
+
+def closed_to_others(path: Path) -> Path | None:
+    """Return the first folder on the way to a program, or the program, that others may not use."""
+    for part in (*reversed(path.parents), path):
+        if not part.stat().st_mode & stat.S_IXOTH:
+            return part
+    return None
 
 
 def main() -> int:
@@ -57,6 +66,11 @@ def main() -> int:
         [command, "man", folder / "share" / "man"], stdout=subprocess.DEVNULL, check=True
     )
     print(f"{command} is installed")
+    for path in (Path(sys.executable).resolve(), command):
+        if closed := closed_to_others(path):
+            print(f"seatrial: other users cannot run {path}: {closed} is private", file=sys.stderr)
+            print("For all users, take a Python and a folder that they can reach", file=sys.stderr)
+            break
     return 0
 
 

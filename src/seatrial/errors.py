@@ -6,6 +6,14 @@ Every error names the thing, the value and the place, and says what to do.
 import difflib
 from collections.abc import Iterable, Sequence
 
+from seatrial import __version__
+
+
+def with_extra(extra: str) -> str:
+    """Return the command that installs what an extra of Seatrial brings. It names the wheel, as a
+    package index has no Seatrial, or perhaps one of somebody else."""
+    return f"pip install 'seatrial-{__version__}-py3-none-any.whl[{extra}]'"
+
 
 class SeatrialError(Exception):
     """An error to show to the user. ``exit_code`` is the exit code of the command."""

@@ -463,6 +463,23 @@ def test_junit_calls_an_error_what_is_not_the_tests_fault(tmp_path: Path, code: 
     assert [one.get("type") for one in root.iter("failure")] == ["failed"]
 
 
+def test_show_the_last_run(tmp_path: Path) -> None:
+    for tag, begun in (("one", 1), ("two", 2)):
+        trial = TrialMaker(tmp_path, tag, [a_case(1)])
+        trial.now += begun * 10**12
+        trial.run(trial.cases[0], f"r{tag}1")
+        trial.run(trial.cases[0], f"r{tag}2")
+        trial.write()
+    assert "two/rtwo2" in ask(tmp_path, "show", "--last").out.splitlines()[0]
+    assert "one/rone2" in ask(tmp_path, "show", "--last", "one").out.splitlines()[0]
+    answer = ask(tmp_path, "show")
+    assert answer.code == 2 and "--last" in answer.err
+    assert ask(tmp_path, "show", "--last", "three").code == 2
+    (tmp_path / "none").mkdir()
+    answer = ask(tmp_path / "none", "show", "--last")
+    assert answer.code == 2 and "no run is in the trials" in answer.err
+
+
 def test_junit_output_is_bounded(tmp_path: Path) -> None:
     trial = TrialMaker(tmp_path, "t", [a_case(1)])
     trial.run(trial.cases[0], "r1", files={"stdout": "ä".encode() * 50_000 + b"the end"})

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from seatrial.errors import with_extra
 from seatrial.journal.events import AlertRaised
 from seatrial.model import codes
 from tests.journals import without_checksums
@@ -171,7 +172,7 @@ def test_without_psycopg_the_remedy_is_told(
     ):
         answer = ask(tmp_path, *words)
         assert answer.code == 3
-        assert "postgresql://db/x: needs psycopg: pip install 'seatrial[postgresql]'" in answer.err
+        assert f"postgresql://db/x: needs psycopg: {with_extra('postgresql')}" in answer.err
 
 
 def test_info_tells_where_journals_are_damaged(tmp_path: Path) -> None:

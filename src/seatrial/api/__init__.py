@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from seatrial.account import at_home
-from seatrial.errors import UsageError
+from seatrial.errors import UsageError, with_extra
 from seatrial.judge.statistics.two_samples import MIN_RELATIVE_CHANGE
 from seatrial.model.file_model import Scalar
 from seatrial.model.identifiers import show
@@ -281,9 +281,8 @@ def _arrow() -> Any:
     try:
         import pyarrow
     except ImportError:
-        remedy = "pip install 'seatrial[arrow]'"
         raise UsageError(
-            f"tables of Arrow need pyarrow, which is not installed: {remedy}"
+            f"tables of Arrow need pyarrow, which is not installed: {with_extra('arrow')}"
         ) from None
     return pyarrow
 

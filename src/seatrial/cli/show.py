@@ -32,7 +32,8 @@ MAX_SCRIPT_BYTES = 1 << 18
 
 
 @click.command("show")
-@click.argument("run", metavar="[TAG/]RUN", shell_complete=options.complete("runs"))
+@click.argument("run", metavar="[[TAG/]RUN]", default="", shell_complete=options.complete("runs"))
+@click.option("--last", is_flag=True, help="The newest run; of the trial TAG, if that is given.")
 @click.option("--scripts", is_flag=True, help="Show the build's, the test's and the job's script.")
 @click.option(
     "-n",
@@ -44,13 +45,20 @@ MAX_SCRIPT_BYTES = 1 << 18
 )
 @format_option("text", "json")
 @click.pass_obj
-def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) -> int:
+def command(folders: Folders, run: str, last: bool, scripts: bool, lines: int, form: str) -> int:
     """Show one run in full: the case, events, metrics, verdict, output.
 
     RUN is a run's id or a unique beginning of it; `seatrial runs` lists them.
+
+    \b
+    seatrial show zwjmbm27
+    seatrial show --last            the newest run
+    seatrial show --last nightly    the newest run of that trial
     """
+    if not (run or last):
+        raise click.UsageError("name a run, or say --last; `seatrial runs` lists them")
     with opened(folders) as store:
-        found = queries.run(store, run)
+        found = queries.last_run(store, run.rstrip("/")) if last else queries.run(store, run)
         trial, case = queries.trial_of(store, found), queries.case_of(store, found)
         tell_damage(store, [trial])
         events, metrics = queries.events_of(store, found), queries.metrics_of(store, found)

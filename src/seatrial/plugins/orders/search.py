@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+from seatrial.errors import with_extra
 from seatrial.lazy import Bools, Floats, Ints, np
 from seatrial.plugins.orders.best_order import ScoredOrder, ranked, usual_seconds
 from seatrial.plugins.orders.bisection import bisected
@@ -48,7 +49,7 @@ def missing_programs() -> list[str]:
     sentences = []
     if not is_installed():
         sentences.append(
-            "METIS gave no candidate: pymetis is not installed (pip install 'seatrial[orders]')"
+            f"METIS gave no candidate: pymetis is not installed ({with_extra('orders')})"
         )
     if program() is None:
         sentences.append("Scotch gave no candidate: it is not on the PATH (Debian: scotch)")

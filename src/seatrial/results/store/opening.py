@@ -10,7 +10,7 @@ import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 
-from seatrial.errors import StoreError
+from seatrial.errors import StoreError, with_extra
 from seatrial.hooks import Database, load, provided
 from seatrial.results.store.location import Location, NoStore, shown
 from seatrial.results.store.schema import WAIT_S, ServerStore, Store
@@ -65,6 +65,5 @@ def _database(url: str) -> Database:
         raise NoStore(f"{shown(url)}: is no store; name a file, or postgresql://USER@HOST/DATABASE")
     database: Database = known[0]
     if importlib.util.find_spec(database.needs) is None:
-        remedy = f"pip install 'seatrial[{database.extra}]'"
-        raise StoreError(f"{shown(url)}: needs {database.needs}: {remedy}")
+        raise StoreError(f"{shown(url)}: needs {database.needs}: {with_extra(database.extra)}")
     return database

@@ -152,6 +152,13 @@ def run(store: Store, wanted: str) -> RunRow:
     raise UsageError(f"{prefix!r} could be several runs; say which:\n{listed}{hint}")
 
 
+def last_run(store: Store, tag: str = "") -> RunRow:
+    """Return the newest run, of a trial if its tag is given. Raises UsageError if there is none."""
+    for row in runs(store, Filters(trial=tag, limit=1)):
+        return row
+    raise UsageError(f"no run is in {f'trial {tag}' if tag else 'the trials'}; see `seatrial runs`")
+
+
 def _runs_that_begin(store: Store, tag: str, prefix: str) -> list[RunRow]:
     """Return the runs with that id, or else those whose ids begin so; of one trial if its tag is
     given. A whole id is found at once; a beginning takes 30 ms in a trial of 100,000 runs."""
