@@ -98,7 +98,11 @@ class Rule(FileModel, frozen=True):
         list[str], doc("facts (patterns) that must have one value on all nodes of a role")
     ] = []
     as_role: Annotated[
-        str, doc("alike: what more than half of the nodes of this role have is compared with")
+        str,
+        doc(
+            "alike: what more than half of the nodes of this role have is compared with; any: of "
+            "all nodes that have the fact, whatever their role"
+        ),
     ] = ""
     unique: Annotated[list[str], doc("facts (patterns) that at most one node may have")] = []
     complete: Annotated[list[str], doc("facts (patterns) that each node must have")] = []
@@ -133,6 +137,9 @@ class RuleFile(FileModel, frozen=True):
 
 # ---- files of rules -----------------------------------------------------------------------------
 
+
+ANY_ROLE: Final = "any"
+"""In place of a role: all nodes."""
 
 ROLE: Final = "role."
 """The beginning of the names of numbers of nodes: ``role.router``."""

@@ -126,6 +126,21 @@ def test_nodes_of_a_role_are_as_most_of_another() -> None:
     assert not judged(halves, one, roles).findings, "nor is it that of half"
 
 
+def test_a_fact_is_alike_on_the_nodes_of_all_roles_that_have_it() -> None:
+    nodes = {f"n{i}": {"x.y": "1"} for i in range(1, 4)} | {"o1": {"x.y": "0"}, "l1": {"a.b": "1"}}
+    roles = {"o1": "oss", "l1": "login"}
+    one = rule(alike=["x.*"], as_role="any")
+    (found,) = judged(nodes, one, roles).findings
+    assert (found.nodes, found.text) == ("o1", "x.y is 0; most nodes have 1")
+    nodes["n1"] = nodes["n2"] = {"x.y": "0"}
+    assert named(judged(nodes, one, roles)) == ["n3"]
+    nodes["n2"] = {"x.y": "1"}
+    (found,) = judged(nodes, one, roles).findings
+    assert found.nodes == "n[1-3],o1" and found.text.endswith("no value is that of most")
+    nothing = judged({"l1": {"a.b": "1"}}, one, roles)
+    assert not nothing.judged and nothing.idle == [("r", "no node has x.*")]
+
+
 def test_a_fact_that_only_one_node_may_have() -> None:
     nodes = {"n1": {"nid.1@gni": "up"}, "n2": {"nid.2@gni": "up"}, "n3": {"nid.1@gni": "down"}}
     (found,) = judged(nodes, rule(unique=["nid.*"])).findings
@@ -380,7 +395,7 @@ def test_an_option_that_is_alike_everywhere_is_no_fault_and_one_that_differs_is(
     one = {"lnet.avoid_asym_router_failure": "1"}
     assert of_c5(changed={"r1": one}) == {("asymmetric-routes", "r1")}
     found = of_c5(changed=dict.fromkeys(("n1", "n2", "n3", "r1"), one))  # as C5 had it at first
-    assert found == {("asymmetric-routes", "n[1-3],r1")}
+    assert found == {("asymmetric-routes", "o1")}
 
 
 def test_a_pattern_is_judged_for_each_fact_that_it_matches() -> None:

@@ -318,6 +318,18 @@ def test_200_mutations_are_all_found_and_nobody_else_is_accused(plan: RoutingPla
     assert len(kinds) == 12
 
 
+def test_what_a_role_did_not_tell_is_not_asked_of_it(plan: RoutingPlan) -> None:
+    """Routers by `lnetctl export`, the others by their files."""
+    facts = facts_of(plan)
+    for node in facts:
+        if not node.startswith("r"):
+            kept = {k: v for k, v in facts[node].items() if not k.startswith(("nid.", "target."))}
+            facts[node] = kept
+    assert named(plan, facts) == set()
+    del facts["r02"]["nid.1002@gni0"]
+    assert named(plan, facts) == {"r02"}
+
+
 def test_routes_of_the_module_option_count_where_lnet_tells_none(plan: RoutingPlan) -> None:
     facts = facts_of(plan)
     own = facts["nid005"]

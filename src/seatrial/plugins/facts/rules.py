@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from seatrial.hooks import provided
 from seatrial.judge.log_rules import (
+    ANY_ROLE,
     ROLE,
     Rule,
     RuleFile,
@@ -31,7 +32,7 @@ from seatrial.model.expressions import MAX_NUMBER, Expression, ExpressionError, 
 from seatrial.model.file_model import Scalar
 from seatrial.model.node_set import fold, unfold
 from seatrial.model.nodes import COMPUTE
-from seatrial.plugins.facts.drift import USUAL, FactDifference, from_majority
+from seatrial.plugins.facts.drift import USUAL, FactDifference, Values, from_majority
 from seatrial.plugins.facts.node_facts import FactTable
 
 MAX_COMBINATIONS = 1000
@@ -245,15 +246,16 @@ class _Judge:
         chosen = part.with_keys(rule.alike)
         if not chosen.keys:
             self._nothing(rule, f"no node has {' or '.join(rule.alike)}")
+        if rule.as_role == ANY_ROLE:
+            yield from self._alike_everywhere(rule, chosen)
+            return
         if rule.as_role:
             yield from self._alike_role(rule, chosen)
             return
         for row in self._differences(chosen):
             if not row.agreed:
-                values = [f"{value or 'missing'} on {fold(on)}" for value, on in row.others.items()]
                 nodes = [node for on in row.others.values() for node in on]
-                shown = ", ".join(values[:MAX_SHOWN])
-                yield rule, nodes, f"{row.key} is {shown}: no value is that of most"
+                yield rule, nodes, _no_usual(row.key, row.others)
                 continue
             usual = f"most have {row.usual or 'none'}"
             for value, nodes in row.others.items():
@@ -268,6 +270,22 @@ class _Judge:
             *(row for row in from_majority(chosen, self.roles) if row.key not in planned),
             *(row for row in from_majority(others, self.roles) if row.key in planned),
         ]
+
+    def _alike_everywhere(self, rule: Rule, chosen: FactTable) -> Iterator[Finding]:
+        """Yield the nodes that differ from more than half of those that have a fact; all of these,
+        if no value is that of most."""
+        for key in chosen.keys:
+            holders = chosen.having(key)
+            values = holders.folded(key)
+            usual, alike = next(iter(values.items()), ("", []))
+            others = {
+                value: on for value, on in values.items() if not USUAL.near(key, value, usual)
+            }
+            if others and 2 * len(alike) <= len(holders.nodes):
+                yield rule, holders.nodes, _no_usual(key, values)
+                continue
+            for value, nodes in others.items():
+                yield rule, nodes, f"{key} is {value}; most nodes have {usual}"
 
     def _alike_role(self, rule: Rule, chosen: FactTable) -> Iterator[Finding]:
         """Yield the nodes that differ from more than half of the nodes of another role."""
@@ -444,6 +462,12 @@ def _counts(roles: Mapping[str, str], groups: Mapping[str, str]) -> dict[str, in
                 of_group[groups[node]] += 1
             counts[f"uneven.{role}"] = max(of_group.values()) - min(of_group.values())
     return counts
+
+
+def _no_usual(key: str, values: Values) -> str:
+    """Return the values of a fact that has no usual one, with their nodes."""
+    shown = [f"{value or 'missing'} on {fold(on)}" for value, on in values.items()]
+    return f"{key} is {', '.join(shown[:MAX_SHOWN])}: no value is that of most"
 
 
 def _value(text: str | None) -> Any:
