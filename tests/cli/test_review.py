@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import json
+import re
 
 import pytest
 
@@ -60,12 +61,18 @@ def test_a_run_is_excluded_by_two_and_criteria_are_shown_with_and_without(place:
         page = served.json("/runs")["runs"]
         assert [each["run_id"] for each in page if each["excluded"]] == [run]
         assert ">excluded</small>" in served.get("/runs")[1]
+        page = served.json("/failures")["failures"]
+        assert [(each["run_id"], each["excluded"]) for each in page] == [(run, True)]
+        assert ">excluded</small>" in served.get("/failures")[1]
+        html = served.get(f"/runs/{TAG}/{run}")[1]
+        assert "Criteria leave it out by agreement: Ann, Bob: F2, excluded" in html
         assert "1 excluded</small>" in served.get(f"/trials/{TAG}")[1]
     words = control(place, "status").out
     assert "with excluded runs" in words
     assert "not met" in words
     assert "Ann, Bob" in words
-    assert "Ann, Bob: F2, excluded" in place.seatrial("show", run).out
+    head = place.seatrial("show", run).out.partition("\n\n")[0]
+    assert re.search("^by people +Ann, Bob: F2, excluded", head, re.MULTILINE)
     report = place.folder / "report.md"
     made = place.seatrial("report", "plan.yaml", "-o", str(report))
     assert made.code == 0, made.said
@@ -92,6 +99,7 @@ def test_an_exclusion_is_withdrawn_and_the_criteria_are_as_before(place: Workpla
     assert not any(
         each["excluded"] for each in json.loads(place.seatrial("runs", "--format", "json").out)
     )
+    assert "by people" not in place.seatrial("show", run).out
     again = place.seatrial("judge", run, "--withdraw", "--comment", "once more")
     assert again.code == 2
     assert "nothing was said of it" in again.err

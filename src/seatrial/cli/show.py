@@ -110,6 +110,7 @@ def _head(
         ("case", run.case_name),
         ("test", f"{run.test}, application {run.app}" if run.app else run.test),
         ("verdict", f"{run.verdict}: {run.why}" if brief else run.verdict),
+        ("by people", one_run.exclusion(events)),
         ("cause", f"{run.cause} ({run.cause_code})" if run.cause_code else run.cause),
         ("its line" if run.cause else "last line", run.cause_line),
         ("advice", run.advice),

@@ -137,6 +137,17 @@ def removed_by_keep(rows: Sequence[EventRow]) -> str:
     return "was removed by `keep`, after its verdict" if removed else ""
 
 
+def exclusion(rows: Sequence[EventRow]) -> str:
+    """Return who agreed that criteria leave a run out, and why: ``Ann, Bob: excluded: F2``; "" for
+    a run that counts."""
+    said = ""
+    for event in rows:
+        if event.event == events.EVENT_NAMES[events.RunReviewed]:
+            taken_back = event.detail.endswith(queries.WITHDRAWN)
+            said = "" if taken_back else event.detail if event.value else said
+    return said
+
+
 class FormerVerdict(Struct, frozen=True):
     """The first verdict of a run that was judged again, its reason, and when (ns), by whom and why
     it was judged again, the latest time."""

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from seatrial.model.codes import code_of
 from seatrial.results.store import pagination
 from seatrial.results.store.pagination import BY_VERDICT, End
+from seatrial.results.store.queries import excluded_runs
 from seatrial.results.store.tables import RunRow
 from seatrial.show.web.filters import ListFrame, filters_of, page_of
 from seatrial.show.web.output import FilePiece, lines_of, tail
@@ -86,10 +87,13 @@ def data(state: ServerState, query: PageQuery) -> FailuresPage:
         runs, frame = page_of(store, query, filters, limit, BY_VERDICT, window)
         causes = pagination.causes_of(store, filters, window)
         ends = pagination.ends_of(store, runs)
+        excluded = excluded_runs(store, [run.row for run in runs])
     outputs = _outputs(runs) if "output" in shown else {}
     return FailuresPage(
         **structs.asdict(frame),
-        failures=[_failure(run, ends[run.row], outputs.get(run.row)) for run in runs],
+        failures=[
+            _failure(run, ends[run.row], outputs.get(run.row), run.row in excluded) for run in runs
+        ],
         causes=[{"cause": c, "runs": n} for c, n in causes.items() if c][:MAX_CAUSES],
         found=sum(causes.values()),
         shown=shown,
@@ -105,13 +109,14 @@ def _columns(query: PageQuery) -> list[str]:
     return [name for name in known if name in chosen] or USUAL
 
 
-def _failure(run: RunRow, end: End, output: tuple[str, str] | None) -> Failure:
+def _failure(run: RunRow, end: End, output: tuple[str, str] | None, excluded: bool) -> Failure:
     output_of, text = output or ("", "")
     reason = run.why[:MAX_OUTPUT]
     fields = structs.asdict(run) | {"why": reason, "again": False}
     return Failure(
         **fields,
         reason=reason,
+        excluded=excluded,
         time=run.judged or run.created,
         event=End(end.event, end.value, end.text[:300]),
         meaning=code_of(run.code).meaning,

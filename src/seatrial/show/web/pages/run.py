@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from seatrial.errors import TrialError, UsageError
-from seatrial.escaping import plain
+from seatrial.escaping import plain, plain_line
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.execute.trial_record import Record
 from seatrial.judge.references import References
@@ -89,6 +89,7 @@ def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
         "verdict": code.name,
         "meaning": code.meaning,
         "reason": plain(run.why),
+        "exclusion": plain_line(one_run.exclusion(events)),
         "former": _plain(one_run.former_verdict(events)),
         "state": _STATES[outcome_of(run.code, run.again)],
         "trial": trial,
