@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from seatrial.judge.statistics.outliers import Outliers
 from seatrial.model.codes import FAILED
+from seatrial.results.slow_places import RunKind
+from seatrial.show.report.figures import courses
+from seatrial.units import SECOND_NS
 from tests.plugins.rehearsal.stage import Stage
 from tests.results.figures import Measuring
 from tests.results.store.trials import TrialMaker, a_case
+from tests.results.test_slow_conditions import outcome
 from tests.show.report.acceptance import UGLY
 from tests.show.report.conftest import Command
 
@@ -167,3 +173,22 @@ def test_the_mix_planned_and_achieved(tmp_path: Path, seatrial: Command) -> None
     assert work["difference"] == pytest.approx(100 * (work["achieved"] - 0.5))
     assert (nobody["test"], nobody["planned"]) == ("no run", 0.25)
     assert nobody["achieved"] == pytest.approx(1 - work["achieved"] - rest["achieved"])
+
+
+@pytest.mark.parametrize(
+    ("every", "ticks", "median"),
+    [
+        (3600, {"0", "50", "100", "150", "start since the trial began (h)"}, "4,148 s (1 h 9 m)"),
+        (10, {"0", "10 min", "20 min", "start since the trial began"}, "4,148 s (1 h 9 m)"),
+    ],
+)
+def test_starts_are_since_the_trial_began(every: int, ticks: set[str], median: str) -> None:
+    """Of a long trial in hours, as reports on acceptances tell them; the times of day are not told:
+    those of a rehearsal are virtual."""
+    start = 1_780_000_000 * SECOND_NS
+    runs = [outcome(n, 4148.0, start=start + n * every * SECOND_NS) for n in range(170)]
+    kind = RunKind("cm4", "cm4", "c5", runs, Outliers([], 170, 170, 4148.0, 10.0), 0)
+    outage = (start + 20 * every * SECOND_NS, start + 30 * every * SECOND_NS)
+    (figure,) = courses([kind], [], [outage], start)
+    assert ticks <= {*re.findall(">([^<]*)</text>", figure.drawing)}
+    assert f"Median of the complete ones {median}." in figure.about

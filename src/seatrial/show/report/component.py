@@ -28,7 +28,7 @@ from seatrial.results.criteria.view import Result, TrialView
 from seatrial.results.documents import with_documents, with_evidence
 from seatrial.results.evidence import evidence_of
 from seatrial.results.notes import Note
-from seatrial.results.outages import outages_of
+from seatrial.results.outages import Span, outages_of
 from seatrial.results.records import PlanRecords
 from seatrial.results.scaling import ScalingQuery, scaling
 from seatrial.results.scaling import ScalingTable as Scaled
@@ -41,7 +41,6 @@ from seatrial.results.store.queries import owned
 from seatrial.results.store.schema import Store
 from seatrial.results.trial_history import TrialHistory
 from seatrial.results.variability import Variability, variability
-from seatrial.show.draw.plots import ShadedSpan
 from seatrial.show.page import Cell, Table
 from seatrial.show.report import figures as tables
 from seatrial.show.report import people
@@ -59,7 +58,7 @@ from seatrial.show.report.people import conditions, excluded
 from seatrial.show.report.planned import beside_given, expected
 from seatrial.show.report.ran import definitions, digest_of_struct, failed, ran
 from seatrial.show.report.sign import NAMES, File, file_of
-from seatrial.units import SECOND_NS, count, show_bytes
+from seatrial.units import count, show_bytes
 
 
 class GatheredTrial(NamedTuple):
@@ -119,7 +118,10 @@ def gathered_trial(
         *tables.variability_tables(varied),
         tables.notes_table(notes),
     )
-    drawn = [*figures(found, _pairs(view, found)), *courses(varied.kinds, notes, _outages(history))]
+    drawn = [
+        *figures(found, _pairs(view, found)),
+        *courses(varied.kinds, notes, _outages(history), history.start or 0),
+    ]
     drawn += [*spread(varied.kinds), *scaling_figures(_scaled(store, folder, cases, varied))]
     drawn += beside_given(store, folder, given) if given is not None else []
     ticked = [item.tick.time for item in found.items if item.tick is not None]
@@ -156,16 +158,12 @@ def _notes(folder: TrialFolder, record: Record, history: TrialHistory, now: int)
     return [note for note in notes if start <= note.time <= end]
 
 
-def _outages(history: TrialHistory) -> list[ShadedSpan]:
-    """Return the planned outages within the trial's time, in s since the epoch."""
+def _outages(history: TrialHistory) -> list[Span]:
+    """Return the planned outages within the trial's time, in ns since the epoch."""
     first, last = history.start or 0, history.last
     spans = outages_of(history) if history.spans else ()
     inside = [(max(first, each.start), min(last, each.end)) for each in spans]
-    return [
-        ShadedSpan(start / SECOND_NS, end / SECOND_NS, "outage")
-        for start, end in inside
-        if start < end
-    ]
+    return [(start, end) for start, end in inside if start < end]
 
 
 def _end(history: TrialHistory, status: Status, ticked: Sequence[int]) -> int | None:

@@ -10,11 +10,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from statistics import median
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from seatrial.judge.statistics.outliers import Class
 from seatrial.results.criteria.view import Result
 from seatrial.results.notes import Note
+from seatrial.results.outages import Span
 from seatrial.results.scaling import ScalingTable as Scaled
 from seatrial.results.slow_places import RunKind
 from seatrial.results.status import Status, beside
@@ -322,14 +323,34 @@ _LOOKS: Final[dict[Class, tuple[int | str, int]]] = {  # colour, shape
 }
 
 
+class _TrialTime(NamedTuple):
+    """The axis of the time since a trial began (ns): in hours, of a trial under three hours in
+    what fits."""
+
+    start: int
+    hours: bool
+
+    @property
+    def axis(self) -> Axis:
+        name = "start since the trial began"
+        return Axis(name, "h") if self.hours else Axis(name, kind="clock")
+
+    def at(self, time: int) -> float:
+        return (time - self.start) / SECOND_NS / (3600 if self.hours else 1)
+
+
 def courses(
-    kinds: Sequence[RunKind], notes: Sequence[Note], outages: Sequence[ShadedSpan]
+    kinds: Sequence[RunKind], notes: Sequence[Note], outages: Sequence[Span], start: int
 ) -> Iterator[ReportFigure]:
-    """Yield a figure for each kind with FEW_RUNS or more of known time, up to MAX_FIGURES."""
-    marks = [Mark(note.time / SECOND_NS, note.text) for note in notes[:MAX_NOTES]]
+    """Yield a figure for each kind with FEW_RUNS or more of known time, up to MAX_FIGURES.
+    ``start``: when the trial began, in ns."""
     shown = [kind for kind in kinds if _timed(kind)]
+    last = max((run.script_started or 0 for kind in shown for run in kind.runs), default=0)
+    clock = _TrialTime(start, hours=last - start >= 3 * 3600 * SECOND_NS)
+    marks = [Mark(clock.at(note.time), note.text) for note in notes[:MAX_NOTES]]
+    spans = [ShadedSpan(clock.at(begin), clock.at(end), "outage") for begin, end in outages]
     for number, kind in enumerate(shown[:MAX_FIGURES]):
-        figure = _course(kind, marks, outages)
+        figure = _course(kind, marks, spans, clock)
         if number == MAX_FIGURES - 1 and len(shown) > MAX_FIGURES:
             figure.notes.append(
                 f"{count(len(shown) - MAX_FIGURES, 'further kind')} of runs not drawn"
@@ -342,22 +363,24 @@ def _timed(kind: RunKind) -> bool:
     return known >= FEW_RUNS
 
 
-def _course(kind: RunKind, marks: list[Mark], outages: Sequence[ShadedSpan]) -> ReportFigure:
+def _course(
+    kind: RunKind, marks: list[Mark], outages: Sequence[ShadedSpan], clock: _TrialTime
+) -> ReportFigure:
     title = f"Elapsed time against start: {kind.name}"
     tally = Counter(outlier.kind for outlier in kind.found.outliers)
     classes = ", ".join(f"{n} {CLASSES[name]}" for name, n in tally.items()) or "none stands out"
     about = f"{len(kind.runs):,} runs; {classes}."
     levels = []
     if (middle := kind.found.median) is not None:
-        about += f" Median of the complete ones {show_seconds(middle)}."
+        about += f" Median of the complete ones {_median_words(middle)}."
         levels = [ReferenceLine(middle, f"median {show_number(middle)} s", "text")]
-    points, untold, undrawn = _points(kind)
+    points, untold, undrawn = _points(kind, clock)
     notes = [*_undrawn(untold, undrawn), *filter(None, [kind.found.reason])]
     drawing = chart(
         _series(points),
         title=title,
         about=about,
-        x=Axis("start (UTC)", kind="time"),
+        x=clock.axis,
         y=Axis("elapsed", "s"),
         marks=marks,
         spans=outages,
@@ -366,6 +389,12 @@ def _course(kind: RunKind, marks: list[Mark], outages: Sequence[ShadedSpan]) -> 
         height=120,
     )
     return ReportFigure(title, about, _table(kind), str(drawing), notes, narrow=True)
+
+
+def _median_words(seconds: float) -> str:
+    """Return a time as the axis has it, in seconds; a longer one also in hours and minutes."""
+    words = show_seconds(seconds)
+    return words if seconds < 60 else f"{seconds:,.4g} s ({words})"
 
 
 def _undrawn(untold: int, undrawn: Counter[Class | Literal[""]]) -> Iterator[str]:
@@ -386,7 +415,7 @@ def _undrawn(untold: int, undrawn: Counter[Class | Literal[""]]) -> Iterator[str
 _Points = dict[str, list[tuple[float, float | None]]]  # by class, "" for runs that are usual
 
 
-def _points(kind: RunKind) -> tuple[_Points, int, Counter[Class | Literal[""]]]:
+def _points(kind: RunKind, clock: _TrialTime) -> tuple[_Points, int, Counter[Class | Literal[""]]]:
     """Return (start, elapsed) of the runs by class, how many of these have no elapsed time, and how
     many of each class are not drawn.
 
@@ -401,7 +430,7 @@ def _points(kind: RunKind) -> tuple[_Points, int, Counter[Class | Literal[""]]]:
             height = run.walltime
             untold += run.script_started is not None
         if run.script_started is not None and height is not None:
-            points[name].append((run.script_started / SECOND_NS, height))
+            points[name].append((clock.at(run.script_started), height))
         else:
             undrawn[name] += 1
     return points, untold, undrawn
