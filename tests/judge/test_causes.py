@@ -59,6 +59,7 @@ def test_the_first_rule_counts_wherever_its_line_is(tmp_path: Path) -> None:
 def test_anchors_are_of_lines(tmp_path: Path) -> None:
     assert found(tmp_path, stdout=b"one\nabbbc\ntwo\n").line == "stdout: abbbc"
     assert found(tmp_path, stdout=b"one\nabbbcd\ntwo\n") == NO_CAUSE
+    assert found(tmp_path, stdout=b"at 9 %\rabbbc\r\rat 10 %\r\n").line == "stdout: abbbc"
 
 
 def test_any_bytes_may_surround_a_line_which_is_shown_on_one_line(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from seatrial.judge import search
-from seatrial.judge.search import PAGE, SearchFailed, SearchTookLong, find_all
+from seatrial.judge.search import PAGE, SearchFailed, SearchTookLong, find_all, find_placed
 from seatrial.judge.search_process import LONGEST_MATCH
 
 
@@ -18,6 +18,15 @@ def test_short_and_long_text_are_searched_alike(padding: int) -> None:
     assert found[0] == ["1", "2"]
     assert set(found[1]) == {""}
     assert found[2:] == [["1", "2"], ["\ufffd"]]
+
+
+@pytest.mark.parametrize("padding", [0, PAGE])
+def test_a_carriage_return_ends_a_line(padding: int) -> None:
+    """Progress bars write them; lines are counted as editors count them."""
+    text = " " * padding + "\nat 10 %\rat 90 %\r\rresult: 42.5 GB/s\r\nresult: 43 GB/s\r\n"
+    assert find_all([r"^result: (\S+) GB/s$"], text) == [["42.5", "43"]]
+    assert find_placed(r"^result: (\S+)", text) == [("42.5", 2), ("43", 3)]
+    assert find_all([r"at 90 %\r\r(\w+)"], text) == [["result"]]  # who asks for it gets it
 
 
 @pytest.mark.parametrize(

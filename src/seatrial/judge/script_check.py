@@ -282,16 +282,19 @@ def _statements(text: str) -> list[str]:
 
 def read_ends(path: Path) -> bytes:
     """Return the first and the last PIECE bytes of a regular file, with a line end between them if
-    it has more; nothing of what cannot be read."""
+    it has more; nothing of what cannot be read. A carriage return, as progress bars write it, is a
+    line end."""
     try:
         with open_regular(path, follow=False) as file:
             size = os.fstat(file.fileno()).st_size
             if size <= 2 * PIECE:
-                return file.read(2 * PIECE)
-            first = os.pread(file.fileno(), PIECE, 0)
-            return first + b"\n" + os.pread(file.fileno(), PIECE, size - PIECE)
+                data = file.read(2 * PIECE)
+            else:
+                first = os.pread(file.fileno(), PIECE, 0)
+                data = first + b"\n" + os.pread(file.fileno(), PIECE, size - PIECE)
     except (OSError, ValueError):
         return b""
+    return data.replace(b"\r", b"\n")
 
 
 def _told_at(match: Any) -> int:

@@ -38,9 +38,9 @@ class SearchTookLong(Exception):
 
 
 def find_all(patterns: list[str], text: str, most: int = MAX_MATCHES) -> list[list[str]]:
-    """Return for each pattern the texts of its group, or of the whole match if it has no group: up
+    r"""Return for each pattern the texts of its group, or of the whole match if it has no group: up
     to ``most`` matches, each up to LONGEST_MATCH characters. ``^`` and ``$`` match at the ends of
-    lines. Raises SearchFailed if it takes too long, SearchTookLong in the main thread, re.error
+    lines; a carriage return ends one, too, unless a pattern has ``\r`` itself. Raises SearchFailed if it takes too long, SearchTookLong in the main thread, re.error
     for an invalid pattern."""
     return [[found for found, _ in each] for each in _search(patterns, text, most)]
 
@@ -60,6 +60,8 @@ def find_placed(pattern: str, text: str) -> list[tuple[str, int]]:
 
 
 def _search(patterns: list[str], text: str, most: int) -> list[list[Match]]:
+    if "\r" in text and not any(r"\r" in pattern for pattern in patterns):
+        text = text.replace("\r", "\n")  # as many characters: places stay
     compiled = [re.compile(pattern, re.MULTILINE) for pattern in patterns]
     main_thread = threading.current_thread() is threading.main_thread()
     if main_thread and len(text) <= PAGE and not any(map(_HIGH_COUNT.search, patterns)):

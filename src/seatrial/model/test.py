@@ -292,7 +292,10 @@ class Check(FileModel, frozen=True, rename={"in_file": "in"}):
     absent: Annotated[str | None, doc("text that must not be there")] = None
     matches: Annotated[
         str | None,
-        doc("regular expression that must match somewhere; `^` and `$` are the ends of a line"),
+        doc(
+            "regular expression that must match somewhere; `^` and `$` are the ends of a line, "
+            "which a carriage return ends, too"
+        ),
     ] = None
     file: Annotated[str | None, doc("file that must exist; it may be empty")] = None
     value: Annotated[
@@ -334,7 +337,10 @@ class Metric(FileModel, frozen=True, rename={"in_file": "in"}):
 
     find: Annotated[
         str,
-        doc("regular expression with one group, the number; `^` and `$` are the ends of a line"),
+        doc(
+            "regular expression with one group, the number; `^` and `$` are the ends of a line, "
+            "which a carriage return ends, too"
+        ),
     ]
     better: Annotated[
         Direction,
