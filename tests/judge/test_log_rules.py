@@ -26,6 +26,16 @@ def test_each_rule_finds_its_example_before_any_other_rule_does(
     assert rule.source in found.advice
 
 
+def test_lines_of_failed_jobs_have_their_cause_and_those_of_good_ones_none(tmp_path: Path) -> None:
+    lines = (Path(__file__).parent / "data/causes.txt").read_text().splitlines()
+    pairs = [line.split("|", 1) for line in lines if not line.startswith("#")]
+    found = []
+    for _, text in pairs:
+        (tmp_path / "stderr").write_text(f"starting\n{text}\nover\n")
+        found.append([SEARCH.of_run(tmp_path, {}, 1).text, text])
+    assert found == pairs
+
+
 def test_they_are_many_and_of_all_layers() -> None:
     assert len(RULES) >= 30
     assert len({rule.name for rule in RULES}) == len(RULES), "names are of all files"

@@ -40,8 +40,8 @@ class SearchTookLong(Exception):
 def find_all(patterns: list[str], text: str, most: int = MAX_MATCHES) -> list[list[str]]:
     r"""Return for each pattern the texts of its group, or of the whole match if it has no group: up
     to ``most`` matches, each up to LONGEST_MATCH characters. ``^`` and ``$`` match at the ends of
-    lines; a carriage return ends one, too, unless a pattern has ``\r`` itself. Raises SearchFailed if it takes too long, SearchTookLong in the main thread, re.error
-    for an invalid pattern."""
+    lines; a carriage return ends one, too, unless a pattern has ``\r`` itself. Raises SearchFailed
+    if it takes too long, SearchTookLong in the main thread, re.error for an invalid pattern."""
     return [[found for found, _ in each] for each in _search(patterns, text, most)]
 
 
