@@ -213,12 +213,14 @@ def test_messages_between_its_lines_change_no_figure(file: Path) -> None:
     lines = text.splitlines(keepends=True)
     whole = read(form, text)
     for place in range(len(lines) + 1):
-        message = MESSAGES[place % len(MESSAGES)]
-        parts = [*lines[:place], f"{message}\n", *lines[place:]]
-        if not {form, file.stem} & STRICT or (file.stem == "ior-json" and place in (0, len(lines))):
-            assert read(form, "".join(parts)) == whole, (place, message)
-        else:
-            assert refused(form, "".join(parts)) or read(form, "".join(parts)) == whole
+        few = len(lines) < 60
+        for message in MESSAGES if few else [MESSAGES[place % len(MESSAGES)]]:
+            parts = "".join([*lines[:place], f"{message}\n", *lines[place:]])
+            outside = file.stem == "ior-json" and place in (0, len(lines))
+            if outside or not {form, file.stem} & STRICT:
+                assert read(form, parts) == whole, (place, message)
+            else:
+                assert refused(form, parts) or read(form, parts) == whole
 
 
 REFUSALS = [
@@ -344,6 +346,7 @@ REFUSALS = [
     ("osu-7-barrier.out", "Avg Latency", "Guess", "column that is not known: 'Guess.us.'"),
     ("stream.out", "Rate MB/s", "Rate GB/s", "rates are in 'GB/s'"),
     ("hpcg-intel.out", "is VALID with a GFLOP/s rating of=19.31", "is=INVALID.", "INVALID"),
+    ("hpcg-intel.out", "of=19.31", "of", "rating is not whole"),
     ("hpcg-intel.out", "n64", "HPCG result is VALID with a GFLOP/s rating of 19.4\nn64", "two rat"),
     ("graph500-progress.out", "\nconstruction_time:              0.534011\n", "\n", "is missing"),
     ("mdtest-verbose.out", "   File stat ", "   Pile stat ", "that is not known: '   Pile stat"),
@@ -363,6 +366,7 @@ REFUSALS = [
     ("gpcnet-network-test.out", "Network Tests v", "Network Test v", "title"),
     ("gpcnet-network-test.out", "     1.9 |", "       0 |", "a figure that is not positive"),
     ("nccl.out", " 140.20      0 ", " 140.20      2 ", "a value was wrong"),
+    ("nccl.out", "    179.5 ", "     0.00 ", "a row of its table is not whole"),
     ("nccl.out", " : 0 OK", " : 3 FAILED", "out of bounds values 3 FAILED"),
     ("nccl.out", "141.00      0\n", "141.00\n", "not whole|columns|was wrong"),
     ("nccl.out", " sum      -1    179.5", " sum    179.5", "should have 13 columns"),
