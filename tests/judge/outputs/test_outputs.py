@@ -353,6 +353,7 @@ REFUSALS = [
     ("mdtest-verbose.out", "   Operation                      Max", "Max", "head of its summary"),
     ("osu-7-bw-tails.out", "      28.00\n", "\n", "should have 5 columns"),
     ("osu-7-bw-tails.out", "P99 Tail BW(MB/s)", "P99 Tail XY(MB/s)", "not known: 'P99 Tail XY"),
+    ("ior.out", "\nFinished", "\nappend 1.0 1.0 1.0 0.0\nFinished", "is not known|not whole"),
     ("ior-csv.out", ",0.5389,0", ",0.5389", "should have 11 columns"),
     ("ior-csv.out", ",0.5389,0", ",0.5389,1", "should be repetition 0"),
     ("ior-csv.out", "\nread,", "\nIOR-4: MPI Coordinated Test of Parallel I/O\nread,", "one form"),
@@ -592,6 +593,9 @@ def test_lammps_that_is_too_old_is_named() -> None:
 
 def test_hpcg_s_rating_on_the_screen_is_the_same() -> None:
     text = (DATA / "hpcg-intel.out").read_text()
+    assert "ends with the rating" in refused(
+        "hpcg", text[: text.index(" Final Summary ::    HPCG")]
+    )
     line = "HPCG result is VALID with a GFLOP/s rating of 19.309872\n"
     assert read("hpcg", line + text) == read("hpcg", text)
     assert refused("hpcg", line)
@@ -614,6 +618,8 @@ def test_rows_of_nccl_in_other_versions() -> None:
 
 def test_rows_of_nvbandwidth_s_bisection() -> None:
     text = (DATA / "nvbandwidth.out").read_text()
+    waived = re.sub(r"(?s)Running .*(?=NOTE)", "Waived: \n", text)
+    assert "no test case was run" in refused("nvbandwidth", waived)
     block = (
         "Running multinode_bisect_write_ce.\nmemcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)\n"
         "               0\n 0->12    700.10\n12-> 0    701.20\n\n"
