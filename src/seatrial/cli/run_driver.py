@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from itertools import chain
 from pathlib import Path
@@ -44,11 +44,13 @@ from seatrial.journal.events import Event, JobEnded, RequestRefused, RunJudged, 
 from seatrial.journal.journal import read
 from seatrial.journal.run_life import RunLife, RunState
 from seatrial.journal.trial_life import TrialLife
+from seatrial.judge.log_rules import node_of
 from seatrial.judge.references import References
 from seatrial.log import log_to
 from seatrial.model.codes import BUILD_FAILED, CHECK_ERROR, KNOWN, PASS, PERFORMANCE, RECALLED
 from seatrial.model.failures import failure_words
 from seatrial.model.figures import ELAPSED
+from seatrial.model.node_set import fold
 from seatrial.model.test import Case
 from seatrial.results.learned import unreferenced
 from seatrial.results.one_run import expected, references_for, with_elapsed
@@ -454,7 +456,9 @@ class Progress(Observer):
 
     def _add_figure(self, event: events.MetricRecorded) -> None:
         figures = self._figures.setdefault(event.run_id, [])
-        if len(figures) < FIGURES_SHOWN and isinstance(event.value, int | float):
+        if len(figures) >= FIGURES_SHOWN or node_of(event.metric):
+            return
+        if isinstance(event.value, int | float):
             figures.append(f"{event.metric} {show_figure(event.value, event.unit)}")
 
     def _on_verdict(self, event: events.RunJudged, case: Case, life: RunLife) -> None:
@@ -570,7 +574,7 @@ def _print_figures(folder: TrialFolder, folders: Folders) -> tuple[str, bool]:
         trial, name = _trial_and_name(store, folder)
         tell_damage(store, [trial])
         references = references_for(store, trial)
-        measured = _measured(store, trial, references)
+        measured, accused = _measured(store, trial, references)
         failed = queries.runs(store, Filters(trial=name, failed=True))
         known = queries.runs(store, Filters(trial=name, states=["known"]))
         slow = [run for run in failed if run.code == PERFORMANCE.number]
@@ -580,30 +584,40 @@ def _print_figures(folder: TrialFolder, folders: Folders) -> tuple[str, bool]:
     wrong = _verdicts([run for run in failed if run.row not in told], known)
     shown: list[list[object]] = []
     for case in cases.values():
-        verdicts = wrong.get(case.id)
+        verdicts: Mapping[str, int] = wrong.get(case.id, {})
         rows = [row for row in measured.get(case.id, ()) if row.n or not verdicts]
         shown += [_row(row, case, missed, references) for row in rows]
-        if verdicts:
-            text = ", ".join(_of_runs(number, case, what) for what, number in verdicts.items())
-            shown.append([case.name, "", "", "", "", "", text])
+        shown += _verdict_rows(case, verdicts)
     more = folders.command("export", name, "--format", "json")
     print_first(TextTable(COLUMNS, shown[:MAX_ROWS]), len(shown), MAX_ROWS, f": {more}")
+    if accused:
+        text = f"findings on {count(len(accused), 'node')}: {fold(accused)}"
+        click.echo(folded(plain_line(text)))
     lacking = unreferenced(chain.from_iterable(measured.values()), cases, references)
     if lacking.words:
         click.echo(folded(plain_line(lacking.words)))
     return name, not lacking.without
 
 
-def _measured(store: Store, trial: TrialRow, references: References) -> dict[str, list[SummaryRow]]:
+def _measured(
+    store: Store, trial: TrialRow, references: References
+) -> tuple[dict[str, list[SummaryRow]], set[str]]:
     """Return the figures of a trial by case; with the time of the script where that has a reference
-    and is not among them."""
+    and is not among them. Return also the nodes with findings, whose numbers are left out where
+    they have no reference."""
     timed = [test for test, metric in references.by_metric if metric == ELAPSED]
+    referenced = {metric for _, metric in references.by_metric}
     rows: dict[str, list[SummaryRow]] = {}
+    accused = set[str]()
     for row in (*queries.summary(store, trial), *queries.elapsed_summary(store, trial, timed)):
         of_case = rows.setdefault(row.case, [])
+        if node := node_of(row.metric):
+            accused.add(node)
+            if row.metric not in referenced:
+                continue
         if row.metric != ELAPSED or all(one.metric != ELAPSED for one in of_case):
             of_case.append(row)
-    return rows
+    return rows, accused
 
 
 def _verdicts(failed: Sequence[RunRow], known: Sequence[RunRow]) -> dict[str, Counter[str]]:
@@ -616,6 +630,12 @@ def _verdicts(failed: Sequence[RunRow], known: Sequence[RunRow]) -> dict[str, Co
         reason = plain_line(run.why.partition("\n")[0])[:MAX_REASON]
         verdicts.setdefault(run.case, Counter())[f"{run.verdict}: {reason}"] += 1
     return verdicts
+
+
+def _verdict_rows(case: CaseRow, verdicts: Mapping[str, int]) -> list[list[object]]:
+    """Return the row of the verdicts of a case; none if all runs passed."""
+    text = ", ".join(_of_runs(number, case, what) for what, number in verdicts.items())
+    return [[case.name, "", "", "", "", "", text]] if text else []
 
 
 def _missed(

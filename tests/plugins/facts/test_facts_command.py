@@ -205,6 +205,39 @@ def test_hosts_of_roles_are_asked_by_ssh_and_hostile_ones_accuse_nobody(place: W
     assert done.code == 2 and "--role pump: here has the roles: login, router" in done.err
 
 
+def test_hosts_that_do_not_answer_are_named_in_the_reason(place: Workplace) -> None:
+    place.local(roles={"oss": "oss[01-02]"})
+    fake_ssh(place, 'echo "ssh: no route to $host" >&2; exit 255\n')
+    words = ("facts", "collect", "-m", str(place.machine), "--by", "ssh", "--name")
+    done = place.seatrial(*words, "t")
+    assert done.code == 1
+    assert "hosts{hosts=oss[01-02]}" in done.out and "seatrial-facts-" not in done.out
+    assert re.search(r"no answer from oss01, oss02; ssh: no route to oss0[12]", done.out), done.said
+    done = place.seatrial(*words, "u", "--nodes", "c[001-003]n[1-9],k1")
+    assert "no answer from c001n1, " in done.out and "c003n2 and 8 more;" in done.out, done.said
+    assert re.search(r"hosts=c\[001-003\]n\[1-9\]\+k1}", done.out), done.said
+
+
+def test_collections_of_the_same_hosts_are_one_series(place: Workplace) -> None:
+    """Nodes with findings are told in a line, not as a row each."""
+    (place.folder / "rules").mkdir()
+    rule = "{name: own, about: a., source: s, do: d., holds: lnet.a == 1}"
+    (place.folder / "rules" / "own.yaml").write_text(f"rules:\n  - {rule}\n")
+    (place.folder / "m.conf").write_text("options lnet a=0\n")
+    for tag in ("t", "u"):
+        words = ("-m", str(place.machine), "--name", tag, "--read", "k1=m.conf")
+        done = place.seatrial("facts", "collect", *words, "--read", "n[1-9]=m.conf")
+        assert done.code == 0, done.said
+    assert "pass hosts{given=k1+n[1-9]}@none" in done.out, done.said
+    assert "findings 10, findings_of_own 10\n" in done.out
+    assert "\nfindings on 10 nodes: k1,n[1-9]\n" in done.out and "failed_node" not in done.out
+    done = place.seatrial("history", "findings", "--format", "json")
+    assert [len(one["points"]) for one in json.loads(done.out)] == [2], done.said
+    many = ",".join(f"h{i}x" for i in range(0, 300, 2))
+    done = place.seatrial("facts", "collect", "--read", f"{many}=m.conf")
+    assert re.search(r"given=h\[0\+2\+.*\.\.\.150-hosts-[0-9a-f]{8}}", done.out), done.said
+
+
 @contextlib.contextmanager
 def ssh_hosts(place: Workplace, *names: str) -> Iterator[None]:
     """Let a real sshd of this host answer as these hosts, and ssh know no others."""

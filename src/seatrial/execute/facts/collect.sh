@@ -25,19 +25,23 @@ seatrial_collect() {
       fi
       ;;
     ssh)
-      cp -- "$2" asked
+      cp -- "$2" asked || return 1
       # xargs ends where a command exits with 255, as ssh does for a host that it does not reach.
       xargs -P 64 -I '{}' bash -c 'timeout -k 5 "$patience" ssh -o BatchMode=yes -o ConnectTimeout=10 \
-        -- "$1" "SEATRIAL_PACKAGES=\"$SEATRIAL_PACKAGES\" bash -s" < node.sh > "answers/$1" || exit 1' bash '{}' < asked
+        -- "$1" "SEATRIAL_PACKAGES=\"$SEATRIAL_PACKAGES\" bash -s" < node.sh > "answers/$1" 2>> errors || exit 1' bash '{}' < asked
       ;;
   esac
   seatrial_merge
 }
 
 seatrial_merge() {
-  local file found=()
+  local file reason= found=()
+  if [ -s errors ]; then
+    cat errors >&2
+    while IFS= read -r file; do [ -z "$file" ] || reason=$file; done < errors
+  fi
   for file in answers/*; do found+=("$file"); done
-  awk -F '\t' -v facts=facts.txt '
+  awk -F '\t' -v facts=facts.txt -v reason="${reason//\\/ }" '
     FILENAME == "asked" { asked[++number] = $1; next }
     FNR == 1 {
       name = substr(FILENAME, 9)
@@ -50,9 +54,16 @@ seatrial_merge() {
     END {
       for (i = 1; i <= number; i++) {
         if (seen[asked[i]]) answered++
-        else { print "silent\t" asked[i] > facts; printf "%s did not answer\n", asked[i] }
+        else {
+          print "silent\t" asked[i] > facts
+          printf "%s did not answer\n", asked[i]
+          if (++silent <= 20) names = names (silent > 1 ? ", " : "") asked[i]
+        }
       }
       printf "%d of %d nodes answered\n", answered, number
-      exit !answered
+      if (answered) exit
+      if (silent > 20) names = names " and " silent - 20 " more"
+      printf "no answer from %s%s\n", names, (reason ? "; " reason : "") > "/dev/stderr"
+      exit 1
     }' asked "${found[@]}" && rm -r answers
 }

@@ -1,6 +1,7 @@
 """``seatrial facts``: what the nodes of a machine are, and which of them differ."""
 
 import contextlib
+import hashlib
 import json
 import shutil
 import tempfile
@@ -41,6 +42,8 @@ from seatrial.results.store.export import to_json
 from seatrial.results.store.schema import Store
 from seatrial.show.text import show_minute
 from seatrial.units import count, share_of
+
+MAX_NAME = 60  # characters of hosts in the name of a case
 
 # ---- facts collect -------------------------------------------------------------------------------
 #
@@ -101,22 +104,26 @@ def collect(
         settings.append(f"packages={' '.join(packages)}")
     with tempfile.TemporaryDirectory(prefix="seatrial-facts-") as folder:
         place = Path(folder)
-        if given:
-            test, chosen = "hosts", _here(about, place)
-            (place / "facts.txt").write_text(_read(given))
-            settings.append(f"given={place / 'facts.txt'}")
-        elif by == "ssh":
-            test, chosen = "hosts", _here(about, place)
-            hosts = unfolded(nodes) if nodes else _hosts(about, roles)
-            (place / "hosts").write_text("".join(f"{host}\n" for host in hosts))
-            settings.append(f"hosts={place / 'hosts'}")
+        suite = COLLECTION
+        if given or by == "ssh":
+            test, chosen, suite = "hosts", _here(about, place), place / "facts"
+            _copy_suite(suite)
+            if given:
+                table = _read(given)
+                key, hosts, text = "given", table.nodes, text_of(table)
+            else:
+                hosts = list(unfolded(nodes) if nodes else _hosts(about, roles))
+                key, text = "hosts", "".join(f"{host}\n" for host in hosts)
+            name = _name_of(hosts)
+            (suite / test / name).write_text(text)
+            settings.append(f"{key}={name}")
         else:
             test = "nodes" if by == "job" else "each_node"
             chosen, size = _usable(about, machine, nodes, by == "array", place)
             settings += [f"size={size}"] if by == "job" else []
         code: int = context.invoke(
             run.command,
-            suites=(str(COLLECTION / test),),
+            suites=(str(suite / test),),
             machine=chosen,
             tag=tag,
             toolchains=("default",),
@@ -131,9 +138,23 @@ def write_suite(folder: Path) -> int:
     """Write the tests that collect facts to FOLDER, for plans and suites."""
     if folder.exists():
         raise UsageError(f"{folder}: is there already; name another folder")
-    shutil.copytree(COLLECTION, folder, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    _copy_suite(folder)
     click.echo(f"{folder}: nodes (one job), each_node (an array), hosts (by ssh)")
     return 0
+
+
+def _copy_suite(folder: Path) -> None:
+    shutil.copytree(COLLECTION, folder, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+
+
+def _name_of(hosts: Sequence[str]) -> str:
+    """Return the name of a file that tells of hosts. It is a parameter of the case, so the same
+    hosts have the same series of figures; a value with commas would be several."""
+    folded = fold(hosts).replace(",", "+")
+    if len(folded) <= MAX_NAME:
+        return folded
+    digest = hashlib.sha256(folded.encode()).hexdigest()[:8]
+    return f"{folded[:MAX_NAME]}...{len(hosts)}-hosts-{digest}"
 
 
 def _usable(
@@ -229,8 +250,8 @@ def unfolded(nodes: str) -> tuple[str, ...]:
         raise UsageError(f"--nodes: {error}") from None
 
 
-def _read(given: tuple[str, ...]) -> str:
-    """Return the facts in files, as text."""
+def _read(given: tuple[str, ...]) -> FactTable:
+    """Return the facts in files."""
     collected: dict[str, dict[str, str]] = {}
     for text in given:
         folded, equals, name = text.partition("=")
@@ -239,7 +260,7 @@ def _read(given: tuple[str, ...]) -> str:
         of_file = readers.read(Path(name))
         for node in unfolded(folded):
             collected.setdefault(node, {}).update(of_file)
-    return text_of(of_nodes(collected))
+    return of_nodes(collected)
 
 
 # ---- facts ---------------------------------------------------------------------------------------
