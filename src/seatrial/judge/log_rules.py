@@ -106,6 +106,9 @@ class Rule(FileModel, frozen=True):
     ] = ""
     unique: Annotated[list[str], doc("facts (patterns) that at most one node may have")] = []
     complete: Annotated[list[str], doc("facts (patterns) that each node must have")] = []
+    apart: Annotated[
+        list[str], doc("roles of the machine's file that no node may have together; needs no facts")
+    ] = []
     drain: Annotated[
         bool,
         doc(
@@ -146,7 +149,7 @@ ROLE: Final = "role."
 
 _COUNTS = (ROLE, "uneven.")  # beginnings of the names that are about the machine
 _OWN = Path("rules")  # below the working directory, as machines are
-_KINDS = ("holds", "alike", "unique", "complete")
+_KINDS = ("holds", "alike", "unique", "complete", "apart")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
 
 
@@ -234,13 +237,17 @@ def _check(rule: Rule, at: Location) -> None:
         at.fault("a name must be small letters, digits and -", "name")
     kinds = [name for name in _KINDS if getattr(rule, name)]
     if len(kinds) != 1:
-        at.fault("give one of holds, alike, unique and complete")
+        at.fault("give one of holds, alike, unique, complete and apart")
     if rule.as_role and not rule.alike:
         at.fault("is about alike; give alike", "as_role")
     if patterns := sorted(filter(is_pattern, _names(rule.where, "where", at) or ())):
         at.fault(f"{patterns[0]} is a pattern; it may stand in holds alone", "where")
     if (names := _names(rule.holds, "holds", at)) is not None:
         _check_holds(rule, names, at)
+    if len(rule.apart) == 1:
+        at.fault(f"{rule.apart[0]} alone; give two roles or more", "apart")
+    if rule.apart and rule.drain:
+        at.fault("the rule is about the machine's file; leave it out", "drain")
     if rule.others and not rule.holds:
         at.fault("is about names of an expression; give holds", "others")
 

@@ -227,7 +227,8 @@ def test_the_shipped_rules_have_sources_and_remedies() -> None:
     assert all(each.source and each.do.endswith(".") and each.about.endswith(".") for each in rules)
 
 
-# What the papers about C5, Piz Daint (Cray XC30) and Hopper (Cray XE6) say, in their words.
+# What the papers about C5, Piz Daint (Cray XC30), Hopper (Cray XE6) and Franklin (Cray XT4) say, in
+# their words.
 _C5_ORDER = "An LND timeout > LNet transaction timeout > ptlrpc (Lustre) timeout"
 _C5_ROUTERS = (
     "a mismatch between the setting avoid_asym_router_failure on F2 being set to 0 while "
@@ -285,6 +286,13 @@ PAPERS = {
     "login-as-compute": (
         "Piz Daint",
         "much easier to keep the PE in sync between the main system and the external login nodes",
+    ),
+    "roles-apart": (
+        "Franklin",
+        "The separation of login and MOM nodes helps to prevent user jobs failures due to login "
+        "node crashes. When a login node also serves as a MOM node, all the jobs launched "
+        "the MOM node will die if the many user processes ... overwhelm the login "
+        "node's memory limit",
     ),
     "built-for-the-nodes": (
         "Piz Daint",
@@ -441,6 +449,7 @@ def test_every_fault_of_a_file_of_rules_is_told(tmp_path: Path) -> None:
         "others: {o: {role: oss, fact: x.y}}}\n"
         "  - {name: six, about: a, source: s, do: d, holds: 'a.* == b.*', where: 'c.* > 1'}\n"
         "  - {name: five, about: a, source: s, do: d, holds: role.oss == 21, drain: true}\n"
+        "  - {name: seven, about: a, source: s, do: d, apart: [a], drain: true}\n"
         "waivers:\n"
         "  - {rules: [two], reason: r, nodes: 'n[1-', until: tomorrow}\n"
     )
@@ -450,7 +459,9 @@ def test_every_fault_of_a_file_of_rules_is_told(tmp_path: Path) -> None:
     for words in (
         "own.yaml:2: rules[0].name",
         "rules[0].holds",
-        "own.yaml:3: rules[1]: give one of holds, alike, unique and complete",
+        "own.yaml:3: rules[1]: give one of holds, alike, unique, complete and apart",
+        "own.yaml:7: rules[5].apart: a alone; give two roles or more",
+        "own.yaml:7: rules[5].drain: the rule is about the machine's file; leave it out",
         "own.yaml:4: rules[2].others.o: o is not in the expression",
         "own.yaml:5: rules[3].where: c.* is a pattern; it may stand in holds alone",
         "own.yaml:5: rules[3].holds: has a.* and b.*; a rule may have one pattern",

@@ -41,6 +41,19 @@ def test_a_rule_about_the_machine_accuses_the_machine(place: Workplace) -> None:
     assert "waived: some on the machine: not delivered" in done.out and "305 nodes)" not in done.out
 
 
+def test_roles_that_must_be_apart_are_seen_in_the_machines_file(place: Workplace) -> None:
+    (place.folder / "f").write_text("node\tl1\nx.y\t1\nend\t1\n")
+    (place.folder / "machines").mkdir()
+    both = "roles-apart: l2 (1 node)\n  has the roles login and mom"
+    for mom, told in (("l[2-3]", both), ("m1", "")):
+        place.local(roles={"login": "l[1-2]", "mom": mom})
+        place.machine.rename(place.folder / "machines" / "here.yaml")
+        done = place.seatrial("lint", "f", "-m", "here")
+        assert (done.code, told in done.out) == (bool(told), True), done.said
+        assert ("source: Franklin: where a login node" in done.out) == bool(told)
+        assert "1 node of f, 1 rule: " in done.out
+
+
 def test_clients_and_servers_of_two_files_are_judged_together(place: Workplace) -> None:
     place.local(roles={"oss": "o1"})
     for node, value in (("n1", 63), ("o1", 16)):

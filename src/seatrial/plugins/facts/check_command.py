@@ -185,7 +185,7 @@ def nodes(
     with opened(folders) as store:
         source = source_of(store, collections, rates=True)
     tell_troubles(source.table)
-    judged = judge(source.table, rules, source.roles, source.groups)
+    judged = judge(source.table, rules, source.roles, source.groups, members=source.members)
     print_judgement(judged, f"{count(len(source.table.nodes), 'node')} of {source.name}")
     acts = NodeActs(folders.trials / note_file.FILE, about.machine, tag)
     bad = acts.resume(drained, judged, source, rules)

@@ -287,6 +287,11 @@ class MachineFacts(NamedTuple):
         return roles_of(self.description) if self.description else {}
 
     @property
+    def members(self) -> dict[str, list[str]]:
+        """All nodes and hosts of each role; a node may have several."""
+        return hosts_by_role(self.description) if self.description else {}
+
+    @property
     def groups(self) -> dict[str, str]:
         """The group of each node in the network."""
         return largest_units(self.description) if self.description else {}

@@ -95,11 +95,13 @@ def judged_with(source: MachineFacts, rules: RuleFile, plan: RoutingPlan | None)
     """Return what rules find, and where nodes are not as a routing plan says. The plan tells the
     role of nodes to which the machine's file gives none."""
     if plan is None:
-        return judge(source.table, rules, source.roles, source.groups)
+        return judge(source.table, rules, source.roles, source.groups, members=source.members)
     own = {node: role for node, role in source.roles.items() if role != COMPUTE}
     roles = {**source.roles, **routing.roles_of(plan), **own}
     planned = PlannedFacts(routing.PLANNED, frozenset(routing.wanted(plan)))
-    judged = judge(source.table, rules, roles, source.groups, planned=planned)
+    judged = judge(
+        source.table, rules, roles, source.groups, planned=planned, members=source.members
+    )
     by_plan = with_waivers(routing.check(plan, source.table), rules)
     return judged.joined(by_plan._replace(idle=routing.idle(plan, source.table)))
 

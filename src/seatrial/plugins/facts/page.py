@@ -97,7 +97,7 @@ def _facts_found(chosen: Collection, earlier: Collection | None) -> FactsFound:
     with contextlib.suppress(UsageError):  # the files of the earlier one are gone
         rated = with_rates(table, earlier.table()) if earlier else table
     source = MachineFacts(chosen.trial, chosen.machine, chosen.description(), table)
-    judged = judge(rated, load(own_files()), source.roles, source.groups)
+    judged = judge(rated, load(own_files()), source.roles, source.groups, members=source.members)
     rows = [
         FactRow(
             row.key,

@@ -5,7 +5,7 @@ for finding in judged.findings:
     finding.rule, finding.nodes, finding.text    # pcie-width, n004, ...
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import cache
@@ -96,11 +96,13 @@ def judge(
     groups: Mapping[str, str] | None = None,
     day: str = "",
     planned: PlannedFacts = _NO_PLAN,
+    members: Mapping[str, Collection[str]] | None = None,
 ) -> RuleJudgement:
     """Judge facts by rules. ``roles``: the role of each node, ``COMPUTE`` where it has none;
-    ``groups``: the group of each node in the network. Waivers end at ``day``, by default today
-    (UTC). Rules about equal values (``alike``) leave out ``planned`` facts."""
-    judging = _Judge(table, rules, roles, groups or {}, planned)
+    ``members``: all nodes of each role; ``groups``: the group of each node in the network. Waivers
+    end at ``day``, by default today (UTC). Rules about equal values (``alike``) leave out
+    ``planned`` facts."""
+    judging = _Judge(table, rules, roles, groups or {}, planned, members or {})
     raw = [finding for rule in rules.rules for finding in judging.findings(rule)]
     judged = len(rules.rules) - judging.without_nodes
     partly = tuple(dict.fromkeys(judging.partly))
@@ -163,8 +165,10 @@ class _Judge:
         roles: Mapping[str, str],
         groups: Mapping[str, str],
         planned: PlannedFacts,
+        members: Mapping[str, Collection[str]],
     ) -> None:
         self.table = table
+        self.members = members
         self.planned = planned
         self.roles = {node: roles.get(node, COMPUTE) for node in (*table.nodes, *roles)}
         self.fixed = {**rules.values, **_counts(self.roles, groups)}
@@ -177,6 +181,9 @@ class _Judge:
         """Yield the findings of a rule."""
         if not self._is_asked(rule):
             self.without_nodes += 1
+            return
+        if rule.apart:
+            yield from self._apart(rule)
             return
         part = self._part(rule)
         if about_machine(rule, self.fixed) and (part.nodes or not rule.where):
@@ -246,6 +253,7 @@ class _Judge:
         chosen = part.with_keys(rule.alike)
         if not chosen.keys:
             self._nothing(rule, f"no node has {' or '.join(rule.alike)}")
+            return
         if rule.as_role == ANY_ROLE:
             yield from self._alike_everywhere(rule, chosen)
             return
@@ -302,6 +310,15 @@ class _Judge:
                 if not USUAL.near(key, value, usual):
                     has = f"most of {rule.as_role} have {usual or 'none'}"
                     yield rule, nodes, f"{key} is {value or 'missing'}; {has}"
+
+    def _apart(self, rule: Rule) -> Iterator[Finding]:
+        """Yield the nodes that have all of the roles that must be apart."""
+        if lost := [role for role in rule.apart if not self.members.get(role)]:
+            self._nothing(rule, f"no node has the role {lost[0]}")
+            return
+        first, *others = (self.members[role] for role in rule.apart)
+        if both := [node for node in first if all(node in nodes for nodes in others)]:
+            yield rule, both, f"has the roles {' and '.join(rule.apart)}"
 
     def _unique(self, rule: Rule, part: FactTable) -> Iterator[Finding]:
         chosen = part.with_keys(rule.unique)
