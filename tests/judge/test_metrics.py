@@ -302,3 +302,30 @@ def test_only_1_is_a_unit_without_quotes(tmp_path: Path, unit: str) -> None:
     metric = f"metrics: {{a: {{find: '(1)', better: lower, unit: {unit}}}}}\n"
     (folder / "test.yaml").write_text(text + metric)
     assert place.run().code == 2
+
+
+def test_labels_warnings_and_numbers_of_fortran_in_real_runs(tmp_path: Path) -> None:
+    """As the trial records them: an output that a launcher labelled, with a warning between its
+    rows, and exponents without a letter in a check and a metric."""
+    place = Workplace(tmp_path)
+    place.local()
+    rows = (DATA / "osu-7-bw-tails.out").read_text().splitlines()
+    rows.insert(6, "UCX  WARN  no transport")
+    (tmp_path / "osu.out").write_text("".join(f"[1,0]<stdout>:{row}\n" for row in rows))
+    place.test("bw", f"cat {tmp_path / 'osu.out'}", metrics={"from": "osu"})
+    place.test(
+        "flux",
+        "echo residual = 0.1234567-104; echo big = 0.2500+101",
+        verify=[
+            {"value": r"residual = (\S+)", "at_most": 1e-12},
+            {"value": r"big = (\S+)", "equals": 0.25e101, "relative": 1e-6},
+        ],
+        metrics={"residual": {"find": r"residual = (\S+)", "better": "lower"}},
+    )
+    assert place.run("--name", "t").code == 0
+    recorded = {e.metric: e.value for e in place.events("t", MetricRecorded)}
+    assert recorded["residual"] == 0.1234567e-104
+    assert recorded["bandwidth_p99{benchmark=MPI Bandwidth,bytes=8}"] == 28.0
+    assert place.why("bw") == (
+        "stdout: 1 line is not known and passed over; the first: 'UCX  WARN  no transport'"
+    )
