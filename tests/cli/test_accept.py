@@ -62,6 +62,8 @@ def test_a_plan_runs_to_its_end_and_its_criteria_decide(place: Workplace) -> Non
     refused = control(place, "abandon", "by mistake")
     assert refused.code == 2, refused.said
     assert "it is complete, and cannot be abandoned" in refused.err
+    heads = control(place, "status").out.splitlines()
+    assert any(line.startswith("component") and line.endswith("accepted") for line in heads)
     shown = place.seatrial("accept", "status", "plan.yaml", "--format", "json")
     assert shown.code == 0
     (one,) = json.loads(shown.out)["trials"]
@@ -113,6 +115,8 @@ def test_components_and_phases_are_run_in_order(place: Workplace) -> None:
     assert done.code == 1, done.said
     assert place.count(RunJudged, tag="p-vendor-one") == 2, "what is complete stays"
     assert place.count(RunJudged, tag="p-bad-two") == 1
+    shown = control(place, "status").out
+    assert "accepted  " not in shown and "accepted over" not in shown, "no result of such a kind"
     assert accept(place, "--component", "none").code == 2
 
 

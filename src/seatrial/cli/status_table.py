@@ -35,8 +35,9 @@ MAX_REVIEWS = 20
 
 def print_status(statuses: Sequence[Status], by_evidence: Mapping[str, str] = {}) -> None:
     """Print the status of trials of a plan: a table of all (``passed`` counts runs, ``accepted`` is
-    their share of the node-hours), then the tests, sub-phases, notes and criteria of each.
-    ``by_evidence``: the state of each component that has documents and no trial."""
+    their share of the node-hours where that is a result), then the tests, sub-phases, notes and
+    criteria of each. ``by_evidence``: the state of each component that has documents and no
+    trial."""
     click.echo(_components(statuses, by_evidence))
     for use in beside(statuses):
         hours = f"{use.node_hours:.1f} node-hours of {count(use.nodes, 'node')}"
@@ -116,7 +117,7 @@ def _components(statuses: Sequence[Status], by_evidence: Mapping[str, str]) -> T
         times = (show_seconds(time) for time in (one.clock, one.duration) if time)
         passed = sum(part.accepted for part in one.parts)
         passed += sum(item.state == "pass" for item in one.items)
-        share = in_per_cent(one.utilisation)
+        share = in_per_cent(one.utilisation if one.fills_machine else None)
         rows.add(_title(one), one.state, _short(one), " of ".join(times), passed, share)
     for component, state in by_evidence.items():
         rows.add(component, state, *[None] * 4)
@@ -161,7 +162,8 @@ def _parts(one: Status) -> str:
         counts = (part.running, part.expected or None, part.in_flight - part.running)
         planned = _planned(shares.get(part.test))
         rows.add(part.test, *(() if over else counts), *planned, part.accepted, _others(part))
-    return "\n".join(filter(None, [str(rows), *_shares(one), _course(one)]))
+    use = [*_shares(one), _course(one)] if one.fills_machine else []
+    return "\n".join(filter(None, [str(rows), *use]))
 
 
 def _planned(share: TestShare | None) -> tuple[str, str]:

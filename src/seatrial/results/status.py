@@ -277,6 +277,13 @@ class Status(Struct, frozen=True, kw_only=True):
         return unsound_of(self.items, self.evidence)
 
     @property
+    def fills_machine(self) -> bool:
+        """Whether the share of the node-hours that was accepted is a result: the component is to
+        keep its nodes busy, or a criterion asks for it."""
+        asked = any(one.criterion == "utilisation" for each in self.criteria for one in each)
+        return asked or self.kind == "sustained"
+
+    @property
     def sharing(self) -> str:
         """How far runs shared nodes, in words; "" if they did not."""
         return sharing(self.node_shares)

@@ -103,7 +103,9 @@ def _summed(part: content.ReportComponent) -> list[str]:
         *(show_seconds(time) if time else "" for time in (status.clock, status.duration)),
         "" if status.items else f"{sum(each.accepted for each in status.parts):,}",
         "" if status.items else f"{content.not_passed(part):,}",
-        "" if status.utilisation is None else content.shown(status.utilisation, "share"),
+        content.shown(status.utilisation, "share")
+        if status.fills_machine and status.utilisation is not None
+        else "",
         content.moment(part.begun),
         content.moment(part.ended),
     ]
