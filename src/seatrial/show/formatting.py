@@ -21,6 +21,8 @@ NOTHING = "–"
 
 WIDE, NARROW = 1000, 400  # widths of a figure for large and small screens
 
+_BREAKS = re.compile(r"(?<=[\w}])[{@](?=\w)|(?<=,)(?=[A-Za-z])")
+
 FIVE_DIGITS, TWELVE_DIGITS = 1e4, 1e12
 
 # The class of a verdict, which sets its colour; every other verdict is a failure.
@@ -32,6 +34,12 @@ _TONES = {
     codes.RECALLED.number: "again",
     codes.KNOWN.number: "again",
 }
+
+
+def breakable(name: str) -> Markup:
+    """Return the name of a case, in which a line may break before its parameters and toolchain,
+    and between parameters, rather than within a number."""
+    return Markup(_BREAKS.sub(r"<wbr>\g<0>", str(escape(name))))
 
 
 def moment(time_ns: int | None, form: str = "%Y-%m-%d %H:%M:%S") -> Markup | str:
@@ -181,7 +189,8 @@ def runs_of(trial: str, test: str = "", **filters: str) -> str:
     return "/runs?" + urlencode(query)
 
 
-_FILTERS: list[Callable[..., Any]] = [clock, figure, machine_link, message, moment, number]
+_FILTERS: list[Callable[..., Any]] = [breakable, clock, figure, machine_link, message]
+_FILTERS += [moment, number]
 _FILTERS += [node_link, percent, rehearsal_mark, run_address, run_link, seconds, state, trial_link]
 _FILTERS += [verdict, whole]
 FILTERS: dict[str, Callable[..., Any]] = {

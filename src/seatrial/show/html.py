@@ -22,6 +22,7 @@ from seatrial.show.formatting import (
     NARROW,
     NOTHING,
     WIDE,
+    breakable,
     clock,
     figure,
     message,
@@ -244,7 +245,7 @@ def _cell(cell: Cell, column: Column, address: Address) -> Markup:
     if cell is None or cell == "":
         return escape(NOTHING if column.right else "")
     if isinstance(cell, str):
-        return escape(cell)
+        return breakable(cell)
     if isinstance(cell, int | float):
         return escape(_number(cell, column))
     if isinstance(cell, Figure):
@@ -272,7 +273,7 @@ def _number(value: float, column: Column) -> str:
 
 def _link(link: Link, address: Address) -> Markup:
     where = link.address or address(**link.query)
-    return Markup('<a href="{}">{}</a>').format(where, link.text)
+    return Markup('<a href="{}">{}</a>').format(where, breakable(link.text))
 
 
 def _state(state: State) -> Markup:

@@ -170,4 +170,4 @@ def test_what_differs_without_short_words_says_so(tmp_path: Path) -> None:
         running.until_read()
         judged(running)
         page = running.get(PAGE)[1]
-    assert '<td>OMP_NUM_THREADS</td><td colspan="2">differs</td>' in page
+    assert '<td>OMP_NUM_THREADS</td><td colspan="2" class="quiet">they differ</td>' in page

@@ -171,6 +171,7 @@ def test_columns_are_chosen_by_boxes_and_kept_in_the_address(
         page.goto("/failures")
         heads = page.locator("#list thead th")
         assert "Directory" not in heads.all_inner_texts()
+        page.get_by_text("Columns: 11 of 17").click()
         page.get_by_label("Directory").check()
         page.locator("#list thead th", has_text="Directory").wait_for()
         page.get_by_label("Machine", exact=True).last.uncheck()
@@ -182,6 +183,8 @@ def test_columns_are_chosen_by_boxes_and_kept_in_the_address(
         texts = page.locator("#list thead th").all_inner_texts()
         assert "Directory" in texts and "Machine" not in texts
         page.locator("td.path", has_text="/weekly/runs/io/write/broken1").wait_for()
+        pre = page.locator("#list td pre").first
+        assert pre.evaluate("each => getComputedStyle(each).whiteSpace") == "pre"
 
 
 @pytest.mark.needs("chromium")

@@ -70,6 +70,7 @@ def test_a_metric_is_chosen_then_a_series(served: Served, browser: Browser) -> N
         page.goto("/history")
         page.locator(".choices").get_by_role("link", name="triad", exact=True).click()
         page.wait_for_selector("h2 a")
+        assert "triads<wbr>{threads=" in page.locator("h2 a").first.inner_html()
         assert page.locator("h2 a").count() == 2
         page.locator("h2 a:has-text('threads=1')").click()
         page.wait_for_url("**machine=frost**")

@@ -64,3 +64,10 @@ def test_as_people_see_it(served: Served, browser: Browser) -> None:
         page.wait_for_selector("table")
         assert page.locator("td .verdict.failed").inner_text() == "build failed"
         assert page.evaluate("document.documentElement.scrollWidth") <= 320
+        left = "each => getComputedStyle(each).paddingLeft"
+        head, foot = (
+            page.locator(f"{part} tr > :first-child").first for part in ("tbody", "tfoot")
+        )
+        assert head.evaluate(left) == foot.evaluate(left) != "0px"
+        shaded = "each => getComputedStyle(each).backgroundImage.includes('gradient')"
+        assert all(page.locator(part).evaluate(shaded) for part in (".wide", ".top nav"))

@@ -321,6 +321,8 @@ def test_all_of_its_events_is_within_a_narrow_screen(served: Served, browser: Br
         cells.first.wait_for()
         ends = [box["x"] + box["width"] for each in cells.all() if (box := each.bounding_box())]
         assert len(ends) > 8 and max(ends) <= 400
+        times = page.locator("#time .facts dd").all_inner_texts()
+        assert times[0].startswith("20") and len(set(times)) == len(times), "told apart"
 
 
 @pytest.mark.needs("chromium")

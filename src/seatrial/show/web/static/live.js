@@ -61,7 +61,7 @@
       document.dispatchEvent(new CustomEvent("news"));
       show("on", "live");
     } catch (error) {
-      show("off", "not live");
+      show("off", "no connection");
     } finally {
       asking = false;
     }
@@ -81,7 +81,7 @@
     seen = event.data;
   });
   source.onerror = () => {
-    show("off", "not live");
+    show("off", "no connection");
     if (seen !== null) seen = "";  // a server that began anew counts anew
   };
   document.addEventListener("visibilitychange", () => { if (!document.hidden) later(); });
