@@ -100,10 +100,12 @@ def judge(
 ) -> RuleJudgement:
     """Judge facts by rules. ``roles``: the role of each node, ``COMPUTE`` where it has none;
     ``members``: all nodes of each role; ``groups``: the group of each node in the network. Waivers
-    end at ``day``, by default today (UTC). Rules about equal values (``alike``) leave out
-    ``planned`` facts."""
+    end at ``day``, by default today (UTC). Rules that compare nodes of one role leave out
+    ``planned`` facts, and what a rule about the same fact told of a node."""
     judging = _Judge(table, rules, roles, groups or {}, planned, members or {})
-    raw = [finding for rule in rules.rules for finding in judging.findings(rule)]
+    in_turn = sorted(rules.rules, key=_is_within_role)
+    of_rule = {rule.name: list(judging.findings(rule)) for rule in in_turn}
+    raw = [finding for rule in rules.rules for finding in of_rule[rule.name]]
     judged = len(rules.rules) - judging.without_nodes
     partly = tuple(dict.fromkeys(judging.partly))
     return with_waivers(raw, rules, day)._replace(judged=judged, idle=judging.idle, partly=partly)
@@ -146,6 +148,11 @@ def _split_of_machine(
     return [_made(*finding)], []
 
 
+def _is_within_role(rule: Rule) -> bool:
+    """Return whether a rule compares the nodes of each role with each other."""
+    return bool(rule.alike) and not rule.as_role
+
+
 def _waives(waiver: RuleWaiver, rule: Rule) -> bool:
     return any(fnmatchcase(rule.name, pattern) for pattern in waiver.rules)
 
@@ -175,6 +182,11 @@ class _Judge:
         self.idle: list[tuple[str, str]] = []
         self.partly: list[str] = []
         self.without_nodes = 0
+        #: The nodes of which a difference of a fact was told, by its key.
+        self.told: dict[str, set[str]] = {}
+        self.waived = {
+            rule.name for rule in rules.rules if any(_waives(each, rule) for each in rules.waivers)
+        }
         self._columns = {key: i for i, key in enumerate(table.keys)}
 
     def findings(self, rule: Rule) -> Iterator[Finding]:
@@ -261,13 +273,28 @@ class _Judge:
             yield from self._alike_role(rule, chosen)
             return
         for row in self._differences(chosen):
-            if not row.agreed:
-                nodes = [node for on in row.others.values() for node in on]
-                yield rule, nodes, _no_usual(row.key, row.others)
-                continue
-            usual = f"most have {row.usual or 'none'}"
-            for value, nodes in row.others.items():
-                yield rule, nodes, f"{row.key} is {value or 'missing'}; {usual}"
+            others = row.others if rule.drain else self._not_told(row)
+            if row.agreed:
+                usual = f"most have {row.usual or 'none'}"
+                for value, nodes in others.items():
+                    yield rule, nodes, f"{row.key} is {value or 'missing'}; {usual}"
+            elif len(others) > 1:
+                nodes = [node for on in others.values() for node in on]
+                yield rule, nodes, _no_usual(row.key, others)
+
+    def _not_told(self, row: FactDifference) -> Values:
+        """Return the nodes that differ by their values, without those of which it was told."""
+        told = self.told.get(row.key, ())
+        left = {
+            value: [node for node in nodes if node not in told]
+            for value, nodes in row.others.items()
+        }
+        return {value: nodes for value, nodes in left.items() if nodes}
+
+    def _tell(self, rule: Rule, keys: Iterable[str], nodes: Iterable[str]) -> None:
+        """Keep that a rule tells of facts of nodes, unless its findings may be waived."""
+        for key in keys if rule.name not in self.waived else ():
+            self.told.setdefault(key, set()).update(nodes)
 
     def _differences(self, chosen: FactTable) -> list[FactDifference]:
         """Return the facts in which nodes differ from most of their role; planned ones are compared
@@ -290,9 +317,11 @@ class _Judge:
                 value: on for value, on in values.items() if not USUAL.near(key, value, usual)
             }
             if others and 2 * len(alike) <= len(holders.nodes):
+                self._tell(rule, [key], holders.nodes)
                 yield rule, holders.nodes, _no_usual(key, values)
                 continue
             for value, nodes in others.items():
+                self._tell(rule, [key], nodes)
                 yield rule, nodes, f"{key} is {value}; most nodes have {usual}"
 
     def _alike_role(self, rule: Rule, chosen: FactTable) -> Iterator[Finding]:
@@ -309,6 +338,7 @@ class _Judge:
             for value, nodes in chosen.folded(key).items():
                 if not USUAL.near(key, value, usual):
                     has = f"most of {rule.as_role} have {usual or 'none'}"
+                    self._tell(rule, [key], nodes)
                     yield rule, nodes, f"{key} is {value or 'missing'}; {has}"
 
     def _apart(self, rule: Rule) -> Iterator[Finding]:
@@ -378,6 +408,8 @@ class _Judge:
                 self._partly(rule, f"{fold(nodes)}: {error}")
                 return
             if not right:
+                facts = expression.names - self.fixed.keys() - others.keys()
+                self._tell(rule, facts if len(facts) == 1 else (), nodes)
                 yield rule, nodes, _told(expression, {**names, **others}, self.fixed)
                 return
 
