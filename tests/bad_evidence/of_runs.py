@@ -149,7 +149,7 @@ def _(folder: Path) -> Told:
     return loaded(folder, "")
 
 
-@bad("references", "cut", "references.yaml:3", "not valid YAML")
+@bad("references", "cut", "references.yaml:2", "not valid YAML")
 def _(folder: Path) -> Told:
     return loaded(folder, FILE[:-12])
 

@@ -53,7 +53,7 @@ def test_the_topologies_of_slurm_25() -> None:
         ("- {topology: t, tree: {switches: [{switch: s, children: t}]}}", "", "no switch"),
         ("- {topology: t, tree: {switches: {switch: s}}}", "", "no switch"),
         ("- {topology: t, tree: {switches: [{switch: s, nodes: 'n[1-'}]}}", "", "s: "),
-        ("- topology: t\n  tree: [", "", "^line 3: is not valid YAML"),
+        ("- topology: t\n  tree: [", "", "^line 2: is not valid YAML: a value or a closing"),
         ("- 1", "", "is no list of topologies"),
         ("SwitchName=s Nodes=n1", "t", "this is another file"),
     ],

@@ -36,6 +36,7 @@ from seatrial.hooks import WITHOUT, missing, plugin_with
 from seatrial.lazy import yaml
 from seatrial.model.decoding import plain
 from seatrial.model.file_model import Quantity, Scalar
+from seatrial.model.yaml_faults import fault_of_yaml
 
 # ---- yaml positions ------------------------------------------------------------------------------
 #
@@ -215,13 +216,8 @@ def parse(data: bytes, path: Path, faults: Faults) -> YamlNode | None:
     except _Refused as error:
         faults.add(error.place, "", str(error))
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-        position = getattr(error, "position", 0)  # of a character that no YAML file may hold
-        line = mark.line if mark is not None else data.count(b"\n", 0, position)
-        problem = getattr(error, "problem", None) or getattr(error, "reason", None)
-        faults.add(
-            SourceLocation(path, line + 1), "", f"is not valid YAML: {problem or 'not readable'}"
-        )
+        line, words = fault_of_yaml(error, data.decode("utf-8"))
+        faults.add(SourceLocation(path, line), "", f"is not valid YAML: {words}")
     return None
 
 

@@ -195,8 +195,8 @@ EVIL: dict[str, tuple[str | bytes, str]] = {
     "UTF-16": ("app: x".encode("utf-16"), "1: is not UTF-8 text; save the file as UTF-8"),
     "NUL": ("app: x\nabout: \0\n", "2: is not valid YAML: control characters are not allowed"),
     "bell": ("app: x\n\nabout: \a\n", "3: is not valid YAML: control characters are not allowed"),
-    "open": ("app: x\nabout: [a\n", "3: is not valid YAML: did not find expected ',' or ']'"),
-    "tab": ("app: x\nrun:\n\tscript: x\n", "3: is not valid YAML: found character that cannot "),
+    "open": ("app: x\nabout: [a\n", "2: is not valid YAML: a bracket is opened here and not "),
+    "tab": ("app: x\nrun:\n\tscript: x\n", "3: is not valid YAML: a tab; YAML is indented with "),
     "two": ("app: x\n---\napp: y\n", "2: a second document starts; remove the ---"),
     "key": ("app: x\n[a, b]: y\n", "2: the file: a key must be a word"),
     "deep key": ("app: x\nrun:\n  ? {a: b}\n  : c\n", "3: run: a key must be a word"),
@@ -208,6 +208,41 @@ def test_a_file_that_is_no_document(place: Place, kind: str) -> None:
     content, fault = EVIL[kind]
     place.write("t", content)
     assert place.fault().startswith(f"suite/t/test.yaml:{fault}")
+
+
+QUOTES = "put the whole text in quotes"
+NO_YAML = {
+    "app: x\nrun:\n  script: x\n\tnodes: 1\n": "4: a tab; YAML is indented with blanks",
+    "app:\n- a\n-\tb: c\n": "3: a tab; YAML is indented with blanks",
+    'app: x\nabout: "abc\nrun:\n  script: x\n': "2: a quote is opened here and never closed",
+    "app: x\nabout: 'it's me'\n": f"2: text behind ': \"s me'\"; {QUOTES}, and write a single",
+    "app: x\nmemory: {memory}GiB\n": f"2: text behind }}: 'GiB'; {QUOTES}",
+    "app: x\nabout: a: b\n": f"2: a text with `: ` in it; {QUOTES}",
+    "app:x\nrun: {}\n": "1: a blank is missing behind the colon of app",
+    "app: x\n run:\n": "2: it belongs to the text of line 1, as it is indented more",
+    "app: x\nrun:\n  script: x\n nodes: 1\n": "4: indented by 1 blank, as nothing above is",
+    "app: x\ntags:\n  - a\n  b: c\n": "4: stands between items of a list; begin it with `- `",
+    "app: x\nno colon\nrun: {}\n": "2: 'no colon' has no colon behind a key",
+    "app: x\nabout: %x\n": f"2: % cannot begin a value; {QUOTES}",
+    "%x\napp: x\n": "1: % cannot begin a line",
+    "app: x\nabout: @x\n": f"2: @ cannot begin a value; {QUOTES}",
+    "app: x\nabout: `x`\n": f"2: ` cannot begin a value; {QUOTES}",
+    "app: x\nabout: , a\n": f"2: , cannot begin a value; {QUOTES}",
+    "app: x\nfile: *.dat\n": f"2: * begins a name of YAML's own; {QUOTES}",
+    'app: x\nmatches: "a\\d+"\n': "2: \\d means nothing in double quotes; write the text in s",
+    "app: x\nscript: | echo\n": f"2: behind | the text begins on the next line; or {QUOTES}",
+    "app: x\ntags: - a\n": "2: a list with - begins on the line below its key; or write [a, b]",
+    "app: x\ntags: [a, b\nrun: {}\n": "2: a bracket is opened here and not closed; line 3 is read",
+    "app: x\nrun: {a: x b: 1}\n": "2: a colon in a text, or no comma before its key",
+    "app: x\na: {find: [a-z]+, unit: s}\n": f"2: text behind ]: '+, unit: s}}'; {QUOTES}",
+}
+
+
+@pytest.mark.parametrize("content", NO_YAML)
+def test_what_is_no_yaml_is_told_in_words_of_its_writer(place: Place, content: str) -> None:
+    place.write("t", content)
+    line, _, words = NO_YAML[content].partition(": ")
+    assert place.fault().startswith(f"suite/t/test.yaml:{line}: is not valid YAML: {words}")
 
 
 SPOILT: dict[str, tuple[str, str]] = {
@@ -297,7 +332,7 @@ def test_the_command_line_lists_and_tells_faults(place: Place, tmp_path: Path) -
     place.write("u", "app: [\n")
     done = subprocess.run([*command, "suite"], cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("suite/u/test.yaml:2: is not valid YAML: ")
+    assert done.stderr.startswith("suite/u/test.yaml:1: is not valid YAML: ")
     ending = "\n1 fault; nothing was done. Without u: -k 'not u'\n"
     assert done.stderr.endswith(ending)
 

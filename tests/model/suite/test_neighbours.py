@@ -37,7 +37,7 @@ def place(tmp_path: Path) -> Iterator[Workplace]:
     yield place
 
 
-KF, BAD, MODE = "kf/test.yaml:3: run.noodes", "bad/test.yaml:4: is not valid", "gives 1.5: it must"
+KF, BAD, MODE = "kf/test.yaml:3: run.noodes", "bad/test.yaml:3: is not valid", "gives 1.5: it must"
 
 
 @pytest.mark.parametrize(
