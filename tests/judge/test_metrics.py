@@ -274,7 +274,7 @@ def test_a_metric_without_a_direction_is_recorded_shown_and_never_judged(tmp_pat
     assert compared.code == 0
     history = place.seatrial("history", "drift", "--check")
     assert history.code == 3 and "no change is for the worse" in history.err
-    assert "kJ/mol, no direction, n 10" in history.out
+    assert "kJ/mol, no direction, 10 figures" in history.out
     accepted = place.seatrial("reference", "accept", "a", "--dry-run")
     assert ("share" in accepted.out, "drift" in accepted.out + accepted.err) == (True, False)
     asked = place.seatrial("reference", "accept", "a", "--metric", "drift")
