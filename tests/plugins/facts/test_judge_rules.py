@@ -16,7 +16,7 @@ from seatrial.judge.log_rules import OtherFact, Rule, RuleFile, RuleWaiver, comp
 from seatrial.model.expressions import compile_expression
 from seatrial.plugins.facts import routing
 from seatrial.plugins.facts.node_facts import of_nodes
-from seatrial.plugins.facts.rules import RuleJudgement, judge, load, with_shipped
+from seatrial.plugins.facts.rules import PlannedFacts, RuleJudgement, judge, load, with_shipped
 
 Nodes = dict[str, dict[str, str]]
 
@@ -383,7 +383,8 @@ def of_c5(
     nodes = {name: {**facts, **(changed or {}).get(name, {})} for name, facts in nodes.items()}
     rules = with_shipped([RuleFile(values={"timeout_order": order})] if order else [])
     found = judge(of_nodes(nodes), rules, {"o1": "oss", "r1": "router"})
-    assert not found.partly
+    other = {"lnd-below": "lnd-above", "lnd-above": "lnd-below"}.get(order or "lnd-below", "x")
+    assert not found.partly and f"{other}-transaction" not in dict(found.idle), "nobody asked it"
     return {(each.rule, each.nodes) for each in found.findings}
 
 
@@ -441,6 +442,18 @@ def test_arithmetic_is_no_pattern(operation: str, space: str) -> None:
     for right in ("3", "b.c", "(b.c)", ".5"):
         text = f"a.b{space}{operation}{space}{right} > 1"
         assert compile_rule(text).names == compile_expression(text).names
+
+
+def test_what_a_plan_judges_is_compared_on_the_nodes_that_it_does_not_have() -> None:
+    nodes = {f"o{i}": {"x.net": str(i), "x.y": "2" if i == 4 else "1"} for i in range(1, 5)}
+    nodes |= {f"p{i}": {"x.net": "9" if i == 1 else "8", "x.y": "1"} for i in range(1, 4)}
+    rules = RuleFile(rules=[rule(alike=["x.*"])])
+    planned = PlannedFacts(["x.net"], frozenset({"o1", "o2", "o3", "o4"}))
+    found = judge(of_nodes(nodes), rules, {}, planned=planned).findings
+    assert [(one.nodes, one.text) for one in found] == [
+        ("o4", "x.y is 2; most have 1"),
+        ("p1", "x.net is 9; most have 8"),
+    ]
 
 
 def test_one_fault_is_told_once() -> None:
