@@ -11,6 +11,7 @@ import hashlib
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from itertools import islice
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -336,15 +337,16 @@ class _Binder:
         return elsewhere, self.partitioned and kind.gpus > 0
 
     def _toolchains(self, chains: list[str]) -> list[str]:
-        """Return the toolchains of the test. A test without a build and without a wish runs on the
-        default toolchain only."""
+        """Return the toolchains of the test. A test without a build and without a wish runs on one
+        toolchain only: the first that it does not skip."""
         if wanted := patterns_of(self.test):
             matching = [chain for chain in chains if matches(chain, wanted)]
             if not matching:
                 self._skip(f"needs a toolchain {' or '.join(wanted)}")
             return matching
         if not self.test.is_compiled:
-            return chains[:1] or [""]
+            first = (chain for chain in chains or [""] if not self._skips(chain))
+            return list(islice(first, 1))
         if not chains:
             self._skip(
                 "needs a toolchain to be built; the machine has none: "

@@ -83,3 +83,19 @@ def test_faults(tmp_path: Path, own: object, key: str) -> None:
     done = place_with(tmp_path, own).run("--name", "t")
     assert done.code == 2
     assert f" {key}: " in done.err
+
+
+def test_skip_leaves_out_a_test_without_a_build(tmp_path: Path) -> None:
+    """It runs on one toolchain: the first that it does not skip; on a machine without any, on
+    none."""
+    place = Workplace(tmp_path)
+    place.local(toolchains=CHAINS)
+    skip = {"skip": True, "reason": REASON}
+    place.test("none", "echo", toolchains={"*": skip})
+    place.test("other", "echo", toolchains={"gcc": skip})
+    listed = place.seatrial("list", "suite", "-m", str(place.machine))
+    assert f"left out: none@gcc: {REASON}" in listed.out
+    assert "other@intel-oneapi" in listed.out and "1 case of 1 test" in listed.out
+    place.local(toolchains={})
+    listed = place.seatrial("list", "suite", "-m", str(place.machine))
+    assert f"left out: none: {REASON}" in listed.out and "1 case of 1 test" in listed.out
