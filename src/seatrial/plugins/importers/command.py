@@ -6,14 +6,16 @@ from pathlib import Path
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.options import together
+from seatrial.cli.options import list_option, text_option, together
 from seatrial.errors import UsageError
+from seatrial.files import replace_file
 from seatrial.hooks import load, provided
 from seatrial.plugins.importers import results_command
 from seatrial.plugins.importers.oth.job_script import read_list, read_machine
 from seatrial.plugins.importers.results import ImportNote, by_text
 from seatrial.plugins.importers.results_command import (
     NOTES_FILE,
+    NOTES_SHOWN,
     reasons_of,
     show_notes,
     write_notes,
@@ -56,6 +58,8 @@ for _importer in provided("seatrial_importers"):
 def import_oth(folders: Folders, path: Path, output: Path, machine_ini: Path | None) -> int:
     """Import tests of the OLCF Test Harness.
 
+    Its results are brought in by `seatrial import oth-results`.
+
     PATH is a folder with applications (APPLICATION/TEST/Scripts/rgt_test_input.ini), at any depth,
     or an input file with lines `Test = APPLICATION TEST`. Nothing of it is executed or changed.
     Copies of a test that differ in a number become parameters of one test, where that is provably
@@ -89,30 +93,60 @@ def import_oth(folders: Folders, path: Path, output: Path, machine_ini: Path | N
 
 @command.command("reframe-tests")
 @suite_options
+@list_option(
+    "--library",
+    "libraries",
+    "FOLDER",
+    "Sources that the tests import, such as a copy of ReFrame for its hpctestlib.",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+)
+@text_option(
+    "--system",
+    "NAME[:PARTITION]",
+    "System of ReFrame: decides what tests ask of current_system and current_partition.",
+)
 @click.pass_obj
-def import_reframe_tests(folders: Folders, path: Path, output: Path) -> int:
-    """Import simple tests of ReFrame.
+def import_reframe_tests(
+    folders: Folders, path: Path, output: Path, libraries: Sequence[Path], system: str
+) -> int:
+    """Import tests of ReFrame.
+
+    Its results are brought in by `seatrial import reframe`.
 
     PATH is a Python source with tests, or a folder with these. The source is parsed and never
-    executed. A test of which each statement is of a known form becomes a test of the suite; others
-    are listed, with file, line and reason, in SUITE/import.md.
+    executed. A test of which each statement is of a known form becomes a test of the suite. Another
+    one is begun: its test.yaml has what was understood, and the rest as comments; it is left out of
+    trials until you have finished it. SUITE/import.md lists what was not carried over, by reason.
 
     \b
     seatrial import reframe-tests checks -o suites/reframe
     seatrial list suites/reframe
     """
-    from seatrial.plugins.importers.reframe.suite import import_tests
+    from seatrial.plugins.importers.reframe import suite
 
     _require_new(output)
     try:
-        done = import_tests(path, output)
+        done = suite.import_tests(path, output, libraries, system)
+        output.mkdir(parents=True, exist_ok=True)  # plain: the folder that the user names
+        replace_file(output / NOTES_FILE, suite.table_of(done, path).encode(), follow=True)
     except OSError as error:
         raise UsageError(str(error)) from None
-    otherwise = f"{path}: no test of ReFrame could be translated"
-    _require_some(done.tests, done.notes, output, path, otherwise)
-    outcome = f"{len(done.tests)} of {count(done.found, 'test')} were translated"
-    click.echo(f"{outcome}, to {output}")
-    return _tell_rest(folders, path, output, outcome, done.notes)
+    for kind, tests, _ in suite.by_reason(done.lost)[:NOTES_SHOWN]:
+        click.echo(f"{tests:5}  {kind}")
+    for note, tests, _ in suite.by_reason(done.notes)[:NOTES_SHOWN]:
+        click.echo(f"{tests:5}  note: {note}")
+    click.echo(f"{suite.summary_of(done)}, in {output}")
+    click.echo(f"all reasons are in {output / 'import.md'}")
+    if not done.tests:
+        raise UsageError(_nothing_whole(path, done.found, suite.by_reason(done.lost)))
+    click.echo(f"next   {folders.command('list', str(output))}")
+    return 0
+
+
+def _nothing_whole(path: Path, found: int, reasons: Sequence[tuple[str, int, object]]) -> str:
+    """Return the message that no test was translated, with the most frequent reasons."""
+    shown = ", ".join(f"{tests} for {kind}" for kind, tests, _ in reasons[:3])
+    return f"{path}: 0 of {count(found, 'test')} of ReFrame{': ' if shown else ''}{shown}"
 
 
 def _require_new(output: Path) -> None:

@@ -65,6 +65,8 @@ def import_oth_results(
 ) -> int:
     """Import results of the OLCF Test Harness as a trial.
 
+    Its tests are brought in by `seatrial import oth`.
+
     PATH is a folder with applications, at any depth: of each test, Status and Run_Archive are read,
     and nothing is changed. What other imported trials have already is left out, so the command can
     be repeated. What could not be read is listed, with its file, in import.md of the trial.
@@ -91,6 +93,8 @@ def _with_directions(given: dict[str, Any]) -> dict[str, Any]:
 @trial_options
 def import_reframe(folders: Folders, path: Path, tag: str, by: str, **given: Any) -> int:
     """Import logs and reports of ReFrame as a trial.
+
+    Its tests are brought in by `seatrial import reframe-tests`.
 
     PATH is a performance log (*.log of 3.x or 4.x), a report (*.json), or a folder with these at
     any depth. What ReFrame expected becomes references. Of several systems, --machine chooses one;

@@ -81,10 +81,11 @@ def imported(place: Workplace, body: str, sources: bool = False) -> str:
 
 def test_tests_run_as_they_did(place: Workplace) -> None:
     said = imported(place, SOURCE, sources=True)
-    assert "2 of 2 tests were translated" in said
-    assert "valid_systems is about machines" in said
-    assert "check.py:8" in said  # of valid_systems
-    assert "references belong to a machine" in said
+    assert "2 of 2 tests are translated, 0 begun, in new\n" in said
+    assert "1  note: valid_systems is about machines" in said
+    assert "note: references belong to a machine" in said
+    notes = (place.folder / "new/import.md").read_text()
+    assert "| check/StreamTest |  | check.py:5 |" in notes
     done = place.seatrial("run", "new", "-m", "machine.yaml", "--name", "t")
     assert done.code == 0, done.said
     listed = place.seatrial("runs", "--trial", "t", "--format", "json").out
@@ -121,50 +122,307 @@ class T({base}):
         return {sanity}
 """
 FOUND = "sn.assert_found('Hello', self.stdout)"
+RUN = "rfm.RunOnlyRegressionTest"
+NOT_UNDERSTOOD: list[tuple[str, str, str, int, str]] = [
+    ("lib.MyBase", "", FOUND, 5, "its base lib.MyBase is not in the suite"),
+    (RUN, "    print('hi')\n    x = f()", FOUND, 11, "`f(...)` is no known function"),
+    (RUN, "    num_tasks = 0", FOUND, 5, "num_tasks is 0"),
+    (RUN, "    num_tasks = n", FOUND, 10, "`n` has no known value"),
+    (RUN, "    num_tasks = '4'", FOUND, 5, "num_tasks is no number"),
+    (RUN, "    time_limit = 'long'", FOUND, 5, "time_limit 'long'"),
+    (RUN, "", "self.check()", 13, "no function of the suite"),
+    ("rfm.RegressionTest", "", FOUND, 5, "build system by default of no source"),
+    (RUN, "    @run_before('run')\n    def f(self):\n        open('x')", FOUND, 12, "`open(...)`"),
+    (
+        RUN,
+        "    @run_before('run')\n    def f(self):\n"
+        "        if self.current_system.name == 'x':\n            self.num_tasks = 4",
+        FOUND,
+        12,
+        "is known only on the machine",
+    ),
+    (
+        RUN,
+        "    @performance_function('s')\n    def f(self):\n        return 3.0",
+        FOUND,
+        5,
+        "no figure of a known form",
+    ),
+    (
+        RUN,
+        "    @unknown\n    def f(self):\n        pass",
+        FOUND,
+        10,
+        "`@unknown` of f has no known",
+    ),
+    (
+        RUN,
+        "    def run(self):\n        pass",
+        FOUND,
+        10,
+        "takes the place of a function of ReFrame",
+    ),
+    (RUN, "    x = fixture(Other)", FOUND, 10, "its class is not in the suite"),
+    (RUN, "    pass", "sn.assert_found('a', self.build_stdout)", 5, "is of a build"),
+]
 
 
-@pytest.mark.parametrize(
-    ("base", "lines", "sanity", "line", "why"),
-    [
-        ("MyBase", "", FOUND, 5, "its base is MyBase"),
-        ("rfm.RunOnlyRegressionTest", "    x = open('/etc/passwd')", FOUND, 10, "attribute x"),
-        ("rfm.RunOnlyRegressionTest", "    print('hi')", FOUND, 10, "`print('hi')` is of no known"),
-        ("rfm.RunOnlyRegressionTest", "    num_tasks = 0", FOUND, 10, "num_tasks is 0"),
-        ("rfm.RunOnlyRegressionTest", "    num_tasks = n", FOUND, 10, "`n` is no literal"),
-        ("rfm.RunOnlyRegressionTest", "    num_tasks = '4'", FOUND, 10, "not of the usual type"),
-        ("rfm.RunOnlyRegressionTest", "    time_limit = 'long'", FOUND, 10, "time_limit 'long'"),
-        ("rfm.RunOnlyRegressionTest", "", "self.check()", 13, "no check of a known form"),
-        ("rfm.RegressionTest", "", FOUND, 5, "build system by default of no source"),
-        (
-            "rfm.RunOnlyRegressionTest",
-            "    @run_before('run')\n    def f(self):\n        self.executable_opts = [self.names]",
-            FOUND,
-            12,
-            "values of names that the shell would read",
-        ),
-        (
-            "rfm.RunOnlyRegressionTest",
-            "    @run_before('run')\n    def f(self):\n        if True:\n            pass",
-            FOUND,
-            12,
-            "in a hook is of no known form",
-        ),
-        (
-            "rfm.RunOnlyRegressionTest",
-            "    @performance_function('s')\n    def f(self):\n        return 3.0",
-            FOUND,
-            12,
-            "no figure of a known form",
-        ),
-    ],
-)
-def test_what_is_not_provable_is_listed(
-    place: Workplace, base: str, lines: str, sanity: str, line: int, why: str
-) -> None:
-    said = imported(place, CLASS.format(base=base, lines=lines, sanity=sanity))
-    assert f"check.py:{line}: T was not translated: " in said
-    assert why in said
-    assert "no test of ReFrame could be translated" in said
+def test_what_is_not_understood_is_begun_and_listed(place: Workplace) -> None:
+    """Each test is written as far as it is understood, loads, and does not run."""
+    checks = place.folder / "checks"
+    checks.mkdir()
+    for at, (base, lines, sanity, _, _) in enumerate(NOT_UNDERSTOOD):
+        body = CLASS.format(base=base, lines=lines, sanity=sanity)
+        (checks / f"c{at:02}.py").write_text(HEAD + body)
+    done = place.seatrial("import", "reframe-tests", "checks", "-o", "new")
+    number = len(NOT_UNDERSTOOD)
+    assert done.code == 2
+    assert f"0 of {number} tests are translated, {number} begun, in new" in done.said
+    assert f"seatrial: checks: 0 of {number} tests of ReFrame: 2 for " in done.said
+    table = (place.folder / "new/import.md").read_text().splitlines()
+    for at, (*_, line, why) in enumerate(NOT_UNDERSTOOD):
+        rows = [row for row in table if f"| c{at:02}/T |" in row]
+        assert any(why in row and f"| c{at:02}.py:{line} |" in row for row in rows), (rows, why)
+    listed = place.seatrial("list", "new", "-m", "machine.yaml")
+    assert listed.code == 2 and "no case can run on this machine" in listed.said
+    assert "c00/T@plain: unfinished import from ReFrame" in listed.said
+
+
+def test_a_begun_test_fails_until_it_is_finished(place: Workplace) -> None:
+    """Whoever removes the key that leaves it out gets no green run before the check is written."""
+    imported(place, CLASS.format(base=RUN, lines="    open('x')", sanity="check()"))
+    file = place.folder / "new/check/T/test.yaml"
+    text = file.read_text()
+    assert "# check.py:10: `open(...)` is no known function\n#     open('x')\n" in text
+    skip = 'toolchains:\n  "*": {skip: true, reason: unfinished import from ReFrame}\n'
+    assert skip in text
+    file.write_text(text.replace(skip, ""))
+    done = place.seatrial("run", "new", "-m", "machine.yaml", "--name", "t")
+    assert done.code == 1 and "unfinished" in done.said
+    assert place.seatrial("runs", "--trial", "t", "--verdict", "pass").out.count("check/T") == 0
+
+
+SHARED = """\
+import reframe as rfm
+import reframe.utility.sanity as sn
+SIZES = {'small': 2, 'large': 3}
+
+class Mixin(rfm.RegressionMixin):
+    word = variable(str, value='Hello')
+
+    @run_before('run')
+    def add_word(self):
+        self.executable_opts += [self.word]
+
+class Base(rfm.RunOnlyRegressionTest):
+    valid_systems = ['*']
+    valid_prog_environs = ['*']
+    executable = 'echo'
+    tags = {'base'}
+    kind = variable(str)
+
+    @run_after('init')
+    def size(self):
+        self.count = SIZES[self.kind]
+
+    @run_before('run')
+    def options(self):
+        self.executable_opts = [str(self.count)]
+
+    @sanity_function
+    def validate(self):
+        number = sn.extractsingle(r'^(\\d)', self.stdout, 1, int)
+        return sn.all([sn.assert_eq(number, self.count), sn.assert_found(self.word, self.stdout)])
+"""
+DERIVED = """\
+from base.shared import Base, Mixin
+import reframe as rfm
+
+@rfm.simple_test
+class Small(Mixin, Base):
+    kind = 'small'
+    tags |= {'quick'}
+
+@rfm.simple_test
+class Large(Small):
+    kind = 'large'
+    word = 'Bye'
+
+@rfm.xfail('bug 123')
+@rfm.simple_test
+class Expected(Small):
+    word = required
+
+    @run_after('init')
+    def set_word(self):
+        self.word = 'Servus'
+    @run_before('sanity')
+    def other(self):
+        self.word = 'Moin'
+"""
+
+
+def test_bases_of_the_suite_are_followed(place: Workplace) -> None:
+    """Bases, mixins, hooks and variables of other modules; an expected failure is a known one."""
+    (place.folder / "checks/base").mkdir(parents=True)
+    (place.folder / "checks/base/shared.py").write_text(SHARED)
+    (place.folder / "checks/derived.py").write_text(DERIVED)
+    said = place.seatrial("import", "reframe-tests", "checks", "-o", "new").said
+    assert "3 of 3 tests are translated" in said
+    assert "xfail has no day" in said
+    done = place.seatrial("run", "new", "-m", "machine.yaml", "--name", "t")
+    assert done.code == 0, done.said
+    listed = place.seatrial("runs", "--trial", "t", "--format", "json").out
+    runs = {each["test"]: each for each in msgspec.json.decode(listed)}
+    assert {name: each["verdict"] for name, each in runs.items()} == {
+        "derived/Small": "pass",
+        "derived/Large": "pass",
+        "derived/Expected": "known",
+    }
+    outputs = {name: (Path(each["path"]) / "stdout").read_text() for name, each in runs.items()}
+    assert outputs["derived/Large"] == "3 Bye\n"
+    assert 'tags: ["base", "quick"]' in (place.folder / "new/derived/Large/test.yaml").read_text()
+
+
+BY_PARAMETERS = """\
+@rfm.simple_test
+class T(rfm.RunOnlyRegressionTest):
+    valid_systems = ['*']
+    valid_prog_environs = ['*']
+    size = parameter([1, 2, 4])
+    mode = parameter(['fast', 'a b'])
+    executable = 'echo'
+
+    @run_after('init')
+    def choose(self):
+        self.skip_if(self.size == 4 and self.mode == 'a b', 'too slow')
+        self.num_tasks = self.size * 2
+        self.num_tasks_per_node = self.num_tasks
+        if self.mode == 'fast':
+            self.time_limit = '5m'
+            self.executable_opts = ['fast', f'{self.size}']
+        else:
+            self.time_limit = '10m'
+            self.executable_opts = [f'"{self.mode}"', str(self.size)]
+        for name in ('one', 'two'):
+            self.executable_opts.append(name)
+
+    @sanity_function
+    def validate(self):
+        return sn.assert_found(r'(fast|a b) \\d one two', self.stdout)
+"""
+
+
+def test_what_depends_on_parameters_still_does(place: Workplace) -> None:
+    place.local(cores=8)
+    assert "1 of 1 tests are translated" in imported(place, BY_PARAMETERS)
+    done = place.seatrial("run", "new", "-m", "machine.yaml", "--name", "t")
+    assert done.code == 0, done.said
+    listed = place.seatrial("runs", "--trial", "t", "--format", "json").out
+    runs: list[dict[str, Any]] = msgspec.json.decode(listed)
+    said = {
+        each["case_name"].partition("@")[0]: (Path(each["path"]) / "stdout").read_text()
+        for each in runs
+    }
+    assert {name: text.splitlines()[0] for name, text in said.items()} == {
+        "check/T{size=1,mode=fast}": "fast 1 one two",
+        "check/T{size=2,mode=fast}": "fast 2 one two",
+        "check/T{size=4,mode=fast}": "fast 4 one two",
+        "check/T{size=1,mode=a b}": "a b 1 one two",
+        "check/T{size=2,mode=a b}": "a b 2 one two",
+    }
+    text = (place.folder / "new/check/T/test.yaml").read_text()
+    assert 'tasks: "(size * 2)"' in text  # so that --set size=8 holds, too
+    assert "walltime: \"300 if mode == 'fast' else 600\"" in text
+
+
+FIXTURES = """\
+class fetch(rfm.RunOnlyRegressionTest):
+    local = True
+    version = variable(str, value='1.0')
+    executable = 'cp'
+
+    @run_before('run')
+    def source(self):
+        self.executable_opts = ['/etc/hostname', f'source-{self.version}']
+
+class make_it(rfm.CompileOnlyRegressionTest):
+    sources = fixture(fetch, scope='session')
+    build_system = 'CustomBuild'
+
+    @run_before('compile')
+    def prepare(self):
+        name = f'source-{self.sources.version}'
+        self.prebuild_cmds = [f'cp {self.sources.stagedir}/{name} {self.stagedir}']
+        self.build_system.commands = [f'printf "#!/bin/sh\\necho Hello" > hello', 'chmod +x hello']
+
+@rfm.simple_test
+class T(rfm.RunOnlyRegressionTest):
+    valid_systems = ['*']
+    valid_prog_environs = ['*']
+    binaries = fixture(make_it, scope='environment')
+
+    @run_before('run')
+    def program(self):
+        self.executable = os.path.join(self.binaries.stagedir, 'hello')
+
+    @sanity_function
+    def validate(self):
+        return sn.assert_found('Hello', self.stdout)
+"""
+
+
+def test_fixtures_are_built_before(place: Workplace) -> None:
+    said = imported(place, "import os\n" + FIXTURES.replace("\\n", "\\\\n"))
+    assert "1 of 1 tests are translated" in said
+    assert "fixtures are made in the build" in said
+    place.local(cores=2, toolchains={"gcc": {"cc": "gcc"}})
+    done = place.seatrial("run", "new", "-m", "machine.yaml", "--name", "t")
+    assert done.code == 0, done.said
+
+
+def test_a_system_decides_what_tests_ask_of_it(place: Workplace) -> None:
+    body = CLASS.format(
+        base=RUN,
+        lines="    @run_after('setup')\n    def f(self):\n"
+        "        if self.current_partition.fullname == 'frost:gpu':\n"
+        "            self.executable_opts = ['Hello', self.current_system.name]",
+        sanity="sn.assert_found('Hello frost', self.stdout)",
+    )
+    assert "0 of 1 tests are translated" in imported(place, body)
+    more = ("--system", "frost:gpu")
+    said = place.seatrial("import", "reframe-tests", "checks", "-o", "other", *more).said
+    assert "1 of 1 tests are translated" in said
+    assert "echo Hello frost\n" in (place.folder / "other/check/T/test.yaml").read_text()
+
+
+def test_libraries_have_bases(place: Workplace) -> None:
+    library = place.folder / "library/hpclib"
+    library.mkdir(parents=True)
+    (library / "shared.py").write_text(SHARED)
+    derived = DERIVED.replace("base.shared", "hpclib.shared")
+    assert "0 of 3 tests are translated, 3 begun" in imported(place, derived)
+    more = ("--library", "library")
+    said = place.seatrial("import", "reframe-tests", "checks", "-o", "other", *more).said
+    assert "3 of 3 tests are translated" in said
+
+
+def test_copies_are_carried_or_listed(place: Workplace) -> None:
+    """The same class in two sources, and twice in one."""
+    body = CLASS.format(base=RUN, lines="", sanity=FOUND)
+    for folder in ("a", "b"):
+        (place.folder / "checks" / folder).mkdir(parents=True)
+        (place.folder / "checks" / folder / "check.py").write_text(HEAD + body + "\n" + body)
+    said = place.seatrial("import", "reframe-tests", "checks", "-o", "new").said
+    assert "2 of 4 tests are translated, 0 begun, 2 left out" in said
+    assert "    2  copies of a class\n" in said
+    new = place.folder / "new"
+    assert sorted(str(p.parent.relative_to(new)) for p in new.rglob("test.yaml")) == [
+        "b/check/T",
+        "check/T",
+    ]
+    notes = (new / "import.md").read_text()
+    assert "| T | there is another T in this file | a/check.py:16 |" in notes
 
 
 def test_nothing_is_executed(place: Workplace) -> None:
@@ -182,12 +440,14 @@ def test_nothing_is_written_outside_of_the_suite(place: Workplace, name: str) ->
     (checks / name).write_text(HEAD + SOURCE)
     before = sorted(path for path in place.folder.iterdir() if path.name != "new")
     said = place.seatrial("import", "reframe-tests", f"checks/{name}", "-o", "new/suite").said
-    assert "no test of ReFrame could be translated" in said and "cannot name a folder" in said
+    assert "0 of 2 tests of ReFrame: 2 for names of files" in said
     after = [p for p in place.folder.iterdir() if p.name != "new" and p.suffix not in (".1",)]
-    left = [path.name for path in place.folder.glob("new/*/*")]
-    assert (sorted(after), left) == (before, ["import.md"])
+    assert sorted(after) == before
+    assert [path.name for path in place.folder.glob("new/*/*")] == ["import.md"]
 
 
 def test_a_source_that_is_no_python(place: Workplace) -> None:
     said = imported(place, "class T(:\n")
-    assert "check.py:4: cannot be read: invalid syntax" in said
+    assert "checks: 0 of 0 tests of ReFrame: 1 for a source that cannot be read" in said
+    notes = (place.folder / "new/import.md").read_text()
+    assert "| cannot be read: invalid syntax | check.py:4 |" in notes

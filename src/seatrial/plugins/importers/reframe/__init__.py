@@ -1,6 +1,7 @@
-"""Results of ReFrame become runs: of its performance logs and of its run reports.
+"""ReFrame: its tests become a suite, its results become runs.
 
-perflog.py reads logs of 3.x and 4.x, report.py reports in JSON, entry.py has what both tell of a
-run, and results.py puts them together. The formats are those that ReFrame 3.12, 4.0, 4.8 and 4.10
-write.
+results.py reads performance logs of 3.x and 4.x and run reports in JSON, as ReFrame 3.12, 4.0, 4.8
+and 4.10 write them. Tests are read from syntax trees: classes.py finds classes and their bases,
+evaluate.py evaluates statements, tests.py runs the hooks of each case, checks.py makes checks and
+metrics, cases.py says where cases differ, writer.py and suite.py write the suite.
 """

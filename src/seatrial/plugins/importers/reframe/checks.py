@@ -1,0 +1,426 @@
+"""Make checks and metrics of a test.yaml of what ReFrame's sanity and performance functions return.
+
+checks_of(sanity)                  # [{"matches": "^done", "in": "stdout"}]
+metric_of("triad", figure)         # {"find": "^Triad: (\\S+)", "reduce": "min", "in": "stdout"}
+
+``extractsingle`` takes one of the matches and ``value`` all, so its pattern is tied to the start of
+the file: what is before the match is part of the pattern.
+"""
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from seatrial.plugins.importers.reframe.classes import NotProvable
+from seatrial.plugins.importers.reframe.evaluate import (
+    Deferred,
+    Function,
+    ParameterOf,
+    Stream,
+    TracedFloat,
+    TracedInt,
+    TracedText,
+    is_of_machine,
+)
+
+Keys = dict[str, Any]
+_CHECKS = "checks of no known form"
+_FIGURES = "figures of no known form"
+_EXTRACTED = ("patt", "file", "tag", "conv", "item")  # arguments of sn.extractsingle
+_COUNTED = ("findall", "extractall", "finditer", "extractiter")
+_REDUCED = {"min": "min", "max": "max", "avg": "mean", "sum": "sum"}
+_COMPARED = {sign: sign for sign in ("==", "<", "<=", ">", ">=")} | {
+    "assert_eq": "==",
+    "assert_lt": "<",
+    "assert_le": "<=",
+    "assert_gt": ">",
+    "assert_ge": ">=",
+}
+_TURNED = {"==": "==", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_PLAIN_FILE = re.compile(r"[\w.+-][\w./+-]*", re.ASCII)
+_STREAMS = ("stdout", "stderr")
+
+
+def checks_of(sanity: object) -> list[Keys]:
+    """Return the checks that say what a sanity function does. Raises NotProvable."""
+    if isinstance(sanity, bool) or sanity is None:
+        if sanity:
+            return []
+        raise NotProvable(0, f"its sanity function returns {sanity}", _CHECKS)
+    if not isinstance(sanity, Deferred):
+        return []  # a value that is true
+    return list(_checks(sanity))
+
+
+def _checks(of: object) -> Iterator[Keys]:
+    match of:
+        case True | 1:
+            return
+        case Deferred(function="all" | "and_", arguments=arguments):
+            for each in _flat(arguments):
+                yield from _checks(each)
+        case Deferred(function="assert_true" | "bool" | "evaluate", arguments=(inner, *_)):
+            yield from _checks(inner)
+        case Deferred(function="assert_found" | "assert_not_found" as name) as call:
+            given = _named(call, ("patt", "filename"))
+            yield _found(given["patt"], given["filename"], name == "assert_found")
+        case Deferred(function="path_isfile" | "path_exists", arguments=(str() as path,)):
+            yield {"file": _inner_path(path)}
+        case Deferred(function="assert_bounded", arguments=(value, *limits)):
+            yield _bounded(value, limits)
+        case Deferred(function="assert_reference", arguments=(value, reference, *limits)):
+            yield _bounded(value, _limits(reference, limits))
+        case Deferred(function=name, arguments=(left, right, *_)) if name in _COMPARED:
+            yield _compared(_COMPARED[name], left, right)
+        case _:
+            raise NotProvable(0, f"`{shown(of)}` is no check of a known form", _CHECKS)
+
+
+def _flat(arguments: Sequence[object]) -> Iterator[object]:
+    """Yield the checks in lists, and in ``sn.chain`` of these."""
+    for each in arguments:
+        match each:
+            case list() | tuple():
+                yield from _flat(each)
+            case Deferred(function="chain", arguments=inner):
+                yield from _flat(inner)
+            case _:
+                yield each
+
+
+def _named(call: Deferred, names: Sequence[str]) -> Keys:
+    """Return the arguments of a call by their names."""
+    given = dict(zip(names, call.arguments, strict=False)) | call.named
+    if not all(name in given for name in names[:2]):
+        raise NotProvable(0, f"`{shown(call)}` has arguments of no known form", _CHECKS)
+    return given
+
+
+def _found(pattern: object, file: object, must_match: bool) -> Keys:
+    written, name = _pattern(pattern), _file(file)
+    if must_match:
+        return {"matches": _without_names(written), "in": name}
+    if re.escape(written) == written.replace(" ", "\\ "):
+        return {"absent": written, "in": name}
+    # nowhere: at the start of the file there is no way to a match
+    inner = _without_names(_inner(written))
+    return {"matches": rf"\A(?![\s\S]*?(?:{inner}))", "in": name}
+
+
+def _compared(sign: str, left: object, right: object) -> Keys:
+    if not isinstance(left, Deferred):
+        left, right, sign = right, left, _TURNED[sign]
+    match left, right:
+        case Deferred(function="exitcode"), 0 if sign == "==":
+            return {"exit_code": 0}
+        case Deferred(function="count" | "len", arguments=(Deferred() as inner,)), int():
+            return _counted(inner, sign, right)
+    value = _number_of(left)
+    bound = _bound(right)
+    if value.distance_to is not None:
+        if sign not in ("<", "<="):
+            raise NotProvable(0, f"`{shown(left)}` with {sign}", _CHECKS)
+        if sign == "<=":
+            return {**value.keys, "equals": value.distance_to, "tolerance": bound}
+        centre = value.distance_to
+        if isinstance(bound, str) or isinstance(centre, str):
+            raise NotProvable(0, f"`{shown(left)}` < a parameter", _CHECKS)
+        least, most = _next(centre - bound, 1), _next(centre + bound, -1)
+        return {**value.keys, "at_least": least, "at_most": most}
+    keys: dict[str, Keys] = {
+        "==": {"equals": bound},
+        "<=": {"at_most": bound},
+        ">=": {"at_least": bound},
+    }
+    if sign in keys:
+        return {**value.keys, **keys[sign]}
+    key, way = ("at_most", -1) if sign == "<" else ("at_least", 1)
+    return {**value.keys, key: _next(bound, way)}
+
+
+def _counted(inner: Deferred, sign: str, number: int) -> Keys:
+    """Return a check that there are so many matches."""
+    if inner.function not in _COUNTED:
+        raise NotProvable(0, f"`{shown(inner)}` is not counted", _CHECKS)
+    given = _named(inner, _EXTRACTED)
+    one = _without_names(_inner(_without_groups(_pattern(given["patt"]))))
+    least = {"==": number, ">=": number, ">": number + 1}.get(sign)
+    most = {"==": number, "<=": number, "<": number - 1}.get(sign)
+    parts = [r"\A", _times(one, least)] if least else [r"\A"]
+    if most is not None:
+        parts.append(f"(?!{_times(one, most + 1 - (least or 0))})")
+    return {"matches": "".join(parts), "in": _file(given["file"])}
+
+
+def _times(one: str, number: int) -> str:
+    """Return a pattern of so many matches one behind another, with what is between them."""
+    return f"(?>[\\s\\S]*?(?:{one}))" + (f"{{{number}}}" if number != 1 else "")
+
+
+class _Number(NamedTuple):
+    """A number in a file: the keys of a check that find it. Where its distance to a constant is
+    asked for, that constant."""
+
+    keys: Keys
+    distance_to: Any = None
+
+
+def _number_of(of: object) -> _Number:
+    match of:
+        case Deferred(function="extractsingle"):
+            return _Number(_extracted(of))
+        case Deferred(function="abs", arguments=(Deferred(function="-", arguments=parts),)):
+            left, right = parts if isinstance(parts[0], Deferred) else reversed(parts)
+            if not isinstance(right, Deferred) and not isinstance(left, int | float):
+                return _Number(_number_of(left).keys, _bound(right))
+        case Deferred(function="float" | "int", arguments=(inner,)):
+            return _number_of(inner)
+    raise NotProvable(0, f"`{shown(of)}` is no number of a known form", _CHECKS)
+
+
+def _extracted(call: Deferred) -> Keys:
+    given = _named(call, _EXTRACTED)
+    if given.get("conv") not in (Function("float"), Function("int")):
+        raise NotProvable(0, f"`{shown(call)}`: no float or int", _CHECKS)
+    pattern = _pattern(given["patt"])
+    one = with_one_group_as(pattern, given.get("tag", 0))
+    tied = _tied(_inner(one), _inner(_without_groups(pattern)), given.get("item", 0))
+    return {"value": _without_names(tied), "in": _file(given["file"])}
+
+
+def _tied(one: str, plain: str, item: object) -> str:
+    """Return a pattern with a single match: the match number ``item``."""
+    if item == -1:
+        return rf"\A[\s\S]*(?:{one})"
+    if isinstance(item, bool) or not isinstance(item, int) or item < 0:
+        raise NotProvable(0, f"match {item} of a pattern", _CHECKS)
+    before = _times(plain, item) if item else ""
+    return rf"\A{before}[\s\S]*?(?:{one})"
+
+
+def _bounded(value: object, limits: Sequence[object]) -> Keys:
+    keys = dict(_number_of(value).keys)
+    for key, limit in zip(("at_least", "at_most"), limits, strict=False):
+        if limit is not None:
+            keys[key] = _bound(limit)
+    return keys
+
+
+def _limits(reference: object, fractions: Sequence[object]) -> list[float | None]:
+    """Return the limits of ``sn.assert_reference``."""
+    base = _bound(reference)
+    if not isinstance(base, int | float):
+        raise NotProvable(0, f"reference {shown(reference)} is no constant", _CHECKS)
+    limits: list[float | None] = []
+    for part in list(fractions[:2]):
+        part = None if part is None else _bound(part)
+        if isinstance(part, str):
+            raise NotProvable(0, f"limit {part} is no constant", _CHECKS)
+        limits.append(None if part is None else base + abs(base) * part)
+    return limits
+
+
+def _bound(of: object) -> float | str:
+    """Return a bound of a check: a number, or the name of a parameter."""
+    if isinstance(of, TracedInt | TracedFloat):
+        return of.name
+    if isinstance(of, bool) or not isinstance(of, int | float) or not math.isfinite(of):
+        raise NotProvable(0, f"`{shown(of)}` is no bound", _CHECKS)
+    return of
+
+
+def _next(bound: float | str, way: int) -> float:
+    if isinstance(bound, str):
+        raise NotProvable(0, f"a strict bound of parameter {bound}", _CHECKS)
+    return math.nextafter(bound, way * math.inf)
+
+
+# ---- metrics -------------------------------------------------------------------------------------
+
+
+def metric_of(figure: object) -> Keys:
+    """Return the keys of a metric that find a figure. Raises NotProvable."""
+    match figure:
+        case Deferred(function="extractsingle") as call:
+            given = _arguments(call)
+            item, tag = given.get("item", 0), given.get("tag", 0)
+            pattern = with_one_group_as(_constant(given["patt"]), tag)
+            if item in (0, -1):
+                reduce = "first" if item == 0 else "last"
+                return {"find": pattern, "reduce": reduce, "in": _file(given["file"])}
+            plain = _without_groups(_constant(given["patt"]))
+            return {
+                "find": _tied(_inner(pattern), _inner(plain), item),
+                "in": _file(given["file"]),
+            }
+        case Deferred(function=name, arguments=(Deferred(function="extractall") as call,)) if (
+            name in _REDUCED
+        ):
+            given = _arguments(call)
+            pattern = with_one_group_as(_constant(given["patt"]), given.get("tag", 0))
+            return {"find": pattern, "reduce": _REDUCED[name], "in": _file(given["file"])}
+        case Deferred(function="float" | "evaluate" | "round", arguments=(inner, *_)):
+            return metric_of(inner)
+    raise NotProvable(0, f"`{shown(figure)}` is no figure of a known form", _FIGURES)
+
+
+def _arguments(call: Deferred) -> Keys:
+    given = _named(call, _EXTRACTED)
+    if given.keys() - {*_EXTRACTED}:
+        raise NotProvable(0, f"`{shown(call)}` has arguments of no known form", _FIGURES)
+    if given.get("conv") not in (Function("float"), Function("int")):
+        raise NotProvable(0, f"`{shown(call)}`: no float or int", _FIGURES)
+    return given
+
+
+def _constant(pattern: object) -> str:
+    if not isinstance(pattern, str) or is_of_machine(pattern):
+        raise NotProvable(0, f"`{shown(pattern)}` is no pattern that is a text", _FIGURES)
+    return str(pattern)
+
+
+# ---- pattern -------------------------------------------------------------------------------------
+#
+# Patterns with several groups, as ReFrame has them, become patterns with one.
+
+
+def _file(of: object) -> str:
+    """Return the file that a check or a metric reads."""
+    if isinstance(of, Stream):
+        if of.name not in _STREAMS:
+            raise NotProvable(0, f"`self.{of.name}` is of a build", "checks of a build's output")
+        return of.name
+    if isinstance(of, str):
+        return _inner_path(of)
+    raise NotProvable(0, f"`{shown(of)}` is no file of a run", _CHECKS)
+
+
+def _inner_path(of: str) -> str:
+    path = of.removeprefix("${STAGEDIR}/").removeprefix("./")
+    if isinstance(of, TracedText) or not _PLAIN_FILE.fullmatch(path) or ".." in path.split("/"):
+        raise NotProvable(0, f"`{shown(of)}` is no file of the run directory", _CHECKS)
+    return path
+
+
+def _pattern(of: object) -> str:
+    if not isinstance(of, str) or is_of_machine(of):
+        raise NotProvable(0, f"`{shown(of)}` is no pattern that is a text", _CHECKS)
+    try:
+        re.compile(of, re.MULTILINE)
+    except re.error as error:
+        raise NotProvable(0, f"{of!r} is no pattern: {error}", _CHECKS) from None
+    return str(of)
+
+
+def _without_names(pattern: str) -> str:
+    """Return a pattern that matches the same, and has no ``$`` before a letter or a brace."""
+    return "".join(
+        (r"\$" if in_class else "(?:$)")
+        if piece == "$" and re.match(r"[A-Za-z_{]", after)
+        else piece
+        for piece, in_class, after in _scanned(pattern)
+    )
+
+
+def _inner(pattern: str) -> str:
+    """Return a pattern that may stand within another one: flags at its start become a group's."""
+    flags = re.match(r"\(\?([aimsux]+)\)", pattern)
+    return f"(?{flags[1]}:{pattern[flags.end() :]})" if flags else pattern
+
+
+def with_one_group_as(pattern: str, tag: object) -> str:
+    """Return ``with_one_group`` of a pattern. Raises NotProvable."""
+    try:
+        return with_one_group(pattern, tag)
+    except ValueError as error:
+        raise NotProvable(0, str(error), "patterns of no known form") from None
+
+
+def with_one_group(pattern: str, tag: object) -> str:
+    """Return a pattern that matches the same, whose only group is the one that ``tag`` names: its
+    number, its name, or 0 for the whole match. Raises ValueError."""
+    try:
+        compiled = re.compile(pattern, re.MULTILINE)
+    except re.error as error:
+        raise ValueError(f"{pattern!r} is no pattern: {error}") from None
+    number = compiled.groupindex.get(tag, -1) if isinstance(tag, str) else tag
+    if (
+        isinstance(number, bool)
+        or not isinstance(number, int)
+        or not 0 <= number <= compiled.groups
+    ):
+        raise ValueError(f"{pattern!r} has no group {tag!r}")
+    if re.search(r"\\[1-9]|\(\?P=|\(\?\(", pattern):
+        raise ValueError(f"{pattern!r} refers to its groups")
+    flags = re.match(r"\(\?[aimsux]+\)", pattern)
+    start = flags.end() if flags else 0
+    kept = "".join(_pieces(pattern[start:], number))
+    return f"{pattern[:start]}({kept})" if number == 0 else pattern[:start] + kept
+
+
+def _without_groups(pattern: str) -> str:
+    """Return a pattern that matches the same, and has no group. Raises NotProvable."""
+    with_one_group_as(pattern, 0)
+    flags = re.match(r"\(\?[aimsux]+\)", pattern)
+    start = flags.end() if flags else 0
+    return pattern[:start] + "".join(_pieces(pattern[start:], -1))
+
+
+def _scanned(pattern: str) -> Iterator[tuple[str, bool, str]]:
+    """Yield the pieces of a pattern (escapes whole), whether each is in a class, and the rest."""
+    at, in_class = 0, False
+    while at < len(pattern):
+        piece = pattern[at : at + 2] if pattern[at] == "\\" else pattern[at]
+        at += len(piece)
+        if in_class:
+            in_class = piece != "]"
+            yield piece, True, pattern[at:]
+            continue
+        if piece == "[":
+            in_class = True
+            rest = re.match(r"\^?\]?", pattern[at:])
+            piece += rest[0] if rest else ""
+            at += len(piece) - 1
+        yield piece, False, pattern[at:]
+
+
+def _pieces(pattern: str, number: int) -> list[str]:
+    """Return the pieces of a pattern, with each group but one without a number."""
+    out: list[str] = []
+    group, named = 0, 0
+    for piece, in_class, after in _scanned(pattern):
+        if named:  # the name of a group, which is left out
+            named -= len(piece)
+            continue
+        if piece == "(" and not in_class:
+            name = re.match(r"\?P<\w+>", after)
+            if name or not after.startswith("?"):
+                group += 1
+                named = len(name[0]) if name else 0
+                piece = "(" if group == number else "(?:"
+        out.append(piece)
+    return out
+
+
+def shown(of: object) -> str:
+    """Return a deferred value as its source had it, not too long."""
+    text = _shown(of)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _shown(of: object) -> str:
+    match of:
+        case Deferred(function=name, arguments=(left, right)) if not name[0].isalpha():
+            return f"{_shown(left)} {name} {_shown(right)}"
+        case Deferred(function=name, arguments=arguments):
+            return f"{name}({', '.join(map(_shown, arguments))})"
+        case Stream(name=name):
+            return f"self.{name}"
+        case Function(name=name) | ParameterOf(name=name):
+            return name
+        case str():
+            return repr(str(of))
+        case list() | tuple():
+            return f"[{', '.join(map(_shown, of))}]"
+    return repr(of)

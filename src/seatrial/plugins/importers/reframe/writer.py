@@ -1,0 +1,678 @@
+"""Write the test.yaml of a test of ReFrame, whole or as far as it is understood.
+
+writer = TestWriter(test)
+"".join(writer.parts().values())
+"""
+
+import contextlib
+import datetime
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from seatrial.escaping import comment, shell_word
+from seatrial.model.expressions import LONGEST_TEXT
+from seatrial.model.launcher_kinds import launcher_kinds
+from seatrial.plugins.importers.reframe.cases import CaseTexts, condition_of
+from seatrial.plugins.importers.reframe.checks import checks_of, metric_of
+from seatrial.plugins.importers.reframe.classes import NotProvable
+from seatrial.plugins.importers.reframe.evaluate import (
+    DEFAULTS,
+    FOLLOWS,
+    Deferred,
+    Launcher,
+    OfMachine,
+    TracedInt,
+)
+from seatrial.plugins.importers.reframe.results import ReframeFigure
+from seatrial.plugins.importers.reframe.tests import ReframeCase, ReframeTest
+
+SOURCES = "src"  # the folder of a test's sources
+UNFINISHED = "unfinished"  # the name of the check that fails until a person has finished a test
+NAME_OF_FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")  # as folders of tests are named
+_PLAIN_TEXT = re.compile(r"[\w./+:,=@%^!-]*", re.ASCII)  # as the shell takes it, too
+_TIME_LIMIT = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_COMPILERS: dict[str, tuple[str, str, str]] = {
+    **dict.fromkeys((".c",), ("$CC", "$CFLAGS", "cflags")),
+    **dict.fromkeys((".cc", ".cpp", ".cxx", ".C"), ("$CXX", "$CFLAGS", "cxxflags")),
+    **dict.fromkeys((".f90", ".F90", ".f", ".F"), ("$FC", "$CFLAGS", "fflags")),
+}
+_OWN = {"$CC": "cc", "$CXX": "cxx", "$FC": "ftn"}  # ReFrame's names of compilers
+_FLAGS = ("cppflags", "cflags", "cxxflags", "fflags", "ldflags")
+NOT_CARRIED = {
+    "extra_resources": "extra_resources are about a machine: write run.options",
+    "build_time_limit": "build_time_limit: see build.timeout",
+    "max_pending_time": "max_pending_time: the scheduler decides",
+    "local": "local: it runs in a job as others",
+    "require_reference": "require_reference: see the criterion every_test",
+    "job.launcher.options": "options of the launcher belong to the machine's file",
+    "use_multithreading": "hardware threads are chosen in the machine's file",
+    "num_tasks_per_core": "num_tasks_per_core: see run.tasks_per_node",
+    "num_tasks_per_socket": "num_tasks_per_socket: see run.spread",
+}
+REFUSED = ("container_platform", "extra_resources_of", "mpi_options")
+
+
+_FAULTS = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError)
+_PLACEHOLDERS = {
+    "run": "run:\n  script: |\n    echo 'this test is unfinished' >&2\n    exit 1\n",
+    "verify": "verify:\n",
+}
+"""What an unfinished test has in place of parts that are not understood."""
+
+
+# ---- one test ------------------------------------------------------------------------------------
+
+
+class TestWriter(CaseTexts):
+    """Makes the parts of a test.yaml. What cannot be translated becomes a refusal of the test."""
+
+    __test__ = False  # pytest must not collect it
+
+    def __init__(self, test: ReframeTest, in_script: bool = False) -> None:
+        super().__init__(test)
+        self._in_script = in_script  # variables and modules, as those of a fixture
+
+    def parts(self) -> dict[str, str]:
+        """Return the parts in their order, by their names; a part that failed is not there."""
+        makers: dict[str, Callable[[], Iterable[str]]] = {
+            "head": self._head,
+            "parameters": self._parameters,
+            "toolchains": self._chains,
+            "environment": self._environment,
+            "build": self._build,
+            "run": self._run,
+            "verify": self._verify,
+            "metrics": self._metrics,
+            "known_failures": self._known_failures,
+        }
+        parts: dict[str, str] = {}
+        if not self.cases:
+            self.test.refuse(self.test.line, "ReFrame skips each of its cases", "skipped tests")
+            return parts
+        for name, make in makers.items():
+            try:
+                parts[name] = "".join(make())
+            except NotProvable as error:
+                line = error.line or self.test.line
+                self.test.refuse(line, error.text, error.kind, area=name)
+            except _FAULTS as error:  # a value of a type that ReFrame would not take, either
+                text = f"{name}: a value is not of the usual type: {error}"
+                self.test.refuse(self.test.line, text, "attributes of other types", area=name)
+            if name not in parts:
+                self.is_draft = True
+                with contextlib.suppress(NotProvable, *_FAULTS):
+                    parts[name] = "".join(make())
+                self.is_draft = False
+        return parts
+
+    def skeleton(self, parts: dict[str, str]) -> Iterator[str]:
+        """Yield the lines of a test that a person must finish: the parts that are understood, and
+        beside them, as comments, the statements that are not."""
+        test = self.test
+        number = len({refusal.source or refusal.text for refusal in test.refusals})
+        yield f"# UNFINISHED: {number} parts of {test.name} are not translated (see import.md).\n"
+        yield "# They stand below as comments. When they are written, remove the key toolchains\n"
+        yield f"# and the check {UNFINISHED}.\n"
+        if test.kind == "CompileOnlyRegressionTest":
+            yield "# A test that only builds has no key run and no key verify: remove these, too.\n"
+        yield parts.get("head") or f"app: {json.dumps(test.name)}\n"
+        yield "toolchains:\n"
+        yield '  "*": {skip: true, reason: unfinished import from ReFrame}\n'
+        areas = {refusal.area for refusal in test.refusals}
+        yield from self._comments(areas - {"build", "run", "verify", "metrics"})
+        for name in ("parameters", "environment"):
+            yield parts.get(name, "")
+        for name in ("build", "run", "verify", "metrics"):
+            yield from self._comments({name})
+            yield parts.get(name, "") or _PLACEHOLDERS.get(name, "")
+            if name == "verify":
+                yield f"  - {{name: {UNFINISHED}, contains: this test is finished}}\n"
+        yield parts.get("known_failures", "")
+
+    def _comments(self, areas: set[str]) -> Iterator[str]:
+        for refusal in self.test.refusals:
+            if refusal.area not in areas or (refusal.kind == FOLLOWS and not refusal.source):
+                continue
+            yield f"# {comment(refusal.module.path.name)}:{refusal.line}: {comment(refusal.text)}\n"
+            yield from (f"#     {comment(line)}\n" for line in refusal.source.splitlines())
+
+    # ---- parts ----------------------------------------------------------------------------
+
+    def _head(self) -> Iterator[str]:
+        """Yield what a test is."""
+        test = self.test
+        yield f"# Imported from {comment(test.module.path.name)}:{test.line} of ReFrame.\n"
+        yield f"app: {_json(test.name)}\n"
+        about = self.values("descr")
+        if about[0] and all(str(each) == str(about[0]) for each in about):
+            yield f"about: {_json(' '.join(str(about[0]).split()))}\n"
+        tags = [set(map(str, self.words(case, "tags"))) for case in self.cases]
+        shared = sorted(set.intersection(*tags))
+        words = [tag for tag in shared if tag.strip() and not any(c.isspace() for c in tag)]
+        if words:
+            yield f"tags: {_json(words)}\n"
+
+    def _parameters(self) -> Iterator[str]:
+        """Yield the parameters, the cases that ReFrame skips, and the toolchains."""
+        for name, column in self.columns.items():
+            if any(isinstance(v, str) and not v.isprintable() for v in column):
+                raise NotProvable(0, f"values of {name} are no lines of text", "parameters")
+        if self.columns:
+            yield f"parameters: {_json(self.columns)}\n"
+        skipped = [case for case in self.test.cases if case.is_skipped]
+        if skipped:
+            names = list(self.columns)
+            text = condition_of(names, [self.key(case, names) for case in skipped])
+            if len(text) > LONGEST_TEXT:
+                raise NotProvable(0, "ReFrame skips many of its cases", "skipped tests")
+            yield f"exclude: [{json.dumps(text)}]\n"
+
+    def _chains(self) -> Iterator[str]:
+        if chains := self._toolchains():
+            yield f"toolchains: {_json(chains)}\n"
+
+    def _toolchains(self) -> list[str]:
+        """Return the names and patterns of the toolchains for which a test is; none for all."""
+        given = self.one("valid_prog_environs", list, tuple, set) or ["*"]
+        chains = [str(each) for each in given]
+        if any(map(is_feature, chains)):
+            return []  # environments by features: a note says so
+        return [] if "*" in chains else sorted(chains) if isinstance(given, set) else chains
+
+    def _variables(self, case: ReframeCase) -> dict[str, Any]:
+        out: dict[str, Any] = {}
+        for name in ("variables", "env_vars"):
+            value = self.value(case, name) or {}
+            if isinstance(value, list | tuple):
+                value = dict(value)
+            if not isinstance(value, dict):
+                raise NotProvable(0, f"{name} is no mapping", "attributes of other types")
+            out |= {str(key): each for key, each in value.items()}
+        threads = case.values.get("num_cpus_per_task") or 1
+        if str(out.get("OMP_NUM_THREADS")) in (str(threads), "None"):
+            out.pop("OMP_NUM_THREADS", None)  # scripts get it
+        for name, value in out.items():
+            if not _NAME.fullmatch(name) or isinstance(value, Deferred | dict | list | tuple | set):
+                raise NotProvable(0, f"variable {name}={value!r}", "attributes of other types")
+        return out
+
+    def _fixed(self) -> dict[str, str]:
+        """Return the variables of the same plain value in all cases."""
+        out: dict[str, str] = {}
+        if self._in_script:
+            return out
+        rows = [self._variables(case) for case in self.cases]
+        for name, value in rows[0].items():
+            text = self.shell("env_vars", value)
+            same = all(name in row and self.shell("env_vars", row[name]) == text for row in rows)
+            if same and _PLAIN_TEXT.fullmatch(text):
+                out[name] = text
+        return out
+
+    def _environment(self) -> Iterator[str]:
+        fixed = self._fixed()
+        if fixed:
+            yield "environment:\n"
+            yield from (f"  {name}: {_json(value)}\n" for name, value in fixed.items())
+        modules = self._fixed_modules()
+        if modules:
+            yield f"modules: {_json(modules)}\n"
+
+    def _fixed_modules(self) -> list[str]:
+        """Return the modules that all cases share; none if they differ."""
+        rows = [self.words(case, "modules") for case in self.cases]
+        if any(not isinstance(each, str) for row in rows for each in row):
+            raise NotProvable(0, "modules with collections or paths", "modules of no known form")
+        if self._in_script or any(row != rows[0] for row in rows):
+            return []
+        return [str(each) for each in rows[0]]
+
+    def _set_up(self, case: ReframeCase) -> list[str]:
+        """Return the lines that set what ``environment`` and ``modules`` cannot say."""
+        fixed, lines = self._fixed(), []
+        if not self._fixed_modules():
+            words = self.words(case, "modules")
+            lines = [f"module load {self.shell('modules', each)} || exit 90" for each in words]
+        for name, value in self._variables(case).items():
+            if name not in fixed:
+                texts = _printable("env_vars", self.shell("env_vars", value))
+                lines += [f"export {name}={texts[0]}", *texts[1:]]
+        return lines
+
+    def all_sources(self) -> dict[str, Path]:
+        """Return the folders of sources by their names in the test: its own, those of fixtures."""
+        own = self.sources()
+        found = {} if own is None else {SOURCES: own}
+        for name, (needed, _) in self.cases[0].fixtures.items() if self.cases else ():
+            if (path := TestWriter(needed).sources()) is not None:
+                found[name] = path
+        return found
+
+    def sources(self) -> Path | None:
+        """Return the folder of the sources, None if there is none. Raises NotProvable."""
+        if not self.cases:
+            return None
+        given = self.one("sourcesdir", str)
+        if given is None:
+            return None
+        folder = self.test.module.path.parent
+        path = folder / str(given)
+        if is_remote(str(given)) and self.test.kind != "RunOnlyRegressionTest":
+            return None
+        if is_remote(str(given)) or Path(str(given)).is_absolute() or "$" in str(given):
+            raise NotProvable(0, f"sourcesdir {given} is no folder of the suite", "sources")
+        if str(given) == DEFAULTS["sourcesdir"] and not path.is_dir():
+            return None
+        if not path.is_dir() or path.resolve() == folder.resolve():
+            raise NotProvable(0, f"sourcesdir {given} is no folder beside the source", "sources")
+        return path
+
+    def _build(self) -> Iterator[str]:
+        folders = self.all_sources()
+        builds = self.test.kind != "RunOnlyRegressionTest"
+        if not builds and SOURCES in folders:
+            files = sorted(each.name for each in folders.pop(SOURCES).iterdir())
+            yield f"inputs: {_json([f'{SOURCES}/{name}' for name in files])}\n" if files else ""
+        scripts = [self._all_build_lines(case, folders, builds) for case in self.cases]
+        if not any(scripts):
+            return
+        if builds and not folders and not any("".join(script[1:]) for script in scripts):
+            raise NotProvable(0, "it builds nothing", "build systems")
+        yield "build:\n"
+        if folders:
+            yield f"  sources: {_json(list(folders))}\n"
+        if builds and not any(self.values("build_locally")):
+            yield "  where: job\n"
+        yield "  script: |\n"
+        yield from self.script(scripts, "    ")
+
+    def _all_build_lines(
+        self, case: ReframeCase, folders: Mapping[str, Path], builds: bool
+    ) -> list[str]:
+        """Return the lines that build the fixtures of a case, then the case itself."""
+        lines = []
+        for name, (needed, of) in case.fixtures.items():
+            if not NAME_OF_FOLDER.fullmatch(name) or name == SOURCES:
+                raise NotProvable(0, f"fixture {name} cannot name a folder", "fixtures")
+            made = [] if name in folders else [f"mkdir -p {name}"]
+            inner = TestWriter(needed, in_script=True).lines_as_fixture(of)
+            lines += [*made, "(", f"cd {name}", *inner, ")"]
+        if builds:
+            lines += self._build_lines(case, SOURCES in folders)
+        return ["set -e", *lines] if lines else []
+
+    def lines_as_fixture(self, case: ReframeCase) -> list[str]:
+        """Return the lines by which a test that needs this one makes it in its build."""
+        kind, values = self.test.kind, case.values
+        if kind == "CompileOnlyRegressionTest":
+            return self._build_lines(case, has_sources=False)
+        executable = self._text(case, "executable")
+        if kind != "RunOnlyRegressionTest" or (
+            values.get("local") is not True and executable not in _FETCHES
+        ):
+            text = f"fixture {self.test.name} runs {executable}"
+            raise NotProvable(0, text, "fixtures that run a program")
+        words = [executable, *self._lines(case, "executable_opts")]
+        body = [
+            *self._lines(case, "prerun_cmds"),
+            " ".join(words),
+            *self._lines(case, "postrun_cmds"),
+        ]
+        return [*_stage(body), *self._set_up(case), *body]
+
+    def _build_lines(self, case: ReframeCase, has_sources: bool) -> list[str]:
+        body = [
+            *self._lines(case, "prebuild_cmds"),
+            *self._build_commands(case),
+            *self._lines(case, "postbuild_cmds"),
+        ]
+        head = [f"cd {SOURCES}"] if has_sources else []
+        given = str(case.values.get("sourcesdir", ""))
+        if is_remote(given):
+            head = [
+                f"git clone --recurse-submodules {shell_word(given)} {SOURCES}",
+                f"cd {SOURCES}",
+            ]
+        return [*head, *_stage(body), *self._set_up(case), *body]
+
+    def _lines(self, case: ReframeCase, name: str) -> list[str]:
+        texts = (self.shell(name, each) for each in self.words(case, name))
+        return [line for text in texts for line in _printable(name, text)]
+
+    def _flag(self, case: ReframeCase, name: str) -> str:
+        return " ".join(self._lines(case, f"build_system.{name}"))
+
+    def _build_commands(self, case: ReframeCase) -> list[str]:
+        """Return the commands by which ReFrame's build system builds. Raises NotProvable."""
+        source = self._text(case, "sourcepath")
+        system = self._text(case, "build_system")
+        suffix = Path(str(case.values.get("sourcepath", ""))).suffix
+        if system in ("", "SingleSource") and suffix in _COMPILERS:
+            self._only(case, *_FLAGS, "cc", "cxx", "ftn")
+            compiler, flags, key = _COMPILERS[suffix]
+            compiler = self._text(case, f"build_system.{_OWN[compiler]}") or compiler
+            more = [self._flag(case, "cppflags"), self._flag(case, key)]
+            links = self._flag(case, "ldflags")
+            built = self._text(case, "executable")
+            parts = (compiler, flags, *more, "-o", built, source, links, "$LDFLAGS", "$LDLIBS")
+            return [" ".join(filter(None, parts))]
+        makers = {
+            "Make": self._make,
+            "CMake": self._cmake,
+            "Autotools": self._autotools,
+            "CustomBuild": self._custom,
+        }
+        if system == "" and not source and self.words(case, "prebuild_cmds"):
+            return []
+        if system not in makers and system:
+            raise NotProvable(0, f"build system {system} is of no known form", "build systems")
+        if system == "" and (suffix or not source):
+            what = f"build system by default of {source or 'no source'}"
+            raise NotProvable(0, f"{what} is of no known form", "build systems")
+        return makers[system or "Make"](case)
+
+    def _text(self, case: ReframeCase, name: str) -> str:
+        value = self.value(case, name)
+        return self.shell(name, value) if value else ""
+
+    def _only(self, case: ReframeCase, *names: str) -> None:
+        """Refuse what the build system is told besides these."""
+        for key, value in case.values.items():
+            name = key.removeprefix("build_system.")
+            if name != key and name not in names and value not in ([], None, ""):
+                raise NotProvable(0, f"{key} has no known meaning", "build systems")
+
+    def _make(self, case: ReframeCase) -> list[str]:
+        self._only(
+            case, *_FLAGS, *_OWN.values(), "options", "makefile", "srcdir", "max_concurrency"
+        )
+        parts = ["make"]
+        for sign, name in (("-f", "makefile"), ("-C", "srcdir"), ("-j", "max_concurrency")):
+            if value := self._text(case, f"build_system.{name}"):
+                parts.append(f"{sign} {value}")
+        for variable, own in _OWN.items():
+            compiler = self._text(case, f"build_system.{own}") or variable
+            parts.append(f'{variable[1:]}="{compiler}"')
+        names = {"cppflags": "CPPFLAGS", "cflags": "CFLAGS", "cxxflags": "CXXFLAGS"}
+        for name, variable in {**names, "fflags": "FCFLAGS", "ldflags": "LDFLAGS"}.items():
+            if flags := self._flag(case, name):
+                own = f"${variable} " if name in ("cflags", "ldflags") else ""
+                parts.append(f'{variable}="{own}{flags}"')
+        parts += self._lines(case, "build_system.options")
+        return [" ".join(parts)]
+
+    def _cmake(self, case: ReframeCase) -> list[str]:
+        before, folder, jobs, more = self._configured(case)
+        options = " ".join(self._lines(case, "build_system.config_opts"))
+        at = self._text(case, "build_system.configuredir") or "."
+        configure = f'cmake -DCMAKE_C_COMPILER="$CC" -DCMAKE_CXX_COMPILER="$CXX" {options}'
+        build = f"cmake --build {folder} -j {jobs}{f' -- {more}' if more else ''}"
+        made = [f"mkdir -p {folder}"] if folder != "." else []
+        return [*before, *made, f"{configure.rstrip()} -S {at} -B {folder}", build]
+
+    def _autotools(self, case: ReframeCase) -> list[str]:
+        before, folder, jobs, more = self._configured(case)
+        options = " ".join(self._lines(case, "build_system.config_opts"))
+        at = self._text(case, "build_system.configuredir") or "."
+        if folder != "." and at != ".":
+            raise NotProvable(0, "builddir and configuredir", "build systems")
+        made = [f"mkdir -p {folder}", f"cd {folder}"] if folder != "." else []
+        up = "/".join([".."] * len(Path(folder).parts)) if folder != "." else at
+        configure = f'{up}/configure CC="$CC" CXX="$CXX" FC="$FC" {options}'
+        return [*before, *made, configure.rstrip(), f"make -j {jobs} {more}".rstrip()]
+
+    def _configured(self, case: ReframeCase) -> tuple[list[str], str, str, str]:
+        """Return what CMake and Autotools share: commands before, the folder of the build, the
+        number of jobs, and options of the build."""
+        names = ("config_opts", "builddir", "configuredir", "srcdir", "max_concurrency")
+        self._only(case, *names, "build_opts", "make_opts")
+        srcdir = self._text(case, "build_system.srcdir")
+        folder = self._text(case, "build_system.builddir").strip() or "."
+        jobs = self._text(case, "build_system.max_concurrency") or "1"
+        more = [
+            *self._lines(case, "build_system.make_opts"),
+            *self._lines(case, "build_system.build_opts"),
+        ]
+        return ([f"cd {srcdir}"] if srcdir else []), folder, jobs, " ".join(more)
+
+    def _custom(self, case: ReframeCase) -> list[str]:
+        self._only(case, "commands")
+        return self._lines(case, "build_system.commands")
+
+    # ---- run ------------------------------------------------------------------------------
+
+    def _run(self) -> Iterator[str]:
+        if self.test.kind == "CompileOnlyRegressionTest":
+            return
+        self._refuse_unknown()
+        yield "run:\n"
+        yield from self._sizes()
+        if any(self.values("exclusive_access")):
+            if not self.one("exclusive_access", bool):
+                raise NotProvable(0, "exclusive_access differs", "values by parameters")
+            yield "  exclusive: true\n"
+        if (launcher := self._launcher()) is not None:
+            yield f"  launcher: {launcher}\n"
+        yield from self._walltime()
+        given = self.one("job.options", list) or []
+        options = [self.shell("job.options", each) for each in given]
+        options = [each for each in options if not _NODES.fullmatch(each)]
+        if options:
+            yield f"  options: {_json(options)}\n"
+        yield "  script: |\n"
+        yield from self.script([self._run_lines(case) for case in self.cases], "    ")
+
+    def _refuse_unknown(self) -> None:
+        for case in self.cases:
+            for name in case.values:
+                if name.split(".")[0] in REFUSED:
+                    raise NotProvable(0, f"{name} has no known meaning", "containers")
+                if name.startswith("job.") and name not in _OF_JOB:
+                    raise NotProvable(0, f"{name} has no known meaning", "attributes of the job")
+
+    def _sizes(self) -> Iterator[str]:
+        tasks, per_node = self.values("num_tasks"), self.values("num_tasks_per_node")
+        if any(value == 0 for value in tasks):
+            text = "num_tasks is 0: as many as there are"
+            raise NotProvable(0, text, "sizes that ReFrame chooses")
+        asked = [_nodes_asked(self.words(case, "job.options")) for case in self.cases]
+        if all(asked) and all(value is None for value in per_node):
+            yield f"  nodes: {self.expression('--nodes', asked)}\n"
+        elif any(value is not None for value in per_node):
+            yield f"  nodes: {self._nodes(tasks, per_node)}\n"
+        yield f"  tasks: {self.expression('num_tasks', tasks)}\n"
+        for key, name in (
+            ("threads_per_task", "num_cpus_per_task"),
+            ("gpus_per_node", "num_gpus_per_node"),
+        ):
+            values = self.values(name)
+            if any(value is not None for value in values):
+                usual = 1 if key == "threads_per_task" else 0
+                numbers = [usual if value is None else value for value in values]
+                yield f"  {key}: {self.expression(name, numbers)}\n"
+
+    def _nodes(self, tasks: Sequence[Any], per_node: Sequence[Any]) -> str:
+        """Return the number of nodes as YAML."""
+        numbers: list[int | OfMachine] = []
+        for of, each in zip(tasks, per_node, strict=True):
+            if isinstance(of, OfMachine) or isinstance(each, OfMachine):
+                a, b = _operand(of), _operand(each)
+                numbers.append(OfMachine("nodes", "", f"({a} + {b} - 1) // {b}"))
+                continue
+            if each is not None and not (isinstance(each, int) and isinstance(of, int) and each):
+                raise NotProvable(0, "num_tasks_per_node is no number", "attributes of other types")
+            if each is None:
+                numbers.append(1)
+                continue
+            nodes = -(-of // each)
+            if isinstance(of, TracedInt) or isinstance(each, TracedInt):
+                a, b = _operand(of), _operand(each)
+                numbers.append(TracedInt(nodes, f"({a} + {b} - 1) // {b}"))
+            else:
+                numbers.append(nodes)
+        return self.expression("num_tasks_per_node", numbers)
+
+    def _launcher(self) -> str | None:
+        """Return the launcher that the test asks for, None for that of the machine."""
+        given = self.one("job.launcher", Launcher)
+        if given is None:
+            return None
+        name = "none" if given.name == "local" else given.name
+        if name not in launcher_kinds():
+            raise NotProvable(0, f"launcher {name} is not known", "launchers")
+        return str(name)
+
+    def _walltime(self) -> Iterator[str]:
+        values = self.values("time_limit")
+        if any(value is not None for value in values):
+            seconds = [_seconds(value) for value in values]
+            if len(set(seconds)) == 1:
+                yield f"  walltime: {seconds[0]}s\n"
+            else:
+                yield f"  walltime: {self.expression('time_limit', seconds)}\n"
+
+    def _run_lines(self, case: ReframeCase) -> list[str]:
+        lines = []
+        if self.test.kind == "RegressionTest":
+            lines.append(f'cp -r "$BUILD"/{SOURCES}/. . 2>/dev/null || cp -r "$BUILD"/. .')
+        executable = self.value(case, "executable") or "false"
+        words = [self.shell("executable", executable), *self._lines(case, "executable_opts")]
+        body = [
+            *self._lines(case, "prerun_cmds"),
+            f"$LAUNCH {' '.join(words)}",
+            *self._lines(case, "postrun_cmds"),
+        ]
+        return [*lines, *_stage(body), *self._set_up(case), *body]
+
+    # ---- answers --------------------------------------------------------------------------
+
+    def _verify(self) -> Iterator[str]:
+        rows = []
+        for case in self.cases:
+            if case.sanity is None:  # refused where it is
+                return
+            rows.append(checks_of(case.sanity))
+        if any(row != rows[0] for row in rows):
+            raise NotProvable(0, "its checks differ between parameters", "values by parameters")
+        if self.test.kind == "CompileOnlyRegressionTest":
+            if any(check != {"exit_code": 0} for check in rows[0]):
+                text = "it checks the output of a build"
+                raise NotProvable(0, text, "checks of a build's output")
+            return
+        checks = [check for check in rows[0] if "exit_code" in check][:1] or [{"exit_code": "any"}]
+        checks += [check for check in rows[0] if "exit_code" not in check]
+        yield "verify:\n"
+        yield from (f"  - {_json(check)}\n" for check in checks)
+
+    def _metrics(self) -> Iterator[str]:
+        rows = [
+            {
+                name: {**metric_of(figure), "unit": unit or "1", "better": self._better(name, unit)}
+                for name, (figure, unit) in case.figures.items()
+            }
+            for case in self.cases
+        ]
+        if any(row != rows[0] for row in rows):
+            raise NotProvable(0, "its figures differ between parameters", "values by parameters")
+        if rows[0]:
+            yield "metrics:\n"
+            yield from (f"  {_json(name)}: {_json(keys)}\n" for name, keys in rows[0].items())
+
+    def _better(self, name: str, unit: str) -> str:
+        """Return which is better of a figure, by its first reference or its unit."""
+        for of_system in references_of(self.cases[0]):
+            bounds = of_system.get(name)
+            if isinstance(bounds, Deferred) and bounds.arguments[1:]:
+                bounds = bounds.arguments[1]
+            if isinstance(bounds, tuple) and len(bounds) >= 3:
+                try:
+                    return ReframeFigure(name, 0.0, unit, *bounds[:3]).better
+                except TypeError:
+                    break
+        return ReframeFigure(name, 0.0, unit, None, None, None).better
+
+    def _known_failures(self) -> Iterator[str]:
+        if self.test.expected_failure:
+            known = {
+                "verdicts": ["wrong answer"],
+                "reason": self.test.expected_failure,
+                "until": str(a_year_on()),
+            }
+            yield f"known_failures:\n  - {_json(known)}\n"
+
+
+_FETCHES = ("wget", "curl", "git", "tar", "cp", "unzip", "true")
+_OF_JOB = ("job.options", "job.launcher", "job.launcher.options")
+
+
+_NODES = re.compile(r"(?:--nodes=|-N ?)(\d+)")
+
+
+def _nodes_asked(options: Sequence[object]) -> int | None:
+    """Return the number of nodes that options of the scheduler ask for."""
+    found = [match for each in options if (match := _NODES.fullmatch(str(each)))]
+    return int(found[-1][1]) if found else None
+
+
+def a_year_on() -> datetime.date:
+    """Return the day until which an expected failure is known: ReFrame names none."""
+    return datetime.date.today() + datetime.timedelta(days=365)
+
+
+def is_feature(chain: object) -> bool:
+    """Return whether ReFrame chooses environments by features, and not by a name."""
+    return bool(re.match(r"[+%-]", str(chain))) or " " in str(chain)
+
+
+def is_remote(folder: str) -> bool:
+    """Return whether a sourcesdir is a repository that ReFrame clones."""
+    return folder.startswith(("https://", "http://", "git@", "ssh://"))
+
+
+def _operand(value: object) -> object:
+    """Return a number as an expression has it."""
+    if isinstance(value, OfMachine):
+        return value.expression
+    return value.name if isinstance(value, TracedInt) else value
+
+
+def references_of(case: ReframeCase) -> list[dict[str, Any]]:
+    given = case.values.get("reference")
+    return (
+        [each for each in given.values() if isinstance(each, dict)]
+        if isinstance(given, dict)
+        else []
+    )
+
+
+def _json(value: object) -> str:
+    """Return a value in JSON, which is YAML, too."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if text.isprintable() else json.dumps(value)
+
+
+def _printable(name: str, text: str) -> list[str]:
+    """Return the lines of a text. Raises NotProvable where YAML could not hold one."""
+    lines = text.split("\n")
+    if not all(line.replace("\t", " ").isprintable() for line in lines):
+        raise NotProvable(0, f"{name} has characters that are not printed", "texts")
+    return lines
+
+
+def _stage(lines: Sequence[str]) -> list[str]:
+    """Return the line that sets the folder of the run or build where lines use it."""
+    return ["STAGEDIR=$PWD"] if any("${STAGEDIR}" in line for line in lines) else []
+
+
+def _seconds(written: object) -> int:
+    if isinstance(written, int | float) and not isinstance(written, bool) and written > 0:
+        return int(written)
+    match = _TIME_LIMIT.fullmatch(written) if isinstance(written, str) else None
+    if match is None or not any(match.groups()):
+        raise NotProvable(0, f"time_limit {written!r}", "time limits")
+    days, hours, minutes, seconds = (int(each or 0) for each in match.groups())
+    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
