@@ -18,6 +18,7 @@ from msgspec import Struct
 from seatrial.errors import TrialError, UsageError
 from seatrial.execute.trial_paths import TrialPaths
 from seatrial.model import codes
+from seatrial.model.failures import failure_words
 from seatrial.model.identifiers import case_name
 from seatrial.model.parameters import is_like
 from seatrial.results.panels import Apart, distinguishing, parameters_of, require_metric, shown
@@ -291,8 +292,10 @@ def _failures(store: Store, trial: TrialRow) -> Reasons:
         filters = Filters(trial=trial.path, states=[state], limit=MAX_RUNS)
         for run in reversed(queries.runs(store, filters)):
             lines = run.why.strip().splitlines() or [run.verdict]
-            line = lines[-1] if run.code == codes.BUILD_FAILED.number else lines[0]
-            reasons[run.test, run.toolchain] = line[:MAX_LENGTH]
+            is_built = run.code != codes.BUILD_FAILED.number
+            words = lines[0] if is_built else lines[-1]
+            words = failure_words(run.cause, run.cause_line, words) if is_built else words
+            reasons[run.test, run.toolchain] = words[:MAX_LENGTH]
     return reasons
 
 

@@ -503,6 +503,14 @@ def test_scaling_draws_the_ideal_line_through_the_first_point() -> None:
     assert re.findall(r"[\d.]+", own[-1])[:2] == ends[:2], "they begin together"
 
 
+def test_intervals_of_several_curves_stand_side_by_side() -> None:
+    points = [(1.0, 1.0, None, None), (2.0, 1.8, 1.6, 2.0)]
+    svg = scaling([Curve(name, points) for name in "abc"], title="t")
+    bars = [each.get("d") or "" for each in ET.fromstring(svg).iter("path")]
+    places = {match[1] for d in bars if (match := re.fullmatch(r"M([\d.]+) [\d.]+V[\d.]+", d))}
+    assert len(places) == 3
+
+
 @pytest.mark.parametrize(
     ("domains", "titles"),
     [

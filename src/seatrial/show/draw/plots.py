@@ -607,6 +607,7 @@ def _interval(row: Interval, y: float, across: svg.Scale) -> list[Markup]:
 #         x=svg.Axis("nodes"), y=svg.Axis("speed-up"))
 
 
+_DODGE = 0.012  # of the width: distance of the intervals of two curves
 _SIZES = 10  # up to so many sizes are all labelled on the axis
 _MARGIN = 8
 
@@ -629,7 +630,8 @@ def scaling(
     width: int = svg.WIDTH,
     height: int = 270,
 ) -> Markup:
-    """Draw curves on logarithmic axes.
+    """Draw curves on logarithmic axes. Intervals of several curves stand side by side, to the left
+    of their size.
 
     ``ideal``: the slope of the line through the first point of a curve: 1 for a speed-up, -1 for a
     time, 0 for weak scaling.
@@ -647,8 +649,9 @@ def scaling(
         if shown:
             line = _ideal_line(shown, ideal)
             lines.append(ChartSeries("" if lines else "ideal", line, "line", "muted", 3))
+        beside = math.exp(-_DODGE * (place - 1) * _log_span(curves, x))
         intervals = [
-            (size, low, high)
+            (size * beside, low, high)
             for size, value, low, high in points
             if (size, value) in shown and low is not None and high is not None and low > 0
         ]
@@ -661,6 +664,12 @@ def scaling(
     return chart(
         drawn, title=title, about=about, x=x, y=y, width=width, height=height, margin=_MARGIN
     )
+
+
+def _log_span(curves: Sequence[Curve], x: svg.Axis) -> float:
+    """Return the logarithm of the largest over the smallest x."""
+    sizes = [size for curve in curves for size, *_ in curve.points if x.holds(size)]
+    return math.log(max(sizes) / min(sizes)) if sizes else 0.0
 
 
 def _scaling_places(
