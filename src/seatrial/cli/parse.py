@@ -23,8 +23,9 @@ def command(form: str | None, file: str | None, listed: bool) -> int:
     """Print the figures of FILE (`-`: stdin), an output of that FORMAT, as JSON.
 
     It prints a list of {name, value, unit, better, labels}. A file that is truncated, failed, or of
-    another program is refused with the reason and exit code 2. `metrics: {from: FORMAT}` reads the
-    same figures in a test.
+    another program is refused with the reason and exit code 2. Labels of a launcher are taken off;
+    lines among the rows that are not known are passed over, and told on stderr. `metrics: {from:
+    FORMAT}` reads the same figures in a test.
     """
     if listed:
         rows = ((form.name, form.file, form.about) for form in map(find_format, formats()))

@@ -46,31 +46,36 @@ class Format(Struct, frozen=True):
         the output is truncated, failed, or of another program."""
         plain, ranks = _lines_of(text)
         try:
-            figures: list[MetricValue] = self.module.parse(plain)
+            return _checked(self.module.parse(plain))
         except ValueError as error:
             if len(ranks) < 2:
                 raise
             raise ValueError(f"{error}; its lines have the labels of {len(ranks)} ranks") from None
-        if not figures:
-            raise ValueError("it has no figures")
-        if len(figures) > MAX_FIGURES:
-            raise ValueError(f"it has {len(figures)} figures; the maximum is {MAX_FIGURES}")
-        seen: set[str] = set()
-        for figure in figures:
-            name = figure.full_name
-            if name in seen:
-                raise ValueError(f"it gives {shown(name)} twice; judge one run at a time")
-            if any(len(str(label)) > LONGEST_LABEL for label in figure.labels.values()):
-                raise ValueError(f"it has a label of more than {LONGEST_LABEL} characters")
-            if not abs(figure.value) < float("inf"):
-                raise ValueError(f"{shown(name)} is not a finite number")
-            seen.add(name)
-        return figures
 
     def passed_over(self, text: str) -> list[str]:
         """Return the lines among the rows of an output that its format does not know."""
         unknown = getattr(self.module, "unknown_lines", None)
         return [*islice(unknown(_lines_of(text).text), MAX_PASSED_OVER)] if unknown else []
+
+
+def _checked(figures: list[MetricValue]) -> list[MetricValue]:
+    """Return figures. Raises ValueError if there are none, or too many, or one is not as it must
+    be."""
+    if not figures:
+        raise ValueError("it has no figures")
+    if len(figures) > MAX_FIGURES:
+        raise ValueError(f"it has {len(figures)} figures; the maximum is {MAX_FIGURES}")
+    seen: set[str] = set()
+    for figure in figures:
+        name = figure.full_name
+        if name in seen:
+            raise ValueError(f"it gives {shown(name)} twice; judge one run at a time")
+        if any(len(str(label)) > LONGEST_LABEL for label in figure.labels.values()):
+            raise ValueError(f"it has a label of more than {LONGEST_LABEL} characters")
+        if not abs(figure.value) < float("inf"):
+            raise ValueError(f"{shown(name)} is not a finite number")
+        seen.add(name)
+    return figures
 
 
 def _lines_of(text: str) -> Unlabelled:

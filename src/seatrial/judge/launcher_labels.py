@@ -38,7 +38,7 @@ def without_labels(text: str) -> Unlabelled:
         line[label.end() :] if label else line for line, label in zip(lines, labels, strict=True)
     )
     known = [*filter(None, labels)]
-    most = len(known) > len(lines) / 2
+    most = len(known) >= len(lines) / 2
     ranks = {rank for label in known for rank in label.groups() if rank and most}
     return Unlabelled(rest, frozenset(ranks))
 

@@ -191,6 +191,11 @@ def test_what_two_ranks_wrote_is_refused_with_their_number() -> None:
     assert reason == (
         "it has 'Copy' twice; judge one run at a time; its lines have the labels of 2 ranks"
     )
+    osu = (DATA / "osu-7-barrier.out").read_text()
+    assert refused("osu", labelled(osu, "0: ") + labelled(osu, "1: ")) == (
+        "it gives 'latency{benchmark=MPI Barrier Latency}' twice; judge one run at a time; "
+        "its lines have the labels of 2 ranks"
+    )
 
 
 # Formats that are read as a whole: a line of somebody else is damage.
