@@ -228,6 +228,17 @@ def test_a_rehearsal_places_runs_as_a_trial_does(tmp_path: Path) -> None:
             assert len(units) == (1 if test == "t0" else 2)
 
 
+def test_runs_are_placed_near_a_node_that_runs_no_jobs(tmp_path: Path) -> None:
+    """n9 is a router; it has a switch with n8, and gets no run itself."""
+    stage = a_stage(tmp_path, "near io")
+    levels = [{"switch": 2}, {"chassis": 4}]
+    topology = {"kind": "tree", "names": "n{n}", "levels": levels, "roles": {"io": "n9"}}
+    stage.machine["topology"] = topology
+    chosen = [event.nodes.split(",") for event in stage.play().of(RunSubmitted)]
+    assert len(chosen) == 4 and "n9" not in {node for nodes in chosen for node in nodes}
+    assert "n8" in chosen[0]
+
+
 def test_a_rehearsal_waits_for_nodes_that_are_out(tmp_path: Path) -> None:
     """Nodes of one chassis fail for good, so nothing is across any more; people are told."""
     stage = a_stage(tmp_path, "chassises")
