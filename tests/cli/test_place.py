@@ -57,12 +57,25 @@ def test_without_whole_nodes_nothing_is_said_of_cores(place: Workplace) -> None:
     write_test(place, spread="default")
     words = ["place", "suite/gtc", "-m", str(place.machine), "--set", "place=default"]
     assert (
-        "nothing is said of cores: other jobs may have cores of its nodes"
+        "the launcher chooses the cores: other jobs may have cores of its nodes"
         in place.seatrial(*words).out
     )
     (told,) = json.loads(place.seatrial(*words, "--format", "json").out)
     assert (told["cpus"], told["reason"][:10]) == ([], "other jobs")
     assert told["launch"].endswith("--cpus-per-task=3")
+
+
+def test_tasks_that_fill_a_node_get_their_cores_as_the_remedy_says(place: Workplace) -> None:
+    write_machine(place, "pack:2 numa:2 core:6 pu:1", 24)
+    filling = {"tasks_per_node": 4, "threads_per_task": 6}
+    write_test(place, spread="default", **filling)
+    words = ["place", "suite/gtc", "-m", str(place.machine), "--set", "place=default"]
+    told = place.seatrial(*words).out
+    assert (
+        "the launcher chooses the cores: its tasks fill the node; `run.spread: pack` gives" in told
+    )
+    write_test(place, spread="pack", **filling)
+    assert place.seatrial(*words).out.endswith("--cpu-bind=mask_cpu:0x3f,0xfc0,0x3f000,0xfc0000\n")
 
 
 def test_a_large_node_has_a_line_of_80_columns_for_each_domain(place: Workplace) -> None:

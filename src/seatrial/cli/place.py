@@ -44,7 +44,7 @@ def command(machine: str | None, form: str, **selection: Any) -> int:
         line = launch_line(prepared.site.machine, test, case)
         if isinstance(geometry, NoGeometry):
             told: dict[str, Any] = {"reason": geometry.reason, "cpus": []}
-            drawing = [f"  nothing is said of cores: {geometry.reason}"]
+            drawing = [f"  the launcher chooses the cores: {geometry.reason}"]
         else:
             told = {"reason": "", "cpus": geometry.cpus}
             drawing = _drawing(geometry)

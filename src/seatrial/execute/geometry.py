@@ -78,6 +78,9 @@ def geometry_of(machine: Machine, test: Test, case: Case) -> TaskGeometry | NoGe
     return TaskGeometry(layout, cores, placement.bind or "core")
 
 
+_PACK = "`run.spread: pack` gives each task the cores behind those of the task before"
+
+
 def _undecided(machine: Machine, case: Case, layout: NodeLayout) -> str:
     """Return why launcher and scheduler decide where the tasks of a case are; "" if we do."""
     needed, cores = case.tasks_per_node * case.threads, len(layout.cores)
@@ -90,9 +93,9 @@ def _undecided(machine: Machine, case: Case, layout: NodeLayout) -> str:
     if case.placement.needs_whole_nodes:
         return ""
     if needed == cores:
-        return "its tasks fill the node"
+        return f"its tasks fill the node; {_PACK}"
     if len(layout.domains) == 1:
-        return "the node has one NUMA domain"
+        return f"the node has one NUMA domain; {_PACK}"
     if has_whole_nodes(machine, case):
         return ""
     return (
