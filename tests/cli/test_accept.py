@@ -666,6 +666,7 @@ def test_a_test_that_was_stopped_or_never_built_makes_its_component_not_met(
     assert one["verdict"] == "not met"
     assert rate[0]["state"] == "met"
     assert (every["state"], every["value"], every["numbers"]["tests"]) == ("not met", 1, 3)
+    assert every["why"] == "2 of 3 tests are at fault: unbuilt, wrong"
     assert {each["subject"]: each["why"].split(":")[0] for each in bad} == {
         "wrong": "was stopped",
         "unbuilt": "was never built",

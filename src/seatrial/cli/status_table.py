@@ -210,13 +210,16 @@ def _sub_phases(one: Status) -> str:
 
 
 def _notes(one: Status) -> str:
-    """Return open alerts, nodes that are down, and what holds launches back."""
+    """Return open alerts, nodes that are down, files that are not checked, and what holds launches
+    back."""
     rows = TextTable("note | since | what~")
     for alert in one.alerts:
         again = f" (told {count(alert.times, 'time')})" if alert.times > 1 else ""
         rows.add("alert", show_time(alert.time), f"{alert.text}{again}")
     if one.down:
         rows.add("down", "", one.down)
+    if one.unlearned:
+        rows.add("unchecked", "", one.unlearned)
     for hold in one.held_back_by:
         rows.add(_HOLDS.get(hold.kind, hold.kind), show_time(hold.since), hold.text)
     return str(rows)

@@ -263,6 +263,8 @@ class Status(Struct, frozen=True, kw_only=True):
     reviews: list[RunReview] = []
     #: those of a checklist, which is ``awaited`` until each has its result
     items: list[ItemStatus] = []
+    #: of which files any content passes, as no sum of them has been learned, in words
+    unlearned: str = ""
     #: its documents; empty where they were not looked at
     evidence: list[EvidenceStatus] = []
 
@@ -357,8 +359,6 @@ def status_of(
     component = record.component or Component(component="", kind=history.policy.component_kind)
     view = TrialView(history, now, references)
     results = judged(component, view) if record.component is not None else []
-    note = unlearned_sums(record.tests, view.references.entries)
-    results = [_with_note(each, note) for each in results]
     together = overall(results)
     total = view.timeline.total
     return Status(
@@ -396,16 +396,8 @@ def status_of(
         actions=history.actions,
         alongside=named_beside(component),
         node_hours=total.available / SECOND_NS / 3600,
+        unlearned=unlearned_sums(record.tests, view.references.entries),
     )
-
-
-def _with_note(results: list[Result], note: str) -> list[Result]:
-    """Return the results of a criterion; that on right answers with a note of what was not
-    checked."""
-    first, *rest = results
-    if not note or first.criterion != "every_test":
-        return results
-    return [replace(first, reason="; ".join(filter(None, (first.reason, note)))), *rest]
 
 
 def _state(component: Component, history: TrialHistory, driven: bool) -> str:

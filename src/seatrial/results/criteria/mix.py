@@ -28,7 +28,7 @@ from seatrial.results.criteria.view import (
 )
 from seatrial.results.node_hours import TestShare, shared_time
 from seatrial.results.trial_history import RunHistory
-from seatrial.units import count, show_share
+from seatrial.units import count, listed, show_share
 
 
 def mix(view: TrialView, criterion: Criterion) -> list[Result]:
@@ -274,16 +274,18 @@ def every_test(view: TrialView, criterion: Criterion) -> list[Result]:
         bound=f"all {len(found)}" if len(found) > 1 else "a right answer",
         n=right,
         numbers=numbers,
-        reason=_in_words(view, bad, right),
+        reason=_in_words(view, bad, right, len(found)),
     )
     return [first, *(_subject(criterion, state, one) for one in bad if len(found) > 1)]
 
 
-def _in_words(view: TrialView, bad: Sequence[TestOutcome], right: int) -> str:
-    """Return which tests are at fault, or that none is."""
-    faults = "; ".join(f"{one.name} {one.fault}" for one in bad[:MAX_TESTS_NAMED])
-    if len(bad) > MAX_TESTS_NAMED:
-        faults += f"; and {count(len(bad) - MAX_TESTS_NAMED, 'more test')}"
+def _in_words(view: TrialView, bad: Sequence[TestOutcome], right: int, tests: int) -> str:
+    """Return which tests are at fault, or that none is; of several what is wrong stands with
+    each."""
+    faults = "".join(f"{one.name} {one.fault}" for one in bad)
+    if len(bad) > 1:
+        names = listed([one.name for one in bad], MAX_TESTS_NAMED)
+        faults = f"{len(bad)} of {tests} tests are at fault: {names}"
     if not view.over:
         return "; ".join(filter(None, (view.goes_on, faults)))
     return faults or f"{count(right, 'run')} with a right answer"

@@ -270,13 +270,19 @@ def _left_out(report: Report) -> Iterator[str]:
         yield f"Not counted: {count(known, 'known failure')}."
 
 
+MAX_FAULTS = 3  # of the tests of a component, in words
+
+
 def faulty_tests(report: Report) -> Iterator[str]:
     """Yield a sentence for each component with a test that was stopped, or never gave a right
     answer."""
     for part in report.components:
-        for one in (each[0] for each in part.status.criteria):
-            if one.criterion == "every_test" and one.numbers.get("at fault"):
-                yield f"In {part.title}: {one.reason}."
+        for first, *rest in part.status.criteria:
+            if first.criterion == "every_test" and first.numbers.get("at fault"):
+                faults = [f"{one.subject} {one.reason}" for one in rest] or [first.reason]
+                more = [f"and {count(len(faults) - MAX_FAULTS, 'more test')}"]
+                told = faults[:MAX_FAULTS] + (more if len(faults) > MAX_FAULTS else [])
+                yield f"In {part.title}: {'; '.join(told)}."
 
 
 def ended_by_verdict(test: TestStatus) -> dict[str, int]:
