@@ -137,6 +137,15 @@ def test_variables_that_a_build_may_read_are_part_of_it(place: Workplace) -> Non
     assert made_by == {**dict.fromkeys(changes, ""), "again": "first"}
 
 
+def test_variables_to_which_the_environment_refers_are_part_of_it(place: Workplace) -> None:
+    place.local(environment={"SITE": "${LOCATION}/lib"})
+    put(place, "echo $SITE")
+    for tag, location in (("a", "/one"), ("b", "/two"), ("c", "/one")):
+        place.env["LOCATION"] = location
+        assert place.run("--name", tag).code == 0
+    assert [ended(place, tag).made_by for tag in "abc"] == ["", "", "a"]
+
+
 def test_variables_of_a_session_are_no_part_of_it(place: Workplace) -> None:
     put(place, "echo $PWD $SEATRIAL_HOST $DISPLAY_NAME")
     for tag in "ab":

@@ -28,6 +28,7 @@ from seatrial.execute.directory import (
 from seatrial.execute.environment import (
     NO_MODULE,
     environment_lines,
+    environments,
     exports,
     module_lines,
     preamble,
@@ -49,6 +50,7 @@ from seatrial.judge.metrics import FROM
 from seatrial.model.build import words_of
 from seatrial.model.file_model import Scalar
 from seatrial.model.machine import Machine
+from seatrial.model.machine_file import references_of
 from seatrial.model.node_layout import spans
 from seatrial.model.proving import HELLO, PLACEMENT_FILE, counts_threads, tells_placement
 from seatrial.model.run_settings import PREFIX, TUNABLES
@@ -538,7 +540,7 @@ rm -f stripes.txt.part
 # The variables of the environment that a build may depend on: two environments that differ in them
 # share no builds.
 #
-#     digest_of_variables(test, found.digest, environment)
+#     digest_of_variables(build_variables(machine, test, toolchain, environment), found.digest)
 
 
 # What make, CMake, Autoconf, compilers and their wrappers read, whatever the script says.
@@ -553,11 +555,14 @@ _OF_SESSIONS = re.compile(
 )
 
 
-def build_variables(test: Test, environment: Mapping[str, str]) -> list[tuple[str, str]]:
+def build_variables(
+    machine: Machine, test: Test, toolchain: str, environment: Mapping[str, str]
+) -> list[tuple[str, str]]:
     """Return the variables of the environment that the build of a test may depend on: those that
-    tools read, and those that its script names."""
+    tools read, and those that its script or the values of its own variables name."""
     assert test.build is not None
-    named = words_of(test.build.script)
+    own = [value for each in environments(machine, test, toolchain) for value in each.values()]
+    named = words_of(test.build.script) | {name for value in own for name in references_of(value)}
     return sorted(
         (name, value)
         for name, value in environment.items()
@@ -565,7 +570,6 @@ def build_variables(test: Test, environment: Mapping[str, str]) -> list[tuple[st
     )
 
 
-def digest_of_variables(test: Test, digest: str, environment: Mapping[str, str]) -> str:
-    """Return the hash of ``digest`` with the variables that the build of a test may depend on."""
-    seen = build_variables(test, environment)
+def digest_of_variables(seen: Sequence[tuple[str, str]], digest: str) -> str:
+    """Return the hash of ``digest`` with the variables that a build may depend on."""
     return hashlib.sha256(repr((digest, seen)).encode(errors="surrogateescape")).hexdigest()[:8]

@@ -128,7 +128,7 @@ class SharedBuilds:
             if anew := cannot_be_told(compilers):
                 return _outcome(await make(link), link)._replace(anew=anew)
             assert compilers is not None
-            seen = digest_of_variables(test, compilers.digest, self._environment)
+            seen = digest_of_variables(self._variables(test, case), compilers.digest)
             entry = self._folder / f"{case.build}-{seen}"
             make_folder(entry / USERS)
             if stranger := _stranger_above(self._folder, entry):
@@ -210,13 +210,16 @@ class SharedBuilds:
             await run_in_thread(partial(publish, place, record), "sums")
         return outcome
 
+    def _variables(self, test: Test, case: Case) -> list[tuple[str, str]]:
+        return build_variables(self._machine, test, case.toolchain, self._environment)
+
     def _inputs(self, test: Test, case: Case, found: FoundCompilers) -> BuildInputs:
         """Return what a build is made of, by which people are told what changed."""
         try:
             parts = BuildKeys().parts(test, case, self._machine)
         except UsageError:  # the build itself says so
             parts = {}
-        variables = dict(build_variables(test, self._environment))
+        variables = dict(self._variables(test, case))
         return BuildInputs(
             parts=parts,
             versions=versions_of(found.facts),

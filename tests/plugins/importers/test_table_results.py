@@ -166,6 +166,12 @@ def test_the_accounts_of_slurm(place: Workplace) -> None:
     assert "93600" in line and ",s," in line
 
 
+def test_a_direction_that_is_none_is_told(place: Workplace) -> None:
+    done = imported(place, "case,metric,value,better\na,fom,1,up\n", "--higher", "fom")
+    assert done.code == 0
+    assert "better is 'up', which is none of higher, lower and none: higher was taken" in done.out
+
+
 def test_times_with_dots_and_zones(place: Workplace) -> None:
     rows = "2026.01.02 3:00:00 +0100,a,rate,1\n2026.01.03 3:00:00 +0100,a,rate,2\n"
     assert imported(place, f"time,case,metric,value\n{rows}").code == 0

@@ -142,7 +142,7 @@ def _columns(given: dict[str, Any]) -> Columns:
 @_column("better", "Column that says which is better: higher, lower or none.")
 @_figure("Column of figures of its own.")
 @direction_options
-@_column("time", "Column of the time: ISO 8601, or seconds since 1970.")
+@_column("time", "Column of the time, such as 2026-11-20 14:03, or seconds since 1970.")
 @_column("node", "Column of the nodes.")
 @_column("nodes", "Column of the number of nodes.")
 @_column("tasks", "Column of the number of tasks.")

@@ -404,7 +404,11 @@ class _TableReader:
         written = self._cell(row, self._columns.better).lower()
         if written in ("higher", "lower", "none"):
             return written
-        return self._columns.directions.get(name, "none")
+        found = self._columns.directions.get(name, "none")
+        if written:
+            text = f"better is {written[:40]!r}, which is none of higher, lower and none"
+            self._note(row, f"{text}: {found} was taken", False)
+        return found
 
     def _cell(self, row: TableRow, column: str) -> str:
         return row.cells.get(column, "") if column else ""
