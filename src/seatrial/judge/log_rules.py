@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Final
 
-from seatrial.model.documents import Faults, Location, decode, decode_partly, read
+from seatrial.model.documents import Faults, Location, YamlNode, decode, decode_partly, read
 from seatrial.model.expressions import Expression, ExpressionError, Names, Value, compile_expression
 from seatrial.model.failures import LogRule, check_log_rules
 from seatrial.model.file_model import FileModel, Scalar, doc
@@ -177,8 +177,81 @@ def own_files() -> list[Path]:
 
 
 def own_rules(tests: Iterable[Test]) -> list[RuleFile]:
-    """Return the site's own rules if one of the tests collects facts. Raises InvalidFiles."""
-    return read_files(own_files()) if any(test.app == FACTS_APP for test in tests) else []
+    """Return the site's own rules if one of the tests collects facts."""
+    return own_rule_files() if any(test.app == FACTS_APP for test in tests) else []
+
+
+def own_rule_files() -> list[RuleFile]:
+    """Return what the files of rules below the working directory hold. What has a fault is left
+    out: in its place stands a rule that judges nothing, whose ``about`` is the fault, so that
+    neither it nor its neighbours pass as judged."""
+    return [_without_faults(path) for path in own_files()]
+
+
+LEFT_OUT: Final = "left out: "
+
+
+def is_left_out(rule: Rule) -> bool:
+    """Return whether a rule stands for one that has a fault."""
+    return not any(getattr(rule, kind) for kind in _KINDS)
+
+
+def _without_faults(path: Path) -> RuleFile:
+    faults = Faults()
+    node = read(path, faults)
+    file = decode_partly(node, RuleFile, faults) if node is not None else None
+    if node is None or file is None:
+        return RuleFile(rules=[_left_out(path.name, faults.texts)])
+    rules = [_rule_of(entry, path) for entry in _entries(node, "rules")]
+    inside = ("rules[", "waivers[")
+    told = [text for text, (_, key) in faults.found.items() if not key.startswith(inside)]
+    waivers, of_waivers = _waivers_of(node)
+    told += of_waivers
+    if told:
+        rules.append(_left_out(path.name, told))
+    return RuleFile(rules=rules, values=file.values, waivers=waivers)
+
+
+def _rule_of(entry: YamlNode, path: Path) -> Rule:
+    """Return the rule of an entry, or the one that stands for it."""
+    faults = Faults()
+    rule = decode_partly(entry, Rule, faults)
+    if rule is not None and not faults.of_shape:
+        _check(rule, Location(entry, faults, faults.faulty))
+    if rule is None or faults.found:
+        return _left_out(_name_of(entry, path), faults.texts)
+    return rule
+
+
+def _waivers_of(node: YamlNode) -> tuple[list[RuleWaiver], list[str]]:
+    """Return the waivers without faults, and the faults of the others."""
+    waivers, told = [], []
+    for entry in _entries(node, "waivers"):
+        faults = Faults()
+        waiver = decode_partly(entry, RuleWaiver, faults)
+        if waiver is not None and not faults.of_shape:
+            _check_waiver(waiver, Location(entry, faults, faults.faulty))
+        if waiver is not None and not faults.found:
+            waivers.append(waiver)
+        told += faults.texts
+    return waivers, told
+
+
+def _entries(node: YamlNode, key: str) -> list[YamlNode]:
+    listed = node.child(key)
+    return listed.value if listed is not None and isinstance(listed.value, list) else []
+
+
+def _name_of(entry: YamlNode, path: Path) -> str:
+    """Return the name of a rule that has a fault; its place if it has no name."""
+    name = entry.child("name")
+    text = name.value if name is not None else None
+    return text if isinstance(text, str) and text else f"{path.name}:{entry.place.line}"
+
+
+def _left_out(name: str, faults: Iterable[str]) -> Rule:
+    about = LEFT_OUT + "; ".join(faults)
+    return Rule(name=name, about=about, source=str(_OWN), do="Mend its file.")
 
 
 def about_machine(rule: Rule, values: Iterable[str] = ()) -> bool:
@@ -274,8 +347,12 @@ def _check_file(file: RuleFile, at: Location) -> None:
     for i, rule in enumerate(file.rules):
         _check(rule, at.inside("rules", i))
     for i, waiver in enumerate(file.waivers):
-        if waiver.until:
-            at.parsed(date.fromisoformat, waiver.until, "waivers", i, "until")
+        _check_waiver(waiver, at.inside("waivers", i))
+
+
+def _check_waiver(waiver: RuleWaiver, at: Location) -> None:
+    if waiver.until:
+        at.parsed(date.fromisoformat, waiver.until, "until")
 
 
 # ---- node metrics --------------------------------------------------------------------------------

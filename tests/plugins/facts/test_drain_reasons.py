@@ -15,7 +15,8 @@ SMALL = rule(name="small", holds="x.size >= 5")
 ALIKE = rule(name="alike", alike=["x.kernel"], drain=True)
 UNIQUE = rule(name="unique", unique=["x.serial_*"])
 COUNTED = rule(name="counted", holds="role.oss == 21", drain=True)
-RULES = RuleFile(rules=[HURT, SMALL, ALIKE, UNIQUE, COUNTED])
+TORN = rule(name="torn", about="left out: rules/own.yaml:3: do: is missing")
+RULES = RuleFile(rules=[HURT, SMALL, ALIKE, UNIQUE, COUNTED, TORN])
 GOOD = {"x.bad": "0", "x.size": "9", "x.kernel": "5", "x.serial_1": "a"}
 
 
@@ -45,6 +46,7 @@ def test_of_the_rules_that_ship_few_drain() -> None:
         ({"x.size": "9", "x.kernel": "5"}, ["hurt"], 2, "hurt could not be judged"),
         (GOOD, ["alike"], 0, "alike compares nodes, and too few others told their facts"),
         (GOOD, ["unique"], 0, "unique compares nodes, and too few others told their facts"),
+        (GOOD, ["torn"], 2, "torn could not be judged"),
         (GOOD, ["other"], 2, "'other' of its note is no rule here; give its file with --rules"),
     ],
 )

@@ -238,6 +238,54 @@ def test_collections_of_the_same_hosts_are_one_series(place: Workplace) -> None:
     assert re.search(r"given=h\[0\+2\+.*\.\.\.150-hosts-[0-9a-f]{8}}", done.out), done.said
 
 
+BROKEN = """\
+rules:
+  - {name: own, about: a., source: s, do: d., holds: lnet.a == 1}
+  - {name: undone, about: a., source: s, holds: lnet.a == 0}
+  - {name: no-swap, about: a., source: s, do: d., holds: "1 +"}
+  - {about: a., source: s, do: d., holds: lnet.a == 0}
+values: {least: [1]}
+waivers:
+  - {rules: [own], reason: r, until: tomorrow}
+  - {rules: [own], reason: known, nodes: n1}
+"""
+
+
+def test_rules_with_faults_are_left_out_and_nothing_is_green(place: Workplace) -> None:
+    (place.folder / "rules").mkdir()
+    (place.folder / "rules" / "own.yaml").write_text(BROKEN)
+    (place.folder / "rules" / "torn.yaml").write_text("rules: [")
+    (place.folder / "m.conf").write_text("options lnet a=0\n")
+    left_out = {
+        "undone": "rules/own.yaml:3: do: is missing; it must be given",
+        "no-swap": "rules/own.yaml:4: holds: '1 +' is not an expression",
+        "own.yaml:5": "rules/own.yaml:5: name: is missing",
+        "own.yaml": "rules/own.yaml:6: values.least: a list is not",
+        "torn.yaml": "rules/torn.yaml:2: is not valid YAML",
+    }
+    collect = ("facts", "collect", "-m", str(place.machine), "--name", "t")
+    done = place.seatrial(*collect, "--read", "n[1-9]=m.conf")
+    assert done.code == 0, done.said
+    for name, why in left_out.items():
+        assert f"seatrial: {name}: left out: {why}" in done.err, done.said
+    assert re.search(r"findings_of_own +8 ", done.out), done.said
+    assert all(f"findings_of_not-judged_{name} " in done.out for name in left_out), done.said
+    done = place.seatrial("lint")
+    assert done.code == 1 and "own: n[2-9] (8 nodes)" in done.out, done.said
+    assert "waived: own on n1: known" in done.out
+    said = " ".join(done.out.split())
+    assert all(f"{name}: left out: {why}" in said for name, why in left_out.items()), done.said
+    assert "until: Invalid isoformat string: 'tomorrow'" in said
+    done = place.seatrial("lint", "--list")
+    assert done.code == 3 and "undone\n  left out: rules/own.yaml:3: do: is missing" in done.out
+    (place.folder / "m.conf").write_text("options lnet a=1\n")
+    assert place.seatrial(*collect[:-1], "u", "--read", "n[1-9]=m.conf").code == 0
+    done = place.seatrial("lint", "u")
+    assert done.code == 3 and "no findings" in done.out, done.said
+    done = place.seatrial("lint", "u", "--rules", "rules/own.yaml")
+    assert done.code == 2 and "rules[1].do: is missing" in done.err, "a file that is named"
+
+
 @contextlib.contextmanager
 def ssh_hosts(place: Workplace, *names: str) -> Iterator[None]:
     """Let a real sshd of this host answer as these hosts, and ssh know no others."""

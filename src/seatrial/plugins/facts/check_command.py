@@ -16,7 +16,7 @@ from seatrial.errors import UsageError
 from seatrial.execute import detect
 from seatrial.execute.detect import DrainState, find_machine
 from seatrial.execute.prepare import new_tag
-from seatrial.judge.log_rules import RuleFile, own_files
+from seatrial.judge.log_rules import RuleFile
 from seatrial.model.machine import Machine
 from seatrial.model.node_set import fold
 from seatrial.model.nodes import node_names
@@ -30,7 +30,7 @@ from seatrial.plugins.facts.command import (
     unfolded,
 )
 from seatrial.plugins.facts.lint_command import not_judged, print_judgement, rules_option
-from seatrial.plugins.facts.rules import RuleJudgement, judge, load
+from seatrial.plugins.facts.rules import RuleJudgement, judge, load, load_own
 from seatrial.results import notes as note_file
 from seatrial.units import count
 
@@ -169,7 +169,7 @@ def nodes(
     about = find_machine(machine).machine
     if (drain or resume) and about.scheduler != "slurm":
         raise UsageError(f"--drain, --resume: {about.machine} is `scheduler: {about.scheduler}`")
-    rules = load(files or own_files())
+    rules = load(files) if files else load_own()
     tag = tag or new_tag(folders.trials, ["facts"])
     wanted = set(unfolded(asked["nodes"]) if asked["nodes"] else node_names(about))
     drained = _drained(about, wanted) if resume else {}

@@ -9,7 +9,7 @@ from seatrial.cli import Folders
 from seatrial.cli.options import json_option, list_option, machine_filter, path_option
 from seatrial.cli.query_common import opened
 from seatrial.escaping import plain_line
-from seatrial.judge.log_rules import RuleFile, own_files
+from seatrial.judge.log_rules import LEFT_OUT, RuleFile, is_left_out
 from seatrial.model.nodes import COMPUTE
 from seatrial.plugins.facts import routing
 from seatrial.plugins.facts.command import (
@@ -27,6 +27,7 @@ from seatrial.plugins.facts.rules import (
     RuleJudgement,
     judge,
     load,
+    load_own,
     shipped_rules,
     with_waivers,
 )
@@ -73,10 +74,10 @@ def command(
     SOURCE is a trial that collected facts, a file of facts, or a machine; default: the newest
     trial. Several are judged together: clients and servers. Exits 1 if something was found.
     """
-    rules = load(files or own_files())
+    rules = load(files) if files else load_own()
     if listed:
         _list(rules, as_json)
-        return 0
+        return UNDECIDED if any(map(is_left_out, rules.rules)) else 0
     with opened(folders) as store:
         source = source_of(store, sources, machine, rates=True)
     tell_troubles(source.table)
@@ -128,7 +129,8 @@ def print_judgement(judged: RuleJudgement, about: str) -> None:
         click.echo(f"waived: {finding.rule} on {nodes}: {finding.waived}")
     for name, reason in judged.idle[:MAX_FINDINGS]:
         if name in judged.partly:
-            click.echo(folded(f"{name}: not judged on all nodes: {plain_line(reason)}"))
+            part = "" if reason.startswith(LEFT_OUT) else "not judged on all nodes: "
+            click.echo(folded(plain_line(f"{name}: {part}{reason}")))
     idle = sorted({name for name, _ in judged.idle} - {*judged.partly})
     if idle:
         click.echo(folded(f"not judged for want of facts: {', '.join(idle)}"))

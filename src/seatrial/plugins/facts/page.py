@@ -7,14 +7,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
-from seatrial.judge.log_rules import own_files
+from seatrial.judge.log_rules import is_left_out
 from seatrial.model.node_set import fold
 from seatrial.plugins.facts import changed
 from seatrial.plugins.facts.changed import Collection
 from seatrial.plugins.facts.command import MachineFacts
 from seatrial.plugins.facts.drift import from_majority
 from seatrial.plugins.facts.rates import with_rates
-from seatrial.plugins.facts.rules import RuleFinding, judge, load
+from seatrial.plugins.facts.rules import RuleFinding, judge, load_own
 from seatrial.show.web.page import PageQuery
 from seatrial.show.web.state.server_state import ServerState
 
@@ -32,8 +32,8 @@ class FactRow(Struct, frozen=True):
 
 class FactsFound(Struct, frozen=True, kw_only=True):
     """What the newest facts of a machine show: the number of nodes, those that did not answer, the
-    machine's other nodes, answers that are not whole, findings, waived ones, and facts that differ;
-    how many rules judged, and which could not."""
+    machine's other nodes, answers that are not whole and rules with faults, findings, waived ones,
+    and facts that differ; how many rules judged, and which could not."""
 
     nodes: int
     silent: str
@@ -97,7 +97,9 @@ def _facts_found(chosen: Collection, earlier: Collection | None) -> FactsFound:
     with contextlib.suppress(UsageError):  # the files of the earlier one are gone
         rated = with_rates(table, earlier.table()) if earlier else table
     source = MachineFacts(chosen.trial, chosen.machine, chosen.description(), table)
-    judged = judge(rated, load(own_files()), source.roles, source.groups, members=source.members)
+    rules = load_own()
+    left_out = [f"{rule.name}: {rule.about}" for rule in rules.rules if is_left_out(rule)]
+    judged = judge(rated, rules, source.roles, source.groups, members=source.members)
     rows = [
         FactRow(
             row.key,
@@ -112,7 +114,7 @@ def _facts_found(chosen: Collection, earlier: Collection | None) -> FactsFound:
         nodes=len(table.nodes),
         silent=fold(table.silent),
         not_asked=fold(source.not_asked),
-        troubles=table.troubles[:MAX_ROWS],
+        troubles=[*left_out, *table.troubles][:MAX_ROWS],
         findings=judged.findings[:MAX_ROWS],
         waived=judged.waived[:MAX_ROWS],
         rules=judged.judged,

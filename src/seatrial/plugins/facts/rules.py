@@ -24,7 +24,9 @@ from seatrial.judge.log_rules import (
     RuleWaiver,
     about_machine,
     compile_rule,
+    is_left_out,
     is_pattern,
+    own_rule_files,
     read_files,
 )
 from seatrial.lazy import np
@@ -192,6 +194,10 @@ class _Judge:
     def findings(self, rule: Rule) -> Iterator[Finding]:
         """Yield the findings of a rule."""
         if not self._is_asked(rule):
+            self.without_nodes += 1
+            return
+        if is_left_out(rule):
+            self._partly(rule, rule.about)
             self.without_nodes += 1
             return
         if rule.apart:
@@ -571,6 +577,11 @@ def load(paths: Iterable[Path] = ()) -> RuleFile:
     """Return the rules of files, after the shipped ones. Raises InvalidFiles with every fault, and
     UsageError for a file that is not there."""
     return with_shipped(read_files(paths))
+
+
+def load_own() -> RuleFile:
+    """Return the site's own rules after the shipped ones; what has a fault is left out."""
+    return with_shipped(own_rule_files())
 
 
 def with_shipped(files: Iterable[RuleFile]) -> RuleFile:
