@@ -68,7 +68,7 @@ FAIL: list[tuple[dict[str, Any], Code, str]] = [
         "stdout:2: the value is 4.99D-01, at most 0.25 asked",
     ),
     ({"exit_code": 0, "name": "end"}, FAILED, "end: exit code 3, not 0"),
-    ({"value": r"x(\d)", "equals": 1.0}, WRONG_ANSWER, r"stdout has no value for 'x(\\d)'"),
+    ({"value": r"x(\d)", "equals": 1.0}, WRONG_ANSWER, r"stdout has no value for 'x(\d)'"),
     (
         {"value": r"(end)", "equals": 1.0},
         WRONG_ANSWER,

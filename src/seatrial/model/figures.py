@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from seatrial.escaping import plain_line
 from seatrial.model.codes import Code
 from seatrial.units import Direction
 
@@ -76,4 +77,6 @@ def number(text: str) -> float:
 
 def shown(text: str, longest: int = 60) -> str:
     """Return text in quotes for a sentence: bounded, with control characters escaped."""
-    return repr(text if len(text) <= longest else text[: longest - 3] + "...")
+    cut = text if len(text) <= longest else text[: longest - 3] + "..."
+    quote = '"' if "'" in cut and '"' not in cut else "'"
+    return f"{quote}{plain_line(cut)}{quote}"
