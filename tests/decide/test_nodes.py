@@ -148,6 +148,15 @@ def test_no_more_than_a_share_is_excluded_and_people_are_told() -> None:
     assert nodes.beyond_cap(NS) == ""
 
 
+def test_as_many_bad_nodes_as_may_be_excluded_raise_no_alert() -> None:
+    nodes = record(20, most=0.1)
+    for name in ("n1", "n2"):
+        for _ in range(2):
+            nodes.ended(flight(name, judged=NS), "hung", False)
+    assert [node for node, _ in nodes.to_exclude(NS)] == ["n1", "n2"]
+    assert nodes.beyond_cap(NS) == ""
+
+
 def test_all_but_the_last_node_may_be_excluded() -> None:
     nodes = record(3, most=1.0)
     for name in ("n1", "n2", "n3"):

@@ -119,6 +119,19 @@ def test_without_the_default_the_best_is_advised() -> None:
     assert (answer.advised, answer.to_default) == (1, None)
 
 
+@pytest.mark.parametrize(("figures", "best"), [(2, 1), (1, 0)])
+def test_a_setting_with_less_than_half_the_figures_of_another_is_not_named(
+    figures: int, best: int
+) -> None:
+    race = Race(rules([[0], [1]], search="grid"))
+    race.next_block()
+    for number in range(4):
+        race.record(0, number, 1.0)
+        if number < figures:
+            race.record(1, number, 0.5)
+    assert race.answer().best == best
+
+
 @pytest.mark.parametrize("figure", [0.0, -1.0, math.inf, math.nan])
 def test_a_figure_that_has_no_ratio_is_a_failure(figure: float) -> None:
     race = Race(rules())

@@ -302,6 +302,19 @@ def test_over_cores_hybrid_settings_are_read_off_against_one_core(tmp_path: Path
     assert named.lines[2].cells[0].speedup == cells["tasks=4"][4]
 
 
+def test_over_cores_each_toolchain_is_read_off_against_itself(tmp_path: Path) -> None:
+    trial = Measuring(tmp_path, "t", [*threads(1, 2), *threads(1, 2, toolchain="clang")])
+    for case, level in zip(trial.cases, (100.0, 190.0, 50.0, 99.0), strict=True):
+        trial.series(case, TRIAD, steady(level, 4, 0.001))
+    trial.done()
+    (table,) = tables(tmp_path, "t", x="cores", metric="triad", by=("toolchain",))
+    cells = {line.by: {cell.x: cell.speedup for cell in line.cells} for line in table.lines}
+    assert cells["gcc"][2] == cells["clang"][2] == 1
+    assert cells["clang"][4] == pytest.approx(1.98, rel=0.01)
+    (table,) = tables(tmp_path, "t:toolchain=gcc", x="cores", metric="triad")
+    assert [line.by for line in table.lines] == [""], "all have as many tasks: nothing to name"
+
+
 def test_tests_without_the_metric_are_left_out_and_named(tmp_path: Path) -> None:
     hybrid(tmp_path)
     answer = ask(tmp_path, "scaling", "t", "--x", "cores", "--metric", "triad")

@@ -25,6 +25,7 @@ def test_what_is_excluded_is_told_with_its_rule() -> None:
     ]
     assert spread([*QUIET, 61.2]).n == 9
     assert spread([1.0, 1.0, 9.0], deviations=5).n == 3  # too few to say what is far
+    assert spread([5.0] * 7 + [9.0], deviations=5).n == 8, "most are equal: no deviation to go by"
 
 
 @pytest.mark.parametrize(

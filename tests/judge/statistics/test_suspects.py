@@ -35,6 +35,12 @@ def test_a_suspect_has_its_evidence() -> None:
     assert found.unexplained == found.bad - suspect.bad
 
 
+def test_whichever_of_the_nodes_is_bad_is_accused() -> None:
+    for number in range(40):
+        bad = f"n{number:02d}"
+        assert [s.names for s in find(jobs_with(bad, count=120)).suspects] == [[bad]]
+
+
 def test_a_bad_switch_is_accused_rather_than_its_nodes() -> None:
     source = random.Random(5)
     groups = {f"n{i:03d}": [f"switch{i // 8}"] for i in range(320)}
