@@ -261,7 +261,7 @@ def test_rules_with_faults_are_left_out_and_nothing_is_green(place: Workplace) -
         "no-swap": "rules/own.yaml:4: holds: '1 +' is not an expression",
         "own.yaml:5": "rules/own.yaml:5: name: is missing",
         "own.yaml": "rules/own.yaml:6: values.least: a list is not",
-        "torn.yaml": "rules/torn.yaml:2: is not valid YAML",
+        "torn.yaml": "rules/torn.yaml:1: is not valid YAML",
     }
     collect = ("facts", "collect", "-m", str(place.machine), "--name", "t")
     done = place.seatrial(*collect, "--read", "n[1-9]=m.conf")
