@@ -139,6 +139,14 @@ def test_results_that_were_imported_with_other_values_are_told(place: Workplace)
     assert "more: 1 result of 1 test" in more.out and f"note: {differs}" in more.out
 
 
+def test_a_result_that_was_imported_with_another_verdict_is_told(place: Workplace) -> None:
+    text = "case,metric,value,time,status\na,wall,224,2021-02-01,ok\n"
+    assert imported(place, text).code == 0
+    again = imported(place, text.replace("ok", "failed"), tag="again")
+    assert "old.csv:2: failed here, pass there" in again.err
+    assert "other values" not in imported(place, text, tag="same").err
+
+
 SACCT = """\
 JobID|JobName|Elapsed|State|Start
 12|cm4|1-02:00:00|COMPLETED|2026-01-01T10:00:00

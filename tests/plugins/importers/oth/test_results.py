@@ -187,7 +187,7 @@ def test_what_is_half_written_is_named_and_the_rest_comes(
     place: Workplace, harness: Harness
 ) -> None:
     harness.run("a/t", LAUNCH)
-    harness.archive("a/t", LAUNCH, metrics="rate = 1\nspeed = 1.2.3\nrate = 2\n")
+    harness.archive("a/t", LAUNCH, metrics="rate = 1\nspeed = 1.2.3\nrate = 2\nbuild_time = 9\n")
     cut = harness.event("a/t", LAUNCH + 100, "110_logging_start", "[NO_VALUE]")
     cut.write_text("")
     (cut.parent / "Event_gpu_health.txt").write_text("2021-02-01T00:00:00\t1\n")
@@ -211,6 +211,7 @@ def test_what_is_half_written_is_named_and_the_rest_comes(
         f"Status/{LAUNCH + 100:.2f}/Event_gpu_health.txt\n",
         "is an event of the test's own: left out",
         "metrics.txt:2\n",
+        "metrics.txt:4\n",
         "rgt_status.txt:3\n",
         "it may run: left out",
     ):

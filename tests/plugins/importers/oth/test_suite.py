@@ -220,6 +220,34 @@ def test_copies_that_cannot_be_one_test_stay_apart(place: Workplace, application
     assert load([place.suite]).tests["hello/c"].run.partition == "{batch_queue}"
 
 
+def copies(root: Path, scheduler: str, template: str, *keys: str) -> None:
+    """Write two copies of a test, which differ in these keys of the ini file."""
+    for name, own in zip("ab", keys, strict=True):
+        scripts = root / "app" / f"t_{name}" / "Scripts"
+        required = "job_name = j\nbatch_filename = x\nbuild_cmd = ./b\ncheck_cmd = ./c\n"
+        write(scripts / "rgt_test_input.ini", f"[Replacements]\n{required}{own}")
+        write(scripts / f"{scheduler}.template.x", f"#!/bin/bash\n{template}./a.out\n")
+
+
+def test_times_and_numbers_that_copies_have_as_parameters(place: Workplace) -> None:
+    """A plain walltime is seconds of PBS; `2k` is no number of nodes; 0 is no limit."""
+    pbs = "#PBS -l walltime=__walltime__\n"
+    copies(place.folder / "one", "pbs", pbs, *(f"nodes = 1\nwalltime = {n}\n" for n in (90, 60)))
+    done = place.seatrial("import", "oth", "one", "-o", "suite")
+    assert "2 tests became 1 test" in done.out, done.said
+    run = load([place.suite]).tests["app/t"].run
+    assert run.walltime == "1 * walltime"
+    size = "#SBATCH -N __size__ -t 0\n"
+    keys = (f"nodes = 1\nwalltime = 5\nsize = {n}\n" for n in ("2k", "3"))
+    copies(place.folder / "two", "slurm", size, *keys)
+    done = place.seatrial("import", "oth", "two", "-o", "apart")
+    assert "2 tests became 2 tests" in done.out, done.said
+    assert "`walltime 0` was not carried over" in done.out
+    assert "`nodes __size__` was not carried over\n" in done.out
+    tests = load([place.folder / "apart"]).tests
+    assert [test.run.nodes for test in tests.values()] == [1, 3]
+
+
 def test_copies_of_a_launch_are_repeats_and_the_code_of_the_check_is_the_verdict(
     place: Workplace, applications: Path
 ) -> None:
