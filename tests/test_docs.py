@@ -126,7 +126,7 @@ MACHINE = """\
 machine: example
 scheduler: slurm
 nodes:
-  - {names: "n[1-2]", cores: 4}
+  - {names: "n[1-2]", cores: 128}
 topology: {kind: tree, levels: [{chassis: 2}, {group: 4}]}
 containers: {kind: apptainer}
 toolchains:

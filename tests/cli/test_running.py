@@ -455,7 +455,7 @@ def test_two_one_core_runs_share_two_cores(place: Workplace) -> None:
         ({"exclusive": True}, [], 1),
         ({"threads_per_task": 2}, [], 1),
         ({"tasks": 2}, [], 1),
-        ({"tasks": 8}, [], 1),
+        ({"tasks": 8, "oversubscribe": True}, [], 1),
         ({}, ["--jobs", "1"], 1),
     ],
 )

@@ -61,3 +61,15 @@ def test_a_mix_has_no_more_in_flight_than_fit(place: Workplace) -> None:
     assert most <= 3, "two on nodes, and one that waits"
     ran = {each.nodes for each in place.events(tag, JobStarted) if each.test == "any"}
     assert {"n001", "n002"} <= ran, "the other nodes have work"
+
+
+def test_more_tasks_than_cores_run_where_that_is_asked(
+    place: Workplace, cluster: SlurmCluster
+) -> None:
+    place.slurm(cluster, nodes=NODES, launcher={"kind": "srun"})
+    place.test("told", "$LAUNCH echo task", run={"tasks": 6, "oversubscribe": True})
+    place.test("not-told", "$LAUNCH echo task", run={"tasks": 6})
+    done = place.run("-k", "told", "--name", "crowded")
+    assert done.code == 0, done.said
+    assert (place.run_folder("told", "crowded") / "stdout").read_text().count("task") == 6
+    assert "left out: not-told@plain: needs 6 CPUs of a node for 6 tasks" in done.err

@@ -36,6 +36,18 @@ def test_lines_of_failed_jobs_have_their_cause_and_those_of_good_ones_none(tmp_p
     assert found == pairs
 
 
+def test_a_cause_that_is_told_over_two_lines(tmp_path: Path) -> None:
+    """As mpirun of Open MPI 4.1.4 and 5.0 ends with more tasks than the node has cores."""
+    text = (
+        "-----\nYour job has requested more processes than the ppr for\nthis topology can support:"
+    )
+    (tmp_path / "stderr").write_text(f"{text}\n\n  App: hostname\n  Number of procs:  4\n")
+    found = SEARCH.of_run(tmp_path, {}, 213)
+    assert found.text == "the nodes have fewer cores, NUMA domains or sockets than mpirun was told"
+    assert found.line == "stderr: Your job has requested more processes than the ppr for"
+    assert "Compare `cores`, `numa_domains` and `sockets` in the machine's file" in found.advice
+
+
 def test_they_are_many_and_of_all_layers() -> None:
     assert len(RULES) >= 30
     assert len({rule.name for rule in RULES}) == len(RULES), "names are of all files"

@@ -124,6 +124,13 @@ def test_lines_of_grid_engine() -> None:
     ]
 
 
+def test_a_host_without_a_scheduler_has_no_lines_for_one() -> None:
+    lines = job_lines(
+        replace(a_machine(), scheduler="local"), TEST, of(exclusive=True), ["threads"]
+    )
+    assert lines[0].startswith("# threads: ") and not [line for line in lines if "#SBATCH" in line]
+
+
 def test_pages_as_the_site_gives_them() -> None:
     site = PageSettings(modules=["craype-hugepages2M"], environment={"HUGETLB_MORECORE": "yes"})
     lines = job_lines(a_machine(pages={"2M": site}), TEST, of(settings=RunSettings(pages="2M")), [])

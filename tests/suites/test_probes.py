@@ -124,7 +124,10 @@ def test_every_probe_is_listed_for_a_large_machine(place: Workplace) -> None:
     assert done.code == 0, done.said
     cases = [Case(**case) for case in json.loads(done.out)]
     assert {case.test for case in cases} == set(FIGURES)
-    assert max(case.threads for case in cases if case.test == "stream") == 96
+    stream = [case for case in cases if case.test == "stream"]
+    assert max(case.threads for case in stream) == 96
+    for touch in ("all", "one"):  # each line of a scaling begins with one thread
+        assert min(case.threads for case in stream if case.parameters["touch"] == touch) == 1
     turned = ("-k", "pairs", "--set", "ranks=1", "--set", "hosts=8", "--format", "json")
     done = place.seatrial("list", str(PROBES), "-m", str(place.machine), *turned)
     (case,) = (Case(**each) for each in json.loads(done.out))

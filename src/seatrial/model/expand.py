@@ -28,6 +28,8 @@ from seatrial.model.machine_topology import topology_of
 from seatrial.model.nodes import NodeFacts, facts_of, groups_with, node_names
 from seatrial.model.parameters import ParameterSpace, fault_of_value, matches
 from seatrial.model.requirements import (
+    OVERCOMMIT,
+    OVERCOMMITTING,
     AskedOrder,
     AskedPlace,
     Fit,
@@ -35,8 +37,10 @@ from seatrial.model.requirements import (
     has_partitions,
     in_partition,
     order_of_case,
+    overcommits,
     refusal_of_order,
     sizes_of,
+    why_crowded,
     why_never,
 )
 from seatrial.model.run_settings import AskedSettings
@@ -370,7 +374,7 @@ class _Binder:
         launcher = self.launcher or launcher_of(self.machine, self.test, chain, binding)
         room = self._room(names, size, facts)
         settings = self.settings.bound(names)
-        parameters = self.test.identifying(binding)
+        parameters, run = self.test.identifying(binding), self.test.run
         pinned = facts.node_names() if self.test.run.scope == "each_node" else [""]
         for node in pinned:
             place = (self.machine.machine, chain, node)
@@ -386,7 +390,7 @@ class _Binder:
                 threads=size.threads,
                 walltime=size.walltime,
                 node=node,
-                exclusive=self.test.run.exclusive or self.placement.needs_whole_nodes,
+                exclusive=run.exclusive or run.oversubscribe or self.placement.needs_whole_nodes,
                 repeat=self.repeat,
                 job=room.options,
                 settings=settings,
@@ -395,7 +399,7 @@ class _Binder:
                 order=self.order.bound(names),
                 place=self.place.bound(names, self.topology) if self.topology else None,
             )
-            if reason := self._misfit(case, names, launcher, room):
+            if reason := self._misfit(case, names, launcher, room, facts):
                 self._skip(reason, case)
             else:
                 yield case
@@ -411,19 +415,28 @@ class _Binder:
     def _room(self, names: dict[str, Any], size: _Size, facts: NodeFacts) -> Fit:
         """Return how many nodes there are for a case of a size, with what it asks for."""
         job = self.asked.bound(names)
+        if self.test.run.oversubscribe and self.machine.scheduler in OVERCOMMITTING:
+            job = replace(job, options=(*job.options, OVERCOMMIT))
         gpus = job.gpus_of_node(size.tasks_per_node)
         if self.asked.wants_missing(names):
             return Fit(0, " with GPUs", job)
-        if gpus or job.memory or self.partitioned:
-            return fit(self.machine, facts.kinds, job, gpus)
-        return Fit(facts.available, "", job)
+        cpus = 0 if overcommits(self.machine, job) else size.tasks_per_node * size.threads
+        return fit(self.machine, facts.kinds, job, gpus, cpus)
 
-    def _misfit(self, case: Case, names: dict[str, Any], launcher: Launcher, room: Fit) -> str:
+    def _misfit(
+        self,
+        case: Case,
+        names: dict[str, Any],
+        launcher: Launcher,
+        room: Fit,
+        facts: NodeFacts,
+    ) -> str:
         """Return why this machine cannot run a case; "" if it can."""
         if reason := (
             self._unordered(case, launcher)
             or misfit(case.placement, case.tasks_per_node, case.threads, names)
             or _crowded(case, names)
+            or why_crowded(self.machine, facts.kinds, case)
             or why_no_tasks(launcher, self.test.run.script, case.tasks)
             or (self._unplaced(case) if self.place.any else "")
         ):

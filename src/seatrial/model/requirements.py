@@ -321,23 +321,28 @@ class Fit(NamedTuple):
     options: JobOptions
 
 
-def fit(machine: Machine, kinds: Sequence[NodeGroup], options: JobOptions, gpus: int) -> Fit:
-    """Return the fit of a case that needs so many GPUs of each node, among these kinds of nodes. A
-    node whose memory is not described (0) has enough."""
-    such = _demand(options, gpus)
-    fitting = [kind for kind in kinds if _has(kind, gpus, options.memory)]
+def fit(
+    machine: Machine, kinds: Sequence[NodeGroup], options: JobOptions, gpus: int, cpus: int
+) -> Fit:
+    """Return the fit of a case that needs so many GPUs and CPUs of each node, among these kinds of
+    nodes. A node whose memory is not described (0) has enough."""
+    fitting = [kind for kind in kinds if _has(kind, gpus, options.memory, cpus)]
+    place = ""
     if fitting and has_partitions(machine):
         if options.partition is None:
             first = min(fitting, key=lambda kind: (kind.partition != "", kind.gpus > gpus == 0))
             options = replace(options, partition=first.partition or None)
         wanted = machine.slurm.partition if options.partition is None else options.partition
-        fitting = [kind for kind in fitting if in_partition(machine, kind, wanted)]
-        such += f" in the partition {wanted}" if wanted else ""
-    return Fit(sum(len(unfold(kind.names)) for kind in fitting), such, options)
+        kinds = [kind for kind in kinds if in_partition(machine, kind, wanted)]
+        place = f" in the partition {wanted}" if wanted else ""
+    such = _demand(options, gpus, cpus if min(map(cpus_of, kinds), default=cpus) < cpus else 0)
+    fitting = [kind for kind in kinds if _has(kind, gpus, options.memory, cpus)]
+    return Fit(sum(len(unfold(kind.names)) for kind in fitting), f"{such}{place}", options)
 
 
-def _demand(options: JobOptions, gpus: int) -> str:
-    words = [count(gpus, "GPU")] if gpus else []
+def _demand(options: JobOptions, gpus: int, cpus: int) -> str:
+    words = [count(cpus, "CPU")] if cpus else []
+    words += [count(gpus, "GPU")] if gpus else []
     words += [show_bytes(options.memory)] if options.memory else []
     return f" with {' and '.join(words)}" if words else ""
 
@@ -352,13 +357,17 @@ def unfit_groups(machine: Machine, features: Sequence[str], case: Case) -> list[
     requires."""
     wanted = case.job.partition
     partition = machine.slurm.partition if wanted is None else wanted
-    return [
+    fitting = [
         kind
         for kind in machine.nodes
-        if set(features) - set(kind.features)
-        or not _has(kind, case.gpus, case.job.memory)
-        or (has_partitions(machine) and not in_partition(machine, kind, partition))
+        if set(features) <= set(kind.features)
+        and _has(kind, case.gpus, case.job.memory, cpus=0)
+        and (not has_partitions(machine) or in_partition(machine, kind, partition))
     ]
+    # One that is too large for each of them oversubscribes them.
+    cpus = case.tasks_per_node * case.threads
+    fitting = [kind for kind in fitting if cpus_of(kind) >= cpus] or fitting
+    return [kind for kind in machine.nodes if kind not in fitting]
 
 
 def usable_nodes(machine: Machine, features: Sequence[str], case: Case) -> list[str]:
@@ -387,8 +396,42 @@ def _partition(machine: Machine, kind: NodeGroup) -> str:
     return kind.partition or machine.slurm.partition
 
 
-def _has(kind: NodeGroup, gpus: int, memory: int) -> bool:
-    return kind.gpus >= gpus and (not memory or (kind.memory.bytes or memory) >= memory)
+def _has(kind: NodeGroup, gpus: int, memory: int, cpus: int) -> bool:
+    enough_memory = not memory or (kind.memory.bytes or memory) >= memory
+    return kind.gpus >= gpus and enough_memory and cpus_of(kind) >= cpus
+
+
+OVERCOMMIT = "--overcommit"
+OVERCOMMITTING = ("local", "slurm")
+"""Schedulers that give a node more tasks than it has CPUs where they are told to."""
+
+
+def why_crowded(machine: Machine, kinds: Sequence[NodeGroup], case: Case) -> str:
+    """Return why no node of these kinds has a CPU for each thread of the tasks of a node; "" if one
+    has, or the scheduler is told to overcommit."""
+    tasks, threads = case.tasks_per_node, case.threads
+    largest = max((cpus_of(kind) for kind in kinds), default=0)
+    if tasks * threads <= largest or not largest or overcommits(machine, case.job):
+        return ""
+    each = "" if threads == 1 else f" of {count(threads, 'thread')}"
+    remedy = "fewer tasks" if machine.scheduler == "local" else "more nodes or fewer tasks"
+    if machine.scheduler in OVERCOMMITTING:
+        remedy += ", or write `oversubscribe: true` below `run`"
+    return (
+        f"needs {count(tasks * threads, 'CPU')} of a node for {count(tasks, 'task')}{each}, and a "
+        f"node has {largest}; ask for {remedy}"
+    )
+
+
+def overcommits(machine: Machine, options: JobOptions) -> bool:
+    """Return whether the scheduler is told to give a node more tasks than it has CPUs."""
+    said = (*machine.slurm.options, *options.options)
+    return machine.scheduler in OVERCOMMITTING and not {OVERCOMMIT, "-O"}.isdisjoint(said)
+
+
+def cpus_of(kind: NodeGroup) -> int:
+    """Return the CPUs of a node of a kind: its hardware threads."""
+    return kind.cores * kind.threads_per_core
 
 
 # ---- unlike nodes --------------------------------------------------------------------------------

@@ -137,6 +137,14 @@ class RunSpec(FileModel, frozen=True):
             "that a run leaves free to others"
         ),
     ] = False
+    oversubscribe: Annotated[
+        bool,
+        doc(
+            "the tasks of a node may have more threads than it has CPUs, on this host and on Slurm "
+            "(--overcommit), where all cases of the test get whole nodes then; without it such a "
+            "case is left out"
+        ),
+    ] = False
     tasks_per_numa: Annotated[
         Expression | None, doc("maximum tasks of a NUMA domain; alone: that many in each domain")
     ] = None

@@ -47,7 +47,10 @@ def job_lines(machine: "Machine", test: "Test", case: "Case", axes: Sequence[str
 
 
 def _request(machine: "Machine", test: "Test", case: "Case") -> list[str]:
-    """Return the lines by which a job script asks the scheduler for its nodes and its time."""
+    """Return the lines by which a job script asks the scheduler for its nodes and its time; none
+    for this host, which has no scheduler."""
+    if machine.scheduler == "local":
+        return []
     job = Job(
         run_id="",
         path=Path(),

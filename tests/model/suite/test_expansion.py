@@ -22,7 +22,7 @@ def resources(place: Place) -> list[tuple[int, int, int, int, float]]:
     ("run", "expected"),
     [
         ({}, (1, 1, 1, 1, 600.0)),
-        ({"nodes": 2, "tasks_per_node": 3, "threads_per_task": 4}, (2, 6, 3, 4, 600.0)),
+        ({"nodes": 2, "tasks_per_node": 3, "threads_per_task": 2}, (2, 6, 3, 2, 600.0)),
         ({"nodes": 2, "tasks": 5}, (2, 5, 3, 1, 600.0)),
         ({"nodes": "p", "tasks_per_node": "node.cores / p"}, (2, 8, 4, 1, 600.0)),
         ({"nodes": 2.0, "tasks": "2 * p"}, (2, 4, 2, 1, 600.0)),

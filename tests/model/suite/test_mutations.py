@@ -44,6 +44,7 @@ run:
   nodes: 1
   tasks_per_node: max(1, node.numa_domains)
   threads_per_task: threads
+  oversubscribe: true
   walltime: 60 * threads
   launcher: mpirun
   scope: machine

@@ -59,7 +59,7 @@ def test_the_launcher_is_proved_before_the_script(place: Workplace, chain: Toolc
 
 def test_a_program_without_openmp_runs_one_thread(place: Workplace, chain: Toolchain) -> None:
     machine(place, chain, openmp="")
-    run = {"tasks": 1, "threads_per_task": 6, "prove": True}
+    run = {"tasks": 1, "threads_per_task": 6, "prove": True, "oversubscribe": True}
     build = {"script": "echo built > built; exit"}
     place.test("app", 'echo "$OMP_NUM_THREADS"; cat "$BUILD/built"', run=run, build=build)
     place.run("--name", "t")
@@ -100,7 +100,7 @@ def proved(
 ) -> dict[str, str]:
     """Return the verdicts and their reasons of tests that build their program with options."""
     machine(place, chain)
-    run = {"threads_per_task": 2, "tasks": 2, "prove": True}
+    run = {"threads_per_task": 2, "tasks": 2, "prove": True, "oversubscribe": True}
     verify = [{"placement": {"cores": "any", "numa": "any", "cpus": "any"}, "in": "placement.txt"}]
     build = {"sources": ["app.c"], "script": BUILT.format(options=options)}
     for name, script in scripts.items():

@@ -31,7 +31,7 @@ from seatrial.units import count, show_bytes, show_seconds
 
 MAX_UNIONS = 1000  # of kinds of nodes, which are few
 
-_TOO_LARGE = re.compile(r"needs \d+ nodes?( with .*| in .*)?; there are")
+_TOO_LARGE = re.compile(r"needs \d+ (nodes?( with .*| in .*)?; there are|CPUs? of a node)")
 
 
 class ComponentInPhase(NamedTuple):
